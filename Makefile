@@ -1,0 +1,28 @@
+# One environment for everything: `make demo`, `make test`, `make check`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check lint clean
+
+demo: .venv/stamp
+	$(BIN)/robo-rl demo
+
+test: .venv/stamp lint
+	$(BIN)/python -m pytest
+
+check: .venv/stamp lint
+	$(BIN)/python -m pytest -m 'slow or not slow'
+
+lint: .venv/stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# The stamp is written last: an interrupted install is done again.
+.venv/stamp: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"robo-rl needs Python 3.11 or newer, found {sys.version.split()[0]}; try: make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --disable-pip-version-check -q -c constraints.txt -e '.[train,dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv

@@ -1,0 +1,176 @@
+"""What a reward model is, and the plain data that crosses the packages' borders.
+
+Letters: ``T`` steps, ``N`` rows, ``k`` frames, ``D`` embedding width. Time first: ``(T, N, ...)``.
+Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A named quantity of the task that a reward may read."""
+
+    name: str
+    shape: tuple[int, ...]
+    unit: str
+    frame: str
+    range: tuple[float, float]
+    doc: str
+    on_robot: bool
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A thing a sentence can name."""
+
+    name: str
+    aliases: tuple[str, ...]
+    colour: str
+    kind: str
+    affordances: tuple[str, ...]
+    body: str
+    pose_signal: str
+
+
+@dataclass(frozen=True)
+class TaskCard:
+    """Everything a reward model, grammar or writer may know of a task."""
+
+    task: str
+    signals: tuple[Signal, ...]
+    entities: tuple[Entity, ...]
+    goals: Mapping[str, str]  # key -> sentence
+    cameras: tuple[str, ...]
+    control_dt: float
+    episode_s: float
+
+    def entity(self, name: str) -> Entity:
+        """The entity called ``name``; ValueError lists those that exist."""
+        for entity in self.entities:
+            if entity.name == name:
+                return entity
+        known = ", ".join(e.name for e in self.entities)
+        raise ValueError(f"no entity {name!r} in task {self.task!r}; known: {known}")
+
+
+def from_dict(card: Mapping[str, Any]) -> TaskCard:
+    """The TaskCard of ``Task.card()``'s dict; keys it does not know are ignored."""
+
+    def tuples(value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
+
+    def build(kind: type, entry: Mapping[str, Any]) -> Any:
+        names = kind.__dataclass_fields__
+        missing = [name for name in names if name not in entry]
+        if missing:
+            raise ValueError(f"task card: a {kind.__name__.lower()} lacks {', '.join(missing)}")
+        return kind(**{name: tuples(entry[name]) for name in names})
+
+    try:
+        return TaskCard(
+            task=card["task"],
+            signals=tuple(build(Signal, s) for s in card["signals"]),
+            entities=tuple(build(Entity, e) for e in card["entities"]),
+            goals=dict(card["goals"]),
+            cameras=tuple(card["cameras"]),
+            control_dt=float(card["control_dt"]),
+            episode_s=float(card["episode_s"]),
+        )
+    except KeyError as error:
+        raise ValueError(f"task card lacks {error.args[0]!r}") from error
+
+
+class FrameSource(Protocol):
+    """Frames of a segment, rendered only when asked for and only once."""
+
+    def __call__(self, camera: str, where: Array) -> Array:
+        """(k, H, W, 3) uint8 of the True entries of ``where`` (T+1, N) bool, in row-major order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Segment:
+    """``T`` transitions of ``N`` rows; never crosses a reset.
+
+    Entry 0 of ``signals`` and of the frames is the state before the first action, entry ``t + 1``
+    the true successor of ``action[t]``. Rows shorter than ``T`` are padded; ``valid`` says where.
+    """
+
+    signals: Mapping[str, Array]  # {name: (T+1, N, ...)}
+    frames: FrameSource
+    action: Array  # (T, N, act_dim)
+    valid: Array  # (T, N) bool
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is wanted: any of texts, opposite texts, goal images, a demonstration video."""
+
+    texts: tuple[str, ...] = ()
+    negative_texts: tuple[str, ...] = ()
+    images: tuple[Array, ...] = ()
+    demo_video: Array | None = None
+
+
+@dataclass(frozen=True)
+class RewardOutput:
+    """Rewards of a segment's transitions; ``reward[t]`` judges the transition of ``action[t]``."""
+
+    reward: Array  # (T, N) f32
+    scored: Array  # (T, N) bool: where ``reward`` means something
+    components: Mapping[str, Array] = field(default_factory=dict)  # {name: (T, N)}
+    progress: Array | None = None  # (T, N) in [0, 1]
+    success_prob: Array | None = None  # (T, N) in [0, 1]
+    uncertainty: Array | None = None  # (T, N), ensemble disagreement
+    version: int = 0  # rises when the model is refitted: stored rewards must be relabelled
+
+
+@runtime_checkable
+class RewardModel(Protocol):
+    """Scores segments. Stateless, deterministic, indifferent to masked content and to batching."""
+
+    needs: frozenset[str]  # of {"signals", "frames"}
+    context: int  # frames that one score looks at
+    causal: bool  # False: looks ahead, refused online
+
+    def score(self, segment: Segment) -> RewardOutput: ...
+
+
+class Encoder(Protocol):
+    """Frames and sentences into one space of unit vectors (a CLIP)."""
+
+    name: str  # names weights and preprocessing: a key of the caches
+    camera: str
+
+    def encode(self, frames: Array) -> Array:
+        """Unit rows (k, D) f32 of frames (k, H, W, 3) uint8."""
+        ...
+
+    def encode_texts(self, texts: tuple[str, ...]) -> Array:
+        """Unit rows (len(texts), D) f32."""
+        ...
+
+
+class Trainable(Protocol):
+    """A model with weights of its own."""
+
+    def fit(self, *args: Any, **kwargs: Any) -> Mapping[str, float]: ...
+    def save(self, path: Any) -> None: ...
+    def load(self, path: Any) -> None: ...
+
+
+class PairScorer(Protocol):
+    """Which of two segments is better."""
+
+    def compare(self, a: Segment, b: Segment) -> Array:
+        """Logits (N,): above zero where ``a`` is better."""
+        ...

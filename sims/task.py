@@ -1,0 +1,167 @@
+"""Task: the contract of one simulated task, written once as vectorised numpy.
+
+Letters used everywhere: ``N`` environments (rows), ``n`` selected rows, ``k`` columns. SI units,
+world frame, quaternions ``(w, x, y, z)``, actions in ``[-1, 1]``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import mujoco
+import numpy as np
+from mujoco.batch import Batch
+
+from sims.cameras import Camera
+from sims.rng import RowRng
+
+Array = np.ndarray
+V = TypeVar("V")
+
+
+class TaskGoal(NamedTuple, Generic[V]):
+    """One goal of a task: its sentence, and the ground truth no reward model ever sees."""
+
+    sentence: str
+    success: Callable[[V], Array]  # (N,) bool, judged at the end of an episode
+    reward: Callable[[V, Array], dict[str, Array]]  # (views, action) -> named dense terms, (N,)
+    distance: Callable[[V], Array]  # (N,) m, 0 where the goal holds; the truth scorers are held to
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A named quantity a reward may read: a measurement or an object pose, never success."""
+
+    name: str
+    shape: tuple[int, ...]
+    unit: str
+    frame: str
+    range: tuple[float, float]
+    doc: str
+    on_robot: bool  # whether the real arm can measure it without perception
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A thing a sentence can name."""
+
+    name: str  # "red_cube"
+    aliases: tuple[str, ...]  # nouns a person may use: cube, block, box
+    colour: str  # "red"; "" for the gripper
+    kind: str  # "cube"
+    affordances: tuple[str, ...]  # what may be done to it: touch, push
+    body: str  # MuJoCo body
+    pose_signal: str  # the signal that holds its position, (3,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(Generic[V]):
+    """A task over ``N`` rows at once; subclasses are frozen parameters, all state is in ``V``.
+
+    ``V`` is a dataclass of live ``(N, ...)`` views into the batch. An array that the task itself
+    owns (a delay line, a stage) is declared with ``field(metadata={"owned": True})`` so that it is
+    saved and restored with the row.
+    """
+
+    name: ClassVar[str]
+    cameras: ClassVar[tuple[Camera, ...]]
+
+    goal: str = ""  # key into goals(); empty means the task's first goal
+    control_dt: float = 0.05  # s, one action
+    episode_s: float = 2.5  # s, time limit
+    stage: int = mujoco.mjtStage.mjSTAGE_VEL.value  # what is current after a step
+    persistent: bool = False  # one MjData per row instead of one per thread
+
+    def __post_init__(self) -> None:
+        goals = self.goals()
+        if not self.goal:
+            object.__setattr__(self, "goal", next(iter(goals)))
+        if self.goal not in goals:
+            near = difflib.get_close_matches(self.goal, goals, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"task {self.name!r} has no goal {self.goal!r}{hint} Known goals: {', '.join(goals)}"
+            )
+
+    # What a task file writes.
+    def spec(self) -> mujoco.MjSpec:
+        """The scene."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    def bind(self, batch: Batch) -> V:
+        """Live views of the batch."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    def reset(self, v: V, ids: Array, rng: RowRng) -> None:
+        """Writes a starting state into rows ``ids`` (n,); they hold the model's defaults before."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    def scatter(self, v: V, ids: Array, rng: RowRng) -> None:
+        """Writes a state from the whole workspace into rows ``ids``: what reward data is made of."""
+        self.reset(v, ids, rng)
+
+    def control(self, v: V, action: Array) -> None:
+        """Turns ``action`` (N, act_dim) in [-1, 1] into ``v.ctrl``."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    def obs(self, v: V) -> dict[str, Array]:
+        """Named columns {name: (N, k)}; the same for every goal."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    def signals(self, v: V) -> dict[str, Array]:
+        """What a reward may read, {name: (N, ...)}; keys and shapes as in ``card()``."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    def goals(self) -> Mapping[str, TaskGoal[V]]:
+        """{key: goal}; written by hand, sharing nothing with any reward model."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    def expert(self, v: V, rng: np.random.Generator) -> Array:
+        """The action (N, act_dim) of a stateless controller that solves ``goal``."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    def terminated(self, v: V) -> Array | bool:
+        """(N,) bool: ends an episode early; never, unless a task says so."""
+        return False
+
+    def signal_docs(self) -> tuple[Signal, ...]:
+        """One entry for each key of ``signals``."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    def entities(self) -> tuple[Entity, ...]:
+        """The things that a sentence about this task can name."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    act_dim: ClassVar[int]
+
+    # What everyone else reads.
+    def card(self) -> dict[str, Any]:
+        """The JSON-able description of the task that crosses to reward models and writers."""
+        return {
+            "task": self.name,
+            "goal": self.goal,
+            "signals": [dataclasses.asdict(s) for s in self.signal_docs()],
+            "entities": [dataclasses.asdict(e) for e in self.entities()],
+            "goals": {key: goal.sentence for key, goal in self.goals().items()},
+            "cameras": [camera.name for camera in self.cameras],
+            "control_dt": self.control_dt,
+            "episode_s": self.episode_s,
+            "params": {
+                f.name: getattr(self, f.name)
+                for f in dataclasses.fields(self)
+                if f.name not in ("goal", "stage", "persistent")
+            },
+        }
+
+
+def owned(views: Any) -> dict[str, Array]:
+    """The arrays of a views object that the task itself owns, by name."""
+    return {
+        f.name: getattr(views, f.name)
+        for f in dataclasses.fields(views)
+        if f.metadata.get("owned", False)
+    }
