@@ -1,0 +1,70 @@
+"""What the simulations need to know of one robot arm, whatever its make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Protocol
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Builder(Protocol):
+    """A function that adds one arm to a spec."""
+
+    def __call__(
+        self,
+        spec: mujoco.MjSpec,
+        pos: tuple[float, float, float] = (0.0, 0.0, 0.0),
+        yaw: float = 0.0,
+    ) -> None:
+        """Return nothing: the arm is added to `spec`, base at `pos` (m), turned by `yaw` (rad)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Robot:
+    """One arm: its names, its limits and how to build it. Per-joint arrays are (n,) in `joints`
+    order and cover the arm only; the gripper is apart because no arm planner moves it.
+
+    The actuators bear the names of the joints they drive, and take a joint angle in rad.
+    """
+
+    name: str
+    joints: tuple[str, ...]  # arm joints, base to tool; the gripper is not one of them
+    home: Array  # (n,) rad, the tool pointing straight down above the table
+    joint_range: Array  # (n, 2) rad, low and high
+    velocity_limit: Array  # (n,) rad/s
+    acceleration_limit: Array  # (n,) rad/s^2
+    effort_limit: Array  # (n,) N m
+    gripper_joint: str
+    gripper_range: tuple[float, float]  # rad, (closed, open)
+    tool_site: str  # between the jaw tips; its z points out along the fingers
+    finger_geoms: tuple[str, ...]  # the geoms that touch what is grasped
+    base_body: str
+    build: Builder
+
+    def __post_init__(self) -> None:
+        """Return nothing: make the arrays float64 and read-only, and check that they agree."""
+        n = len(self.joints)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, np.ndarray):
+                continue
+            fixed = np.array(value, dtype=np.float64)  # a copy, so no caller holds a writable one
+            shape = (n, 2) if field.name == "joint_range" else (n,)
+            if fixed.shape != shape:
+                msg = f"{self.name}: {field.name} has shape {fixed.shape}, expected {shape}"
+                raise ValueError(msg)
+            fixed.flags.writeable = False
+            object.__setattr__(self, field.name, fixed)
+        if np.any(self.home < self.joint_range[:, 0]) or np.any(self.home > self.joint_range[:, 1]):
+            msg = f"{self.name}: home lies outside the joint limits"
+            raise ValueError(msg)
+
+    @property
+    def actuators(self) -> tuple[str, ...]:
+        """Names of all actuators in the order they are built, n arm joints then the gripper."""
+        return (*self.joints, self.gripper_joint)
