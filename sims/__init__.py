@@ -1,0 +1,43 @@
+"""Batched MuJoCo tasks: ``sims.make("reach", 64)`` is a BatchEnv."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from typing import Any
+
+from sims.batch_env import BatchEnv, StepResult
+from sims.robots import ROBOTS
+from sims.task import Task
+from sims.tasks import TASKS
+
+__all__ = ["ROBOTS", "TASKS", "BatchEnv", "StepResult", "Task", "make", "make_task"]
+
+
+def make_task(
+    name: str, *, robot: str | None = None, goal: str | None = None, **params: Any
+) -> Task[Any]:
+    """The task called ``name``; ValueError lists the known names."""
+    if name not in TASKS:
+        near = difflib.get_close_matches(name, TASKS, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"unknown task {name!r}; known tasks: {', '.join(TASKS)}.{hint}")
+    given = {"robot": robot, "goal": goal}
+    params |= {key: value for key, value in given.items() if value is not None}
+    known = [f.name for f in dataclasses.fields(TASKS[name])]
+    for key in params:
+        if key not in known:
+            raise ValueError(f"task {name!r} has no parameter {key!r}; known: {', '.join(known)}")
+    return TASKS[name](**params)
+
+
+def make(
+    name: str,
+    num_envs: int,
+    seed: int = 0,
+    robot: str | None = None,
+    goal: str | None = None,
+    **options: Any,
+) -> BatchEnv:
+    """``num_envs`` rows of a task; ``options`` go to BatchEnv."""
+    return BatchEnv(make_task(name, robot=robot, goal=goal), num_envs, seed=seed, **options)

@@ -84,7 +84,7 @@ class Task(Generic[V]):
             near = difflib.get_close_matches(self.goal, goals, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ValueError(
-                f"task {self.name!r} has no goal {self.goal!r}{hint} Known goals: {', '.join(goals)}"
+                f"task {self.name!r} has no goal {self.goal!r}{hint} Known: {', '.join(goals)}"
             )
 
     # What a task file writes.
@@ -101,7 +101,7 @@ class Task(Generic[V]):
         raise NotImplementedError  # pragma: no cover - abstract
 
     def scatter(self, v: V, ids: Array, rng: RowRng) -> None:
-        """Writes a state from the whole workspace into rows ``ids``: what reward data is made of."""
+        """Writes any state of the workspace into rows ``ids``: what reward data is made of."""
         self.reset(v, ids, rng)
 
     def control(self, v: V, action: Array) -> None:

@@ -1,0 +1,269 @@
+"""BatchEnv: ``N`` rows of one task on ``mujoco.batch.Batch``.
+
+``step`` never resets: obs, signals and frames are always the true successor of the action, so a
+terminal transition is judged on its own last state. The caller resets the rows it wants to reset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+from mujoco.batch import Batch, SimulationError
+
+from sims.cameras import Camera, Look, Renderer
+from sims.rng import RowRng
+from sims.task import Task, owned
+
+Array = np.ndarray
+
+_UNSTABLE = [
+    int(w)
+    for w in (
+        mujoco.mjtWarning.mjWARN_BADQPOS,
+        mujoco.mjtWarning.mjWARN_BADQVEL,
+        mujoco.mjtWarning.mjWARN_BADQACC,
+        mujoco.mjtWarning.mjWARN_BADCTRL,
+    )
+]
+
+
+class StepResult(NamedTuple):
+    """One step of every row; ``info`` has ``success``, ``diverged`` and ``reward/<term>``."""
+
+    obs: Array  # (N, obs_dim) f32
+    reward: Array  # (N,) f32, the hand-written dense reward of the task's goal
+    terminated: Array  # (N,) bool
+    truncated: Array  # (N,) bool
+    info: dict[str, Array]  # {name: (N,)}
+
+
+class BatchEnv:
+    """``num_envs`` rows of ``task``, stepped on ``num_threads`` threads (0: one per core).
+
+    ``rows`` names the random streams: ``BatchEnv(task, 1, rows=[k])`` is row ``k`` of any wider
+    batch, bit for bit.
+    """
+
+    def __init__(
+        self,
+        task: Task[Any],
+        num_envs: int,
+        *,
+        seed: int = 0,
+        num_threads: int = 0,
+        rows: list[int] | None = None,
+    ):
+        if num_envs < 1:
+            raise ValueError(f"num_envs must be at least 1, got {num_envs}")
+        self.rows = np.arange(num_envs) if rows is None else np.asarray(rows, np.int64)
+        if self.rows.shape != (num_envs,):
+            raise ValueError(f"rows must name {num_envs} streams, got {len(self.rows)}")
+        self.task, self.num_envs, self.seed = task, num_envs, seed
+        self.model = task.spec().compile()
+        self.n_substeps = _whole_steps(task.control_dt, self.model.opt.timestep)
+        self.max_steps = _whole_steps(task.episode_s, task.control_dt)
+        self.control_dt, self.cameras = task.control_dt, tuple(c.name for c in task.cameras)
+        self.batch = Batch(
+            self.model, num_envs, **({"nthread": num_threads} if num_threads else {}),
+            persistent=task.persistent,
+        )  # fmt: skip
+        self.views = task.bind(self.batch)
+        self._goal = task.goals()[task.goal]
+        self._owned = owned(self.views)
+        self._state, self._warning = self.batch.state, self.batch.warning
+        self._episode = np.full(num_envs, -1, np.int64)
+        self._step = np.zeros(num_envs, np.int64)
+        self._started = False
+        self.num_diverged = 0
+        self.env_steps = 0
+        self._renderers: dict[tuple[int, int], Renderer] = {}
+        self.batch.forward()
+        columns = task.obs(self.views)
+        self.obs_names = tuple(
+            f"{name}[{i}]" for name, c in columns.items() for i in range(c.shape[1])
+        )
+        self.obs_dim, self.act_dim = len(self.obs_names), task.act_dim
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """The task's card."""
+        return self.task.card()
+
+    @property
+    def nstate(self) -> int:
+        """Width of a state row."""
+        return self._state.shape[1]
+
+    def reset(self, mask: Array | None = None) -> Array:
+        """Observations (N, obs_dim) f32 after new episodes in the masked rows (all by default)."""
+        if mask is None:
+            ids = np.arange(self.num_envs)
+        else:
+            mask = np.asarray(mask)
+            if mask.shape != (self.num_envs,) or mask.dtype != bool:
+                raise ValueError(
+                    f"mask must be ({self.num_envs},) bool, got {mask.shape} {mask.dtype}"
+                )
+            ids = np.flatnonzero(mask)
+        self._begin(ids, self.task.reset)
+        self._started = self._started or len(ids) == self.num_envs
+        return self._obs()
+
+    def scatter(self) -> Array:
+        """Observations (N, obs_dim) f32 of states from the whole workspace (``Task.scatter``)."""
+        self._begin(np.arange(self.num_envs), self.task.scatter)
+        self._started = True
+        return self._obs()
+
+    def _begin(self, ids: Array, write: Any) -> None:
+        if not len(ids):
+            return
+        self._episode[ids] += 1
+        self._step[ids] = 0
+        self.batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE)
+        for array in self._owned.values():
+            array[ids] = 0
+        write(self.views, ids, RowRng(self.seed, self.rows[ids], self._episode[ids]))
+        self.batch.forward(ids)
+
+    def step(self, action: Array) -> StepResult:
+        """The true successors of ``action`` (N, act_dim); values outside [-1, 1] are clipped."""
+        action = np.asarray(action)
+        if action.shape != (self.num_envs, self.act_dim):
+            raise ValueError(
+                f"action must have shape {(self.num_envs, self.act_dim)}, got {action.shape}"
+            )
+        if not self._started:
+            raise RuntimeError("call reset() before step()")
+        # A NaN action is a fault of its row alone: it moves nothing and is reported as diverged.
+        finite = np.isfinite(action).all(axis=1)
+        action = np.clip(np.where(finite[:, None], action, 0.0), -1.0, 1.0)
+        before = self._state.copy()
+        kept = {name: array.copy() for name, array in self._owned.items()}
+        warnings = self._warning[:, _UNSTABLE, 1].sum(axis=1)
+        self.task.control(self.views, action)
+        diverged = ~finite
+        try:
+            self.batch.step(nstep=self.n_substeps, stage=self.task.stage)
+        except SimulationError as error:
+            diverged[list(error.ids)] = True
+        diverged |= self._warning[:, _UNSTABLE, 1].sum(axis=1) > warnings
+        diverged |= ~np.isfinite(self._state).all(axis=1)
+        if diverged.any():
+            self._state[diverged] = before[diverged]
+            for name, array in self._owned.items():
+                array[diverged] = kept[name][diverged]
+            self.batch.forward(np.flatnonzero(diverged))
+            self.num_diverged += int(diverged.sum())
+        self._step += 1
+        self.env_steps += self.num_envs
+        terms = self._goal.reward(self.views, action)
+        reward = sum(terms.values(), np.zeros(self.num_envs))
+        info = {f"reward/{name}": term for name, term in terms.items()}
+        info["success"] = np.array(self._goal.success(self.views), bool)
+        info["diverged"] = diverged
+        terminated = np.zeros(self.num_envs, bool) | self.task.terminated(self.views)
+        truncated = (self._step >= self.max_steps) | diverged
+        return StepResult(
+            self._obs(),
+            np.where(diverged, 0.0, reward).astype(np.float32),
+            terminated & ~diverged,
+            truncated,
+            info,
+        )
+
+    def _obs(self) -> Array:
+        columns = self.task.obs(self.views)
+        return np.concatenate(list(columns.values()), axis=1).astype(np.float32)
+
+    def signals(self) -> dict[str, Array]:
+        """Copies of what a reward may read, {name: (N, ...)}."""
+        return {name: np.array(s) for name, s in self.task.signals(self.views).items()}
+
+    def distance(self) -> Array:
+        """True distance (N,) m to the goal: for reports, never for rewards."""
+        return np.array(self._goal.distance(self.views))
+
+    def state(self, ids: Array | None = None) -> Array:
+        """State rows (n, nstate) f64: everything a frame or a restart depends on."""
+        return self._state.copy() if ids is None else self._state[ids].copy()
+
+    def set_state(self, states: Array) -> None:
+        """Writes state rows (N, nstate) and makes every view current."""
+        self._state[:] = states
+        self.batch.forward()
+        self._started = True
+
+    def render(self, ids: Array | None = None, camera: str | None = None) -> Array:
+        """Frames (n, H, W, 3) uint8 of rows ``ids`` (all by default) as they are now."""
+        return self.render_states(self.state(ids), camera)
+
+    def render_states(
+        self,
+        states: Array,
+        camera: str | None = None,
+        *,
+        size: tuple[int, int] | None = None,
+        look: Look | None = None,
+    ) -> Array:
+        """Frames (n, H, W, 3) uint8 of stored state rows (n, nstate), any time later."""
+        spec = self.camera(camera)
+        height, width = size or (spec.height, spec.width)
+        renderer = self._renderers.get((height, width))
+        if renderer is None:
+            renderer = self._renderers[height, width] = Renderer(self.model, height, width)
+        return renderer.frames(states, spec.name, look)
+
+    def camera(self, name: str | None = None) -> Camera:
+        """The camera called ``name``, by default the task's first."""
+        for camera in self.task.cameras:
+            if name in (None, camera.name):
+                return camera
+        raise ValueError(f"no camera {name!r} in this scene; known: {', '.join(self.cameras)}")
+
+    def state_dict(self) -> dict[str, Array]:
+        """Arrays that put another BatchEnv of this task into the very same state."""
+        return {
+            "state": self._state.copy(),
+            "warning": self._warning.copy(),
+            "episode": self._episode.copy(),
+            "step": self._step.copy(),
+            "counters": np.array([self.env_steps, self.num_diverged]),
+            **{f"owned/{name}": array.copy() for name, array in self._owned.items()},
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from ``state_dict()``; refuses shapes that do not fit."""
+        mine = self.state_dict()
+        for name, array in mine.items():
+            if name not in saved or saved[name].shape != array.shape:
+                got = saved[name].shape if name in saved else "nothing"
+                raise ValueError(
+                    f"state_dict[{name!r}] must have shape {array.shape}, got {got}: "
+                    "it was saved by another task or number of envs"
+                )
+        self._state[:] = saved["state"]
+        for name, array in self._owned.items():
+            array[:] = saved[f"owned/{name}"]
+        self._episode[:], self._step[:] = saved["episode"], saved["step"]
+        self.env_steps, self.num_diverged = (int(c) for c in saved["counters"])
+        self.batch.forward(stage=mujoco.mjtStage.mjSTAGE_VEL)
+        self._started = True
+
+    def close(self) -> None:
+        """Frees the renderers."""
+        for renderer in self._renderers.values():
+            renderer.close()
+        self._renderers.clear()
+
+
+def _whole_steps(total: float, step: float) -> int:
+    """``total / step``, which must be a whole number; both s."""
+    count = round(total / step)
+    if count < 1 or abs(count * step - total) > 1e-9:
+        near = max(1, count) * step
+        raise ValueError(f"{total} s is not a whole number of {step} s steps; nearest is {near} s")
+    return count

@@ -1,0 +1,233 @@
+"""Frames of stored states: a camera, a look, and the tuned offscreen renderer.
+
+A frame is a pure function of a state row and a look, so nothing is rendered until someone asks.
+Shadows, reflections, anti-aliasing and the sky cost most of a software-GL frame and tell a reward
+model nothing: they are off, and the offscreen buffer is exactly the image.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes.util
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import mujoco
+import numpy as np
+
+Array = np.ndarray
+
+BACKENDS = ("egl", "osmesa", "glfw")
+
+
+class RenderError(RuntimeError):
+    """No OpenGL backend works here."""
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A fixed camera looking from ``pos`` at ``target``; angles in degrees, lengths in m."""
+
+    name: str
+    pos: tuple[float, float, float]
+    target: tuple[float, float, float]
+    fovy: float = 45.0  # deg, vertical
+    height: int = 96  # px
+    width: int = 96  # px
+    up: tuple[float, float, float] = (0.0, 0.0, 1.0)
+
+    def axes(self) -> tuple[Array, Array]:
+        """The image's right and up directions (3,) in the world."""
+        forward = np.subtract(self.target, self.pos)
+        right = np.cross(forward, self.up)
+        right = right / np.linalg.norm(right)
+        up = np.cross(right, forward)
+        return right, up / np.linalg.norm(up)
+
+    def add_to(self, spec: mujoco.MjSpec) -> None:
+        """Adds the camera to the world of ``spec``."""
+        right, up = self.axes()
+        camera = spec.worldbody.add_camera(name=self.name, pos=self.pos, fovy=self.fovy)
+        camera.alt.type = mujoco.mjtOrientation.mjORIENTATION_XYAXES
+        camera.alt.xyaxes = [*right, *up]
+
+
+@dataclass(frozen=True)
+class Look:
+    """Per-frame changes of how a scene looks; None leaves the scene as it is.
+
+    ``geom_rgba`` {geom name: (n, 4)}, ``light`` (n,) factor on every light, ``camera_offset``
+    (n, 3) m in the camera's own axes (right, up, back), ``camera_roll`` (n, 3) rad small rotation
+    about those axes, ``fovy`` (n,) factor.
+    """
+
+    geom_rgba: dict[str, Array] | None = None
+    light: Array | None = None
+    camera_offset: Array | None = None
+    camera_roll: Array | None = None
+    fovy: Array | None = None
+
+
+def _open_context(width: int, height: int) -> Any:
+    """A current GL context from the first backend that works, or RenderError."""
+    asked = os.environ.get("MUJOCO_GL", "").strip().lower()
+    if asked and asked not in BACKENDS:
+        raise RenderError(f"MUJOCO_GL must be one of {', '.join(BACKENDS)}, got {asked!r}")
+    failures = []
+    for backend in [asked] if asked else BACKENDS:
+        library = {"egl": "EGL", "osmesa": "OSMesa"}.get(backend)
+        if library and not ctypes.util.find_library(library):
+            failures.append(f"{backend}: lib{library} is not installed")
+            continue
+        if library and os.environ.get("PYOPENGL_PLATFORM", backend) != backend:
+            # PyOpenGL binds one platform at its first import: forget the one that failed.
+            del os.environ["PYOPENGL_PLATFORM"]
+            for name in [m for m in sys.modules if m.split(".")[0] == "OpenGL"]:
+                del sys.modules[name]
+        try:
+            context = importlib.import_module(f"mujoco.{backend}").GLContext(width, height)
+            context.make_current()
+            return context
+        except (ImportError, AttributeError, RuntimeError, OSError, ValueError) as error:
+            failures.append(f"{backend}: {error or type(error).__name__}")
+        except Exception as error:  # PyOpenGL's own errors share no base class with the above
+            if type(error).__module__.split(".")[0] not in ("OpenGL", "glfw"):
+                raise
+            failures.append(f"{backend}: {type(error).__name__}")
+    raise RenderError(
+        "no OpenGL backend works ("
+        + "; ".join(failures)
+        + "). Install one: apt install libegl1 libgl1-mesa-dri (EGL) or libosmesa6 (OSMesa)"
+    )
+
+
+class Renderer:
+    """Renders stored state rows of one model; belongs to the thread that made it."""
+
+    def __init__(self, model: mujoco.MjModel, height: int, width: int):
+        # A private copy: looks and the offscreen size are written into it.
+        self._model = model.__copy__() if hasattr(model, "__copy__") else model
+        self._model.vis.quality.shadowsize = 0
+        self._model.vis.quality.offsamples = 0
+        self._model.vis.global_.offheight, self._model.vis.global_.offwidth = height, width
+        self._thread = threading.get_ident()
+        self._gl = _open_context(width, height)
+        self._data = mujoco.MjData(self._model)
+        self._scene = mujoco.MjvScene(self._model, maxgeom=max(200, 2 * self._model.ngeom))
+        for flag in (
+            mujoco.mjtRndFlag.mjRND_SHADOW,
+            mujoco.mjtRndFlag.mjRND_REFLECTION,
+            mujoco.mjtRndFlag.mjRND_SKYBOX,
+        ):
+            self._scene.flags[flag] = 0
+        self._option = mujoco.MjvOption()
+        self._option.sitegroup[:] = 0
+        self._camera = mujoco.MjvCamera()
+        self._camera.type = mujoco.mjtCamera.mjCAMERA_FIXED
+        self._context = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_50)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
+        self._rect = mujoco.MjrRect(0, 0, width, height)
+        self._spec = mujoco.mjtState.mjSTATE_INTEGRATION
+        self.nstate = mujoco.mj_stateSize(self._model, self._spec)
+
+    def frames(self, states: Array, camera: str, look: Look | None = None) -> Array:
+        """Frames (n, H, W, 3) uint8 of state rows (n, nstate) from ``camera``."""
+        if threading.get_ident() != self._thread:
+            raise RenderError("a Renderer belongs to the thread that made it; make one per thread")
+        if self._gl is None:
+            raise RenderError("this Renderer is closed; make a new one")
+        states = np.ascontiguousarray(states, float)
+        if states.ndim != 2 or states.shape[1] != self.nstate:
+            raise ValueError(f"states must have shape (n, {self.nstate}), got {states.shape}")
+        model, data = self._model, self._data
+        self._camera.fixedcamid = _camera_id(model, camera)
+        self._gl.make_current()
+        out = np.empty((len(states), self._rect.height, self._rect.width, 3), np.uint8)
+        with self._restored(look):
+            for i, state in enumerate(states):
+                if look is not None:
+                    self._apply(look, i)
+                mujoco.mj_setState(model, data, state, self._spec)
+                mujoco.mj_kinematics(model, data)
+                mujoco.mj_camlight(model, data)
+                mujoco.mjv_updateScene(
+                    model,
+                    data,
+                    self._option,
+                    None,
+                    self._camera,
+                    mujoco.mjtCatBit.mjCAT_ALL,
+                    self._scene,
+                )
+                mujoco.mjr_render(self._rect, self._scene, self._context)
+                mujoco.mjr_readPixels(out[i], None, self._rect, self._context)
+        return out[:, ::-1]  # OpenGL's first row is the bottom one
+
+    @contextlib.contextmanager
+    def _restored(self, look: Look | None) -> Iterator[None]:
+        model, self._base = self._model, None
+        if look is not None:
+            self._base = (
+                model.geom_rgba.copy(),
+                model.light_diffuse.copy(),
+                model.light_ambient.copy(),
+                model.cam_pos.copy(),
+                model.cam_quat.copy(),
+                model.cam_fovy.copy(),
+                model.vis.headlight.ambient.copy(),
+                model.vis.headlight.diffuse.copy(),
+            )
+        try:
+            yield
+        finally:
+            if self._base is not None:
+                rgba, diffuse, ambient, pos, quat, fovy, head_ambient, head_diffuse = self._base
+                model.geom_rgba[:], model.light_diffuse[:] = rgba, diffuse
+                model.light_ambient[:], model.cam_pos[:] = ambient, pos
+                model.cam_quat[:], model.cam_fovy[:] = quat, fovy
+                model.vis.headlight.ambient[:] = head_ambient
+                model.vis.headlight.diffuse[:] = head_diffuse
+
+    def _apply(self, look: Look, i: int) -> None:
+        assert self._base is not None
+        model, camera = self._model, self._camera.fixedcamid
+        _, diffuse, ambient, pos, quat, fovy, head_ambient, head_diffuse = self._base
+        for name, rgba in (look.geom_rgba or {}).items():
+            model.geom(name).rgba = rgba[i]
+        if look.light is not None:
+            model.light_diffuse[:] = diffuse * look.light[i]
+            model.light_ambient[:] = ambient * look.light[i]
+            model.vis.headlight.ambient[:] = head_ambient * look.light[i]
+            model.vis.headlight.diffuse[:] = head_diffuse * look.light[i]
+        axes = np.empty(9)
+        mujoco.mju_quat2Mat(axes, quat[camera])
+        if look.camera_offset is not None:
+            model.cam_pos[camera] = pos[camera] + axes.reshape(3, 3) @ look.camera_offset[i]
+        if look.camera_roll is not None:
+            turn, turned = np.empty(4), np.empty(4)
+            angle = float(np.linalg.norm(look.camera_roll[i]))
+            axis = look.camera_roll[i] / max(angle, 1e-12)
+            mujoco.mju_axisAngle2Quat(turn, axis, angle)
+            mujoco.mju_mulQuat(turned, quat[camera], turn)
+            model.cam_quat[camera] = turned
+        if look.fovy is not None:
+            model.cam_fovy[camera] = fovy[camera] * look.fovy[i]
+
+    def close(self) -> None:
+        """Frees the GL context; safe to call twice."""
+        if self._gl is not None:
+            self._context.free()
+            self._gl.free()
+            self._gl = None
+
+
+def _camera_id(model: mujoco.MjModel, name: str) -> int:
+    known = [model.camera(i).name for i in range(model.ncam)]
+    if name not in known:
+        raise ValueError(f"no camera {name!r} in this scene; known: {', '.join(known)}")
+    return known.index(name)

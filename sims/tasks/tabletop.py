@@ -1,0 +1,384 @@
+"""The tabletop: an arm, three coloured objects, and a gripper moved by small steps of its tip.
+
+``reach`` and ``push`` share this scene; they differ in where objects start and what is wanted.
+Left and right are as seen in the front camera's picture, which looks back at the arm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import mujoco
+import numpy as np
+from mujoco.batch import Batch
+
+from sims import ik, robots
+from sims.cameras import Camera
+from sims.rng import RowRng
+from sims.task import Array, Entity, Signal, Task
+from sims.terms import box_distance, cylinder_distance, norm, sphere_distance
+
+FRONT = Camera("front", pos=(0.66, 0.0, 0.42), target=(0.17, 0.0, 0.07), fovy=45.0)
+TOP = Camera("top", pos=(0.19, 0.0, 0.75), target=(0.19, 0.0, 0.0), fovy=42.0, up=(-1.0, 0.0, 0.0))
+LEFT = -FRONT.axes()[0]  # (3,): the picture's left, in the world
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One of the objects: a coloured primitive standing on the table."""
+
+    name: str
+    colour: str
+    kind: str
+    aliases: tuple[str, ...]
+    rgba: tuple[float, float, float, float]
+    size: tuple[float, ...]  # m: box half sizes, (radius,), (radius, half height)
+    height: float  # m, of the centre above the table
+
+    def distance(self, point: Array) -> Array:
+        """Distance (...,) m of points (..., 3), in the object's frame, to its surface."""
+        if self.kind == "cube":
+            return box_distance(point, np.asarray(self.size))
+        if self.kind == "ball":
+            return sphere_distance(point, *self.size)
+        return cylinder_distance(point, *self.size)
+
+    def add_to(self, spec: mujoco.MjSpec) -> None:
+        """Adds a free body with this shape."""
+        kinds = {
+            "cube": mujoco.mjtGeom.mjGEOM_BOX,
+            "ball": mujoco.mjtGeom.mjGEOM_SPHERE,
+            "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
+        }
+        body = spec.worldbody.add_body(name=self.name, pos=(0.0, 0.0, self.height))
+        body.add_freejoint(name=self.name)
+        body.add_geom(
+            name=self.name,
+            type=kinds[self.kind],
+            size=[*self.size, *[0.0] * (3 - len(self.size))],
+            rgba=self.rgba,
+            mass=0.04,
+            # Without rolling friction a ball leaves the table as soon as it is touched.
+            condim=6,
+            friction=(0.6, 0.01, 0.004 if self.kind == "ball" else 0.001),
+        )
+
+
+THINGS = (
+    Thing(
+        "red_cube", "red", "cube", ("cube", "block", "box", "brick"),
+        (0.90, 0.08, 0.06, 1.0), (0.02, 0.02, 0.02), 0.02,
+    ),
+    Thing(
+        "blue_ball", "blue", "ball", ("ball", "sphere", "orb"),
+        (0.06, 0.18, 0.95, 1.0), (0.021,), 0.021,
+    ),
+    Thing(
+        "green_cylinder", "green", "cylinder", ("cylinder", "can", "tube"),
+        (0.05, 0.75, 0.12, 1.0), (0.019, 0.024), 0.024,
+    ),
+)  # fmt: skip
+GRIPPER = Entity(
+    "gripper",
+    (
+        "gripper", "hand", "claw", "fingers", "finger", "arm", "robot", "effector", "tool", "tip",
+        "jaws",
+    ),
+    "", "gripper", ("move",), "gripper", "tip",
+)  # fmt: skip
+
+
+@dataclass
+class TabletopViews:
+    """What the tabletop sees: row i is env i, positions in the world frame."""
+
+    batch: Batch
+    all_qpos: Array  # (N, nq), writable
+    qpos: Array  # (N, n) arm joints, rad
+    qvel: Array  # (N, n) rad/s
+    ctrl: Array  # (N, n) arm joint targets, rad
+    gripper: Array  # (N, 1) gripper joint, rad
+    gripper_ctrl: Array  # (N, 1) rad
+    tip: Array  # (N, 3) point between the fingertips, m
+    tip_mat: Array  # (N, 9)
+    anchor: Array  # (N, n, 3) joint anchors, m
+    axis: Array  # (N, n, 3) joint axes, unit
+    finger_pos: tuple[Array, ...]  # (N, 3) each, m
+    finger_mat: tuple[Array, ...]  # (N, 9) each
+    thing_pos: tuple[Array, ...]  # (N, 3) each, m, in the order of THINGS
+    thing_mat: tuple[Array, ...]  # (N, 9) each
+
+    @property
+    def pointing(self) -> Array:
+        """(N, 3) unit direction out of the gripper."""
+        return self.tip_mat.reshape(-1, 3, 3)[:, :, 2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tabletop(Task[TabletopViews]):
+    """The shared scene, observation and control; a subclass adds resets, goals and an expert."""
+
+    cameras: ClassVar[tuple[Camera, ...]] = (FRONT, TOP)
+    act_dim: ClassVar[int] = 3
+
+    robot: str = "so101"
+    tip_step: float = 0.02  # m, largest move of the tip per action and axis
+    tip_floor: float = 0.012  # m, the tip is not driven lower than this above the table
+    lag: float = 0.10  # rad, a joint target runs at most this far ahead of its joint
+
+    def spec(self) -> mujoco.MjSpec:
+        spec = mujoco.MjSpec()
+        spec.option.timestep = 0.005
+        spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+        spec.visual.headlight.ambient = (0.45, 0.45, 0.45)
+        spec.visual.headlight.diffuse = (0.25, 0.25, 0.25)
+        spec.visual.headlight.specular = (0.0, 0.0, 0.0)
+        spec.visual.map.znear = 0.05
+        light = spec.worldbody.add_light(pos=(0.3, 0.3, 1.2), dir=(-0.1, -0.2, -1.0))
+        light.diffuse, light.specular, light.castshadow = (0.45,) * 3, (0.0,) * 3, False
+        spec.worldbody.add_geom(
+            name="table",
+            type=mujoco.mjtGeom.mjGEOM_BOX,
+            size=(0.5, 0.6, 0.02),
+            pos=(0.25, 0.0, -0.02),
+            rgba=(0.52, 0.40, 0.28, 1.0),
+            friction=(0.6, 0.01, 0.001),
+        )
+        robots.get(self.robot).build(spec)
+        for thing in THINGS:
+            thing.add_to(spec)
+        for camera in self.cameras:
+            camera.add_to(spec)
+        return spec
+
+    def bind(self, batch: Batch) -> TabletopViews:
+        arm = robots.get(self.robot)
+        model = batch.model
+        joints = [model.joint(name) for name in arm.joints]
+        qpos, qvel = (_span([j.qposadr[0] for j in joints]), _span([j.dofadr[0] for j in joints]))
+        ctrl = _span([model.actuator(name).id for name in arm.joints])
+        ids = _span([j.id for j in joints])
+        jaw = model.joint(arm.gripper_joint).qposadr[0]
+        jaw_ctrl = model.actuator(arm.gripper_joint).id
+        tip = batch.site(arm.tool_site)
+        fingers = [batch.geom(name) for name in arm.finger_geoms]
+        things = [batch.body(thing.name) for thing in THINGS]
+        return TabletopViews(
+            batch=batch,
+            all_qpos=batch.qpos,
+            qpos=batch.qpos[:, qpos],
+            qvel=batch.qvel[:, qvel],
+            ctrl=batch.ctrl[:, ctrl],
+            gripper=batch.qpos[:, jaw : jaw + 1],
+            gripper_ctrl=batch.ctrl[:, jaw_ctrl : jaw_ctrl + 1],
+            tip=tip.xpos,
+            tip_mat=tip.xmat,
+            anchor=batch.xanchor[:, ids],
+            axis=batch.xaxis[:, ids],
+            finger_pos=tuple(f.xpos for f in fingers),
+            finger_mat=tuple(f.xmat for f in fingers),
+            thing_pos=tuple(t.xpos for t in things),
+            thing_mat=tuple(t.xmat for t in things),
+        )
+
+    def control(self, v: TabletopViews, action: Array) -> None:
+        move = self.tip_step * action
+        move[:, 2] = np.maximum(move[:, 2], self.tip_floor - v.tip[:, 2])
+        # On top of the last target, not of the measured joint: sag must not feed back.
+        low, high = robots.get(self.robot).joint_range.T
+        room = (
+            np.maximum(low, v.qpos - self.lag) - v.ctrl,
+            np.minimum(high, v.qpos + self.lag) - v.ctrl,
+        )
+        room = np.minimum(room[0], 0.0), np.maximum(room[1], 0.0)
+        v.ctrl[:] += ik.joint_step(v.anchor, v.axis, v.tip, v.pointing, move, room)
+
+    def obs(self, v: TabletopViews) -> dict[str, Array]:
+        things = np.stack(v.thing_pos, axis=1)  # (N, 3 things, 3)
+        n = len(things)
+        return {
+            "qpos": v.qpos,
+            "qvel": 0.1 * v.qvel,
+            "lag": 5.0 * (v.ctrl - v.qpos),
+            "tip": 4.0 * v.tip,
+            "thing": (4.0 * things).reshape(n, -1),
+            "tip_to_thing": (4.0 * (things - v.tip[:, None])).reshape(n, -1),
+            "thing_to_thing": (4.0 * (things - np.roll(things, -1, axis=1))).reshape(n, -1),
+        }
+
+    def signals(self, v: TabletopViews) -> dict[str, Array]:
+        return {
+            "qpos": v.qpos,
+            "qvel": v.qvel,
+            "gripper": v.gripper,
+            "tip": v.tip,
+            "pointing": v.pointing,
+            **{f"{thing.name}_pos": pos for thing, pos in zip(THINGS, v.thing_pos, strict=True)},
+            **{
+                f"{thing.name}_up": mat.reshape(-1, 3, 3)[:, 2]
+                for thing, mat in zip(THINGS, v.thing_mat, strict=True)
+            },
+        }
+
+    def signal_docs(self) -> tuple[Signal, ...]:
+        arm = robots.get(self.robot)
+        n = len(arm.joints)
+        low, high = float(arm.joint_range.min()), float(arm.joint_range.max())
+        speed = float(arm.velocity_limit.max())
+        jaws = arm.gripper_range
+        return (
+            Signal("qpos", (n,), "rad", "joint", (low, high), "arm joint angles", True),
+            Signal("qvel", (n,), "rad/s", "joint", (-speed, speed), "arm joint speeds", True),
+            Signal("gripper", (1,), "rad", "joint", jaws, "gripper joint angle", True),
+            Signal("tip", (3,), "m", "world", (-0.6, 0.6), "point between the fingertips", True),
+            Signal("pointing", (3,), "1", "world", (-1, 1), "direction out of the gripper", True),
+            *(
+                Signal(
+                    f"{t.name}_pos", (3,), "m", "world", (-1, 1), f"centre of the {t.kind}", False
+                )
+                for t in THINGS
+            ),
+            *(
+                Signal(
+                    f"{t.name}_up", (3,), "1", "world", (-1, 1),
+                    f"world's up in the {t.kind}'s own axes: how it is turned over", False,
+                )
+                for t in THINGS
+            ),
+        )  # fmt: skip
+
+    def entities(self) -> tuple[Entity, ...]:
+        return (
+            GRIPPER,
+            *(
+                Entity(
+                    t.name, t.aliases, t.colour, t.kind, ("touch", "push"), t.name, f"{t.name}_pos"
+                )
+                for t in THINGS
+            ),
+        )
+
+    # Geometry that goals are written in.
+    def surface_distance(self, v: TabletopViews, thing: int) -> Array:
+        """Distance (N,) m from the nearer finger's surface to the surface of ``THINGS[thing]``."""
+        to_object = v.thing_mat[thing].reshape(-1, 1, 3, 3)
+        origin = v.thing_pos[thing][:, None]
+        nearest = np.full(len(v.tip), np.inf)
+        for (offsets, radius), pos, mat in zip(
+            finger_points(self.robot), v.finger_pos, v.finger_mat, strict=True
+        ):
+            points = pos[:, None] + offsets @ mat.reshape(-1, 3, 3).transpose(0, 2, 1)
+            local = np.einsum("Npij,Npi->Npj", np.broadcast_to(
+                to_object, (*points.shape[:2], 3, 3)), points - origin)  # fmt: skip
+            nearest = np.minimum(nearest, THINGS[thing].distance(local).min(axis=1) - radius)
+        return np.maximum(nearest, 0.0)
+
+    def place_tip(self, v: TabletopViews, ids: Array, target: Array) -> None:
+        """Solves rows ``ids`` (n,) for a tip at ``target`` (n, 3) m, the tool pointing down."""
+        low, high = robots.get(self.robot).joint_range.T
+        for _ in range(40):
+            v.batch.forward(ids, stage=mujoco.mjtStage.mjSTAGE_POS)
+            move = np.clip(target - v.tip[ids], -0.05, 0.05)
+            room = low - v.qpos[ids], high - v.qpos[ids]
+            hinges = v.anchor[ids], v.axis[ids]
+            v.qpos[ids] += ik.joint_step(*hinges, v.tip[ids], v.pointing[ids], move, room)
+
+    def place_thing(self, v: TabletopViews, ids: Array, thing: int, xy: Array, yaw: Array) -> None:
+        """Stands ``THINGS[thing]`` on the table at ``xy`` (n, 2) m, turned by ``yaw`` (n,) rad."""
+        start = v.batch.model.joint(THINGS[thing].name).qposadr[0]
+        pose = np.zeros((len(ids), 7))
+        pose[:, :2], pose[:, 2] = xy, THINGS[thing].height
+        pose[:, 3], pose[:, 6] = np.cos(yaw / 2), np.sin(yaw / 2)
+        v.all_qpos[ids, start : start + 7] = pose
+
+    def place_arm(self, v: TabletopViews, ids: Array, qpos: Array) -> None:
+        """Puts the arm at rest at ``qpos`` (n, joints) rad with the gripper closed."""
+        arm = robots.get(self.robot)
+        v.qpos[ids] = v.ctrl[ids] = np.clip(qpos, *arm.joint_range.T)
+        v.gripper[ids] = v.gripper_ctrl[ids] = arm.gripper_range[0]
+
+    def scatter(self, v: TabletopViews, ids: Array, rng: RowRng) -> None:
+        """Objects anywhere, sometimes side by side; the tip anywhere, half the time near one."""
+        n = len(ids)
+        spots = spread(rng, n, gap=0.045)
+        pair = rng.integers(3), rng.integers(2)
+        beside = rng.uniform(0, 1) < 0.3
+        first, second = pair[0], (pair[0] + 1 + pair[1]) % 3
+        angle = rng.uniform(-np.pi, np.pi)
+        offset = rng.uniform(0.042, 0.10)[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
+        row = np.arange(n)
+        spots[row[beside], second[beside]] = (spots[row, first] + offset)[beside]
+        yaw = rng.uniform(-np.pi, np.pi, (3,))
+        for thing in range(3):
+            self.place_thing(v, ids, thing, spots[:, thing], yaw[:, thing])
+        # A tip target: near a random object, or anywhere above the table.
+        near = rng.uniform(0, 1) < 0.6
+        chosen = spots[row, rng.integers(3)]
+        around = np.concatenate([chosen, np.full((n, 1), 0.03)], axis=1)
+        around += rng.normal((3,)) * np.array([0.05, 0.05, 0.035])
+        anywhere = np.concatenate(
+            [polar(rng.uniform(0.10, 0.32), rng.uniform(-1.2, 1.2)),
+             rng.uniform(0.012, 0.26)[:, None]], axis=1,
+        )  # fmt: skip
+        target = np.where(near[:, None], around, anywhere)
+        target[:, 2] = np.maximum(target[:, 2], self.tip_floor)
+        arm = robots.get(self.robot)
+        self.place_arm(v, ids, arm.home + 0.1 * rng.normal((len(arm.joints),)))
+        self.place_tip(v, ids, target)
+        v.ctrl[ids] = v.qpos[ids]
+
+
+def polar(radius: Array, angle: Array) -> Array:
+    """Points (..., 2) m on the table at polar coordinates (m, rad) about the shoulder."""
+    return np.stack([SHOULDER_X + radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
+
+
+SHOULDER_X = 0.04  # m, where the arm turns, ahead of the base's origin
+REACHABLE = (0.15, 0.255)  # m from the shoulder's axis
+SECTOR = 0.85  # rad to either side
+
+
+def spread(rng: RowRng, n: int, gap: float) -> Array:
+    """Spots (n, 3, 2) m in the reachable sector, at least ``gap`` m apart (centre to centre).
+
+    Every row draws the same number of candidates and takes its first good one, so a row's layout
+    does not depend on its neighbours.
+    """
+    tries = 32
+    radius = np.sqrt(rng.uniform(REACHABLE[0] ** 2, REACHABLE[1] ** 2, (tries, 3)))
+    spots = polar(radius, rng.uniform(-SECTOR, SECTOR, (tries, 3)))  # (n, tries, 3, 2)
+    apart = norm(spots - np.roll(spots, 1, axis=2)).min(axis=2)  # (n, tries)
+    apart[:, 0] = np.where((apart >= gap).any(axis=1), apart[:, 0], np.inf)
+    return spots[np.arange(n), np.argmax(apart >= gap, axis=1)]
+
+
+_POINTS: dict[str, tuple[tuple[Array, float], ...]] = {}
+
+
+def finger_points(robot: str) -> tuple[tuple[Array, float], ...]:
+    """For each finger, points (p, 3) m along its middle line and the radius m around them."""
+    if robot not in _POINTS:
+        arm = robots.get(robot)
+        spec = mujoco.MjSpec()
+        arm.build(spec)
+        model = spec.compile()
+        fingers = []
+        for name in arm.finger_geoms:
+            half = model.geom(name).size
+            along = int(np.argmax(half))
+            radius = float(np.sort(half)[:2].mean())
+            points = np.zeros((9, 3))
+            points[:, along] = np.linspace(-1, 1, 9) * (half[along] - radius)
+            fingers.append((points, radius))
+        _POINTS[robot] = tuple(fingers)
+    return _POINTS[robot]
+
+
+def _span(ids: Any) -> slice:
+    """The slice of consecutive ids; the scene builders add an arm's joints in one run."""
+    ids = [int(i) for i in ids]
+    if ids != list(range(ids[0], ids[0] + len(ids))):
+        raise ValueError(f"the arm's joints must be consecutive in the model, got {ids}")
+    return slice(ids[0], ids[-1] + 1)

@@ -1,0 +1,38 @@
+"""Arithmetic that success, distances and dense rewards share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def norm(x: Array) -> Array:
+    """Euclidean length along the last axis."""
+    return np.sqrt(np.einsum("...i,...i->...", x, x))
+
+
+def near(distance: Array, margin: float) -> Array:
+    """In (0, 1]: 1 at zero distance, 1/e at ``margin``; both m."""
+    return np.exp(-distance / margin)
+
+
+def outside(x: Array, low: float, high: float = np.inf) -> Array:
+    """How far ``x`` lies outside [low, high], 0 inside."""
+    return np.maximum(low - x, 0.0) + np.maximum(x - high, 0.0)
+
+
+def box_distance(point: Array, half: Array) -> Array:
+    """Distance (...,) m of points (..., 3), in the box's frame, to a box; 0 inside."""
+    return norm(np.maximum(np.abs(point) - half, 0.0))
+
+
+def sphere_distance(point: Array, radius: float) -> Array:
+    """Distance (...,) m of points (..., 3), in the sphere's frame, to a sphere; 0 inside."""
+    return np.maximum(norm(point) - radius, 0.0)
+
+
+def cylinder_distance(point: Array, radius: float, half: float) -> Array:
+    """Distance (...,) m of points (..., 3), in the cylinder's frame, to it; 0 inside."""
+    side = np.maximum(norm(point[..., :2]) - radius, 0.0)
+    return np.hypot(side, np.maximum(np.abs(point[..., 2]) - half, 0.0))
