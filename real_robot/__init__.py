@@ -1,0 +1,31 @@
+"""The control bridge: a policy bundle on an arm, behind a safety filter and a state machine.
+
+Names are loaded when first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOME = {
+    "BundleError": "manifest",
+    "Description": "driver",
+    "Fault": "driver",
+    "Manifest": "manifest",
+    "PolicyBundle": "bundle",
+    "RobotDriver": "driver",
+    "RobotFault": "driver",
+    "RobotState": "driver",
+    "Sent": "driver",
+    "Target": "driver",
+    "write_manifest": "bundle",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,0 +1,188 @@
+"""RobotDriver: what the bridge needs of an arm, and nothing else.
+
+A driver does input and output only. It does not pace, limit, filter or retry: those are the loop's
+and the safety filter's, so that they are the same for every arm. Arrays are (n,) in the order of
+``Description.joints``; angles in rad, times in s on the host's monotonic clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+Array = np.ndarray
+
+
+class Response(Enum):
+    """What the loop does about a fault, mildest first."""
+
+    NONE = "none"  # nothing is wrong
+    RETRY = "retry"  # skip the tick; too many in a row become LATCH
+    HOLD = "hold"  # stop on the spot, park, relax: the arm itself is well
+    LATCH = "latch"  # stop on the spot and relax; only an operator may clear it
+
+
+class Fault(Enum):
+    """Everything that can go wrong, closed: a driver maps its vendor's codes onto these."""
+
+    NONE = "none"
+    COMM_TIMEOUT = "comm_timeout"  # no reply in time
+    COMM_CORRUPT = "comm_corrupt"  # a reply that fails its checksum
+    DISCONNECTED = "disconnected"  # port closed, cable pulled
+    STALE = "stale"  # a measurement too old to act on
+    OVERLOAD = "overload"
+    OVERHEAT = "overheat"
+    VOLTAGE = "voltage"
+    ENCODER = "encoder"
+    PROTECTIVE_STOP = "protective_stop"  # the arm's own controller stopped it
+    ESTOP = "estop"
+    LIMIT = "limit"  # no motion is allowed from here
+    TRACKING = "tracking"  # the joint does not follow its target
+    NONFINITE = "nonfinite"  # NaN or inf, wherever it came from
+    DEADLINE = "deadline"  # the loop was late for too long
+    OPERATOR = "operator"  # a person asked to stop
+    CONFIG = "config"  # the pieces do not fit together
+
+    @property
+    def response(self) -> Response:
+        """What the loop does about it."""
+        return _RESPONSE.get(self, Response.LATCH)
+
+
+_RESPONSE = {
+    Fault.NONE: Response.NONE,
+    Fault.COMM_TIMEOUT: Response.RETRY,
+    Fault.COMM_CORRUPT: Response.RETRY,
+    Fault.STALE: Response.HOLD,
+    Fault.LIMIT: Response.HOLD,
+    Fault.TRACKING: Response.HOLD,
+    Fault.NONFINITE: Response.HOLD,
+    Fault.DEADLINE: Response.HOLD,
+    Fault.OPERATOR: Response.HOLD,
+    Fault.CONFIG: Response.HOLD,
+}
+
+
+class RobotFault(RuntimeError):
+    """Raised by a driver; the only exception of a driver that the loop understands."""
+
+    def __init__(self, fault: Fault, message: str):
+        super().__init__(f"{fault.value}: {message}")
+        self.fault = fault
+
+
+@dataclass(frozen=True)
+class RobotState:
+    """One measurement. ``t_host`` says when it was true, as well as the driver can know."""
+
+    t_device: float  # s, the device's own clock
+    t_host: float  # s, monotonic
+    seq: int  # rises with every new measurement; the same number is the same measurement
+    qpos: Array  # (n,) rad
+    qvel: Array  # (n,) rad/s
+    effort: Array  # (n,) N m
+    gripper: float  # 0 closed, 1 open
+    fault: Fault = Fault.NONE
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the joints should be one period from now."""
+
+    qpos: Array  # (n,) rad
+    gripper: float  # 0 closed, 1 open
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What the device was really told, after its own rounding and clipping."""
+
+    qpos: Array  # (n,) rad
+    gripper: float  # 0 closed, 1 open
+    t_host: float  # s, monotonic
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """What is known of an arm before it is connected."""
+
+    name: str  # "so101"
+    joints: tuple[str, ...]  # n names, base to tool
+    position: Array  # (n, 2) rad, low and high
+    velocity: Array  # (n,) rad/s
+    acceleration: Array  # (n,) rad/s^2
+    period: float  # s between two targets
+    gripper_speed: float = 5.0  # 1/s, of the 0..1 range
+
+    def __post_init__(self) -> None:
+        n = len(self.joints)
+        shapes = {"position": (n, 2), "velocity": (n,), "acceleration": (n,)}
+        for name, shape in shapes.items():
+            array = np.array(getattr(self, name), float)
+            if array.shape != shape or not np.isfinite(array).all():
+                raise ValueError(
+                    f"{self.name}: {name} must be finite with shape {shape} for the joints "
+                    f"{', '.join(self.joints)}; got shape {array.shape}"
+                )
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        if not self.period > 0:
+            raise ValueError(f"{self.name}: period must be above 0 s, got {self.period}")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which device answered."""
+
+    model: str
+    serial: str
+    firmware: str
+    calibration: str  # hash of the calibration in use; "" where the arm has none
+
+
+@runtime_checkable
+class RobotDriver(Protocol):
+    """One arm. Every method may raise RobotFault, and nothing else, for what the device does."""
+
+    def describe(self) -> Description:
+        """Names and limits; answers before ``connect``."""
+        ...
+
+    def connect(self) -> None:
+        """Opens the port. The arm stays limp."""
+        ...
+
+    def identify(self) -> Identity:
+        """The device at the other end."""
+        ...
+
+    def enable(self) -> None:
+        """Stiffens the arm where it is: targets are set to the measured pose first."""
+        ...
+
+    def read(self) -> RobotState:
+        """The newest measurement."""
+        ...
+
+    def send(self, target: Target) -> Sent:
+        """Hands over one target and returns at once with what was really sent."""
+        ...
+
+    def hold(self) -> None:
+        """Stops on the spot and stays stiff. May be called again."""
+        ...
+
+    def relax(self) -> dict[str, bool]:
+        """{joint: whether it confirmed to be limp}; goes on past a joint that fails."""
+        ...
+
+    def clear_fault(self) -> None:
+        """Clears a latched fault of the device; an operator's decision, never the loop's."""
+        ...
+
+    def close(self) -> None:
+        """Closes the port. May be called again."""
+        ...
