@@ -19,7 +19,7 @@ from sims.rng import RowRng
 from sims.task import Array, Entity, Signal, Task
 from sims.terms import box_distance, cylinder_distance, norm, sphere_distance
 
-FRONT = Camera("front", pos=(0.66, 0.0, 0.42), target=(0.17, 0.0, 0.07), fovy=45.0)
+FRONT = Camera("front", pos=(0.66, 0.0, 0.42), target=(0.17, 0.0, 0.09), fovy=44.0)
 TOP = Camera("top", pos=(0.19, 0.0, 0.75), target=(0.19, 0.0, 0.0), fovy=42.0, up=(-1.0, 0.0, 0.0))
 LEFT = -FRONT.axes()[0]  # (3,): the picture's left, in the world
 
@@ -313,16 +313,18 @@ class Tabletop(Task[TabletopViews]):
         yaw = rng.uniform(-np.pi, np.pi, (3,))
         for thing in range(3):
             self.place_thing(v, ids, thing, spots[:, thing], yaw[:, thing])
-        # A tip target: near a random object, or anywhere above the table.
-        near = rng.uniform(0, 1) < 0.6
+        # A tip target: round a random object, over it, or anywhere above the table.
+        where = rng.uniform(0, 1)[:, None]
         chosen = spots[row, rng.integers(3)]
-        around = np.concatenate([chosen, np.full((n, 1), 0.03)], axis=1)
-        around += rng.normal((3,)) * np.array([0.05, 0.05, 0.035])
+        centre = np.concatenate([chosen, np.full((n, 1), 0.03)], axis=1)
+        round_it = centre + rng.normal((3,)) * (0.05, 0.05, 0.035)
+        over_it = centre + rng.normal((3,)) * (0.018, 0.018, 0.0)
+        over_it[:, 2] = rng.uniform(0.03, 0.15)
         anywhere = np.concatenate(
             [polar(rng.uniform(0.10, 0.32), rng.uniform(-1.2, 1.2)),
              rng.uniform(0.012, 0.26)[:, None]], axis=1,
         )  # fmt: skip
-        target = np.where(near[:, None], around, anywhere)
+        target = np.where(where < 0.45, round_it, np.where(where < 0.65, over_it, anywhere))
         target[:, 2] = np.maximum(target[:, 2], self.tip_floor)
         arm = robots.get(self.robot)
         self.place_arm(v, ids, arm.home + 0.1 * rng.normal((len(arm.joints),)))

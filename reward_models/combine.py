@@ -1,0 +1,119 @@
+"""The one place where rewards are scaled, mixed, shaped and normalised.
+
+Shaping by a potential, gamma Phi(s') - Phi(s), leaves the best policy what it was (Ng, Harada and
+Russell 1999). It is meant on top of a base reward: alone, with time limits that are bootstrapped,
+it gives every policy the same return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from reward_models.base import RewardModel, RewardOutput, Segment
+
+Array = np.ndarray
+Shaping = Literal["raw", "potential"]
+
+
+@dataclass(frozen=True)
+class Term:
+    """One reward model in a mix."""
+
+    model: RewardModel
+    weight: float = 1.0
+    shaping: Shaping = "raw"
+
+
+class Combined:
+    """A weighted sum of reward models, each normalised by statistics frozen after a warm-up.
+
+    ``gamma`` is the learner's discount, for potential terms. ``warmup`` transitions set mean and
+    standard deviation of each term (0: no normalising); until then terms pass as they are.
+    """
+
+    def __init__(self, terms: Mapping[str, Term], *, gamma: float = 0.97, warmup: int = 0):
+        if not terms:
+            raise ValueError("a mix needs at least one term")
+        if not 0.0 < gamma <= 1.0:
+            raise ValueError(f"gamma must be in (0, 1], got {gamma}")
+        self.terms, self.gamma, self.warmup = dict(terms), gamma, warmup
+        self.needs = frozenset().union(*(t.model.needs for t in terms.values()))
+        self.context = max(t.model.context for t in terms.values())
+        self.causal = all(t.model.causal for t in terms.values())
+        self.statistics: dict[str, tuple[float, float]] = {}
+        self._seen: dict[str, list[Array]] = {name: [] for name in terms}
+        self._frozen = warmup == 0
+
+    def score(self, segment: Segment) -> RewardOutput:
+        outputs = {name: term.model.score(segment) for name, term in self.terms.items()}
+        if not self._frozen:
+            self._warm(outputs)
+        total = np.zeros(segment.valid.shape, np.float32)
+        scored = segment.valid.copy()
+        components: dict[str, Array] = {}
+        for name, term in self.terms.items():
+            out = outputs[name]
+            mean, std = self.statistics.get(name, (0.0, 1.0))
+            value = (out.reward - mean) / std
+            if term.shaping == "potential":
+                value = potential(value, segment.valid, self.gamma)
+            total += term.weight * np.where(out.scored, value, 0.0)
+            scored &= out.scored
+            components[name] = out.reward
+            components |= {f"{name}/{key}": c for key, c in out.components.items()}
+        doubts = [o.uncertainty for o in outputs.values() if o.uncertainty is not None]
+        return RewardOutput(
+            reward=np.where(segment.valid, total, 0.0).astype(np.float32),
+            scored=scored,
+            components=components,
+            uncertainty=np.maximum.reduce(doubts) if doubts else None,
+            version=sum(o.version for o in outputs.values()) + int(self._frozen),
+        )
+
+    def _warm(self, outputs: Mapping[str, RewardOutput]) -> None:
+        for name, out in outputs.items():
+            self._seen[name].append(out.reward[out.scored])
+        if min(sum(map(len, seen)) for seen in self._seen.values()) >= self.warmup:
+            for name, seen in self._seen.items():
+                values = np.concatenate(seen)
+                self.statistics[name] = float(values.mean()), max(float(values.std()), 1e-6)
+            self._seen.clear()
+            self._frozen = True
+
+
+def potential(phi: Array, valid: Array, gamma: float) -> Array:
+    """gamma phi[t] - phi[t-1], (T, N), of potentials after each action; 0 for the first step.
+
+    The state before a fragment's first action is not scored by a reward model of transitions, so
+    that step carries no shaping: a constant per episode, which changes no policy.
+    """
+    before = np.concatenate([np.full_like(phi[:1], np.nan), phi[:-1]])
+    shaped = gamma * phi - before
+    return np.where(valid & np.isfinite(before), shaped, 0.0)
+
+
+class Scaled:
+    """``weight * reward + offset`` of another model; version and components pass through."""
+
+    def __init__(self, model: RewardModel, weight: float = 1.0, offset: float = 0.0):
+        self.model, self.weight, self.offset = model, weight, offset
+        self.needs, self.context, self.causal = model.needs, model.context, model.causal
+
+    def score(self, segment: Segment) -> RewardOutput:
+        out = self.model.score(segment)
+        reward = np.where(out.scored, self.weight * out.reward + self.offset, 0.0)
+        return replace(out, reward=reward.astype(np.float32))
+
+
+class Constant:
+    """The same reward everywhere: the control that shows what a policy learns from nothing."""
+
+    needs: frozenset[str] = frozenset()
+    context, causal = 1, True
+
+    def score(self, segment: Segment) -> RewardOutput:
+        return RewardOutput(np.zeros(segment.valid.shape, np.float32), segment.valid.copy())

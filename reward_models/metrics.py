@@ -1,0 +1,41 @@
+"""How good a score is: ranking statistics against ground truth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def ranks(x: Array) -> Array:
+    """Ranks (n,) from 1, ties sharing their mean rank."""
+    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return ((last - counts + 1 + last) / 2.0)[inverse]
+
+
+def spearman(a: Array, b: Array) -> float:
+    """Rank correlation in [-1, 1]; NaN where one side is constant."""
+    ra, rb = ranks(a), ranks(b)
+    ra, rb = ra - ra.mean(), rb - rb.mean()
+    norm = np.sqrt((ra @ ra) * (rb @ rb))
+    return float(ra @ rb / norm) if norm > 0 else float("nan")
+
+
+def auc(score: Array, positive: Array) -> float:
+    """Area under the ROC curve: chance that a positive outscores a negative, ties half."""
+    positive = np.asarray(positive, bool)
+    p, n = int(positive.sum()), int((~positive).sum())
+    if not p or not n:
+        return float("nan")
+    return float((ranks(score)[positive].sum() - p * (p + 1) / 2) / (p * n))
+
+
+def wilson(successes: int, n: int, z: float = 1.96) -> tuple[float, float]:
+    """Wilson's 95 % interval of a rate, (low, high) in [0, 1]."""
+    if n < 1:
+        raise ValueError(f"an interval needs at least one trial, got {n}")
+    rate, z2 = successes / n, z * z
+    centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
+    half = z / (1 + z2 / n) * np.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n))
+    return max(0.0, float(centre - half)), min(1.0, float(centre + half))

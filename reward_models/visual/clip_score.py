@@ -1,0 +1,234 @@
+"""A sentence's reward: similarity of what is seen to captions, composed over a plan's steps.
+
+Four ways to turn embeddings into a score, all of unit rows x against caption rows:
+
+- ``cosine``: x . t (CLIP, arXiv:2103.00020)
+- ``goal_baseline``: 1 - |P(x - g)|^2 / 2 with the projection that keeps a share ``1 - alpha`` of
+  what is off the line from baseline b to goal g (VLM-RM, arXiv:2310.12921)
+- ``contrast``: x . t+ - x . t- (contrasting goals, VLM-RL, arXiv:2412.15544)
+- ``softmax``: the goal's share against its alternatives, at the encoder's own temperature
+
+A score becomes a progress phi by its quantiles over the scene's states: 0 at a poor state, 1 at
+the best ones. A plan with several steps is gated: a later step counts only as far as the earlier
+ones are reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+
+from reward_models.base import Encoder, RewardOutput, Segment
+from reward_models.distill import Surrogate
+
+Array = np.ndarray
+Formula = Literal["cosine", "goal_baseline", "contrast", "softmax"]
+FORMULAS: tuple[Formula, ...] = ("cosine", "goal_baseline", "contrast", "softmax")
+
+QUANTILES = (0.05, 0.995)  # of a caption's score over the scene's states: phi 0 and 1
+TOP = 1.1  # phi is held below this
+GATE = 3.0  # sharpness of a reached step: exp(GATE (phi - 1))
+LAST = 5.0  # sharpness of the last step
+
+
+@dataclass(frozen=True)
+class Caption:
+    """One sentence to score, and the sentences it is scored against."""
+
+    text: str
+    baseline: str = ""  # the neutral scene, for goal_baseline
+    negatives: tuple[str, ...] = ()  # opposites, for contrast and softmax
+    arm_free: bool = False  # says nothing of the arm: score it with the arm put aside
+
+
+class Embedder(Protocol):
+    """Where the embeddings of a segment's states come from."""
+
+    needs: frozenset[str]
+    version: int
+
+    def texts(self, texts: tuple[str, ...]) -> Array: ...
+
+    def embed(self, segment: Segment, arm_free: bool) -> tuple[Array, Array]:
+        """(unit rows (n, D), spread (n,)) of the successor states where ``valid``, row-major."""
+        ...
+
+
+@dataclass
+class FrameEmbedder:
+    """Renders and encodes the frames of a segment."""
+
+    encoder: Encoder
+    needs: frozenset[str] = frozenset({"frames"})
+    version: int = 0
+
+    def texts(self, texts: tuple[str, ...]) -> Array:
+        return self.encoder.encode_texts(texts)
+
+    def embed(self, segment: Segment, arm_free: bool) -> tuple[Array, Array]:
+        where = np.concatenate([np.zeros_like(segment.valid[:1]), segment.valid])
+        rows = self.encoder.encode(segment.frames(self.encoder.camera, where))
+        return rows, np.zeros(len(rows), np.float32)
+
+
+@dataclass
+class SurrogateEmbedder:
+    """Predicts embeddings from signals (``distill.py``); renders nothing.
+
+    ``aside`` holds the arm's signals in a pose where it hides nothing. A caption about two objects
+    is scored with them: the question is where the objects are, not what the arm covers.
+    """
+
+    surrogate: Surrogate
+    encoder: Encoder
+    aside: Mapping[str, Array] = field(default_factory=dict)
+    needs: frozenset[str] = frozenset({"signals"})
+
+    @property
+    def version(self) -> int:
+        return self.surrogate.version
+
+    def texts(self, texts: tuple[str, ...]) -> Array:
+        return self.encoder.encode_texts(texts)
+
+    def embed(self, segment: Segment, arm_free: bool) -> tuple[Array, Array]:
+        rows = {name: segment.signals[name][1:][segment.valid] for name in self.surrogate.names}
+        if arm_free:
+            rows |= {
+                name: np.broadcast_to(value, rows[name].shape)
+                for name, value in self.aside.items()
+                if name in rows
+            }
+        return self.surrogate.predict(rows)
+
+
+class ClipScore:
+    """The reward of a plan of captions; see the module's text for formulas and gating."""
+
+    context = 1
+    causal = True
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        steps: Sequence[Sequence[Caption]],
+        *,
+        formula: Formula = "cosine",
+        alpha: float = 0.5,
+        scale: float = 100.0,
+        calibration: Mapping[str, tuple[float, float]] | None = None,
+    ):
+        if formula not in FORMULAS:
+            raise ValueError(f"formula must be one of {', '.join(FORMULAS)}, got {formula!r}")
+        if not 0.0 <= alpha <= 1.0:
+            raise ValueError(f"alpha must be in [0, 1], got {alpha}")
+        if not steps or not all(steps):
+            raise ValueError("a plan needs at least one step, and each step a caption")
+        if formula in ("contrast", "softmax") and not all(c.negatives for s in steps for c in s):
+            raise ValueError(f"{formula} needs negatives for every caption")
+        if formula == "goal_baseline" and not all(c.baseline for s in steps for c in s):
+            raise ValueError("goal_baseline needs a baseline for every caption")
+        self.embedder, self.steps = embedder, tuple(tuple(step) for step in steps)
+        self.formula, self.alpha, self.scale = formula, alpha, scale
+        self.calibration = dict(calibration or {})
+        self.needs = embedder.needs
+        self._heads = {c.text: self._head(c) for step in self.steps for c in step}
+
+    @property
+    def version(self) -> int:
+        return self.embedder.version
+
+    @property
+    def captions(self) -> tuple[Caption, ...]:
+        """Every caption of the plan, once."""
+        return tuple(dict.fromkeys(c for step in self.steps for c in step))
+
+    def _head(self, caption: Caption) -> Array:
+        """Text rows (1 + others, D): the caption first."""
+        others = (caption.baseline,) if self.formula == "goal_baseline" else caption.negatives
+        if self.formula == "cosine":
+            others = ()
+        return self.embedder.texts((caption.text, *others))
+
+    def raw(self, caption: Caption, rows: Array) -> Array:
+        """Scores (n,) of unit rows (n, D), before calibration."""
+        texts = self._heads[caption.text]
+        if self.formula == "goal_baseline":
+            return goal_baseline(rows, texts[0], texts[1], self.alpha)
+        cosines = rows @ texts.T
+        if self.formula == "cosine":
+            return cosines[:, 0]
+        if self.formula == "contrast":
+            return cosines[:, 0] - cosines[:, 1:].mean(axis=1)
+        logits = self.scale * cosines
+        logits -= logits.max(axis=1, keepdims=True)
+        return np.exp(logits[:, 0]) / np.exp(logits).sum(axis=1)
+
+    def calibrate(self, segment: Segment) -> None:
+        """Sets phi's scale from the scores of a segment's states; call once, before training."""
+        for caption in self.captions:
+            rows, _ = self.embedder.embed(segment, caption.arm_free)
+            low, high = np.quantile(self.raw(caption, rows), QUANTILES)
+            self.calibration[caption.text] = float(low), float(high)
+
+    def score(self, segment: Segment) -> RewardOutput:
+        where = segment.valid
+        phi: dict[str, Array] = {}
+        spread = np.zeros(int(where.sum()), np.float32)
+        embedded: dict[bool, tuple[Array, Array]] = {}
+        for caption in self.captions:
+            if caption.arm_free not in embedded:
+                embedded[caption.arm_free] = self.embedder.embed(segment, caption.arm_free)
+            rows, doubt = embedded[caption.arm_free]
+            spread = np.maximum(spread, doubt)
+            raw = self.raw(caption, rows)
+            low, high = self.calibration.get(caption.text, (0.0, 1.0))
+            phi[caption.text] = np.clip((raw - low) / max(high - low, 1e-6), 0.0, TOP)
+        total = compose([[phi[c.text] for c in step] for step in self.steps])
+
+        def full(values: Array) -> Array:
+            out = np.zeros(where.shape, np.float32)
+            out[where] = values
+            return out
+
+        return RewardOutput(
+            reward=full(total),
+            scored=where.copy(),
+            components={text: full(values) for text, values in phi.items()},
+            uncertainty=full(spread),
+            version=self.version,
+        )
+
+
+def goal_baseline(rows: Array, goal: Array, baseline: Array, alpha: float) -> Array:
+    """VLM-RM's score (n,) of unit rows (n, D); alpha 0 is the cosine, 1 the line alone.
+
+    With d the unit vector from baseline to goal and e = x - g:
+    r = 1 - ((d.e)^2 + (1 - alpha)^2 |e - (d.e) d|^2) / 2.
+    """
+    line = goal - baseline
+    line = line / max(float(np.linalg.norm(line)), 1e-9)
+    error = rows - goal
+    along = error @ line
+    off = np.sum(error**2, axis=1) - along**2
+    return 1.0 - 0.5 * (along**2 + (1.0 - alpha) ** 2 * off)
+
+
+def compose(steps: Sequence[Sequence[Array]]) -> Array:
+    """The reward (n,) of a plan from its captions' phi (n,), step by step.
+
+    One step: the least of its phi. Several: each step but the last adds half a point as it is
+    reached and opens the next; the last is worth one and a half, sharply, so that being near is
+    not as good as being there.
+    """
+    least = [np.minimum.reduce(list(step)) for step in steps]
+    if len(least) == 1:
+        return least[0]
+    total, opened = np.zeros_like(least[0]), np.ones_like(least[0])
+    for phi in least[:-1]:
+        opened = opened * np.exp(GATE * (phi - 1.0))
+        total = total + 0.5 * opened
+    return total + 1.5 * opened * np.exp(LAST * (least[-1] - 1.0))

@@ -1,0 +1,185 @@
+"""CLIP encoders: the embedded one, and any open_clip model by name.
+
+``encode`` gives unit rows, the same for a frame whatever batch it comes in. The number format
+(bf16 or fp32) is chosen once by a short timing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from reward_models.visual import tiny_clip
+
+Array = np.ndarray
+
+
+def fastest_dtype(run: Callable[[], object], device: torch.device) -> torch.dtype:
+    """bf16 where it makes ``run`` quicker on this machine, else fp32."""
+    timings = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        with (
+            torch.inference_mode(),
+            torch.autocast(device.type, torch.bfloat16, dtype != torch.float32),
+        ):
+            run()
+            start = time.perf_counter()
+            run()
+            if device.type == "cuda":
+                torch.cuda.synchronize()
+        timings[dtype] = time.perf_counter() - start
+    return min(timings, key=lambda dtype: timings[dtype])
+
+
+class TorchEncoder:
+    """What both encoders share: batching, number format, normalisation."""
+
+    name: str
+    camera: str
+    scale: float = 100.0  # logit = scale * cosine + bias
+    bias: float = 0.0
+    calibrated: bool = False  # whether the logit's sigmoid is a probability
+
+    def __init__(self, device: str, batch: int, dtype: torch.dtype | None):
+        self.device, self.batch, self._dtype = torch.device(device), batch, dtype
+
+    def _images(self, frames: torch.Tensor) -> torch.Tensor:
+        """Raw embeddings (k, D) of frames (k, H, W, 3) uint8 on the device."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    def encode(self, frames: Array) -> Array:
+        """Unit rows (k, D) f32 of frames (k, H, W, 3) uint8."""
+        if frames.ndim != 4 or frames.shape[3] != 3 or frames.dtype != np.uint8:
+            raise ValueError(
+                f"frames must be (k, H, W, 3) uint8, got {frames.shape} {frames.dtype}"
+            )
+        out = []
+        for start in range(0, len(frames), self.batch):
+            part = torch.from_numpy(np.ascontiguousarray(frames[start : start + self.batch]))
+            part = part.to(self.device)
+            if self._dtype is None:
+                self._dtype = fastest_dtype(lambda part=part: self._images(part), self.device)
+            half = self._dtype == torch.bfloat16
+            with torch.inference_mode(), torch.autocast(self.device.type, torch.bfloat16, half):
+                out.append(F.normalize(self._images(part).float(), dim=-1).cpu())
+        return torch.cat(out).numpy() if out else np.zeros((0, self.dim), np.float32)
+
+    @property
+    def dim(self) -> int:
+        """Width of an embedding."""
+        return self.encode_texts(("the gripper",)).shape[1]
+
+    def encode_texts(self, texts: tuple[str, ...]) -> Array:
+        """Unit rows (len(texts), D) f32."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+
+class EmbeddedClip(TorchEncoder):
+    """The CLIP that ships with the project; it knows canonical captions of the tabletop."""
+
+    camera = "front"
+    calibrated = True
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        device: str = "cpu",
+        batch: int = 256,
+        dtype: torch.dtype | None = None,
+    ):
+        super().__init__(device, batch, dtype)
+        path = path or tiny_clip.DEFAULT
+        self.model = tiny_clip.load(path).to(self.device).to(memory_format=torch.channels_last)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+        self.name = f"embedded-{digest}"
+        self.scale, self.bias = self.model.scale.item(), self.model.bias.item()
+
+    def _images(self, frames: torch.Tensor) -> torch.Tensor:
+        size = self.model.config.size
+        if frames.shape[1:3] != (size, size):
+            x = frames.permute(0, 3, 1, 2).float()
+            x = F.interpolate(x, (size, size), mode="bilinear", antialias=True)
+            frames = x.round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1)
+        return self.model.images(frames)
+
+    def encode_texts(self, texts: tuple[str, ...]) -> Array:
+        tokens = tiny_clip.tokenize(texts, self.model.config.context).to(self.device)
+        with torch.inference_mode():
+            return self.model.texts(tokens).float().cpu().numpy()
+
+
+class OpenClip(TorchEncoder):
+    """Any open_clip model: ``name`` and ``pretrained`` as open_clip lists them.
+
+    ``pretrained`` is a tag (its weights are fetched once, by open_clip) or a path to a local
+    safetensors or checkpoint file, which is the way out on a machine without a network.
+    """
+
+    camera = "front"
+
+    def __init__(
+        self,
+        name: str = "ViT-B-32",
+        pretrained: str = "laion2b_s34b_b79k",
+        device: str = "cpu",
+        batch: int = 64,
+        dtype: torch.dtype | None = None,
+    ):
+        import open_clip
+
+        super().__init__(device, batch, dtype)
+        if name not in open_clip.list_models():
+            near = [m for m in open_clip.list_models() if name.lower() in m.lower()][:5]
+            raise ValueError(
+                f"open_clip has no model {name!r}; similar: {', '.join(near) or 'none'}; "
+                "python -c 'import open_clip; print(open_clip.list_models())' lists them all"
+            )
+        tags = open_clip.list_pretrained_tags_by_model(name)
+        if pretrained not in tags and not Path(pretrained).is_file():
+            raise ValueError(
+                f"{name} has no weights {pretrained!r}; tags: {', '.join(tags)}; "
+                "or give the path of a local file"
+            )
+        try:
+            model, _, preprocess = open_clip.create_model_and_transforms(
+                name, pretrained=pretrained, device=self.device
+            )
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ValueError(
+                f"cannot load {name} with weights {pretrained!r}: {str(error).splitlines()[0]}. "
+                "Without a network: download the file elsewhere and pass its path as the weights, "
+                "or use the embedded encoder (--encoder embedded)"
+            ) from error
+        self.model, self._tokenize = model.eval(), open_clip.get_tokenizer(name)
+        self.name = f"open_clip-{name}-{Path(pretrained).name}"
+        self.scale = model.logit_scale.exp().item()
+        bias = getattr(model, "logit_bias", None)
+        self.calibrated, self.bias = bias is not None, 0.0 if bias is None else bias.item()
+        size = model.visual.image_size
+        self._size = (size, size) if isinstance(size, int) else tuple(size)
+        self._mean = torch.tensor(model.visual.image_mean).view(1, 3, 1, 1).to(self.device)
+        self._std = torch.tensor(model.visual.image_std).view(1, 3, 1, 1).to(self.device)
+
+    def _images(self, frames: torch.Tensor) -> torch.Tensor:
+        x = frames.permute(0, 3, 1, 2).float() / 255.0
+        x = F.interpolate(x, self._size, mode="bicubic", antialias=True).clamp(0, 1)
+        return self.model.encode_image((x - self._mean) / self._std)
+
+    def encode_texts(self, texts: tuple[str, ...]) -> Array:
+        with torch.inference_mode():
+            tokens = self._tokenize(list(texts)).to(self.device)
+            return F.normalize(self.model.encode_text(tokens).float(), dim=-1).cpu().numpy()
+
+
+def make_encoder(spec: str = "embedded", device: str = "cpu") -> TorchEncoder:
+    """``embedded``, ``embedded:PATH``, or ``MODEL[:PRETRAINED]`` of open_clip."""
+    name, _, weights = spec.partition(":")
+    if name == "embedded":
+        return EmbeddedClip(Path(weights) if weights else None, device)
+    return OpenClip(name, *([weights] if weights else []), device=device)

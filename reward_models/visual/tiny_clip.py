@@ -1,0 +1,130 @@
+"""The embedded CLIP: open_clip's own model at 96 px with a vocabulary of words.
+
+A ModifiedResNet image tower and a two-layer text tower (Radford et al. 2021, arXiv:2103.00020)
+under SigLIP's sigmoid head (Zhai et al. 2023, arXiv:2303.15343), 1.6 M parameters. Its text tower
+knows the words of the tabletop alone; any other word is an error, never a guess.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from open_clip.model import CLIP, CLIPTextCfg, CLIPVisionCfg
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+
+Array = np.ndarray
+
+WORDS = (
+    "a the is of to gripper touches above left right far from next near object red blue green "
+    "cube ball cylinder"
+).split()
+MEAN, STD = 0.42, 0.28  # of all channels; the frames are renders, not photographs
+DEFAULT = Path(__file__).parent / "weights" / "tabletop.safetensors"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TinyClipConfig:
+    """Sizes of the towers."""
+
+    size: int = 96  # px
+    width: int = 16  # channels of the first image stage
+    embed_dim: int = 256
+    text_width: int = 64
+    text_layers: int = 2
+    context: int = 16  # tokens
+
+
+class TinyClip(torch.nn.Module):
+    """open_clip's CLIP with the word vocabulary; ``scale`` and ``bias`` make a cosine a logit."""
+
+    def __init__(self, config: TinyClipConfig | None = None):
+        super().__init__()
+        self.config = config = config or TinyClipConfig()
+        self.clip = CLIP(
+            config.embed_dim,
+            CLIPVisionCfg(
+                layers=(1, 1, 1, 1), width=config.width, image_size=config.size, head_width=32
+            ),
+            CLIPTextCfg(
+                context_length=config.context,
+                vocab_size=len(WORDS) + 2,
+                width=config.text_width,
+                heads=4,
+                layers=config.text_layers,
+            ),
+            init_logit_scale=float(np.log(10.0)),
+            init_logit_bias=-3.0,
+        )
+
+    @property
+    def scale(self) -> torch.Tensor:
+        return self.clip.logit_scale.exp()
+
+    @property
+    def bias(self) -> torch.Tensor:
+        return self.clip.logit_bias
+
+    def images(self, frames: torch.Tensor) -> torch.Tensor:
+        """Embeddings (k, D), not normalised, of frames (k, H, W, 3) uint8."""
+        x = frames.permute(0, 3, 1, 2).float().div_(255.0).sub_(MEAN).div_(STD)
+        return self.clip.encode_image(x.contiguous(memory_format=torch.channels_last))
+
+    def texts(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Unit embeddings (n, D) of tokens (n, context)."""
+        return self.clip.encode_text(tokens, normalize=True)
+
+
+def tokenize(texts: Sequence[str], context: int = TinyClipConfig.context) -> torch.Tensor:
+    """Token ids (len(texts), context) int64; ValueError names a word outside the vocabulary."""
+    out = torch.zeros(len(texts), context, dtype=torch.long)
+    for row, text in enumerate(texts):
+        words = text.lower().replace(".", " ").split()
+        if len(words) > context - 1:
+            raise ValueError(f"{text!r} has {len(words)} words; at most {context - 1} fit")
+        for column, word in enumerate(words):
+            if word not in WORDS:
+                near = difflib.get_close_matches(word, WORDS, 1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                raise ValueError(
+                    f"the embedded CLIP does not know the word {word!r} in {text!r}.{hint} "
+                    f"Known words: {', '.join(WORDS)}"
+                )
+            out[row, column] = 1 + WORDS.index(word)
+        # CLIP reads a sentence out at its largest token id: the end mark.
+        out[row, len(words)] = len(WORDS) + 1
+    return out
+
+
+def save(model: TinyClip, path: Path, card: dict[str, Any]) -> None:
+    """Writes fp16 weights and the card beside them (``.json``)."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tensors = {k: v.half().contiguous() for k, v in model.state_dict().items()}
+    meta = {"config": json.dumps(asdict(model.config)), "words": " ".join(WORDS)}
+    save_file(tensors, path, metadata=meta)
+    path.with_suffix(".json").write_text(json.dumps(card, indent=1) + "\n")
+
+
+def load(path: Path = DEFAULT) -> TinyClip:
+    """The model stored at ``path``, in eval mode; ValueError says what does not fit."""
+    retrain = "train it with: robo-rl reward train"
+    if not path.exists():
+        raise ValueError(f"no embedded CLIP at {path}; {retrain}")
+    try:
+        with safe_open(path, "pt") as file:
+            meta = file.metadata() or {}
+        if meta.get("words", "").split() != WORDS:
+            raise ValueError(f"{path} was trained on another vocabulary; {retrain}")
+        model = TinyClip(TinyClipConfig(**json.loads(meta["config"])))
+        model.load_state_dict({k: v.float() for k, v in load_file(path).items()})
+    except (SafetensorError, KeyError, TypeError, RuntimeError, json.JSONDecodeError) as error:
+        first = str(error).splitlines()[0]
+        raise ValueError(f"{path} is not an embedded CLIP ({first}); {retrain}") from error
+    return model.eval()

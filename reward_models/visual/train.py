@@ -1,0 +1,138 @@
+"""Training of the embedded CLIP on frames whose captions are graded by the simulator's state.
+
+Loss: SigLIP's sigmoid cross-entropy against the graded truth of every caption of every frame, a
+pairwise ranking term that keeps scores ordered far from the goal where the truth is flat, and a
+linear read-out of positions from the image embedding. Without that read-out a tower of this size
+learns "some object" and no more: the score still correlates with distance, and names nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from reward_models.visual.captions import CAPTIONS, COLOURS, KINDS, grade
+from reward_models.visual.relations import Facts
+from reward_models.visual.tiny_clip import TinyClip, TinyClipConfig, tokenize
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitConfig:
+    """How the embedded CLIP is trained."""
+
+    minutes: float = 12.0  # wall time of the training loop
+    steps: int = 0  # gradient steps; 0: as many as fit into ``minutes``
+    batch: int = 128
+    learning_rate: float = 2e-3
+    weight_decay: float = 0.02
+    rank_weight: float = 1.0
+    position_weight: float = 2.0
+    seed: int = 0
+    device: str = "cpu"
+
+
+def positions(facts: Facts) -> Array:
+    """Read-out targets (M, 21): tip, each colour's xy and each shape's xy, pointing; about unit."""
+    out = [8.0 * (facts.tip - [0.2, 0.0, 0.08])]
+    for index, ids in ((range(len(COLOURS)), facts.colour), (range(len(KINDS)), facts.kind)):
+        for i in index:
+            slot = (ids == i).argmax(axis=1)
+            out.append(8.0 * (facts.position[np.arange(len(facts)), slot, :2] - [0.2, 0.0]))
+    out.append(facts.pointing)
+    return np.concatenate(out, axis=1).astype(np.float32)
+
+
+def fit(
+    frames: Array,
+    facts: Facts,
+    config: FitConfig,
+    progress: Callable[[float, dict[str, float]], None] | None = None,
+) -> TinyClip:
+    """A TinyClip trained on ``frames`` (M, H, W, 3) uint8; ``progress(share done, losses)``."""
+    torch.manual_seed(config.seed)
+    rng = np.random.default_rng(config.seed)
+    device = torch.device(config.device)
+    model = TinyClip(TinyClipConfig(size=frames.shape[1])).to(device)
+    model.to(memory_format=torch.channels_last)
+    targets = positions(facts)
+    readout = torch.nn.Linear(model.config.embed_dim, targets.shape[1]).to(device)
+    parameters = [*model.parameters(), *readout.parameters()]
+    optimizer = torch.optim.AdamW(
+        parameters,
+        lr=config.learning_rate,
+        weight_decay=config.weight_decay,
+        betas=(0.9, 0.98),
+    )
+    tokens = tokenize(CAPTIONS).to(device)
+    truths, weights = (torch.from_numpy(a) for a in grade(facts))
+    targets = torch.from_numpy(targets)
+    amp = torch.autocast(device.type, torch.bfloat16)
+    start, step, done = time.monotonic(), 0, 0.0
+    order = rng.permutation(len(frames))
+    cursor = 0
+    model.train()
+    while done < 1.0:
+        if cursor + config.batch > len(order):
+            order, cursor = rng.permutation(len(frames)), 0
+        ids = np.sort(order[cursor : cursor + config.batch])
+        cursor += config.batch
+        done = (
+            step / config.steps
+            if config.steps
+            else (time.monotonic() - start) / (60.0 * config.minutes)
+        )
+        rate = min(1.0, (step + 1) / 100) * 0.5 * (1 + np.cos(np.pi * min(done, 1.0)))
+        for group in optimizer.param_groups:
+            group["lr"] = config.learning_rate * max(rate, 0.01)
+        batch = photometric(torch.from_numpy(frames[ids]).to(device), rng)
+        truth, weight = truths[ids].to(device), weights[ids].to(device)
+        with amp:
+            raw = model.images(batch)
+            text = model.texts(tokens)
+        raw, text = raw.float(), text.float()
+        logits = model.scale * F.normalize(raw, dim=-1) @ text.T + model.bias
+        match = F.binary_cross_entropy_with_logits(logits, truth, weight, reduction="sum")
+        # Cross-entropy against soft truth has a floor; take it off so that 0 means perfect.
+        floor = F.binary_cross_entropy(truth, truth, weight, reduction="sum")
+        match = (match - floor) / weight.sum()
+        partner = torch.roll(torch.arange(len(ids)), int(rng.integers(1, len(ids))))
+        both = torch.minimum(weight, weight[partner])
+        apart = truth - truth[partner]
+        rank = F.softplus(-torch.sign(apart) * (logits - logits[partner]))
+        rank = (rank * both * (apart.abs() > 1e-3)).sum() / both.sum()
+        place = F.smooth_l1_loss(readout(raw), targets[ids].to(device))
+        loss = 4.0 * match + config.rank_weight * rank + config.position_weight * place
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        with torch.no_grad():
+            model.clip.logit_scale.clamp_(max=float(np.log(100.0)))
+        step += 1
+        if progress is not None and step % 20 == 0:
+            progress(
+                min(done, 1.0),
+                {
+                    "step": step,
+                    "match": match.item(),
+                    "rank": rank.item(),
+                    "position": place.item(),
+                },
+            )
+    return model.eval()
+
+
+def photometric(frames: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+    """Frames with each channel's gain and offset changed a little, uint8."""
+    k = len(frames)
+    gain = torch.as_tensor(rng.uniform(0.9, 1.1, (k, 1, 1, 3)), dtype=torch.float32)
+    offset = torch.as_tensor(rng.uniform(-8, 8, (k, 1, 1, 1)), dtype=torch.float32)
+    gain, offset = gain.to(frames.device), offset.to(frames.device)
+    return (frames.float() * gain + offset).clamp_(0, 255).to(torch.uint8)
