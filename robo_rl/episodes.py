@@ -1,0 +1,57 @@
+"""EpisodeStats: what finished episodes were worth. For people to read, never for learning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+Array = np.ndarray
+
+
+class EpisodeStats:
+    """Lengths, returns of the task's own reward, and true success, at the end of each episode."""
+
+    def __init__(self, num_envs: int):
+        self._return, self._length = np.zeros(num_envs), np.zeros(num_envs, np.int64)
+        self._finished: list[Array] = []  # (k, 3) each: success or nan, return, length
+
+    def restart(self) -> None:
+        """Forgets the episodes under way."""
+        self._return[:] = 0
+        self._length[:] = 0
+
+    def add(self, reward: Array, done: Array, diverged: Array, success: Array | None) -> None:
+        """Counts one step of all rows; an episode that diverged is not a result."""
+        self._return += reward
+        self._length += 1
+        if not done.any():
+            return
+        ended = done & ~diverged
+        judged = success[ended] if success is not None else np.full(ended.sum(), np.nan)
+        self._finished.append(np.column_stack([judged, self._return[ended], self._length[ended]]))
+        self._return[done] = 0
+        self._length[done] = 0
+
+    def pop(self) -> dict[str, float]:
+        """``episodes`` finished since the last call and, if there are any, their means.
+
+        ``success`` is left out where the simulator has no ground truth.
+        """
+        rows = np.concatenate(self._finished) if self._finished else np.zeros((0, 3))
+        self._finished = []
+        found = {"episodes": float(len(rows))}
+        if len(rows):
+            names = ("success", "episode_return", "episode_steps")
+            found |= {n: float(m) for n, m in zip(names, rows.mean(axis=0), strict=True)}
+            if np.isnan(found["success"]):
+                del found["success"]
+        return found
+
+    def state_dict(self) -> dict[str, Array]:
+        """The episodes under way."""
+        return {"return": self._return.copy(), "length": self._length.copy()}
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from ``state_dict``."""
+        self._return[:], self._length[:] = saved["return"], saved["length"]

@@ -1,0 +1,185 @@
+"""SB3's buffers with rewards from a reward model, scored in large batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.buffers import ReplayBuffer, RolloutBuffer
+from stable_baselines3.common.type_aliases import ReplayBufferSamples
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+
+from reward_models.base import RewardModel, RewardOutput
+from robo_rl.scoring import Scorer
+from robo_rl.trace import Trace
+from robo_rl.vec_env import SB3VecEnv
+
+Array = np.ndarray
+
+
+def refuse_reward_scaling(env: VecEnv | None) -> None:
+    """ValueError for VecNormalize(norm_reward=True), which never sees the model's rewards."""
+    if isinstance(env, VecNormalize) and env.norm_reward:
+        raise ValueError(
+            "VecNormalize(norm_reward=True) scales the simulator's reward, not the reward model's, "
+            "which is added after it; use norm_reward=False and normalise in the reward model"
+        )
+
+
+def _stepped(env: VecEnv) -> SB3VecEnv:
+    """The SB3VecEnv inside any wrappers."""
+    refuse_reward_scaling(env)
+    if not isinstance(env.unwrapped, SB3VecEnv):
+        raise ValueError(f"env must be an SB3VecEnv, got {type(env.unwrapped).__name__}")
+    return env.unwrapped
+
+
+class ScoredRolloutBuffer(RolloutBuffer):
+    """A rollout whose rewards are scored in one go before advantages are computed."""
+
+    def __init__(self, *args: Any, env: VecEnv, scorer: Scorer, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.env, self.scorer = _stepped(env), scorer
+        # Room for the end of the last rollout, which windows over several frames reach back to.
+        self.trace = Trace(self.buffer_size + scorer.history)
+        self.output: RewardOutput | None = None  # of the last rollout
+
+    def add(self, *args: Any, **kwargs: Any) -> None:
+        super().add(*args, **kwargs)
+        self.trace.add(self.env.last_step())
+
+    def compute_returns_and_advantage(self, last_values: torch.Tensor, dones: Array) -> None:
+        end = self.trace.count
+        self.output = self.scorer.score(self.trace, end - self.buffer_size, end)
+        # Added, not assigned: SB3 has put gamma * V(last state) into the rewards of truncated rows.
+        self.rewards += self.output.reward
+        super().compute_returns_and_advantage(last_values, dones)
+
+    def state_dict(self) -> dict[str, Array]:
+        """What the next rollout needs of this one."""
+        return self.trace.state_dict(self.scorer.history)
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from ``state_dict``."""
+        self.trace.load_state_dict(saved)
+
+
+class SavedReplayBuffer(ReplayBuffer):
+    """SB3's ring of transitions, to and from plain arrays."""
+
+    def rings(self) -> dict[str, Array]:
+        """Every array that has one entry per transition, {name: (buffer_size, n_envs, ...)}."""
+        names = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+        return {name: getattr(self, name) for name in names}
+
+    def state_dict(self) -> dict[str, Array]:
+        """The filled part of the ring."""
+        filled = {f"ring/{name}": ring[: self.size()] for name, ring in self.rings().items()}
+        return {"pos": np.array(self.pos), **filled}
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from ``state_dict``; ValueError when it does not fit."""
+        size, rows = saved["ring/rewards"].shape
+        if size > self.buffer_size or rows != self.n_envs:
+            raise ValueError(
+                f"the saved replay buffer holds {size} steps of {rows} rows, this one takes "
+                f"{self.buffer_size} steps of {self.n_envs}"
+            )
+        for name, ring in self.rings().items():
+            ring[:size] = saved[f"ring/{name}"]
+        self.pos, self.full = int(saved["pos"]), size == self.buffer_size
+
+
+class ScoredReplayBuffer(SavedReplayBuffer):
+    """A ring of transitions that remembers what each was scored on, and can be scored again.
+
+    New transitions are scored before the first sample that may hold them. When the reward model's
+    version has risen, every reward still in the ring is rewritten.
+    """
+
+    def __init__(self, *args: Any, env: VecEnv, scorer: Scorer, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.env, self.scorer = _stepped(env), scorer
+        self.trace = Trace(self.buffer_size)
+        shape = (self.buffer_size, self.n_envs)
+        self.scored = np.zeros(shape, bool)
+        self.version = np.zeros(shape, np.int32)  # of the reward model, where scored
+        self.episode_step = np.zeros(shape, np.int32)  # actions since the episode's start
+        self.components: dict[str, Array] = {}  # {name: (buffer_size, n_envs)}
+        self._step_now = np.zeros(self.n_envs, np.int32)
+        self._scored_to = 0  # steps of the trace
+
+    def add(self, *args: Any, **kwargs: Any) -> None:
+        at = self.pos
+        super().add(*args, **kwargs)
+        step = self.env.last_step()
+        self.trace.add(step)
+        self.scored[at] = False
+        self._step_now = np.where(step.first, 0, self._step_now + 1).astype(np.int32)
+        self.episode_step[at] = self._step_now
+
+    def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
+        refuse_reward_scaling(env)
+        self.score_pending()
+        return super().sample(batch_size, env)
+
+    def score_pending(self) -> None:
+        """Scores what was added since the last call."""
+        first, end = max(self._scored_to, self.trace.oldest), self.trace.count
+        if first == end:
+            return
+        before = self.scorer.version
+        self._write(self.scorer.score(self.trace, first, end), first, end)
+        if self.scorer.version != before and first > self.trace.oldest:
+            self.relabel()
+
+    def relabel(self, model: RewardModel | None = None) -> None:
+        """Rewrites every reward in the ring, in episode order; with ``model`` from now on."""
+        if model is not None:
+            self.scorer.replace(model)
+        first, end = self.trace.oldest, self.trace.count
+        if first < end:
+            self._write(self.scorer.score(self.trace, first, end), first, end)
+
+    def _write(self, output: RewardOutput, first: int, end: int) -> None:
+        at = np.arange(first, end) % self.buffer_size
+        self.rewards[at] = output.reward
+        self.scored[at] = output.scored
+        self.version[at] = output.version
+        for name in output.components.keys() - self.components.keys():
+            self.components[name] = np.zeros(self.rewards.shape, np.float32)
+        for name, ring in self.components.items():
+            ring[at] = output.components.get(name, 0.0)
+        self._scored_to = end
+
+    def rings(self) -> dict[str, Array]:
+        return {
+            **super().rings(),
+            "scored": self.scored,
+            "version": self.version,
+            "episode_step": self.episode_step,
+            **{f"component/{name}": ring for name, ring in self.components.items()},
+        }
+
+    def state_dict(self) -> dict[str, Array]:
+        return {
+            **super().state_dict(),
+            **{f"trace/{name}": array for name, array in self.trace.state_dict().items()},
+            "step_now": self._step_now.copy(),
+            "scored_to": np.array(self._scored_to),
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        prefix = "ring/component/"
+        for name in (k.removeprefix(prefix) for k in saved if k.startswith(prefix)):
+            self.components[name] = np.zeros(self.rewards.shape, np.float32)
+        super().load_state_dict(saved)
+        prefix = "trace/"
+        self.trace.load_state_dict(
+            {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
+        )
+        self._step_now[:] = saved["step_now"]
+        self._scored_to = int(saved["scored_to"])
+        self.scorer.version = int(self.version.max())

@@ -1,0 +1,202 @@
+"""learn(): the training loop around SB3's, with metrics, progress and checkpoints."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+
+from robo_rl.learners.sb3 import Learner
+from robo_rl.runs import RunDir
+
+Array = np.ndarray
+Row = dict[str, float]
+
+_ROW_EVERY = 1_000  # env steps; rollouts of off-policy learners are shorter than a line is worth
+
+
+def learn(
+    learner: Learner,
+    total_steps: int,
+    *,
+    run: RunDir | None = None,
+    checkpoint_every: int = 50_000,
+    resume: bool = False,
+    console: Console | None = None,
+    on_row: Callable[[Row], bool | None] | None = None,
+) -> list[Row]:
+    """Trains until ``total_steps`` env steps are done in all; the metrics rows of this call.
+
+    Args:
+        run: where metrics and checkpoints go; without it nothing is written.
+        checkpoint_every: env steps between checkpoints; the last state is always saved.
+        resume: start from the run's latest checkpoint, if it has one.
+        console: where a progress bar is drawn.
+        on_row: called with each metrics row; False ends training after the current update.
+    """
+    if checkpoint_every < 1:
+        raise ValueError(f"checkpoint_every must be at least 1 env step, got {checkpoint_every}")
+    wall = 0.0
+    if resume:
+        if run is None:
+            raise ValueError("resume=True needs the run to resume")
+        checkpoint = run.latest_checkpoint()
+        if checkpoint is not None:
+            wall = float(checkpoint.meta["extra"]["wall_s"])
+            if not learner.restore(checkpoint):
+                warnings.warn(
+                    "this simulator cannot restore its state: learning goes on from the saved "
+                    "policy, but with new episodes, so figures will not repeat exactly",
+                    stacklevel=2,
+                )
+        run.drop_metrics_after(learner.env_steps)
+    loop = _Loop(learner, run, checkpoint_every, wall, on_row)
+    remaining = total_steps - learner.env_steps
+    if remaining <= 0:
+        return []
+    with _Bar(console, learner.env_steps, total_steps) as bar:
+        loop.bar = bar
+        learner.algorithm.learn(
+            remaining, callback=loop, log_interval=None, reset_num_timesteps=False
+        )
+    return loop.rows
+
+
+class _Loop(BaseCallback):
+    """What happens between SB3's rollouts and updates."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        run: RunDir | None,
+        checkpoint_every: int,
+        wall: float,
+        on_row: Callable[[Row], bool | None] | None,
+    ):
+        super().__init__()
+        self.rows: list[Row] = []
+        self.bar: _Bar | None = None
+        self._learner, self._run, self._on_row = learner, run, on_row
+        self._every, self._saved_at = checkpoint_every, learner.env_steps
+        self._began = time.perf_counter() - wall
+        self._row_at, self._row_time = learner.env_steps, time.perf_counter()
+        self._unseen: Array | None = None  # observations that the scale has not counted yet
+        self._stop = False
+
+    def _on_step(self) -> bool:
+        return not self._stop
+
+    def _on_rollout_start(self) -> None:
+        # Between an update and the next rollout: the only moment at which nothing is half done.
+        self._count_obs()
+        if self._stop or self._learner.env_steps - self._saved_at >= self._every:
+            self._save()
+
+    def _on_rollout_end(self) -> None:
+        self._keep_obs()
+        steps = self._learner.env_steps
+        if steps - self._row_at >= _ROW_EVERY:
+            self._write_row()
+        elif self.bar is not None:
+            self.bar.update(steps)
+
+    def _on_training_end(self) -> None:
+        if not self._stop:  # else the last rollout was cut short, and saved before
+            self._count_obs()
+            self._save()
+
+    # Observation scale: changed only between updates, so that a rollout's action probabilities and
+    # its update see the same policy.
+    def _keep_obs(self) -> None:
+        learner, config = self._learner, self._learner.config
+        normaliser, buffer = learner.normaliser, learner.buffer
+        if normaliser is None:
+            return
+        seen = float(normaliser.count)
+        if isinstance(learner.algorithm, OffPolicyAlgorithm):
+            # Measured on the random actions of the start, then fixed: a critic that is trained on
+            # old transitions must not see them move.
+            if not seen and learner.env_steps >= learner.algorithm.learning_starts:
+                normaliser.update(buffer.observations[: buffer.size()])
+        elif not seen:
+            # A new policy acts almost alike on any scale, so its first update can have the scale.
+            normaliser.update(buffer.observations)
+        elif not config.obs_stats_steps or seen < config.obs_stats_steps:
+            self._unseen = buffer.observations
+
+    def _count_obs(self) -> None:
+        if self._unseen is not None and self._learner.normaliser is not None:
+            self._learner.normaliser.update(self._unseen)
+            self._unseen = None
+
+    def _write_row(self) -> None:
+        learner, now = self._learner, time.perf_counter()
+        steps = learner.env_steps
+        row: Row = {
+            "env_steps": steps,
+            "wall_s": round(now - self._began, 3),
+            "steps_per_s": round((steps - self._row_at) / (now - self._row_time), 1),
+            **learner.env.episodes.pop(),
+            **(learner.scorer.pop_means() if learner.scorer else {}),
+            "diverged": learner.env.diverged,
+            "frames_rendered": learner.env.observer.frames_rendered,
+            "score_s": round(learner.scorer.pop_seconds(), 3) if learner.scorer else 0.0,
+        }
+        values = learner.algorithm.logger.name_to_value
+        row |= {name: float(v) for name, v in values.items() if name.startswith("train/")}
+        self._row_at, self._row_time = steps, now
+        self.rows.append(row)
+        if self._run is not None:
+            self._run.append(row)
+        if self.bar is not None:
+            self.bar.update(steps, row)
+        if self._on_row is not None and self._on_row(row) is False:
+            self._stop = True
+
+    def _save(self) -> None:
+        if self._run is None or self._learner.env_steps == self._saved_at:
+            return
+        wall = time.perf_counter() - self._began
+        self._run.save_checkpoint(self._learner.checkpoint({"wall_s": wall}))
+        self._saved_at = self._learner.env_steps
+
+
+class _Bar:
+    """A progress bar with the figures people watch; nothing without a console."""
+
+    def __init__(self, console: Console | None, done: int, total: int):
+        self._progress = Progress(
+            BarColumn(),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
+            TextColumn("{task.fields[figures]}"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=console is None,
+        )
+        self._task = self._progress.add_task("learn", completed=done, total=total, figures="")
+
+    def __enter__(self) -> _Bar:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def update(self, steps: int, row: Mapping[str, Any] | None = None) -> None:
+        """Moves the bar to ``steps`` and shows the figures of a metrics row."""
+        fields = {}
+        if row is not None:
+            figures = [f"{row['steps_per_s']:,.0f}/s"]
+            if "success" in row:
+                figures.append(f"success {row['success']:.0%}")
+            if "reward" in row:
+                figures.append(f"reward {row['reward']:.3f}")
+            fields["figures"] = "  ".join(figures)
+        self._progress.update(self._task, completed=steps, **fields)

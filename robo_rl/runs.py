@@ -1,0 +1,307 @@
+"""RunDir: everything one training run writes, in files that only ever hold data.
+
+```
+runs/<name>/config.json      the resolved configuration
+            versions.json    Python, platform and library versions
+            metrics.csv      one row per rollout, appended; readable after a crash
+            checkpoints/step_00012800/{weights.safetensors, state.npz, meta.json}
+```
+
+A checkpoint is renamed into place when it is complete, and reading one never runs code: tensors
+are safetensors, arrays npz without pickles, the rest JSON. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import hashlib
+import importlib.metadata
+import io
+import json
+import os
+import platform
+import re
+import shutil
+import struct
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_safetensors
+from safetensors.numpy import save as save_safetensors
+
+Array = np.ndarray
+
+WEIGHTS, STATE, META = "weights.safetensors", "state.npz", "meta.json"
+KEEP = 2  # checkpoints kept: the last one and one to fall back to
+_LIBRARIES = (
+    "robo-rl", "numpy", "mujoco", "gymnasium", "torch", "stable-baselines3", "sb3-contrib",
+    "onnxruntime", "open_clip_torch",
+)  # fmt: skip
+
+
+class CheckpointError(Exception):
+    """A checkpoint cannot be trusted; the message names the file and why."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What is needed to continue a run."""
+
+    step: int  # env_steps
+    weights: Mapping[str, Array]  # networks and optimisers
+    state: Mapping[str, Array]  # simulator, buffers, random generators
+    meta: Mapping[str, Any]  # JSON: counters
+
+
+def jsonable(value: Any) -> Any:
+    """``value`` as JSON types: dataclasses become dicts, tuples lists, paths and enums strings."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: jsonable(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        entries = sorted(value) if isinstance(value, set | frozenset) else value
+        return [jsonable(entry) for entry in entries]
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
+
+
+def atomic_write(path: Path, data: bytes) -> None:
+    """Writes a file so that a reader sees the old content or the new, never half of either."""
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes ``jsonable(value)`` atomically, indented."""
+    atomic_write(path, (json.dumps(jsonable(value), indent=2) + "\n").encode())
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, the platform and the libraries that figures depend on."""
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for library in _LIBRARIES:
+        try:
+            found[library] = importlib.metadata.version(library)
+        except importlib.metadata.PackageNotFoundError:
+            continue  # an extra that is not installed
+    return found
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes a rename inside ``folder`` survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class RunDir:
+    """One run's folder. ``create`` starts a new one, ``open`` continues one."""
+
+    def __init__(self, path: Path):
+        self.path = Path(path)
+        self.metrics_path = self.path / "metrics.csv"
+        self.checkpoints_path = self.path / "checkpoints"
+        self._columns: list[str] = []
+
+    @classmethod
+    def create(cls, path: Path, config: Any) -> RunDir:
+        """A new run; ValueError when the folder holds a run already."""
+        run = cls(path)
+        if (run.path / "config.json").exists():
+            raise ValueError(
+                f"{run.path} already holds a run; continue it with --resume {run.path}, or give "
+                "the new run another name"
+            )
+        run.checkpoints_path.mkdir(parents=True, exist_ok=True)
+        write_json(run.path / "versions.json", versions())
+        write_json(run.path / "config.json", config)
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> RunDir:
+        """The run in ``path``; ValueError when there is none."""
+        run = cls(path)
+        if not (run.path / "config.json").is_file():
+            raise ValueError(f"no run in {run.path}: it has no config.json")
+        return run
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration the run was created with."""
+        return json.loads((self.path / "config.json").read_text())
+
+    # Metrics.
+    def append(self, row: Mapping[str, float | int | str]) -> None:
+        """Adds a row to metrics.csv; a column not seen before widens the file."""
+        if not self._columns and self.metrics_path.exists():
+            # Also drops the half row that a killed process may have left.
+            self._columns, rows = self._read()
+            self._write(rows)
+        if any(name not in self._columns for name in row):
+            _, rows = self._read()
+            self._columns += [name for name in row if name not in self._columns]
+            self._write(rows)
+        with self.metrics_path.open("a", newline="") as file:
+            csv.DictWriter(file, self._columns, restval="").writerow(row)
+
+    def metrics(self) -> dict[str, Array]:
+        """{column: (rows,)} of metrics.csv; float with nan for blanks, or str where not numbers."""
+        columns, rows = self._read()
+        found: dict[str, Array] = {}
+        for name in columns:
+            cells = [row.get(name) or "" for row in rows]
+            try:
+                found[name] = np.array([float(cell) if cell else np.nan for cell in cells])
+            except ValueError:
+                found[name] = np.array(cells)
+        return found
+
+    def drop_metrics_after(self, step: int) -> None:
+        """Removes rows past ``step`` env_steps: a resumed run makes them again."""
+        self._columns, rows = self._read()
+        if self._columns:
+            self._write([row for row in rows if float(row["env_steps"]) <= step])
+
+    def _read(self) -> tuple[list[str], list[dict[str, str]]]:
+        if not self.metrics_path.exists():
+            return [], []
+        text = self.metrics_path.read_bytes().decode()
+        whole = text[: text.rfind("\n") + 1]  # a row without its newline was cut by a crash
+        reader = csv.DictReader(io.StringIO(whole, newline=""))
+        return list(reader.fieldnames or []), list(reader)
+
+    def _write(self, rows: list[dict[str, str]]) -> None:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, self._columns, restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+        atomic_write(self.metrics_path, text.getvalue().encode())
+
+    # Checkpoints.
+    def save_checkpoint(self, checkpoint: Checkpoint) -> Path:
+        """Writes a checkpoint, then renames it into place; keeps the last ``KEEP``."""
+        self.checkpoints_path.mkdir(parents=True, exist_ok=True)
+        for left_over in self.checkpoints_path.glob(".step_*"):
+            shutil.rmtree(left_over)
+        final = self.checkpoints_path / f"step_{checkpoint.step:08d}"
+        folder = final.with_name(f".{final.name}")
+        folder.mkdir()
+        state = io.BytesIO()
+        np.savez(state, allow_pickle=False, **checkpoint.state)
+        files = {
+            WEIGHTS: save_safetensors({k: np.ascontiguousarray(v) for k, v in
+                                       checkpoint.weights.items()}),
+            STATE: state.getvalue(),
+        }  # fmt: skip
+        for name, data in files.items():
+            atomic_write(folder / name, data)
+        digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+        meta = {"step": checkpoint.step, "sha256": digests, "meta": checkpoint.meta}
+        write_json(folder / META, meta)
+        if final.exists():  # the same step again: a run resumed and stopped at once
+            shutil.rmtree(final)
+        folder.rename(final)
+        _sync_folder(self.checkpoints_path)
+        for old in self.checkpoint_paths()[:-KEEP]:
+            shutil.rmtree(old)
+        return final
+
+    def checkpoint_paths(self) -> list[Path]:
+        """Folders of the complete checkpoints, oldest first."""
+        found = [p for p in self.checkpoints_path.glob("step_*") if re.search(r"_\d+$", p.name)]
+        return sorted(found, key=lambda path: int(path.name.split("_")[1]))
+
+    def latest_checkpoint(self) -> Checkpoint | None:
+        """The newest checkpoint that is whole; None when the run has not made one.
+
+        One that fails its checks is skipped with a warning; CheckpointError when all do.
+        """
+        paths = self.checkpoint_paths()
+        refused: CheckpointError | None = None
+        for path in reversed(paths):
+            try:
+                return load_checkpoint(path)
+            except CheckpointError as error:
+                refused = refused or error
+                warnings.warn(f"skipping a checkpoint: {error}", stacklevel=2)
+        if refused is not None:
+            raise CheckpointError(
+                f"none of the {len(paths)} checkpoints of {self.path} can be read; {refused}"
+            ) from refused
+        return None
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """The checkpoint in folder ``path``; CheckpointError names the file that is not as written."""
+    meta_path = path / META
+    try:
+        meta = json.loads(meta_path.read_bytes())
+        step, digests, counters = int(meta["step"]), dict(meta["sha256"]), dict(meta["meta"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{meta_path} is not a checkpoint's JSON: {error!r}") from error
+    data = {name: _verified(path / name, digests.get(name)) for name in (WEIGHTS, STATE)}
+    return Checkpoint(
+        step=step,
+        weights=read_safetensors(path / WEIGHTS, data[WEIGHTS]),
+        state=read_npz(path / STATE, data[STATE]),
+        meta=counters,
+    )
+
+
+def _verified(path: Path, digest: str | None) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    found = hashlib.sha256(data).hexdigest()
+    if found != digest:
+        raise CheckpointError(f"{path} is damaged: sha256 {found}, {META} says {digest}")
+    return data
+
+
+def read_safetensors(path: Path, data: bytes | None = None) -> dict[str, Array]:
+    """Arrays of a safetensors file; CheckpointError for any other content."""
+    try:
+        return load_safetensors(path.read_bytes() if data is None else data)
+    except (SafetensorError, ValueError, KeyError, TypeError, struct.error) as error:
+        raise CheckpointError(f"{path} is not a safetensors file: {error}") from error
+
+
+def read_npz(path: Path, data: bytes | None = None) -> dict[str, Array]:
+    """Arrays of an npz file; CheckpointError for pickles, object arrays or any other content."""
+    try:
+        with np.load(io.BytesIO(path.read_bytes() if data is None else data),
+                     allow_pickle=False) as file:  # fmt: skip
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise CheckpointError(f"{path} is not an npz file: it holds a single array")
+            arrays = {name: file[name] for name in file.files}
+    except (ValueError, EOFError, zipfile.BadZipFile, KeyError, NotImplementedError) as error:
+        raise CheckpointError(f"{path} is not an npz file of plain arrays: {error}") from error
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # a member that is not an .npy comes back as bytes
+            raise CheckpointError(f"{path} is not an npz file: member {name!r} is not an array")
+    return arrays

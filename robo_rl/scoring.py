@@ -1,0 +1,272 @@
+"""Scorer: applies a reward model to a trace in segments that never cross a reset.
+
+Each row's steps are cut at its resets into fragments; fragments become the columns of a Segment,
+padded to the longest. The reward of a transition does not depend on which fragments share a
+Segment, so a whole rollout, or a whole replay buffer, is scored in few large calls.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from reward_models.base import RewardModel, RewardOutput, Segment
+from robo_rl.trace import FRAMES, Observer, Trace
+
+Array = np.ndarray
+
+# Transitions in one Segment: a bound on memory, far above what one core needs to be kept busy.
+_BATCH_SIGNALS = 1 << 17
+_BATCH_FRAMES = 1 << 11  # 2,048 frames of 224 px are 308 MB
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Where fragments of a block (T, N) lie as columns (L, C): a map there and back."""
+
+    step: Array  # (L, C) int, step of the block; past a fragment's end its last step
+    row: Array  # (C,) int
+    valid: Array  # (L, C) bool
+
+    def take(self, block: Array) -> Array:
+        """Columns (L, C, ...) of a block (T, N, ...); padding repeats the last step."""
+        return block[self.step, self.row]
+
+    def put(self, columns: Array, block: Array) -> None:
+        """Writes the valid entries of ``columns`` (L, C) to their places in ``block`` (T, N)."""
+        block[self.step[self.valid], np.broadcast_to(self.row, self.step.shape)[self.valid]] = (
+            columns[self.valid]
+        )
+
+
+def packings(starts: Array, *, batch: int, skip: int = 0) -> Iterator[Packing]:
+    """Packings that hold every fragment of a block once, about ``batch`` entries each.
+
+    ``starts`` (T, N) bool says which steps are the first of an episode. Fragments that end within
+    the first ``skip`` steps are left out.
+    """
+    ends = np.ones_like(starts)
+    ends[:-1] = starts[1:]
+    row, last = np.nonzero(ends.T)  # sorted by row, then step
+    first = np.zeros_like(last)
+    same_row = row[1:] == row[:-1]
+    first[1:][same_row] = last[:-1][same_row] + 1
+    length = last - first + 1
+    # Long fragments first, so that columns of like length share a Segment.
+    order = np.argsort(-length, kind="stable")
+    order = order[last[order] >= skip]
+    while len(order):
+        longest = length[order[0]]
+        columns, order = np.split(order, [max(1, batch // longest)])
+        offset = np.arange(longest)[:, None]
+        step = np.minimum(first[columns] + offset, last[columns])
+        yield Packing(step, row[columns], offset < length[columns])
+
+
+class StoredFrames:
+    """The FrameSource of one Segment: renders stored rows when asked, each at most once."""
+
+    def __init__(
+        self, rows: Array, length: Array, render: Callable[[Array, str], Array]
+    ):  # rows (L+1, C, ...), length (C,)
+        self._rows, self._render = rows, render
+        # Past the end of its fragment an entry is the fragment's last one.
+        entry = np.minimum(np.arange(len(rows))[:, None], length)
+        self._canonical = entry * rows.shape[1] + np.arange(rows.shape[1])  # (L+1, C)
+        self._cache: dict[str, tuple[Array, Array]] = {}  # camera: index of each entry, frames
+
+    def __call__(self, camera: str, where: Array) -> Array:
+        """(k, H, W, 3) uint8 of the True entries of ``where`` (L+1, C) bool, row-major."""
+        if where.shape != self._canonical.shape or where.dtype != bool:
+            raise ValueError(
+                f"where must be {self._canonical.shape} bool, got {where.shape} {where.dtype}"
+            )
+        wanted = self._canonical[where]
+        index, frames = self._cache.get(camera, (np.full(where.size, -1), None))
+        missing = np.unique(wanted[index[wanted] < 0])
+        if len(missing) or frames is None:
+            flat = self._rows.reshape(-1, *self._rows.shape[2:])
+            new = self._render(flat[missing], camera)
+            index[missing] = np.arange(len(missing)) + (0 if frames is None else len(frames))
+            frames = new if frames is None else np.concatenate([frames, new])
+            self._cache[camera] = index, frames
+        return frames[index[wanted]]
+
+
+def _no_frames(camera: str, where: Array) -> Array:
+    raise ValueError(
+        f"the reward model asked for frames of camera {camera!r} but does not declare them: "
+        'its `needs` must contain "frames"'
+    )
+
+
+class Scorer:
+    """Scores spans of a Trace with one reward model, and keeps the running figures."""
+
+    def __init__(self, model: RewardModel, observer: Observer, *, batch: int | None = None):
+        self.observer, self._given_batch = observer, batch
+        self.version = 0  # of the last score
+        self._seconds = 0.0
+        self._sums: dict[str, float] = {}
+        self._scored = 0
+        self.replace(model)
+
+    def replace(self, model: RewardModel) -> None:
+        """Scores with ``model`` from now on; ValueError when it cannot judge a learning policy."""
+        name = type(model).__name__
+        if not model.causal:
+            raise ValueError(
+                f"reward model {name} looks ahead (causal=False), so it cannot reward a policy "
+                "while it learns; use a causal model, or score finished episodes offline"
+            )
+        missing = model.needs - self.observer.needs
+        if missing:
+            raise ValueError(f"reward model {name} needs {sorted(missing)}, which is not recorded")
+        self.model = model
+        frames = "frames" in model.needs
+        self.batch = self._given_batch or (_BATCH_FRAMES if frames else _BATCH_SIGNALS)
+        # A score looks at `context` frames, the last of them the successor: at the first step of a
+        # span that is this many transitions of the same episode further back.
+        self.history = max(0, model.context - 2)
+
+    def score(self, trace: Trace, first: int, last: int) -> RewardOutput:
+        """Scores of steps ``first`` up to ``last`` (exclusive) of a trace, arrays (T, N).
+
+        Rewards are 0 where nothing was scored: where the simulation diverged, and where the model
+        says so.
+        """
+        began = time.perf_counter()
+        if not trace.oldest <= first < last <= trace.count:
+            raise ValueError(
+                f"cannot score steps {first} to {last}: the trace holds {trace.oldest} to "
+                f"{trace.count}"
+            )
+        start = max(trace.oldest, first - self.history)
+        skip = first - start
+        ring = np.arange(start, last) % trace.capacity  # of each step of the block
+        starts, diverged = trace.first[ring], trace.diverged[ring]
+        blocks = _Blocks(starts.shape)
+        for packing in packings(starts, batch=self.batch, skip=skip):
+            valid = packing.valid & ~packing.take(diverged)
+            output = self.model.score(self._segment(trace, ring, packing, valid))
+            _check(output, valid, type(self.model).__name__)
+            blocks.put(packing, output, valid)
+        result = blocks.result(skip)
+        self.version = result.version
+        self._count(result)
+        self._seconds += time.perf_counter() - began
+        return result
+
+    def _segment(self, trace: Trace, ring: Array, packing: Packing, valid: Array) -> Segment:
+        at = dataclasses.replace(packing, step=ring[packing.step])
+
+        def entries(name: str) -> Array:  # (L+1, C, ...)
+            before = trace.before[name][at.step[0], at.row]
+            return np.concatenate([before[None], at.take(trace.after[name])])
+
+        needs = self.model.needs
+        frames = _no_frames
+        if "frames" in needs:
+            length = packing.valid.sum(axis=0)
+            frames = StoredFrames(entries(FRAMES), length, self.observer.frames)
+        names = [name for name in trace.after if name != FRAMES] if "signals" in needs else []
+        return Segment(
+            signals={name: entries(name) for name in names},
+            frames=frames,
+            action=at.take(trace.action),
+            valid=valid,
+        )
+
+    def _count(self, output: RewardOutput) -> None:
+        self._scored += int(output.scored.sum())
+        for name, array in {"reward": output.reward, **_named(output)}.items():
+            self._sums[name] = self._sums.get(name, 0.0) + float(array[output.scored].sum())
+
+    def pop_means(self) -> dict[str, float]:
+        """Means per scored step since the last call: ``reward`` and ``reward/<component>``."""
+        means = {name: total / self._scored for name, total in self._sums.items() if self._scored}
+        self._sums, self._scored = {}, 0
+        return means
+
+    def pop_seconds(self) -> float:
+        """Time spent scoring since the last call, s, rendering included."""
+        seconds, self._seconds = self._seconds, 0.0
+        return seconds
+
+
+def _named(output: RewardOutput) -> dict[str, Array]:
+    return {f"reward/{name}": array for name, array in output.components.items()}
+
+
+def _check(output: RewardOutput, valid: Array, model: str) -> None:
+    arrays = {
+        "reward": output.reward,
+        "scored": output.scored,
+        "progress": output.progress,
+        "success_prob": output.success_prob,
+        "uncertainty": output.uncertainty,
+        **{f"components[{name!r}]": array for name, array in output.components.items()},
+    }
+    for name, array in arrays.items():
+        if array is not None and np.shape(array) != valid.shape:
+            raise ValueError(
+                f"{model}.score: {name} must have shape {valid.shape}, got {np.shape(array)}"
+            )
+    bad = valid & output.scored & ~np.isfinite(output.reward)
+    if bad.any():
+        t, n = np.argwhere(bad)[0]
+        raise ValueError(
+            f"{model}.score: {int(bad.sum())} rewards are not finite, the first at step {t} of "
+            f"column {n}; say scored=False where there is no reward"
+        )
+
+
+class _Blocks:
+    """Collects packed outputs into (T, N) arrays."""
+
+    def __init__(self, shape: tuple[int, int]):
+        self._shape = shape
+        self._arrays = {"scored": np.zeros(shape, bool), "reward": np.zeros(shape, np.float32)}
+        self._version: int | None = None
+
+    def put(self, packing: Packing, output: RewardOutput, valid: Array) -> None:
+        if self._version not in (None, output.version):
+            raise ValueError(
+                f"the reward model changed its version from {self._version} to {output.version} "
+                "while scoring; refit it between calls only"
+            )
+        self._version = output.version
+        scored = valid & output.scored
+        packing.put(scored, self._arrays["scored"])
+        optional: Mapping[str, Array | None] = {
+            "reward": output.reward,
+            "progress": output.progress,
+            "success_prob": output.success_prob,
+            "uncertainty": output.uncertainty,
+            **{f"reward/{name}": array for name, array in output.components.items()},
+        }
+        for name, array in optional.items():
+            if array is not None:
+                block = self._arrays.setdefault(name, np.zeros(self._shape, np.float32))
+                packing.put(np.where(scored, array, 0.0), block)
+
+    def result(self, skip: int) -> RewardOutput:
+        arrays = {name: array[skip:] for name, array in self._arrays.items()}
+        prefix = "reward/"
+        return RewardOutput(
+            reward=arrays["reward"],
+            scored=arrays["scored"],
+            components={
+                name.removeprefix(prefix): array
+                for name, array in arrays.items()
+                if name.startswith(prefix)
+            },
+            progress=arrays.get("progress"),
+            success_prob=arrays.get("success_prob"),
+            uncertainty=arrays.get("uncertainty"),
+            version=self._version or 0,
+        )

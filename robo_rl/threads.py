@@ -1,0 +1,46 @@
+"""Threads and seeds: the one place that sets either."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+
+import numpy as np
+
+# OpenMP, MKL and OpenBLAS read these when they load; llvmpipe (software GL) when a context is made.
+_COMPUTE = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_GL = "LP_NUM_THREADS"
+
+
+def set_threads(simulation: int = 0, *, learning: int = 1) -> int:
+    """The thread count for ``BatchEnv(num_threads=...)``, after setting everyone else's.
+
+    Small networks learn fastest on one thread (SB3's SAC is slower on two), so the cores belong to
+    the simulation: ``simulation`` threads step and rasterise, 0 means one per core. Call it before
+    anything heavy is imported: a library that is loaded already keeps its threads, except torch.
+    Child processes inherit the setting.
+    """
+    if simulation < 0 or learning < 1:
+        raise ValueError(
+            f"threads must be simulation >= 0 and learning >= 1, got {simulation} and {learning}"
+        )
+    simulation = simulation or os.cpu_count() or 1
+    for name in _COMPUTE:
+        os.environ[name] = str(learning)
+    os.environ[_GL] = str(simulation)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(learning)
+    return simulation
+
+
+def seed_everything(seed: int) -> None:
+    """Seeds the global generators of Python, numpy and torch, which SB3 draws from.
+
+    Simulators and reward models take their seed as an argument and share nothing with these.
+    """
+    import torch
+
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - SB3 shuffles and samples with the global generator
+    torch.manual_seed(seed)

@@ -1,0 +1,160 @@
+"""Trace: what a reward model may see of the last steps of every row, kept in a ring.
+
+A *look* is ``{name: (N, ...)}``: the signals of all rows at one moment and, when the reward model
+needs frames, a row each from which a frame can be made any time later. A transition has two looks:
+before its action (after any reset) and at its true successor (before any reset).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from robo_rl.vec_sim import HasStates, VecSim
+
+Array = np.ndarray
+Look = Mapping[str, Array]
+
+FRAMES = "#frames"  # the entry of a look that frames are made of; no signal can have this name
+
+
+class Transition(NamedTuple):
+    """One step of all rows."""
+
+    before: Look
+    after: Look
+    action: Array  # (N, act_dim)
+    first: Array  # (N,) bool: the step is the first of its episode
+    diverged: Array  # (N,) bool: the simulation failed here, so no reward model judges the step
+
+
+class Observer:
+    """Takes looks of a simulator and turns their frame rows into frames.
+
+    Frames are rendered when they are asked for, from stored state rows. A simulator without state
+    rows is rendered while it steps instead, through its first camera.
+    """
+
+    def __init__(self, sim: VecSim, needs: frozenset[str]):
+        unknown = needs - {"signals", "frames"}
+        if unknown:
+            raise ValueError(
+                f"reward models may need 'signals' and 'frames', got {sorted(unknown)}"
+            )
+        self.sim, self.needs = sim, needs
+        self.frames_rendered = 0
+        if "frames" in needs and not sim.cameras:
+            raise ValueError(
+                f"the reward model looks at frames, but task {sim.card['task']!r} has no camera"
+            )
+
+    def look(self, previous: Look | None = None, changed: Array | None = None) -> dict[str, Array]:
+        """{name: (N, ...)} of all rows now; with ``previous``, only rows ``changed`` have moved."""
+        look = self.sim.signals() if "signals" in self.needs else {}
+        if "frames" in self.needs:
+            if isinstance(self.sim, HasStates):
+                look[FRAMES] = self.sim.state()
+            elif previous is None or changed is None:
+                look[FRAMES] = self._render(None)
+            else:
+                look[FRAMES] = previous[FRAMES].copy()
+                look[FRAMES][changed] = self._render(changed)
+        return look
+
+    def _render(self, ids: Array | None) -> Array:
+        frames = self.sim.render(ids, self.sim.cameras[0])
+        self.frames_rendered += len(frames)
+        return frames
+
+    def frames(self, rows: Array, camera: str) -> Array:
+        """Frames (k, H, W, 3) uint8 of stored frame rows (k, ...)."""
+        if camera not in self.sim.cameras:
+            raise ValueError(
+                f"the reward model asks for camera {camera!r}; "
+                f"task {self.sim.card['task']!r} has {', '.join(self.sim.cameras)}"
+            )
+        if isinstance(self.sim, HasStates):
+            self.frames_rendered += len(rows)
+            return self.sim.render_states(rows, camera)
+        if camera != self.sim.cameras[0]:
+            raise ValueError(
+                f"only frames of camera {self.sim.cameras[0]!r} were recorded, not of {camera!r}: "
+                "this simulator cannot render past states; put the camera first in its list"
+            )
+        return rows
+
+
+class Trace:
+    """The last ``capacity`` transitions; step ``t`` since the start lies at ``t % capacity``."""
+
+    def __init__(self, capacity: int):
+        self.capacity = capacity
+        self.count = 0  # transitions ever added
+        self.before: dict[str, Array] = {}  # {name: (capacity, N, ...)}
+        self.after: dict[str, Array] = {}
+        self.action = self.first = self.diverged = np.zeros((0, 0))
+
+    def add(self, step: Transition) -> None:
+        """Copies one transition in; the first one decides names, shapes and dtypes."""
+        if not self.action.size:
+            self._allocate(step)
+        at = self.count % self.capacity
+        for ring, look in ((self.before, step.before), (self.after, step.after)):
+            for name, array in ring.items():
+                array[at] = look[name]
+        self.action[at], self.first[at], self.diverged[at] = step.action, step.first, step.diverged
+        self.count += 1
+
+    def _allocate(self, step: Transition) -> None:
+        def ring(array: Array) -> Array:
+            return np.zeros((self.capacity, *array.shape), array.dtype)
+
+        self.before = {name: ring(array) for name, array in step.before.items()}
+        self.after = {name: ring(array) for name, array in step.after.items()}
+        self.action, self.first = ring(step.action), ring(step.first)
+        self.diverged = ring(step.diverged)
+
+    @property
+    def oldest(self) -> int:
+        """The first step that is still kept."""
+        return max(0, self.count - self.capacity)
+
+    def state_dict(self, last: int | None = None) -> dict[str, Array]:
+        """The ``last`` transitions (all by default) as arrays, oldest first."""
+        first = self.oldest if last is None else max(self.oldest, self.count - last)
+        at = np.arange(first, self.count) % self.capacity
+        return {"count": np.array(self.count)} | {
+            name: array[at] for name, array in self._rings().items()
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from ``state_dict``: later transitions follow on those saved."""
+        count, kept = int(saved["count"]), len(saved["action"]) if "action" in saved else 0
+        self.count = count
+        if not kept:
+            return
+
+        def look(side: str) -> dict[str, Array]:
+            prefix = f"{side}/"
+            return {k.removeprefix(prefix): v[0] for k, v in saved.items() if k.startswith(prefix)}
+
+        example = Transition(
+            look("before"), look("after"), *(saved[k][0] for k in ("action", "first", "diverged"))
+        )
+        self._allocate(example)
+        at = np.arange(count - kept, count) % self.capacity
+        for name, array in self._rings().items():
+            array[at] = saved[name]
+
+    def _rings(self) -> dict[str, Array]:
+        if not self.action.size:
+            return {}
+        return {
+            **{f"before/{name}": array for name, array in self.before.items()},
+            **{f"after/{name}": array for name, array in self.after.items()},
+            "action": self.action,
+            "first": self.first,
+            "diverged": self.diverged,
+        }

@@ -1,0 +1,161 @@
+"""SB3VecEnv: a VecSim as Stable-Baselines3 wants it, with every reset after the last look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import VecEnv
+
+from reward_models.base import RewardModel
+from robo_rl.episodes import EpisodeStats
+from robo_rl.trace import Observer, Transition
+from robo_rl.vec_sim import Resumable, VecSim
+
+Array = np.ndarray
+
+MAX_DIVERGED = 1e-3  # of all steps; more is a fault of the simulation, not of the policy
+_FEW = 10  # diverged steps that are forgiven whatever their share
+
+
+class SimulationDiverged(RuntimeError):
+    """Too many steps in which the simulation failed."""
+
+
+class SB3VecEnv(VecEnv):
+    """Steps ``sim`` and resets finished rows, after recording their true successors.
+
+    With a reward model the rewards returned are 0: its scores are added where SB3 stores the
+    transitions, from ``last_step()``, and the task's own reward is only counted. Without one the
+    task's own reward is returned.
+    """
+
+    def __init__(self, sim: VecSim, reward_model: RewardModel | None = None):
+        self.sim, self.reward_model = sim, reward_model
+        self.observer = Observer(sim, reward_model.needs if reward_model else frozenset())
+        self.episodes = EpisodeStats(sim.num_envs)
+        self._last: Transition | None = None
+        self.env_steps = self.diverged = 0
+        self._look: dict[str, Array] = {}
+        self._first = np.ones(sim.num_envs, bool)  # rows whose next step begins an episode
+        self._action: Array | None = None
+        super().__init__(
+            sim.num_envs,
+            spaces.Box(-np.inf, np.inf, (sim.obs_dim,), np.float32),
+            spaces.Box(-1.0, 1.0, (sim.act_dim,), np.float32),
+        )
+
+    def reset(self) -> Array:
+        """Observations (N, obs_dim) f32 of new episodes in all rows."""
+        obs = self.sim.reset()
+        self.episodes.restart()
+        self._look = self.observer.look()
+        self._first = np.ones(self.num_envs, bool)
+        return obs
+
+    def step_async(self, actions: Array) -> None:
+        self._action = actions
+
+    def step_wait(self) -> tuple[Array, Array, Array, list[dict[str, Any]]]:
+        """SB3's (obs, reward, done, infos); obs of finished rows are their new episodes' first."""
+        assert self._action is not None, "step_wait() without step_async()"
+        step = self.sim.step(self._action)
+        done = step.terminated | step.truncated
+        diverged = step.info.get("diverged", np.zeros(self.num_envs, bool))
+        self._watch(diverged)
+        self.episodes.add(step.reward, done, diverged, step.info.get("success"))
+        before, after, obs = self._look, self.observer.look(), step.obs
+        self._look = after
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        if done.any():
+            ids = np.flatnonzero(done)
+            for i in ids:
+                infos[i]["terminal_observation"] = obs[i]
+                infos[i]["TimeLimit.truncated"] = bool(step.truncated[i] and not step.terminated[i])
+            obs = self.sim.reset(done)
+            self._look = self.observer.look(after, ids)
+        self._last = Transition(before, after, self._action, self._first, diverged)
+        self._first = done
+        learned = self.reward_model is not None
+        reward = np.zeros(self.num_envs, np.float32) if learned else step.reward.astype(np.float32)
+        return obs, reward, done, infos
+
+    def last_step(self) -> Transition:
+        """The step that SB3 is about to store."""
+        assert self._last is not None, "no step has been made"
+        return self._last
+
+    def _watch(self, diverged: Array) -> None:
+        self.env_steps += self.num_envs
+        self.diverged += int(diverged.sum())
+        if self.diverged > max(_FEW, MAX_DIVERGED * self.env_steps):
+            raise SimulationDiverged(
+                f"the simulation failed in {self.diverged} of {self.env_steps} steps "
+                f"(limit {MAX_DIVERGED:.1%}), last in rows "
+                f"{np.flatnonzero(diverged).tolist()}: check the task's timestep, gains and action "
+                "scale, or the policy for NaN"
+            )
+
+    def state_dict(self) -> dict[str, Array]:
+        """The simulator's state and this adapter's counters; without the former if it has none."""
+        sim = self.sim.state_dict() if isinstance(self.sim, Resumable) else {}
+        return {
+            **{f"sim/{name}": array for name, array in sim.items()},
+            **{f"episodes/{name}": array for name, array in self.episodes.state_dict().items()},
+            "first": self._first,
+            "counters": np.array([self.env_steps, self.diverged, self.observer.frames_rendered]),
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> bool:
+        """Continues from ``state_dict``; False when the episodes had to be started anew."""
+
+        def part(prefix: str) -> dict[str, Array]:
+            return {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
+
+        counters = (int(count) for count in saved["counters"])
+        self.env_steps, self.diverged, self.observer.frames_rendered = counters
+        if not isinstance(self.sim, Resumable):
+            return False
+        self.sim.load_state_dict(part("sim/"))
+        self.episodes.load_state_dict(part("episodes/"))
+        self._look = self.observer.look()
+        self._first = saved["first"].copy()
+        return True
+
+    def close(self) -> None:
+        self.sim.close()
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        raise ValueError(
+            "SB3VecEnv is seeded where its simulator is made: sims.make(..., seed=...); "
+            "construct the algorithm with seed=None"
+        )
+
+    # SB3 asks these of environments that live in other processes; the rows here are one object.
+    def get_attr(self, attr_name: str, indices: None | int | Iterable[int] = None) -> list[Any]:
+        value = None if attr_name == "render_mode" else getattr(self.sim, attr_name)
+        return [value for _ in self._get_indices(indices)]
+
+    def set_attr(
+        self, attr_name: str, value: Any, indices: None | int | Iterable[int] = None
+    ) -> None:
+        raise ValueError(f"cannot set {attr_name!r}: the rows of a batch share one simulator")
+
+    def env_method(
+        self,
+        method_name: str,
+        *method_args: Any,
+        indices: None | int | Iterable[int] = None,
+        **method_kwargs: Any,
+    ) -> list[Any]:
+        raise ValueError(
+            f"cannot call {method_name!r} on single rows: the rows of a batch share one simulator; "
+            "use .sim"
+        )
+
+    def env_is_wrapped(
+        self, wrapper_class: type, indices: None | int | Iterable[int] = None
+    ) -> list[bool]:
+        return [False for _ in self._get_indices(indices)]

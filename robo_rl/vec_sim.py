@@ -1,0 +1,74 @@
+"""VecSim: all that learners, scoring and evaluation may know of a simulator.
+
+``sims.BatchEnv`` is one; so is the adapter around any Gymnasium env. ``step`` never resets: the
+caller resets the rows it wants, after it has looked at their true last state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+Array = np.ndarray
+
+
+class Step(Protocol):
+    """The true successors of one action in every row."""
+
+    @property
+    def obs(self) -> Array: ...  # (N, obs_dim) f32
+
+    @property
+    def reward(self) -> Array: ...  # (N,) the task's own reward
+
+    @property
+    def terminated(self) -> Array: ...  # (N,) bool
+
+    @property
+    def truncated(self) -> Array: ...  # (N,) bool
+
+    @property
+    def info(self) -> Mapping[str, Array]: ...  # {name: (N,)}; success and diverged if known
+
+
+class VecSim(Protocol):
+    """``num_envs`` rows of one task, stepped together; every array returned is the caller's."""
+
+    num_envs: int
+    obs_dim: int
+    act_dim: int
+    obs_names: tuple[str, ...]
+    control_dt: float  # s
+    cameras: tuple[str, ...]
+
+    @property
+    def card(self) -> dict[str, Any]: ...
+
+    def reset(self, mask: Array | None = None) -> Array: ...
+    def step(self, action: Array) -> Step: ...
+    def signals(self) -> dict[str, Array]: ...
+    def render(self, ids: Array | None = None, camera: str | None = None) -> Array: ...
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class HasStates(Protocol):
+    """A simulator whose frames are a function of a state row, so they can be rendered later."""
+
+    def state(self, ids: Array | None = None) -> Array: ...
+    def render_states(self, states: Array, camera: str | None = None) -> Array: ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A simulator that can be put back into the very state it was saved in."""
+
+    def state_dict(self) -> dict[str, Array]: ...
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None: ...
+
+
+def episode_steps(sim: VecSim) -> int:
+    """Control steps of a full episode, from the card's ``episode_s`` and ``control_dt``."""
+    return max(1, round(sim.card["episode_s"] / sim.control_dt))

@@ -1,0 +1,96 @@
+"""Videos that a browser plays: VP9 in WebM, a grid of episodes with the reward drawn below."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+Array = np.ndarray
+
+STRIP = 44  # px, height of the curve below each episode
+WHITE, GREY, GREEN, AMBER = (245, 245, 245), (60, 62, 66), (88, 200, 120), (240, 180, 60)
+
+
+def annotate(frames: Array, reward: Array, success: Array, title: str = "") -> Array:
+    """Frames (T, H, W, 3) with a title line, a success mark and the curve of ``reward`` (T,)."""
+    t, height, width, _ = frames.shape
+    out = np.empty((t, height + STRIP, width, 3), np.uint8)
+    low, high = float(reward.min()), float(reward.max())
+    x = np.linspace(4, width - 5, t)
+    y = height + STRIP - 5 - (STRIP - 12) * (reward - low) / max(high - low, 1e-9)
+    curve = np.stack([x, y], axis=1).round().astype(np.int32)
+    for i in range(t):
+        image = np.full((height + STRIP, width, 3), 24, np.uint8)
+        image[:height] = frames[i]
+        cv2.polylines(image, [curve], False, GREY, 1, cv2.LINE_AA)
+        cv2.polylines(image, [curve[: i + 1]], False, AMBER, 2, cv2.LINE_AA)
+        cv2.circle(image, tuple(int(c) for c in curve[i]), 3, WHITE, -1, cv2.LINE_AA)
+        if success[i]:
+            cv2.circle(image, (width - 14, 14), 7, GREEN, -1, cv2.LINE_AA)
+        if title:
+            cv2.putText(
+                image, title, (8, 18), cv2.FONT_HERSHEY_SIMPLEX, 0.42, WHITE, 1, cv2.LINE_AA
+            )
+        out[i] = image
+    return out
+
+
+def grid(videos: Sequence[Array], columns: int) -> Array:
+    """One video (T, H*, W*, 3) of equally long videos, row by row."""
+    rows = [
+        np.concatenate(list(videos[i : i + columns]), axis=2)
+        for i in range(0, len(videos) - len(videos) % columns, columns)
+    ]
+    return np.concatenate(rows, axis=1)
+
+
+def write_webm(path: Path, frames: Array, fps: float) -> None:
+    """Writes frames (T, H, W, 3) RGB uint8; OSError if this OpenCV has no VP9 writer."""
+    height, width = frames.shape[1:3]
+    partial = path.with_suffix(".part.webm")
+    level = cv2.utils.logging.getLogLevel()
+    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_ERROR)
+    try:
+        writer = cv2.VideoWriter(
+            str(partial), cv2.VideoWriter_fourcc(*"VP90"), fps, (width, height)
+        )
+        if not writer.isOpened():
+            raise OSError(
+                f"cannot write {path}: this OpenCV has no VP9 encoder; "
+                "install opencv-python-headless from its wheel"
+            )
+        for frame in frames:
+            writer.write(np.ascontiguousarray(frame[:, :, ::-1]))
+        writer.release()
+    finally:
+        cv2.utils.logging.setLogLevel(level)
+    os.replace(partial, path)
+
+
+def read_frames(path: Path) -> tuple[Array, float]:
+    """(frames (T, H, W, 3) RGB uint8, frames per second) of a video file or a folder of images."""
+    if path.is_dir():
+        files = sorted(f for f in path.iterdir() if f.suffix.lower() in (".png", ".jpg", ".jpeg"))
+        images = [cv2.imread(str(f)) for f in files]
+        if not images or any(image is None for image in images):
+            raise ValueError(f"{path} holds no readable .png or .jpg images")
+        shapes = {image.shape for image in images}
+        if len(shapes) > 1:
+            raise ValueError(f"images in {path} differ in size: {sorted(shapes)}")
+        return np.stack(images)[..., ::-1], 10.0
+    capture = cv2.VideoCapture(str(path))
+    frames = []
+    while True:
+        ok, frame = capture.read()
+        if not ok:
+            break
+        frames.append(frame[..., ::-1])
+    rate = capture.get(cv2.CAP_PROP_FPS) or 10.0
+    capture.release()
+    if not frames:
+        raise ValueError(f"cannot read a video from {path}")
+    return np.stack(frames), float(rate)

@@ -1,0 +1,218 @@
+"""Segments never cross a reset, and a score does not depend on how rows are packed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from point_mass import Nearness, PointMass, Window
+
+from reward_models.base import RewardOutput
+from robo_rl.scoring import Scorer, StoredFrames, packings
+from robo_rl.trace import Observer, Trace, Transition
+from robo_rl.vec_env import SB3VecEnv
+
+starts = st.integers(1, 12).flatmap(
+    lambda steps: st.integers(1, 5).flatmap(
+        lambda rows: st.lists(
+            st.lists(st.booleans(), min_size=rows, max_size=rows), min_size=steps, max_size=steps
+        ).map(lambda lists: np.array(lists, bool))
+    )
+)
+
+
+@given(starts, st.integers(1, 40))
+@settings(deadline=None, max_examples=60)
+def test_unpacking_a_packing_gives_the_block_back(first, batch):
+    block = np.arange(1.0, first.size + 1).reshape(first.shape)
+    back, seen = np.zeros_like(block), np.zeros(first.shape, int)
+    for packing in packings(first, batch=batch):
+        packing.put(packing.take(block), back)
+        ones = np.zeros_like(block)
+        packing.put(np.ones(packing.valid.shape), ones)
+        seen += ones.astype(int)
+        assert packing.valid[0].all()
+        # Within a column steps follow each other, and none but the first begins an episode.
+        inner = packing.valid[1:]
+        assert (np.diff(packing.step, axis=0)[inner] == 1).all()
+        assert not packing.take(first)[1:][inner].any()
+    np.testing.assert_array_equal(back, block)
+    assert (seen == 1).all()
+
+
+def test_ragged_episodes_become_columns_by_hand():
+    # Row 0 starts episodes at steps 0 and 2, row 1 goes on from before and starts one at 3.
+    first = np.array([[1, 0], [0, 0], [1, 0], [0, 1]], bool)
+    (packing,) = packings(first, batch=100)
+    columns = [
+        (int(row), packing.step[packing.valid[:, c], c].tolist())
+        for c, row in enumerate(packing.row)
+    ]
+    assert columns == [(1, [0, 1, 2]), (0, [0, 1]), (0, [2, 3]), (1, [3])]
+    assert packing.valid.sum(axis=0).tolist() == [3, 2, 2, 1]
+    assert [p.row.tolist() for p in packings(first, batch=100, skip=2)] == [[1, 0, 1]]
+
+
+def record(sim: PointMass, model, steps: int, capacity: int | None = None, seed: int = 1):
+    """A trace of random actions and the entries of every step, as a reference."""
+    env, rng = SB3VecEnv(sim, model), np.random.default_rng(seed)
+    env.reset()
+    trace, kept = Trace(capacity or steps), []
+    for _ in range(steps):
+        env.step(rng.uniform(-1, 1, (sim.num_envs, 2)))
+        trace.add(env.last_step())
+        kept.append(env.last_step())
+    return env, trace, kept
+
+
+def brute_window(kept: list[Transition], context: int, oldest: int = 0) -> np.ndarray:
+    """Window's reward of every step, one row and one step at a time."""
+    reward = np.zeros((len(kept), len(kept[0].first)))
+    for n in range(reward.shape[1]):
+        xs: list[float] = []
+        for t, step in enumerate(kept):
+            if step.first[n] or t == oldest:
+                xs = [step.before["pos"][n, 0]]
+            xs.append(step.after["pos"][n, 0])
+            reward[t, n] = 0.0 if step.diverged[n] else np.mean(xs[-context:])
+    return reward
+
+
+@given(
+    context=st.integers(1, 5),
+    ragged=st.sampled_from([0.0, 0.2, 0.6]),
+    batch=st.sampled_from([1, 7, 1000]),
+    cut=st.integers(1, 29),
+    seed=st.integers(0, 100),
+)
+@settings(deadline=None, max_examples=40)
+def test_scores_equal_a_row_by_row_reference_however_packed(context, ragged, batch, cut, seed):
+    model = Window(context)
+    sim = PointMass(4, ragged=ragged, diverge=0.02, steps=9, seed=seed)
+    env, trace, kept = record(sim, model, 30)
+    scorer = Scorer(model, env.observer, batch=batch)
+    expected = brute_window(kept, context)
+    whole = scorer.score(trace, 0, 30)
+    np.testing.assert_allclose(whole.reward, expected, atol=1e-6)
+    # In two spans, the second of which reaches back for its windows.
+    parts = [scorer.score(trace, 0, cut).reward, scorer.score(trace, cut, 30).reward]
+    np.testing.assert_array_equal(np.concatenate(parts), whole.reward)
+    np.testing.assert_array_equal(whole.scored, ~np.stack([step.diverged for step in kept]))
+
+
+def test_a_terminal_step_is_judged_on_its_own_last_state():
+    model = Nearness()
+    sim = PointMass(3, steps=4)
+    env, trace, kept = record(sim, model, 8)
+    reward = Scorer(model, env.observer).score(trace, 0, 8).reward
+    gap = np.linalg.norm(kept[3].after["goal"] - kept[3].after["pos"], axis=1)
+    np.testing.assert_allclose(reward[3], np.exp(-4 * gap), rtol=1e-6)
+    assert not np.allclose(kept[3].after["goal"], kept[4].before["goal"])  # there was a reset
+
+
+def test_frames_are_rendered_once_and_only_where_asked():
+    model, sim = Window(1, "frames"), PointMass(5, steps=6, ragged=0.2, seed=3)
+    env, trace, kept = record(sim, model, 12)
+    assert env.observer.frames_rendered == 0
+    reward = Scorer(model, env.observer).score(trace, 0, 12).reward
+    # Window asks for every entry, padding too: still one frame per state.
+    fragments = sum(int(step.first.sum()) for step in kept)
+    assert env.observer.frames_rendered == sim.rendered == 12 * 5 + fragments
+    x = np.stack([step.after["#frames"][:, 0] for step in kept])
+    np.testing.assert_allclose(reward, np.round((x + 1) * 100) / 100 - 1, atol=1e-6)
+
+
+class Live(PointMass):
+    """Cannot render past states: frames are taken while it steps."""
+
+    state = render_states = None
+
+    def render(self, ids=None, camera=None):
+        return PointMass.render_states(self, self.pos if ids is None else self.pos[ids])
+
+
+def test_a_simulator_without_states_is_rendered_while_it_steps():
+    model, lazy_model = Window(2, "frames"), Window(2, "frames")
+    env, trace, kept = record(Live(5, steps=6, seed=3), model, 12)
+    resets = sum(int(step.first.sum()) for step in kept[1:])
+    assert env.observer.frames_rendered == 5 + 12 * 5 + resets + 5  # the last step reset 5 rows
+    reward = Scorer(model, env.observer).score(trace, 0, 12).reward
+    lazy, lazy_trace, _ = record(PointMass(5, steps=6, seed=3), lazy_model, 12)
+    expected = Scorer(lazy_model, lazy.observer).score(lazy_trace, 0, 12).reward
+    np.testing.assert_array_equal(reward, expected)
+    with pytest.raises(ValueError, match="has top"):
+        env.observer.frames(kept[0].after["#frames"], "side")
+
+
+def test_stored_frames_cache_by_entry():
+    calls = []
+
+    def render(rows, camera):
+        calls.append(rows[:, 0].tolist())
+        return rows[:, :1, None, None].astype(np.uint8).repeat(3, axis=3)
+
+    rows = np.arange(6)[:, None].reshape(3, 2, 1)  # two columns of lengths 2 and 1
+    frames = StoredFrames(rows, np.array([2, 1]), render)
+    where = np.zeros((3, 2), bool)
+    where[0] = True
+    assert frames("top", where)[:, 0, 0, 0].tolist() == [0, 1]
+    assert frames("top", np.ones((3, 2), bool))[:, 0, 0, 0].tolist() == [0, 1, 2, 3, 4, 3]
+    assert calls == [[0, 1], [2, 3, 4]]
+    with pytest.raises(ValueError, match=r"where must be \(3, 2\) bool"):
+        frames("top", np.ones((2, 2), bool))
+
+
+def observer(model) -> Observer:
+    return Observer(PointMass(2), model.needs)
+
+
+def test_models_that_cannot_judge_online_are_refused():
+    model = Nearness()
+    model.causal = False
+    with pytest.raises(ValueError, match="Nearness looks ahead"):
+        Scorer(model, observer(model))
+    with pytest.raises(ValueError, match=r"needs \['frames'\]"):
+        Scorer(Window(1, "frames"), observer(Nearness()))
+    with pytest.raises(ValueError, match="may need 'signals' and 'frames'"):
+        Observer(PointMass(2), frozenset({"success"}))
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (lambda v: RewardOutput(np.zeros(3), v), "reward must have shape"),
+        (lambda v: RewardOutput(np.full(v.shape, np.nan), v), "rewards are not finite"),
+    ],
+)
+def test_a_broken_score_names_the_model(output, message):
+    model = Nearness()
+    env, trace, _ = record(PointMass(2), model, 5)
+    model.score = lambda segment: output(segment.valid)
+    with pytest.raises(ValueError, match=f"Nearness.score: .*{message}"):
+        Scorer(model, env.observer).score(trace, 0, 5)
+
+
+def test_unknown_cameras_and_undeclared_frames_are_refused():
+    model = Window(1, "frames")
+    env, trace, _ = record(PointMass(2), model, 5)
+    with pytest.raises(ValueError, match="asks for camera 'side'.* has top"):
+        env.observer.frames(np.zeros((1, 4)), "side")
+    model = Nearness()
+    env, trace, _ = record(PointMass(2), model, 5)
+    model.score = lambda segment: segment.frames("top", segment.valid)
+    with pytest.raises(ValueError, match="does not declare them"):
+        Scorer(model, env.observer).score(trace, 0, 5)
+
+
+def test_means_are_over_scored_steps():
+    model = Nearness()
+    env, trace, kept = record(PointMass(4, diverge=0.1, seed=5), model, 20)
+    scorer = Scorer(model, env.observer)
+    output = scorer.score(trace, 0, 20)
+    means = scorer.pop_means()
+    assert output.scored.sum() < 80
+    assert means["reward"] == pytest.approx(output.reward[output.scored].mean())
+    assert set(means) == {"reward", "reward/gap"}
+    assert scorer.pop_means() == {}
+    assert scorer.pop_seconds() > 0 == scorer.pop_seconds()
