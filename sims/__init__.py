@@ -1,10 +1,16 @@
-"""Batched MuJoCo tasks: ``sims.make("reach", 64)`` is a BatchEnv."""
+"""Batched MuJoCo tasks: ``sims.make("reach", 64)`` is a BatchEnv.
+
+Importing this package also registers every task with Gymnasium: ``gymnasium.make("robo/Reach-v0")``
+and ``gymnasium.make_vec("robo/Reach-v0", 64)`` are views of the same batch.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
 from typing import Any
+
+import gymnasium
 
 from sims.batch_env import BatchEnv, StepResult
 from sims.robots import ROBOTS
@@ -41,3 +47,12 @@ def make(
 ) -> BatchEnv:
     """``num_envs`` rows of a task; ``options`` go to BatchEnv."""
     return BatchEnv(make_task(name, robot=robot, goal=goal), num_envs, seed=seed, **options)
+
+
+for _name in TASKS:
+    gymnasium.register(
+        f"robo/{_name.title().replace('_', '')}-v0",
+        entry_point="sims.gym_env:GymEnv",
+        vector_entry_point="sims.gym_env:GymVectorEnv",
+        kwargs={"task": _name},
+    )

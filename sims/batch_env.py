@@ -76,7 +76,7 @@ class BatchEnv:
         self._state, self._warning = self.batch.state, self.batch.warning
         self._episode = np.full(num_envs, -1, np.int64)
         self._step = np.zeros(num_envs, np.int64)
-        self._started = False
+        self._started = np.zeros(num_envs, bool)
         self.num_diverged = 0
         self.env_steps = 0
         self._renderers: dict[tuple[int, int], Renderer] = {}
@@ -109,20 +109,23 @@ class BatchEnv:
                 )
             ids = np.flatnonzero(mask)
         self._begin(ids, self.task.reset)
-        self._started = self._started or len(ids) == self.num_envs
         return self._obs()
 
     def scatter(self) -> Array:
         """Observations (N, obs_dim) f32 of states from the whole workspace (``Task.scatter``)."""
         self._begin(np.arange(self.num_envs), self.task.scatter)
-        self._started = True
         return self._obs()
+
+    def reseed(self, seed: int) -> None:
+        """Starts every row's stream over: the next reset is episode 0 of ``seed``."""
+        self.seed = seed
+        self._episode[:] = -1
 
     def _begin(self, ids: Array, write: Any) -> None:
         if not len(ids):
             return
         self._episode[ids] += 1
-        self._step[ids] = 0
+        self._step[ids], self._started[ids] = 0, True
         self.batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE)
         for array in self._owned.values():
             array[ids] = 0
@@ -136,8 +139,8 @@ class BatchEnv:
             raise ValueError(
                 f"action must have shape {(self.num_envs, self.act_dim)}, got {action.shape}"
             )
-        if not self._started:
-            raise RuntimeError("call reset() before step()")
+        if not self._started.all():
+            raise RuntimeError("call reset() before step(): some rows have no episode yet")
         # A NaN action is a fault of its row alone: it moves nothing and is reported as diverged.
         finite = np.isfinite(action).all(axis=1)
         action = np.clip(np.where(finite[:, None], action, 0.0), -1.0, 1.0)
@@ -193,9 +196,11 @@ class BatchEnv:
 
     def set_state(self, states: Array) -> None:
         """Writes state rows (N, nstate) and makes every view current."""
+        if np.shape(states) != self._state.shape:
+            raise ValueError(f"states must have shape {self._state.shape}, got {np.shape(states)}")
         self._state[:] = states
         self.batch.forward()
-        self._started = True
+        self._started[:] = True
 
     def render(self, ids: Array | None = None, camera: str | None = None) -> Array:
         """Frames (n, H, W, 3) uint8 of rows ``ids`` (all by default) as they are now."""
@@ -228,7 +233,8 @@ class BatchEnv:
         """Arrays that put another BatchEnv of this task into the very same state."""
         return {
             "state": self._state.copy(),
-            "warning": self._warning.copy(),
+            "seed": np.array(self.seed % 2**64, np.uint64),
+            "rows": self.rows.copy(),
             "episode": self._episode.copy(),
             "step": self._step.copy(),
             "counters": np.array([self.env_steps, self.num_diverged]),
@@ -248,10 +254,11 @@ class BatchEnv:
         self._state[:] = saved["state"]
         for name, array in self._owned.items():
             array[:] = saved[f"owned/{name}"]
+        self.seed, self.rows = int(saved["seed"]), saved["rows"].copy()
         self._episode[:], self._step[:] = saved["episode"], saved["step"]
         self.env_steps, self.num_diverged = (int(c) for c in saved["counters"])
         self.batch.forward(stage=mujoco.mjtStage.mjSTAGE_VEL)
-        self._started = True
+        self._started[:] = True
 
     def close(self) -> None:
         """Frees the renderers."""

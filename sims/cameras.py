@@ -8,6 +8,7 @@ model nothing: they are off, and the offscreen buffer is exactly the image.
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes.util
 import importlib
 import os
@@ -111,7 +112,7 @@ class Renderer:
 
     def __init__(self, model: mujoco.MjModel, height: int, width: int):
         # A private copy: looks and the offscreen size are written into it.
-        self._model = model.__copy__() if hasattr(model, "__copy__") else model
+        self._model = copy.copy(model)
         self._model.vis.quality.shadowsize = 0
         self._model.vis.quality.offsamples = 0
         self._model.vis.global_.offheight, self._model.vis.global_.offwidth = height, width
