@@ -20,11 +20,11 @@ is nothing safe to send.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from real_robot.driver import Description, Fault, RobotState, Sent, Target
+from real_robot.driver import Description, Fault, RobotState, Target
 from real_robot.manifest import Limits
 
 Array = np.ndarray
@@ -189,10 +189,6 @@ class SafetyFilter:
         gripper = float(np.clip(gripper, memory.gripper - most, memory.gripper + most))
         after = FilterMemory(state.seq, qpos, qpos - memory.qpos, request, gripper, since)
         return Target(qpos, gripper), after, flags
-
-    def commit(self, memory: FilterMemory, before: FilterMemory, sent: Sent) -> FilterMemory:
-        """``memory`` once the device has rounded its target to ``sent``; ``before`` went before."""
-        return replace(memory, qpos=sent.qpos, step=sent.qpos - before.qpos, gripper=sent.gripper)
 
     def _check_state(self, state: RobotState, now: float, seq: int | None = None) -> None:
         age = now - state.t_host

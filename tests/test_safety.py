@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from real_robot import Fault, Limits, RobotState, SafetyFilter, SafetyStop, Sent, Target
+from real_robot import Fault, Limits, RobotState, SafetyFilter, SafetyStop, Target
 from real_robot.driver import Description
 from real_robot.safety import STAGES, FilterMemory
 
@@ -187,14 +187,6 @@ def test_a_run_does_not_begin_far_outside_the_range() -> None:
     assert low.qpos[0] == pytest.approx(-1.95)
     with pytest.raises(SafetyStop, match="b stands at 1.200 rad.*move it inside by hand"):
         FILTER.start(measured((0, 1.2)), 0.0)
-
-
-def test_the_next_step_starts_from_what_was_really_sent() -> None:
-    memory = FILTER.start(measured((0, 0)), 0.0)
-    safe, after, _ = FILTER.step(measured((0, 0)), Target(np.ones(2) * 0.004, 0.0), 0.02, memory)
-    after = FILTER.commit(after, memory, Sent(np.array([0.003, 0.0]), 0.0, 0.02))
-    np.testing.assert_array_equal(after.qpos, [0.003, 0.0])
-    np.testing.assert_array_equal(after.step, [0.003, 0.0])
 
 
 def test_a_policy_s_limits_only_narrow() -> None:

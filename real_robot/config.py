@@ -1,0 +1,28 @@
+"""RunConfig: what a run allows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """What a run allows; the defaults are slow and careful."""
+
+    max_age: float = 0.1  # s, oldest measurement to act on
+    max_pose_age: float = 0.3  # s, oldest object pose to act on
+    max_retries: int = 4  # ticks in a row without a measurement
+    max_gap: float = 0.3  # s, the loop may be late in a row
+    margin: float = 0.02  # rad kept from the ends of the joint range
+    lag: float = 0.6  # rad between a target and its joint
+    align_speed: float = 0.5  # rad/s, of the fastest joint on the way to the start set
+    align_max: float = 1.6  # rad, a joint farther than this from the start set is not moved there
+    park_speed: float = 0.5  # rad/s
+    arrive: float = 0.03  # rad, between a joint and the pose it is moved to
+    settle: float = 3.0  # s, waited beyond the time that a move should take
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name} must be above 0 and finite, got {value}")

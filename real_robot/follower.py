@@ -1,0 +1,116 @@
+"""Follower: what a policy wishes, period by period, from measurements and perceived objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from real_robot.bundle import PolicyBundle
+from real_robot.driver import Description, Fault, RobotState, Sent, Target
+from real_robot.manifest import BundleError
+from real_robot.pacing import Clock
+from real_robot.perception import Perception, Pose
+from real_robot.safety import SafetyStop
+from real_robot.twin import Twin
+from sims.task import Task
+
+Array = np.ndarray
+
+_FUTURE = -0.001  # s, two clocks read one after the other
+
+
+class Thought(NamedTuple):
+    """One answer of the policy."""
+
+    obs: Array  # (obs_dim,) f32
+    action: Array  # (act_dim,) f32
+    begun: float  # s, before objects were perceived
+    done: float  # s, once the action was known
+
+
+class Follower:
+    """A policy bundle and the twin it sees the world through; refuses what does not fit."""
+
+    def __init__(
+        self,
+        bundle: PolicyBundle,
+        task: Task[Any],
+        robot: Description,
+        perception: Perception | None,
+        clock: Clock,
+        max_pose_age: float,
+    ):
+        bundle.check_robot(robot)
+        bundle.check_task(task.card())
+        self._twin = Twin(task)
+        bundle.check_columns(self._twin.columns)
+        needed = bundle.manifest.needs_perception
+        if needed and perception is None:
+            raise BundleError(
+                f"inputs: the bundle needs the poses of {', '.join(self._twin.entities)}, "
+                "the robot has no perception; pass perception="
+            )
+        self.per_action = round(bundle.manifest.control_dt / robot.period)  # periods
+        self.actions = 0
+        self.thought: Thought | None = None  # of this period; None between actions
+        self._bundle, self._clock = bundle, clock
+        self._perception = perception if needed else None
+        self._max_pose_age = max_pose_age
+        self._poses: Mapping[str, Pose] = {}
+
+    def start(self) -> None:
+        """Begins an episode."""
+        self._twin.start()
+        self._state: Array | None = None
+        self._due = 0
+
+    def unseen(self) -> str:
+        """Reads all poses; says which object was not seen recently, "" if all were."""
+        if self._perception is None:
+            return ""
+        self._poses, now = self._perception.read(), self._now()
+        for name in self._twin.entities:
+            if name not in self._poses:
+                return f"{name} was never seen"
+            age = now - self._poses[name].t
+            if not _FUTURE <= age <= self._max_pose_age:
+                return f"the pose of {name} is {age:.3f} s old, allowed is {self._max_pose_age} s"
+        return ""
+
+    def wish(self, state: RobotState, index: int, sent: Sent, last: Array) -> Target:
+        """The target for period ``index`` after targets ``sent`` by the device, ``last`` by us.
+
+        The policy is asked once every ``per_action`` periods, also where periods were skipped; in
+        between, the target goes to what it wants in equal parts.
+        """
+        self.thought = None
+        if index >= self._due:
+            self._twin.commit(sent)
+            self._goal = self._think(state)
+            self._from, self._begun = last, index
+            self._due = (index // self.per_action + 1) * self.per_action
+        part = min(1.0, (index - self._begun + 1) / (self._due - self._begun))
+        return Target(self._from + part * (self._goal.qpos - self._from), self._goal.gripper)
+
+    def _think(self, state: RobotState) -> Target:
+        begun = self._now()
+        problem = self.unseen()
+        if problem:
+            raise SafetyStop(Fault.STALE, problem)
+        obs = self._twin.observe(state, self._poses)
+        _finite(obs, "the observation")
+        action, self._state = self._bundle.act(obs, self._state)
+        _finite(action, "the action")
+        self.thought = Thought(obs, action, begun, self._now())
+        self.actions += 1
+        return self._twin.target(action)
+
+    def _now(self) -> float:
+        return self._clock.now_ns() * 1e-9
+
+
+def _finite(values: Array, what: str) -> None:
+    if not np.isfinite(values).all():
+        raise SafetyStop(Fault.NONFINITE, f"{what} is {np.round(values, 3)}")

@@ -1,0 +1,101 @@
+"""GuardedArm: a driver behind the safety filter, the only way by which targets are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from real_robot.driver import Fault, Response, RobotDriver, RobotFault, RobotState, Sent, Target
+from real_robot.pacing import Clock
+from real_robot.safety import SafetyFilter, SafetyStop
+
+Array = np.ndarray
+
+ROUNDING = 0.01  # rad, a device may round a target by this much
+
+
+class Exchange(NamedTuple):
+    """One measurement and what was sent in answer to it."""
+
+    state: RobotState
+    requested: Target
+    filtered: Target
+    sent: Sent
+    flags: Mapping[str, Array]  # {stage: (n,) bool}
+    t: float  # s, when it was sent
+
+
+class GuardedArm:
+    """Reads with patience, filters, sends, and remembers the last target."""
+
+    def __init__(
+        self, driver: RobotDriver, safety: SafetyFilter, clock: Clock, max_retries: int
+    ) -> None:
+        self.driver, self.safety = driver, safety
+        self.retries = 0  # ticks without a measurement so far
+        self._clock, self._max_retries = clock, max_retries
+        self._silent = 0  # the same, in a row
+
+    def seed(self) -> None:
+        """The next target counts from where the arm is now."""
+        state = self._measure()
+        self.memory = self.safety.start(state, self._now())
+        self.sent = Sent(self.memory.qpos, self.memory.gripper, state.t_host)
+
+    def exchange(self, wish: Callable[[RobotState], Target]) -> Exchange | None:
+        """Reads, asks ``wish`` for a target, and sends what is safe of it.
+
+        None when no measurement came but a retry in the next period may still help: nothing is
+        sent then, and the device keeps its last target.
+        """
+        try:
+            state = self._measure()
+        except RobotFault as error:
+            self.retries += 1
+            self._silent += 1
+            if error.fault.response is Response.RETRY and self._silent <= self._max_retries:
+                return None
+            raise
+        self._silent = 0
+        requested = wish(state)
+        filtered, memory, flags = self.safety.step(state, requested, self._now(), self.memory)
+        self.sent = self.driver.send(filtered)
+        self.memory = memory
+        changed = np.abs(self.sent.qpos - filtered.qpos)
+        if not changed.max() <= ROUNDING:
+            i = int(changed.argmax())
+            raise SafetyStop(
+                Fault.CONFIG,
+                f"the device made {self.sent.qpos[i]:.3f} rad of {filtered.qpos[i]:.3f} rad for "
+                f"{self.safety.joints[i]}: its limits are not those it describes",
+            )
+        return Exchange(state, requested, filtered, self.sent, flags, self._now())
+
+    def _measure(self) -> RobotState:
+        state = self.driver.read()
+        if state.fault is not Fault.NONE:
+            raise RobotFault(state.fault, "reported by the device; clear it before the next run")
+        return state
+
+    def _now(self) -> float:
+        return self._clock.now_ns() * 1e-9
+
+
+class Ramp:
+    """Wishes along a straight line in joint space from ``start`` to ``pose`` (n,) rad."""
+
+    def __init__(self, start: Array, pose: Array, gripper: float, step: float):
+        self._reference, self._pose = start, pose
+        self._gripper, self._step = gripper, step
+        self.away = float("inf")  # rad, largest distance of a measured joint from the pose
+
+    def __call__(self, state: RobotState) -> Target:
+        """The next point, at most ``step`` rad further for the joint with the longest way."""
+        self.away = float(np.abs(state.qpos - self._pose).max())
+        way = self._pose - self._reference
+        farthest = np.abs(way).max()
+        part = 1.0 if farthest <= self._step else self._step / farthest
+        self._reference = self._reference + part * way
+        return Target(self._reference, self._gripper)

@@ -1,0 +1,64 @@
+"""ArmLayout: where an arm's joints and a scene's objects live in a MuJoCo model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from sims import robots
+from sims.robots import Robot
+from sims.task import Task
+
+Array = np.ndarray
+
+
+class ArmLayout:
+    """Indices of the arm of ``task`` in ``model``, by joint name, never by position."""
+
+    def __init__(self, model: mujoco.MjModel, robot: Robot):
+        joints = [model.joint(name) for name in robot.joints]
+        self.qpos = np.array([j.qposadr[0] for j in joints])  # (n,)
+        self.qvel = np.array([j.dofadr[0] for j in joints])  # (n,)
+        self.ctrl = np.array([model.actuator(name).id for name in robot.joints])  # (n,)
+        self.jaw = int(model.joint(robot.gripper_joint).qposadr[0])
+        self.jaw_ctrl = int(model.actuator(robot.gripper_joint).id)
+        self._closed, self._open = robot.gripper_range
+
+    def opening(self, angle: float) -> float:
+        """The gripper's opening, 0 closed to 1 open, at a joint ``angle`` in rad."""
+        return float((angle - self._closed) / (self._open - self._closed))
+
+    def jaw_angle(self, opening: float) -> float:
+        """The gripper joint's angle in rad at an ``opening`` of 0 to 1."""
+        return self._closed + opening * (self._open - self._closed)
+
+
+def robot_of(task: Task[Any]) -> Robot:
+    """The arm that ``task`` moves; ValueError if it has none."""
+    name = getattr(task, "robot", None)
+    if not name:
+        raise ValueError(f"task {task.name!r} has no field 'robot': it does not move an arm")
+    return robots.get(name)
+
+
+def free_bodies(model: mujoco.MjModel, task: Task[Any], robot: Robot) -> dict[str, int]:
+    """{entity: address in qpos of its free joint} of the task's objects that lie loose.
+
+    An entity that is part of the arm, or that cannot move, needs no perception and is left out.
+    """
+    arm = model.body(robot.base_body).rootid[0]
+    free = {}
+    for entity in task.entities():
+        body = model.body(entity.body)
+        if body.rootid[0] == arm or body.weldid[0] == 0:
+            continue
+        joint = int(body.jntadr[0])
+        if joint < 0 or model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE:
+            raise ValueError(
+                f"entity {entity.name!r} of task {task.name!r} moves, but body {entity.body!r} has "
+                "no free joint: its measured pose cannot be written into the twin"
+            )
+        free[entity.name] = int(model.jnt_qposadr[joint])
+    return free

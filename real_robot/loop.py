@@ -1,0 +1,319 @@
+"""The control loop: read, perceive, observe, act, filter, send, record, at a fixed rate.
+
+``run`` takes an arm through the states of ``states.py`` and back. Whatever happens on the way (the
+time is up, Ctrl-C, a target that is not safe, a fault, an exception in a policy) it ends with the
+arm stopped, parked where the bundle says how and the arm is well, and limp, joint by joint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from real_robot.bundle import PolicyBundle
+from real_robot.config import RunConfig
+from real_robot.driver import Fault, Response, RobotDriver, RobotFault, RobotState, Target
+from real_robot.follower import Follower
+from real_robot.guarded import GuardedArm, Ramp
+from real_robot.interrupts import StopSignals
+from real_robot.manifest import Manifest
+from real_robot.pacing import Clock, Pacer, RealClock, quiet
+from real_robot.perception import Perception
+from real_robot.recorder import Recorder, Tick
+from real_robot.report import Ended, Meter, RunResult
+from real_robot.safety import SafetyFilter, SafetyStop
+from real_robot.states import LATCHED, Machine, Phase, Transition
+from sims import make_task
+from sims.task import Task
+
+Array = np.ndarray
+
+
+def run(
+    driver: RobotDriver,
+    bundle: PolicyBundle,
+    *,
+    task: Task[Any] | None = None,
+    perception: Perception | None = None,
+    steps: int | None = None,
+    seconds: float | None = None,
+    config: RunConfig | None = None,
+    clock: Clock | None = None,
+    log: str | Path | None = None,
+    stop: Callable[[], bool] | None = None,
+    on_transition: Callable[[Transition], None] | None = None,
+) -> RunResult:
+    """Runs ``bundle`` on an arm for ``steps`` actions or ``seconds``, else until asked to stop.
+
+    ``task`` is made from the manifest where it is not given. ``stop`` is asked every period; the
+    first Ctrl-C, SIGTERM or SIGHUP does the same, a second one also stops parking. ``log`` names an
+    MCAP file to write. ``on_transition`` hears of every change of state, within the loop.
+
+    Raises BundleError where the pieces do not fit, before the arm is touched; any other exception
+    is a bug in one of the pieces and comes out after the arm was stopped.
+    """
+    if steps is not None and seconds is not None:
+        raise ValueError(f"give steps or seconds, not both; got {steps} and {seconds} s")
+    clock, config = clock or RealClock(), config or RunConfig()
+    robot, task = driver.describe(), task or _task_of(bundle.manifest)
+    follower = Follower(bundle, task, robot, perception, clock, config.max_pose_age)
+    safety = SafetyFilter.build(
+        robot, bundle.manifest.limits, margin=config.margin, lag=config.lag, max_age=config.max_age
+    )
+    arm = GuardedArm(driver, safety, clock, config.max_retries)
+    total = math.inf if seconds is None else round(seconds / robot.period)
+    if steps is not None:
+        total = steps * follower.per_action
+    about = {
+        "bundle": bundle.sha256,
+        "manifest": bundle.manifest,
+        "robot": robot,
+        "config": config,
+    }
+    with Recorder(log, about) if log is not None else contextlib.nullcontext() as recorder:
+
+        def listen(transition: Transition) -> None:
+            if recorder is not None:
+                recorder.transition(transition)
+            if on_transition is not None:
+                on_transition(transition)
+
+        session = _Session(arm, follower, bundle.manifest, config, clock, stop, recorder, listen)
+        outcome = session.run(total)
+    return session.result(*outcome)
+
+
+def _task_of(manifest: Manifest) -> Task[Any]:
+    """The task that a manifest names, with its parameters."""
+    params = {k: v for k, v in manifest.task_config.items() if k not in ("robot", "goal")}
+    return make_task(manifest.task, robot=manifest.arm, goal=manifest.goal, **params)
+
+
+class _Interrupted(Exception):
+    """Someone asked the loop to stop."""
+
+
+class _Session:
+    """One arm and one policy from OFFLINE to OFFLINE."""
+
+    def __init__(
+        self,
+        arm: GuardedArm,
+        follower: Follower,
+        manifest: Manifest,
+        config: RunConfig,
+        clock: Clock,
+        stop: Callable[[], bool] | None,
+        recorder: Recorder | None,
+        listen: Callable[[Transition], None],
+    ):
+        self._arm, self._driver, self._joints = arm, arm.driver, arm.safety.joints
+        self._follower, self._manifest, self._config = follower, manifest, config
+        self._clock, self._stop, self._recorder = clock, stop, recorder
+        self._period = arm.safety.period
+        self._machine = Machine(self._now, listen)
+        self._signals, self._borne = StopSignals(), 0  # signals that the present phase bears
+        self._meter = Meter()
+        self._acks: dict[str, bool] = {}
+        self._notes: list[str] = []
+
+    def run(self, total: float) -> tuple[Ended, Fault, str]:
+        """Runs ``total`` periods of the policy: (how it ended, which fault, in words)."""
+        with self._signals, quiet(), contextlib.ExitStack() as stack:
+            try:
+                stack.callback(self._disconnect)
+                self._connect()
+                stack.callback(self._relax)
+                stack.callback(self._come_to_rest)
+                self._machine.to(Phase.ARMED)
+                self._driver.enable()
+                self._arm.seed()
+                self._align()
+                self._drive(total)
+            except _Interrupted as error:
+                return Ended.INTERRUPTED, Fault.OPERATOR, str(error)
+            except (SafetyStop, RobotFault) as error:
+                if isinstance(error, SafetyStop) or error.fault.response is Response.HOLD:
+                    return Ended.SAFETY_STOP, error.fault, str(error)
+                self._latch(error)
+                return Ended.FAULT, error.fault, str(error)
+        return Ended.DONE, Fault.NONE, ""
+
+    def result(self, ended: Ended, fault: Fault, reason: str) -> RunResult:
+        """The report of a session that is over."""
+        meter, log = self._meter, self._recorder
+        if log is not None and (log.dropped or log.error):
+            self._notes.append(f"log: {log.dropped} records lost {log.error}".rstrip())
+        long = meter.limited.get("limited_long", np.zeros(len(self._joints)))
+        return RunResult(
+            ended=ended,
+            fault=fault,
+            reason=reason,
+            ticks=meter.ticks,
+            actions=self._follower.actions,
+            missed=meter.missed,
+            retries=self._arm.retries,
+            latency=meter.spreads(),
+            limited=meter.shares(),
+            limited_long=tuple(j for j, n in zip(self._joints, long, strict=True) if n),
+            acks=self._acks,
+            history=tuple(self._machine.history),
+            notes=tuple(self._notes),
+        )
+
+    # To RUN.
+    def _connect(self) -> None:
+        self._driver.connect()
+        identity = self._driver.identify()
+        self._machine.to(Phase.CONNECTED, f"{identity.model} {identity.serial}")
+        self._arm.seed()  # refuses an arm that reports a fault or stands outside its range
+
+    def _align(self) -> None:
+        """To the nearest pose of the start set, and on until every object was seen."""
+        self._machine.to(Phase.ALIGN)
+        start, qpos = self._manifest.start, self._arm.memory.qpos
+        centre, tolerance = np.array(start.centre), np.array(start.tolerance)
+        distance = np.maximum(np.abs(qpos - centre) - tolerance, 0.0)
+        if distance.max() > self._config.align_max:
+            i = int(distance.argmax())
+            raise SafetyStop(
+                Fault.CONFIG,
+                f"{self._joints[i]} is {distance[i]:.2f} rad from the start set, farther than "
+                f"{self._config.align_max} rad; move the arm nearer to {np.round(centre, 2)} rad",
+            )
+        # A little inside, so that sag does not end outside.
+        inside = np.clip(qpos, centre - 0.9 * tolerance, centre + 0.9 * tolerance)
+        pose = np.where(distance > 0, inside, qpos)
+        gripper = self._arm.memory.gripper if start.gripper is None else start.gripper
+        self._move(pose, gripper, self._config.align_speed, self._follower.unseen)
+
+    def _drive(self, total: float) -> None:
+        """The policy, for ``total`` periods."""
+        self._machine.to(Phase.RUN)
+        self._follower.start()
+        self._pace()
+        index = 0
+
+        def wish(state: RobotState) -> Target:
+            return self._follower.wish(state, index, self._arm.sent, self._arm.memory.qpos)
+
+        while index < total:
+            skipped = self._tick(wish)
+            self._meter.missed += skipped
+            index += 1 + skipped
+
+    # Back to OFFLINE. What fails on the way becomes a note, and the next thing is tried.
+    def _come_to_rest(self) -> None:
+        """Stops the arm, and parks it if that is possible."""
+        self._borne = 1
+        if self._machine.phase not in LATCHED:
+            self._machine.to(Phase.HOLD)
+            self._attempt("brake", self._brake)
+        self._attempt("hold", self._driver.hold)
+        if self._manifest.park and self._machine.phase is Phase.HOLD:
+            if not self._attempt("park", self._park):
+                self._attempt("hold", self._driver.hold)
+
+    def _brake(self) -> None:
+        """Brings the targets to rest as fast as their acceleration limit allows."""
+        self._pace()
+        limits = self._arm.safety
+        periods = np.max(limits.velocity / limits.acceleration) / self._period
+        for _ in range(math.ceil(periods) + 1):
+            if not self._arm.memory.step.any():
+                return
+            self._tick(lambda state: Target(self._arm.memory.qpos, self._arm.memory.gripper))
+
+    def _park(self) -> None:
+        self._arm.seed()
+        self._machine.to(Phase.PARK)
+        pose, gripper = np.array(self._manifest.park), self._arm.memory.gripper
+        self._move(pose, gripper, self._config.park_speed, lambda: "")
+
+    def _relax(self) -> None:
+        self._acks = dict.fromkeys(self._joints, False)
+        self._attempt("relax", lambda: self._acks.update(self._driver.relax()))
+        stiff = [joint for joint, limp in self._acks.items() if not limp]
+        if stiff:
+            self._notes.append(f"still stiff: {', '.join(stiff)}")
+        if self._machine.phase not in LATCHED:
+            self._machine.to(Phase.RELAX)
+            self._machine.to(Phase.CONNECTED)
+
+    def _disconnect(self) -> None:
+        self._attempt("close", self._driver.close)
+        if self._machine.phase is Phase.CONNECTED:
+            self._machine.to(Phase.OFFLINE)
+
+    def _attempt(self, what: str, do: Callable[[], None]) -> bool:
+        """Whether ``do`` worked."""
+        try:
+            do()
+        except (SafetyStop, RobotFault, _Interrupted) as error:
+            self._notes.append(f"{what}: {error}")
+            if isinstance(error, RobotFault):
+                self._latch(error)
+            return False
+        return True
+
+    def _latch(self, error: RobotFault) -> None:
+        if self._machine.phase not in {*LATCHED, Phase.OFFLINE}:
+            estop = error.fault is Fault.ESTOP
+            self._machine.to(Phase.ESTOP if estop else Phase.FAULT, str(error))
+
+    # One period.
+    def _tick(self, wish: Callable[[RobotState], Target]) -> int:
+        """One exchange with the arm and the wait for the next; returns periods skipped."""
+        woke = self._now()
+        if self._signals.count > self._borne:
+            raise _Interrupted("signal")
+        if not self._borne and self._stop is not None and self._stop():
+            raise _Interrupted("asked to stop")
+        done = self._arm.exchange(wish)
+        if done is not None:
+            thought = self._follower.thought if self._machine.phase is Phase.RUN else None
+            if self._machine.phase is Phase.RUN:
+                self._meter.add(done.flags, self._late, done.t - woke, thought)
+            if self._recorder is not None:
+                phase, skipped = self._machine.phase.value, self._skipped
+                self._recorder.tick(Tick(phase, woke, self._late, skipped, thought, *done))
+        self._skipped, self._late = self._pacer.wait()
+        self._behind = self._behind + self._skipped if self._skipped else 0
+        if self._behind * self._period > self._config.max_gap:
+            raise SafetyStop(
+                Fault.DEADLINE,
+                f"the loop fell {self._behind * self._period:.2f} s behind, allowed are "
+                f"{self._config.max_gap} s; is another program using the processor?",
+            )
+        return self._skipped
+
+    def _move(self, pose: Array, gripper: float, speed: float, missing: Callable[[], str]) -> None:
+        """Straight to ``pose`` (n,) rad at ``speed`` rad/s, and on until nothing is missing."""
+        self._pace()
+        begun, start = self._now(), self._arm.memory.qpos
+        allowed = np.abs(pose - start).max() / speed + self._config.settle
+        ramp = Ramp(start, pose, gripper, speed * self._period)
+        while True:
+            self._tick(ramp)
+            lacking = missing()
+            if ramp.away <= self._config.arrive and not lacking:
+                return
+            if self._now() - begun > allowed:
+                raise SafetyStop(
+                    Fault.TRACKING,
+                    f"no arrival within {allowed:.1f} s: {ramp.away:.3f} rad away, allowed is "
+                    f"{self._config.arrive} rad{'; ' + lacking if lacking else ''}",
+                )
+
+    def _pace(self) -> None:
+        """Deadlines count from now."""
+        self._pacer = Pacer(self._period, self._clock)
+        self._skipped, self._late, self._behind = 0, 0.0, 0
+
+    def _now(self) -> float:
+        return self._clock.now_ns() * 1e-9

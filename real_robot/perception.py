@@ -1,0 +1,80 @@
+"""Perception: where objects are, apart from the driver, with the time at which it was true."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+
+import mujoco
+import numpy as np
+
+from real_robot.pacing import Clock
+
+Array = np.ndarray
+
+
+class Pose(NamedTuple):
+    """An object's pose in the robot's world frame."""
+
+    pos: Array  # (3,) m
+    quat: Array  # (4,) w x y z
+    t: float  # s, monotonic: when it was seen, not when it was computed
+
+
+class Perception(Protocol):
+    """A source of object poses; returns at once with the newest it has."""
+
+    def read(self) -> Mapping[str, Pose]:
+        """{entity: newest pose}; an entity that was never seen is absent."""
+        ...
+
+
+class SimPerception:
+    """The true poses of a simulated scene, made as bad as a camera's.
+
+    ``poses`` returns the truth as {entity: (pos (3,), quat (4,))}. Latency is rounded up to whole
+    calls of ``read``; a pose that drops out stays what it was and grows old.
+    """
+
+    def __init__(
+        self,
+        poses: Callable[[], Mapping[str, tuple[Array, Array]]],
+        clock: Clock,
+        *,
+        noise: float = 0.0,  # m, standard deviation of each coordinate
+        angle_noise: float = 0.0,  # rad, standard deviation of a turn about a random axis
+        latency: float = 0.0,  # s between seeing and answering
+        dropout: float = 0.0,  # chance that an object is not seen in a frame
+        seed: int = 0,
+    ):
+        self._poses, self._clock = poses, clock
+        self._noise, self._angle_noise = noise, angle_noise
+        self._latency, self._dropout = latency, dropout
+        self._rng = np.random.default_rng(seed)
+        self._waiting: deque[tuple[float, dict[str, Pose]]] = deque()
+        self._known: dict[str, Pose] = {}
+
+    def read(self) -> Mapping[str, Pose]:
+        """{entity: newest pose}."""
+        now = self._clock.now_ns() * 1e-9
+        seen = {
+            name: Pose(self._near(pos), self._turned(quat), now)
+            for name, (pos, quat) in self._poses().items()
+            if self._rng.random() >= self._dropout
+        }
+        self._waiting.append((now, seen))
+        while self._waiting and self._waiting[0][0] <= now - self._latency + 1e-9:
+            self._known.update(self._waiting.popleft()[1])
+        return dict(self._known)
+
+    def _near(self, pos: Array) -> Array:
+        return pos + self._rng.normal(0.0, self._noise, 3)
+
+    def _turned(self, quat: Array) -> Array:
+        axis = self._rng.normal(size=3)
+        turn, out = np.empty(4), np.empty(4)
+        angle = self._rng.normal(0.0, self._angle_noise)
+        mujoco.mju_axisAngle2Quat(turn, axis / np.linalg.norm(axis), angle)
+        mujoco.mju_mulQuat(out, turn, np.asarray(quat, float))
+        return out

@@ -1,0 +1,210 @@
+"""Recorder: an MCAP log written beside the loop, never in it.
+
+The loop hands over references and goes on; a thread turns them into JSON messages. Chunks are
+small and go to the operating system as they are finished, so after ``kill -9`` everything but the
+last fraction of a second can be read back with ``read_log``. Foxglove opens the file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import queue
+import struct
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import zstandard
+from mcap.exceptions import InvalidMagic, McapError
+from mcap.reader import NonSeekingReader
+from mcap.writer import Writer
+
+from real_robot.driver import RobotState, Sent, Target
+from real_robot.follower import Thought
+from real_robot.states import Transition
+
+Array = np.ndarray
+
+CHUNK = 16 * 1024  # bytes of messages in a chunk: about 20 ticks
+QUEUE = 4096  # records the writer may lag behind before records are dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One period of the loop; times in s on the host's monotonic clock."""
+
+    phase: str
+    t: float  # woke up
+    late: float  # s after the deadline
+    skipped: int  # periods skipped before this tick
+    thought: Thought | None  # obs, action and their times; None between actions
+    state: RobotState
+    requested: Target
+    filtered: Target
+    sent: Sent
+    flags: Mapping[str, Array]  # {stage: (n,) bool}
+    t_sent: float
+
+
+_NUMBERS = {"type": "array", "items": {"type": ["number", "null"]}}
+_TARGET = {
+    "type": "object",
+    "properties": {"qpos": _NUMBERS, "gripper": {"type": ["number", "null"]}},
+}
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "run": {"type": "object"},
+    "transition": {
+        "type": "object",
+        "properties": {
+            "t": {"type": "number"},
+            "before": {"type": "string"},
+            "after": {"type": "string"},
+            "reason": {"type": "string"},
+        },
+    },
+    "tick": {
+        "type": "object",
+        "properties": {
+            "phase": {"type": "string"},
+            "t": {"type": "number"},
+            "late": {"type": "number"},
+            "skipped": {"type": "integer"},
+            "thought": {"type": ["object", "null"]},
+            "state": {"type": "object"},
+            "requested": _TARGET,
+            "filtered": _TARGET,
+            "sent": _TARGET,
+            "flags": {"type": "object"},
+            "t_sent": {"type": "number"},
+        },
+    },
+}
+
+
+class Recorder:
+    """Writes ``run`` (once, first), ``tick`` and ``transition`` messages to ``path``.
+
+    ``dropped`` counts records the disk was too slow for; ``error`` says why writing ended early.
+    Neither stops the arm.
+    """
+
+    def __init__(self, path: str | Path, run: Mapping[str, Any]):
+        self.path, self.dropped, self.error = Path(path), 0, ""
+        self._file = open(self.path, "wb")  # the thread closes it
+        self._queue: queue.Queue[tuple[str, float, Any] | None] = queue.Queue(QUEUE)
+        self._queue.put(("run", 0.0, dict(run)))
+        self._thread = threading.Thread(target=self._write, name="recorder", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def tick(self, tick: Tick) -> None:
+        """Hands over a tick; its arrays must not be written to afterwards."""
+        self._put("tick", tick.t, tick)
+
+    def transition(self, transition: Transition) -> None:
+        """Hands over a change of state."""
+        self._put("transition", transition.t, transition)
+
+    def close(self) -> None:
+        """Writes what is queued and the file's index."""
+        if self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join()
+
+    def _put(self, topic: str, t: float, record: Any) -> None:
+        try:
+            self._queue.put_nowait((topic, t, record))
+        except queue.Full:
+            self.dropped += 1
+
+    def _write(self) -> None:
+        try:
+            with self._file:
+                self._drain(Writer(self._file, chunk_size=CHUNK))
+        except OSError as error:  # disk full, file system gone: the arm matters more
+            self.error = str(error)
+            while self._queue.get() is not None:
+                self.dropped += 1
+
+    def _drain(self, writer: Writer) -> None:
+        writer.start(profile="", library="robo-rl")
+        channels = {
+            name: writer.register_channel(
+                topic=name,
+                message_encoding="json",
+                schema_id=writer.register_schema(
+                    name=name, encoding="jsonschema", data=json.dumps(schema).encode()
+                ),
+            )
+            for name, schema in SCHEMAS.items()
+        }
+        while (item := self._queue.get()) is not None:
+            topic, t, record = item
+            data = json.dumps(_plain(record), allow_nan=False).encode()
+            ns = round(t * 1e9)
+            writer.add_message(channels[topic], log_time=ns, data=data, publish_time=ns)
+            self._file.flush()
+        writer.finish()
+
+
+@dataclass
+class Log:
+    """What could be read of a log; messages are dicts, numbers that were not finite are None."""
+
+    run: dict[str, Any] = field(default_factory=dict)
+    ticks: list[dict[str, Any]] = field(default_factory=list)
+    transitions: list[dict[str, Any]] = field(default_factory=list)
+    complete: bool = False  # False: the writer was killed; the end is missing
+
+
+def read_log(path: str | Path) -> Log:
+    """The log at ``path``, as much of it as was written."""
+    log = Log()
+    with open(path, "rb") as file:
+        messages = NonSeekingReader(file).iter_messages(log_time_order=False)
+        try:
+            for _, channel, message in messages:
+                record = json.loads(message.data)
+                if channel.topic == "run":
+                    log.run = record
+                else:
+                    (log.ticks if channel.topic == "tick" else log.transitions).append(record)
+            log.complete = True
+        except InvalidMagic as error:
+            raise ValueError(f"{path} is not a log of this program: {error}") from error
+        except (McapError, struct.error, zstandard.ZstdError):
+            pass  # the file ends in the middle of a record
+    return log
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as JSON can hold it."""
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if hasattr(value, "__dataclass_fields__"):
+        value = {name: getattr(value, name) for name in value.__dataclass_fields__}
+    if isinstance(value, Mapping):
+        return {key: _plain(v) for key, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value

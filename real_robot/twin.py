@@ -1,0 +1,71 @@
+"""Twin: one row of the task's own model, fed with measurements.
+
+Observation and control run on the real arm through the very code that trained the policy:
+``Task.obs`` and ``Task.control`` see a one-row batch whose joints were measured, whose objects were
+perceived, and whose targets are those that were really sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from mujoco.batch import Batch
+
+from real_robot.driver import RobotState, Sent, Target
+from real_robot.layout import ArmLayout, free_bodies, robot_of
+from real_robot.perception import Pose
+from sims.task import Task, owned
+
+Array = np.ndarray
+
+
+class Twin:
+    """The measured arm and objects as a row of ``task``. Belongs to the thread that made it."""
+
+    def __init__(self, task: Task[Any]):
+        self.task = task
+        robot = robot_of(task)
+        model = task.spec().compile()
+        self.joints = robot.joints
+        self.batch = Batch(model, 1, nthread=1, persistent=task.persistent)
+        self._views = task.bind(self.batch)
+        self._arm = ArmLayout(model, robot)
+        self._free = free_bodies(model, task, robot)
+        self._qpos, self._qvel = self.batch.qpos[0], self.batch.qvel[0]
+        self._ctrl = self.batch.ctrl[0]
+        self.entities = tuple(self._free)  # whose poses ``observe`` needs
+        self.batch.forward()
+        self.columns = {name: c.shape[1] for name, c in task.obs(self._views).items()}
+
+    def start(self) -> None:
+        """Begins an episode: the arrays that the task itself owns are 0."""
+        for array in owned(self._views).values():
+            array[:] = 0
+
+    def observe(self, state: RobotState, poses: Mapping[str, Pose]) -> Array:
+        """The observation (obs_dim,) f32 of a measurement and the objects' poses.
+
+        Objects are taken to be at rest: their speeds are not perceived. One without a pose stays
+        where it was.
+        """
+        self._qpos[self._arm.qpos], self._qvel[self._arm.qvel] = state.qpos, state.qvel
+        self._qpos[self._arm.jaw] = self._arm.jaw_angle(state.gripper)
+        for name in self._free.keys() & poses.keys():
+            at = self._free[name]
+            self._qpos[at : at + 3], self._qpos[at + 3 : at + 7] = poses[name].pos, poses[name].quat
+        self.batch.forward(stage=self.task.stage)
+        columns = self.task.obs(self._views)
+        return np.concatenate([c[0] for c in columns.values()]).astype(np.float32)
+
+    def target(self, action: Array) -> Target:
+        """The joint targets that ``action`` (act_dim,) means, counted from the last ones sent."""
+        self.task.control(self._views, action[None].copy())
+        opening = self._arm.opening(self._ctrl[self._arm.jaw_ctrl])
+        return Target(self._ctrl[self._arm.ctrl], opening)
+
+    def commit(self, sent: Sent) -> None:
+        """Notes what was really sent: the next observation and target count from there."""
+        self._ctrl[self._arm.ctrl] = sent.qpos
+        self._ctrl[self._arm.jaw_ctrl] = self._arm.jaw_angle(sent.gripper)

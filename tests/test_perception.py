@@ -1,0 +1,66 @@
+"""Simulated perception: as noisy, late and forgetful as it was told to be, and reproducible."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from real_robot import SimPerception, VirtualClock
+
+HOME = np.array([0.1, 0.2, 0.3])
+LEVEL = np.array([1.0, 0.0, 0.0, 0.0])
+
+
+def world(clock: VirtualClock) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """A cube that moves 1 m/s along x."""
+    return {"cube": (HOME + [clock.now_ns() * 1e-9, 0, 0], LEVEL)}
+
+
+def frames(clock: VirtualClock, eyes: SimPerception, n: int, dt: float = 0.05) -> list:
+    out = []
+    for _ in range(n):
+        out.append(eyes.read())
+        clock.advance(dt)
+    return out
+
+
+def test_perfect_eyes_tell_the_truth_now() -> None:
+    clock = VirtualClock(5.0)
+    pose = SimPerception(lambda: world(clock), clock).read()["cube"]
+    np.testing.assert_allclose(pose.pos, HOME + [5, 0, 0])
+    np.testing.assert_allclose(pose.quat, LEVEL)
+    assert pose.t == pytest.approx(5.0)
+
+
+def test_latency_shows_the_past_and_says_when() -> None:
+    clock = VirtualClock()
+    seen = frames(clock, SimPerception(lambda: world(clock), clock, latency=0.1), 5)
+    assert seen[0] == {} and seen[1] == {}
+    for k in (2, 3, 4):
+        assert seen[k]["cube"].t == pytest.approx(0.05 * k - 0.1)
+        assert seen[k]["cube"].pos[0] == pytest.approx(0.1 + seen[k]["cube"].t)
+
+
+def test_what_drops_out_grows_old() -> None:
+    clock = VirtualClock()
+    seen = frames(clock, SimPerception(lambda: world(clock), clock, dropout=0.5, seed=1), 200)
+    ages = np.array([0.05 * k - s["cube"].t for k, s in enumerate(seen) if s])
+    fresh = (ages < 1e-6).mean()
+    assert 0.4 < fresh < 0.6 and ages.max() > 0.1
+
+
+def test_noise_has_the_size_asked_for_and_the_seed_decides() -> None:
+    clock = VirtualClock()
+    eyes = SimPerception(
+        lambda: {"cube": (HOME, LEVEL)}, clock, noise=0.003, angle_noise=0.05, seed=2
+    )
+    poses = [frame["cube"] for frame in frames(clock, eyes, 600)]
+    pos, quat = np.array([p.pos for p in poses]), np.array([p.quat for p in poses])
+    np.testing.assert_allclose(pos.std(axis=0), 0.003, rtol=0.15)
+    np.testing.assert_allclose(np.linalg.norm(quat, axis=1), 1.0)
+    turn = 2 * np.arccos(np.clip(np.abs(quat[:, 0]), 0, 1))
+    assert np.sqrt((turn**2).mean()) == pytest.approx(0.05, rel=0.15)
+    again = SimPerception(
+        lambda: {"cube": (HOME, LEVEL)}, clock, noise=0.003, angle_noise=0.05, seed=2
+    )
+    np.testing.assert_array_equal(again.read()["cube"].pos, pos[0])

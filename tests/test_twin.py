@@ -1,0 +1,82 @@
+"""The twin sees what training saw: the same observation and the same targets, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sims
+from real_robot import Pose, RobotState, Sent, Twin
+from real_robot.layout import ArmLayout
+from sims.batch_env import BatchEnv
+from sims.robots import SO101
+from sims.tasks import TASKS
+
+
+def measured(env: BatchEnv, row: int) -> tuple[RobotState, dict[str, Pose], Sent]:
+    """What perfect sensors say about a row, and the targets it was last given."""
+    arm = ArmLayout(env.model, SO101)
+    qpos, qvel, ctrl = env.batch.qpos[row], env.batch.qvel[row], env.batch.ctrl[row]
+    state = RobotState(
+        0.0, 0.0, 0, qpos[arm.qpos], qvel[arm.qvel], np.zeros(5), arm.opening(qpos[arm.jaw])
+    )
+    poses = {}
+    for entity in env.task.entities()[1:]:
+        at = env.model.joint(entity.body).qposadr[0]
+        poses[entity.name] = Pose(qpos[at : at + 3].copy(), qpos[at + 3 : at + 7].copy(), 0.0)
+    return state, poses, Sent(ctrl[arm.ctrl], arm.opening(ctrl[arm.jaw_ctrl]), 0.0)
+
+
+def test_it_observes_and_aims_as_the_simulation_does() -> None:
+    task = sims.make_task("reach", robot="so101")
+    env, twin, rng = BatchEnv(task, 4, seed=3), Twin(task), np.random.default_rng(0)
+    arm = ArmLayout(env.model, SO101)
+    assert sum(twin.columns.values()) == env.obs_dim
+    obs = env.reset()
+    twin.start()
+    for _ in range(12):
+        action = rng.uniform(-1, 1, (4, env.act_dim)).astype(np.float32)
+        aims = []
+        for row in range(4):
+            state, poses, sent = measured(env, row)
+            twin.commit(sent)
+            np.testing.assert_array_equal(twin.observe(state, poses), obs[row])
+            aims.append(twin.target(action[row]))
+        obs = env.step(action).obs
+        for row, aim in enumerate(aims):
+            np.testing.assert_array_equal(aim.qpos, env.batch.ctrl[row, arm.ctrl])
+            assert aim.gripper == pytest.approx(0.0)
+
+
+def test_targets_count_from_what_was_really_sent() -> None:
+    task = sims.make_task("reach", robot="so101")
+    env, twin = BatchEnv(task, 1), Twin(task)
+    env.reset()
+    state, poses, sent = measured(env, 0)
+    up = np.array([0.0, 0.0, 0.1])
+    twin.commit(sent)
+    twin.observe(state, poses)
+    wanted = twin.target(up).qpos
+    for back in (sent.qpos, sent.qpos + 0.01):  # the filter let something else through
+        twin.commit(Sent(back, 0.0, 0.0))
+        obs = twin.observe(state, poses)
+        np.testing.assert_allclose(twin.target(up).qpos - back, wanted - sent.qpos, atol=1e-9)
+        lag = obs[twin.columns["qpos"] + twin.columns["qvel"] :][: twin.columns["lag"]]
+        np.testing.assert_allclose(lag, 5.0 * (back - state.qpos), atol=1e-6)
+
+
+def test_every_task_with_an_arm_has_a_twin() -> None:
+    for name, kind in TASKS.items():
+        if hasattr(kind, "robot"):
+            twin = Twin(sims.make_task(name))
+            assert twin.joints == sims.ROBOTS[twin.task.robot].joints
+
+
+def test_a_task_without_an_arm_is_refused() -> None:
+    class Loose(TASKS["reach"]):
+        name = "loose"
+
+    task = Loose()
+    object.__setattr__(task, "robot", "")
+    with pytest.raises(ValueError, match="'loose' has no field 'robot'"):
+        Twin(task)
