@@ -27,6 +27,7 @@ import struct
 import tempfile
 import warnings
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,7 +167,7 @@ class RunDir:
             self._columns += [name for name in row if name not in self._columns]
             self._write(rows)
         with self.metrics_path.open("a", newline="") as file:
-            csv.DictWriter(file, self._columns, restval="").writerow(row)
+            csv.DictWriter(file, self._columns, lineterminator="\n").writerow(row)
 
     def metrics(self) -> dict[str, Array]:
         """{column: (rows,)} of metrics.csv; float with nan for blanks, or str where not numbers."""
@@ -196,7 +197,7 @@ class RunDir:
 
     def _write(self, rows: list[dict[str, str]]) -> None:
         text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, self._columns, restval="")
+        writer = csv.DictWriter(text, self._columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         atomic_write(self.metrics_path, text.getvalue().encode())
@@ -213,10 +214,9 @@ class RunDir:
         state = io.BytesIO()
         np.savez(state, allow_pickle=False, **checkpoint.state)
         files = {
-            WEIGHTS: save_safetensors({k: np.ascontiguousarray(v) for k, v in
-                                       checkpoint.weights.items()}),
+            WEIGHTS: save_safetensors({k: v.copy() for k, v in checkpoint.weights.items()}),
             STATE: state.getvalue(),
-        }  # fmt: skip
+        }
         for name, data in files.items():
             atomic_write(folder / name, data)
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
@@ -294,12 +294,11 @@ def read_safetensors(path: Path, data: bytes | None = None) -> dict[str, Array]:
 def read_npz(path: Path, data: bytes | None = None) -> dict[str, Array]:
     """Arrays of an npz file; CheckpointError for pickles, object arrays or any other content."""
     try:
-        with np.load(io.BytesIO(path.read_bytes() if data is None else data),
-                     allow_pickle=False) as file:  # fmt: skip
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise CheckpointError(f"{path} is not an npz file: it holds a single array")
-            arrays = {name: file[name] for name in file.files}
-    except (ValueError, EOFError, zipfile.BadZipFile, KeyError, NotImplementedError) as error:
+        file = np.load(io.BytesIO(path.read_bytes() if data is None else data), allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise CheckpointError(f"{path} is not an npz file: it holds a single array")
+        arrays = {name: file[name] for name in file.files}
+    except (ValueError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise CheckpointError(f"{path} is not an npz file of plain arrays: {error}") from error
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray):  # a member that is not an .npy comes back as bytes

@@ -23,6 +23,10 @@ Array = np.ndarray
 _BATCH_SIGNALS = 1 << 17
 _BATCH_FRAMES = 1 << 11  # 2,048 frames of 224 px are 308 MB
 
+# A model that freezes its statistics after a warm-up changes once, in the middle of a span: the
+# span is then scored again, so that all of it is on one scale.
+_ATTEMPTS = 3
+
 
 @dataclass(frozen=True)
 class Packing:
@@ -129,15 +133,17 @@ class Scorer:
         self.model = model
         frames = "frames" in model.needs
         self.batch = self._given_batch or (_BATCH_FRAMES if frames else _BATCH_SIGNALS)
-        # A score looks at `context` frames, the last of them the successor: at the first step of a
-        # span that is this many transitions of the same episode further back.
-        self.history = max(0, model.context - 2)
+        # A score looks at `context` frames, the last of them the successor: for the first step of a
+        # span that reaches so many transitions of the same episode back.
+        self.history = max(0, model.context - 1)
 
-    def score(self, trace: Trace, first: int, last: int) -> RewardOutput:
+    def score(
+        self, trace: Trace, first: int, last: int, *, counted: bool = True
+    ) -> RewardOutput:
         """Scores of steps ``first`` up to ``last`` (exclusive) of a trace, arrays (T, N).
 
         Rewards are 0 where nothing was scored: where the simulation diverged, and where the model
-        says so.
+        says so. Only ``counted`` scores enter ``pop_means``.
         """
         began = time.perf_counter()
         if not trace.oldest <= first < last <= trace.count:
@@ -149,15 +155,24 @@ class Scorer:
         skip = first - start
         ring = np.arange(start, last) % trace.capacity  # of each step of the block
         starts, diverged = trace.first[ring], trace.diverged[ring]
-        blocks = _Blocks(starts.shape)
-        for packing in packings(starts, batch=self.batch, skip=skip):
-            valid = packing.valid & ~packing.take(diverged)
-            output = self.model.score(self._segment(trace, ring, packing, valid))
-            _check(output, valid, type(self.model).__name__)
-            blocks.put(packing, output, valid)
+        for _ in range(_ATTEMPTS):
+            blocks = _Blocks(starts.shape)
+            for packing in packings(starts, batch=self.batch, skip=skip):
+                valid = packing.valid & ~packing.take(diverged)
+                output = self.model.score(self._segment(trace, ring, packing, valid))
+                _check(output, valid, type(self.model).__name__)
+                blocks.put(packing, output, valid)
+            if len(blocks.versions) == 1:
+                break
+        else:
+            raise ValueError(
+                f"reward model {type(self.model).__name__} changed its version in each of "
+                f"{_ATTEMPTS} attempts to score {starts.size} transitions; refit it between calls"
+            )
         result = blocks.result(skip)
         self.version = result.version
-        self._count(result)
+        if counted:
+            self._count(result)
         self._seconds += time.perf_counter() - began
         return result
 
@@ -231,15 +246,10 @@ class _Blocks:
     def __init__(self, shape: tuple[int, int]):
         self._shape = shape
         self._arrays = {"scored": np.zeros(shape, bool), "reward": np.zeros(shape, np.float32)}
-        self._version: int | None = None
+        self.versions: set[int] = set()
 
     def put(self, packing: Packing, output: RewardOutput, valid: Array) -> None:
-        if self._version not in (None, output.version):
-            raise ValueError(
-                f"the reward model changed its version from {self._version} to {output.version} "
-                "while scoring; refit it between calls only"
-            )
-        self._version = output.version
+        self.versions.add(output.version)
         scored = valid & output.scored
         packing.put(scored, self._arrays["scored"])
         optional: Mapping[str, Array | None] = {
@@ -268,5 +278,5 @@ class _Blocks:
             progress=arrays.get("progress"),
             success_prob=arrays.get("success_prob"),
             uncertainty=arrays.get("uncertainty"),
-            version=self._version or 0,
+            version=max(self.versions),
         )

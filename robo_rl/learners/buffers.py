@@ -141,7 +141,8 @@ class ScoredReplayBuffer(SavedReplayBuffer):
             self.scorer.replace(model)
         first, end = self.trace.oldest, self.trace.count
         if first < end:
-            self._write(self.scorer.score(self.trace, first, end), first, end)
+            output = self.scorer.score(self.trace, first, end, counted=False)
+            self._write(output, first, end)
 
     def _write(self, output: RewardOutput, first: int, end: int) -> None:
         at = np.arange(first, end) % self.buffer_size

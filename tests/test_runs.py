@@ -1,0 +1,200 @@
+"""A run's files survive crashes, and reading them never runs code."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import shutil
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from robo_rl.runs import (
+    META,
+    STATE,
+    WEIGHTS,
+    Checkpoint,
+    CheckpointError,
+    RunDir,
+    atomic_write,
+    jsonable,
+    load_checkpoint,
+)
+
+
+@dataclass(frozen=True)
+class Inner:
+    net: tuple[int, ...] = (2, 3)
+
+
+@dataclass(frozen=True)
+class Config:
+    path: Path = Path("a/b")
+    inner: Inner = Inner()
+    rate: float = 0.1
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return RunDir.create(tmp_path / "runs" / "one", Config())
+
+
+def checkpoint(step: int) -> Checkpoint:
+    return Checkpoint(
+        step=step,
+        weights={"policy/w": np.full((2, 3), step, np.float32), "scalar": np.array(1.0)},
+        state={"env/rows": np.arange(step), "words": np.array(["a", "b"])},
+        meta={"counters": {"big": 2**100}},
+    )
+
+
+def test_a_new_run_holds_its_config_and_versions(run):
+    assert run.config == {"path": "a/b", "inner": {"net": [2, 3]}, "rate": 0.1}
+    assert {"python", "numpy", "mujoco"} <= json.loads(
+        (run.path / "versions.json").read_text()
+    ).keys()
+    assert RunDir.open(run.path).config == run.config
+    with pytest.raises(ValueError, match="already holds a run; continue it with --resume"):
+        RunDir.create(run.path, Config())
+    with pytest.raises(ValueError, match="no run in .*nowhere"):
+        RunDir.open(run.path / "nowhere")
+
+
+def test_jsonable_is_plain_json():
+    value = {"a": np.float32(0.5), "b": np.arange(2), "c": frozenset({"y", "x"}), 3: None}
+    assert jsonable(value) == {"a": 0.5, "b": [0, 1], "c": ["x", "y"], "3": None}
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch):
+    atomic_write(tmp_path / "f", b"old")
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        atomic_write(tmp_path / "f", b"new")
+    assert [p.name for p in tmp_path.iterdir()] == ["f"]
+    assert (tmp_path / "f").read_bytes() == b"old"
+
+
+def test_metrics_append_widen_and_survive_a_cut_line(run):
+    run.append({"env_steps": 10, "reward": 0.5})
+    run.append({"env_steps": 20, "reward": 0.25, "train/loss": 1.0})
+    with run.metrics_path.open("a") as file:
+        file.write("30,0.1")  # killed in the middle of a line
+    expected = {"env_steps": [10, 20], "reward": [0.5, 0.25], "train/loss": [np.nan, 1.0]}
+    again = RunDir.open(run.path)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(again.metrics()[name], values)
+    again.append({"env_steps": 30, "reward": 0.75})
+    np.testing.assert_array_equal(again.metrics()["env_steps"], [10, 20, 30])
+    again.drop_metrics_after(15)
+    assert run.metrics_path.read_bytes() == b"env_steps,reward,train/loss\n10,0.5,\n"
+
+
+def test_no_metrics_yet(run):
+    run.drop_metrics_after(0)
+    assert run.metrics() == {}
+
+
+def test_checkpoints_come_back_and_the_last_two_stay(run):
+    assert run.latest_checkpoint() is None
+    for step in (100, 200, 300):
+        run.save_checkpoint(checkpoint(step))
+    assert [p.name for p in run.checkpoint_paths()] == ["step_00000200", "step_00000300"]
+    found, made = run.latest_checkpoint(), checkpoint(300)
+    assert (found.step, found.meta) == (300, made.meta)
+    for mine, theirs in ((made.weights, found.weights), (made.state, found.state)):
+        assert mine.keys() == theirs.keys()
+        for name in mine:
+            np.testing.assert_array_equal(mine[name], theirs[name])
+            assert mine[name].dtype == theirs[name].dtype
+    run.save_checkpoint(checkpoint(300))  # the same step again
+    assert run.latest_checkpoint().step == 300
+
+
+def test_half_a_checkpoint_is_never_seen(run):
+    run.save_checkpoint(checkpoint(100))
+    # What a process killed while it wrote step 200 leaves behind.
+    shutil.copytree(
+        run.checkpoints_path / "step_00000100", run.checkpoints_path / ".step_00000200"
+    )
+    assert run.latest_checkpoint().step == 100
+    run.save_checkpoint(checkpoint(300))
+    assert not list(run.checkpoints_path.glob(".step*"))
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, STATE, META])
+@pytest.mark.parametrize("damage", ["truncated", "missing", "flipped"])
+def test_a_damaged_checkpoint_is_skipped_by_name(run, name, damage):
+    run.save_checkpoint(checkpoint(100))
+    bad = run.save_checkpoint(checkpoint(200)) / name
+    data = bytearray(bad.read_bytes())
+    if damage == "missing":
+        bad.unlink()
+    else:
+        data[len(data) // 2] ^= 0xFF
+        bad.write_bytes(data if damage == "flipped" else data[: len(data) // 2])
+    if name == META and damage == "flipped":
+        data[:] = b"{}"
+        bad.write_bytes(data)
+    with pytest.warns(UserWarning, match=f"skipping a checkpoint: .*step_00000200/{name}"):
+        assert run.latest_checkpoint().step == 100
+
+
+def test_no_whole_checkpoint_is_an_error(run):
+    path = run.save_checkpoint(checkpoint(100))
+    (path / STATE).write_bytes(b"")
+    with (
+        pytest.warns(UserWarning, match="skipping"),
+        pytest.raises(CheckpointError, match=r"none of the 1 checkpoints .*state\.npz is damaged"),
+    ):
+        run.latest_checkpoint()
+
+
+class Bomb:
+    """Unpickling one creates a file."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def object_npz(value: object) -> bytes:
+    data = io.BytesIO()
+    array = np.empty(1, object)
+    array[0] = value
+    np.savez(data, array=array, allow_pickle=True)
+    return data.getvalue()
+
+
+def single_npy() -> bytes:
+    data = io.BytesIO()
+    np.save(data, np.arange(3))
+    return data.getvalue()
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, STATE])
+@pytest.mark.parametrize("kind", ["pickle", "object array", "single array", "text"])
+def test_a_hostile_checkpoint_is_refused_and_never_runs(run, tmp_path, name, kind):
+    trap = tmp_path / "trap"
+    payload = {
+        "pickle": pickle.dumps(Bomb(trap)),
+        "object array": object_npz(Bomb(trap)),
+        "single array": single_npy(),
+        "text": b"import os",
+    }[kind]
+    path = run.save_checkpoint(checkpoint(100))
+    (path / name).write_bytes(payload)
+    meta = json.loads((path / META).read_text())
+    meta["sha256"][name] = sha256(payload).hexdigest()  # the attacker fixes the checksum too
+    (path / META).write_text(json.dumps(meta))
+    with pytest.raises(CheckpointError, match=f"{name} is not a"):
+        load_checkpoint(path)
+    assert not trap.exists()
+    pickle.loads(pickle.dumps(Bomb(trap)))
+    assert trap.exists()  # the trap works
