@@ -16,6 +16,7 @@ _HOME = {
     "Identity": "driver",
     "Limits": "manifest",
     "Manifest": "manifest",
+    "NullDriver": "null_driver",
     "Perception": "perception",
     "Phase": "states",
     "PolicyBundle": "bundle",

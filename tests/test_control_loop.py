@@ -1,0 +1,532 @@
+"""The control loop: it runs policies to success, keeps time, and always stops the arm."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import sims
+from real_robot import (
+    BundleError,
+    Ended,
+    Fault,
+    Manifest,
+    NullDriver,
+    Phase,
+    PolicyBundle,
+    Pose,
+    RobotFault,
+    RobotState,
+    RunConfig,
+    RunResult,
+    Sent,
+    SimDriver,
+    SimPerception,
+    Target,
+    VirtualClock,
+    read_log,
+    run,
+    write_manifest,
+)
+from real_robot.manifest import ActionSpec, InputSpec, StartSet
+from real_robot.pacing import Pacer, RealClock
+from real_robot.states import LEGAL, Machine
+from sims.robots import SO101
+from sims.tasks.tabletop import THINGS
+
+GOAL = "above_red_cube"
+TASK = sims.make_task("reach", robot="so101", goal=GOAL)
+COLUMNS = {
+    "qpos": 5, "qvel": 5, "lag": 5, "tip": 3, "thing": 9, "tip_to_thing": 9, "thing_to_thing": 9,
+}  # fmt: skip
+PARK = (0.0, -1.0, 1.0, 1.4, 1.6)
+
+
+def straight_above_the_cube() -> bytes:
+    """action = (cube - tip + 4 cm over its top) / step: linear in the observation."""
+    at = sum(list(COLUMNS.values())[:5])
+    weight = np.zeros((sum(COLUMNS.values()), 3), np.float32)
+    weight[at : at + 3] = np.eye(3) / 4.0 / TASK.tip_step
+    offset = np.array([0.0, 0.0, THINGS[0].height + 0.04], np.float32) / TASK.tip_step
+    constants = [numpy_helper.from_array(weight, "W"), numpy_helper.from_array(offset, "b")]
+    nodes = [
+        helper.make_node("MatMul", ["obs", "W"], ["h"]),
+        helper.make_node("Add", ["h", "b"], ["action"]),
+    ]
+    obs = helper.make_tensor_value_info("obs", TensorProto.FLOAT, ["N", len(weight)])
+    action = helper.make_tensor_value_info("action", TensorProto.FLOAT, ["N", 3])
+    graph = helper.make_graph(nodes, "policy", [obs], [action], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model)
+    return model.SerializeToString()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle that solves the task, as an exporter would write it."""
+    folder = tmp_path_factory.mktemp("bundle")
+    (folder / "policy.onnx").write_bytes(straight_above_the_cube())
+    manifest = Manifest(
+        task="reach",
+        task_config=TASK.card()["params"],
+        arm="so101",
+        joints=SO101.joints,
+        goal=GOAL,
+        inputs=tuple(
+            InputSpec(
+                name=name, shape=(k,), unit="", source="perception" if "thing" in name else "joints"
+            )
+            for name, k in COLUMNS.items()
+        ),
+        action=ActionSpec(dim=3, low=(-1.0,) * 3, high=(1.0,) * 3),
+        control_dt=TASK.control_dt,
+        start=StartSet(
+            centre=tuple(SO101.home), tolerance=(0.7, 0.11, 0.11, 0.11, 0.11), gripper=0.0
+        ),
+        park=PARK,
+    )
+    obs = np.random.default_rng(0).normal(size=(64, sum(COLUMNS.values()))).astype(np.float32)
+    np.savez(folder / "golden.npz", obs=obs, action=PolicyBundle(
+        manifest, straight_above_the_cube()).act(obs)[0])  # fmt: skip
+    write_manifest(folder, manifest)
+    return folder
+
+
+@pytest.fixture
+def bundle(folder: Path) -> PolicyBundle:
+    return PolicyBundle.load(folder, robot=NullDriver(SO101).describe(), task_card=TASK.card())
+
+
+class Rig:
+    """A simulated arm, its perception and a compressed clock."""
+
+    def __init__(self, bundle: PolicyBundle, *, seed: int = 0, **options: Any):
+        self.clock, self.bundle = VirtualClock(1000.0), bundle
+        options = {"period": 0.05} | options
+        self.driver = SimDriver(TASK, clock=self.clock, seed=seed, **options)
+        self.eyes = SimPerception(self.driver.scene.poses, self.clock, noise=0.002, seed=seed)
+        self.success: bool | None = None
+
+    def run(self, **options: Any) -> RunResult:
+        def listen(transition: Any) -> None:
+            if transition.before is Phase.RUN:
+                self.success = self.driver.scene.success()
+
+        options = {"driver": self.driver, "steps": 20, "perception": self.eyes} | options
+        return run(bundle=self.bundle, clock=self.clock, on_transition=listen, **options)
+
+    def joints(self) -> np.ndarray:
+        return self.driver.scene.qpos[self.driver.scene.arm.qpos]
+
+
+class Broken:
+    """A driver of which one method is replaced."""
+
+    def __init__(self, driver: Any, **methods: Callable[..., Any]):
+        self._driver, self._methods = driver, methods
+
+    def __getattr__(self, name: str) -> Any:
+        return self._methods.get(name) or getattr(self._driver, name)
+
+
+def phases(result: RunResult) -> str:
+    return " ".join(t.after.name for t in result.history)
+
+
+GOOD = "CONNECTED ARMED ALIGN RUN HOLD PARK RELAX CONNECTED OFFLINE"
+
+
+# What it is for.
+@pytest.mark.parametrize("period", [0.05, 0.01])
+def test_a_policy_runs_to_true_success_on_an_imperfect_arm(
+    bundle: PolicyBundle, period: float
+) -> None:
+    successes = []
+    for seed in range(4):
+        rig = Rig(bundle, seed=seed, period=period, command_delay=0.01, latency=0.005, noise=0.001)
+        rig.eyes = SimPerception(
+            rig.driver.scene.poses, rig.clock, noise=0.002, latency=0.04, dropout=0.2, seed=seed
+        )
+        result = rig.run(steps=50)
+        assert (result.ended, result.reason, result.notes) == (Ended.DONE, "", ())
+        assert phases(result) == GOOD and all(result.acks.values())
+        assert result.actions == 50 and result.ticks == round(50 * 0.05 / period)
+        assert result.missed == result.retries == 0 and result.limited_long == ()
+        successes.append(rig.success)
+    assert all(successes)
+
+
+def test_between_actions_targets_move_in_equal_parts(bundle: PolicyBundle, tmp_path: Path) -> None:
+    rig = Rig(bundle, period=0.01)
+    rig.run(steps=6, log=tmp_path / "run.mcap")
+    ticks = [t for t in read_log(tmp_path / "run.mcap").ticks if t["phase"] == "run"]
+    asked = np.array([t["requested"]["qpos"] for t in ticks])
+    assert [t["thought"] is not None for t in ticks] == [k % 5 == 0 for k in range(30)]
+    steps = np.diff(asked, axis=0)
+    for k in (0, 5, 10):
+        np.testing.assert_allclose(steps[k : k + 4], np.tile(steps[k], (4, 1)), atol=1e-9)
+
+
+def test_the_log_holds_every_tick_and_the_bundle(bundle: PolicyBundle, tmp_path: Path) -> None:
+    rig = Rig(bundle)
+    result = rig.run(log=tmp_path / "run.mcap")
+    log = read_log(tmp_path / "run.mcap")
+    assert log.complete and log.run["bundle"] == bundle.sha256
+    assert log.run["manifest"]["goal"] == GOAL and log.run["robot"]["name"] == "so101"
+    assert [t["after"] for t in log.transitions] == phases(result).lower().split()
+    running = [t for t in log.ticks if t["phase"] == "run"]
+    assert len(running) == result.ticks
+    assert len({t["phase"] for t in log.ticks} & {"align", "run", "hold", "park"}) >= 3
+    first = running[0]
+    action, _ = bundle.act(np.array(first["thought"]["obs"], np.float32))
+    np.testing.assert_allclose(first["thought"]["action"], action, atol=1e-6)
+    np.testing.assert_allclose(first["sent"]["qpos"], first["filtered"]["qpos"], atol=1e-3)
+
+
+def test_it_parks_before_it_goes_limp(bundle: PolicyBundle) -> None:
+    rig, at_relax = Rig(bundle), []
+    relax = rig.driver.relax
+    broken = Broken(rig.driver, relax=lambda: (at_relax.append(rig.joints().copy()), relax())[1])
+    rig.run(driver=broken)
+    np.testing.assert_allclose(at_relax[0], PARK, atol=0.03)
+
+
+# What must fit.
+def test_what_does_not_fit_is_refused_before_the_arm_is_touched(bundle: PolicyBundle) -> None:
+    rig = Rig(bundle)
+
+    def touched() -> None:
+        raise AssertionError("the arm was touched")
+
+    driver = Broken(rig.driver, connect=touched)
+    with pytest.raises(BundleError, match="needs the poses of red_cube, blue_ball, green_cylinder"):
+        rig.run(driver=driver, perception=None)
+    with pytest.raises(BundleError, match="tip_step: the bundle has 0.02, the task has 0.01"):
+        rig.run(driver=driver, task=sims.make_task("reach", robot="so101", tip_step=0.01))
+    with pytest.raises(BundleError, match="every 0.03 s"):
+        Rig(bundle, period=0.03).run()
+    with pytest.raises(ValueError, match="not both"):
+        rig.run(driver=driver, seconds=1.0)
+    with pytest.raises(ValueError, match="max_age must be above 0"):
+        RunConfig(max_age=float("nan"))
+
+
+def test_it_ramps_slowly_to_the_start_set_and_refuses_from_afar(bundle: PolicyBundle) -> None:
+    rig = Rig(bundle)
+    arm = rig.driver.scene.arm
+    rig.driver.scene.qpos[arm.qpos[0]] = 1.2  # 0.5 rad outside
+    result = rig.run()
+    times = {t.after: t.t for t in result.history}
+    assert result.ended is Ended.DONE
+    assert times[Phase.RUN] - times[Phase.ALIGN] > 0.5 / RunConfig().align_speed
+    far = Rig(bundle)
+    far.driver.scene.qpos[arm.qpos[1]] = -1.7
+    result = far.run()
+    assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.CONFIG)
+    assert "shoulder_lift is 1." in result.reason and "move the arm nearer" in result.reason
+    assert "RUN" not in phases(result) and all(result.acks.values())
+
+
+def test_an_arm_outside_its_range_or_with_a_fault_is_never_made_stiff(bundle: PolicyBundle) -> None:
+    rig = Rig(bundle)
+    rig.driver.scene.qpos[rig.driver.scene.arm.qpos[2]] = 1.9
+    result = rig.run()
+    assert (result.fault, phases(result)) == (Fault.LIMIT, "CONNECTED OFFLINE")
+    rig = Rig(bundle)
+    rig.driver.fault = Fault.OVERHEAT
+    result = rig.run()
+    assert (result.ended, phases(result), result.acks) == (Ended.FAULT, "CONNECTED FAULT", {})
+
+
+# How it can end.
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_policy_that_is_not_finite_is_stopped_and_parked(
+    bundle: PolicyBundle, bad: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig, act, calls = Rig(bundle), bundle.act, []
+
+    def broken(obs: np.ndarray, state: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        calls.append(obs)
+        action, state = act(obs, state)
+        return (action * bad if len(calls) == 5 else action), state
+
+    monkeypatch.setattr(bundle, "act", broken)
+    result = rig.run()
+    assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.NONFINITE)
+    assert "the action is" in result.reason and result.ticks == 4
+    assert phases(result) == GOOD and result.notes == ()
+
+
+def test_an_exception_in_the_policy_stops_the_arm_and_comes_out(
+    bundle: PolicyBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig, at_relax = Rig(bundle), []
+    relax = rig.driver.relax
+    driver = Broken(rig.driver, relax=lambda: (at_relax.append(rig.joints().copy()), relax())[1])
+    monkeypatch.setattr(bundle, "act", lambda obs, state: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        rig.run(driver=driver)
+    np.testing.assert_allclose(at_relax[0], PARK, atol=0.03)
+    assert not rig.driver._open
+
+
+def after(n: int, usual: Callable[..., Any], then: Callable[..., Any]) -> Callable[..., Any]:
+    """``usual`` for ``n`` calls, then ``then``, which is given the number of the call."""
+    calls = []
+
+    def method(*args: Any) -> Any:
+        calls.append(1)
+        return usual(*args) if len(calls) <= n else then(len(calls) - n, *args)
+
+    return method
+
+
+def raises(fault: Fault) -> Callable[..., Any]:
+    def method(*args: Any) -> Any:
+        raise RobotFault(fault, "injected")
+
+    return method
+
+
+@pytest.mark.parametrize(
+    ("fault", "end"),
+    [(Fault.OVERLOAD, "FAULT"), (Fault.DISCONNECTED, "FAULT"), (Fault.ESTOP, "ESTOP")],
+)
+def test_a_device_fault_is_latched_and_the_arm_goes_limp_where_it_is(
+    bundle: PolicyBundle, fault: Fault, end: str
+) -> None:
+    rig = Rig(bundle)
+    result = rig.run(driver=Broken(rig.driver, read=after(10, rig.driver.read, raises(fault))))
+    assert (result.ended, result.fault) == (Ended.FAULT, fault)
+    assert phases(result).endswith(f"RUN {end}") and all(result.acks.values())
+
+
+def test_a_fault_that_the_device_reports_counts_as_one_it_raises(bundle: PolicyBundle) -> None:
+    rig = Rig(bundle)
+
+    def read(n: int) -> RobotState:
+        rig.driver.fault = Fault.VOLTAGE
+        return rig.driver.read()
+
+    result = rig.run(driver=Broken(rig.driver, read=after(10, rig.driver.read, read)))
+    assert (result.fault, result.history[-1].after) == (Fault.VOLTAGE, Phase.FAULT)
+    again = rig.run()
+    assert phases(again) == "CONNECTED FAULT"  # still there: only an operator clears it
+    rig.driver.clear_fault()
+    assert rig.run().ended is Ended.DONE
+
+
+def test_one_lost_reply_is_retried_five_are_a_fault(bundle: PolicyBundle) -> None:
+    rig = Rig(bundle)
+    lost = raises(Fault.COMM_TIMEOUT)
+    once = after(10, rig.driver.read, lambda n: lost() if n == 1 else rig.driver.read())
+    result = rig.run(driver=Broken(rig.driver, read=once))
+    assert (result.ended, result.retries, result.actions) == (Ended.DONE, 1, 19)
+    rig = Rig(bundle)
+    lost_from_now_on = after(10, rig.driver.read, lambda n: lost())
+    result = rig.run(driver=Broken(rig.driver, read=lost_from_now_on))
+    assert (result.ended, result.fault, result.retries) == (Ended.FAULT, Fault.COMM_TIMEOUT, 5)
+
+
+def test_what_cannot_be_stopped_is_reported(bundle: PolicyBundle) -> None:
+    rig = Rig(bundle)
+    names = SO101.joints
+    partly = {name: name != names[2] for name in names}
+    result = rig.run(driver=Broken(rig.driver, relax=lambda: partly))
+    assert result.acks[names[2]] is False and f"still stiff: {names[2]}" in result.notes
+    rig = Rig(bundle)
+    dead = raises(Fault.DISCONNECTED)
+    result = rig.run(
+        driver=Broken(rig.driver, send=after(5, rig.driver.send, lambda *a: dead()),
+                      hold=dead, relax=dead, close=dead)
+    )  # fmt: skip
+    assert result.ended is Ended.FAULT and not any(result.acks.values())
+    assert [note.split(":")[0] for note in result.notes] == [
+        "hold", "relax", "still stiff", "close",
+    ]  # fmt: skip
+
+
+def test_a_frozen_measurement_is_never_acted_on(bundle: PolicyBundle) -> None:
+    """The client library that goes on returning its last value after the link died."""
+    rig = Rig(bundle)
+    kept = []
+
+    def read() -> RobotState:
+        if len(kept) < 10:
+            kept.append(rig.driver.read())
+        return kept[-1]
+
+    result = rig.run(driver=Broken(rig.driver, read=read))
+    assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.STALE)
+    assert result.ticks <= 10 + round(0.1 / 0.05)
+    assert phases(result).endswith("HOLD RELAX CONNECTED OFFLINE")  # it cannot see to park
+
+
+def test_old_and_missing_poses_are_never_acted_on(bundle: PolicyBundle) -> None:
+    rig = Rig(bundle)
+    read = after(8, rig.eyes.read, lambda n: seen)
+    seen = rig.eyes.read()
+
+    class Frozen:
+        def read(self) -> Any:
+            return read()
+
+    result = rig.run(perception=Frozen())
+    assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.STALE)
+    assert "the pose of red_cube is" in result.reason and phases(result) == GOOD
+
+    class Blind:
+        def read(self) -> dict[str, Pose]:
+            return {}
+
+    result = rig.run(perception=Blind())
+    assert "red_cube was never seen" in result.reason and "RUN" not in phases(result)
+
+
+def test_a_device_with_limits_of_its_own_is_found_out(bundle: PolicyBundle) -> None:
+    rig = Rig(bundle)
+
+    def send(n: int, target: Target) -> Sent:
+        return rig.driver.send(Target(target.qpos * 0.5, target.gripper))
+
+    result = rig.run(driver=Broken(rig.driver, send=after(5, rig.driver.send, send)))
+    assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.CONFIG)
+    assert "its limits are not those it describes" in result.reason
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_run_parked(bundle: PolicyBundle, which: signal.Signals) -> None:
+    rig, before = Rig(bundle), signal.getsignal(which)
+
+    def read(n: int) -> RobotState:
+        if n == 1:
+            os.kill(os.getpid(), which)
+        return rig.driver.read()
+
+    result = rig.run(driver=Broken(rig.driver, read=after(10, rig.driver.read, read)))
+    assert (result.ended, phases(result)) == (Ended.INTERRUPTED, GOOD)
+    assert signal.getsignal(which) is before
+
+
+def test_a_second_ctrl_c_ends_parking_too(bundle: PolicyBundle) -> None:
+    rig = Rig(bundle)
+
+    def read(n: int) -> RobotState:
+        if n in (1, 12):
+            os.kill(os.getpid(), signal.SIGINT)
+        return rig.driver.read()
+
+    result = rig.run(driver=Broken(rig.driver, read=after(10, rig.driver.read, read)))
+    assert result.ended is Ended.INTERRUPTED and "park: signal" in result.notes
+    assert all(result.acks.values())
+    assert np.abs(rig.joints() - PARK).max() > 0.1
+
+
+def test_it_can_be_asked_to_stop_and_runs_in_any_thread(bundle: PolicyBundle) -> None:
+    rig, results = Rig(bundle), []
+    deadline = rig.clock.now_ns() + 3_000_000_000
+    thread = threading.Thread(
+        target=lambda: results.append(
+            rig.run(steps=None, stop=lambda: rig.clock.now_ns() > deadline)
+        )
+    )
+    thread.start()
+    thread.join()
+    assert (results[0].ended, results[0].reason) == (Ended.INTERRUPTED, "asked to stop")
+    assert phases(results[0]) == GOOD and results[0].actions > 20
+
+
+# Time.
+class Slow:
+    """A policy that takes ``delay(call)`` s of compressed time."""
+
+    def __init__(self, bundle: PolicyBundle, clock: VirtualClock, delay: Callable[[int], float]):
+        self._bundle, self._clock, self._delay, self._calls = bundle, clock, delay, 0
+        self.manifest = bundle.manifest
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bundle, name)
+
+    def act(self, obs: np.ndarray, state: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        self._calls += 1
+        self._clock.advance(self._delay(self._calls))
+        return self._bundle.act(obs, state)
+
+
+def test_missed_periods_are_skipped_counted_and_never_made_up_for(bundle: PolicyBundle) -> None:
+    rig = Rig(bundle, period=0.01)
+    rig.bundle = Slow(bundle, rig.clock, lambda call: 0.035 if call == 3 else 0.002)
+    result = rig.run(steps=None, seconds=1.0)
+    run_s = next(t.t for t in result.history if t.after is Phase.HOLD) - next(
+        t.t for t in result.history if t.after is Phase.RUN
+    )
+    assert (result.missed, result.ticks) == (3, 97) and run_s == pytest.approx(1.0)
+    assert result.actions == 20  # one for each control period, none in a burst
+    assert result.latency["policy"].max == pytest.approx(0.035)
+    assert result.latency["policy"].p50 == pytest.approx(0.002)
+    assert result.latency["lateness"].max == pytest.approx(0.0)
+
+
+def test_a_long_gap_stops_the_arm(bundle: PolicyBundle) -> None:
+    rig = Rig(bundle, period=0.01)
+    rig.bundle = Slow(bundle, rig.clock, lambda call: 0.09 if call < 3 else 0.5)
+    result = rig.run()
+    assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.STALE)
+    rig = Rig(bundle, period=0.01)
+    rig.bundle = Slow(bundle, rig.clock, lambda call: 0.09)
+    result = rig.run(config=RunConfig(max_gap=0.05))
+    assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.DEADLINE)
+    assert "0.08 s behind, allowed are 0.05 s" in result.reason
+
+
+def test_deadlines_are_absolute() -> None:
+    clock = VirtualClock(3.0)
+    pacer = Pacer(0.01, clock)
+    for work in (0.002, 0.009, 0.0):
+        clock.advance(work)
+        assert pacer.wait() == (0, 0.0)
+    assert clock.now_ns() == 3_030_000_000
+    clock.advance(0.013)  # a little late: at once
+    skipped, late = pacer.wait()
+    assert (skipped, round(late, 9)) == (0, 0.003) and clock.now_ns() == 3_043_000_000
+    clock.advance(0.026)  # 19 ms after the deadline: the two periods are lost
+    assert pacer.wait() == (2, 0.0)
+    assert clock.now_ns() == 3_070_000_000
+
+
+def test_real_time_does_not_drift(bundle: PolicyBundle) -> None:
+    clock = RealClock()
+    pacer, begun = Pacer(0.005, clock), time.monotonic()
+    skipped = sum(pacer.wait()[0] for _ in range(60))
+    assert time.monotonic() - begun == pytest.approx(0.005 * (60 + skipped), abs=0.004)
+
+
+def test_limits_that_bind_are_reported(bundle: PolicyBundle) -> None:
+    result = Rig(bundle).run()
+    assert set(result.limited) == {"range", "velocity", "acceleration", "lag"}
+    assert result.limited["acceleration"].max() > 0 and result.limited["lag"].max() == 0
+
+
+# The states.
+def test_every_stiff_state_can_stop_and_latched_ones_need_an_operator() -> None:
+    for phase in (Phase.ARMED, Phase.ALIGN, Phase.RUN, Phase.PARK):
+        assert {Phase.HOLD, Phase.FAULT, Phase.ESTOP} <= LEGAL[phase]
+    assert LEGAL[Phase.FAULT] == {Phase.CONNECTED, Phase.ESTOP}
+    assert LEGAL[Phase.ESTOP] == {Phase.CONNECTED}
+    assert all(Phase.ESTOP in LEGAL[p] for p in Phase if p not in (Phase.ESTOP,))
+    assert set(LEGAL) == set(Phase)
+    machine = Machine(lambda: 1.5, lambda transition: None)
+    machine.to(Phase.CONNECTED, "hello")
+    with pytest.raises(RuntimeError, match="cannot go from CONNECTED to RUN; only to ARMED"):
+        machine.to(Phase.RUN)
+    assert machine.history == [(1.5, Phase.OFFLINE, Phase.CONNECTED, "hello")]
