@@ -104,7 +104,7 @@ class SB3VecEnv(VecEnv):
         return {
             **{f"sim/{name}": array for name, array in sim.items()},
             **{f"episodes/{name}": array for name, array in self.episodes.state_dict().items()},
-            "first": self._first,
+            "first": self._first.copy(),
             "counters": np.array([self.env_steps, self.diverged, self.observer.frames_rendered]),
         }
 

@@ -76,7 +76,7 @@ class SavedReplayBuffer(ReplayBuffer):
 
     def state_dict(self) -> dict[str, Array]:
         """The filled part of the ring."""
-        filled = {f"ring/{name}": ring[: self.size()] for name, ring in self.rings().items()}
+        filled = {f"ring/{name}": ring[: self.size()].copy() for name, ring in self.rings().items()}
         return {"pos": np.array(self.pos), **filled}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:

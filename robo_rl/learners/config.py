@@ -59,6 +59,8 @@ class OffPolicyConfig(LearnerConfig):
 class SACConfig(OffPolicyConfig):
     """Soft actor-critic (arXiv:1812.05905): few steps, many updates."""
 
+    entropy_init: float = 0.1  # first weight of the entropy bonus, tuned from there
+
 
 @dataclass(frozen=True, kw_only=True)
 class TD3Config(OffPolicyConfig):
@@ -68,7 +70,7 @@ class TD3Config(OffPolicyConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TQCConfig(OffPolicyConfig):
+class TQCConfig(SACConfig):
     """Truncated quantile critics (arXiv:2005.04269): SAC with less overestimation."""
 
     quantiles: int = 25  # per critic

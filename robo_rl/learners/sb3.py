@@ -221,20 +221,21 @@ def _off_policy(
         "replay_buffer_class": ScoredReplayBuffer if scored["scorer"] else SavedReplayBuffer,
         "replay_buffer_kwargs": scored if scored["scorer"] else None,
     }
-    if isinstance(config, SACConfig):
-        return SAC("MlpPolicy", policy_kwargs=policy, **common)
     if isinstance(config, TD3Config):
         act_dim = common["env"].action_space.shape[0]
         noise = NormalActionNoise(np.zeros(act_dim), np.full(act_dim, config.noise))
         return TD3("MlpPolicy", policy_kwargs=policy, action_noise=noise, **common)
+    if isinstance(config, SACConfig):
+        common["ent_coef"] = f"auto_{config.entropy_init}"
     if isinstance(config, TQCConfig):
-        policy = policy | {"n_quantiles": config.quantiles}
         return TQC(
             "MlpPolicy",
-            policy_kwargs=policy,
+            policy_kwargs=policy | {"n_quantiles": config.quantiles},
             top_quantiles_to_drop_per_net=config.drop_quantiles,
             **common,
         )
+    if isinstance(config, SACConfig):
+        return SAC("MlpPolicy", policy_kwargs=policy, **common)
     raise ValueError(f"no learner for a {type(config).__name__}")
 
 

@@ -1,0 +1,272 @@
+"""Learners learn from a reward model, and go on from a checkpoint as if nothing had happened."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from point_mass import Nearness, PointMass, Window
+from rich.console import Console
+
+from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig, SACConfig, TD3Config, TQCConfig
+from robo_rl.learners.loop import learn
+from robo_rl.learners.sb3 import Learner, make_learner
+from robo_rl.runs import CheckpointError, RunDir
+from robo_rl.threads import seed_everything, set_threads
+from robo_rl.vec_env import SimulationDiverged
+from robo_rl.vec_sim import VecSim
+
+torch.set_num_threads(1)
+
+SMALL = {"num_envs": 8, "net": (16, 16)}
+PPO_SMALL = PPOConfig(**SMALL)
+OFF = {"learning_starts": 64, "buffer_size": 1024, "batch_size": 32, "gradient_steps": 2}
+CONFIGS: list[LearnerConfig] = [
+    PPO_SMALL,
+    SACConfig(**SMALL, **OFF),
+    TD3Config(**SMALL, **OFF),
+    TQCConfig(**SMALL, **OFF),
+]
+
+
+def new(config: LearnerConfig = PPO_SMALL, seed: int = 0, model=None, **sim) -> Learner:
+    point = PointMass(config.num_envs, seed=seed, **sim)
+    return make_learner(config, point, model or Nearness(), seed=seed)
+
+
+def success(learner: Learner, sim: VecSim) -> float:
+    """True success of the deterministic policy on new episodes."""
+    obs = sim.reset()
+    for _ in range(sim.steps):
+        result = sim.step(learner.act(obs))
+        obs = result.obs
+    return float(result.info["success"].mean())
+
+
+def assert_same(one: Learner, two: Learner) -> None:
+    a, b = one.checkpoint(), two.checkpoint()
+    assert a.step == b.step and a.meta["counters"] == b.meta["counters"]
+    for mine, theirs in ((a.weights, b.weights), (a.state, b.state)):
+        assert mine.keys() == theirs.keys()
+        for name in mine:
+            np.testing.assert_array_equal(mine[name], theirs[name], err_msg=name)
+
+
+def test_ppo_learns_from_a_reward_model_alone(tmp_path):
+    config = PPOConfig(num_envs=32, net=(32, 32))
+    # Observations in odd units: the policy scales them itself.
+    odd = {"offset": 3.0, "scale": 20.0}
+    run = RunDir.create(tmp_path / "run", config)
+    learner = new(config, **odd)
+    before = success(learner, PointMass(500, seed=99, **odd))
+    rows = learn(learner, 25_000, run=run)
+    after = success(learner, PointMass(500, seed=99, **odd))
+    assert before < 0.2 and after > 0.9
+    assert rows[-1]["success"] > 0.9 and rows[-1]["reward"] > rows[0]["reward"] + 0.3
+    found = run.metrics()
+    np.testing.assert_array_equal(found["env_steps"], [row["env_steps"] for row in rows])
+    assert {"wall_s", "steps_per_s", "episodes", "reward/gap", "score_s", "train/loss"} <= set(
+        found
+    )
+    assert run.latest_checkpoint().step == learner.env_steps
+
+
+@pytest.mark.parametrize("config", CONFIGS[1:], ids=lambda config: type(config).__name__)
+def test_off_policy_learners_learn(config):
+    config = dataclasses.replace(
+        config, num_envs=16, net=(48, 48), learning_starts=400, batch_size=128, gradient_steps=6,
+        buffer_size=10_000,
+    )  # fmt: skip
+    if isinstance(config, TQCConfig):
+        config = dataclasses.replace(config, quantiles=5, drop_quantiles=1)
+    learner = new(config)
+    learn(learner, 2_400)
+    assert success(learner, PointMass(300, seed=99)) > 0.5
+    # The scale was measured once, on the first random steps.
+    assert float(learner.normaliser.count) == 400
+
+
+def test_without_a_reward_model_the_task_rewards():
+    config = PPOConfig(num_envs=32, net=(32, 32))
+    learner = make_learner(config, PointMass(32), None)
+    rows = learn(learner, 20_000)
+    assert success(learner, PointMass(300, seed=99)) > 0.9
+    assert "reward" not in rows[-1] and rows[-1]["episode_return"] > rows[0]["episode_return"]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)
+def test_a_resumed_run_equals_an_uninterrupted_one(config, tmp_path):
+    def model() -> Window:
+        return Window(3)  # reaches back over the end of a rollout
+
+    straight = new(config, model=model(), ragged=0.1)
+    learn(straight, 768)
+    run = RunDir.create(tmp_path / "run", config)
+    first = new(config, model=model(), ragged=0.1)
+    learn(first, 384, run=run, checkpoint_every=128)
+    again = new(config, model=model(), seed=5, ragged=0.1)  # its own seed is overwritten
+    learn(again, 768, run=RunDir.open(run.path), resume=True)
+    assert_same(straight, again)
+
+
+KILLED = """
+import sys, time
+sys.path.insert(0, {tests!r})
+import torch
+from test_learners import KILL_CONFIG, KILL_EVERY, KILL_TOTAL, new
+from robo_rl.learners.loop import learn
+from robo_rl.runs import RunDir
+learn(new(KILL_CONFIG), KILL_TOTAL, run=RunDir.open({run!r}), checkpoint_every=KILL_EVERY,
+      on_row=lambda row: time.sleep(0.1))
+"""
+KILL_CONFIG = PPOConfig(num_envs=32, net=(16, 16), n_steps=32)
+KILL_EVERY, KILL_TOTAL = 2 * 1024, 16 * 1024
+
+
+def test_a_killed_run_loses_no_more_than_one_interval(tmp_path):
+    run = RunDir.create(tmp_path / "run", KILL_CONFIG)
+    script = KILLED.format(tests=str(Path(__file__).parent), run=str(run.path))
+    env = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen([sys.executable, "-c", script], env=env)
+    deadline = time.monotonic() + 60
+    while len(run.metrics().get("env_steps", ())) < 9:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    reached = run.metrics()["env_steps"][-1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the last checkpoint is whole
+        saved = run.latest_checkpoint().step
+    assert 0 < reached - saved <= KILL_EVERY < KILL_TOTAL - saved
+    resumed = new(KILL_CONFIG, seed=3)
+    rows = learn(resumed, KILL_TOTAL, run=run, resume=True, checkpoint_every=KILL_EVERY)
+    straight = new(KILL_CONFIG)
+    learn(straight, KILL_TOTAL)
+    assert_same(resumed, straight)
+    # Rows past the checkpoint were made again, once.
+    steps = run.metrics()["env_steps"]
+    np.testing.assert_array_equal(steps, np.arange(1024, KILL_TOTAL + 1, 1024))
+    assert (np.diff(run.metrics()["wall_s"]) > 0).all()
+    assert rows[0]["env_steps"] == saved + 1024
+
+
+def test_resuming_before_the_first_checkpoint_starts_anew(tmp_path):
+    run = RunDir.create(tmp_path / "run", PPO_SMALL)
+    run.append({"env_steps": 1024, "wall_s": 1.0})
+    learner = new(PPOConfig(**SMALL, n_steps=128))
+    learn(learner, 1024, run=run, resume=True)
+    assert len(run.metrics()["env_steps"]) == 1
+    assert learn(learner, 1024, run=run, resume=True) == []  # nothing is left to do
+
+
+def test_a_model_with_state_is_saved_with_the_policy(tmp_path):
+    class Counting(Nearness):
+        calls = 0
+
+        def score(self, segment):
+            self.calls += 1
+            return super().score(segment)
+
+        def state_dict(self):
+            return {"calls": np.array(self.calls)}
+
+        def load_state_dict(self, saved):
+            self.calls = int(saved["calls"])
+
+    run = RunDir.create(tmp_path / "run", PPO_SMALL)
+    learn(new(model=Counting()), 1024, run=run)
+    model = Counting()
+    learn(new(model=model), 1024, run=run, resume=True)
+    assert model.calls == 8
+
+
+def test_a_simulator_without_state_goes_on_with_new_episodes(tmp_path):
+    class Forgetful(PointMass):
+        state_dict = load_state_dict = None
+
+    def learner() -> Learner:
+        return make_learner(PPO_SMALL, Forgetful(8), Window(3))
+
+    run = RunDir.create(tmp_path / "run", PPO_SMALL)
+    learn(learner(), 512, run=run)
+    again = learner()
+    with pytest.warns(UserWarning, match="cannot restore its state"):
+        learn(again, 1024, run=run, resume=True)
+    assert again.env_steps == 1024
+
+
+def test_on_row_ends_training_at_a_clean_point(tmp_path):
+    run = RunDir.create(tmp_path / "run", PPO_SMALL)
+    config = PPOConfig(**SMALL, n_steps=128)
+    rows = learn(new(config), 10_000, run=run, on_row=lambda row: row["env_steps"] < 2_000)
+    assert [row["env_steps"] for row in rows] == [1024, 2048]
+    assert run.latest_checkpoint().step == 2048
+    straight = new(config)
+    learn(straight, 4096)
+    again = new(config)
+    learn(again, 4096, run=run, resume=True)
+    assert_same(straight, again)
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+    run = RunDir.create(tmp_path / "run", PPO_SMALL)
+    learn(new(), 256, run=run)
+    checkpoint = run.latest_checkpoint()
+    with pytest.raises(CheckpointError, match=r"must have shape \(24, 4\).* network sizes"):
+        new(PPOConfig(num_envs=8, net=(24, 16))).restore(checkpoint)
+    with pytest.raises(CheckpointError, match="saved by another learner .* than SAC with Nearness"):
+        new(CONFIGS[1]).restore(checkpoint)
+
+
+def test_divergence_ends_training_with_its_reason():
+    learner = make_learner(PPO_SMALL, PointMass(8, diverge=0.05), Nearness())
+    with pytest.raises(SimulationDiverged, match="check the task's timestep"):
+        learn(learner, 10_000)
+
+
+def test_wrong_settings_say_what_would_fit():
+    with pytest.raises(ValueError, match="does not divide into 3 minibatches.* fits is 4"):
+        new(PPOConfig(**SMALL, minibatches=3))
+    with pytest.raises(ValueError, match="num_envs=8, the simulator has 4 rows"):
+        make_learner(PPO_SMALL, PointMass(4), Nearness())
+    with pytest.raises(ValueError, match=r"gamma must be in \(0, 1\], got 1.5"):
+        PPOConfig(gamma=1.5)
+    with pytest.raises(ValueError, match="needs the run to resume"):
+        learn(new(), 10, resume=True)
+    with pytest.raises(ValueError, match="simulation >= 0 and learning >= 1"):
+        set_threads(-1)
+
+
+def test_the_table_lists_what_can_be_made():
+    assert list(LEARNERS) == ["ppo", "sac", "td3", "tqc"]
+    assert [type(config) for config in CONFIGS] == list(LEARNERS.values())
+
+
+def test_the_bar_shows_speed_success_and_reward():
+    console = Console(file=open(os.devnull, "w"), record=True, width=120, force_terminal=True)
+    learn(new(PPOConfig(**SMALL, n_steps=128)), 2048, console=console)
+    text = console.export_text()
+    assert "2,048/2,048 steps" in text and "success" in text and "reward" in text
+
+
+def test_seeds_decide_everything():
+    seed_everything(3)
+    a = torch.rand(2), np.random.rand(2)  # noqa: NPY002 - what SB3 draws from
+    seed_everything(3)
+    b = torch.rand(2), np.random.rand(2)  # noqa: NPY002
+    assert (a[0] == b[0]).all() and (a[1] == b[1]).all()
+    one = new()
+    learn(one, 256)
+    two = new()
+    learn(two, 256)
+    assert_same(one, two)
