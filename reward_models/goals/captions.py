@@ -1,0 +1,158 @@
+"""Sentences of formulas, and the order in which a reward should ask for their atoms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reward_models.base import Entity, TaskCard
+from reward_models.goals.predicates import GRIPPER, PREDICATES, And, Atom, Formula, Then, role
+
+# Statements for training a text tower. The first is the canonical caption's wording; each is read
+# back by the grammar (tests/test_goals.py), so what is trained is also what is understood.
+_WORDINGS: dict[str, tuple[str, ...]] = {
+    "touch": (
+        "{s} touches {o}",
+        "{s} is touching {o}",
+        "{s} is in contact with {o}",
+        "{s} makes contact with {o}",
+        "{s} reaches {o}",
+        "{o} is touched by {s}",
+        "{s} comes into contact with {o}",
+        "{o} is in contact with {s}",
+    ),
+    "above": (
+        "{s} is above {o}",
+        "{s} hovers over {o}",
+        "{s} is over {o}",
+        "{s} is directly above {o}",
+        "{s} hovers above {o}",
+        "{s} stays over {o}",
+        "{s} is positioned above {o}",
+    ),
+    "left_of": (
+        "{s} is left of {o}",
+        "{s} is to the left of {o}",
+        "{s} is on the left side of {o}",
+        "{s} is to the left side of {o}",
+        "{s} is on the left of {o}",
+        "{s} stays on the left of {o}",
+        "{s} is at the left-hand side of {o}",
+        "{s} is positioned left of {o}",
+    ),
+    "far": (
+        "{s} is far from {o}",
+        "{s} is far away from {o}",
+        "{s} is away from {o}",
+        "{s} stays away from {o}",
+        "{s} keeps clear of {o}",
+        "{s} is at a distance from {o}",
+        "{s} is a long way from {o}",
+    ),
+    "next_to": (
+        "{s} is next to {o}",
+        "{s} is beside {o}",
+        "{s} is right next to {o}",
+        "{s} is close to {o}",
+        "{s} touches {o}",
+        "{s} is adjacent to {o}",
+        "{s} and {o} are side by side",
+        "{s} has been pushed to {o}",
+    ),
+}
+_WORDINGS["right_of"] = tuple(w.replace("left", "right") for w in _WORDINGS["left_of"])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to reward, in order: the atoms of a step must hold together, and a step counts only as
+    far as the steps before it were reached."""
+
+    steps: tuple[tuple[Atom, ...], ...]
+
+
+def caption(atom: Atom, card: TaskCard) -> str:
+    """The canonical sentence: ``the gripper is left of the red cube``."""
+    wording = PREDICATES[atom.predicate].caption
+    return wording.format(
+        subject=_names(card.entity(atom.subject), card)[0],
+        object=_names(card.entity(atom.object), card)[0],
+    )
+
+
+def paraphrases(atom: Atom, card: TaskCard) -> tuple[str, ...]:
+    """Six to ten statements that mean the atom, the canonical one first, naming its entities in
+    turn by each of their names."""
+    subjects = _names(card.entity(atom.subject), card)
+    objects = _names(card.entity(atom.object), card)
+    return tuple(
+        wording.format(s=subjects[i % len(subjects)], o=objects[i % len(objects)])
+        for i, wording in enumerate(_WORDINGS[atom.predicate])
+    )
+
+
+def describe_vocabulary(card: TaskCard) -> str:
+    """One line that lists what can be said about the card's entities."""
+    hands = [e for e in card.entities if role(e) == "gripper"]
+    things = [_names(e, card)[0] for e in card.entities if role(e) == "object"]
+    parts = []
+    for who, subjects in (("gripper", [_names(e, card)[0] for e in hands]), ("object", ["one"])):
+        verbs = [
+            p.caption.format(subject="", object="").strip()
+            for p in PREDICATES.values()
+            if who in p.subjects
+        ]
+        if who == "gripper" and subjects and things:
+            parts.append(f"{subjects[0]} {' / '.join(verbs)} {' / '.join(things)}")
+        elif who == "object" and len(things) > 1:
+            parts.append(f"one of these {' / '.join(verbs)} another")
+    parts.append("two goals joined by 'then' or 'and'")
+    return "; ".join(parts)
+
+
+def stages(formula: Formula, gripper: str = GRIPPER) -> Plan:
+    """The plan of a formula; ``gripper`` is the acting entity's name.
+
+    A goal about two objects gives no signal before the arm is there, so touching the object that
+    is to be moved comes first. Of several such goals at once, each is reached while the ones
+    before it are kept, and the last step asks for all.
+    """
+    return Plan(tuple(_steps(formula, gripper)))
+
+
+def _steps(formula: Formula, gripper: str) -> list[tuple[Atom, ...]]:
+    if isinstance(formula, Then):
+        return [step for part in formula.parts for step in _steps(part, gripper)]
+    together = _together(formula)
+    steps: list[tuple[Atom, ...]] = []
+    moved: list[Atom] = []
+    for atom in together:
+        if atom.subject != gripper:
+            steps.append((*moved, Atom("touch", gripper, atom.subject)))
+            moved.append(atom)
+    return [*steps, together]
+
+
+def _together(formula: Formula) -> tuple[Atom, ...]:
+    """The set of atoms of a conjunction, without repeats, in the order they were said."""
+    if isinstance(formula, Atom):
+        return (formula,)
+    if isinstance(formula, And):
+        return tuple(dict.fromkeys(a for part in formula.parts for a in _together(part)))
+    raise ValueError(f"a sequence inside 'and' has no plan: {formula}; put 'then' outermost")
+
+
+def _names(entity: Entity, card: TaskCard) -> tuple[str, ...]:
+    """Noun phrases that mean this entity and no other, the canonical one first."""
+    names = [entity.name.replace("_", " ")]
+    for alias in entity.aliases:
+        words = alias.lower().replace("_", " ")
+        if entity.colour and entity.colour not in words.split():
+            words = f"{entity.colour} {words}"
+        shared = any(
+            alias in other.aliases and entity.colour in ("", other.colour)
+            for other in card.entities
+            if other != entity
+        )
+        if not shared and words not in names:
+            names.append(words)
+    return tuple(f"the {name}" for name in names)

@@ -1,0 +1,170 @@
+"""The relations a goal can be made of, and formulas over them.
+
+One table for everybody: the grammar reads sentences into these, captions write them back, and
+reward code computes them. Left and right are as the front camera's picture shows them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from reward_models.base import Entity, TaskCard
+
+GRIPPER = "gripper"  # the kind of the entity that acts; every other kind is an object
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A relation of two entities; the first is the one that moves, the second is always an object.
+
+    ``caption`` is the canonical sentence, filled with ``subject`` and ``object``. ``mirror`` is the
+    predicate that holds with the two swapped, where there is one.
+    """
+
+    name: str
+    subjects: frozenset[str]  # of {"gripper", "object"}
+    caption: str
+    mirror: str = ""
+    arity: int = 2
+
+
+_GRIPPER = frozenset({"gripper"})
+_OBJECT = frozenset({"object"})
+
+PREDICATES: dict[str, Predicate] = {
+    p.name: p
+    for p in (
+        Predicate("touch", _GRIPPER, "{subject} touches {object}", mirror="touch"),
+        Predicate("above", _GRIPPER, "{subject} is above {object}"),
+        Predicate("left_of", _GRIPPER | _OBJECT, "{subject} is left of {object}", "right_of"),
+        Predicate("right_of", _GRIPPER | _OBJECT, "{subject} is right of {object}", "left_of"),
+        Predicate("far", _GRIPPER | _OBJECT, "{subject} is far from {object}", mirror="far"),
+        Predicate("next_to", _OBJECT, "{subject} is next to {object}", mirror="next_to"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Atom:
+    """``predicate(subject, object)``, the arguments being names of entities."""
+
+    predicate: str
+    subject: str
+    object: str
+
+    def __post_init__(self) -> None:
+        if self.predicate not in PREDICATES:
+            known = ", ".join(PREDICATES)
+            raise ValueError(f"no predicate {self.predicate!r}; known: {known}")
+        for name in (self.subject, self.object):
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"an entity's name is letters, digits and _; got {name!r}")
+
+    def __str__(self) -> str:
+        return f"{self.predicate}({self.subject}, {self.object})"
+
+
+@dataclass(frozen=True)
+class Then:
+    """The parts hold one after the other, in this order."""
+
+    parts: tuple[Formula, ...]
+
+    def __post_init__(self) -> None:
+        _check_parts(self)
+
+    def __str__(self) -> str:
+        return f"then({', '.join(map(str, self.parts))})"
+
+
+@dataclass(frozen=True)
+class And:
+    """The parts hold at the same time; kept in the order they were said."""
+
+    parts: tuple[Formula, ...]
+
+    def __post_init__(self) -> None:
+        _check_parts(self)
+
+    def __str__(self) -> str:
+        return f"and({', '.join(map(str, self.parts))})"
+
+
+Formula = Atom | Then | And
+
+_NAME = re.compile(r"[A-Za-z0-9_]+")
+_TOKEN = re.compile(r"\s*([A-Za-z0-9_]+|[(),])")
+
+
+def _check_parts(formula: Then | And) -> None:
+    if len(formula.parts) < 2:
+        kind = type(formula).__name__
+        raise ValueError(f"{kind} joins two parts or more, got {len(formula.parts)}; use the part")
+
+
+def role(entity: Entity) -> str:
+    """``"gripper"`` or ``"object"``: which subjects of a predicate the entity may be."""
+    return "gripper" if entity.kind == GRIPPER else "object"
+
+
+def check(formula: Formula, card: TaskCard) -> None:
+    """ValueError unless every atom names entities of the card that its predicate allows."""
+    for atom in atoms(formula):
+        subject, target = card.entity(atom.subject), card.entity(atom.object)
+        allowed = PREDICATES[atom.predicate].subjects
+        if role(subject) not in allowed:
+            who = " or ".join(sorted(allowed))
+            raise ValueError(f"{atom.predicate} takes a {who} as subject, got {subject.name!r}")
+        if role(target) != "object" or target == subject:
+            raise ValueError(f"{atom.predicate} is about another object, got {target.name!r}")
+
+
+def atoms(formula: Formula) -> Iterator[Atom]:
+    """Every atom of the formula, from left to right."""
+    if isinstance(formula, Atom):
+        yield formula
+    else:
+        for part in formula.parts:
+            yield from atoms(part)
+
+
+def parse_formula(text: str) -> Formula:
+    """The formula that ``str`` wrote, such as ``then(touch(gripper, a), far(gripper, a))``."""
+    tokens: list[str] = []
+    at = 0
+    while text[at:].strip():
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise ValueError(f"formula {text!r}: expected a name or one of (),; got {text[at:]!r}")
+        tokens.append(match[1])
+        at = match.end()
+    tokens.reverse()
+
+    def take(expected: str | None = None) -> str:
+        token = tokens.pop() if tokens else "the end"
+        if expected is None and not _NAME.fullmatch(token):
+            raise ValueError(f"formula {text!r}: expected a name, got {token!r}")
+        if expected is not None and token not in expected.split():
+            raise ValueError(f"formula {text!r}: expected one of {expected}, got {token!r}")
+        return token
+
+    def formula() -> Formula:
+        head = take()
+        take("(")
+        if head not in ("then", "and"):
+            subject = take()
+            take(",")
+            target = take()
+            take(")")
+            return Atom(head, subject, target)
+        parts = [formula()]
+        while take(", )") == ",":
+            parts.append(formula())
+        return Then(tuple(parts)) if head == "then" else And(tuple(parts))
+
+    result = formula()
+    if tokens:
+        raise ValueError(f"formula {text!r}: expected the end, got {tokens[-1]!r}")
+    return result
