@@ -27,6 +27,7 @@ class Thought(NamedTuple):
     obs: Array  # (obs_dim,) f32
     action: Array  # (act_dim,) f32
     begun: float  # s, before objects were perceived
+    seen: float  # s, once the observation was known
     done: float  # s, once the action was known
 
 
@@ -59,12 +60,13 @@ class Follower:
         self._perception = perception if needed else None
         self._max_pose_age = max_pose_age
         self._poses: Mapping[str, Pose] = {}
+        self.start()
 
     def start(self) -> None:
         """Begins an episode."""
         self._twin.start()
-        self._state: Array | None = None
-        self._due = 0
+        self._state: Array | None = None  # of a recurrent policy
+        self._due = self._begun = 0  # periods: next action, last action
 
     def unseen(self) -> str:
         """Reads all poses; says which object was not seen recently, "" if all were."""
@@ -101,9 +103,11 @@ class Follower:
             raise SafetyStop(Fault.STALE, problem)
         obs = self._twin.observe(state, self._poses)
         _finite(obs, "the observation")
+        seen = self._now()
         action, self._state = self._bundle.act(obs, self._state)
+        done = self._now()
         _finite(action, "the action")
-        self.thought = Thought(obs, action, begun, self._now())
+        self.thought = Thought(obs, action, begun, seen, done)
         self.actions += 1
         return self._twin.target(action)
 

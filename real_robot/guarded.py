@@ -9,7 +9,7 @@ import numpy as np
 
 from real_robot.driver import Fault, Response, RobotDriver, RobotFault, RobotState, Sent, Target
 from real_robot.pacing import Clock
-from real_robot.safety import SafetyFilter, SafetyStop
+from real_robot.safety import FilterMemory, SafetyFilter, SafetyStop
 
 Array = np.ndarray
 
@@ -30,9 +30,10 @@ class Exchange(NamedTuple):
 class GuardedArm:
     """Reads with patience, filters, sends, and remembers the last target."""
 
-    def __init__(
-        self, driver: RobotDriver, safety: SafetyFilter, clock: Clock, max_retries: int
-    ) -> None:
+    memory: FilterMemory  # from ``seed`` on
+    sent: Sent  # the last target as the device took it
+
+    def __init__(self, driver: RobotDriver, safety: SafetyFilter, clock: Clock, max_retries: int):
         self.driver, self.safety = driver, safety
         self.retries = 0  # ticks without a measurement so far
         self._clock, self._max_retries = clock, max_retries
@@ -40,7 +41,8 @@ class GuardedArm:
 
     def seed(self) -> None:
         """The next target counts from where the arm is now."""
-        state = self._measure()
+        while (state := self._read()) is None:
+            pass
         self.memory = self.safety.start(state, self._now())
         self.sent = Sent(self.memory.qpos, self.memory.gripper, state.t_host)
 
@@ -50,15 +52,8 @@ class GuardedArm:
         None when no measurement came but a retry in the next period may still help: nothing is
         sent then, and the device keeps its last target.
         """
-        try:
-            state = self._measure()
-        except RobotFault as error:
-            self.retries += 1
-            self._silent += 1
-            if error.fault.response is Response.RETRY and self._silent <= self._max_retries:
-                return None
-            raise
-        self._silent = 0
+        if (state := self._read()) is None:
+            return None
         requested = wish(state)
         filtered, memory, flags = self.safety.step(state, requested, self._now(), self.memory)
         self.sent = self.driver.send(filtered)
@@ -73,10 +68,19 @@ class GuardedArm:
             )
         return Exchange(state, requested, filtered, self.sent, flags, self._now())
 
-    def _measure(self) -> RobotState:
-        state = self.driver.read()
-        if state.fault is not Fault.NONE:
-            raise RobotFault(state.fault, "reported by the device; clear it before the next run")
+    def _read(self) -> RobotState | None:
+        """The newest measurement, None where the next try may still help."""
+        try:
+            state = self.driver.read()
+            if state.fault is not Fault.NONE:
+                raise RobotFault(state.fault, "reported by the device; clear it before a next run")
+        except RobotFault as error:
+            if error.fault.response is not Response.RETRY or self._silent >= self._max_retries:
+                raise
+            self.retries += 1
+            self._silent += 1
+            return None
+        self._silent = 0
         return state
 
     def _now(self) -> float:
@@ -89,13 +93,14 @@ class Ramp:
     def __init__(self, start: Array, pose: Array, gripper: float, step: float):
         self._reference, self._pose = start, pose
         self._gripper, self._step = gripper, step
-        self.away = float("inf")  # rad, largest distance of a measured joint from the pose
+        self.away = float("inf")  # rad, of the measured joints from the pose, once wished for
 
     def __call__(self, state: RobotState) -> Target:
         """The next point, at most ``step`` rad further for the joint with the longest way."""
-        self.away = float(np.abs(state.qpos - self._pose).max())
         way = self._pose - self._reference
         farthest = np.abs(way).max()
+        if farthest == 0.0:
+            self.away = float(np.abs(state.qpos - self._pose).max())
         part = 1.0 if farthest <= self._step else self._step / farthest
         self._reference = self._reference + part * way
         return Target(self._reference, self._gripper)

@@ -7,7 +7,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # Ctrl-C, kill, terminal lost
 
 
 class StopSignals:
@@ -17,7 +17,7 @@ class StopSignals:
     """
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count, self.last = 0, ""
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> StopSignals:
@@ -35,4 +35,4 @@ class StopSignals:
             signal.signal(which, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        self.count += 1
+        self.count, self.last = self.count + 1, signal.Signals(number).name

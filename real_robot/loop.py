@@ -59,6 +59,8 @@ def run(
     """
     if steps is not None and seconds is not None:
         raise ValueError(f"give steps or seconds, not both; got {steps} and {seconds} s")
+    if min(steps or 1, seconds or 1.0) <= 0:
+        raise ValueError(f"steps and seconds must be above 0, got {steps} and {seconds} s")
     clock, config = clock or RealClock(), config or RunConfig()
     robot, task = driver.describe(), task or _task_of(bundle.manifest)
     follower = Follower(bundle, task, robot, perception, clock, config.max_pose_age)
@@ -89,9 +91,9 @@ def run(
 
 
 def _task_of(manifest: Manifest) -> Task[Any]:
-    """The task that a manifest names, with its parameters."""
+    """The task that a manifest names, with its parameters; obs and control know no goal."""
     params = {k: v for k, v in manifest.task_config.items() if k not in ("robot", "goal")}
-    return make_task(manifest.task, robot=manifest.arm, goal=manifest.goal, **params)
+    return make_task(manifest.task, robot=manifest.arm, **params)
 
 
 class _Interrupted(Exception):
@@ -121,6 +123,7 @@ class _Session:
         self._meter = Meter()
         self._acks: dict[str, bool] = {}
         self._notes: list[str] = []
+        self._pace()
 
     def run(self, total: float) -> tuple[Ended, Fault, str]:
         """Runs ``total`` periods of the policy: (how it ended, which fault, in words)."""
@@ -186,8 +189,9 @@ class _Session:
                 f"{self._joints[i]} is {distance[i]:.2f} rad from the start set, farther than "
                 f"{self._config.align_max} rad; move the arm nearer to {np.round(centre, 2)} rad",
             )
-        # A little inside, so that sag does not end outside.
-        inside = np.clip(qpos, centre - 0.9 * tolerance, centre + 0.9 * tolerance)
+        # So far inside that where it counts as arrived is inside too.
+        depth = np.maximum(tolerance - self._config.arrive, 0.0)
+        inside = np.clip(qpos, centre - depth, centre + depth)
         pose = np.where(distance > 0, inside, qpos)
         gripper = self._arm.memory.gripper if start.gripper is None else start.gripper
         self._move(pose, gripper, self._config.align_speed, self._follower.unseen)
@@ -217,6 +221,8 @@ class _Session:
         self._attempt("hold", self._driver.hold)
         if self._manifest.park and self._machine.phase is Phase.HOLD:
             if not self._attempt("park", self._park):
+                if self._machine.phase is Phase.PARK:
+                    self._machine.to(Phase.HOLD)
                 self._attempt("hold", self._driver.hold)
 
     def _brake(self) -> None:
@@ -224,7 +230,7 @@ class _Session:
         self._pace()
         limits = self._arm.safety
         periods = np.max(limits.velocity / limits.acceleration) / self._period
-        for _ in range(math.ceil(periods) + 1):
+        for _ in range(math.ceil(periods) + 2):
             if not self._arm.memory.step.any():
                 return
             self._tick(lambda state: Target(self._arm.memory.qpos, self._arm.memory.gripper))
@@ -271,7 +277,7 @@ class _Session:
         """One exchange with the arm and the wait for the next; returns periods skipped."""
         woke = self._now()
         if self._signals.count > self._borne:
-            raise _Interrupted("signal")
+            raise _Interrupted(self._signals.last)
         if not self._borne and self._stop is not None and self._stop():
             raise _Interrupted("asked to stop")
         done = self._arm.exchange(wish)

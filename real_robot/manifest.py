@@ -95,7 +95,7 @@ class Manifest:
     task_config: Mapping[str, Any]  # parameters of the task: ``Task.card()["params"]``
     arm: str  # "so101"
     joints: tuple[str, ...]  # n names, base to tool
-    goal: str  # key of the task's goals
+    goal: str  # the sentence the policy was trained for
     inputs: tuple[InputSpec, ...]
     action: ActionSpec
     control_dt: float  # s per action

@@ -49,7 +49,7 @@ class RunResult:
     actions: int
     missed: int  # periods skipped
     retries: int  # ticks without a measurement, over the whole session
-    latency: Mapping[str, Spread]  # lateness of waking; policy: poses to action; work: wake to sent
+    latency: Mapping[str, Spread]  # lateness of waking; observe; policy; work: wake to sent
     limited: Mapping[str, Array]  # {stage: (n,) share of ticks in which it limited}
     limited_long: tuple[str, ...]  # joints that were limited without a break for long
     acks: Mapping[str, bool]  # {joint: confirmed to be limp}; {} if it was never stiff
@@ -65,7 +65,8 @@ class Meter:
     missed: int = 0
     late: list[float] = field(default_factory=list)  # s
     work: list[float] = field(default_factory=list)  # s
-    policy: list[float] = field(default_factory=list)  # s
+    observe: list[float] = field(default_factory=list)  # s, poses and observation
+    policy: list[float] = field(default_factory=list)  # s, the network alone
     limited: dict[str, Array] = field(default_factory=dict)  # {stage: (n,) ticks}
 
     def add(
@@ -76,13 +77,19 @@ class Meter:
         self.late.append(late)
         self.work.append(work)
         if thought is not None:
-            self.policy.append(thought.done - thought.begun)
+            self.observe.append(thought.seen - thought.begun)
+            self.policy.append(thought.done - thought.seen)
         for stage, flag in flags.items():
             self.limited[stage] = self.limited.get(stage, 0) + flag
 
     def spreads(self) -> dict[str, Spread]:
         """{what: percentiles}, s."""
-        timed = {"lateness": self.late, "policy": self.policy, "work": self.work}
+        timed = {
+            "lateness": self.late,
+            "observe": self.observe,
+            "policy": self.policy,
+            "work": self.work,
+        }
         return {name: Spread.of(values) for name, values in timed.items()}
 
     def shares(self) -> dict[str, Array]:

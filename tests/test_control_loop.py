@@ -335,7 +335,7 @@ def test_one_lost_reply_is_retried_five_are_a_fault(bundle: PolicyBundle) -> Non
     rig = Rig(bundle)
     lost_from_now_on = after(10, rig.driver.read, lambda n: lost())
     result = rig.run(driver=Broken(rig.driver, read=lost_from_now_on))
-    assert (result.ended, result.fault, result.retries) == (Ended.FAULT, Fault.COMM_TIMEOUT, 5)
+    assert (result.ended, result.fault, result.retries) == (Ended.FAULT, Fault.COMM_TIMEOUT, 4)
 
 
 def test_what_cannot_be_stopped_is_reported(bundle: PolicyBundle) -> None:
@@ -415,6 +415,7 @@ def test_a_signal_ends_the_run_parked(bundle: PolicyBundle, which: signal.Signal
 
     result = rig.run(driver=Broken(rig.driver, read=after(10, rig.driver.read, read)))
     assert (result.ended, phases(result)) == (Ended.INTERRUPTED, GOOD)
+    assert result.reason == which.name
     assert signal.getsignal(which) is before
 
 
@@ -427,9 +428,10 @@ def test_a_second_ctrl_c_ends_parking_too(bundle: PolicyBundle) -> None:
         return rig.driver.read()
 
     result = rig.run(driver=Broken(rig.driver, read=after(10, rig.driver.read, read)))
-    assert result.ended is Ended.INTERRUPTED and "park: signal" in result.notes
+    assert result.ended is Ended.INTERRUPTED and "park: SIGINT" in result.notes
     assert all(result.acks.values())
     assert np.abs(rig.joints() - PARK).max() > 0.1
+    assert phases(result).endswith("PARK HOLD RELAX CONNECTED OFFLINE")
 
 
 def test_it_can_be_asked_to_stop_and_runs_in_any_thread(bundle: PolicyBundle) -> None:

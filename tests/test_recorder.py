@@ -27,7 +27,7 @@ def tick(k: int) -> Tick:
         t=0.01 * k,
         late=0.0,
         skipped=0,
-        thought=Thought(np.arange(3, dtype=np.float32), np.zeros(2, np.float32), 0.0, 0.001),
+        thought=Thought(np.arange(3, dtype=np.float32), np.zeros(2, np.float32), 0.0, 0.001, 0.002),
         state=RobotState(0.01 * k, 0.01 * k, k, q, q, q, 0.5, Fault.OVERLOAD),
         requested=Target(np.array([np.nan, np.inf]), 0.5),
         filtered=Target(q, 0.5),
