@@ -73,7 +73,7 @@ class Surrogate:
         targets: Array,
         progress: Callable[[float], None] | None = None,
     ) -> dict[str, float]:
-        """Adds labelled rows and trains; returns the loss. The first call sets the input scaling."""
+        """Adds labelled rows, trains, returns the loss. The first call sets the input scaling."""
         x = torch.from_numpy(self.flatten(signals))
         y = torch.from_numpy(np.asarray(targets, np.float32).reshape(len(x), self.dim))
         first = not self._weights
@@ -155,6 +155,29 @@ class Surrogate:
                 spreads.append(((out - mean) ** 2).sum(-1).mean(0).sqrt())
                 means.append(F.normalize(mean, dim=-1) if self.unit else mean)
         return torch.cat(means).numpy(), torch.cat(spreads).numpy()
+
+    def remember(self, signals: Mapping[str, Array], targets: Array) -> None:
+        """Puts labelled rows back after ``load``, so that a refit does not forget them."""
+        self._inputs = torch.from_numpy(self.flatten(signals))
+        self._targets = torch.from_numpy(np.asarray(targets, np.float32))
+
+    def state_dict(self) -> dict[str, Array]:
+        """Weights, labels and version: what a refit has changed, for a checkpoint."""
+        arrays = {f"w{i}": w.numpy() for i, w in enumerate(self._weights)}
+        return arrays | {
+            "inputs": self._inputs.numpy(),
+            "targets": self._targets.numpy(),
+            "version": np.array(self.version),
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from ``state_dict()`` of a surrogate of the same sizes."""
+        weights = [torch.from_numpy(saved[f"w{i}"].copy()) for i in range(len(self._weights))]
+        if [w.shape for w in weights] != [w.shape for w in self._weights]:
+            raise ValueError("the saved surrogate has other sizes; start the run afresh")
+        self._weights, self.version = weights, int(saved["version"])
+        self._inputs = torch.from_numpy(saved["inputs"].copy())
+        self._targets = torch.from_numpy(saved["targets"].copy())
 
     def save(self, path: Path, card: Mapping[str, object]) -> None:
         """Writes weights and labels' count to ``path`` (safetensors), the card in its header."""

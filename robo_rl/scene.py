@@ -24,6 +24,7 @@ from sims.batch_env import BatchEnv
 Array = np.ndarray
 
 HIDDEN = ("qvel",)  # signals that no frame shows
+TARGETS = "#embeddings"  # of the stored states; no signal can have this name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +97,9 @@ def distilled(
     if path.exists() and path.with_suffix(".npz").exists() and not fresh:
         surrogate, card = Surrogate.load(path, config.distill)
         with np.load(path.with_suffix(".npz"), allow_pickle=False) as stored:
-            signals = {name: stored[name] for name in stored.files}
+            signals = {name: stored[name] for name in stored.files if name != TARGETS}
+            targets = stored[TARGETS].astype(np.float32)
+        surrogate.remember(*_train_part(signals, targets, config))
         report = {**card["report"], "frames": 0.0, "seconds": 0.0, "cached": 1.0}
         return Scene(surrogate, signals, _aside(env, signals), report, path)
 
@@ -114,21 +117,64 @@ def distilled(
         progress("frames", (first + len(frames)) / config.frames)
     targets = np.concatenate(parts)
     surrogate = Surrogate(names, targets.shape[1], config.distill)
-    train = {name: s[config.holdout :] for name, s in signals.items()}
-    surrogate.fit(train, targets[config.holdout :], lambda share: progress("distil", share))
-    report = audit(surrogate, {n: s[: config.holdout] for n, s in signals.items()}, targets)
+    labelled = _train_part(signals, targets, config)
+    surrogate.fit(*labelled, lambda share: progress("distil", share))
+    held = {name: s[: config.holdout] for name, s in signals.items()}
+    report = audit(surrogate, held, targets[: config.holdout])
     report |= {"frames": float(config.frames), "seconds": time.monotonic() - start, "cached": 0.0}
     surrogate.save(path, {"report": report, "encoder": encoder.name, "config": asdict(config)})
     partial = path.with_suffix(".part.npz")
-    np.savez(partial, **signals)
+    np.savez(partial, **signals, **{TARGETS: targets.astype(np.float16)})
     partial.replace(path.with_suffix(".npz"))
     return Scene(surrogate, signals, _aside(env, signals), report, path)
+
+
+def _train_part(
+    signals: dict[str, Array], targets: Array, config: SceneConfig
+) -> tuple[dict[str, Array], Array]:
+    """The labelled rows that are not held out."""
+    return {name: s[config.holdout :] for name, s in signals.items()}, targets[config.holdout :]
+
+
+def ask_labels(
+    scene: Scene,
+    env: BatchEnv,
+    encoder: Encoder,
+    act: Callable[[Array], Array],
+    *,
+    count: int,
+    threshold: float,
+    rng: np.random.Generator,
+) -> dict[str, float]:
+    """Labels on-policy states where the ensemble disagrees, and refits; {} where it does not.
+
+    One episode of ``act`` with exploration noise in every row of ``env``. If the mean spread there
+    is above ``threshold`` times that on held-out states, the ``count`` most doubtful states are
+    rendered, encoded and learnt.
+    """
+    states, signals = [], []
+    obs = env.reset()
+    for step in range(env.max_steps):
+        action = act(obs)
+        obs = env.step(action + 0.3 * rng.normal(size=action.shape)).obs
+        if step % 3 == 2:
+            states.append(env.state())
+            signals.append(env.signals())
+    rows = {name: np.concatenate([s[name] for s in signals]) for name in scene.surrogate.names}
+    _, spread = scene.surrogate.predict(rows)
+    asked = {"label_spread": float(spread.mean()), "labels": 0.0}
+    if spread.mean() <= threshold * scene.report["spread_mean"]:
+        return asked
+    doubtful = np.sort(np.argsort(spread)[-count:])
+    frames = env.render_states(np.concatenate(states)[doubtful], encoder.camera)
+    scene.surrogate.fit({n: r[doubtful] for n, r in rows.items()}, encoder.encode(frames))
+    return asked | {"labels": float(len(doubtful))}
 
 
 def audit(surrogate: Surrogate, signals: dict[str, Array], targets: Array) -> dict[str, float]:
     """Cosine between predicted and true embeddings: mean, 5th percentile; and mean disagreement."""
     mean, spread = surrogate.predict(signals)
-    cosine = np.sum(mean * targets[: len(mean)], axis=1)
+    cosine = np.sum(mean * targets, axis=1)
     return {
         "cosine_mean": float(cosine.mean()),
         "cosine_p5": float(np.quantile(cosine, 0.05)),

@@ -141,6 +141,16 @@ class ClipScore:
     def version(self) -> int:
         return self.embedder.version
 
+    def state_dict(self) -> dict[str, Array]:
+        """The distilled encoder's labels and weights, where there is one."""
+        embedder = self.embedder
+        return embedder.surrogate.state_dict() if isinstance(embedder, SurrogateEmbedder) else {}
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from ``state_dict()``."""
+        if isinstance(self.embedder, SurrogateEmbedder):
+            self.embedder.surrogate.load_state_dict(saved)
+
     @property
     def captions(self) -> tuple[Caption, ...]:
         """Every caption of the plan, once."""

@@ -1,0 +1,86 @@
+"""The `robo-rl` command: finds the command, turns mistakes into one clear line.
+
+Commands live in ``robo_rl/commands``; each is imported when it is called, so that help, listing,
+deploying and emulating load no torch.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+
+COMMANDS = {
+    "demo": ("the whole line: a sentence, a trained policy, a simulated arm", "train:demo"),
+    "list": ("tasks, robots, rewards, learners, signals of a task", "info:show"),
+    "train": ("train a policy on a task with a reward", "train:main"),
+    "evaluate": ("ground-truth success of a run on unseen seeds", "train:evaluate_run"),
+    "report": ("write report.html of a run", "train:report"),
+    "reward": ("read a sentence; train, score and judge reward models", "reward:main"),
+    "export": ("write a run's policy as a bundle for the robot", "train:export_run"),
+    "deploy": ("run a policy bundle on an arm", "deploy:main"),
+    "bench": ("measured figures, with their peers and controls", "bench:main"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command and returns its exit status."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    if not args or args[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    if args[0] == "--version":
+        from importlib.metadata import version
+
+        print(version("robo-rl"))
+        return 0
+    name = args[0]
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        return fail(f"unknown command {name!r}; known: {', '.join(COMMANDS)}.{hint}", 2)
+    module, function = COMMANDS[name][1].split(":")
+    try:
+        command = getattr(importlib.import_module(f"robo_rl.commands.{module}"), function)
+        return int(command(args[1:]) or 0)
+    except KeyboardInterrupt:
+        return fail("stopped by Ctrl-C", 130)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.split(".")[0] in ("robo_rl", "sims", "reward_models"):
+            raise
+        return fail(f"{error}; install what training needs: pip install 'robo-rl[train]'")
+    except Exception as error:
+        if not expected(error):
+            raise
+        return fail(" ".join(str(error).split()) or type(error).__name__)
+
+
+def expected(error: Exception) -> bool:
+    """Whether an error is a person's mistake or the machine's state, not a bug of ours."""
+    from robo_rl.runs import CheckpointError
+    from sims.cameras import RenderError
+
+    return isinstance(error, ValueError | OSError | RenderError | CheckpointError)
+
+
+def fail(message: str, status: int = 1) -> int:
+    """Prints one line on stderr and returns ``status``."""
+    print(f"robo-rl: {message}", file=sys.stderr)
+    return status
+
+
+def usage() -> str:
+    """What `robo-rl --help` prints."""
+    lines = ["usage: robo-rl COMMAND [...]", ""]
+    lines += [f"  {name:10} {text}" for name, (text, _) in COMMANDS.items()]
+    lines += [
+        "",
+        "robo-rl COMMAND --help shows a command's options.",
+        'Start: robo-rl demo, or robo-rl train reach --goal "the gripper touches the blue ball"',
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

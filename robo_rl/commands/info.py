@@ -1,0 +1,71 @@
+"""`robo-rl list`: what there is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+import sims
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListConfig:
+    """Lists what there is."""
+
+    what: tyro.conf.Positional[
+        Literal["all", "tasks", "robots", "rewards", "learners", "signals"]
+    ] = "all"  # of what
+    task: tyro.conf.Positional[str] = "reach"  # whose signals
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False  # print JSON
+
+
+def show(argv: Sequence[str]) -> int:
+    """Prints tables, or one JSON object {family: {name: description}}."""
+    config = tyro.cli(
+        ListConfig, args=list(argv), prog="robo-rl list", config=(tyro.conf.FlagConversionOff,)[:0]
+    )
+    families = ["tasks", "robots", "rewards", "learners"] if config.what == "all" else [config.what]
+    listing = {family: _entries(family, config.task) for family in families}
+    if config.as_json:
+        print(json.dumps(listing, indent=1))
+        return 0
+    console = Console()
+    for family, entries in listing.items():
+        table = Table(title=family, title_justify="left", box=None, show_header=False)
+        table.add_column(style="bold")
+        table.add_column(style="dim")
+        for name, text in entries.items():
+            table.add_row(name, text)
+        console.print(table)
+    return 0
+
+
+def _entries(family: str, task: str) -> dict[str, str]:
+    from robo_rl.learners.config import LEARNERS
+    from robo_rl.rewards import REWARDS
+
+    if family == "tasks":
+        return {
+            name: "; ".join(g.sentence for g in sims.make_task(name).goals().values())
+            for name in sims.TASKS
+        }
+    if family == "robots":
+        return {name: f"{len(robot.joints)} joints" for name, robot in sims.ROBOTS.items()}
+    if family == "rewards":
+        return dict(REWARDS)
+    if family == "learners":
+        return {name: _first(cls.__doc__) for name, cls in LEARNERS.items()}
+    return {
+        s.name: f"{s.shape} {s.unit}, {s.frame}: {s.doc}"
+        for s in sims.make_task(task).signal_docs()
+    }
+
+
+def _first(doc: str | None) -> str:
+    return (doc or "").strip().splitlines()[0]

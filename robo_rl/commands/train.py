@@ -1,0 +1,191 @@
+"""`robo-rl train`, `evaluate`, `report`, `export`, `demo`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+
+from robo_rl.config import TrainConfig, from_json
+from robo_rl.learners.config import LEARNERS
+
+Json = Annotated[bool, tyro.conf.arg(name="json")]
+
+SENTENCE = "the gripper touches the red cube"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainCommand(TrainConfig):
+    """Trains a policy: TASK --goal "a sentence" --reward clip."""
+
+    task: tyro.conf.Positional[str] = "reach"  # as `robo-rl list tasks` shows
+    resume: Path | None = None  # a run folder to continue; its own settings are used
+    as_json: Json = False  # print the result as JSON
+
+
+def main(argv: Sequence[str]) -> int:
+    """Trains, evaluates, reports and exports."""
+    command = parse_train(argv)
+    from robo_rl.train import train
+
+    console = Console(stderr=True)
+    own = {f.name for f in dataclasses.fields(TrainConfig)}
+    config = TrainConfig(**{k: v for k, v in vars(command).items() if k in own})
+    if command.resume is not None:
+        config = from_json(TrainConfig, _config_of(command.resume))
+    trained = train(config, resume=command.resume, console=console)
+    if command.as_json:
+        print((trained.run.path / "result.json").read_text())
+        return 0
+    console.print(f"report: {trained.run.path / 'report.html'}; bundle: {trained.bundle}")
+    print(trained.evaluation.line())
+    return 0
+
+
+def parse_train(argv: Sequence[str]) -> TrainCommand:
+    """The train command's options; `--learner` decides which `--tuning` there is."""
+    args = list(argv)
+    name = "ppo"
+    for i, arg in enumerate(args):
+        if arg.startswith("--learner="):
+            name = arg.partition("=")[2]
+        elif arg == "--learner" and i + 1 < len(args):
+            name = args[i + 1]
+    if name not in LEARNERS:
+        raise ValueError(f"unknown learner {name!r}; known: {', '.join(LEARNERS)}")
+    default = TrainCommand(learner=name, tuning=LEARNERS[name]())
+    return tyro.cli(TrainCommand, args=args, prog="robo-rl train", default=default)
+
+
+def _config_of(path: Path) -> dict[str, Any]:
+    from robo_rl.runs import RunDir
+
+    return RunDir.open(path).config
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateCommand:
+    """Ground-truth success of a run's exported policy on unseen seeds."""
+
+    run: tyro.conf.Positional[Path]  # the run's folder
+    episodes: int = 1000  # judged
+    expert: bool = False  # judge the task's expert instead
+    as_json: Json = False  # print JSON
+
+
+def evaluate_run(argv: Sequence[str]) -> int:
+    """Evaluates the bundle of a run: the very graph that goes to the robot."""
+    command = tyro.cli(EvaluateCommand, args=list(argv), prog="robo-rl evaluate")
+    from real_robot.bundle import PolicyBundle
+    from robo_rl.evaluate import evaluate, evaluate_expert, make_task
+    from robo_rl.runs import RunDir
+
+    run = RunDir.open(command.run)
+    result = _result(run.path)
+    task = make_task(run.config, result["truth"])
+    if command.expert:
+        evaluation = evaluate_expert(task, episodes=command.episodes)
+    else:
+        bundle = PolicyBundle.load(run.path / "bundle")
+        evaluation = evaluate(
+            task,
+            lambda obs: bundle.act(obs)[0],
+            judged=bool(result["truth"]),
+            episodes=command.episodes,
+        )
+    print(json.dumps(evaluation.as_dict(), indent=1) if command.as_json else evaluation.line())
+    return 0
+
+
+def _result(path: Path) -> dict[str, Any]:
+    if not (path / "result.json").exists():
+        raise ValueError(f"{path} has not finished; continue it: robo-rl train --resume {path}")
+    return json.loads((path / "result.json").read_text())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportCommand:
+    """Writes report.html of a finished run."""
+
+    run: tyro.conf.Positional[Path]  # the run's folder
+
+
+def report(argv: Sequence[str]) -> int:
+    """Writes the report and prints its path."""
+    command = tyro.cli(ReportCommand, args=list(argv), prog="robo-rl report")
+    from robo_rl.report import write_report
+    from robo_rl.runs import RunDir
+
+    print(write_report(RunDir.open(command.run)))
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportCommand:
+    """Copies a run's policy bundle to a folder, verified."""
+
+    run: tyro.conf.Positional[Path]  # the run's folder
+    to: tyro.conf.Positional[Path]  # a folder that does not exist yet
+
+
+def export_run(argv: Sequence[str]) -> int:
+    """Verifies the bundle of a run, copies it, verifies the copy."""
+    command = tyro.cli(ExportCommand, args=list(argv), prog="robo-rl export")
+    import shutil
+
+    from real_robot.bundle import PolicyBundle
+
+    _result(command.run)
+    PolicyBundle.load(command.run / "bundle")
+    if command.to.exists():
+        raise ValueError(f"{command.to} exists already; give a new folder")
+    partial = command.to.with_name(f".{command.to.name}.part")
+    shutil.copytree(command.run / "bundle", partial)
+    partial.rename(command.to)
+    PolicyBundle.load(command.to)
+    print(command.to)
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoCommand:
+    """The whole line on the embedded defaults: sentence, reward, policy, report, simulated arm."""
+
+    goal: str = SENTENCE  # what to learn
+    runs: Path = Path("runs")  # folder of all runs
+    arm_episodes: int = 20  # on the simulated arm, through the control loop and safety filter
+
+
+def demo(argv: Sequence[str]) -> int:
+    """Trains from the frame reward alone, judges it, runs it on a simulated arm."""
+    command = tyro.cli(DemoCommand, args=list(argv), prog="robo-rl demo")
+    from robo_rl.commands.deploy import run_emulated
+    from robo_rl.train import train
+
+    console = Console(stderr=True)
+    name = next(n for n in _names("demo") if not (command.runs / n).exists())
+    config = TrainConfig(goal=command.goal, runs=command.runs, name=name)
+    trained = train(config, console=console)
+    times = ", ".join(f"{what} {s:.0f} s" for what, s in trained.seconds.items())
+    console.print(f"time: {times}")
+    arm = run_emulated(trained.bundle, episodes=command.arm_episodes, console=console)
+    console.print(arm.line())
+    console.print(f"report: {trained.run.path / 'report.html'}")
+    console.print(f"video:  {trained.run.path / 'video.webm'}")
+    console.print(f"bundle: {trained.bundle}")
+    print(trained.evaluation.line())
+    return 0
+
+
+def _names(stem: str) -> Any:
+    yield stem
+    number = 2
+    while True:
+        yield f"{stem}-{number}"
+        number += 1

@@ -1,0 +1,186 @@
+"""report.html: one file with the run's figures, curves and video, to open in any browser."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robo_rl.runs import RunDir, atomic_write
+
+Array = np.ndarray
+
+STYLE = """
+:root{color-scheme:light dark;--ink:#1d2126;--soft:#5d6670;--line:#d9dee3;--card:#fff;
+--page:#f5f6f8;--accent:#c2185b}
+@media(prefers-color-scheme:dark){:root{--ink:#e8eaed;--soft:#9aa4ae;--line:#353b42;--card:#1f2429;
+--page:#15181b;--accent:#f06292}}
+*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);
+font:16px/1.5 system-ui,sans-serif}
+main{max-width:1000px;margin:0 auto;padding:2rem 1rem}
+h1{font-size:1.5rem;margin:0 0 .2rem}h2{font-size:1.05rem;margin:0 0 .8rem}
+.lead{color:var(--soft);margin:0 0 1.5rem}
+.big{font-size:2.6rem;font-weight:700;color:var(--accent);line-height:1.1}
+section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:1.2rem;
+margin:0 0 1.2rem;overflow-x:auto}
+video,img{max-width:100%;border-radius:6px;display:block}
+table{border-collapse:collapse;width:100%}td,th{padding:.3rem .6rem;border-bottom:1px solid
+var(--line);text-align:left;font-variant-numeric:tabular-nums;vertical-align:top}
+th{color:var(--soft);font-weight:500;width:34%}code{font-size:.9em}
+summary{cursor:pointer;color:var(--soft)}pre{font-size:.8rem;white-space:pre-wrap}
+"""
+
+
+def write_report(run: RunDir) -> Path:
+    """Writes report.html of a finished run and returns its path; ValueError before it finished."""
+    result_path = run.path / "result.json"
+    if not result_path.exists():
+        raise ValueError(
+            f"{run.path} has no result.json: the run has not finished; continue it with "
+            f"robo-rl train --resume {run.path}"
+        )
+    result = json.loads(result_path.read_text())
+    config, versions = run.config, json.loads((run.path / "versions.json").read_text())
+    judged = result["evaluation"]
+    page = "".join(
+        [
+            "<!doctype html><html lang=en><meta charset=utf-8>",
+            "<meta name=viewport content='width=device-width,initial-scale=1'>",
+            f"<title>{html.escape(result['goal'])}</title><style>{STYLE}</style><main>",
+            f"<h1>{html.escape(result['goal'])}</h1>",
+            f"<p class=lead>{html.escape(config['task'])} on {html.escape(config['robot'])}, "
+            f"reward <b>{html.escape(result['reward'])}</b>, learner {config['learner']}, "
+            f"{result['env_steps']:,} steps</p>",
+            _section("Success by the simulator's ground truth", _headline(judged)),
+            _video(run.path / "video.webm"),
+            _section("Training", _curves(run.metrics())),
+            _section("What it took", _table(_costs(result))),
+            _section("The distilled encoder", _table(_scene(run.path, result))),
+            _section("How it was made", _details(result, config, versions)),
+            "</main></html>",
+        ]
+    )
+    path = run.path / "report.html"
+    atomic_write(path, page.encode())
+    return path
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{title}</h2>{body}</section>" if body else ""
+
+
+def _headline(judged: Mapping[str, Any]) -> str:
+    if not judged["goal"]:
+        return "<p>Not measured: the task has no ground truth for this sentence.</p>"
+    low, high = 100 * judged["low"], 100 * judged["high"]
+    return (
+        f"<div class=big>{100 * judged['success']:.1f} %</div>"
+        f"<p>95 % interval {low:.1f} to {high:.1f}; {judged['episodes']:,} episodes on unseen "
+        f"seeds, final deterministic policy. True distance to the goal at the end: median "
+        f"{1000 * judged['distance_median']:.0f} mm, 90 % within "
+        f"{1000 * judged['distance_p90']:.0f} mm.</p>"
+    )
+
+
+def _video(path: Path) -> str:
+    if not path.exists():
+        return ""
+    data = base64.b64encode(path.read_bytes()).decode()
+    return _section(
+        "Six unseen episodes",
+        f"<video controls autoplay loop muted playsinline src='data:video/webm;base64,{data}'>"
+        "</video><p>Below each: the learned reward over the episode. Green dot: the ground truth "
+        "holds.</p>",
+    )
+
+
+def _curves(metrics: Mapping[str, Array]) -> str:
+    if "env_steps" not in metrics or len(metrics["env_steps"]) < 2:
+        return ""
+    from matplotlib.figure import Figure
+
+    panels = [
+        ("success of training episodes", "success", 100.0, "%"),
+        ("reward per step", "reward", 1.0, ""),
+        ("steps per second", "steps_per_s", 1.0, ""),
+    ]
+    panels = [p for p in panels if p[1] in metrics]
+    figure = Figure(figsize=(9.4, 2.5), layout="constrained")
+    axes: Sequence[Any] = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axis, (title, name, factor, unit) in zip(axes, panels, strict=True):
+        axis.plot(metrics["env_steps"] / 1000, factor * metrics[name], color="#c2185b", lw=1.8)
+        axis.set_title(title, fontsize=9)
+        axis.set_xlabel("thousand steps", fontsize=8)
+        axis.set_ylabel(unit, fontsize=8)
+        axis.tick_params(labelsize=8)
+        axis.grid(alpha=0.25)
+        if name == "success":
+            axis.set_ylim(-3, 103)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=160)
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return f"<img alt='training curves' src='data:image/png;base64,{data}'>"
+
+
+def _costs(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    frames, seconds = result["frames"], result["seconds"]
+    return [
+        ("Frames rendered for the scene", f"{frames['scene']:,} (0: it was cached)"),
+        ("Frames rendered while training", f"{frames['training']:,}"),
+        ("Frames asked for where in doubt", f"{frames['labels']:,}"),
+        ("Time for the reward", f"{seconds['reward']:.0f} s"),
+        ("Time for training", f"{seconds['train']:.0f} s"),
+        ("Time for evaluation, video, bundle", f"{seconds['evaluate']:.0f} s"),
+    ]
+
+
+def _scene(path: Path, result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if not (path / "scene.json").exists():
+        return []
+    scene = json.loads((path / "scene.json").read_text())
+    rows = [
+        (
+            "Cosine to rendered frames, held-out states",
+            f"mean {scene['cosine_mean']:.4f}, 5th percentile {scene['cosine_p5']:.4f}",
+        )
+    ]
+    if "audit" in result:
+        audit = result["audit"]
+        rows.append(
+            (
+                "The same on the final policy's own states",
+                f"mean {audit['cosine_mean']:.4f}, 5th percentile {audit['cosine_p5']:.4f} "
+                f"({audit['frames']:.0f} fresh frames, after training)",
+            )
+        )
+    return rows
+
+
+def _table(rows: list[tuple[str, str]]) -> str:
+    cells = "".join(
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
+        for name, value in rows
+    )
+    return f"<table>{cells}</table>" if rows else ""
+
+
+def _details(
+    result: Mapping[str, Any], config: Mapping[str, Any], versions: Mapping[str, str]
+) -> str:
+    rows = [
+        ("Formula", str(result["formula"])),
+        ("Captions scored", str(result["captions"])),
+        ("Ground truth", result["truth"] or "none"),
+        ("Seed", str(config["seed"])),
+    ]
+    text = html.escape(json.dumps({"config": config, "versions": versions}, indent=1))
+    return (
+        _table(rows)
+        + f"<details><summary>Configuration and versions</summary><pre>{text}</pre></details>"
+    )  # noqa: E501

@@ -1,0 +1,168 @@
+"""Suites of runs behind the documented figures: each resumable, each written as one table.
+
+A suite is a list of entries; an entry is a training run, an untrained policy or the expert, judged
+on the same unseen episodes. What is finished is not done again, so a suite that was interrupted
+goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+
+import sims
+from robo_rl.config import TrainConfig
+from robo_rl.runs import RunDir, versions, write_json
+
+DEMO_GOAL = "touch_red_cube"
+SEEDED = ("touch_red_cube", "above_blue_ball", "left_of_green_cylinder")
+PUSH_STEPS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of a suite's table."""
+
+    name: str
+    config: TrainConfig
+    kind: Literal["train", "untrained", "expert"] = "train"
+    judged_as: str = ""  # key of the ground truth, where it is not the trained goal's
+
+
+def demo_controls(base: TrainConfig) -> list[Entry]:
+    """The demo's reward beside its ceiling and its controls, at equal steps."""
+    base = replace(base, goal=DEMO_GOAL)
+    return [
+        Entry("frame reward (clip)", replace(base, reward="clip")),
+        Entry("dense reward (ceiling)", replace(base, reward="task")),
+        Entry("constant reward", replace(base, reward="constant")),
+        Entry(
+            "another goal's frame reward",
+            replace(base, reward="clip", goal="touch_green_cylinder"),
+            judged_as=DEMO_GOAL,
+        ),
+        Entry("untrained policy (floor)", replace(base, reward="constant"), "untrained"),
+        Entry("scripted expert", replace(base, reward="constant"), "expert"),
+    ]
+
+
+def goals(base: TrainConfig) -> list[Entry]:
+    """One policy per goal of reach from its sentence alone, and three seeds for three of them."""
+    keys = list(sims.make_task("reach").goals())
+    entries = [Entry(key, replace(base, goal=key)) for key in keys]
+    for key in SEEDED:
+        for seed in (1, 2):
+            entries.append(Entry(f"{key}, seed {seed}", replace(base, goal=key, seed=seed)))
+    return entries
+
+
+def push(base: TrainConfig) -> list[Entry]:
+    """Push from its sentence beside the dense reward at equal steps."""
+    base = push_config(base)
+    return [
+        Entry("dense reward (ceiling)", replace(base, reward="task")),
+        Entry("sentence alone (clip)", replace(base, reward="clip")),
+        Entry("untrained policy (floor)", replace(base, reward="constant"), "untrained"),
+        Entry("scripted expert", replace(base, reward="constant"), "expert"),
+    ]
+
+
+def push_config(base: TrainConfig) -> TrainConfig:
+    """A push run: more steps than reach, otherwise the same."""
+    return replace(
+        base, task="push", goal="red_cube_next_to_blue_ball", env_steps=PUSH_STEPS,
+        checkpoint_every=200_000,
+    )  # fmt: skip
+
+
+SUITES: dict[str, tuple[Callable[[TrainConfig], list[Entry]], str]] = {
+    "demo-controls": (demo_controls, "the demo's reward beside its ceiling and controls"),
+    "goals": (goals, "one policy per reach goal, three seeds for three of them"),
+    "push": (push, "push from its sentence beside the dense reward"),
+}
+
+
+def run_suite(name: str, base: TrainConfig, console: Console | None = None) -> Path:
+    """Runs what is missing of a suite and writes ``<runs>/<suite>.json`` and ``.md``."""
+    entries, title = SUITES[name][0](base), SUITES[name][1]
+    folder = base.runs / name
+    rows = []
+    for index, entry in enumerate(entries):
+        path = folder / f"{index:02d}.json"
+        if path.exists():
+            rows.append(json.loads(path.read_text()))
+            continue
+        if console is not None:
+            console.rule(f"{name} {index + 1}/{len(entries)}: {entry.name}")
+        config = replace(entry.config, runs=folder, name=f"{index:02d}")
+        row = {"name": entry.name, **_row(entry, config, console)}
+        write_json(path, row)
+        rows.append(row)
+    write_json(base.runs / f"{name}.json", {"title": title, "rows": rows, "versions": versions()})
+    table = base.runs / f"{name}.md"
+    table.write_text(markdown(rows))
+    return table
+
+
+def _row(entry: Entry, config: TrainConfig, console: Console | None) -> dict[str, Any]:
+    from robo_rl.evaluate import evaluate, evaluate_expert
+    from robo_rl.train import train
+
+    key = entry.judged_as or config.goal
+    task = sims.make_task(config.task, robot=config.robot, goal=key)
+    if entry.kind == "expert":
+        return {"evaluation": evaluate_expert(task, episodes=config.episodes).as_dict()}
+    if entry.kind == "untrained":
+        from robo_rl.learners.sb3 import make_learner
+
+        env = sims.make(config.task, config.tuning.num_envs, goal=key)
+        learner = make_learner(config.tuning, env, seed=config.seed)
+        return {"evaluation": evaluate(task, learner.act, episodes=config.episodes).as_dict()}
+    path = config.runs / config.name
+    begun = (path / "config.json").exists()
+    trained = train(config, resume=path if begun else None, console=console)
+    result = json.loads((trained.run.path / "result.json").read_text())
+    if entry.judged_as:
+        from real_robot.bundle import PolicyBundle
+
+        bundle = PolicyBundle.load(trained.bundle)
+        judged = evaluate(task, lambda obs: bundle.act(obs)[0], episodes=config.episodes)
+        result["evaluation"] = judged.as_dict()
+    metrics = RunDir.open(trained.run.path).metrics()
+    return {
+        "evaluation": result["evaluation"],
+        "env_steps": result["env_steps"],
+        "frames": result["frames"],
+        "seconds": result["seconds"],
+        "audit": result.get("audit"),
+        "steps_per_s": float(metrics["steps_per_s"].mean()) if "steps_per_s" in metrics else None,
+    }
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """The suite's table."""
+    lines = [
+        "| run | success (95 % interval, n) | steps | new frames | reward s | training s |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        e = row["evaluation"]
+        success = (
+            f"{100 * e['success']:.1f} % ({100 * e['low']:.1f}-{100 * e['high']:.1f}, "
+            f"n={e['episodes']})"
+        )
+        if "env_steps" not in row:
+            lines.append(f"| {row['name']} | {success} | | | | |")
+            continue
+        frames, seconds = row["frames"], row["seconds"]
+        new = frames["scene"] + frames["training"] + frames["labels"]
+        lines.append(
+            f"| {row['name']} | {success} | {row['env_steps']:,} | {new:,} | "
+            f"{seconds['reward']:.0f} | {seconds['train']:.0f} |"
+        )
+    return "\n".join(lines) + "\n"
