@@ -137,9 +137,7 @@ class Scorer:
         # span that reaches so many transitions of the same episode back.
         self.history = max(0, model.context - 1)
 
-    def score(
-        self, trace: Trace, first: int, last: int, *, counted: bool = True
-    ) -> RewardOutput:
+    def score(self, trace: Trace, first: int, last: int, *, counted: bool = True) -> RewardOutput:
         """Scores of steps ``first`` up to ``last`` (exclusive) of a trace, arrays (T, N).
 
         Rewards are 0 where nothing was scored: where the simulation diverged, and where the model

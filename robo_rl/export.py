@@ -1,0 +1,210 @@
+"""Export: a learner's policy as a bundle that runs on an arm without torch.
+
+The graph takes raw observations and gives the action that is sent: observation scale, squashing
+and clipping are inside. Before the bundle is written its answers are held against the learner's.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import ActorCriticPolicy
+from torch import nn
+
+from real_robot.bundle import (
+    GOLDEN,
+    GOLDEN_ATOL,
+    MANIFEST,
+    POLICY,
+    PolicyBundle,
+    write_manifest,
+)
+from real_robot.driver import RobotState
+from real_robot.layout import ArmLayout, robot_of
+from real_robot.manifest import ActionSpec, InputSpec, Manifest, RewardSpec, StartSet
+from real_robot.perception import Pose
+from real_robot.twin import Twin
+from robo_rl.goals import ReadGoal
+from robo_rl.learners.sb3 import Learner
+from robo_rl.runs import jsonable, versions
+from sims.batch_env import BatchEnv
+from sims.task import Task
+
+Array = np.ndarray
+
+OPSET = 18
+GOLDEN_KEPT = 128  # pairs of observation and action that travel with the bundle
+CHECKED_ROWS = 512  # observations on which graph and learner are compared
+EXPORT_SEED = 600_000_000  # of the episodes these come from
+_UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])  # w x y z
+_LEAST_TOLERANCE = 0.02  # rad, an arm cannot be put down more exactly
+
+
+class ExportError(RuntimeError):
+    """The exported policy does not answer like the learner."""
+
+
+def deterministic_actor(algorithm: BaseAlgorithm) -> nn.Module:
+    """A module ``obs (N, obs_dim) -> action (N, act_dim)`` in [-1, 1], what ``predict`` answers."""
+    policy = copy.deepcopy(algorithm.policy).cpu().eval()
+    if isinstance(policy, ActorCriticPolicy):
+        layers = [policy.pi_features_extractor, policy.mlp_extractor.policy_net, policy.action_net]
+        return nn.Sequential(*layers, nn.Hardtanh())
+    actor = policy.actor
+    if hasattr(actor, "latent_pi"):  # SAC and TQC: the mean of the Gaussian, squashed
+        return nn.Sequential(actor.features_extractor, actor.latent_pi, actor.mu, nn.Tanh())
+    return nn.Sequential(actor.features_extractor, actor.mu)  # TD3 squashes in its last layer
+
+
+def to_onnx(actor: nn.Module, obs_dim: int) -> bytes:
+    """``actor`` as a one-file ONNX graph, input ``obs`` (N, obs_dim), output ``action``."""
+    program = torch.onnx.export(
+        actor.eval(),
+        (torch.zeros(2, obs_dim),),
+        input_names=["obs"],
+        output_names=["action"],
+        dynamic_shapes=({0: torch.export.Dim("N")},),
+        opset_version=OPSET,
+        dynamo=True,
+        verbose=False,
+    )
+    assert program is not None  # it is, unless a file name was given
+    model = program.model_proto
+    # The exporter notes the source line of every node, with the paths of this machine.
+    graph = model.graph
+    for part in (*graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer):
+        del part.metadata_props[:]
+    del graph.metadata_props[:], model.metadata_props[:]
+    onnx.checker.check_model(model, full_check=True)
+    return model.SerializeToString()
+
+
+def check(policy: bytes, obs: Array, expected: Array) -> float:
+    """Largest difference between the graph's and the ``expected`` actions; ExportError over 1e-4.
+
+    One row at a time must answer as all at once: that is how the arm asks.
+    """
+    session = onnxruntime.InferenceSession(policy, providers=["CPUExecutionProvider"])
+    together = session.run(["action"], {"obs": obs})[0]
+    alone = [session.run(["action"], {"obs": row[None]})[0][0] for row in obs[:16]]
+    difference = np.abs(together - expected).max(axis=1)
+    difference[:16] = np.maximum(difference[:16], np.abs(alone - expected[:16]).max(axis=1))
+    worst = int(difference.argmax())
+    if not difference[worst] <= GOLDEN_ATOL:  # a NaN is no answer either
+        raise ExportError(
+            f"the exported policy differs from the learner by {difference[worst]:.2e} at "
+            f"observation {worst} of {len(obs)} (at most {GOLDEN_ATOL:g} is allowed): learner "
+            f"{expected[worst]}, graph {together[worst]}"
+        )
+    return float(difference[worst])
+
+
+def export(
+    learner: Learner,
+    task: Task[Any],
+    goal: ReadGoal,
+    reward_text: str,
+    metrics: Mapping[str, Any],
+    folder: Path,
+    *,
+    reward_hash: str = "",
+) -> Path:
+    """Writes the learner's policy as a bundle in ``folder``, replacing one that is there.
+
+    ``reward_text`` is the goal's sentences or the reward's source, ``metrics`` what the policy was
+    measured at, ``reward_hash`` of the reward model's weights or source.
+    """
+    if folder.exists() and not (folder / MANIFEST).exists():
+        raise ValueError(f"{folder} exists and holds no bundle; give another folder")
+    robot = robot_of(task)
+    obs = _visited(task, learner)
+    action = learner.act(obs)
+    policy = to_onnx(deterministic_actor(learner.algorithm), obs.shape[1])
+    error = check(policy, obs, action)
+    model = type(learner.scorer.model).__name__ if learner.scorer else "task"
+    manifest = Manifest(
+        task=task.name,
+        task_config=task.card()["params"],
+        arm=robot.name,
+        joints=robot.joints,
+        goal=goal.key,
+        inputs=_inputs(task),
+        action=ActionSpec(dim=task.act_dim, low=(-1.0,) * task.act_dim, high=(1.0,) * task.act_dim),
+        control_dt=task.control_dt,
+        start=_starts(task),
+        reward=RewardSpec(model=model, text=reward_text, hash=reward_hash),
+        metrics=jsonable({**metrics, "sentence": goal.text, "export_error": error}),
+        versions=versions(),
+    )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+        built = Path(temporary) / "bundle"
+        built.mkdir()
+        (built / POLICY).write_bytes(policy)
+        np.savez(built / GOLDEN, obs=obs[:GOLDEN_KEPT], action=action[:GOLDEN_KEPT])
+        write_manifest(built, manifest)
+        PolicyBundle.load(built, task_card=task.card())
+        if folder.exists():
+            shutil.rmtree(folder)
+        built.rename(folder)
+    return folder
+
+
+def _visited(task: Task[Any], learner: Learner) -> Array:
+    """Observations (``CHECKED_ROWS``, obs_dim) of the policy's own episodes, with some noise."""
+    env = BatchEnv(task, 64, seed=EXPORT_SEED)
+    rng = np.random.default_rng(EXPORT_SEED)
+    seen = [env.reset()]
+    for _ in range(env.max_steps):
+        noise = rng.normal(0.0, 0.3, (env.num_envs, env.act_dim))
+        seen.append(env.step(np.clip(learner.act(seen[-1]) + noise, -1, 1)).obs)
+    env.close()
+    return rng.permutation(np.concatenate(seen))[:CHECKED_ROWS]
+
+
+def _starts(task: Task[Any]) -> StartSet:
+    """The box of joint angles that episodes begin in, from many resets."""
+    env = BatchEnv(task, 1024, seed=EXPORT_SEED)
+    env.reset()
+    layout = ArmLayout(env.model, robot_of(task))
+    qpos = env.batch.qpos[:, layout.qpos]
+    low, high = qpos.min(axis=0), qpos.max(axis=0)
+    opening = np.array([layout.opening(angle) for angle in env.batch.qpos[:, layout.jaw]])
+    env.close()
+    return StartSet(
+        centre=tuple(((low + high) / 2).tolist()),
+        tolerance=tuple(np.maximum((high - low) / 2, _LEAST_TOLERANCE).tolist()),
+        gripper=float(opening.mean()) if np.ptp(opening) < 0.01 else None,
+    )
+
+
+def _inputs(task: Task[Any]) -> tuple[InputSpec, ...]:
+    """The observation's columns; those that move with an object alone need perception."""
+    twin = Twin(task)
+    robot = robot_of(task)
+    zero = np.zeros(len(robot.joints))
+    state = RobotState(0.0, 0.0, 0, robot.home, zero, zero, 0.0)
+
+    rng = np.random.default_rng(EXPORT_SEED)
+
+    def observe() -> Array:
+        anywhere = {name: Pose(rng.normal(size=3), _UPRIGHT, 0.0) for name in twin.entities}
+        return twin.observe(state, anywhere)
+
+    moved = observe() != observe()
+    inputs, at = [], 0
+    for name, width in twin.columns.items():
+        source = "perception" if moved[at : at + width].any() else "joints"
+        inputs.append(InputSpec(name=name, shape=(width,), unit="", source=source))
+        at += width
+    return tuple(inputs)

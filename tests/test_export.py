@@ -1,0 +1,124 @@
+"""What is exported answers like the learner, with everything it needs inside one file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from point_mass import Nearness, PointMass
+
+import sims
+from real_robot.bundle import PolicyBundle
+from reward_models.base import RewardOutput
+from robo_rl.export import ExportError, check, deterministic_actor, export, to_onnx
+from robo_rl.goals import read_goal
+from robo_rl.learners import LearnerConfig, PPOConfig, SACConfig, TD3Config, TQCConfig
+from robo_rl.learners.loop import learn
+from robo_rl.learners.sb3 import Learner, make_learner
+
+torch.set_num_threads(1)
+
+SMALL = {"num_envs": 8, "net": (16, 16)}
+OFF = {"learning_starts": 64, "buffer_size": 512, "batch_size": 32, "gradient_steps": 1}
+CONFIGS: list[LearnerConfig] = [
+    PPOConfig(**SMALL),
+    PPOConfig(**SMALL, normalise_obs=False, activation="relu"),
+    SACConfig(**SMALL, **OFF),
+    TD3Config(**SMALL, **OFF),
+    TQCConfig(**SMALL, **OFF),
+]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)
+def test_the_graph_answers_like_the_learner(config):
+    odd = {"offset": 5.0, "scale": 30.0}
+    learner = make_learner(config, PointMass(8, **odd), Nearness())
+    learn(learner, 384)
+    rng = np.random.default_rng(0)
+    obs = (5.0 + 30.0 * rng.normal(size=(512, 4))).astype(np.float32)
+    obs[:8] *= 100  # far outside: clipping is in the graph too
+    action = learner.act(obs)
+    assert (np.abs(action) <= 1).all() and action.std() > 0
+    policy = to_onnx(deterministic_actor(learner.algorithm), 4)
+    assert check(policy, obs, action) <= 1e-5
+    model = onnx.load_from_string(policy)
+    assert model.opset_import[0].version >= 17
+    assert not any(tensor.external_data for tensor in model.graph.initializer)
+    assert b".py" not in policy  # no source lines, so no paths of the machine
+    # Only the actor travels.
+    sizes = [int(np.prod(tensor.dims)) for tensor in model.graph.initializer]
+    assert sum(sizes) <= 4 * 16 + 16 + 16 * 16 + 16 + 16 * 2 + 2 + 3 * 4 + 4
+
+
+def test_a_graph_that_answers_otherwise_is_refused():
+    learner = make_learner(CONFIGS[0], PointMass(8), Nearness())
+    policy = to_onnx(deterministic_actor(learner.algorithm), 4)
+    obs = np.random.default_rng(0).normal(size=(32, 4)).astype(np.float32)
+    wrong = learner.act(obs)
+    wrong[7] += 0.01
+    with pytest.raises(ExportError, match=r"differs .* by 1.00e-02 at observation 7 of 32"):
+        check(policy, obs, wrong)
+    wrong[7] = np.nan
+    with pytest.raises(ExportError, match="at observation 7"):
+        check(policy, obs, wrong)
+
+
+class TipHeight:
+    """Rewards a high gripper: enough of a reward to train a step or two."""
+
+    needs, context, causal = frozenset({"signals"}), 1, True
+
+    def score(self, segment):
+        return RewardOutput(segment.signals["tip"][1:, :, 2], segment.valid)
+
+
+@pytest.fixture(scope="module")
+def trained() -> Learner:
+    config = PPOConfig(**SMALL, n_steps=16)
+    learner = make_learner(config, sims.make("reach", 8), TipHeight())
+    learn(learner, 256)
+    return learner
+
+
+def test_a_bundle_says_what_the_policy_needs_and_plays_back(trained, tmp_path):
+    task = sims.make_task("reach")
+    goal = read_goal(task, next(iter(task.goals())))
+    figures = {"success": np.float64(0.5)}
+    folder = export(trained, task, goal, "a caption", figures, tmp_path / "b", reward_hash="abc")
+    bundle = PolicyBundle.load(folder, task_card=task.card())
+    manifest = bundle.manifest
+    sources = {i.name: i.source for i in manifest.inputs}
+    assert sources == {
+        "qpos": "joints", "qvel": "joints", "lag": "joints", "tip": "joints",
+        "thing": "perception", "tip_to_thing": "perception", "thing_to_thing": "perception",
+    }  # fmt: skip
+    assert manifest.goal == goal.key and manifest.metrics["sentence"] == goal.text
+    assert manifest.metrics["success"] == 0.5 and manifest.metrics["export_error"] <= 1e-4
+    assert dataclasses.astuple(manifest.reward) == ("TipHeight", "a caption", "abc")
+    env = sims.make("reach", 40, seed=7)
+    obs = env.reset()
+    np.testing.assert_allclose(bundle.act(obs)[0], trained.act(obs), atol=1e-5)
+    # Every episode begins inside the start set.
+    qpos = env.signals()["qpos"]
+    away = np.abs(qpos - manifest.start.centre) - manifest.start.tolerance
+    assert away.max() < 0.01
+    assert manifest.start.gripper == pytest.approx(0.0, abs=1e-6)
+    env.close()
+    assert {p.name for p in folder.iterdir()} == {"policy.onnx", "golden.npz", "manifest.json"}
+
+
+def test_an_older_bundle_is_replaced_and_nothing_else(trained, tmp_path):
+    task = sims.make_task("reach")
+    goal = read_goal(task, next(iter(task.goals())))
+    folder = export(trained, task, goal, "one", {}, tmp_path / "b")
+    export(trained, task, goal, "two", {}, folder)
+    assert json.loads((folder / "manifest.json").read_text())["reward"]["text"] == "two"
+    other = tmp_path / "notes"
+    other.mkdir()
+    with pytest.raises(ValueError, match="holds no bundle"):
+        export(trained, task, goal, "three", {}, other)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "notes"]
