@@ -1,0 +1,72 @@
+"""Who may import whom, and what must stay light to import."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+OURS = ("reward_models", "sims", "real_robot", "robo_rl")
+MAY = {
+    "reward_models": {"reward_models"},
+    "sims": {"sims"},
+    "real_robot": {"real_robot", "sims"},
+    "robo_rl": set(OURS),
+}
+TORCH = {"torch", "torchvision", "stable_baselines3", "sb3_contrib", "open_clip", "onnxscript"}
+LIGHT = (
+    "sims",
+    "real_robot",
+    *(f"reward_models/{part}" for part in ("base.py", "goals", "programs", "writers")),
+)
+
+
+def sources(part: str) -> list[Path]:
+    path = ROOT / part
+    return [path] if path.is_file() else sorted(path.rglob("*.py"))
+
+
+def imported(source: Path) -> set[str]:
+    """Top-level names of every import in a file, wherever it stands in it."""
+    names = set()
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(source.relative_to(ROOT).parts[0] if node.level else (node.module or ""))
+    return {name.split(".")[0] for name in names}
+
+
+@pytest.mark.parametrize("package", OURS)
+def test_packages_import_only_what_the_design_allows(package: str) -> None:
+    assert sources(package)
+    for source in sources(package):
+        foreign = (imported(source) & set(OURS)) - MAY[package]
+        assert not foreign, f"{source} imports {foreign}; {package} may import {MAY[package]}"
+
+
+@pytest.mark.parametrize("part", LIGHT)
+def test_light_packages_never_name_torch(part: str) -> None:
+    for source in sources(part):
+        heavy = imported(source) & TORCH
+        assert not heavy, f"{source} imports {heavy}"
+
+
+def test_light_packages_load_no_torch_and_load_fast() -> None:
+    modules = "sims, sims.gym_env, real_robot, reward_models.base, reward_models.goals"
+    code = (
+        "import time, sys, json; start = time.process_time()\n"
+        f"import {modules}\n"
+        "print(json.dumps([time.process_time() - start, sorted(sys.modules)]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    seconds, loaded = json.loads(done.stdout)
+    assert not {name.split(".")[0] for name in loaded} & TORCH
+    assert seconds < 1.0
