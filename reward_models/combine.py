@@ -29,29 +29,34 @@ class Term:
 
 
 class Combined:
-    """A weighted sum of reward models, each normalised by statistics frozen after a warm-up.
+    """A weighted sum of reward models; ``gamma`` is the learner's discount, for potential terms.
 
-    ``gamma`` is the learner's discount, for potential terms. ``warmup`` transitions set mean and
-    standard deviation of each term (0: no normalising); until then terms pass as they are.
+    ``freeze`` sets each term's mean and deviation once, from a warm-up segment; until then terms
+    pass as they are. Statistics that moved while a policy learns would change what it is told.
     """
 
-    def __init__(self, terms: Mapping[str, Term], *, gamma: float = 0.97, warmup: int = 0):
+    def __init__(self, terms: Mapping[str, Term], *, gamma: float = 0.97):
         if not terms:
             raise ValueError("a mix needs at least one term")
         if not 0.0 < gamma <= 1.0:
             raise ValueError(f"gamma must be in (0, 1], got {gamma}")
-        self.terms, self.gamma, self.warmup = dict(terms), gamma, warmup
+        self.terms, self.gamma = dict(terms), gamma
         self.needs = frozenset().union(*(t.model.needs for t in terms.values()))
         self.context = max(t.model.context for t in terms.values())
         self.causal = all(t.model.causal for t in terms.values())
         self.statistics: dict[str, tuple[float, float]] = {}
-        self._seen: dict[str, list[Array]] = {name: [] for name in terms}
-        self._frozen = warmup == 0
+
+    def freeze(self, segment: Segment) -> None:
+        """Normalises each term from here on by its mean and deviation over ``segment``."""
+        for name, term in self.terms.items():
+            out = term.model.score(segment)
+            values = out.reward[out.scored]
+            if not len(values):
+                raise ValueError(f"term {name!r} scored nothing of the warm-up segment")
+            self.statistics[name] = float(values.mean()), max(float(values.std()), 1e-6)
 
     def score(self, segment: Segment) -> RewardOutput:
         outputs = {name: term.model.score(segment) for name, term in self.terms.items()}
-        if not self._frozen:
-            self._warm(outputs)
         total = np.zeros(segment.valid.shape, np.float32)
         scored = segment.valid.copy()
         components: dict[str, Array] = {}
@@ -67,22 +72,12 @@ class Combined:
             components |= {f"{name}/{key}": c for key, c in out.components.items()}
         doubts = [o.uncertainty for o in outputs.values() if o.uncertainty is not None]
         return RewardOutput(
-            reward=np.where(segment.valid, total, 0.0).astype(np.float32),
+            reward=np.where(scored, total, 0.0).astype(np.float32),
             scored=scored,
             components=components,
             uncertainty=np.maximum.reduce(doubts) if doubts else None,
-            version=sum(o.version for o in outputs.values()) + int(self._frozen),
+            version=sum(o.version for o in outputs.values()) + bool(self.statistics),
         )
-
-    def _warm(self, outputs: Mapping[str, RewardOutput]) -> None:
-        for name, out in outputs.items():
-            self._seen[name].append(out.reward[out.scored])
-        if min(sum(map(len, seen)) for seen in self._seen.values()) >= self.warmup:
-            for name, seen in self._seen.items():
-                values = np.concatenate(seen)
-                self.statistics[name] = float(values.mean()), max(float(values.std()), 1e-6)
-            self._seen.clear()
-            self._frozen = True
 
 
 def potential(phi: Array, valid: Array, gamma: float) -> Array:

@@ -165,6 +165,8 @@ class Surrogate:
         """Weights, labels and version: what a refit has changed, for a checkpoint."""
         arrays = {f"w{i}": w.numpy() for i, w in enumerate(self._weights)}
         return arrays | {
+            "mean": self._mean.numpy(),
+            "std": self._std.numpy(),
             "inputs": self._inputs.numpy(),
             "targets": self._targets.numpy(),
             "version": np.array(self.version),
@@ -176,8 +178,9 @@ class Surrogate:
         if [w.shape for w in weights] != [w.shape for w in self._weights]:
             raise ValueError("the saved surrogate has other sizes; start the run afresh")
         self._weights, self.version = weights, int(saved["version"])
-        self._inputs = torch.from_numpy(saved["inputs"].copy())
-        self._targets = torch.from_numpy(saved["targets"].copy())
+        self._mean, self._std, self._inputs, self._targets = (
+            torch.from_numpy(saved[name].copy()) for name in ("mean", "std", "inputs", "targets")
+        )
 
     def save(self, path: Path, card: Mapping[str, object]) -> None:
         """Writes weights and labels' count to ``path`` (safetensors), the card in its header."""

@@ -1,0 +1,317 @@
+"""CLIP scores, distillation and mixing: formulas, and the contract every reward model keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from reward_models.base import RewardModel, RewardOutput, Segment
+from reward_models.combine import Combined, Constant, Scaled, Term, potential
+from reward_models.distill import DistillConfig, Surrogate
+from reward_models.metrics import auc, spearman, wilson
+from reward_models.visual.clip_score import (
+    FORMULAS,
+    Caption,
+    ClipScore,
+    FrameEmbedder,
+    SurrogateEmbedder,
+    compose,
+    goal_baseline,
+)
+
+torch.set_num_threads(1)
+RNG = np.random.default_rng(0)
+D = 16
+
+
+def unit(*shape: int) -> np.ndarray:
+    x = RNG.normal(size=(*shape, D))
+    return (x / np.linalg.norm(x, axis=-1, keepdims=True)).astype(np.float32)
+
+
+class HashEncoder:
+    """A real, if meaningless, encoder: embeddings are a fixed projection of pixels and letters."""
+
+    name, camera = "hash", "front"
+    projection = np.random.default_rng(1).normal(size=(4 * 4 * 3, D))
+
+    def encode(self, frames: np.ndarray) -> np.ndarray:
+        x = frames.reshape(len(frames), -1).astype(float) @ self.projection
+        return (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
+
+    def encode_texts(self, texts: tuple[str, ...]) -> np.ndarray:
+        seeds = [sum(ord(c) * (i + 1) for i, c in enumerate(t)) for t in texts]
+        rows = np.stack([np.random.default_rng(s).normal(size=D) for s in seeds])
+        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def segment(t: int = 5, n: int = 4, valid: np.ndarray | None = None) -> Segment:
+    rng = np.random.default_rng(t * 100 + n)
+    pixels = rng.integers(0, 255, (t + 1, n, 4, 4, 3), dtype=np.uint8)
+    return Segment(
+        {"x": rng.normal(size=(t + 1, n, 3)), "arm": rng.normal(size=(t + 1, n, 2))},
+        lambda camera, where: pixels[where],
+        np.zeros((t, n, 2)),
+        np.ones((t, n), bool) if valid is None else valid,
+    )
+
+
+def columns(s: Segment, ids: slice) -> Segment:
+    frames = s.frames
+
+    def part(camera: str, where: np.ndarray) -> np.ndarray:
+        wide = np.zeros((len(s.action) + 1, s.action.shape[1]), bool)
+        wide[:, ids] = where
+        return frames(camera, wide)
+
+    signals = {k: v[:, ids] for k, v in s.signals.items()}
+    return Segment(signals, part, s.action[:, ids], s.valid[:, ids])
+
+
+CAPTION = Caption("touch it", "nothing", ("leave it", "lose it"))
+OTHER = Caption("next to it", "nothing", ("far from it",), arm_free=True)
+
+
+def fitted() -> Surrogate:
+    surrogate = Surrogate(("x", "arm"), D, DistillConfig(members=2, width=32, steps=30, batch=64))
+    surrogate.fit({"x": RNG.normal(size=(200, 3)), "arm": RNG.normal(size=(200, 2))}, unit(200))
+    return surrogate
+
+
+def models() -> dict[str, RewardModel]:
+    frame, encoder = FrameEmbedder(HashEncoder()), HashEncoder()
+    aside = {"arm": np.zeros(2, np.float32)}
+    distilled = SurrogateEmbedder(fitted(), encoder, aside)
+    out: dict[str, RewardModel] = {
+        f"clip {f}": ClipScore(frame, [[CAPTION]], formula=f) for f in FORMULAS
+    }
+    out["distilled plan"] = ClipScore(distilled, [[CAPTION], [CAPTION, OTHER]])
+    out["constant"] = Constant()
+    out["scaled"] = Scaled(out["clip cosine"], 2.0, -1.0)
+    out["mix"] = Combined({"a": Term(out["clip cosine"]), "b": Term(out["constant"], 0.5)})
+    out["shaped"] = Combined({"a": Term(out["clip cosine"], shaping="potential")}, gamma=0.9)
+    return out
+
+
+MODELS = models()
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest) -> RewardModel:
+    return MODELS[request.param]
+
+
+def check(output: RewardOutput, valid: np.ndarray) -> None:
+    assert output.reward.shape == output.scored.shape == valid.shape
+    assert output.reward.dtype == np.float32 and np.isfinite(output.reward).all()
+    assert not (output.scored & ~valid).any()
+    assert not output.reward[~output.scored].any()
+    assert all(c.shape == valid.shape for c in output.components.values())
+
+
+def test_contract_shape_and_determinism(model: RewardModel) -> None:
+    s = segment()
+    first, second = model.score(s), model.score(s)
+    check(first, s.valid)
+    np.testing.assert_array_equal(first.reward, second.reward)
+    assert isinstance(model, RewardModel) and model.causal and model.context >= 1
+
+
+def test_contract_rows_are_independent(model: RewardModel) -> None:
+    s = segment(6, 5)
+    whole = model.score(s).reward
+    parts = [model.score(columns(s, slice(i, i + 1))).reward for i in range(5)]
+    np.testing.assert_allclose(np.concatenate(parts, axis=1), whole, atol=1e-5)
+
+
+def test_contract_indifferent_to_masked_content(model: RewardModel) -> None:
+    valid = np.ones((5, 4), bool)
+    valid[3:, 1] = False
+    s = segment(5, 4, valid)
+    reward = model.score(s).reward
+    other = {k: v.copy() for k, v in s.signals.items()}
+    for v in other.values():
+        v[4:, 1] = 1e3
+    np.testing.assert_array_equal(
+        model.score(Segment(other, s.frames, s.action, valid)).reward, reward
+    )
+    check(model.score(s), valid)
+
+
+def test_goal_baseline_is_the_matrix_form() -> None:
+    rows, goal, base = unit(50), unit(1)[0], unit(1)[0]
+    for alpha in (0.0, 0.3, 1.0):
+        d = goal - base
+        projection = alpha * np.outer(d, d) / (d @ d) + (1 - alpha) * np.eye(D)
+        expected = 1 - 0.5 * np.sum(((rows - goal) @ projection) ** 2, axis=1)
+        np.testing.assert_allclose(goal_baseline(rows, goal, base, alpha), expected, atol=1e-5)
+    np.testing.assert_allclose(goal_baseline(rows, goal, base, 0.0), rows @ goal, atol=1e-5)
+
+
+def test_formulas_by_hand() -> None:
+    encoder = HashEncoder()
+    rows = unit(7)
+    texts = encoder.encode_texts((CAPTION.text, *CAPTION.negatives))
+    cosines = rows @ texts.T
+    embedder = FrameEmbedder(encoder)
+    contrast = ClipScore(embedder, [[CAPTION]], formula="contrast").raw(CAPTION, rows)
+    np.testing.assert_allclose(contrast, cosines[:, 0] - cosines[:, 1:].mean(1), atol=1e-6)
+    softmax = ClipScore(embedder, [[CAPTION]], formula="softmax", scale=10.0).raw(CAPTION, rows)
+    e = np.exp(10 * cosines)
+    np.testing.assert_allclose(softmax, e[:, 0] / e.sum(1), rtol=1e-4)
+
+
+def test_calibration_maps_the_scene_to_zero_and_one() -> None:
+    model = ClipScore(FrameEmbedder(HashEncoder()), [[CAPTION]])
+    scene = segment(1, 400)
+    model.calibrate(scene)
+    phi = model.score(scene).components[CAPTION.text]
+    assert np.quantile(phi, 0.05) == pytest.approx(0.0, abs=1e-3)
+    assert np.quantile(phi, 0.995) == pytest.approx(1.0, abs=1e-2)
+
+
+def test_arm_free_captions_ignore_the_arm() -> None:
+    surrogate = SurrogateEmbedder(fitted(), HashEncoder(), {"arm": np.zeros(2)})
+    model = ClipScore(surrogate, [[OTHER]])
+    s = segment()
+    moved = dict(s.signals) | {"arm": s.signals["arm"] + 5.0}
+    np.testing.assert_array_equal(
+        model.score(s).reward, model.score(Segment(moved, s.frames, s.action, s.valid)).reward
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"formula": "guess"}, "must be one of cosine"),
+        ({"alpha": 1.5}, r"alpha must be in \[0, 1\]"),
+    ],
+)
+def test_clip_score_refuses(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ClipScore(FrameEmbedder(HashEncoder()), [[CAPTION]], **options)
+    with pytest.raises(ValueError, match="needs negatives"):
+        ClipScore(FrameEmbedder(HashEncoder()), [[Caption("x")]], formula="softmax")
+    with pytest.raises(ValueError, match="at least one step"):
+        ClipScore(FrameEmbedder(HashEncoder()), [])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.floats(0, 1.1), min_size=1, max_size=3), min_size=1, max_size=3))
+def test_composition_never_falls_when_a_step_is_better_met(phis: list[list[float]]) -> None:
+    steps = [[np.array([p]) for p in step] for step in phis]
+    base = compose(steps)[0]
+    assert 0.0 <= base <= 6.0
+    for i, step in enumerate(phis):
+        better = [list(s) for s in steps]
+        better[i] = [p + 0.05 for p in steps[i]]
+        assert compose(better)[0] >= base - 1e-9
+        del step
+
+
+def test_a_later_step_is_worth_nothing_before_the_first_is_reached() -> None:
+    far, near = np.array([0.0]), np.array([1.0])
+    gain_far = compose([[far], [near]]) - compose([[far], [far]])
+    gain_near = compose([[near], [near]]) - compose([[near], [far]])
+    assert gain_far < 0.06 * gain_near
+
+
+# Distillation.
+def test_surrogate_learns_a_map_and_knows_where_it_does_not() -> None:
+    rng = np.random.default_rng(3)
+    weight = rng.normal(size=(3, 4))
+    x = rng.uniform(-1, 1, (3000, 3))
+
+    def target(x: np.ndarray) -> np.ndarray:
+        y = np.tanh(x @ weight)
+        return y / np.linalg.norm(y, axis=1, keepdims=True)
+
+    surrogate = Surrogate(("x",), 4, DistillConfig(width=64, steps=400, batch=256))
+    surrogate.fit({"x": x}, target(x))
+    fresh = rng.uniform(-1, 1, (500, 3))
+    mean, spread = surrogate.predict({"x": fresh})
+    assert np.mean(np.sum(mean * target(fresh), axis=1)) > 0.98
+    _, outside = surrogate.predict({"x": 4.0 + fresh})
+    assert outside.mean() > 2 * spread.mean()
+
+
+def test_surrogate_refit_raises_the_version_and_uses_the_new_rows() -> None:
+    surrogate = fitted()
+    version, count = surrogate.version, len(surrogate._inputs)
+    surrogate.fit({"x": np.ones((50, 3)), "arm": np.ones((50, 2))}, unit(50))
+    assert surrogate.version == version + 1 and len(surrogate._inputs) == count + 50
+
+
+def test_surrogate_files_and_state(tmp_path: Path) -> None:
+    surrogate = fitted()
+    rows = {"x": RNG.normal(size=(9, 3)), "arm": RNG.normal(size=(9, 2))}
+    path = tmp_path / "scene.safetensors"
+    surrogate.save(path, {"report": {"a": 1.0}})
+    loaded, card = Surrogate.load(path, surrogate.config)
+    assert card == {"report": {"a": 1.0}}
+    np.testing.assert_array_equal(loaded.predict(rows)[0], surrogate.predict(rows)[0])
+    other = Surrogate(("x", "arm"), D, surrogate.config)
+    other.fit({k: v[:4].repeat(20, 0) for k, v in rows.items()}, unit(80))
+    other.load_state_dict(surrogate.state_dict())
+    np.testing.assert_array_equal(other.predict(rows)[0], surrogate.predict(rows)[0])
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(ValueError, match="delete it to have it made again"):
+        Surrogate.load(path)
+    with pytest.raises(ValueError, match="signals lack arm"):
+        surrogate.predict({"x": rows["x"]})
+
+
+# Mixing.
+def test_potential_shaping_telescopes() -> None:
+    phi, gamma = RNG.uniform(size=(7, 3)), 0.9
+    shaped = potential(phi, np.ones((7, 3), bool), gamma)
+    discount = gamma ** np.arange(7)[:, None]
+    expected = gamma**7 * phi[-1] - gamma * phi[0]
+    np.testing.assert_allclose((discount * shaped).sum(0), expected, atol=1e-12)
+
+
+def test_mix_is_the_weighted_sum() -> None:
+    s = segment()
+    clip = MODELS["clip cosine"]
+    mix = Combined({"a": Term(clip, 2.0), "b": Term(Scaled(clip, 1.0, 3.0), -1.0)})
+    expected = 2.0 * clip.score(s).reward - (clip.score(s).reward + 3.0)
+    np.testing.assert_allclose(mix.score(s).reward, expected, atol=1e-5)
+
+
+def test_mix_normalises_by_frozen_statistics() -> None:
+    s = segment(5, 40)
+    mix = Combined({"a": Term(MODELS["clip cosine"])})
+    mix.freeze(s)
+    reward = mix.score(s).reward
+    assert abs(reward.mean()) < 1e-4 and reward.std() == pytest.approx(1.0, abs=1e-3)
+    other = segment(3, 2)
+    mean, std = mix.statistics["a"]
+    raw = MODELS["clip cosine"].score(other).reward
+    np.testing.assert_allclose(mix.score(other).reward, (raw - mean) / std, atol=1e-5)
+
+
+# Statistics.
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=40))
+def test_spearman_and_auc_against_the_reference(pairs: list[tuple[int, int]]) -> None:
+    a, b = (np.array(x, float) for x in zip(*pairs, strict=True))
+    if len(set(a)) > 1 and len(set(b)) > 1:
+        assert spearman(a, b) == pytest.approx(stats.spearmanr(a, b).statistic, abs=1e-9)
+    positive = b > 2
+    if positive.any() and not positive.all():
+        gap = a[positive][:, None] - a[~positive]
+        assert auc(a, positive) == pytest.approx(((gap > 0) + 0.5 * (gap == 0)).mean())
+
+
+def test_wilson_known_values() -> None:
+    low, high = wilson(973, 1000)
+    assert (round(100 * low, 1), round(100 * high, 1)) == (96.1, 98.1)
+    assert wilson(0, 10)[0] == 0.0 and wilson(10, 10)[1] == 1.0
+    with pytest.raises(ValueError, match="at least one trial"):
+        wilson(0, 0)
