@@ -121,7 +121,7 @@ class PolicyBundle:
         self._check("arm", "bundle", mine.arm, "robot", robot.name)
         self._check("joints", "bundle", mine.joints, "robot", robot.joints)
         ratio = mine.control_dt / robot.period
-        if round(ratio) < 1 or abs(ratio - round(ratio)) > 1e-6:
+        if abs(ratio - round(ratio)) > 1e-6:
             raise BundleError(
                 f"control_dt: the bundle has {mine.control_dt} s, the robot takes a target every "
                 f"{robot.period} s; the first must be a whole multiple of the second"

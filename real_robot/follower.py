@@ -60,11 +60,6 @@ class Follower:
         self._perception = perception if needed else None
         self._max_pose_age = max_pose_age
         self._poses: Mapping[str, Pose] = {}
-        self.start()
-
-    def start(self) -> None:
-        """Begins an episode."""
-        self._twin.start()
         self._state: Array | None = None  # of a recurrent policy
         self._due = self._begun = 0  # periods: next action, last action
 

@@ -190,16 +190,16 @@ class _Session:
                 f"{self._config.align_max} rad; move the arm nearer to {np.round(centre, 2)} rad",
             )
         # So far inside that where it counts as arrived is inside too.
-        depth = np.maximum(tolerance - self._config.arrive, 0.0)
+        arrive = min(self._config.arrive, float(tolerance.min()))
+        depth = tolerance - arrive
         inside = np.clip(qpos, centre - depth, centre + depth)
         pose = np.where(distance > 0, inside, qpos)
         gripper = self._arm.memory.gripper if start.gripper is None else start.gripper
-        self._move(pose, gripper, self._config.align_speed, self._follower.unseen)
+        self._move(pose, gripper, self._config.align_speed, arrive, self._follower.unseen)
 
     def _drive(self, total: float) -> None:
         """The policy, for ``total`` periods."""
         self._machine.to(Phase.RUN)
-        self._follower.start()
         self._pace()
         index = 0
 
@@ -239,7 +239,7 @@ class _Session:
         self._arm.seed()
         self._machine.to(Phase.PARK)
         pose, gripper = np.array(self._manifest.park), self._arm.memory.gripper
-        self._move(pose, gripper, self._config.park_speed, lambda: "")
+        self._move(pose, gripper, self._config.park_speed, self._config.arrive, lambda: "")
 
     def _relax(self) -> None:
         self._acks = dict.fromkeys(self._joints, False)
@@ -298,8 +298,13 @@ class _Session:
             )
         return self._skipped
 
-    def _move(self, pose: Array, gripper: float, speed: float, missing: Callable[[], str]) -> None:
-        """Straight to ``pose`` (n,) rad at ``speed`` rad/s, and on until nothing is missing."""
+    def _move(
+        self, pose: Array, gripper: float, speed: float, arrive: float, missing: Callable[[], str]
+    ) -> None:
+        """Straight to within ``arrive`` rad of ``pose`` (n,) rad at ``speed`` rad/s.
+
+        Stays there until ``missing`` returns nothing.
+        """
         self._pace()
         begun, start = self._now(), self._arm.memory.qpos
         allowed = np.abs(pose - start).max() / speed + self._config.settle
@@ -307,13 +312,13 @@ class _Session:
         while True:
             self._tick(ramp)
             lacking = missing()
-            if ramp.away <= self._config.arrive and not lacking:
+            if ramp.away <= arrive and not lacking:
                 return
             if self._now() - begun > allowed:
                 raise SafetyStop(
                     Fault.TRACKING,
                     f"no arrival within {allowed:.1f} s: {ramp.away:.3f} rad away, allowed is "
-                    f"{self._config.arrive} rad{'; ' + lacking if lacking else ''}",
+                    f"{arrive} rad{'; ' + lacking if lacking else ''}",
                 )
 
     def _pace(self) -> None:

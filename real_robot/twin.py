@@ -10,19 +10,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import mujoco
 import numpy as np
 from mujoco.batch import Batch
 
-from real_robot.driver import RobotState, Sent, Target
+from real_robot.driver import Fault, RobotState, Sent, Target
 from real_robot.layout import ArmLayout, free_bodies, robot_of
 from real_robot.perception import Pose
-from sims.task import Task, owned
+from real_robot.safety import SafetyStop
+from sims.task import Task
 
 Array = np.ndarray
 
+_BAD = [int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQVEL)]
+
 
 class Twin:
-    """The measured arm and objects as a row of ``task``. Belongs to the thread that made it."""
+    """The measured arm and objects as a row of ``task``, for one episode and in one thread."""
 
     def __init__(self, task: Task[Any]):
         self.task = task
@@ -34,28 +38,31 @@ class Twin:
         self._arm = ArmLayout(model, robot)
         self._free = free_bodies(model, task, robot)
         self._qpos, self._qvel = self.batch.qpos[0], self.batch.qvel[0]
-        self._ctrl = self.batch.ctrl[0]
+        self._ctrl, self._warnings = self.batch.ctrl[0], self.batch.warning[0]
         self.entities = tuple(self._free)  # whose poses ``observe`` needs
         self.batch.forward()
         self.columns = {name: c.shape[1] for name, c in task.obs(self._views).items()}
-
-    def start(self) -> None:
-        """Begins an episode: the arrays that the task itself owns are 0."""
-        for array in owned(self._views).values():
-            array[:] = 0
 
     def observe(self, state: RobotState, poses: Mapping[str, Pose]) -> Array:
         """The observation (obs_dim,) f32 of a measurement and the objects' poses.
 
         Objects are taken to be at rest: their speeds are not perceived. One without a pose stays
-        where it was.
+        where it was. SafetyStop if the model cannot hold what was measured.
         """
+        measured = [state.qpos, state.qvel, state.gripper]
+        for what, values in {"joints": measured, **poses}.items():
+            if not all(np.isfinite(v).all() for v in values):
+                raise SafetyStop(Fault.NONFINITE, f"measured {what}: {values}")
         self._qpos[self._arm.qpos], self._qvel[self._arm.qvel] = state.qpos, state.qvel
         self._qpos[self._arm.jaw] = self._arm.jaw_angle(state.gripper)
         for name in self._free.keys() & poses.keys():
             at = self._free[name]
             self._qpos[at : at + 3], self._qpos[at + 3 : at + 7] = poses[name].pos, poses[name].quat
+        self._warnings[_BAD, 1] = 0
         self.batch.forward(stage=self.task.stage)
+        if self._warnings[_BAD, 1].any():
+            # MuJoCo resets a row that it finds out of bounds, and says so only in a counter.
+            raise SafetyStop(Fault.NONFINITE, f"out of bounds: joints {measured}, poses {poses}")
         columns = self.task.obs(self._views)
         return np.concatenate([c[0] for c in columns.values()]).astype(np.float32)
 

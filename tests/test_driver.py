@@ -109,6 +109,19 @@ def test_limp_arms_fall_held_arms_do_not() -> None:
     before = driver.read().qpos
     clock.advance(0.5)
     np.testing.assert_allclose(driver.read().qpos, before, atol=0.02)
+    driver.relax()
+    with pytest.raises(RobotFault, match=r"call enable\(\) first"):
+        driver.send(Target(before, 0.0))
+
+
+def test_a_target_on_its_way_is_forgotten_by_hold() -> None:
+    clock = VirtualClock()
+    driver = arm(clock, command_delay=0.05)
+    start = driver.read().qpos
+    driver.send(Target(start - 0.2, 0.0))
+    driver.hold()
+    clock.advance(0.5)
+    np.testing.assert_allclose(driver.read().qpos, start, atol=0.005)
 
 
 def test_a_broken_device_says_so_until_it_is_cleared() -> None:

@@ -95,7 +95,7 @@ def test_whatever_is_asked_limits_hold_or_it_stops(
         memory = after
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     wish=st.tuples(st.floats(-1.9, 1.9), st.floats(-0.44, 0.94)),
     others=st.lists(st.tuples(st.floats(-1.9, 1.9), st.floats(-0.44, 0.94)), max_size=20),
@@ -134,6 +134,15 @@ def test_a_wish_that_moves_within_the_limits_is_followed_exactly() -> None:
         memory = after
         if k == 20:
             np.testing.assert_allclose(steps[-1], 0.03)  # not slowed once it is up to speed
+
+
+def test_a_wish_that_leaves_the_range_is_braked_before_its_end() -> None:
+    wish = np.arange(1, 120)[:, None] * 0.02 * np.array([1.7, 1.0])
+    targets, flags, _ = follow(FILTER, wish)
+    steps = np.diff(targets, axis=0, prepend=[[0, 0]])
+    assert (np.abs(np.diff(steps, axis=0)) <= FILTER.acceleration * 0.02**2 + 1e-12).all()
+    np.testing.assert_allclose(targets[-1], FILTER.position[:, 1])
+    assert flags[-1]["range"].all() and not flags[10]["range"].any()
 
 
 def test_a_soft_arm_is_not_frozen() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import sims
-from real_robot import Pose, RobotState, Sent, Twin
+from real_robot import Pose, RobotState, SafetyStop, Sent, Twin
 from real_robot.layout import ArmLayout
 from sims.batch_env import BatchEnv
 from sims.robots import SO101
@@ -33,7 +35,6 @@ def test_it_observes_and_aims_as_the_simulation_does() -> None:
     arm = ArmLayout(env.model, SO101)
     assert sum(twin.columns.values()) == env.obs_dim
     obs = env.reset()
-    twin.start()
     for _ in range(12):
         action = rng.uniform(-1, 1, (4, env.act_dim)).astype(np.float32)
         aims = []
@@ -63,6 +64,22 @@ def test_targets_count_from_what_was_really_sent() -> None:
         np.testing.assert_allclose(twin.target(up).qpos - back, wanted - sent.qpos, atol=1e-9)
         lag = obs[twin.columns["qpos"] + twin.columns["qvel"] :][: twin.columns["lag"]]
         np.testing.assert_allclose(lag, 5.0 * (back - state.qpos), atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e12])
+def test_nonsense_is_not_swallowed_by_the_model(value: float) -> None:
+    """MuJoCo would quietly reset the row and the policy would see a world of defaults."""
+    task = sims.make_task("reach", robot="so101")
+    env, twin = BatchEnv(task, 1), Twin(task)
+    env.reset()
+    state, poses, _ = measured(env, 0)
+    twin.observe(state, poses)
+    lost = Pose(np.array([value, 0.0, 0.0]), poses["red_cube"].quat, 0.0)
+    with pytest.raises(SafetyStop, match="nonfinite: (measured red_cube|out of bounds)"):
+        twin.observe(state, poses | {"red_cube": lost})
+    with pytest.raises(SafetyStop, match="nonfinite: (measured joints|out of bounds)"):
+        twin.observe(dataclasses.replace(state, qpos=state.qpos * value), poses)
+    twin.observe(state, poses)
 
 
 def test_every_task_with_an_arm_has_a_twin() -> None:
