@@ -232,8 +232,10 @@ def test_it_ramps_slowly_to_the_start_set_and_refuses_from_afar(
     result = rig.run(log=tmp_path / "run.mcap")
     times = {t.after: t.t for t in result.history}
     assert result.ended is Ended.DONE
-    first = next(t for t in read_log(tmp_path / "run.mcap").ticks if t["phase"] == "run")
-    start = bundle.manifest.start
+    ticks = read_log(tmp_path / "run.mcap").ticks
+    start, k = bundle.manifest.start, [t["phase"] for t in ticks].index("run")
+    first, aimed = ticks[k], ticks[k - 1]["requested"]["qpos"]
+    assert aimed[0] == pytest.approx(start.centre[0] + start.tolerance[0] - RunConfig().arrive)
     away = np.abs(np.subtract(first["state"]["qpos"], start.centre))
     assert (away <= start.tolerance).all() and away[0] > 0.6
     assert times[Phase.RUN] - times[Phase.ALIGN] > 0.5 / RunConfig().align_speed

@@ -66,8 +66,10 @@ def test_targets_count_from_what_was_really_sent() -> None:
         np.testing.assert_allclose(lag, 5.0 * (back - state.qpos), atol=1e-6)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, 1e12])
-def test_nonsense_is_not_swallowed_by_the_model(value: float) -> None:
+@pytest.mark.parametrize(
+    ("value", "what"), [(np.nan, "measured"), (np.inf, "measured"), (1e12, "out of bounds")]
+)
+def test_nonsense_is_not_swallowed_by_the_model(value: float, what: str) -> None:
     """MuJoCo would quietly reset the row and the policy would see a world of defaults."""
     task = sims.make_task("reach", robot="so101")
     env, twin = BatchEnv(task, 1), Twin(task)
@@ -75,9 +77,9 @@ def test_nonsense_is_not_swallowed_by_the_model(value: float) -> None:
     state, poses, _ = measured(env, 0)
     twin.observe(state, poses)
     lost = Pose(np.array([value, 0.0, 0.0]), poses["red_cube"].quat, 0.0)
-    with pytest.raises(SafetyStop, match="nonfinite: (measured red_cube|out of bounds)"):
+    with pytest.raises(SafetyStop, match=f"nonfinite: {what}.*red_cube"):
         twin.observe(state, poses | {"red_cube": lost})
-    with pytest.raises(SafetyStop, match="nonfinite: (measured joints|out of bounds)"):
+    with pytest.raises(SafetyStop, match=f"nonfinite: {what}.*joints"):
         twin.observe(dataclasses.replace(state, qpos=state.qpos * value), poses)
     twin.observe(state, poses)
 
