@@ -222,9 +222,16 @@ class Renderer:
     def close(self) -> None:
         """Frees the GL context; safe to call twice."""
         if self._gl is not None:
+            # GL frees by number in whichever context is current: another renderer's, if not ours.
+            self._gl.make_current()
             self._context.free()
             self._gl.free()
             self._gl = None
+
+    def __del__(self) -> None:
+        # A renderer that nobody closed must not free another one's buffers either.
+        if hasattr(self, "_context") and not sys.is_finalizing():
+            self.close()
 
 
 def _camera_id(model: mujoco.MjModel, name: str) -> int:
