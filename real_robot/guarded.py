@@ -101,6 +101,6 @@ class Ramp:
         farthest = np.abs(way).max()
         if farthest == 0.0:
             self.away = float(np.abs(state.qpos - self._pose).max())
-        part = 1.0 if farthest <= self._step else self._step / farthest
-        self._reference = self._reference + part * way
+        near = farthest <= self._step
+        self._reference = self._pose if near else self._reference + way * (self._step / farthest)
         return Target(self._reference, self._gripper)
