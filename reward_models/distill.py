@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,21 +18,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch.nn import functional as F
 
+from reward_models.config import DistillConfig
+
 Array = np.ndarray
-
-
-@dataclass(frozen=True, kw_only=True)
-class DistillConfig:
-    """Sizes and training of the ensemble."""
-
-    members: int = 3
-    width: int = 256
-    steps: int = 2500  # gradient steps of the first fit
-    refit_steps: int = 400  # after new labels
-    batch: int = 512
-    learning_rate: float = 2e-3
-    seed: int = 0
-    device: str = "cpu"
 
 
 class Surrogate:

@@ -128,15 +128,20 @@ class RunDir:
         self.checkpoints_path = self.path / "checkpoints"
         self._columns: list[str] = []
 
+    @staticmethod
+    def check_free(path: Path) -> None:
+        """ValueError when ``path`` holds a run: asked before minutes are spent on a new one."""
+        if (path / "config.json").exists():
+            raise ValueError(
+                f"{path} already holds a run; continue it with --resume {path}, or give "
+                "the new run another name"
+            )
+
     @classmethod
     def create(cls, path: Path, config: Any) -> RunDir:
         """A new run; ValueError when the folder holds a run already."""
+        cls.check_free(path)
         run = cls(path)
-        if (run.path / "config.json").exists():
-            raise ValueError(
-                f"{run.path} already holds a run; continue it with --resume {run.path}, or give "
-                "the new run another name"
-            )
         run.checkpoints_path.mkdir(parents=True, exist_ok=True)
         write_json(run.path / "versions.json", versions())
         write_json(run.path / "config.json", config)

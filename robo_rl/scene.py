@@ -13,13 +13,17 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reward_models.base import Encoder, Segment
-from reward_models.distill import DistillConfig, Surrogate
+from reward_models.config import DistillConfig
 from robo_rl.reward_data import collect
 from sims.batch_env import BatchEnv
+
+if TYPE_CHECKING:
+    from reward_models.distill import Surrogate
 
 Array = np.ndarray
 
@@ -92,6 +96,8 @@ def distilled(
 
     ``report["frames"]`` is the number of frames rendered by this call: 0 when cached.
     """
+    from reward_models.distill import Surrogate
+
     config = config or SceneConfig()
     path = cache_dir() / f"{env.task.name}-{scene_key(env, encoder, config)}.safetensors"
     if path.exists() and path.with_suffix(".npz").exists() and not fresh:

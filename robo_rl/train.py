@@ -52,6 +52,7 @@ def train(
 ) -> Trained:
     """Trains, evaluates, reports and exports; ``resume`` continues the run in that folder."""
     threads = set_threads()
+    set_threads(threads, learning=threads)  # no simulation beside it: the networks get every core
     task = sims.make_task(config.task, robot=config.robot)
     goal = read_goal(task, config.goal or next(iter(task.goals().values())).sentence)
     if config.reward == "clip" and goal.formula is None:
@@ -60,7 +61,9 @@ def train(
     say = console.print if console else lambda *_: None
     say(f"goal: [bold]{goal.text}[/bold] = {goal.formula}; {goal.truth}")
 
-    run = RunDir.open(resume) if resume else RunDir.create(run_path(config, goal), config)
+    path = resume or run_path(config, goal)
+    if resume is None:
+        RunDir.check_free(path)
     seconds: dict[str, float] = {}
     start = time.monotonic()
     num_envs = config.tuning.num_envs
@@ -71,12 +74,15 @@ def train(
             config.reward, goal, data_env, config.clip, device=config.device, progress=progress
         )
     seconds["reward"] = time.monotonic() - start
+    # Only now: whatever could not be had so far leaves no folder behind.
+    run = RunDir.open(path) if resume else RunDir.create(path, config)
     say(f"reward: {config.reward}: {made.text}")
     if made.scene is not None:
         say(f"scene: {describe(made.scene.report)}; {seconds['reward']:.0f} s")
         write_card(made.scene, run.path / "scene.json")
 
     start = time.monotonic()
+    set_threads(threads)
     learner = make_learner(config.tuning, env, made.model, seed=config.seed, device=config.device)
     labels = Labels(config, made, data_env, learner)
     learn(

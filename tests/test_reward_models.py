@@ -13,7 +13,8 @@ from scipy import stats
 
 from reward_models.base import RewardModel, RewardOutput, Segment
 from reward_models.combine import Combined, Constant, Scaled, Term, potential
-from reward_models.distill import DistillConfig, Surrogate
+from reward_models.config import DistillConfig
+from reward_models.distill import Surrogate
 from reward_models.metrics import auc, spearman, wilson
 from reward_models.visual.clip_score import (
     FORMULAS,

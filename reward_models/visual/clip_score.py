@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
 from reward_models.base import Encoder, RewardOutput, Segment
-from reward_models.distill import Surrogate
+
+if TYPE_CHECKING:  # torch is not needed to read a sentence or a plan
+    from reward_models.distill import Surrogate
 
 Array = np.ndarray
 Formula = Literal["cosine", "goal_baseline", "contrast", "softmax"]

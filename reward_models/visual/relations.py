@@ -15,6 +15,7 @@ Array = np.ndarray
 HALF = 0.02  # m, half the size of a tabletop object
 FINGER = 0.06  # m, of the finger above its tip that can touch something
 FINGER_RADIUS = 0.006  # m
+RESTING = 2.5  # weight of being too low to be above
 SOFTNESS = 0.06  # m, at which a caption is true to 1/e
 
 
@@ -56,7 +57,10 @@ def gripper_relations(facts: Facts) -> dict[str, Array]:
     nearest = offset + along[..., None] * back
     touch = np.maximum(np.linalg.norm(nearest, axis=2) - HALF - FINGER_RADIUS, 0.0)
     level = np.linalg.norm(offset[..., :2], axis=2)
-    above = np.hypot(outside(level, 0.0, 0.015), outside(offset[..., 2], 0.045, 0.105))
+    # A gripper that rests on an object is not above it, though a centimetre away from being so.
+    height = outside(offset[..., 2], 0.045, 0.105)
+    height = np.where(offset[..., 2] < 0.045, RESTING * height, height)
+    above = np.hypot(outside(level, 0.0, 0.015), height)
     return {
         "touch": touch,
         "above": above,

@@ -10,32 +10,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
+from reward_models.config import FitConfig
 from reward_models.visual.captions import CAPTIONS, COLOURS, KINDS, grade
 from reward_models.visual.relations import Facts
 from reward_models.visual.tiny_clip import TinyClip, TinyClipConfig, tokenize
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True, kw_only=True)
-class FitConfig:
-    """How the embedded CLIP is trained."""
-
-    minutes: float = 12.0  # wall time of the training loop
-    steps: int = 0  # gradient steps; 0: as many as fit into ``minutes``
-    batch: int = 128
-    learning_rate: float = 2e-3
-    weight_decay: float = 0.02
-    rank_weight: float = 1.0
-    position_weight: float = 2.0
-    seed: int = 0
-    device: str = "cpu"
 
 
 def positions(facts: Facts) -> Array:

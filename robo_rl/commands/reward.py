@@ -88,9 +88,10 @@ def train(argv: Sequence[str]) -> int:
     import torch
 
     import sims
+    from reward_models.config import FitConfig
     from reward_models.visual import tiny_clip
     from reward_models.visual.encoders import EmbeddedClip
-    from reward_models.visual.train import FitConfig, fit
+    from reward_models.visual.train import fit
     from robo_rl.look_guard import write_guard
     from robo_rl.reward_data import dataset
     from robo_rl.reward_gate import gate

@@ -32,13 +32,13 @@ class TrainCommand(TrainConfig):
 def main(argv: Sequence[str]) -> int:
     """Trains, evaluates, reports and exports."""
     command = parse_train(argv)
-    from robo_rl.train import train
-
     console = Console(stderr=True)
     own = {f.name for f in dataclasses.fields(TrainConfig)}
     config = TrainConfig(**{k: v for k, v in vars(command).items() if k in own})
     if command.resume is not None:
         config = from_json(TrainConfig, _config_of(command.resume))
+    from robo_rl.train import train
+
     trained = train(config, resume=command.resume, console=console)
     if command.as_json:
         print((trained.run.path / "result.json").read_text())

@@ -1,0 +1,34 @@
+"""Settings of the trainable models; read without importing torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistillConfig:
+    """Sizes and training of the ensemble."""
+
+    members: int = 3
+    width: int = 256
+    steps: int = 2500  # gradient steps of the first fit
+    refit_steps: int = 400  # after new labels
+    batch: int = 512
+    learning_rate: float = 2e-3
+    seed: int = 0
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitConfig:
+    """How the embedded CLIP is trained."""
+
+    minutes: float = 12.0  # wall time of the training loop
+    steps: int = 0  # gradient steps; 0: as many as fit into ``minutes``
+    batch: int = 128
+    learning_rate: float = 2e-3
+    weight_decay: float = 0.02
+    rank_weight: float = 1.0
+    position_weight: float = 2.0
+    seed: int = 0
+    device: str = "cpu"

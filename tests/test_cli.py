@@ -1,0 +1,104 @@
+"""The command line: help without torch, one clear line for every mistake, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from robo_rl.cli import COMMANDS, main
+
+PROGRAM = [sys.executable, "-m", "robo_rl.cli"]
+
+
+def run(*args: object, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *map(str, args)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | env,
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from robo_rl.cli import main; main(['--help'])",
+        "from robo_rl.cli import main; main(['list'])",
+        "from robo_rl.cli import main; main(['reward', 'read', 'touch the red cube'])",
+        "import robo_rl.commands.deploy",
+    ],
+)
+def test_light_commands_load_no_torch(code: str) -> None:
+    check = f"{code}\nimport sys\nassert 'torch' not in sys.modules, 'torch was imported'"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        status = main([command, "--help"])
+    except SystemExit as error:
+        status = error.code
+    assert status == 0 and "usage" in capsys.readouterr().out.lower()
+
+
+def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--json"]) == 0
+    listing = json.loads(capsys.readouterr().out)
+    assert {"reach", "push"} <= set(listing["tasks"])
+    assert {"ppo", "sac"} <= set(listing["learners"]) and "clip" in listing["rewards"]
+    assert main(["list", "signals", "push", "--json"]) == 0
+    assert "red_cube_pos" in json.loads(capsys.readouterr().out)["signals"]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["trian"], "Did you mean 'train'"),
+        (["train", "raech"], "unknown task 'raech'; known tasks: reach, push. Did you mean"),
+        (["train", "reach", "--goal", "blorf the wug"], "understood"),
+        (["train", "reach", "--goal", "do not touch the red cube"], "not"),
+        (["train", "reach", "--robot", "ur99"], "unknown robot 'ur99'"),
+        (["train", "reach", "--learner", "dqn"], "unknown learner 'dqn'; known: ppo"),
+        (["train", "reach", "--reward", "magic"], "unknown reward 'magic'; known: clip"),
+        (["train", "--resume", "nowhere"], "no run in nowhere"),
+        (["train", "reach", "--reward", "task", "--goal", "the red cube is far from the blue ball"],
+         "no ground truth for this sentence; known:"),
+        (["evaluate", "nowhere"], "no run in nowhere"),
+        (["report", "nowhere"], "no run in nowhere"),
+        (["deploy", "nowhere", "--emulate"], "nowhere"),
+        (["reward", "score", "nowhere.mp4", "--goal", "touch the red cube"], "cannot read a video"),
+        (["reward", "read", "hello"], "goal"),
+        (["bench", "everything"], "known: demo-controls, goals, push"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line(
+    args: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    status = main(args)
+    captured = capsys.readouterr()
+    errors = [line for line in captured.err.splitlines() if line.startswith("robo-rl: ")]
+    assert status != 0 and len(errors) == 1, captured.err
+    assert said in errors[0]
+    assert "Traceback" not in captured.err
+    assert not list(tmp_path.iterdir()), "a mistake must leave nothing behind"
+
+
+def test_missing_gl_is_one_line(tmp_path: Path) -> None:
+    done = run(
+        "train", "reach", "--runs", tmp_path / "runs", "--goal", "touch the red cube",
+        MUJOCO_GL="glfw", DISPLAY="", WAYLAND_DISPLAY="", ROBO_RL_CACHE=str(tmp_path / "cache"),
+    )  # fmt: skip
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert "no OpenGL backend works" in last and "apt install libegl1" in last
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,178 @@
+"""The embedded CLIP: what ships, that the look has not drifted, that training works."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import sims
+from reward_models.config import FitConfig
+from reward_models.visual import tiny_clip
+from reward_models.visual.captions import CAPTIONS, grade
+from reward_models.visual.encoders import EmbeddedClip, OpenClip, make_encoder
+from reward_models.visual.relations import gripper_relations
+from reward_models.visual.train import fit
+from robo_rl.look_guard import TOLERANCE, drift
+from robo_rl.reward_data import collect, dataset, facts
+from robo_rl.reward_gate import judge, swap_rate, text_cosine
+from sims.cameras import Look
+
+RETRAIN = "the look of the scene has changed: run `robo-rl reward train` and commit both together"
+
+
+@pytest.fixture(scope="module")
+def env() -> sims.BatchEnv:
+    return sims.make("reach", 64, seed=5)
+
+
+@pytest.fixture(scope="module")
+def encoder() -> EmbeddedClip:
+    torch.set_num_threads(2)
+    return EmbeddedClip()
+
+
+@pytest.fixture(scope="module")
+def held_out(env: sims.BatchEnv) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    return collect(env, 700, seed=31_000_000)
+
+
+def test_weights_are_small_and_carry_a_card() -> None:
+    path = tiny_clip.DEFAULT
+    assert path.stat().st_size <= 5_000_000
+    card = json.loads(path.with_suffix(".json").read_text())
+    assert {"licence", "command", "gate", "versions"} <= set(card)
+
+
+def test_the_look_has_not_drifted(env: sims.BatchEnv) -> None:
+    assert drift(env, tiny_clip.DEFAULT.with_suffix(".guard.npz")) <= TOLERANCE, RETRAIN
+
+
+def test_the_guard_notices_another_look(env: sims.BatchEnv) -> None:
+    class Brighter:
+        nstate = env.nstate
+
+        @staticmethod
+        def render_states(states: np.ndarray) -> np.ndarray:
+            return env.render_states(states, look=Look(light=np.full(len(states), 1.2)))
+
+    assert drift(Brighter, tiny_clip.DEFAULT.with_suffix(".guard.npz")) > TOLERANCE  # type: ignore[arg-type]
+
+
+def test_scores_follow_the_truth_on_held_out_states(
+    env: sims.BatchEnv, encoder: EmbeddedClip, held_out: tuple
+) -> None:
+    states, _ = held_out
+    rows = judge(env, states, encoder.encode(env.render_states(states)), encoder)
+    assert np.nanmin([row.auc for row in rows]) > 0.95
+    assert np.mean([row.spearman for row in rows]) > 0.9
+
+
+def test_repainting_two_objects_swaps_their_scores(
+    env: sims.BatchEnv, encoder: EmbeddedClip, held_out: tuple
+) -> None:
+    states, signals = held_out
+    assert swap_rate(env, states, signals, encoder, Look()) > 0.97
+
+
+def test_captions_of_different_objects_are_told_apart(
+    env: sims.BatchEnv, encoder: EmbeddedClip
+) -> None:
+    assert text_cosine(env, encoder) < 0.9
+
+
+def test_encoding_does_not_depend_on_the_batch(env: sims.BatchEnv) -> None:
+    states, _ = collect(env, 20, seed=1)
+    frames = env.render_states(states)
+    for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 1e-2)):
+        encoder = EmbeddedClip(batch=16, dtype=dtype)
+        whole = encoder.encode(frames)
+        single = np.concatenate([encoder.encode(frames[i : i + 1]) for i in range(20)])
+        np.testing.assert_allclose(whole, single, atol=tolerance)
+        np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1.0, atol=1e-5)
+
+
+def test_a_foreign_word_is_named(encoder: EmbeddedClip) -> None:
+    with pytest.raises(ValueError, match="does not know the word 'cubes'.*Did you mean 'cube'"):
+        encoder.encode_texts(("the gripper touches the red cubes",))
+    with pytest.raises(ValueError, match="at most 15 fit"):
+        tiny_clip.tokenize(("the " * 30,))
+
+
+def test_files_that_are_not_ours_are_refused(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.safetensors"
+    with pytest.raises(ValueError, match="no embedded CLIP at .*robo-rl reward train"):
+        tiny_clip.load(bad)
+    bad.write_bytes(b"\x80\x04garbage")
+    with pytest.raises(ValueError, match="is not an embedded CLIP"):
+        tiny_clip.load(bad)
+
+
+def test_open_clip_loads_a_local_file_and_names_the_way_out(tmp_path: Path) -> None:
+    import open_clip
+
+    with pytest.raises(ValueError, match="no model 'ViT-Z-99'"):
+        OpenClip("ViT-Z-99")
+    with pytest.raises(ValueError, match="no weights 'nothing'; tags: .*path of a local"):
+        OpenClip("RN50", "nothing")
+    # A real open_clip model through the real loading code, from a file made here.
+    model = open_clip.create_model("RN50", pretrained=None)
+    path = tmp_path / "rn50.pt"
+    torch.save(model.state_dict(), path)
+    encoder = OpenClip("RN50", str(path), dtype=torch.float32)
+    frames = np.random.default_rng(0).integers(0, 255, (2, 96, 96, 3), dtype=np.uint8)
+    rows = encoder.encode(frames)
+    assert rows.shape == (2, 1024) == encoder.encode_texts(("a robot arm", "a cat")).shape
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-4)
+
+
+def test_make_encoder_by_name() -> None:
+    assert make_encoder("embedded").name.startswith("embedded-")
+    with pytest.raises(ValueError, match="no model"):
+        make_encoder("nothing:tag")
+
+
+def test_graded_captions_are_consistent_with_the_scene(env: sims.BatchEnv) -> None:
+    _, signals = collect(env, 300, seed=3)
+    truth, weight = grade(facts(env, signals))
+    assert truth.shape == weight.shape == (300, len(CAPTIONS))
+    assert truth.min() > 0 and truth.max() < 1
+    full = truth[:, CAPTIONS.index("the gripper touches the red cube")]
+    by_colour = truth[:, CAPTIONS.index("the gripper touches the red object")]
+    by_kind = truth[:, CAPTIONS.index("the gripper touches the cube")]
+    np.testing.assert_array_equal(full, by_colour)
+    np.testing.assert_array_equal(full, by_kind)
+    absent = CAPTIONS.index("the gripper touches the blue cube")
+    assert truth[:, absent].max() < 0.01 and weight[:, absent].max() < 1
+
+
+def test_the_training_measure_agrees_with_the_judge_it_shares_no_code_with(
+    env: sims.BatchEnv,
+) -> None:
+    states, signals = collect(env, 640, seed=4)
+    relations = gripper_relations(facts(env, signals))
+    names = [t.name for t in env.task.entities() if t.colour]
+    from robo_rl.reward_gate import _truth
+
+    for goal, (success, distance) in _truth(env, states).items():
+        thing = next(i for i, name in enumerate(names) if goal.endswith(name))
+        relation = goal.removesuffix("_" + names[thing])
+        mine = relations["far" if relation == "far_from" else relation][:, thing]
+        assert np.abs(mine - distance)[distance < 0.1].mean() < 0.02
+        if success.any():
+            assert np.median(mine[success]) < 0.025
+
+
+def test_a_few_steps_of_training_reduce_the_loss(env: sims.BatchEnv) -> None:
+    frames, known, _ = dataset(env, 512, seed=9)
+    losses: list[float] = []
+    fit(
+        frames,
+        known,
+        FitConfig(steps=41, batch=64),
+        lambda share, row: losses.append(row["match"]),
+    )
+    assert len(losses) == 2 and losses[-1] < losses[0]

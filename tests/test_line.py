@@ -1,0 +1,110 @@
+"""The whole line on real parts: sentence, frames, reward, policy, bundle, simulated arm."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reward_models.config import DistillConfig
+from robo_rl.config import TrainConfig, from_json
+from robo_rl.learners.config import PPOConfig
+from robo_rl.rewards import ClipConfig
+from robo_rl.scene import SceneConfig
+
+SMALL = ClipConfig(
+    scene=SceneConfig(frames=2500, holdout=250, distill=DistillConfig(members=2, steps=900))
+)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory):  # noqa: ANN201
+    import os
+
+    from robo_rl.train import train
+
+    folder = tmp_path_factory.mktemp("line")
+    os.environ["ROBO_RL_CACHE"] = str(folder / "cache")
+    config = TrainConfig(
+        goal="Please hover over the blue ball",
+        clip=SMALL,
+        env_steps=48_000,
+        episodes=400,
+        runs=folder,
+        name="line",
+    )
+    yield train(config)
+    del os.environ["ROBO_RL_CACHE"]
+
+
+def test_a_sentence_trains_a_policy_from_frames_alone(trained) -> None:  # noqa: ANN001
+    result = json.loads((trained.run.path / "result.json").read_text())
+    assert trained.evaluation.goal == "above_blue_ball"
+    assert trained.evaluation.success > 0.8, trained.evaluation.line()
+    assert result["frames"]["scene"] == 2500 and result["frames"]["training"] == 0
+    assert result["captions"] == "the gripper is above the blue ball"
+
+
+def test_the_run_folder_is_complete(trained) -> None:  # noqa: ANN001
+    names = {p.name for p in trained.run.path.iterdir()}
+    assert {"config.json", "versions.json", "metrics.csv", "result.json", "report.html"} <= names
+    assert {"video.webm", "bundle", "checkpoints", "scene.json"} <= names
+    report = (trained.run.path / "report.html").read_text()
+    assert "data:video/webm;base64," in report and "Please hover" in report
+    assert "http" not in report.replace("http-equiv", ""), "the report must be self-contained"
+    stored = from_json(TrainConfig, trained.run.config)
+    assert stored.clip == SMALL and isinstance(stored.tuning, PPOConfig)
+
+
+def test_the_bundle_succeeds_on_the_simulated_arm(trained) -> None:  # noqa: ANN001
+    from robo_rl.commands.deploy import run_emulated
+
+    arm = run_emulated(trained.bundle, episodes=10)
+    assert arm.ended == {"done": 10}, arm.reasons
+    assert arm.successes >= 7
+
+
+def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:  # noqa: ANN001
+    from robo_rl.train import train
+
+    config = TrainConfig(
+        goal="stay far from the red cube", clip=SMALL, env_steps=16_000, episodes=200, labels=0,
+        runs=tmp_path, name="second",
+    )  # fmt: skip
+    second = train(config)
+    frames = json.loads((second.run.path / "result.json").read_text())["frames"]
+    assert frames == {"scene": 0, "training": 0, "labels": 0}
+
+
+def test_evaluate_and_report_commands(trained, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ANN001
+    from robo_rl.cli import main
+
+    assert main(["evaluate", str(trained.run.path), "--episodes", "400", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["seed"] == trained.evaluation.seed
+    # The bundle's graph is not the policy bit for bit, but it is the policy.
+    assert abs(again["success"] - trained.evaluation.success) < 0.02
+    assert main(["report", str(trained.run.path)]) == 0
+    assert main(["reward", "score", str(trained.run.path), "--json"]) == 0
+    lines = capsys.readouterr().out
+    figures = json.loads(lines[lines.index("{") :])
+    assert len(figures["score"]) == 51 and np.isfinite(figures["score"]).all()
+
+
+def test_a_tampered_bundle_is_refused(trained, tmp_path: Path) -> None:  # noqa: ANN001
+    copy = tmp_path / "copy"
+    command = [sys.executable, "-m", "robo_rl.cli"]
+    done = subprocess.run([*command, "export", trained.run.path, copy], capture_output=True)
+    assert done.returncode == 0, done.stderr
+    policy = bytearray((copy / "policy.onnx").read_bytes())
+    policy[len(policy) // 2] ^= 1
+    (copy / "policy.onnx").write_bytes(policy)
+    bad = subprocess.run(
+        [*command, "deploy", copy, "--emulate"], capture_output=True, text=True, check=False
+    )
+    assert bad.returncode == 1
+    assert len(bad.stderr.strip().splitlines()) == 1 and "policy.onnx" in bad.stderr
