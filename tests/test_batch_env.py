@@ -1,0 +1,226 @@
+"""BatchEnv: rows are independent, faults stay in their row, and a state is all there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sims
+from sims import BatchEnv
+from sims.batch_env import StepResult
+
+Array = np.ndarray
+TASKS = pytest.mark.parametrize("name", sims.TASKS)
+
+
+def actions(env: BatchEnv, steps: int, n: int = 16, seed: int = 0) -> Array:
+    """Actions (steps, n, act_dim)."""
+    return np.random.default_rng(seed).uniform(-1, 1, (steps, n, env.act_dim))
+
+
+def play(env: BatchEnv, chosen: Array) -> tuple[Array, Array, list[StepResult]]:
+    """States (T, N, k), obs (T, N, k) and results of playing ``chosen``; rows reset when done."""
+    states, obs, results = [], [], []
+    for action in chosen:
+        result = env.step(action)
+        states.append(env.state())
+        obs.append(result.obs)
+        results.append(result)
+        done = result.terminated | result.truncated
+        if done.any():
+            env.reset(done)
+    return np.stack(states), np.stack(obs), results
+
+
+@TASKS
+def test_the_same_seed_gives_the_same_rollout_at_any_number_of_threads(name: str) -> None:
+    runs = []
+    for threads in (1, 3):
+        env = sims.make(name, 16, seed=3, num_threads=threads)
+        first = env.reset()
+        runs.append((first, *play(env, actions(env, 60))[:2]))
+    for one, other in zip(*runs, strict=True):
+        assert (one == other).all()
+    env = sims.make(name, 16, seed=4)
+    assert (env.reset() != runs[0][0]).any(axis=1).all()
+
+
+@TASKS
+def test_a_row_alone_is_that_row_of_a_wider_batch(name: str) -> None:
+    wide, alone = sims.make(name, 16, seed=3), sims.make(name, 1, seed=3, rows=[5])
+    chosen = actions(wide, 60)
+    assert (wide.reset()[5] == alone.reset()[0]).all()
+    states, obs, results = play(wide, chosen)
+    states1, obs1, results1 = play(alone, chosen[:, 5:6])
+    assert (states[:, 5] == states1[:, 0]).all() and (obs[:, 5] == obs1[:, 0]).all()
+    for many, one in zip(results, results1, strict=True):
+        assert many.reward[5] == one.reward[0]
+        assert all(many.info[key][5] == one.info[key][0] for key in many.info)
+
+
+@TASKS
+def test_reset_changes_the_masked_rows_alone(name: str) -> None:
+    env = sims.make(name, 16, seed=3)
+    env.reset()
+    for action in actions(env, 5):
+        before = env.step(action).obs
+    state, signals = env.state(), env.signals()
+    mask = np.arange(16) % 3 == 0
+    obs = env.reset(mask)
+    assert (env.state()[~mask] == state[~mask]).all() and (obs[~mask] == before[~mask]).all()
+    assert (env.state()[mask] != state[mask]).any(axis=1).all()
+    assert all((env.signals()[key][~mask] == signals[key][~mask]).all() for key in signals)
+    assert (env.reset(np.zeros(16, bool)) == obs).all()
+
+
+@TASKS
+def test_what_is_returned_belongs_to_the_caller(name: str) -> None:
+    env = sims.make(name, 4, seed=3)
+    obs, signals, state = env.reset(), env.signals(), env.state()
+    kept = obs.copy(), {key: s.copy() for key, s in signals.items()}, state.copy()
+    result = env.step(np.ones((4, env.act_dim)))
+    info = {key: value.copy() for key, value in result.info.items()}
+    env.step(-np.ones((4, env.act_dim)))
+    assert (obs == kept[0]).all() and (state == kept[2]).all()
+    assert all((signals[key] == kept[1][key]).all() for key in signals)
+    assert all((result.info[key] == info[key]).all() for key in info)
+    before = env.state()
+    for array in (*signals.values(), obs, state, result.obs, *result.info.values()):
+        array[:] = 1
+    assert (env.state() == before).all()
+
+
+@TASKS
+def test_step_never_resets(name: str) -> None:
+    env = sims.make(name, 2, seed=3)
+    env.reset()
+    flags = [env.step(np.zeros((2, env.act_dim))).truncated for _ in range(env.max_steps + 2)]
+    assert not np.any(flags[: env.max_steps - 1]) and np.all(flags[env.max_steps - 1 :])
+    assert env.env_steps == 2 * (env.max_steps + 2)
+
+
+def test_the_callers_action_is_clipped_and_left_alone() -> None:
+    envs = [sims.make("reach", 4, seed=3) for _ in range(2)]
+    wild = np.full((4, 3), 9.0)
+    for env, action in zip(envs, (wild, np.ones((4, 3))), strict=True):
+        env.reset()
+        env.step(action)
+    assert (wild == 9.0).all()
+    assert (envs[0].state() == envs[1].state()).all()
+
+
+# Faults.
+def spoil_action(env: BatchEnv, action: Array) -> None:
+    action[2, 0] = np.nan
+
+
+def spoil_speed(env: BatchEnv, action: Array) -> None:
+    env.batch.qvel[2, 0] = 1e9  # bearable now, not after a step
+
+
+@pytest.mark.parametrize("spoil", [spoil_action, spoil_speed])
+@TASKS
+def test_a_fault_stays_in_its_row(name: str, spoil: Any) -> None:
+    sound, faulty = (sims.make(name, 4, seed=3) for _ in range(2))
+    chosen = actions(sound, 12, n=4)
+    others = np.array([0, 1, 3])
+    sound.reset()
+    faulty.reset()
+    for t, action in enumerate(chosen):
+        theirs = sound.step(action)
+        ours = action.copy()
+        if t == 6:
+            spoil(faulty, ours)
+            before = faulty.state()
+        result = faulty.step(ours)
+        assert (faulty.state()[others] == sound.state()[others]).all()
+        assert (result.obs[others] == theirs.obs[others]).all()
+        assert (result.reward[others] == theirs.reward[others]).all()
+        if t == 6:
+            assert result.info["diverged"].tolist() == [False, False, True, False]
+            assert result.truncated.tolist() == [False, False, True, False]
+            assert not result.terminated.any() and result.reward[2] == 0.0
+            assert (faulty.state()[2] == before[2]).all()  # its last state, kept
+            assert np.isfinite(result.obs).all() and faulty.num_diverged == 1
+            assert np.isfinite(faulty.render(np.array([2]))).all()
+            assert (faulty.reset(result.truncated)[others] == theirs.obs[others]).all()
+        else:
+            assert not result.info["diverged"].any()
+    assert sound.num_diverged == 0
+
+
+# States.
+@TASKS
+def test_a_state_row_is_all_that_a_restart_needs(name: str) -> None:
+    env = sims.make(name, 8, seed=3)
+    env.reset()
+    chosen = actions(env, 20, n=8)
+    play(env, chosen[:10])
+    state, signals = env.state(), env.signals()
+    first = play(env, chosen[10:])
+    other = sims.make(name, 8, seed=99)
+    other.set_state(state)
+    assert (other.state() == state).all()
+    assert all((other.signals()[key] == signals[key]).all() for key in signals)
+    assert (play(other, chosen[10:])[0] == first[0]).all()
+    assert (env.state(np.array([3, 1])) == env.state()[[3, 1]]).all()
+
+
+@TASKS
+def test_a_saved_batch_continues_bit_for_bit(name: str) -> None:
+    env = sims.make(name, 8, seed=3, rows=list(range(4, 12)))
+    env.reset()
+    chosen = actions(env, 90, n=8)
+    play(env, chosen[:20])
+    saved = env.state_dict()
+    first = play(env, chosen[20:])
+    other = sims.make(name, 8, seed=99)
+    other.load_state_dict(saved)
+    again = play(other, chosen[20:])  # past the end of an episode: the streams go on too
+    for one, two in zip(first[:2], again[:2], strict=True):
+        assert (one == two).all()
+    assert other.env_steps == env.env_steps
+    assert all(isinstance(value, np.ndarray) for value in saved.values())
+
+
+def test_a_batch_can_be_seeded_again() -> None:
+    env = sims.make("reach", 3, seed=3)
+    first = env.reset()
+    assert (env.reset() != first).any(axis=1).all()
+    env.reseed(3)
+    assert (env.reset() == first).all()
+
+
+def test_the_wrong_saved_batch_is_refused() -> None:
+    saved = sims.make("reach", 2).state_dict()
+    with pytest.raises(ValueError, match=r"state_dict\['state'\] must have shape \(3, .*\(2, "):
+        sims.make("reach", 3).load_state_dict(saved)
+    with pytest.raises(ValueError, match="got nothing"):
+        sims.make("reach", 3).load_state_dict({})
+
+
+# Errors.
+def test_calls_in_the_wrong_order_or_shape_are_refused() -> None:
+    env = sims.make("reach", 3)
+    with pytest.raises(RuntimeError, match=r"call reset\(\) before step\(\)"):
+        env.step(np.zeros((3, 3)))
+    env.reset(np.array([True, False, True]))
+    with pytest.raises(RuntimeError, match="some rows have no episode yet"):
+        env.step(np.zeros((3, 3)))
+    env.reset(np.array([False, True, False]))
+    env.step(np.zeros((3, 3)))
+    with pytest.raises(ValueError, match=r"action must have shape \(3, 3\), got \(3,\)"):
+        env.step(np.zeros(3))
+    for mask in (np.ones(2, bool), np.ones(3)):
+        with pytest.raises(ValueError, match=r"mask must be \(3,\) bool, got"):
+            env.reset(mask)
+    with pytest.raises(ValueError, match=r"states must have shape \(3, \d+\), got"):
+        env.set_state(env.state()[:1])
+    with pytest.raises(ValueError, match="no camera 'rear' in this scene; known: front, top"):
+        env.render(camera="rear")
+    with pytest.raises(ValueError, match="num_envs must be at least 1, got 0"):
+        sims.make("reach", 0)
+    with pytest.raises(ValueError, match="rows must name 3 streams, got 2"):
+        sims.make("reach", 3, rows=[0, 1])

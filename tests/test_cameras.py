@@ -1,0 +1,150 @@
+"""Frames: a pure function of a state row and a look."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import sims
+from sims import BatchEnv
+from sims.cameras import Camera, Look, Renderer, RenderError, _open_context
+
+Array = np.ndarray
+
+
+@pytest.fixture(scope="module")
+def env() -> BatchEnv:
+    env = sims.make("reach", 6, seed=1)
+    env.scatter()
+    return env
+
+
+@pytest.mark.parametrize("name", sims.TASKS)
+def test_frames_have_the_cameras_size_and_differ_by_row_and_camera(name: str) -> None:
+    env = sims.make(name, 3, seed=1)
+    env.reset()
+    pictures = {}
+    for camera in env.task.cameras:
+        frames = pictures[camera.name] = env.render(camera=camera.name)
+        assert frames.shape == (3, camera.height, camera.width, 3) and frames.dtype == np.uint8
+        assert frames.std() > 10  # something is in the picture
+        assert len(np.unique(frames.reshape(3, -1), axis=0)) == 3
+    assert len({frames.tobytes() for frames in pictures.values()}) == len(env.cameras)
+    assert (env.render() == pictures[env.cameras[0]]).all()  # the first is the default
+    env.close()
+
+
+def test_a_frame_rendered_later_is_the_frame_rendered_now(env: BatchEnv) -> None:
+    states, now = env.state(), env.render()
+    twin = sims.make("reach", 6)
+    twin.set_state(states)
+    assert (twin.render() == now).all()
+    env.scatter()
+    env.step(np.ones((6, 3)))
+    assert (env.render() != now).any()
+    order = np.array([4, 0, 4])
+    assert (env.render_states(states[order]) == now[order]).all()
+    assert (env.render(np.array([2])) == env.render()[2]).all()
+    twin.close()
+
+
+def test_rendering_does_not_touch_the_simulation(env: BatchEnv) -> None:
+    before, obs = env.state(), env.signals()
+    env.render()
+    assert (env.state() == before).all()
+    assert all((env.signals()[key] == obs[key]).all() for key in obs)
+
+
+LOOKS = {
+    "geom_rgba": {"table": np.array([[0.1, 0.1, 0.9, 1.0], [0.1, 0.9, 0.1, 1.0]])},
+    "light": np.array([0.5, 1.5]),
+    "camera_offset": np.array([[0.02, 0.0, 0.0], [0.0, 0.02, 0.0]]),
+    "camera_roll": np.array([[0.0, 0.0, 0.1], [0.05, 0.0, 0.0]]),
+    "fovy": np.array([0.9, 1.1]),
+}
+
+
+def look(field: str, rows: slice) -> Look:
+    """The look that changes ``field`` alone, for ``rows`` of LOOKS."""
+    value = LOOKS[field]
+    if isinstance(value, dict):
+        return Look(**{field: {key: array[rows] for key, array in value.items()}})
+    return Look(**{field: value[rows]})
+
+
+@pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(Look)])
+def test_a_look_changes_its_own_frame_and_nothing_afterwards(env: BatchEnv, field: str) -> None:
+    states = env.state()[[0, 0]]
+    plain = env.render_states(states)
+    frames = env.render_states(states, look=look(field, slice(0, 2)))
+    for i in range(2):
+        assert (frames[i] != plain[i]).mean() > 0.05
+    assert (frames[0] != frames[1]).any()
+    assert (env.render_states(states[1:], look=look(field, slice(1, 2)))[0] == frames[1]).all()
+    assert (env.render_states(states) == plain).all()
+
+
+def test_a_look_is_undone_when_rendering_fails(env: BatchEnv) -> None:
+    states = env.state()[:2]
+    plain = env.render_states(states)
+    with pytest.raises(IndexError):
+        env.render_states(states, look=Look(light=np.array([0.3])))
+    assert (env.render_states(states) == plain).all()
+
+
+def test_renderers_leave_one_another_alone(env: BatchEnv) -> None:
+    now = env.render()
+    closed, dropped = sims.make("reach", 2, seed=2), sims.make("reach", 2, seed=3)
+    for other in (closed, dropped):
+        other.scatter()
+        other.render()
+        assert (env.render() == now).all()
+    closed.close()
+    assert (env.render() == now).all()
+    del dropped, other
+    gc.collect()
+    assert (env.render() == now).all()
+
+
+def test_any_size_can_be_asked_for(env: BatchEnv) -> None:
+    assert env.render_states(env.state()[:1], "top", size=(40, 64)).shape == (1, 40, 64, 3)
+
+
+def test_the_image_is_upright() -> None:
+    camera = Camera("c", pos=(1.0, 0.0, 0.5), target=(0.0, 0.0, 0.0))
+    right, up = camera.axes()
+    forward = np.subtract(camera.target, camera.pos)
+    assert up[2] > 0 and abs(right @ up) < 1e-12 and abs(right @ forward) < 1e-12
+    assert np.allclose(right, [0, 1, 0])  # looking back along x, world's y is on the right
+
+
+def test_errors_say_what_to_do(env: BatchEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    renderer = Renderer(env.model, 32, 32)
+    states = env.state()[:1]
+    with pytest.raises(ValueError, match=r"states must have shape \(n, \d+\), got \(1, 3\)"):
+        renderer.frames(np.zeros((1, 3)), "front")
+    with pytest.raises(ValueError, match="no camera 'rear' in this scene; known: front, top"):
+        renderer.frames(states, "rear")
+    caught: list[BaseException] = []
+
+    def elsewhere() -> None:
+        try:
+            renderer.frames(states, "front")
+        except RenderError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert "make one per thread" in str(caught[0])
+    renderer.close()
+    renderer.close()
+    with pytest.raises(RenderError, match="is closed; make a new one"):
+        renderer.frames(states, "front")
+    monkeypatch.setenv("MUJOCO_GL", "vulkan")
+    with pytest.raises(RenderError, match="must be one of egl, osmesa, glfw, got 'vulkan'"):
+        _open_context(8, 8)

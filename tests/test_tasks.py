@@ -1,0 +1,289 @@
+"""The contract of a task, checked for every task, robot and goal."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+
+import sims
+from reward_models.base import from_dict
+from sims import BatchEnv, robots, terms
+from sims.task import Task
+from sims.tasks import tabletop
+from sims.tasks.push import NEXT_TO
+from sims.tasks.tabletop import LEFT, THINGS, Tabletop
+
+Array = np.ndarray
+
+
+def has_robot(task: type[Task[Any]]) -> bool:
+    return "robot" in {f.name for f in dataclasses.fields(task)}
+
+
+CASES = [
+    pytest.param(name, robot, id=f"{name}-{robot}" if robot else name)
+    for name, task in sims.TASKS.items()
+    for robot in (sims.ROBOTS if has_robot(task) else [None])
+]
+GOALS = [(name, goal) for name in sims.TASKS for goal in sims.make_task(name).goals()]
+EPISODES = 128
+
+
+@functools.cache
+def played(name: str, robot: str | None) -> tuple[BatchEnv, Array, list[dict[str, Array]]]:
+    """The env, obs (T, N, k) and signals of smooth random play: 2 episodes of 64 rows."""
+    env = sims.make(name, 64, seed=5, robot=robot)
+    rng, obs, signals = np.random.default_rng(0), [], []
+    for _ in range(2):
+        obs.append(env.reset())
+        action = np.zeros((64, env.act_dim))
+        for _ in range(env.max_steps):
+            action = np.clip(0.9 * action + 0.5 * rng.normal(size=action.shape), -1, 1)
+            obs.append(env.step(action).obs)
+            signals.append(env.signals())
+    return env, np.stack(obs), signals
+
+
+def solve(name: str, goal: str, episodes: int, seed: int) -> tuple[BatchEnv, list[Any]]:
+    """The expert's episodes: the env after the last step, and (success, distance, info) of each."""
+    env = sims.make(name, episodes, seed=seed, goal=goal)
+    env.reset()
+    rng, trace = np.random.default_rng(0), []
+    for _ in range(env.max_steps):
+        result = env.step(env.task.expert(env.views, rng))
+        trace.append((result.info["success"], env.distance(), result))
+    return env, trace
+
+
+# Shapes and types.
+@pytest.mark.parametrize(("name", "robot"), CASES)
+def test_obs_are_named_float32_columns(name: str, robot: str | None) -> None:
+    env, obs, _ = played(name, robot)
+    assert obs.dtype == np.float32 and obs.shape[1:] == (64, env.obs_dim)
+    assert len(set(env.obs_names)) == env.obs_dim == len(env.obs_names)
+    assert np.isfinite(obs).all()
+
+
+@pytest.mark.parametrize(("name", "robot"), CASES)
+def test_signals_are_as_their_documents_say(name: str, robot: str | None) -> None:
+    env, _, played_signals = played(name, robot)
+    docs = {doc.name: doc for doc in env.task.signal_docs()}
+    env.scatter()
+    for signals in [*played_signals[::10], env.signals()]:
+        assert signals.keys() == docs.keys()
+        for key, value in signals.items():
+            low, high = docs[key].range
+            slack = 0.05 * (high - low)  # joint limits are soft
+            assert value.shape == (64, *docs[key].shape), key
+            assert np.isfinite(value).all(), key
+            assert (value >= low - slack).all() and (value <= high + slack).all(), key
+
+
+@pytest.mark.parametrize(("name", "robot"), CASES)
+def test_the_card_is_plain_data_that_a_reward_model_can_read(name: str, robot: str | None) -> None:
+    env = played(name, robot)[0]
+    card = from_dict(json.loads(json.dumps(env.card)))
+    assert card.task == name and card.control_dt == env.control_dt
+    assert dict(card.goals) == {key: goal.sentence for key, goal in env.task.goals().items()}
+    assert len(set(card.goals.values())) == len(card.goals)
+    known = {signal.name for signal in card.signals}
+    assert {entity.pose_signal for entity in card.entities} <= known
+    assert all(signal.doc and signal.unit and signal.frame for signal in card.signals)
+    bodies = {env.model.body(i).name for i in range(env.model.nbody)}
+    assert {entity.body for entity in card.entities} <= bodies
+
+
+@pytest.mark.parametrize(("name", "robot"), CASES)
+def test_no_obs_column_is_constant(name: str, robot: str | None) -> None:
+    env, obs, _ = played(name, robot)
+    spread = obs.reshape(-1, env.obs_dim).std(axis=0)
+    still = [column for column, s in zip(env.obs_names, spread, strict=True) if s < 1e-4]
+    assert not still
+
+
+@pytest.mark.parametrize(("name", "robot"), CASES)
+def test_starting_states_are_random_and_scattered_ones_wider(name: str, robot: str | None) -> None:
+    env = sims.make(name, 64, seed=6, robot=robot)
+    first, second = env.reset(), env.reset()
+    assert len(np.unique(first, axis=0)) == len(np.unique(second, axis=0)) == 64
+    assert not (first == second).all(axis=1).any()
+    assert np.linalg.norm(env.scatter().std(axis=0)) > np.linalg.norm(first.std(axis=0))
+
+
+@pytest.mark.parametrize(("name", "robot"), CASES)
+def test_obs_are_the_same_for_every_goal(name: str, robot: str | None) -> None:
+    task = sims.make_task(name, robot=robot)
+    state = sims.make(name, 2, robot=robot).scatter()
+    for goal in task.goals():
+        env = sims.make(name, 2, robot=robot, goal=goal)
+        assert (env.scatter() == state).all()
+
+
+@pytest.mark.parametrize(("name", "robot"), CASES)
+def test_random_actions_keep_the_simulation_sound(name: str, robot: str | None) -> None:
+    env = sims.make(name, 16, seed=7, robot=robot)
+    env.reset()
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        # The corners of the action box are the roughest that a policy can be.
+        result = env.step(rng.choice([-1.0, 1.0], (16, env.act_dim)))
+        assert np.isfinite(result.obs).all() and np.isfinite(result.reward).all()
+    assert env.num_diverged == 0
+
+
+# Goals.
+@pytest.mark.parametrize(("name", "goal"), GOALS)
+def test_the_expert_reaches_the_goal_and_the_truth_is_consistent(name: str, goal: str) -> None:
+    env, trace = solve(name, goal, EPISODES, seed=8)
+    assert trace[-1][0].mean() >= 0.98
+    terms_seen = None
+    for success, distance, result in trace:
+        assert success.dtype == bool and success.shape == distance.shape == (EPISODES,)
+        assert (distance >= 0).all() and np.isfinite(distance).all()
+        assert (distance[success] <= 0.02).all()
+        rewards = {k: v for k, v in result.info.items() if k.startswith("reward/")}
+        assert rewards and (terms_seen is None or rewards.keys() == terms_seen)
+        terms_seen = rewards.keys()
+        assert all(v.shape == (EPISODES,) and np.isfinite(v).all() for v in rewards.values())
+        assert np.allclose(result.reward, sum(rewards.values()), atol=1e-5)
+    # A reward worth learning from is higher where the expert ends than where it begins.
+    assert trace[-1][2].reward.mean() > trace[0][2].reward.mean() + 0.1
+    assert trace[-1][2].truncated.all() and not trace[-2][2].truncated.any()
+    assert not trace[-1][2].terminated.any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "goal"), GOALS)
+def test_the_expert_reaches_the_goal_in_a_thousand_episodes(name: str, goal: str) -> None:
+    assert solve(name, goal, 1000, seed=9)[1][-1][0].mean() >= 0.98
+
+
+@pytest.mark.parametrize(("name", "goal"), GOALS)
+def test_a_goal_is_not_reached_by_doing_nothing(name: str, goal: str) -> None:
+    env = sims.make(name, 128, seed=10, goal=goal)
+    env.reset()
+    assert env.task.goals()[goal].success(env.views).mean() < 0.4
+
+
+# The tabletop's geometry.
+def standing(n: int = 1, **spots: tuple[float, float]) -> BatchEnv:
+    """A reach env with objects standing at ``spots`` {name: (x, y) m}, the others far away."""
+    env = sims.make("reach", n)
+    env.reset()
+    for i, thing in enumerate(THINGS):
+        x, y = spots.get(thing.name, (0.5, 0.2 * i))
+        env.task.place_thing(env.views, np.arange(n), i, np.full((n, 2), (x, y)), np.zeros(n))
+    env.batch.forward()
+    return env
+
+
+def test_surface_distance_is_mujocos_within_3_mm() -> None:
+    env = sims.make("reach", 300, seed=11)
+    env.scatter()
+    env.batch.forward()
+    data, fingers = mujoco.MjData(env.model), robots.get("so101").finger_geoms
+    theirs = np.empty((300, 3))
+    for row, state in enumerate(env.state()):
+        mujoco.mj_setState(env.model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
+        mujoco.mj_kinematics(env.model, data)
+        for i, thing in enumerate(THINGS):
+            there = env.model.geom(thing.name).id
+            theirs[row, i] = min(
+                mujoco.mj_geomDistance(env.model, data, env.model.geom(f).id, there, 1.0, None)
+                for f in fingers
+            )
+    ours = np.stack([env.task.surface_distance(env.views, i) for i in range(3)], axis=1)
+    assert np.abs(ours - np.maximum(theirs, 0.0)).max() < 0.003
+    assert (ours < 0.01).any()  # some do touch
+
+
+@pytest.mark.parametrize("x", (0.14, 0.25))
+def test_left_and_right_are_the_front_pictures(x: float) -> None:
+    here = np.array([x, 0.0])
+    env = standing(red_cube=here + 0.06 * LEFT[:2], blue_ball=here - 0.06 * LEFT[:2])
+    picture = env.render(camera="front")[0].astype(int)
+    red, green, blue = np.moveaxis(picture, -1, 0)
+    cube = np.argwhere((red > 2 * green) & (red > 2 * blue) & (red > 60))
+    ball = np.argwhere((blue > 2 * red) & (blue > 2 * green) & (blue > 60))
+    assert len(cube) > 10 and len(ball) > 10
+    assert cube[:, 1].mean() < ball[:, 1].mean() - 5
+
+
+def test_next_to_is_judged_by_the_distance_of_centres_and_by_standing() -> None:
+    env = sims.make("push", 4, goal="red_cube_next_to_blue_ball")
+    env.reset()
+    v, goal = env.views, env.task.goals()["red_cube_next_to_blue_ball"]
+    spots = np.array([[0.2, 0.0]] * 4)
+    env.task.place_thing(v, np.arange(4), 0, spots, np.zeros(4))
+    spots[:, 1] = NEXT_TO - 1e-4, NEXT_TO + 1e-4, 0.05, 0.05
+    env.task.place_thing(v, np.arange(4), 1, spots, np.zeros(4))
+    ball = env.model.joint("blue_ball").qposadr[0]
+    v.all_qpos[2, ball + 2] -= 0.1  # below the table
+    v.all_qpos[3, ball + 2] += 0.02  # lifted
+    env.batch.forward()
+    assert goal.success(v).tolist() == [True, False, False, False]
+    assert np.allclose(goal.distance(v), [0.0, 1e-4, 0.0, 0.0], atol=1e-9)
+
+
+@pytest.mark.parametrize("goal", sims.make_task("push").goals())
+def test_push_starts_with_the_pair_apart_and_the_way_clear(goal: str) -> None:
+    env = sims.make("push", 512, seed=12, goal=goal)
+    env.reset()
+    names = goal.split("_next_to_")
+    order = [[t.name for t in THINGS].index(name) for name in names]
+    mover, other, third = (
+        env.views.thing_pos[i][:, :2] for i in (*order, 3 - sum(order))
+    )  # fmt: skip
+    gap = terms.norm(mover - other)
+    assert gap.min() > NEXT_TO + 0.01 and gap.max() < 0.16
+    assert min(terms.norm(third - mover).min(), terms.norm(third - other).min()) > 0.07
+    touch = min(env.task.surface_distance(env.views, i).min() for i in range(3))
+    assert touch > 0.001  # the arm starts clear of everything
+
+
+def test_the_layouts_keep_their_gap() -> None:
+    env = sims.make("reach", 512, seed=13)
+    env.reset()
+    at = np.stack(env.views.thing_pos, axis=1)[..., :2]
+    assert terms.norm(at - np.roll(at, 1, axis=1)).min() > 0.07
+    radius = np.hypot(at[..., 0] - tabletop.SHOULDER_X, at[..., 1])
+    assert (radius > tabletop.REACHABLE[0]).all() and (radius < tabletop.REACHABLE[1]).all()
+
+
+def test_distances_to_solids() -> None:
+    point = np.array([[0.0, 0.0, 0.0], [3.0, 0.0, 0.0], [3.0, 4.0, 0.0], [0.0, 0.0, 5.0]])
+    assert np.allclose(terms.box_distance(point, np.array([1.0, 1, 1])), [0, 2, np.hypot(2, 3), 4])
+    assert np.allclose(terms.sphere_distance(point, 1.0), [0, 2, 4, 4])
+    assert np.allclose(terms.cylinder_distance(point, 1.0, 2.0), [0, 2, 4, 3])
+    assert np.allclose(terms.outside(np.array([-1.0, 0.5, 3.0]), 0, 1), [1, 0, 2])
+    assert np.allclose(terms.near(np.array([0.0, 0.1]), 0.1), [1, np.exp(-1)])
+
+
+# Errors.
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "reech"}, r"unknown task 'reech'; known tasks: reach.*Did you mean 'reach'\?"),
+        ({"robot": "so100"}, r"unknown robot 'so100'; known robots: .*so101"),
+        ({"goal": "touch_cube"}, r"no goal 'touch_cube'; did you mean '.*'\? Known: touch_red"),
+        ({"control_dt": 0.0123}, r"0.0123 s is not a whole number of 0.005 s steps; nearest is"),
+    ],
+)
+def test_errors_name_what_exists(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BatchEnv(sims.make_task(**({"name": "reach"} | arguments)), 1)
+
+
+def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"no parameter 'speed'; known: goal, control_dt"):
+        sims.make_task("reach", speed=2)
+
+
+def test_robots_share_the_tabletop() -> None:
+    assert all(issubclass(task, Tabletop) for task in sims.TASKS.values() if has_robot(task))
