@@ -118,9 +118,7 @@ def test_checkpoints_come_back_and_the_last_two_stay(run):
 def test_half_a_checkpoint_is_never_seen(run):
     run.save_checkpoint(checkpoint(100))
     # What a process killed while it wrote step 200 leaves behind.
-    shutil.copytree(
-        run.checkpoints_path / "step_00000100", run.checkpoints_path / ".step_00000200"
-    )
+    shutil.copytree(run.checkpoints_path / "step_00000100", run.checkpoints_path / ".step_00000200")
     assert run.latest_checkpoint().step == 100
     run.save_checkpoint(checkpoint(300))
     assert not list(run.checkpoints_path.glob(".step*"))
