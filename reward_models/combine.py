@@ -42,7 +42,8 @@ class Combined:
             raise ValueError(f"gamma must be in (0, 1], got {gamma}")
         self.terms, self.gamma = dict(terms), gamma
         self.needs = frozenset().union(*(t.model.needs for t in terms.values()))
-        self.context = max(t.model.context for t in terms.values())
+        # A potential term also reads the score of the state before.
+        self.context = max(t.model.context + (t.shaping == "potential") for t in terms.values())
         self.causal = all(t.model.causal for t in terms.values())
         self.statistics: dict[str, tuple[float, float]] = {}
 
@@ -54,6 +55,27 @@ class Combined:
             if not len(values):
                 raise ValueError(f"term {name!r} scored nothing of the warm-up segment")
             self.statistics[name] = float(values.mean()), max(float(values.std()), 1e-6)
+
+    def state_dict(self) -> dict[str, Array]:
+        """The frozen statistics, and the states of the terms that have one."""
+        saved = {f"statistics/{name}": np.array(s) for name, s in self.statistics.items()}
+        for name, term in self.terms.items():
+            inner = getattr(term.model, "state_dict", dict)()
+            saved |= {f"term/{name}/{key}": value for key, value in inner.items()}
+        return saved
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from ``state_dict()``."""
+        self.statistics = {
+            key.removeprefix("statistics/"): (float(value[0]), float(value[1]))
+            for key, value in saved.items()
+            if key.startswith("statistics/")
+        }
+        for name, term in self.terms.items():
+            prefix = f"term/{name}/"
+            inner = {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
+            if inner:
+                term.model.load_state_dict(inner)
 
     def score(self, segment: Segment) -> RewardOutput:
         outputs = {name: term.model.score(segment) for name, term in self.terms.items()}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import cv2
@@ -52,23 +53,32 @@ def write_webm(path: Path, frames: Array, fps: float) -> None:
     """Writes frames (T, H, W, 3) RGB uint8; OSError if this OpenCV has no VP9 writer."""
     height, width = frames.shape[1:3]
     partial = path.with_suffix(".part.webm")
-    level = cv2.utils.logging.getLogLevel()
-    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_ERROR)
-    try:
+    with quiet_ffmpeg():
         writer = cv2.VideoWriter(
             str(partial), cv2.VideoWriter_fourcc(*"VP90"), fps, (width, height)
         )
-        if not writer.isOpened():
-            raise OSError(
-                f"cannot write {path}: this OpenCV has no VP9 encoder; "
-                "install opencv-python-headless from its wheel"
-            )
-        for frame in frames:
-            writer.write(np.ascontiguousarray(frame[:, :, ::-1]))
-        writer.release()
-    finally:
-        cv2.utils.logging.setLogLevel(level)
+    if not writer.isOpened():
+        raise OSError(
+            f"cannot write {path}: this OpenCV has no VP9 encoder; "
+            "install opencv-python-headless from its wheel"
+        )
+    for frame in frames:
+        writer.write(np.ascontiguousarray(frame[:, :, ::-1]))
+    writer.release()
     os.replace(partial, path)
+
+
+@contextlib.contextmanager
+def quiet_ffmpeg() -> Iterator[None]:
+    """Keeps FFmpeg's remark about the container's tag, written by C code, off the terminal."""
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def read_frames(path: Path) -> tuple[Array, float]:

@@ -146,14 +146,15 @@ class BatchEnv:
         action = np.clip(np.where(finite[:, None], action, 0.0), -1.0, 1.0)
         before = self._state.copy()
         kept = {name: array.copy() for name, array in self._owned.items()}
-        warnings = self._warning[:, _UNSTABLE, 1].sum(axis=1)
+        # MuJoCo sets a counter to 1 when it resets an unstable row, also where it was 1 before.
+        self._warning[:, _UNSTABLE, 1] = 0
         self.task.control(self.views, action)
         diverged = ~finite
         try:
             self.batch.step(nstep=self.n_substeps, stage=self.task.stage)
         except SimulationError as error:
             diverged[list(error.ids)] = True
-        diverged |= self._warning[:, _UNSTABLE, 1].sum(axis=1) > warnings
+        diverged |= self._warning[:, _UNSTABLE, 1].sum(axis=1) > 0
         diverged |= ~np.isfinite(self._state).all(axis=1)
         if diverged.any():
             self._state[diverged] = before[diverged]

@@ -15,8 +15,8 @@ Array = np.ndarray
 HALF = 0.02  # m, half the size of a tabletop object
 FINGER = 0.06  # m, of the finger above its tip that can touch something
 FINGER_RADIUS = 0.006  # m
-RESTING = 2.5  # weight of being too low to be above
-SOFTNESS = 0.06  # m, at which a caption is true to 1/e
+SOFTNESS = 0.06  # m, at which a caption is true to about 1/e
+STEP, STEP_WIDTH = 0.025, 0.005  # m: leaving the goal costs STEP at once, within STEP_WIDTH
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,7 @@ def gripper_relations(facts: Facts) -> dict[str, Array]:
     nearest = offset + along[..., None] * back
     touch = np.maximum(np.linalg.norm(nearest, axis=2) - HALF - FINGER_RADIUS, 0.0)
     level = np.linalg.norm(offset[..., :2], axis=2)
-    # A gripper that rests on an object is not above it, though a centimetre away from being so.
     height = outside(offset[..., 2], 0.045, 0.105)
-    height = np.where(offset[..., 2] < 0.045, RESTING * height, height)
     above = np.hypot(outside(level, 0.0, 0.015), height)
     return {
         "touch": touch,
@@ -91,5 +89,10 @@ def beside(offset: Array, left: Array) -> dict[str, Array]:
 
 
 def truth(distance: Array) -> Array:
-    """Graded truth in (0, 1) of a distance m: exp(-d / SOFTNESS), held off both ends."""
-    return np.clip(np.exp(-distance / SOFTNESS), 0.005, 0.985)
+    """Graded truth in (0, 1) of a distance m: about exp(-d / SOFTNESS), held off both ends.
+
+    The first millimetres count most, or "nearly" would be as good as "there"; farther out the
+    order of distances is what matters.
+    """
+    stretched = distance + STEP * (1.0 - np.exp(-distance / STEP_WIDTH))
+    return np.clip(np.exp(-stretched / SOFTNESS), 0.005, 0.985)

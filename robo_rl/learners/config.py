@@ -12,6 +12,7 @@ class LearnerConfig:
 
     num_envs: int = 64  # rows simulated together
     learning_rate: float = 1e-3  # Adam's step size
+    final_rate: float = 0.1  # share of it left at the end of training, to which it falls evenly
     gamma: float = 0.97  # discount per control step
     net: tuple[int, ...] = (128, 128)  # units of the hidden layers of policy and critic
     activation: Literal["tanh", "relu"] = "tanh"  # between the hidden layers
@@ -23,6 +24,8 @@ class LearnerConfig:
         for name, value in positive.items():
             if value <= 0:
                 raise ValueError(f"{name} must be above 0, got {value}")
+        if not 0 <= self.final_rate <= 1:
+            raise ValueError(f"final_rate must be in [0, 1], got {self.final_rate}")
         if not 0 < self.gamma <= 1:
             raise ValueError(f"gamma must be in (0, 1], got {self.gamma}")
 
@@ -46,6 +49,7 @@ class OffPolicyConfig(LearnerConfig):
     """What learners with a replay buffer share."""
 
     num_envs: int = 16  # rows simulated together
+    final_rate: float = 1.0  # share of the learning rate left at the end of training
     net: tuple[int, ...] = (256, 256)  # units of the hidden layers of policy and critic
     activation: Literal["tanh", "relu"] = "relu"  # between the hidden layers
     buffer_size: int = 200_000  # transitions kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -160,7 +160,7 @@ def make_learner(
         policy["features_extractor_kwargs"] = {"normaliser": normaliser}
     common: dict[str, Any] = {
         "env": env,
-        "learning_rate": config.learning_rate,
+        "learning_rate": _falling(config),
         "gamma": config.gamma,
         "device": device,
     }
@@ -172,6 +172,12 @@ def make_learner(
     else:
         raise ValueError(f"no learner for a {type(config).__name__}")
     return Learner(config, algorithm, env, scorer, normaliser)
+
+
+def _falling(config: LearnerConfig) -> Callable[[float], float]:
+    """The learning rate as a function of the share of training that is left."""
+    first, last = config.learning_rate, config.learning_rate * config.final_rate
+    return lambda left: last + (first - last) * left
 
 
 def _ppo(

@@ -122,8 +122,8 @@ ARMATURE = 0.028  # kg m^2
 # The URDF's 10 rad/s and 10 N m are fillers; 45 rpm is the servo's no-load speed (0.22 s / 60 deg).
 SPEED = 4.71  # rad/s
 # No figure is published for the arm. With every joint at this at once, in the worst pose, the
-# shoulder needs 1.6 N m, the arm's weight included: about half of what the servo has.
-ACCELERATION = 10.0  # rad/s^2
+# shoulder needs 2.5 N m, the arm's weight included: less than the servo has.
+ACCELERATION = 20.0  # rad/s^2
 
 GREY: Rgba = (0.86, 0.86, 0.88, 1.0)
 DARK: Rgba = (0.13, 0.13, 0.15, 1.0)
