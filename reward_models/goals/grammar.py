@@ -45,6 +45,7 @@ _AT = "[over|up|off|around|round] (to|on|onto|at|by|towards|toward|in)"
 _DISTANCE = "[safe|good|long|great|large|big|fair|certain|considerable|generous|healthy|some]"
 _POSITION = "(position|place|spot|point|location|area|space|region|pose)"
 _WISH = "(want|need|wish|prefer|require|expect|request|command|ask|order)"
+_TASK = "(task|goal|job|mission|aim|objective|assignment|target|purpose)"
 _PHRASES = {
     # Relations
     f"[{_AT}] left [hand] [side] of": "LEFT_OF",
@@ -57,7 +58,8 @@ _PHRASES = {
     "over to": "to",
     "toward": "towards",
     "over (toward|towards)": "towards",
-    "[very|well|quite|really|so|too] far [away|off|apart|removed] from": "FAR",
+    "[very|well|quite|really|so] far [away|off|apart|removed] from": "FAR",
+    "too (far|close|near|distant|left|right) [away] [from|to]": "TOO_MUCH",
     "(distant|remote) from": "FAR",
     "(wide berth|some space|some room)": "BERTH",
     "as far [away] from": "AS_FAR",
@@ -72,6 +74,7 @@ _PHRASES = {
     f"(keeps|maintains) [its] {_DISTANCE} distance [away] (from|to)": "be FAR",
     f"(keeping|maintaining) [your|its] {_DISTANCE} distance [away] (from|to)": "be FAR",
     "distance (yourself|itself) from": "go FAR",
+    f"(keep|leave|maintain|have|put) {_DISTANCE} distance between": "KEEP_BETWEEN",
     "(back|backs|backing) (off|away|up) from": "go FAR",
     "(move|moves|moving|pull|pulls|draw|step|steps|get|gets|go) (back|off) from": "go FAR",
     "(pull|draw|step) away from": "go FAR",
@@ -105,8 +108,8 @@ _PHRASES = {
     "(end|ends|ending|finish|finishes|finishing) [up] [being|positioned|located]": "be",
     "(wind|winds) up": "be",
     "(come|comes) to (stop|halt|rest)": "be",
-    "[has|have|having] been": "be",
-    "(get|gets) (positioned|placed|located|situated)": "be",
+    "(has|have|having) been": "be",
+    "(be|get|gets) (positioned|placed|located|situated)": "be",
     "(reach|reaches|reaching|reach out|reaches out|reaching out) (for|to|towards|toward)": "touch",
     "(reach|reaches) over (to|for)": "touch",
     "(reach|reaches) (out to|out and|and) touch": "touch",
@@ -118,6 +121,7 @@ _PHRASES = {
     "(head|heads|heading|make|makes|go|goes) [straight] for": "go to",
     "make (your|its) way to": "go to",
     "(arrive|arrives|arriving) at": "go to",
+    "(go|move|come|get|head|goes|moves|comes) back to": "go to",
     "all way [over|up] to": "to",
     "(straight|directly) to": "to",
     # Joining
@@ -140,18 +144,15 @@ _PHRASES = {
     "(has|have|needs|need|ought|is|are|wants|has got) to": "MODAL",
     "(is|are) (going|supposed|meant) to": "MODAL",
     "(is|are) (required|expected|asked) to": "MODAL",
-    f"(i|we) [do|really|just|now|also] {_WISH} [for]": "WANT",
-    "(i|we) would [really|just|also] (like|love|prefer|want) [for]": "WANT",
+    f"(i|we) [do|really|just|now|also] {_WISH} [for|to see]": "WANT",
+    "(i|we) would [really|just|also] (like|love|prefer|want) [for|to see]": "WANT",
     "(i am|we are) (asking|telling|ordering|instructing|requesting)": "WANT",
     "(all|what|thing) (i|we) (want|need) is": "WANT",
-    "[your|my|our|today 's|current|new|next] (task|goal|job|mission|aim|objective|assignment) is": (
-        "WANT"
-    ),
-    "[your|my|our|today 's|current|new|next] (task|goal|job|mission|aim|objective|assignment) ,": (
-        "WANT"
-    ),
+    f"[your|my|our|today 's|current|new|next] {_TASK} is [for]": "WANT",
+    f"[your|my|our|today 's|current|new|next] {_TASK} ,": "WANT",
     "(make|making) (sure|certain) [that|to]": "SURE",
-    "be sure (that|to)": "SURE",
+    "be (sure|certain) (that|to)": "SURE",
+    "do not forget to": "SURE",
     "(ensure|guarantee) [that]": "SURE",
     "see to it that": "SURE",
     "(see|arrange|make it so|make it happen) that": "SURE",
@@ -171,6 +172,8 @@ _PHRASES = {
     "if you (would|could|can|please|will|like|want|wish|would like|would please)": "POLITE",
     "if you (would not|do not) mind": "POLITE",
     "it would be (nice|great|good|lovely|helpful|wonderful) if you (could|would)": "POLITE",
+    "it would be (nice|great|good|lovely|helpful|wonderful) to": "POLITE",
+    "that would be (nice|great|good|lovely|helpful|wonderful)": "POLITE",
     "would it be possible [for you] to": "POLITE",
     "if (i|we) may [ask]": "POLITE",
     "[do|would|could|will] you mind": "POLITE",
@@ -199,7 +202,7 @@ _PHRASES = {
 
 # Verbs by what they take; see the clause patterns below.
 _BE = "be stay remain stand sit rest lie wait keep linger hang settle park"
-_GO = "go move come get travel head drive navigate steer proceed shift return fly"
+_GO = "go move come get travel head drive navigate steer proceed shift return fly slide"
 _TOUCH = "touch tap poke contact reach"
 _HOVER = "hover float"
 _PUT = (
@@ -207,8 +210,10 @@ _PUT = (
     "reposition station situate"
 )
 _PUT_HAND = (  # with the gripper only
-    "hold steer guide drive navigate park maneuver manoeuvre hover rest lay slide extend stretch"
+    "hold steer guide drive navigate park maneuver manoeuvre hover rest lay slide extend stretch "
+    "raise lower"
 )
+_PUT_BY = "put place position set bring get keep have station situate"  # "move by" may be past
 _PUSH = "push slide shove nudge roll drag pull scoot"  # with objects only
 _MAKE = "make let have get keep allow cause"
 _APPROACH = "approach"
@@ -633,9 +638,8 @@ _PREDICATE = {
     "TOUCHING": "touch",
 }
 _WHERE = rf"(?:(?P<rel>{_REL})|(?P<to>to|towards)) (?P<obj>{_T})"
-_MOVED = (
-    rf"(?:{'|'.join(f'{v}_ed' for v in (_PUT + ' ' + _PUSH + ' ' + _PUT_HAND).split())}|put|set)"
-)
+_MOVED = rf"(?:{'|'.join(f'{v}_ed' for v in (_PUT + ' ' + _PUSH).split())}|put|set)"
+_HAND_MOVED = rf"(?:{'|'.join(f'{v}_ed' for v in (_PUT + ' ' + _PUT_HAND).split())}|put|set)"
 _VP = (  # what a subject does or is
     rf"(?:{_any(_BE + ' ' + _GO)} )?(?P<rel>{_REL}) (?P<obj>{_T})",  # (stays) left of it
     rf"(?:{_any(_GO)} (?P<to>to|towards)|{_APPROACH}) (?P<obj>{_T})",  # goes to it
@@ -651,19 +655,23 @@ _CLAUSES: dict[str, tuple[re.Pattern[str], ...]] = {
         "passive": (
             rf"(?P<touched>#\w+) (?:MODAL )?(?:(?:be|get) )?{_any(_TOUCH)[:-1]})_ed{_BY}",
             rf"(?P<subj>#\w+) (?:MODAL )?(?:(?:be|get) )?{_MOVED}{_BY} {_WHERE}{_BY}",
-            rf"(?P<subj>HAND) (?:MODAL )?(?:be|get) {_MOVED} {_WHERE}",
+            rf"(?P<subj>HAND) (?:MODAL )?(?:be|get) {_HAND_MOVED} {_WHERE}",
         ),
         "placing": (
             rf"{_ORDER}{_any(_PUT)} (?P<subj>{_T}) {_WHERE}",
             rf"{_ORDER}{_any(_PUSH)} (?P<subj>#\w+) {_WHERE}",
-            rf"{_ORDER}{_any(_PUT)} (?P<subj>#\w+) by (?P<obj>#\w+)",
-            rf"{_ORDER}{_any(_PUSH)} (?P<subj>#\w+) by (?P<obj>#\w+)",
+            rf"{_ORDER}{_any(_PUT_BY)} (?P<subj>#\w+) by (?P<obj>#\w+)",
             rf"{_ORDER}{_any(_PUT_HAND)} (?P<subj>HAND) {_WHERE}",
-            rf"{_any('put place rest lay set')} (?P<subj>HAND) on (?P<obj>#\w+)",
+            rf"{_any('put place rest lay set keep hold have')} (?P<subj>HAND) on (?P<obj>#\w+)",
         ),
         "making": tuple(rf"{_ORDER}{_any(_MAKE)} (?P<subj>{_T}) (?:MODAL |to )?{vp}" for vp in _VP),
     }.items()
 }
+# "... and the cube touching the ball": the cube that touches it, or is it to touch it?
+_PARTICIPLE = re.compile(
+    rf"(?<!\S)(?:THEN|AND|,)(?: (?:AND|ALSO|,))* #\w+ {_any(' '.join(_VERBS))}_ing "
+    rf"(?:{_REL} |to )?{_T}"
+)
 _BESIDE = re.compile(rf"(?P<subj>#\w+) (?:MODAL )?{_any(_BE)} by (?P<obj>#\w+)")
 
 _VERB = _any(" ".join(_VERBS))
@@ -677,11 +685,16 @@ _REWRITES = tuple(
         (r"HAND(?: (?:'s|of) HAND)+", "HAND"),  # the tip of the arm, the robot's hand
         (rf"(?:(?:to|on|onto|at|by|in|towards) )?({_T}|IT) 'S_(LEFT|RIGHT)", r"\2_OF \1"),
         (rf"AS_FAR ({_T}|IT) AS_POSSIBLE", r"FAR \1"),
+        (rf"KEEP_BETWEEN ({_T}) AND ({_T})", r"keep \1 FAR \2"),
         (rf"(?:give|leave) ({_T}|IT) BERTH", r"be FAR \1"),
         (r",(?= (?:stay|keep|remain)_ing )", "AND"),  # ", keeping far from it"
         (rf"PLACE(?= {_REL} )", ""),
+        (rf"try(?= {_VERB}_ing )", "SURE"),
         (rf"(?:be )?({_VERB})_ing", r"\1"),  # is touching, (would you mind) touching
         (r"be(?: be)+", "be"),
+        (rf"go to(?= {_REL} )", "go"),  # go back to the left of it
+        (rf"{_any(_GO)} to(?= {_any(_TOUCH + ' ' + _HOVER)} )", ""),  # move to touch it
+        (rf"keep(?= {_any(_GO + ' ' + _PUSH)} )", ""),  # keep moving to it
         # "go" and "keep" before another verb only say that it starts or lasts
         (rf"(?:go|come|keep|stay|remain)(?= {_any(_TOUCH + ' ' + _HOVER)} )", ""),
         # two things that are in a relation "with each other"
@@ -707,21 +720,29 @@ class _Composer:
         self.said: list[str] = []  # objects and, where named, the hand, as symbols
         self.last: Atom | None = None
         self.subject = "HAND"  # of a clause that names none; "" where it would be a guess
+        self.mover = "HAND"  # of a relation alone ("and left of it"): who the last clause was about
+        self.shared = False  # a name alone ("and the ball") shares the last clause's relation
+        self.told = False  # the last subject was said to do something, not that it should
+        self.verbless = False  # the last clause was a subject and a relation, without a verb
+        self.ordered = False  # this clause is an order: "touch", not "touches" or "touching"
+        self.opened = ""  # what introduced this clause, "I want" or "make sure"
         self.used_it = False
 
     def formula(self, s: str) -> Formula:
         if match := re.fullmatch(r"after (.+?) , (.+)", s):
-            return self.sequence([match[1], match[2]])
+            return self.sequence([match[1], f"MAIN {match[2]}"])
         if match := re.fullmatch(r"before (.+?) , (?:FIRST )?(.+)", s):
             return self.sequence([match[2], match[1]])
         if match := re.fullmatch(r"AND (.+?) , (.+)", s):  # "while ..., ..."
-            return self.together(f"{match[1]} AND {match[2]}")
+            return self.together(f"{match[1]} AND MAIN {match[2]}")
         ordered = re.split(r" (?:, )?(before|after) ", s)
         if len(ordered) == 3:
             if "THEN" in s.split():
                 raise self.refuse("ambiguous", "'before' or 'after' together with 'then'")
             first, word, second = ordered
             first = first.removeprefix("FIRST ")
+            if re.search(rf"(?<!\S)AND (?!{_T}(?: AND| ,|$))", second):
+                raise self.refuse("ambiguous", f"what is {word!r} about? Say 'then'")
             if word == "before":
                 return self.sequence([first, second])
             main = self.together(first)
@@ -760,14 +781,22 @@ class _Composer:
             raise self.refuse("ambiguous", "at once or one after the other? Say 'then'")
         for a, b in itertools.combinations(atoms, 2):
             if {a.subject, a.object} == {b.subject, b.object}:
-                pair = {a.predicate, b.predicate}
+                seen = b.predicate if a.subject == b.subject else PREDICATES[b.predicate].mirror
+                pair = {a.predicate, seen}
                 opposed = "far" in pair and pair & {"touch", "above", "next_to"}
                 if opposed or pair in ({"left_of", "right_of"}, {"above", "touch"}):
                     raise self.refuse("ambiguous", f"{a} and {b} at once? Say 'then'")
         return And(tuple(atoms))
 
     def atom(self, part: str) -> Atom:
-        part = self.open(part.strip(" ,"))
+        part = part.strip(" ,")
+        if part.startswith("MAIN "):  # after a clause of time; the arm is meant again
+            self.subject, self.told = "HAND", False
+            self.mover = "HAND" if self.mover == "HAND" else ""
+        words = part.split()
+        self.opened = " ".join(word for word in words if word in ("SURE", "WANT", "use"))
+        self.ordered = "ORDER" in words or bool(self.opened)
+        part = self.open(" ".join(word for word in words if word not in ("MAIN", "ORDER")))
         if not part:
             raise self.refuse("ambiguous", "something is missing beside 'then' or 'and'")
         if " UNTIL " in f" {part} ":
@@ -804,13 +833,26 @@ class _Composer:
         if "IT" not in words:
             return s
         at = words.index("IT")
-        moved = at > 0 and words[at - 1] in (_PUT + " " + _PUT_HAND).split()
+        moved = at > 0 and words[at - 1] in (_PUT + " " + _PUT_HAND + " " + _MAKE).split()
         could = [x for x in self.said if x != "HAND" or moved]
         if at == 0 or words.count("IT") > 1 or len(could) != 1:
             raise self.refuse("ambiguous", "what is 'it'? Name it")
+        if "HAND" in self.said and not moved and self.fits([*words[:at], "HAND", *words[at + 1 :]]):
+            raise self.refuse("ambiguous", "'it' may be the gripper or the object: name it")
         words[at] = could[0]
         self.used_it = True
         return " ".join(words)
+
+    def fits(self, words: list[str]) -> bool:
+        """Whether these symbols would be a clause, which is tried and forgotten."""
+        before = dict(vars(self))
+        try:
+            self.clause(" ".join(words))
+        except Refusal:
+            return False
+        finally:
+            vars(self).update(before)
+        return True
 
     def until(self, s: str) -> Atom:
         """``move the claw (to the ball) until it touches (the ball)``: the last part counts."""
@@ -833,34 +875,65 @@ class _Composer:
         atom = self.clause(f"{who} {goal}")
         if target and atom != self.make("TOUCHING", mover, target[0]):
             raise self.refuse("ambiguous", "the two halves around 'until' do not agree")
+        if (self.hand if mover == "HAND" else mover[1:]) not in (atom.subject, atom.object):
+            raise self.refuse("ambiguous", "what moves is not what 'until' is about")
+        self.told = False
         return atom
 
     def clause(self, s: str) -> Atom:
-        if self.last is not None and (match := re.fullmatch(rf"(?:to )?({_T})", s)):
-            if s[:3] == "to " and self.last.predicate in ("touch", "next_to"):
-                return self.make("TOUCHING", self.symbol(self.last.subject), match[1])
-            if self.last.subject == self.hand and s[:3] != "to ":
-                return self.make(self.last.predicate, "HAND", match[1])
+        last = self.last
+        if last is not None and (match := re.fullmatch(rf"(?:to )?({_T})", s)):
+            if not self.opened and self.mover == self.symbol(last.subject):
+                if s[:3] == "to " and last.predicate in ("touch", "next_to"):
+                    return self.make("TOUCHING", self.mover, match[1])
+            if not self.opened and self.shared and s[:3] != "to ":
+                return self.make(last.predicate, "HAND", match[1])
             raise self.refuse("ambiguous", "say what each object is to do")
-        if self.last is not None and (match := re.fullmatch(rf"(?:be )?({_REL}) ({_T})", s)):
-            return self.make(match[1], self.symbol(self.last.subject), match[2])
+        if last is not None and (match := re.fullmatch(rf"(be )?({_REL}) ({_T})", s)):
+            mover = self.actor(self.mover) if match[1] else self.mover
+            if not mover:
+                raise self.refuse("ambiguous", "who or what is the second half about?")
+            self.shared = self.shared and mover == self.mover
+            return self.make(match[2], mover, match[3])
         if match := _BESIDE.fullmatch(s):
-            return self.make("NEXT_TO", match["subj"], match["obj"])
+            return self.matched("statement", {**match.groupdict(), "rel": "NEXT_TO"}, s)
         for kind, patterns in _CLAUSES.items():
             for pattern in patterns:
                 if match := pattern.fullmatch(s):
-                    return self.matched(kind, match.groupdict())
+                    return self.matched(kind, match.groupdict(), s)
         raise self.unreadable(s)
 
-    def matched(self, kind: str, got: dict[str, str | None]) -> Atom:
-        if touched := got.get("touched"):
+    def actor(self, subject: str) -> str:
+        """Who does what a clause without a subject says: after "the cube is ...", "touch the ball"
+        is an order to the arm, whereas "touches the ball" is still about the cube."""
+        if not self.ordered or subject == "HAND":
+            return subject
+        if not self.told:
+            raise self.refuse("ambiguous", "who or what is the second half about?")
+        return "HAND"
+
+    def matched(self, kind: str, got: dict[str, str | None], s: str) -> Atom:
+        touched = got.get("touched")
+        named = touched or got.get("subj")
+        words = s.split()
+        verbless = kind in ("statement", "passive") and bool(named) and "MODAL" not in words
+        verbless &= not any(word in _VERBS for word in words)
+        if verbless and self.last is not None and not self.verbless:
+            # "touch the ball and the cube left of the can": a third thing, or where it is to be?
+            raise self.refuse("ambiguous", f"a verb is missing after {named!r}; say 'is'")
+        subject = named or self.actor(self.subject)
+        if not subject:
+            raise self.refuse("ambiguous", "who or what is the second half about?")
+        told = kind in ("statement", "passive") and not verbless and "MODAL" not in words
+        self.told = told and "WANT" not in self.opened and (bool(named) or self.told)
+        self.verbless = verbless
+        self.mover = subject
+        self.shared = (subject == "HAND" or bool(touched)) and "by HAND" not in s
+        if touched:
             self.subject = touched
             return self.make("TOUCHING", "HAND", touched)
         target = got["obj"]
         assert target is not None  # every other pattern has one
-        subject = got.get("subj") or self.subject
-        if not subject:
-            raise self.refuse("ambiguous", "who or what is the second half about?")
         relation = got.get("rel") or "TOUCHING"
         if got.get("to") == "towards" and subject != "HAND":
             raise self.refuse("unsupported", "a direction ('towards') is no goal; say 'to'")
@@ -926,10 +999,77 @@ def read(text: str, card: TaskCard) -> Formula:
     if re.search(r"\?[^\w]*$", text) and not asks:
         if next(t.symbol for t in tokens if t.symbol != ",") != "MODAL":
             raise refuse("no_goal", "a question is not a goal")
-    s = " ".join(_verb(t.symbol) for t in tokens)
+    _check_readings(raw, tokens, names, refuse)
+    s = " ".join(_symbols(tokens))
+    if _PARTICIPLE.search(s):
+        raise refuse("ambiguous", "a thing that does something, or what it is to do? Say 'is'")
     for pattern, replacement in _REWRITES:
         s = " ".join(pattern.sub(replacement, s).split()).strip(" ,")
     return _Composer(names, refuse).formula(s)
+
+
+def _symbols(tokens: list[_Token]) -> list[str]:
+    """The symbols with verbs as stems, and ORDER before one that opens a clause as an order."""
+    out: list[str] = []
+    opens = True
+    for i, token in enumerate(tokens):
+        symbol, following = _verb(token.symbol), tokens[i + 1].symbol if i + 1 < len(tokens) else ""
+        verb = token.text.split()[0]
+        going = verb in ("proceed", "continue") and (following == "HAND" or following[:1] == "#")
+        if symbol == "SURE" and going and token.text.endswith(" to"):
+            out += ["ORDER"] * opens + ["go", "to"]
+            opens = False
+            continue
+        if symbol in _VERBS and opens and _FORMS.get(verb, verb) == verb and verb[-1] != "s":
+            out.append("ORDER")
+        if symbol not in ("POLITE", "ALSO", "FIRST", "RIGHT_NOW"):
+            opens = symbol in ("THEN", "AND", ",")
+        out.append(symbol)
+    return out
+
+
+def _check_readings(raw: list[str], tokens: list[_Token], names: _Names, refuse: _Refuser) -> None:
+    """Refuses wordings that can be read in two ways, where the symbols no longer show it."""
+
+    def unsure(what: str) -> Refusal:
+        return refuse("ambiguous", f"{what!r} can be read in two ways")
+
+    def noun(word: str) -> bool:
+        return word in (names.words | _GENERIC) - _NOT_NOUNS
+
+    padded = [",", *raw, "", ""]
+    for i, word in enumerate(raw):
+        before, after, last = padded[i], padded[i + 2], padded[i + 3]
+        if word in ("before", "after") and after in ("that", "this"):
+            if noun(last) == (word == "after"):  # after that cube; before that, the cube
+                raise unsure(" ".join(raw[i : i + 3]))
+        named = before in _DETERMINERS | names.words | _FORMS.keys() | {"'s"}
+        if word in ("hand", "tip") and after == "over" and not named:
+            raise unsure(f"{word} over")
+    symbols = [t.symbol for t in tokens]
+    padded = ["", *symbols, "", ""]
+    for i, token in enumerate(tokens):
+        before, after, last = padded[i], padded[i + 2], padded[i + 3]
+        things = [s == "HAND" or s[:1] == "#" for s in (before, after)]
+        words = token.text.split()
+        if token.symbol == "THEN" and "then" not in words and words[0] != "and":
+            if things[0] and after == ",":  # touch the cube later, (but now) the ball
+                raise unsure(token.text)
+        if token.text in ("so as to", "in order to") and any(s[:1] == "#" for s in symbols[:i]):
+            raise unsure(token.text)  # the thing that is pushed, or the arm?
+        if token.symbol == "AND" and words[0] == "but" and things[1] and last in ("", ","):
+            raise unsure(token.text)
+        if token.symbol == "AND" and words[-1] in ("while", "whilst"):
+            rest = [s for s in symbols[i:] if s != ","]
+            following = rest[rest.index("THEN") + 1 :][:1] if "THEN" in rest else []
+            if any(s == "HAND" or s[:1] == "#" or s.endswith("ing") for s in following):
+                raise unsure("while ... then")
+        possible = token.symbol == "MODAL" and words[0] in ("can", "could", "may", "might", "would")
+        if possible and things[0] and not {"WANT", "SURE", "UNTIL"} & set(symbols[:i]):
+            raise refuse("ambiguous", f"{token.text!r}: is it to be, or only possible?")
+        if token.symbol in ("with", "using", "use") and before[:1] == "#" and after == "HAND":
+            if last in _PREDICATE and tokens[i + 2].text.split()[0] != "to":
+                raise unsure(f"{token.text} {tokens[i + 1].text} {tokens[i + 2].text}")
 
 
 def _verb(word: str) -> str:
