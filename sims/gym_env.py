@@ -50,9 +50,7 @@ class GymEnv(gymnasium.Env[Array, Array]):
         """The first observation (obs_dim,) of a new episode; ``seed`` starts the stream over."""
         super().reset(seed=seed)
         _refuse(options, ())
-        if seed is not None or not self._seeded:
-            self.sim.reseed(_seed(self, seed))
-            self._seeded = True
+        _reseed(self, seed)
         return self.sim.reset()[0], {}
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
@@ -122,9 +120,7 @@ class GymVectorEnv(VectorEnv[Array, Array, Array]):
         """Observations (N, obs_dim); new episodes in the rows of ``options["reset_mask"]``."""
         super().reset(seed=seed)
         _refuse(options, ("reset_mask",))
-        if seed is not None or not self._seeded:
-            self.sim.reseed(_seed(self, seed))
-            self._seeded = True
+        _reseed(self, seed)
         return self.sim.reset((options or {}).get("reset_mask")), {}
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
@@ -173,9 +169,11 @@ def _spaces(sim: BatchEnv) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Box]:
     return box(-np.inf, np.inf, (sim.obs_dim,)), box(-1.0, 1.0, (sim.act_dim,))
 
 
-def _seed(env: Any, seed: int | None) -> int:
-    """``seed``, or one drawn from the env's own generator, which Gymnasium seeds from the OS."""
-    return int(env.np_random.integers(2**63)) if seed is None else seed
+def _reseed(env: GymEnv | GymVectorEnv, seed: int | None) -> None:
+    """Starts every row's stream over; a first reset without a seed takes one from the OS."""
+    if seed is not None or not env._seeded:
+        env.sim.reseed(int(env.np_random.integers(2**63)) if seed is None else seed)
+        env._seeded = True
 
 
 def _refuse(options: dict[str, Any] | None, known: tuple[str, ...]) -> None:

@@ -29,7 +29,7 @@ class TaskGoal(NamedTuple, Generic[V]):
     sentence: str
     success: Callable[[V], Array]  # (N,) bool, judged at the end of an episode
     reward: Callable[[V, Array], dict[str, Array]]  # (views, action) -> named dense terms, (N,)
-    distance: Callable[[V], Array]  # (N,) m, 0 where the goal holds; the truth scorers are held to
+    distance: Callable[[V], Array]  # (N,) m, least where the goal holds: scorers are held to it
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ CLEAR = 0.08  # m, the third object keeps off the path of the push
 BEHIND = 0.055  # m from the mover's centre: room for the closed jaws to come down
 OVER = 0.075  # m, tip height that clears every object
 LOW = 0.016  # m, tip height that pushes below the centre, so that nothing topples
-STRIDE = 0.02  # m, by which the target leads the tip along the line
+STRIDE = 0.012  # m, by which the target leads the tip along the line
 PUSHED = 0.055  # m, where the pusher stops
 
 
