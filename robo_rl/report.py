@@ -131,7 +131,10 @@ def _curves(metrics: Mapping[str, Array]) -> str:
 def _costs(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     frames, seconds = result["frames"], result["seconds"]
     return [
-        ("Frames rendered for the scene", f"{frames['scene']:,} (0: it was cached)"),
+        (
+            "Frames rendered for the scene",
+            f"{frames['scene']:,}" if frames["scene"] else "0 (cached)",
+        ),
         ("Frames rendered while training", f"{frames['training']:,}"),
         ("Frames asked for where in doubt", f"{frames['labels']:,}"),
         ("Time for the reward", f"{seconds['reward']:.0f} s"),

@@ -108,7 +108,7 @@ def dataset(
     *,
     camera: float = 0.06,
     light: float = 0.25,
-    repaint: float = 0.5,
+    repaint: float = 0.4,
     share: float = 0.7,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Array, Facts, Array]:

@@ -15,8 +15,7 @@ Array = np.ndarray
 HALF = 0.02  # m, half the size of a tabletop object
 FINGER = 0.06  # m, of the finger above its tip that can touch something
 FINGER_RADIUS = 0.006  # m
-SOFTNESS = 0.06  # m, at which a caption is true to about 1/e
-STEP, STEP_WIDTH = 0.025, 0.005  # m: leaving the goal costs STEP at once, within STEP_WIDTH
+SOFTNESS = 0.06  # m, at which a caption is true to 1/e
 
 
 @dataclass(frozen=True)
@@ -89,10 +88,5 @@ def beside(offset: Array, left: Array) -> dict[str, Array]:
 
 
 def truth(distance: Array) -> Array:
-    """Graded truth in (0, 1) of a distance m: about exp(-d / SOFTNESS), held off both ends.
-
-    The first millimetres count most, or "nearly" would be as good as "there"; farther out the
-    order of distances is what matters.
-    """
-    stretched = distance + STEP * (1.0 - np.exp(-distance / STEP_WIDTH))
-    return np.clip(np.exp(-stretched / SOFTNESS), 0.005, 0.985)
+    """Graded truth in (0, 1) of a distance m: exp(-d / SOFTNESS), held off both ends."""
+    return np.clip(np.exp(-distance / SOFTNESS), 0.005, 0.985)
