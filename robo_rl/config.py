@@ -21,7 +21,7 @@ class TrainConfig:
     reward: str = "clip"  # as `robo-rl list rewards` shows
     robot: str = "so101"  # as `robo-rl list robots` shows
     learner: str = "ppo"  # as `robo-rl list learners` shows
-    env_steps: int = 160_000  # simulated steps over all rows
+    env_steps: int = 96_000  # simulated steps over all rows
     seed: int = 0  # of training; evaluation draws from seeds that no training uses
     episodes: int = 1000  # judged at the end
     clip: ClipConfig = field(default_factory=ClipConfig)

@@ -40,7 +40,7 @@ class PPOConfig(LearnerConfig):
     gae_lambda: float = 0.95  # bias against variance of the advantage
     clip_ratio: float = 0.2  # largest change of an action's probability that is rewarded
     entropy: float = 0.0  # weight of the entropy bonus
-    log_std_init: float = -0.5  # log of the first standard deviation of actions
+    log_std_init: float = -1.5  # log of the first standard deviation of actions
     max_grad_norm: float = 0.5  # gradients are scaled down to this
 
 
