@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from robo_rl.learners.config import LEARNERS, LearnerConfig, PPOConfig
-from robo_rl.rewards import REWARDS, ClipConfig
+from robo_rl.rewards import ClipConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +35,8 @@ class TrainConfig:
     device: str = "cpu"  # of the networks: cpu or cuda
 
     def __post_init__(self) -> None:
-        for value, table, what in (
-            (self.reward, REWARDS, "reward"),
-            (self.learner, LEARNERS, "learner"),
-        ):
-            if value not in table:
-                raise ValueError(f"unknown {what} {value!r}; known: {', '.join(table)}")
+        if self.learner not in LEARNERS:
+            raise ValueError(f"unknown learner {self.learner!r}; known: {', '.join(LEARNERS)}")
         if type(self.tuning) is not LEARNERS[self.learner]:
             raise ValueError(
                 f"learner {self.learner!r} is tuned by {LEARNERS[self.learner].__name__}, "

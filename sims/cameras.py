@@ -74,8 +74,8 @@ class Look:
     fovy: Array | None = None
 
 
-def _open_context(width: int, height: int) -> Any:
-    """A current GL context from the first backend that works, or RenderError."""
+def _open_context(model: mujoco.MjModel, height: int, width: int) -> tuple[Any, mujoco.MjrContext]:
+    """A current GL context and MuJoCo's own on it, from the first backend that works."""
     asked = os.environ.get("MUJOCO_GL", "").strip().lower()
     if asked and asked not in BACKENDS:
         raise RenderError(f"MUJOCO_GL must be one of {', '.join(BACKENDS)}, got {asked!r}")
@@ -93,7 +93,10 @@ def _open_context(width: int, height: int) -> Any:
         try:
             context = importlib.import_module(f"mujoco.{backend}").GLContext(width, height)
             context.make_current()
-            return context
+            # GLFW without a display says nothing until MuJoCo asks for its functions.
+            return context, mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_50)
+        except mujoco.FatalError:
+            failures.append(f"{backend}: gives no OpenGL context")
         except (ImportError, AttributeError, RuntimeError, OSError, ValueError) as error:
             failures.append(f"{backend}: {error or type(error).__name__}")
         except Exception as error:  # PyOpenGL's own errors share no base class with the above
@@ -117,7 +120,7 @@ class Renderer:
         self._model.vis.quality.offsamples = 0
         self._model.vis.global_.offheight, self._model.vis.global_.offwidth = height, width
         self._thread = threading.get_ident()
-        self._gl = _open_context(width, height)
+        self._gl, self._context = _open_context(self._model, height, width)
         self._data = mujoco.MjData(self._model)
         self._scene = mujoco.MjvScene(self._model, maxgeom=max(200, 2 * self._model.ngeom))
         for flag in (
@@ -130,7 +133,6 @@ class Renderer:
         self._option.sitegroup[:] = 0
         self._camera = mujoco.MjvCamera()
         self._camera.type = mujoco.mjtCamera.mjCAMERA_FIXED
-        self._context = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_50)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
         self._rect = mujoco.MjrRect(0, 0, width, height)
         self._spec = mujoco.mjtState.mjSTATE_INTEGRATION

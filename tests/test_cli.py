@@ -63,11 +63,11 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["trian"], "Did you mean 'train'"),
         (["train", "raech"], "unknown task 'raech'; known tasks: reach, push. Did you mean"),
-        (["train", "reach", "--goal", "blorf the wug"], "understood"),
+        (["train", "reach", "--goal", "blorf the wug"], "Understood: the gripper touches"),
         (["train", "reach", "--goal", "do not touch the red cube"], "not"),
         (["train", "reach", "--robot", "ur99"], "unknown robot 'ur99'"),
         (["train", "reach", "--learner", "dqn"], "unknown learner 'dqn'; known: ppo"),
-        (["train", "reach", "--reward", "magic"], "unknown reward 'magic'; known: clip"),
+        (["train", "reach", "--reward", "magic"], "unknown reward 'magic'; known rewards: clip"),
         (["train", "--resume", "nowhere"], "no run in nowhere"),
         (["train", "reach", "--reward", "task", "--goal", "the red cube is far from the blue ball"],
          "no ground truth for this sentence; known:"),

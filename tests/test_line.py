@@ -17,7 +17,7 @@ from robo_rl.rewards import ClipConfig
 from robo_rl.scene import SceneConfig
 
 SMALL = ClipConfig(
-    scene=SceneConfig(frames=2500, holdout=250, distill=DistillConfig(members=2, steps=900))
+    scene=SceneConfig(frames=4000, holdout=400, distill=DistillConfig(members=2, steps=1500))
 )
 
 
@@ -30,9 +30,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory):  # noqa: ANN201
     folder = tmp_path_factory.mktemp("line")
     os.environ["ROBO_RL_CACHE"] = str(folder / "cache")
     config = TrainConfig(
-        goal="Please hover over the blue ball",
+        goal="Please stay left of the green can",
         clip=SMALL,
-        env_steps=48_000,
+        env_steps=64_000,
         episodes=400,
         runs=folder,
         name="line",
@@ -43,10 +43,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory):  # noqa: ANN201
 
 def test_a_sentence_trains_a_policy_from_frames_alone(trained) -> None:  # noqa: ANN001
     result = json.loads((trained.run.path / "result.json").read_text())
-    assert trained.evaluation.goal == "above_blue_ball"
-    assert trained.evaluation.success > 0.8, trained.evaluation.line()
-    assert result["frames"]["scene"] == 2500 and result["frames"]["training"] == 0
-    assert result["captions"] == "the gripper is above the blue ball"
+    assert trained.evaluation.goal == "left_of_green_cylinder"
+    assert trained.evaluation.success > 0.75, trained.evaluation.line()
+    assert result["frames"]["scene"] == 4000 and result["frames"]["training"] == 0
+    assert result["captions"] == "the gripper is left of the green cylinder"
 
 
 def test_the_run_folder_is_complete(trained) -> None:  # noqa: ANN001
@@ -54,7 +54,7 @@ def test_the_run_folder_is_complete(trained) -> None:  # noqa: ANN001
     assert {"config.json", "versions.json", "metrics.csv", "result.json", "report.html"} <= names
     assert {"video.webm", "bundle", "checkpoints", "scene.json"} <= names
     report = (trained.run.path / "report.html").read_text()
-    assert "data:video/webm;base64," in report and "Please hover" in report
+    assert "data:video/webm;base64," in report and "Please stay left" in report
     assert "http" not in report.replace("http-equiv", ""), "the report must be self-contained"
     stored = from_json(TrainConfig, trained.run.config)
     assert stored.clip == SMALL and isinstance(stored.tuning, PPOConfig)
@@ -65,7 +65,7 @@ def test_the_bundle_succeeds_on_the_simulated_arm(trained) -> None:  # noqa: ANN
 
     arm = run_emulated(trained.bundle, episodes=10)
     assert arm.ended == {"done": 10}, arm.reasons
-    assert arm.successes >= 7
+    assert arm.successes >= 6
 
 
 def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:  # noqa: ANN001
