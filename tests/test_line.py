@@ -63,9 +63,9 @@ def test_the_run_folder_is_complete(trained) -> None:  # noqa: ANN001
 def test_the_bundle_succeeds_on_the_simulated_arm(trained) -> None:  # noqa: ANN001
     from robo_rl.commands.deploy import run_emulated
 
-    arm = run_emulated(trained.bundle, episodes=10)
-    assert arm.ended == {"done": 10}, arm.reasons
-    assert arm.successes >= 6
+    arm = run_emulated(trained.bundle, episodes=20, noise=0.0)
+    assert arm.ended == {"done": 20}, arm.reasons
+    assert arm.successes >= 10
 
 
 def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:  # noqa: ANN001
