@@ -11,7 +11,7 @@ import pytest
 
 import sims
 from sims import BatchEnv
-from sims.cameras import Camera, Look, Renderer, RenderError, _open_context
+from sims.cameras import Camera, Look, Renderer, RenderError
 
 Array = np.ndarray
 
@@ -147,4 +147,4 @@ def test_errors_say_what_to_do(env: BatchEnv, monkeypatch: pytest.MonkeyPatch) -
         renderer.frames(states, "front")
     monkeypatch.setenv("MUJOCO_GL", "vulkan")
     with pytest.raises(RenderError, match="must be one of egl, osmesa, glfw, got 'vulkan'"):
-        _open_context(8, 8)
+        Renderer(env.model, 8, 8)
