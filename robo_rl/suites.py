@@ -17,6 +17,7 @@ from rich.console import Console
 
 import sims
 from robo_rl.config import TrainConfig
+from robo_rl.learners.config import PPOConfig
 from robo_rl.runs import RunDir, versions, write_json
 
 DEMO_GOAL = "touch_red_cube"
@@ -73,11 +74,15 @@ def push(base: TrainConfig) -> list[Entry]:
 
 
 def push_config(base: TrainConfig) -> TrainConfig:
-    """A push run: more steps than reach, otherwise the same."""
+    """A push run: more steps than reach, and larger ones to find the far side of the object."""
     return replace(
-        base, task="push", goal="red_cube_next_to_blue_ball", env_steps=PUSH_STEPS,
+        base,
+        tuning=PPOConfig(log_std_init=-0.5),
+        task="push",
+        goal="red_cube_next_to_blue_ball",
+        env_steps=PUSH_STEPS,
         checkpoint_every=200_000,
-    )  # fmt: skip
+    )
 
 
 SUITES: dict[str, tuple[Callable[[TrainConfig], list[Entry]], str]] = {
