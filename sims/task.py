@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -59,7 +60,7 @@ class Entity:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task(Generic[V]):
+class Task(ABC, Generic[V]):
     """A task over ``N`` rows at once; subclasses are frozen parameters, all state is in ``V``.
 
     ``V`` is a dataclass of live ``(N, ...)`` views into the batch. An array that the task itself
@@ -88,53 +89,53 @@ class Task(Generic[V]):
             )
 
     # What a task file writes.
+    @abstractmethod
     def spec(self) -> mujoco.MjSpec:
         """The scene."""
-        raise NotImplementedError  # pragma: no cover - abstract
 
+    @abstractmethod
     def bind(self, batch: Batch) -> V:
         """Live views of the batch."""
-        raise NotImplementedError  # pragma: no cover - abstract
 
+    @abstractmethod
     def reset(self, v: V, ids: Array, rng: RowRng) -> None:
         """Writes a starting state into rows ``ids`` (n,); they hold the model's defaults before."""
-        raise NotImplementedError  # pragma: no cover - abstract
 
     def scatter(self, v: V, ids: Array, rng: RowRng) -> None:
         """Writes any state of the workspace into rows ``ids``: what reward data is made of."""
         self.reset(v, ids, rng)
 
+    @abstractmethod
     def control(self, v: V, action: Array) -> None:
         """Turns ``action`` (N, act_dim) in [-1, 1] into ``v.ctrl``."""
-        raise NotImplementedError  # pragma: no cover - abstract
 
+    @abstractmethod
     def obs(self, v: V) -> dict[str, Array]:
         """Named columns {name: (N, k)}; the same for every goal."""
-        raise NotImplementedError  # pragma: no cover - abstract
 
+    @abstractmethod
     def signals(self, v: V) -> dict[str, Array]:
         """What a reward may read, {name: (N, ...)}; keys and shapes as in ``card()``."""
-        raise NotImplementedError  # pragma: no cover - abstract
 
+    @abstractmethod
     def goals(self) -> Mapping[str, TaskGoal[V]]:
         """{key: goal}; written by hand, sharing nothing with any reward model."""
-        raise NotImplementedError  # pragma: no cover - abstract
 
+    @abstractmethod
     def expert(self, v: V, rng: np.random.Generator) -> Array:
         """The action (N, act_dim) of a stateless controller that solves ``goal``."""
-        raise NotImplementedError  # pragma: no cover - abstract
 
     def terminated(self, v: V) -> Array | bool:
         """(N,) bool: ends an episode early; never, unless a task says so."""
         return False
 
+    @abstractmethod
     def signal_docs(self) -> tuple[Signal, ...]:
         """One entry for each key of ``signals``."""
-        raise NotImplementedError  # pragma: no cover - abstract
 
+    @abstractmethod
     def entities(self) -> tuple[Entity, ...]:
         """The things that a sentence about this task can name."""
-        raise NotImplementedError  # pragma: no cover - abstract
 
     act_dim: ClassVar[int]
 

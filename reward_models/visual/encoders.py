@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def fastest_dtype(run: Callable[[], object], device: torch.device) -> torch.dtyp
     return min(timings, key=lambda dtype: timings[dtype])
 
 
-class TorchEncoder:
+class TorchEncoder(ABC):
     """What both encoders share: batching, number format, normalisation."""
 
     name: str
@@ -49,9 +50,9 @@ class TorchEncoder:
     def __init__(self, device: str, batch: int, dtype: torch.dtype | None):
         self.device, self.batch, self._dtype = torch.device(device), batch, dtype
 
+    @abstractmethod
     def _images(self, frames: torch.Tensor) -> torch.Tensor:
         """Raw embeddings (k, D) of frames (k, H, W, 3) uint8 on the device."""
-        raise NotImplementedError  # pragma: no cover - abstract
 
     def encode(self, frames: Array) -> Array:
         """Unit rows (k, D) f32 of frames (k, H, W, 3) uint8."""
@@ -75,9 +76,9 @@ class TorchEncoder:
         """Width of an embedding."""
         return self.encode_texts(("the gripper",)).shape[1]
 
+    @abstractmethod
     def encode_texts(self, texts: tuple[str, ...]) -> Array:
         """Unit rows (len(texts), D) f32."""
-        raise NotImplementedError  # pragma: no cover - abstract
 
 
 class EmbeddedClip(TorchEncoder):
