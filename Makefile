@@ -11,7 +11,7 @@ test: .venv/stamp lint
 	$(BIN)/python -m pytest
 
 check: .venv/stamp lint
-	$(BIN)/python -m pytest -m 'slow or not slow'
+	$(BIN)/python -m pytest -m 'slow or not slow' --faults docs/faults.md
 
 lint: .venv/stamp
 	$(BIN)/ruff check .

@@ -1,0 +1,55 @@
+"""Shared by all tests: the marker ``fault``, the fixture ``took``, the page ``--faults`` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from faults import FAULTS, Shown
+
+SHOWN = pytest.StashKey[Shown]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--faults", metavar="FILE", help="write the table of faults that were shown")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[SHOWN] = Shown()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Hands each test's fault numbers to its report, and refuses a number nobody knows."""
+    for item in items:
+        numbers = sorted({n for mark in item.iter_markers("fault") for n in mark.args})
+        if unknown := [n for n in numbers if n not in FAULTS]:
+            raise pytest.UsageError(f"{item.nodeid}: no such fault {unknown}; see tests/faults.py")
+        item.user_properties.append(("faults", numbers))
+
+
+@pytest.fixture
+def took(request: pytest.FixtureRequest) -> Callable[[float, str], None]:
+    """``took(seconds, what)``: how long the promised behaviour took, for the table of faults."""
+
+    def note(seconds: float, what: str) -> None:
+        request.node.user_properties.append(("took", (float(seconds), what)))
+
+    return note
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> object:
+    report = yield
+    if report.when == "call" or report.failed:
+        numbers = dict(report.user_properties).get("faults", [])
+        times = [value for name, value in report.user_properties if name == "took"]
+        name = item.nodeid.split("[")[0].removeprefix("tests/")
+        item.config.stash[SHOWN].add(numbers, name, report.passed, times)
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    path = session.config.getoption("--faults")
+    if path:
+        Path(path).write_text(session.config.stash[SHOWN].page(f"pytest --faults {path}"))
