@@ -26,7 +26,8 @@ from reward_models.goals import (
     read,
     stages,
 )
-from reward_models.goals.grammar import _LEXICON, CODES
+from reward_models.goals.grammar import CODES
+from reward_models.goals.grammar.lexicon import LEXICON
 from reward_models.goals.predicates import PREDICATES, atoms, check, role
 from reward_models.goals.score import score
 
@@ -301,7 +302,7 @@ def test_a_card_without_a_gripper_is_a_mistake_of_the_card() -> None:
 # ---------------------------------------------------------------------------------- properties
 
 SOUP = st.lists(
-    st.sampled_from(sorted(_LEXICON) + sorted({w for t in DEV for w in t.split()}) + [",", "?"]),
+    st.sampled_from(sorted(LEXICON) + sorted({w for t in DEV for w in t.split()}) + [",", "?"]),
     max_size=12,
 ).map(" ".join)
 
