@@ -62,7 +62,7 @@ class BatchEnv:
         if self.rows.shape != (num_envs,):
             raise ValueError(f"rows must name {num_envs} streams, got {len(self.rows)}")
         self.task, self.num_envs, self.seed = task, num_envs, seed
-        self.model = task.spec().compile()
+        self.model = task.model()
         self.n_substeps = _whole_steps(task.control_dt, self.model.opt.timestep)
         self.max_steps = _whole_steps(task.episode_s, task.control_dt)
         self.control_dt, self.cameras = task.control_dt, tuple(c.name for c in task.cameras)
@@ -131,6 +131,7 @@ class BatchEnv:
             array[ids] = 0
         write(self.views, ids, RowRng(self.seed, self.rows[ids], self._episode[ids]))
         self.batch.forward(ids)
+        self.task.after_reset(self.views, ids)
 
     def step(self, action: Array) -> StepResult:
         """The true successors of ``action`` (N, act_dim); values outside [-1, 1] are clipped."""
@@ -162,6 +163,7 @@ class BatchEnv:
                 array[diverged] = kept[name][diverged]
             self.batch.forward(np.flatnonzero(diverged))
             self.num_diverged += int(diverged.sum())
+        self.task.after_step(self.views, np.flatnonzero(~diverged))
         self._step += 1
         self.env_steps += self.num_envs
         terms = self._goal.reward(self.views, action)
@@ -201,6 +203,7 @@ class BatchEnv:
             raise ValueError(f"states must have shape {self._state.shape}, got {np.shape(states)}")
         self._state[:] = states
         self.batch.forward()
+        self.task.after_reset(self.views, np.arange(self.num_envs))
         self._started[:] = True
 
     def render(self, ids: Array | None = None, camera: str | None = None) -> Array:

@@ -32,7 +32,10 @@ class RenderError(RuntimeError):
 
 @dataclass(frozen=True)
 class Camera:
-    """A fixed camera looking from ``pos`` at ``target``; angles in degrees, lengths in m."""
+    """A camera looking from ``pos`` at ``target``; angles in degrees, lengths in m.
+
+    With a ``body`` both are relative to it, and the camera goes where the body goes, not turning.
+    """
 
     name: str
     pos: tuple[float, float, float]
@@ -41,6 +44,7 @@ class Camera:
     height: int = 96  # px
     width: int = 96  # px
     up: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    body: str = ""  # what it follows; empty: it stands still
 
     def axes(self) -> tuple[Array, Array]:
         """The image's right and up directions (3,) in the world."""
@@ -51,9 +55,12 @@ class Camera:
         return right, up / np.linalg.norm(up)
 
     def add_to(self, spec: mujoco.MjSpec) -> None:
-        """Adds the camera to the world of ``spec``."""
+        """Adds the camera to the world of ``spec``, or to its body."""
         right, up = self.axes()
-        camera = spec.worldbody.add_camera(name=self.name, pos=self.pos, fovy=self.fovy)
+        holder = spec.body(self.body) if self.body else spec.worldbody
+        camera = holder.add_camera(name=self.name, pos=self.pos, fovy=self.fovy)
+        if self.body:
+            camera.mode = mujoco.mjtCamLight.mjCAMLIGHT_TRACK
         camera.alt.type = mujoco.mjtOrientation.mjORIENTATION_XYAXES
         camera.alt.xyaxes = [*right, *up]
 

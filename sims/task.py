@@ -30,7 +30,8 @@ class TaskGoal(NamedTuple, Generic[V]):
     sentence: str
     success: Callable[[V], Array]  # (N,) bool, judged at the end of an episode
     reward: Callable[[V, Array], dict[str, Array]]  # (views, action) -> named dense terms, (N,)
-    distance: Callable[[V], Array]  # (N,) m, least where the goal holds: scorers are held to it
+    # (N,) >= 0, what is missing to the goal (m, where it is a place): scorers are held to it
+    distance: Callable[[V], Array]
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ class Task(ABC, Generic[V]):
 
     name: ClassVar[str]
     cameras: ClassVar[tuple[Camera, ...]]
+    has_expert: ClassVar[bool] = True  # False: ``expert`` raises, and says what to do instead
+    mirrors: ClassVar[str] = ""  # the Gymnasium id whose observations and rewards these are
 
     goal: str = ""  # key into goals(); empty means the task's first goal
     control_dt: float = 0.05  # s, one action
@@ -93,6 +96,10 @@ class Task(ABC, Generic[V]):
     def spec(self) -> mujoco.MjSpec:
         """The scene."""
 
+    def model(self) -> mujoco.MjModel:
+        """The scene, compiled."""
+        return self.spec().compile()
+
     @abstractmethod
     def bind(self, batch: Batch) -> V:
         """Live views of the batch."""
@@ -108,6 +115,12 @@ class Task(ABC, Generic[V]):
     @abstractmethod
     def control(self, v: V, action: Array) -> None:
         """Turns ``action`` (N, act_dim) in [-1, 1] into ``v.ctrl``."""
+
+    def after_reset(self, v: V, ids: Array) -> None:
+        """Brings owned arrays of rows ``ids`` (n,) up to date with their starting state."""
+
+    def after_step(self, v: V, ids: Array) -> None:
+        """Brings owned arrays of rows ``ids`` (n,), which made a sound step, up to date."""
 
     @abstractmethod
     def obs(self, v: V) -> dict[str, Array]:

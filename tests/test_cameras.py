@@ -26,7 +26,7 @@ def env() -> BatchEnv:
 @pytest.mark.parametrize("name", sims.TASKS)
 def test_frames_have_the_cameras_size_and_differ_by_row_and_camera(name: str) -> None:
     env = sims.make(name, 3, seed=1)
-    env.reset()
+    env.scatter()
     pictures = {}
     for camera in env.task.cameras:
         frames = pictures[camera.name] = env.render(camera=camera.name)

@@ -44,10 +44,11 @@ def test_the_single_env_is_row_0_of_the_vector_env(name: str) -> None:
         all_obs, rewards, terminations, truncations, infos = many.step(action)
         assert reward == rewards[0]
         assert (terminated, truncated) == (terminations[0], truncations[0])
-        if not truncated:
-            assert (obs == all_obs[0]).all()
-            assert all(infos[key][0] == value for key, value in info.items())
-    assert truncated and isinstance(info["success"], bool)
+        if terminated or truncated:
+            break
+        assert (obs == all_obs[0]).all()
+        assert all(infos[key][0] == value for key, value in info.items())
+    assert (terminated or truncated) and isinstance(info["success"], bool)
     assert (infos["final_obs"][0] == obs).all()
     assert all(infos["final_info"][key][0] == value for key, value in info.items())
     assert (all_obs[0] == single.reset()[0]).all()  # the next episode is the same, too

@@ -5,7 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from sims.task import Task
+from sims.tasks.ant import Ant
+from sims.tasks.half_cheetah import HalfCheetah
+from sims.tasks.hopper import Hopper
+from sims.tasks.humanoid import Humanoid
+from sims.tasks.inverted_pendulum import InvertedPendulum
 from sims.tasks.push import Push
+from sims.tasks.pusher import Pusher
 from sims.tasks.reach import Reach
+from sims.tasks.reacher import Reacher
+from sims.tasks.swimmer import Swimmer
+from sims.tasks.walker2d import Walker2d
 
-TASKS: dict[str, type[Task[Any]]] = {task.name: task for task in (Reach, Push)}
+ARM_TASKS: tuple[type[Task[Any]], ...] = (Reach, Push)
+BODIES: tuple[type[Task[Any]], ...] = (
+    Hopper,
+    HalfCheetah,
+    Walker2d,
+    Ant,
+    Humanoid,
+    InvertedPendulum,
+    Reacher,
+    Swimmer,
+    Pusher,
+)
+
+TASKS: dict[str, type[Task[Any]]] = {task.name: task for task in (*ARM_TASKS, *BODIES)}

@@ -1,0 +1,65 @@
+"""HalfCheetah: a hind and a fore leg in a plane, that are to run forward."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+from mujoco.batch import Batch
+
+from sims.cameras import Camera
+from sims.task import Array, Entity, Signal, TaskGoal
+from sims.tasks.body import Runner, RunnerViews, body_entity, squares, tracking
+
+HEIGHT = 0.7  # m, of the torso where qpos[1] is zero
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfCheetah(Runner[RunnerViews]):
+    """One goal: forward (Gymnasium's HalfCheetah-v5)."""
+
+    name: ClassVar[str] = "half_cheetah"
+    mirrors: ClassVar[str] = "HalfCheetah-v5"
+    xml: ClassVar[str] = "half_cheetah.xml"
+    act_dim: ClassVar[int] = 6
+    cameras: ClassVar[tuple[Camera, ...]] = tracking("torso", 0.4)
+    noise: ClassVar[float] = 0.1
+    normal_speeds: ClassVar[bool] = True
+
+    control_dt: float = 0.05
+    episode_s: float = 50.0
+
+    def bind(self, batch: Batch) -> RunnerViews:
+        return RunnerViews(batch, batch.qpos, batch.qvel, batch.ctrl, np.zeros((batch.nsim, 1)))
+
+    def obs(self, v: RunnerViews) -> dict[str, Array]:
+        return {"qpos": v.qpos[:, 1:], "qvel": v.qvel}
+
+    def signals(self, v: RunnerViews) -> dict[str, Array]:
+        side = np.zeros(len(v.qpos))
+        torso = np.column_stack([v.qpos[:, 0], side, HEIGHT + v.qpos[:, 1]])
+        return {**super().signals(v), "torso_pos": torso}
+
+    def signal_docs(self) -> tuple[Signal, ...]:
+        torso = Signal("torso_pos", (3,), "m", "world", (-1e3, 1e3), "middle of the torso", False)
+        return (*super().signal_docs(), torso)
+
+    def entities(self) -> tuple[Entity, ...]:
+        return (body_entity("cheetah", ("robot", "body"), "torso", "torso_pos"),)
+
+    def goals(self) -> Mapping[str, TaskGoal[RunnerViews]]:
+        return _goals(self)
+
+
+@cache
+def _goals(task: HalfCheetah) -> dict[str, TaskGoal[RunnerViews]]:
+    def forward(v: RunnerViews, action: Array) -> dict[str, Array]:
+        return {"forward": task.speed(v), "ctrl": -0.1 * squares(v.ctrl)}
+
+    def ran(v: RunnerViews) -> Array:
+        return task.way_left(v) == 0.0
+
+    return {"forward": TaskGoal("the cheetah runs forward", ran, forward, task.way_left)}

@@ -1,0 +1,179 @@
+"""Goals of bodies: the truth says yes to the very pose or movement, and no to what is near it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sims
+from sims import BatchEnv
+from sims.task import TaskGoal
+from sims.tasks.body import up
+
+Array = np.ndarray
+
+
+def begun(name: str, goal: str, rows: int = 1) -> tuple[BatchEnv, TaskGoal]:
+    env = sims.make(name, rows, goal=goal, num_threads=1)
+    env.reset()
+    return env, env.task.goals()[goal]
+
+
+def moved(env: BatchEnv) -> None:
+    """Makes the views current after something was written into the state by hand."""
+    env.batch.forward()
+    env.task.after_step(env.views, np.arange(env.num_envs))
+
+
+@pytest.mark.parametrize(("goal", "sign"), [("front_flip", 1), ("back_flip", -1)])
+def test_a_flip_is_a_whole_turn_in_the_air_landed(goal: str, sign: int) -> None:
+    env, truth = begun("hopper", goal, 5)
+    v = env.views
+    # Rows: a flip; the other way round; rolled on the floor; half a turn and back; fallen at last.
+    for share in np.linspace(0, 1, 60):
+        turn = 2 * np.pi * share
+        v.qpos[:, 1] = 1.3
+        v.qpos[2, 1] = 0.25 if 0.1 < share < 0.9 else 1.2
+        v.qpos[4, 1] = 1.3 if share < 0.8 else 0.3
+        v.qpos[:, 2] = sign * np.array([turn, -turn, turn, np.pi * np.sin(np.pi * share), turn])
+        moved(env)
+        if share < 0.85:
+            assert not truth.success(v).any()
+    assert truth.success(v).tolist() == [True, False, False, False, False]
+    assert truth.distance(v)[0] == 0 and (truth.distance(v)[1:] > 0).all()
+    assert env.reset(np.ones(5, bool)) is not None and not truth.success(v).any()  # forgotten
+
+
+def test_turning_the_right_way_in_the_air_is_rewarded() -> None:
+    env, truth = begun("hopper", "front_flip", 2)
+    env.views.qpos[:, 1] = 1.5
+    env.views.qvel[:, 2] = 5.0, -5.0
+    result = env.step(np.zeros((2, 3)))
+    turn = result.info["reward/turn"]
+    assert turn[0] > 3 and turn[1] < -3
+    assert truth.distance(env.views)[0] < truth.distance(env.views)[1]
+
+
+def test_a_wave_is_three_swings_of_one_foot_in_the_air() -> None:
+    env, truth = begun("ant", "wave", 4)
+    v = env.views
+    swings = [0.4, -0.4, 0.4]
+    for i, swing in enumerate(swings):
+        v.qpos[:, 2] = 1.5
+        v.qpos[:, 3:7] = (1.0, 0.0, 0.0, 0.0)
+        # Rows: a wave; two legs taking turns; too small; put down in between.
+        v.qpos[:, v.hips[0]] = swing, swing if i % 2 else 0.0, 0.1 * swing, swing
+        v.qpos[1, v.hips[1]] = 0.0 if i % 2 else swing
+        moved(env)
+        if i == 1:
+            v.qpos[3, 2] = 0.1
+            moved(env)
+    assert truth.success(v).tolist() == [True, False, False, False]
+    v.qpos[0, 2] = 0.1
+    moved(env)
+    assert truth.success(v)[0]  # a wave has been waved, wherever the foot is now
+    v.qpos[1:, 3:7] = (0.0, 1.0, 0.0, 0.0)
+    for swing in swings:  # on its back, legs in the air
+        v.qpos[1:, v.hips[2]] = swing
+        moved(env)
+    assert not truth.success(v)[1:].any()
+
+
+def test_lying_down_is_on_the_back_and_at_rest() -> None:
+    env, truth = begun("ant", "lie_down", 3)
+    v = env.views
+    v.qvel[:] = 0
+    v.qpos[:, 3:7] = [(0.0, 1.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0)]
+    v.qvel[2, 0] = 1.0
+    moved(env)
+    assert np.allclose(up(v.qpos[:, 3:7]), [-1, 1, -1])
+    assert truth.success(v).tolist() == [True, False, False]
+
+
+def test_standing_is_not_lying() -> None:
+    lying, truth = begun("humanoid", "stand_up", 8)
+    assert not truth.success(lying.views).any()
+    height = up(lying.views.qpos[:, 3:7])
+    assert np.abs(height).max() < 0.1  # it starts on its back
+    for _ in range(60):
+        lying.step(np.zeros((8, 17)))
+    assert lying.num_diverged == 0 and not truth.success(lying.views).any()
+    assert (lying.views.qpos[:, 2] < 0.4).all()
+    standing, _ = begun("humanoid", "kneel", 1)
+    assert lying.task.goals()["stand_up"].success(standing.views).all()
+
+
+def test_kneeling_is_upright_on_both_knees() -> None:
+    env, truth = begun("humanoid", "kneel", 4)
+    v = env.views
+    assert not truth.success(v).any()  # it starts standing
+    knees = [env.model.joint(f"{side}_knee").qposadr[0] for side in ("right", "left")]
+    v.qpos[:, knees] = -np.pi / 2
+    v.qpos[:, 2] = 0.95
+    v.qpos[1, knees[0]] = -0.1  # a leg that is straight goes through the floor: not knelt on
+    v.qpos[1, 2] = 1.2
+    v.qpos[2, 2] = 1.6  # in the air
+    v.qpos[3, 3:7] = np.cos(0.6), 0.0, np.sin(0.6), 0.0  # bent over
+    moved(env)
+    assert truth.success(v).tolist() == [True, False, False, False]
+
+
+def test_arms_are_raised_when_both_hands_are_above_the_head() -> None:
+    env, truth = begun("humanoid", "arms_raised", 4)
+    v, model = env.views, env.model
+    assert not truth.success(v).any()
+    signs = {"right": 1, "left": -1}
+
+    def raise_arm(row: int, side: str) -> None:
+        for joint, angle in (("shoulder1", -1.44), ("shoulder2", 0.4), ("elbow", -1.5)):
+            sign = signs[side] if joint != "elbow" else 1
+            v.qpos[row, model.joint(f"{side}_{joint}").qposadr[0]] = sign * angle
+
+    for row, sides in enumerate((("right", "left"), ("right",), ("left",), ("right", "left"))):
+        for side in sides:
+            raise_arm(row, side)
+    v.qpos[3, 2] = 0.6  # not on its feet
+    moved(env)
+    assert truth.success(v).tolist() == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "goal"),
+    [
+        (name, goal)
+        for name in ("hopper", "ant", "humanoid")
+        for goal in sims.make_task(name).goals()
+    ],
+)
+def test_no_goal_is_reached_by_keeping_still(name: str, goal: str) -> None:
+    env, truth = begun(name, goal, 8)
+    reached = np.zeros(8, bool)
+    for _ in range(150):
+        reached |= env.step(np.zeros((8, env.act_dim))).info["success"]
+    assert not reached.any()
+
+
+def test_only_gymnasiums_own_goal_ends_an_episode_early() -> None:
+    for goal, ends in (("forward", True), ("front_flip", False)):
+        env, _ = begun("hopper", goal)
+        env.views.qpos[:, 1] = 0.3
+        assert env.step(np.zeros((1, 3))).terminated.tolist() == [ends]
+
+
+def test_signals_describe_the_state_as_it_is_now() -> None:
+    for name in ("ant", "humanoid", "pusher", "reacher"):
+        env, twin = sims.make(name, 3, seed=2), sims.make(name, 3)
+        env.reset()
+        for _ in range(5):
+            env.step(np.full((3, env.act_dim), 0.5))
+        twin.set_state(env.state())
+        for key, value in twin.signals().items():
+            np.testing.assert_array_equal(env.signals()[key], value)
+        # Asking does not change what comes next.
+        asked, silent = (sims.make(name, 3, seed=2) for _ in range(2))
+        for other in (asked, silent):
+            other.reset()
+        for _ in range(5):
+            asked.signals()
+            action = np.full((3, env.act_dim), -0.3)
+            assert (asked.step(action).obs == silent.step(action).obs).all()
