@@ -52,6 +52,7 @@ class TaskCard:
     cameras: tuple[str, ...]
     control_dt: float
     episode_s: float
+    act_dim: int = 0  # numbers in an action; 0: the card does not say
 
     def entity(self, name: str) -> Entity:
         """The entity called ``name``; ValueError lists those that exist."""
@@ -84,6 +85,7 @@ def from_dict(card: Mapping[str, Any]) -> TaskCard:
             cameras=tuple(card["cameras"]),
             control_dt=float(card["control_dt"]),
             episode_s=float(card["episode_s"]),
+            act_dim=int(card.get("act_dim", 0)),
         )
     except KeyError as error:
         raise ValueError(f"task card lacks {error.args[0]!r}") from error

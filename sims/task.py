@@ -164,6 +164,7 @@ class Task(ABC, Generic[V]):
             "cameras": [camera.name for camera in self.cameras],
             "control_dt": self.control_dt,
             "episode_s": self.episode_s,
+            "act_dim": self.act_dim,
             "params": {
                 f.name: getattr(self, f.name)
                 for f in dataclasses.fields(self)

@@ -58,7 +58,10 @@ def test_light_packages_never_name_torch(part: str) -> None:
 
 
 def test_light_packages_load_no_torch_and_load_fast() -> None:
-    modules = "sims, sims.gym_env, real_robot, reward_models.base, reward_models.goals"
+    modules = (
+        "sims, sims.gym_env, real_robot, reward_models.base, reward_models.goals, "
+        "reward_models.programs"
+    )
     code = (
         "import time, sys, json; start = time.process_time()\n"
         f"import {modules}\n"

@@ -1,0 +1,430 @@
+"""The reward language: one Python function over named signals, cut down until it cannot hurt.
+
+```
+def reward(tip, red_cube_pos, action):
+    gap = norm(tip - red_cube_pos)
+    return {"near": near(gap, 0.05), "effort": -0.01 * dot(action, action)}
+```
+
+A program speaks of ONE row: ``tip`` is a vector of three numbers, ``gap`` one number. ``tip[:, 2]``
+and ``axis=-1`` are read as numpy users mean them, so the same text may be written for a batch.
+
+``parse`` answers with a syntax tree made of an allow-list of nodes alone; whatever Python grows
+next is refused by default. Nothing of the author's text is ever executed: ``lower`` turns the tree
+into our own representation and ``runtime`` prints our own source from that.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import math
+import os
+import re
+import warnings
+from typing import Any
+
+from reward_models.programs.diagnostics import Diagnostic, Refused
+
+MAX_CHARS = 8_000
+MAX_BRACKETS = 40  # nesting depth of brackets, counted before Python's parser sees the text
+MAX_NODES = 1_200
+MAX_DEPTH = 60  # of the tree; a sum of 50 terms has 50
+MAX_COMPONENTS = 16
+MAX_INT = 10**9
+MAX_EXPONENT = 8
+
+CONSTANTS = {"pi": math.pi}
+_COMPONENT = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=]")  # as Python's own reader looks for it
+_SIGNS = re.compile(r"(?:[-+~][\s\\]*){9}")
+_CHAIN = re.compile(r"(?:\.\s*\w+\s*){9}")
+
+_BINARY = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.Pow, ast.BitAnd, ast.BitOr)
+_UNARY = (ast.USub, ast.UAdd, ast.Invert)
+_COMPARE = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+_NOT_WORDS = {
+    ast.IfExp: "a conditional expression", ast.BoolOp: "'and' / 'or'", ast.Lambda: "a lambda",
+    ast.ListComp: "a comprehension", ast.SetComp: "a comprehension",
+    ast.DictComp: "a comprehension", ast.GeneratorExp: "a generator", ast.NamedExpr: "':='",
+    ast.List: "a list", ast.Tuple: "a tuple", ast.Set: "a set", ast.Dict: "a dictionary",
+    ast.Starred: "'*'", ast.Await: "'await'", ast.Yield: "'yield'", ast.YieldFrom: "'yield'",
+    ast.Slice: "a slice",
+}  # fmt: skip
+_STATEMENTS = {
+    ast.For: "a loop", ast.AsyncFor: "a loop", ast.While: "a loop", ast.If: "'if'",
+    ast.With: "'with'", ast.AsyncWith: "'with'", ast.Try: "'try'", ast.TryStar: "'try'",
+    ast.Raise: "'raise'", ast.Assert: "'assert'", ast.Delete: "'del'", ast.Global: "'global'",
+    ast.Nonlocal: "'nonlocal'", ast.ClassDef: "a class", ast.FunctionDef: "an inner function",
+    ast.AsyncFunctionDef: "an inner function", ast.Match: "'match'", ast.Pass: "'pass'",
+    ast.Break: "'break'", ast.Continue: "'continue'", ast.Expr: "an expression without effect",
+}  # fmt: skip
+_HINTS = {
+    ast.IfExp: "write where(condition, a, b)",
+    ast.BoolOp: "join conditions with & and |, each in brackets",
+    ast.List: "a vector is vec(x, y, z)",
+    ast.Tuple: "a vector is vec(x, y, z)",
+    ast.If: "write name = where(condition, a, b)",
+    ast.For: "use sum, mean, min or max over a vector",
+    ast.Pass: "the function's last line is return {...}",
+}
+
+
+class Reader:
+    """Collects what is wrong while the tree is walked."""
+
+    def __init__(self, functions: frozenset[str] = frozenset()) -> None:
+        self.found: list[Diagnostic] = []
+        self.functions = functions
+
+    def refuse(self, code: str, message: str, node: Any = None, hint: str = "") -> None:
+        line = node if isinstance(node, int) else getattr(node, "lineno", 0)
+        self.found.append(Diagnostic(code, message, line, hint))
+
+    def check(self) -> None:
+        """Raises what was found, without any trace of where we were."""
+        if self.found:
+            raise Refused(self.found) from None
+
+
+def parse(text: Any, functions: frozenset[str]) -> ast.FunctionDef:
+    """The tree of a program that uses allow-listed nodes alone; ``Refused`` says what does not.
+
+    ``functions`` are the names that may be called, which therefore cannot be assigned to.
+    """
+    tree = _tree(text)
+    reader = Reader(functions)
+    function = _only_function(tree, reader)
+    reader.check()
+    assert function is not None
+    _signature(function, reader)
+    _body(function, functions, reader)
+    reader.check()
+    return function
+
+
+def _tree(text: Any) -> ast.Module:
+    """Python's own parse, after the caps that keep it from harm."""
+
+    def refuse(code: str, message: str, line: int = 0, hint: str = "") -> Refused:
+        return Refused([Diagnostic(code, message, line, hint)])
+
+    if type(text) is not str:
+        raise refuse("source", f"a program is a str, got {type(text).__name__}")
+    if len(text) > MAX_CHARS:
+        raise refuse("source", f"{len(text)} characters, at most {MAX_CHARS} are read")
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.isascii():
+            raise refuse("ascii", "a character outside ASCII", number, "write plain English")
+        if any(ord(c) < 32 and c not in "\t\r\f" for c in line):
+            raise refuse("source", "a control character", number)
+        if number <= 2 and _COOKIE.match(line):
+            raise refuse("source", "a declaration of an encoding", number)
+    bare = re.sub(r"#[^\n]*", "", text)
+    depth = deepest = 0
+    for char in bare:
+        depth += (char in "([{") - (char in ")]}")
+        deepest = max(deepest, depth)
+    if deepest > MAX_BRACKETS:
+        raise refuse("source", f"brackets {deepest} deep, at most {MAX_BRACKETS}")
+    if _SIGNS.search(bare):
+        raise refuse("source", "a chain of signs")
+    if _CHAIN.search(bare):
+        raise refuse("source", "a chain of attributes")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # For the text of an error Python opens the file it believes to be reading.
+            tree = ast.parse(text, filename=os.devnull)
+    except SyntaxError as error:
+        line, message = error.lineno or 0, str(error.msg)
+    except (ValueError, RecursionError, MemoryError, OverflowError):
+        line, message = 0, "Python's parser gave up on it"
+    else:
+        _size(tree)
+        return tree
+    raise refuse("syntax", f"not Python: {message}", line)
+
+
+def _size(tree: ast.AST) -> None:
+    nodes, stack = 0, [(tree, 0)]
+    while stack:
+        node, depth = stack.pop()
+        nodes += not isinstance(node, ast.expr_context | ast.operator | ast.unaryop | ast.cmpop)
+        if nodes > MAX_NODES or depth > MAX_DEPTH:
+            what = f"over {MAX_NODES} parts" if nodes > MAX_NODES else f"over {MAX_DEPTH} deep"
+            raise Refused([Diagnostic("source", what, hint="write a shorter program")])
+        stack += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
+
+
+def _only_function(tree: ast.Module, reader: Reader) -> ast.FunctionDef | None:
+    functions = [n for n in tree.body if isinstance(n, ast.FunctionDef)]
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            hint = "np, and every function of the list, are there without an import"
+            reader.refuse("import", "a program imports nothing", node, hint)
+        elif not isinstance(node, ast.FunctionDef):
+            reader.refuse("structure", "only a function may stand here", node)
+    if len(functions) != 1 or functions[0].name != "reward":
+        names = ", ".join(f.name for f in functions) or "none"
+        hint = "write def reward(signal, ...):"
+        reader.refuse("structure", f"expected one function 'reward', got {names}", 1, hint)
+        return None
+    return functions[0]
+
+
+def _signature(function: ast.FunctionDef, reader: Reader) -> None:
+    arguments = function.args
+    names = [a.arg for a in arguments.args]
+    if function.decorator_list:
+        reader.refuse("structure", "a decorator", function)
+    if arguments.posonlyargs or arguments.kwonlyargs or arguments.vararg or arguments.kwarg:
+        reader.refuse("structure", "arguments other than plain names", function)
+    if arguments.defaults or any(d is not None for d in arguments.kw_defaults):
+        reader.refuse("structure", "a default value", function)
+    if any(a.annotation for a in arguments.args) or function.returns is not None:
+        reader.refuse("structure", "an annotation", function, "units come from the task's card")
+    if getattr(function, "type_params", None):
+        reader.refuse("structure", "type parameters", function)
+    if len(set(names)) != len(names):
+        reader.refuse("structure", "the same argument twice", function)
+    if not names and not reader.found:
+        hint = "name the signals that it reads"
+        reader.refuse("structure", "a reward of no signal", function, hint)
+
+
+def _body(function: ast.FunctionDef, functions: frozenset[str], reader: Reader) -> None:
+    reserved = functions | CONSTANTS.keys() | {"np", "numpy", "reward"}
+    arguments = {a.arg for a in function.args.args}
+    for name in sorted(arguments & reserved):
+        reader.refuse("target", f"an argument cannot be called {name!r}", function)
+    *lines, last = function.body
+    for line in lines:
+        if isinstance(line, ast.Assign):
+            _target(line, reserved, arguments, reader)
+            _expression(line.value, reader)
+        elif isinstance(line, ast.Import | ast.ImportFrom):
+            reader.refuse("import", "a program imports nothing", line)
+        elif isinstance(line, ast.AugAssign | ast.AnnAssign):
+            reader.refuse("target", "an assignment is `name = expression`", line)
+        elif isinstance(line, ast.Return):
+            reader.refuse("return", "code after return", line)
+        elif isinstance(line, ast.Expr):  # what is wrong inside it says more
+            before = len(reader.found)
+            _expression(line.value, reader)
+            if len(reader.found) == before:
+                reader.refuse("statement", "an expression without effect", line)
+        else:
+            what = _STATEMENTS.get(type(line), f"'{type(line).__name__.lower()}'")
+            reader.refuse("statement", f"{what} is not part of the language", line,
+                          _HINTS.get(type(line), ""))  # fmt: skip
+    _return(last, reader)
+
+
+def _target(line: ast.Assign, reserved: set[str], arguments: set[str], reader: Reader) -> None:
+    target = line.targets[0]
+    if len(line.targets) > 1 or not isinstance(target, ast.Name):
+        reader.refuse("target", "an assignment is to one name", line)
+    elif target.id in reserved:
+        reader.refuse("target", f"{target.id!r} is a name of the language", line)
+    elif target.id in arguments:
+        reader.refuse("target", f"{target.id!r} is a signal and stays one", line,
+                      "take another name")  # fmt: skip
+    elif target.id.startswith("_"):
+        reader.refuse("target", f"a name does not begin with '_': {target.id!r}", line)
+
+
+def _return(last: ast.stmt, reader: Reader) -> None:
+    hint = 'the last line is return {"component": expression, ...}'
+    if isinstance(last, ast.Return) and isinstance(last.value, ast.Dict):
+        seen: set[str] = set()
+        if not 1 <= len(last.value.keys) <= MAX_COMPONENTS:
+            found = f"{len(last.value.keys)} components, expected 1 to {MAX_COMPONENTS}"
+            reader.refuse("return", found, last)
+        for key, value in zip(last.value.keys, last.value.values, strict=True):
+            if not isinstance(key, ast.Constant) or type(key.value) is not str:
+                reader.refuse("return", "a component's name is a plain text", last, hint)
+            elif not _COMPONENT.fullmatch(key.value):
+                reader.refuse("return", "a component's name is small letters, digits and _", key)
+            elif key.value in seen:
+                reader.refuse("return", f"component {key.value!r} twice", key)
+            else:
+                seen.add(key.value)
+            _expression(value, reader)
+        return
+    if isinstance(last, ast.Import | ast.ImportFrom):
+        reader.refuse("import", "a program imports nothing", last)
+    elif isinstance(last, tuple(_STATEMENTS)) and not isinstance(last, ast.Expr | ast.Pass):
+        what = _STATEMENTS[type(last)]
+        reader.refuse("statement", f"{what} is not part of the language", last,
+                      _HINTS.get(type(last), ""))  # fmt: skip
+    elif isinstance(last, ast.Expr):
+        _expression(last.value, reader)
+        reader.refuse("return", "no return of components at the end", last, hint)
+    else:
+        reader.refuse("return", "no return of components at the end", last, hint)
+
+
+def function_name(node: ast.expr) -> str | None:
+    """``exp`` of ``exp`` and ``np.exp``, ``norm`` of ``np.linalg.norm``; None for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return node.attr if node.value.id == "np" else None
+    if isinstance(node, ast.Attribute) and ast.unparse(node) == "np.linalg.norm":
+        return "norm"
+    return None
+
+
+def _expression(node: ast.expr, reader: Reader) -> None:
+    """Refuses every node below ``node`` that is not of the language."""
+    if isinstance(node, ast.Constant):
+        _constant(node, reader)
+    elif isinstance(node, ast.Name):
+        if node.id.startswith("_"):
+            reader.refuse("name", f"a name does not begin with '_': {node.id!r}", node)
+        elif node.id in ("np", "numpy"):
+            reader.refuse("name", f"{node.id!r} alone is not a value", node)
+    elif isinstance(node, ast.Attribute):
+        if function_name(node) not in CONSTANTS:
+            _attribute(node, reader)
+    elif isinstance(node, ast.BinOp):
+        if not isinstance(node.op, _BINARY):
+            reader.refuse("operator", f"operator {type(node.op).__name__}", node)
+        if isinstance(node.op, ast.Pow):
+            _expression(node.left, reader)
+            _exponent(node.right, reader)
+            return
+        for side in (node.left, node.right):
+            _expression(side, reader)
+    elif isinstance(node, ast.UnaryOp):
+        if not isinstance(node.op, _UNARY):
+            reader.refuse("operator", "'not'", node, "write ~(condition)")
+        _expression(node.operand, reader)
+    elif isinstance(node, ast.Compare):
+        if len(node.ops) > 1 or not isinstance(node.ops[0], _COMPARE):
+            hint = "write (a < b) & (b < c)" if len(node.ops) > 1 else ""
+            reader.refuse("compare", "compare two numbers with < <= > >= == !=", node, hint)
+        for side in (node.left, *node.comparators):
+            _expression(side, reader)
+    elif isinstance(node, ast.Subscript):
+        if isinstance(node.value, ast.Name) and node.value.id == "np":
+            reader.refuse("index", "np is not a table", node)
+        else:
+            _expression(node.value, reader)
+        _index(node.slice, reader)
+    elif isinstance(node, ast.Call):
+        _call(node, reader)
+    elif isinstance(node, ast.JoinedStr | ast.FormattedValue) or "Template" in type(node).__name__:
+        reader.refuse("string", "a formatted text", node)
+    else:
+        what = _NOT_WORDS.get(type(node), type(node).__name__)
+        reader.refuse("expression", f"{what} is not part of the language", node,
+                      _HINTS.get(type(node), ""))  # fmt: skip
+
+
+def _constant(node: ast.Constant, reader: Reader) -> None:
+    value = node.value
+    if isinstance(value, str | bytes):
+        reader.refuse("string", "a text is only the name of a component", node)
+    elif type(value) not in (int, float):
+        reader.refuse("constant", f"a number is expected, got {type(value).__name__}", node)
+    elif not math.isfinite(value) or (type(value) is int and abs(value) > MAX_INT):
+        reader.refuse("constant", f"a number must be finite and at most {MAX_INT:.0e}", node)
+    elif abs(value) > 1e12:
+        reader.refuse("constant", "a number must be at most 1e12", node)
+
+
+def _attribute(node: ast.Attribute, reader: Reader) -> None:
+    hint = ""
+    if isinstance(node.value, ast.Name) and node.value.id != "np":
+        hint = f"write {node.attr}({node.value.id}, ...) if it is a function of the list"
+    reader.refuse("attribute", f"attribute {node.attr!r}: a value has none", node, hint)
+
+
+def _exponent(node: ast.expr, reader: Reader) -> None:
+    if constant_of(node) is None or abs(constant_of(node) or 0.0) > MAX_EXPONENT:
+        reader.refuse("power", f"an exponent is a constant of at most {MAX_EXPONENT}", node)
+
+
+def constant_of(node: ast.expr) -> float | None:
+    """The number that a signed literal is; None for anything else."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        inner = constant_of(node.operand)
+        return None if inner is None else -inner if isinstance(node.op, ast.USub) else inner
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return float(node.value) if abs(node.value) <= 1e12 else None
+    return None
+
+
+def index_of(node: ast.expr) -> int | slice | None:
+    """A constant index or slice of a row's vector: ``2``, ``:2``, and those after ``:,``."""
+    if isinstance(node, ast.Tuple) and len(node.elts) == 2:
+        first, node = node.elts
+        whole = isinstance(first, ast.Slice) and not (first.lower or first.upper or first.step)
+        if not whole and not (isinstance(first, ast.Constant) and first.value is Ellipsis):
+            return None
+
+    def integer(part: ast.expr | None) -> int | None:
+        if part is None:
+            return None
+        value = constant_of(part)
+        return int(value) if value is not None and float(value).is_integer() else None
+
+    if isinstance(node, ast.Slice):
+        parts = (node.lower, node.upper, node.step)
+        if any(p is not None and integer(p) is None for p in parts) or integer(node.step) == 0:
+            return None
+        return slice(*map(integer, parts))
+    literal = node.operand if isinstance(node, ast.UnaryOp) else node
+    if isinstance(literal, ast.Constant) and type(literal.value) is int:
+        return integer(node)
+    return None
+
+
+def _index(node: ast.expr, reader: Reader) -> None:
+    if index_of(node) is None:
+        hint = "x[2], x[:2], x[:, 2]; a program speaks of one row"
+        reader.refuse("index", "an index is a constant", node, hint)
+
+
+def _call(node: ast.Call, reader: Reader) -> None:
+    name = function_name(node.func)
+    if name is None:
+        if isinstance(node.func, ast.Attribute):
+            root: ast.expr = node.func
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if not isinstance(root, ast.Name):
+                _expression(root, reader)
+            owner = root.id if isinstance(root, ast.Name) else "value"
+            hint = "" if owner == "np" else f"write {node.func.attr}({owner}, ...) if it is listed"
+            reader.refuse("attribute", f"attribute {node.func.attr!r}", node, hint)
+        else:
+            reader.refuse("call", "only a function of the list can be called", node)
+        return
+    if name not in reader.functions:
+        hint = nearest(name, reader.functions)
+        reader.refuse("call", f"no function {name!r}", node, hint)
+        return
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            reader.refuse("argument", "'*' in a call", node)
+        else:
+            _expression(argument, reader)
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            reader.refuse("argument", "'**' in a call", node)
+        elif keyword.arg in ("axis", "keepdims"):
+            literal = isinstance(keyword.value, ast.Constant) or constant_of(keyword.value)
+            if not literal:
+                reader.refuse("argument", f"{keyword.arg} is a constant", node)
+        else:
+            reader.refuse("argument", f"no argument {keyword.arg!r}", node,
+                          "arguments are given by position")  # fmt: skip
+
+
+def nearest(name: str, known: Any) -> str:
+    """``did you mean 'x'?`` for a name that is not known, or an empty string."""
+    close = difflib.get_close_matches(name, list(known), 1, 0.6)
+    return f"did you mean {close[0]!r}?" if close else ""

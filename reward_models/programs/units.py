@@ -1,0 +1,78 @@
+"""Physical units as exponents of base units, for "adds metres to radians" to be a finding.
+
+A number written in a program has no unit of its own (``None``): it takes the one it is used with.
+A radian counts as a plain number where an angle meets one, as it does in physics.
+"""
+
+from __future__ import annotations
+
+import re
+
+Unit = tuple[tuple[str, float], ...] | None  # (("m", 1.0), ("s", -1.0)), sorted; None: any
+
+PLAIN: Unit = ()
+ANGLE: Unit = (("rad", 1.0),)
+_PART = re.compile(r"([A-Za-z%]+)(?:\^?(-?\d+))?")
+
+
+def parse_unit(text: str) -> Unit:
+    """The unit of ``"m/s"``, ``"N m"``, ``"m/s^2"``, ``"1"``."""
+    total: dict[str, float] = {}
+    for index, side in enumerate(text.replace("*", " ").split("/")):
+        for word in side.split():
+            if word == "1":
+                continue
+            match = _PART.fullmatch(word)
+            if match is None:
+                raise ValueError(f"unit {text!r}: expected names such as m/s^2, got {word!r}")
+            power = float(match[2] or 1) * (-1 if index else 1)
+            total[match[1]] = total.get(match[1], 0.0) + power
+    return _unit(total)
+
+
+def _unit(total: dict[str, float]) -> Unit:
+    return tuple(sorted((name, power) for name, power in total.items() if power))
+
+
+def times(a: Unit, b: Unit, sign: float = 1.0) -> Unit:
+    """The unit of a product, or with ``sign`` -1 of a quotient."""
+    if a is None or b is None:
+        return None
+    total = dict(a)
+    for name, power in b:
+        total[name] = total.get(name, 0.0) + sign * power
+    return _unit(total)
+
+
+def power(a: Unit, exponent: float) -> Unit:
+    """The unit of a power."""
+    return None if a is None else _unit({name: p * exponent for name, p in a})
+
+
+def alike(a: Unit, b: Unit) -> bool:
+    """Whether two quantities may be added or compared."""
+    return a is None or b is None or without_angle(a) == without_angle(b)
+
+
+def without_angle(a: Unit) -> Unit:
+    return None if a is None else tuple((name, p) for name, p in a if name != "rad")
+
+
+def joined(a: Unit, b: Unit) -> Unit:
+    """The unit of a sum of quantities that are alike."""
+    return b if a is None or (not a and b) else a
+
+
+def spell(unit: Unit) -> str:
+    """``"m/s"``; ``"a plain number"`` where there is none."""
+    if unit is None:
+        return "any"
+    if not unit:
+        return "a plain number"
+
+    def side(sign: int) -> str:
+        return " ".join(
+            name if abs(p) == 1 else f"{name}^{abs(p):g}" for name, p in unit if p * sign > 0
+        )
+
+    return side(1) + (f"/{side(-1)}" if side(-1) else "") if side(1) else f"1/{side(-1)}"
