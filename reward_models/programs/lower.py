@@ -243,7 +243,7 @@ class _Lowering:
             return self._add(op, args, value, size, boolean, unit, span())
         except OutOfDomain as error:
             raise self._stop("finite", str(error), error.hint) from None
-        except OverflowError:
+        except ArithmeticError:
             raise self._stop("finite", "a value may be too large", "bound it with clip") from None
 
     # Expressions.
@@ -623,7 +623,7 @@ REDUCE: dict[str, Callable[..., np.ndarray]] = {
 
 
 def _array(value: float | tuple[float, ...]) -> Any:
-    return np.array(value)[:, None] if isinstance(value, tuple) else value
+    return np.array(value)[:, None] if isinstance(value, tuple) else np.float64(value)
 
 
 def _usual(declared: tuple[float, float]) -> Range:
