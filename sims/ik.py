@@ -21,6 +21,10 @@ def joint_step(
     pointing: Array,
     move: Array,
     room: tuple[Array, Array],
+    *,
+    yaw: Array | None = None,
+    rest: Array | None = None,
+    pointing_weight: float = POINTING,
 ) -> Array:
     """Joint increments (N, n) rad that move the tip by ``move`` (N, 3) m, tool kept downwards.
 
@@ -29,24 +33,36 @@ def joint_step(
     has. Minimises |J dq - move|^2 + DAMPING^2 |dq|^2 with the turn towards straight down as a weak
     second goal, so that reach comes before posture. A joint that runs out of room is held at its
     limit and the others are solved again, so that they make up for it.
+
+    An arm with more joints than that needs more wishes: ``yaw`` (N,) rad is how far the hand is to
+    turn about the vertical, ``rest`` (N, n) rad is what the joints do where the hand does not mind,
+    ``pointing_weight`` m/rad is what a turn weighs.
     """
     linear = np.cross(axis, tip[:, None] - anchor)  # (N, n, 3)
     turning = np.cross(axis, pointing[:, None])  # (N, n, 3): d(pointing)/dq
-    jacobian = np.concatenate([linear, POINTING * turning], axis=2)  # (N, n, 6), transposed
+    jacobian = np.concatenate([linear, pointing_weight * turning], axis=2)  # (N, n, 6), transposed
     down = np.zeros_like(pointing)
     down[:, 2] = -1.0
-    error = np.concatenate([move, 0.2 * POINTING * (down - pointing)], axis=1)
+    error = np.concatenate([move, 0.2 * pointing_weight * (down - pointing)], axis=1)
+    if yaw is not None:
+        jacobian = np.concatenate([jacobian, pointing_weight * axis[..., 2:]], axis=2)  # (N, n, 7)
+        error = np.concatenate([error, 0.2 * pointing_weight * yaw[:, None]], axis=1)
+    if rest is not None:
+        error = error - np.einsum("Nij,Ni->Nj", jacobian, rest)
     step = _least_squares(jacobian, error)
+    if rest is not None:
+        step += rest
+        error = error + np.einsum("Nij,Ni->Nj", jacobian, rest)
     held = (step < room[0]) | (step > room[1])
     if held.any():
         stop = np.where(held, np.clip(step, *room), 0.0)
-        rest = error - np.einsum("Nij,Ni->Nj", jacobian, stop)
-        step = stop + _least_squares(jacobian * ~held[..., None], rest)
+        left = error - np.einsum("Nij,Ni->Nj", jacobian, stop)
+        step = stop + _least_squares(jacobian * ~held[..., None], left)
     return np.clip(step, *room)
 
 
 def _least_squares(jacobian: Array, error: Array) -> Array:
-    """Damped solution (N, n) of jacobian^T x = error, for (N, n, 6) and (N, 6)."""
+    """Damped solution (N, n) of jacobian^T x = error, for (N, n, 6 or 7) and (N, 6 or 7)."""
     normal = jacobian @ jacobian.transpose(0, 2, 1)
     normal += DAMPING**2 * np.eye(jacobian.shape[1])
     return np.linalg.solve(normal, np.einsum("Nij,Nj->Ni", jacobian, error)[..., None])[..., 0]

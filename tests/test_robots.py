@@ -14,7 +14,7 @@ Array = np.ndarray
 
 
 class Joint(NamedTuple):
-    """A row of a published URDF: the body it moves, its origin (m, rad), axis and limits (rad)."""
+    """A row of a published URDF: the body it moves, its origin (m, rad), axis and limits."""
 
     name: str
     body: str
@@ -22,6 +22,7 @@ class Joint(NamedTuple):
     rpy: tuple[float, float, float]
     axis: tuple[float, float, float]
     limit: tuple[float, float]
+    slides: bool = False  # along the axis, in m, instead of turning about it
 
 
 class Published(NamedTuple):
@@ -94,7 +95,90 @@ SO101 = Published(
     home_height=0.07,
     home_reach=0.20,
 )
-PUBLISHED = {"so101": SO101}
+
+TURN, HALF = 2 * np.pi, np.pi  # rad
+
+# UniversalRobots/Universal_Robots_ROS2_Description, config/ur5e/{default_kinematics,joint_limits,
+# physical_parameters}.yaml, revision 2221ec0, BSD-3-Clause. base_link_inertia is half a turn from
+# base_link, which the first origin takes in. The gripper is of google-deepmind/mujoco_menagerie,
+# robotiq_2f85/2f85.xml, revision 1b428b0, BSD-2-Clause: heights 0.0038 + 0.007 + 0.0609 + 0.0375 +
+# 0.01352 + 0.0375 m to the fingers' ends, of which our tip keeps 5 mm; 85 mm of opening; masses.
+UR5E = Published(
+    joints=(
+        Joint(
+            "shoulder_pan", "shoulder", (0.0, 0.0, 0.1625), (0.0, 0.0, HALF), Z, (-TURN, TURN)
+        ),
+        Joint("shoulder_lift", "upper_arm", (0, 0, 0), (1.570796327, 0, 0), Z, (-TURN, TURN)),
+        Joint("elbow", "forearm", (-0.425, 0, 0), (0, 0, 0), Z, (-HALF, HALF)),
+        Joint("wrist_1", "wrist_1", (-0.3922, 0, 0.1333), (0, 0, 0), Z, (-TURN, TURN)),
+        Joint(
+            "wrist_2", "wrist_2", (0, -0.0997, -2.044881182297852e-11), (1.570796327, 0, 0), Z,
+            (-TURN, TURN),
+        ),
+        Joint(
+            "wrist_3", "wrist_3", (0, 0.0996, -2.042830148012698e-11),
+            (1.570796326589793, 3.141592653589793, 3.141592653589793), Z, (-TURN, TURN),
+        ),
+        Joint("gripper", "left_finger", (0, 0, 0.094), (0, 0, 0), (1, 0, 0), (0, 0.0425), True),
+    ),
+    tip=((0.0, 0.0, 0.155), (0.0, 0.0, 0.0)),
+    masses=(4.0, 3.761, 8.058, 2.846, 1.37, 1.3, 0.365, 0.777441, *[0.0612811] * 2),
+    home_height=0.15,
+    home_reach=0.45,
+)  # fmt: skip
+
+# frankaemika/franka_description, robots/fr3/{kinematics,joint_limits,inertials}.yaml and
+# end_effectors/common/franka_hand.xacro, revision b299b39, Apache-2.0: the hand 45 degrees back on
+# the flange at 0.107 m, the fingers at 0.0584 m, the tip at 0.1034 m. Its jaws open along y.
+FR3 = Published(
+    joints=(
+        Joint("joint1", "link1", (0, 0, 0.333), (0, 0, 0), Z, (-2.7437, 2.7437)),
+        Joint("joint2", "link2", (0, 0, 0), (-1.570796326794897, 0, 0), Z, (-1.7837, 1.7837)),
+        Joint("joint3", "link3", (0, -0.316, 0), (1.570796326794897, 0, 0), Z, (-2.9007, 2.9007)),
+        Joint("joint4", "link4", (0.0825, 0, 0), (1.570796326794897, 0, 0), Z, (-3.0421, -0.1518)),
+        Joint(
+            "joint5", "link5", (-0.0825, 0.384, 0), (-1.570796326794897, 0, 0), Z,
+            (-2.8065, 2.8065),
+        ),
+        Joint("joint6", "link6", (0, 0, 0), (1.570796326794897, 0, 0), Z, (0.5445, 4.5169)),
+        Joint("joint7", "link7", (0.088, 0, 0), (1.570796326794897, 0, 0), Z, (-3.0159, 3.0159)),
+        Joint(
+            "gripper", "left_finger", (0, 0, 0.107 + 0.0584), (0, 0, np.pi / 4), (1, 0, 0),
+            (0, 0.04), True,
+        ),
+    ),
+    tip=((0.0, 0.0, 0.107 + 0.1034), (0.0, 0.0, np.pi / 4)),
+    masses=(
+        2.3966, 2.9274653454, 2.9355370338, 2.2449013699, 2.6155955791, 2.3271207594, 1.8170376524,
+        0.6271432862, 0.6544, 0.0291, 0.0291,
+    ),
+    home_height=0.15,
+    home_reach=0.45,
+)  # fmt: skip
+PUBLISHED = {"so101": SO101, "ur5e": UR5E, "fr3": FR3}
+
+# The makers' Denavit-Hartenberg tables, typed from their documentation: an account of the flange
+# that owes nothing to the descriptions above. Rows are (a, d, alpha) in m and rad.
+# UR5e: support article "DH parameters for calculations of kinematics and dynamics", standard
+# convention, in the controller's base frame, half a turn from ours. FR3: Franka Control Interface
+# documentation, "Robot and interface specifications", Craig's convention, flange included.
+UR5E_DH = (
+    (0.0, 0.1625, np.pi / 2),
+    (-0.425, 0.0, 0.0),
+    (-0.3922, 0.0, 0.0),
+    (0.0, 0.1333, np.pi / 2),
+    (0.0, 0.0997, -np.pi / 2),
+    (0.0, 0.0996, 0.0),
+)
+FR3_DH = (
+    (0.0, 0.333, 0.0),
+    (0.0, 0.0, -np.pi / 2),
+    (0.0, 0.316, np.pi / 2),
+    (0.0825, 0.0, np.pi / 2),
+    (-0.0825, 0.384, -np.pi / 2),
+    (0.0, 0.0, np.pi / 2),
+    (0.088, 0.0, np.pi / 2),
+)
 
 
 def rotation(rpy: tuple[float, float, float]) -> Array:
@@ -120,7 +204,11 @@ def forward(published: Published, q: Array) -> tuple[Array, Array, Array, Array]
     origins, frames = [], []
     for i, joint in enumerate(published.joints):
         pos = pos + rot @ np.array(joint.xyz)
-        rot = rot @ rotation(joint.rpy) @ turn(joint.axis, q[:, i])
+        rot = rot @ rotation(joint.rpy)
+        if joint.slides:
+            pos = pos + rot @ np.array(joint.axis) * q[:, i, None]
+        else:
+            rot = rot @ turn(joint.axis, q[:, i])
         origins.append(pos)
         frames.append(rot)
     offset, rpy = published.tip
@@ -152,7 +240,14 @@ def at_home(robot: Robot, model: mujoco.MjModel, data: mujoco.MjData) -> None:
     for name, angle in target.items():
         data.joint(name).qpos[0] = angle
         data.actuator(name).ctrl[0] = angle
+    open_jaws(robot, data, sum(robot.gripper_range) / 2)
     mujoco.mj_forward(model, data)
+
+
+def open_jaws(robot: Robot, data: mujoco.MjData, opening: float) -> None:
+    """Return nothing: put the gripper's joint, and those that mirror it, at `opening`."""
+    for name in (robot.gripper_joint, *robot.gripper_followers):
+        data.joint(name).qpos[0] = opening
 
 
 @pytest.fixture(params=sorted(ROBOTS))
@@ -244,18 +339,83 @@ def test_closed_jaws_nearly_touch_at_the_tip(robot: Robot) -> None:
     segment = np.zeros(6)
     gap = {}
     for angle in robot.gripper_range:
-        data.joint(robot.gripper_joint).qpos[0] = angle
+        open_jaws(robot, data, angle)
         mujoco.mj_forward(model, data)
         gap[angle] = mujoco.mj_geomDistance(model, data, fixed, moving, 1.0, segment)
         if angle == robot.gripper_range[0]:
             middle = (segment[:3] + segment[3:]) / 2
+            ends = [lowest_corner(data, geom) for geom in (fixed, moving)]
     closed, opened = (gap[angle] for angle in robot.gripper_range)
     assert 0 < closed < 2e-3
     assert opened > 0.04
     tip = data.site(robot.tool_site)
     offset = tip.xmat.reshape(3, 3).T @ (middle - tip.xpos)
     assert abs(offset[0]) < 1e-3  # midway, in the direction the jaws open
-    assert 0 < offset[2] < 6e-3  # the jaws reach a little past the tip
+    past = [tip.xpos[2] - end for end in ends]  # at home the tool points straight down
+    assert 0 < min(past) and max(past) < 7e-3  # the jaws reach a little past the tip
+
+
+def lowest_corner(data: mujoco.MjData, geom: int) -> float:
+    """Height in m of the lowest corner of a box."""
+    corners = np.array(np.meshgrid(*[[-1, 1]] * 3)).reshape(3, -1)
+    axes, half = data.geom_xmat[geom].reshape(3, 3), data.model.geom_size[geom]
+    return float(data.geom_xpos[geom][2] + (axes[2] * half @ corners).min())
+
+
+def dh(a: float, d: float, alpha: float, theta: float, convention: str) -> Array:
+    """Matrix (4, 4) of one row of a DH table, "standard" or "craig"."""
+    about_x, about_z = np.eye(4), np.eye(4)
+    about_x[:3, :3], about_x[0, 3] = rotation((alpha, 0, 0)), a
+    about_z[:3, :3], about_z[2, 3] = rotation((0, 0, theta)), d
+    return about_z @ about_x if convention == "standard" else about_x @ about_z
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "convention", "base", "flange"),
+    [
+        ("ur5e", UR5E_DH, "standard", rotation((0, 0, np.pi)), 0.0),
+        ("fr3", FR3_DH, "craig", np.eye(3), 0.107),
+    ],
+)
+def test_flange_is_where_the_makers_dh_table_has_it(
+    name: str, table: tuple, convention: str, base: Array, flange: float
+) -> None:
+    robot = ROBOTS[name]
+    model, data = compiled(robot)
+    rng, last = np.random.default_rng(1), PUBLISHED[name].joints[-2].body
+    for _ in range(1000):
+        q = rng.uniform(*robot.joint_range.T)
+        chain = np.eye(4)
+        for row, angle in zip(table, q, strict=True):
+            chain = chain @ dh(*row, angle, convention)
+        for joint, angle in zip(robot.joints, q, strict=True):
+            data.joint(joint).qpos[0] = angle
+        mujoco.mj_kinematics(model, data)
+        body = data.body(last)
+        at = body.xpos + body.xmat.reshape(3, 3)[:, 2] * flange
+        there = chain[:3, 3] + chain[:3, 2] * flange
+        assert np.abs(at - base @ there).max() < 1e-4
+        assert angle_between(body.xmat.reshape(3, 3), base @ chain[:3, :3]) < 1e-4
+
+
+def test_jaws_close_together_on_what_lies_between_them(robot: Robot) -> None:
+    spec = mujoco.MjSpec()
+    spec.option.timestep = 0.005
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    robot.build(spec)
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    at_home(robot, model, data)
+    closed, opened = robot.gripper_range
+    for target in (closed, opened, closed):
+        data.actuator(robot.gripper_joint).ctrl[0] = target
+        start = data.time
+        while data.time < start + 1.5:
+            mujoco.mj_step(model, data)
+            at = data.joint(robot.gripper_joint).qpos[0]
+            for name in robot.gripper_followers:
+                assert data.joint(name).qpos[0] == pytest.approx(at, abs=2e-3)
+        assert at == pytest.approx(target, abs=0.02 * abs(opened - closed))
 
 
 def test_arm_touches_the_world_and_not_itself(robot: Robot) -> None:

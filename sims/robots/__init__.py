@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 
-from sims.robots.robot import Robot
+from sims.robots.fr3 import FR3
+from sims.robots.robot import Robot, Workspace
 from sims.robots.so101 import SO101
+from sims.robots.ur5e import UR5E
 
-ROBOTS: dict[str, Robot] = {robot.name: robot for robot in (SO101,)}
+ROBOTS: dict[str, Robot] = {robot.name: robot for robot in (SO101, UR5E, FR3)}
 
 
 def get(name: str) -> Robot:
@@ -20,4 +22,4 @@ def get(name: str) -> Robot:
     raise ValueError(msg)
 
 
-__all__ = ["ROBOTS", "SO101", "Robot", "get"]
+__all__ = ["FR3", "ROBOTS", "SO101", "UR5E", "Robot", "Workspace", "get"]

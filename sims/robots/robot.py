@@ -9,6 +9,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from sims.cameras import Camera
+
 Array = NDArray[np.float64]
 
 
@@ -21,7 +23,34 @@ class Builder(Protocol):
         pos: tuple[float, float, float] = (0.0, 0.0, 0.0),
         yaw: float = 0.0,
     ) -> None:
-        """Return nothing: the arm is added to `spec`, base at `pos` (m), turned by `yaw` (rad)."""
+        """Adds the arm to `spec`, base at `pos` (m), turned by `yaw` (rad)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workspace:
+    """The table before one arm: where things lie, where the tip goes, and who looks at it.
+
+    Places on the table are polar about the axis of the arm's first joint, which every arm turns
+    about z; angles are from straight ahead to either side.
+    """
+
+    table: tuple[float, float]  # m, half sizes in x and y
+    table_x: float  # m, its middle
+    light: tuple[float, float, float]  # m
+    shoulder_x: float  # m, the first joint's axis ahead of the base's origin
+    reach: tuple[float, float]  # m from that axis: where things may lie
+    sector: float  # rad
+    inner_reach: tuple[float, float]  # m, the part of it with room for the hand on every side
+    inner_sector: float  # rad
+    air_reach: tuple[float, float]  # m, where the tip can be
+    air_sector: float  # rad
+    air_top: float  # m above the table
+    aside: tuple[float, float, float]  # m: a place out of the way, mirrored in y
+    turn: float  # rad, the first joint starts turned by up to this
+    jitter: float  # rad, and the other joints by up to this
+    span: float  # m, the tip never leaves this cube about the base
+    front: Camera  # looks back at the arm
+    top: Camera  # looks down, the arm at the top of the picture
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +69,14 @@ class Robot:
     acceleration_limit: Array  # (n,) rad/s^2
     effort_limit: Array  # (n,) N m
     gripper_joint: str
-    gripper_range: tuple[float, float]  # rad, (closed, open)
+    gripper_range: tuple[float, float]  # rad or m, (closed, open)
     tool_site: str  # between the jaw tips; its z points out along the fingers
     finger_geoms: tuple[str, ...]  # the geoms that touch what is grasped
     base_body: str
+    workspace: Workspace
     build: Builder
+    gripper_unit: str = "rad"  # or "m", where the jaws slide
+    gripper_followers: tuple[str, ...] = ()  # joints that mirror the gripper's
 
     def __post_init__(self) -> None:
         """Return nothing: make the arrays float64 and read-only, and check that they agree."""

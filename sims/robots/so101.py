@@ -16,29 +16,27 @@ has all its room on the side of the moving jaw (+x of the gripper body, -x of th
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
-from sims.robots.robot import Robot
-
-Vec3 = tuple[float, float, float]
-Rgba = tuple[float, float, float, float]
-
-
-class Link(NamedTuple):
-    """One moving body: its frame in its parent's, its joint about z, and its inertia."""
-
-    body: str
-    joint: str
-    xyz: Vec3  # m
-    rpy: Vec3  # rad, as in URDF: turn about the parent's x, then y, then z
-    limit: tuple[float, float]  # rad
-    mass: float  # kg
-    com: Vec3  # m
-    inertia: tuple[float, float, float, float, float, float]  # kg m^2: xx yy zz xy xz yz
-
+from sims.cameras import Camera
+from sims.robots.parts import (
+    BOX,
+    CYLINDER,
+    Face,
+    Link,
+    Rgba,
+    Servo,
+    Vec3,
+    add_finger_material,
+    add_link,
+    finger,
+    quat,
+    solid,
+    weigh,
+)
+from sims.robots.robot import Robot, Workspace
 
 BASE_MASS = 0.147
 BASE_COM: Vec3 = (0.0137179, -5.19711e-05, 0.0334843)
@@ -112,13 +110,9 @@ LINKS: tuple[Link, ...] = (
 TIP_XYZ: Vec3 = (-0.0079, -0.000218121, -0.0981274)
 TIP_RPY: Vec3 = (0.0, 3.14159, 0.0)
 
-# STS3215 servo. The gains stand for a proportional gain of 16 set in the servo.
-KP = 998.22  # N m / rad
-KV = 2.731  # N m s / rad
-FORCE = 2.94  # N m, the 30 kg cm stall torque at 12 V
-DAMPING = 0.60  # N m s / rad
-FRICTIONLOSS = 0.052  # N m
-ARMATURE = 0.028  # kg m^2
+# STS3215 servo. The gains stand for a proportional gain of 16 set in the servo; the force is its
+# 30 kg cm stall torque at 12 V.
+SERVO = Servo(kp=998.22, kv=2.731, force=2.94, armature=0.028, damping=0.60, friction=0.052)
 # The URDF's 10 rad/s and 10 N m are fillers; 45 rpm is the servo's no-load speed (0.22 s / 60 deg).
 SPEED = 4.71  # rad/s
 # No figure is published for the arm. With every joint at this at once, in the worst pose, the
@@ -127,8 +121,6 @@ ACCELERATION = 20.0  # rad/s^2
 
 GREY: Rgba = (0.86, 0.86, 0.88, 1.0)
 DARK: Rgba = (0.13, 0.13, 0.15, 1.0)
-MAGENTA: Rgba = (0.95, 0.05, 0.75, 1.0)
-FINGER_MATERIAL = "finger"  # gives off light, so the jaws keep their colour in the arm's shadow
 
 # Jaws, after the printed parts: inner faces as (x, along) at root and tip. The fixed jaw's are x
 # and z of the gripper body, the moving jaw's x and y of its own body. The moving face is 1 mm
@@ -140,50 +132,10 @@ FINGER_HALF_THICK = 0.005  # m, along it
 MOVING_FINGER_Z = 0.0190  # m, brings both fingers into one plane
 
 
-def _quat(rpy: Vec3) -> list[float]:
-    """Unit quaternion (4,), w first, of URDF roll, pitch, yaw in rad."""
-    (cr, cp, cy), (sr, sp, sy) = ([f(a / 2) for a in rpy] for f in (math.cos, math.sin))
-    return [
-        cr * cp * cy + sr * sp * sy,
-        sr * cp * cy - cr * sp * sy,
-        cr * sp * cy + sr * cp * sy,
-        cr * cp * sy - sr * sp * cy,
-    ]
+def _jaw(body: mujoco.MjsBody, name: str, face: Face, side: int, along: int) -> None:
+    """Adds a jaw to ``body``: a box behind the inner ``face``, on ``side`` of it in x.
 
-
-def _shape(
-    body: mujoco.MjsBody,
-    kind: mujoco.mjtGeom,
-    low: Vec3,
-    high: Vec3,
-    rgba: Rgba,
-    *,
-    collide: bool = True,
-) -> None:
-    """Return nothing: add a box, or an upright cylinder, filling `low` to `high` (m) of `body`."""
-    half = [(h - g) / 2 for g, h in zip(low, high, strict=True)]
-    size = half if kind == mujoco.mjtGeom.mjGEOM_BOX else [half[0], half[2], 0.0]
-    body.add_geom(
-        type=kind,
-        size=size,
-        pos=[(h + g) / 2 for g, h in zip(low, high, strict=True)],
-        rgba=list(rgba),
-        mass=0.0,
-        contype=0,
-        conaffinity=int(collide),
-    )
-
-
-def _finger(
-    body: mujoco.MjsBody,
-    name: str,
-    face: tuple[tuple[float, float], tuple[float, float]],
-    side: int,
-    along: int,
-) -> None:
-    """Return nothing: add a jaw to `body`, a box behind the inner `face`, on `side` of it in x.
-
-    `along` is the body axis (1 is y, 2 is z) that the face's second coordinate counts in m.
+    ``along`` is the body axis (1 is y, 2 is z) that the face's second coordinate counts in m.
     """
     (x0, a0), (x1, a1) = face
     length = math.hypot(x1 - x0, a1 - a0)
@@ -199,104 +151,84 @@ def _finger(
         rpy = (0.0, 0.0, lean)  # turning about +z carries -y towards +x
     else:
         rpy = (0.0, -lean, 0.0)  # turning about -y carries -z towards +x
-    body.add_geom(
-        name=name,
-        type=mujoco.mjtGeom.mjGEOM_BOX,
-        size=size,
-        pos=pos,
-        quat=_quat(rpy),
-        material=FINGER_MATERIAL,
-        rgba=list(MAGENTA),
-        mass=0.0,
-        contype=0,
-        conaffinity=1,
-        # Contact numbers of the menagerie's gripper; priority lets them rule over the object's.
-        condim=6,
-        friction=[1.0, 0.005, 0.0005],
-        solref=[0.01, 1.0],
-        priority=1,
-    )
+    finger(body, name, tuple(size), tuple(pos), rpy)
 
 
 def _dress(bodies: dict[str, mujoco.MjsBody]) -> None:
-    """Return nothing: give the bodies their shapes, measured (m) after the printed parts."""
-    box, cyl = mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_CYLINDER
-
+    """Gives the bodies their shapes, measured (m) after the printed parts."""
     base = bodies["base"]
-    _shape(base, box, (-0.022, -0.055, 0.0), (0.064, 0.055, 0.010), GREY)
-    _shape(base, box, (-0.022, -0.022, 0.010), (0.050, 0.022, 0.060), GREY)
-    _shape(base, box, (-0.031, -0.025, 0.026), (-0.022, 0.025, 0.068), DARK)
-    _shape(base, cyl, (0.0158, -0.023, 0.060), (0.0618, 0.023, 0.066), DARK, collide=False)
+    solid(base, BOX, (-0.022, -0.055, 0.0), (0.064, 0.055, 0.010), GREY)
+    solid(base, BOX, (-0.022, -0.022, 0.010), (0.050, 0.022, 0.060), GREY)
+    solid(base, BOX, (-0.031, -0.025, 0.026), (-0.022, 0.025, 0.068), DARK)
+    solid(base, CYLINDER, (0.0158, -0.023, 0.060), (0.0618, 0.023, 0.066), DARK, collide=False)
 
     shoulder = bodies["shoulder"]  # z down, x backward
-    _shape(shoulder, box, (-0.0476, -0.023, -0.034), (0.0122, 0.023, -0.006), GREY)
-    _shape(shoulder, box, (-0.0428, -0.0198, -0.0644), (-0.018, 0.0198, -0.030), DARK)
+    solid(shoulder, BOX, (-0.0476, -0.023, -0.034), (0.0122, 0.023, -0.006), GREY)
+    solid(shoulder, BOX, (-0.0428, -0.0198, -0.0644), (-0.018, 0.0198, -0.030), DARK)
 
     upper = bodies["upper_arm"]  # -x along the arm, z along the lift axis
-    _shape(upper, cyl, (-0.014, -0.014, -0.010), (0.014, 0.014, 0.0466), GREY)
-    _shape(upper, box, (-0.104, -0.0115, -0.002), (0.0, 0.0115, 0.0386), GREY)
-    _shape(upper, box, (-0.1250, -0.0382, -0.0015), (-0.1002, 0.0120, 0.0381), DARK)
+    solid(upper, CYLINDER, (-0.014, -0.014, -0.010), (0.014, 0.014, 0.0466), GREY)
+    solid(upper, BOX, (-0.104, -0.0115, -0.002), (0.0, 0.0115, 0.0386), GREY)
+    solid(upper, BOX, (-0.1250, -0.0382, -0.0015), (-0.1002, 0.0120, 0.0381), DARK)
 
     lower = bodies["lower_arm"]
-    _shape(lower, cyl, (-0.014, -0.014, -0.010), (0.014, 0.014, 0.0466), GREY)
-    _shape(lower, box, (-0.102, -0.0115, -0.002), (0.0, 0.0115, 0.0386), GREY)
-    _shape(lower, box, (-0.1451, -0.0072, -0.0015), (-0.1000, 0.0176, 0.0381), DARK)
+    solid(lower, CYLINDER, (-0.014, -0.014, -0.010), (0.014, 0.014, 0.0466), GREY)
+    solid(lower, BOX, (-0.102, -0.0115, -0.002), (0.0, 0.0115, 0.0386), GREY)
+    solid(lower, BOX, (-0.1451, -0.0072, -0.0015), (-0.1000, 0.0176, 0.0381), DARK)
 
     wrist = bodies["wrist"]  # -y along the arm
-    _shape(wrist, cyl, (-0.012, -0.012, -0.009), (0.012, 0.012, 0.0456), GREY)
-    _shape(wrist, box, (-0.0124, -0.028, -0.008), (0.0124, 0.0, 0.0446), GREY)
-    _shape(wrist, box, (-0.0124, -0.0611, 0.000), (0.0124, -0.026, 0.050), DARK)
+    solid(wrist, CYLINDER, (-0.012, -0.012, -0.009), (0.012, 0.012, 0.0456), GREY)
+    solid(wrist, BOX, (-0.0124, -0.028, -0.008), (0.0124, 0.0, 0.0446), GREY)
+    solid(wrist, BOX, (-0.0124, -0.0611, 0.000), (0.0124, -0.026, 0.050), DARK)
 
     gripper = bodies["gripper"]  # -z along the fingers, x the opening direction
-    _shape(gripper, cyl, (-0.020, -0.020, -0.010), (0.020, 0.020, 0.001), GREY)
-    _shape(gripper, box, (-0.030, -0.020, -0.040), (0.004, 0.020, -0.008), GREY)
-    _shape(gripper, box, (0.002, -0.0193, -0.0358), (0.0304, 0.0193, -0.011), DARK)
+    solid(gripper, CYLINDER, (-0.020, -0.020, -0.010), (0.020, 0.020, 0.001), GREY)
+    solid(gripper, BOX, (-0.030, -0.020, -0.040), (0.004, 0.020, -0.008), GREY)
+    solid(gripper, BOX, (0.002, -0.0193, -0.0358), (0.0304, 0.0193, -0.011), DARK)
 
     jaw = bodies["moving_jaw"]  # -y along the finger, z along the jaw's axis
-    _shape(jaw, cyl, (-0.0095, -0.0095, -0.004), (0.0095, 0.0095, 0.0415), GREY, collide=False)
+    solid(jaw, CYLINDER, (-0.0095, -0.0095, -0.004), (0.0095, 0.0095, 0.0415), GREY, collide=False)
 
 
 def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) -> None:
-    """Return nothing: add the arm to `spec`, base at `pos` (m), turned by `yaw` (rad) about z.
+    """Adds the arm to ``spec``, base at ``pos`` (m), turned by ``yaw`` (rad) about z.
 
     Arm shapes have contype 0 and conaffinity 1: they touch whatever has bit 1 in contype, which is
     every geom that says nothing, and never one another.
     """
-    # Joint ranges are read in the unit the spec is set to, whoever set it.
-    unit = 180.0 / math.pi if spec.compiler.degree else 1.0
-    base = spec.worldbody.add_body(name="base", pos=list(pos), quat=_quat((0.0, 0.0, yaw)))
-    base.mass, base.ipos, base.fullinertia = BASE_MASS, list(BASE_COM), list(BASE_INERTIA)
-    base.explicitinertial = True
-    bodies = {"base": base}
-    parent = base
+    base = spec.worldbody.add_body(name="base", pos=list(pos), quat=quat((0.0, 0.0, yaw)))
+    weigh(base, BASE_MASS, BASE_COM, BASE_INERTIA)
+    bodies, parent = {"base": base}, base
     for link in LINKS:
-        body = parent.add_body(name=link.body, pos=list(link.xyz), quat=_quat(link.rpy))
-        body.mass, body.ipos, body.fullinertia = link.mass, list(link.com), list(link.inertia)
-        body.explicitinertial = True
-        body.add_joint(
-            name=link.joint,
-            type=mujoco.mjtJoint.mjJNT_HINGE,
-            axis=[0.0, 0.0, 1.0],
-            limited=True,
-            range=[limit * unit for limit in link.limit],
-            damping=DAMPING,
-            frictionloss=FRICTIONLOSS,
-            armature=ARMATURE,
-        )
-        servo = spec.add_actuator(
-            name=link.joint, target=link.joint, trntype=mujoco.mjtTrn.mjTRN_JOINT
-        )
-        servo.set_to_position(kp=KP, kv=KV)
-        servo.ctrllimited, servo.ctrlrange = True, list(link.limit)
-        servo.forcelimited, servo.forcerange = True, [-FORCE, FORCE]
-        bodies[link.body] = parent = body
-    spec.add_material(name=FINGER_MATERIAL, rgba=list(MAGENTA), emission=0.4)
+        bodies[link.body] = parent = add_link(spec, parent, link, SERVO)
+    add_finger_material(spec)
     _dress(bodies)
-    _finger(bodies["gripper"], "finger_fixed", FIXED_FACE, -1, 2)
-    _finger(bodies["moving_jaw"], "finger_moving", MOVING_FACE, 1, 1)
-    bodies["gripper"].add_site(name="tip", pos=list(TIP_XYZ), quat=_quat(TIP_RPY), group=4)
+    _jaw(bodies["gripper"], "finger_fixed", FIXED_FACE, -1, 2)
+    _jaw(bodies["moving_jaw"], "finger_moving", MOVING_FACE, 1, 1)
+    bodies["gripper"].add_site(name="tip", pos=list(TIP_XYZ), quat=quat(TIP_RPY), group=4)
 
 
+WORKSPACE = Workspace(
+    table=(0.5, 0.6),
+    table_x=0.25,
+    light=(0.3, 0.3, 1.2),
+    shoulder_x=0.04,
+    reach=(0.15, 0.255),
+    sector=0.85,
+    inner_reach=(0.15, 0.24),
+    inner_sector=0.6,
+    air_reach=(0.10, 0.32),
+    air_sector=1.2,
+    air_top=0.26,
+    aside=(0.19, 0.20, 0.16),
+    turn=0.6,
+    jitter=0.1,
+    span=0.6,
+    front=Camera("front", pos=(0.66, 0.0, 0.42), target=(0.17, 0.0, 0.09), fovy=44.0),
+    top=Camera(
+        "top", pos=(0.19, 0.0, 0.75), target=(0.19, 0.0, 0.0), fovy=42.0, up=(-1.0, 0.0, 0.0)
+    ),
+)
 _ARM = LINKS[:-1]
 
 SO101 = Robot(
@@ -309,11 +241,12 @@ SO101 = Robot(
     joint_range=np.array([link.limit for link in _ARM]),
     velocity_limit=np.full(5, SPEED),
     acceleration_limit=np.full(5, ACCELERATION),
-    effort_limit=np.full(5, FORCE),
+    effort_limit=np.full(5, SERVO.force),
     gripper_joint=LINKS[-1].joint,
     gripper_range=LINKS[-1].limit,
     tool_site="tip",
     finger_geoms=("finger_fixed", "finger_moving"),
     base_body="base",
+    workspace=WORKSPACE,
     build=build,
 )

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from sims import robots
 from sims.rng import RowRng
+from sims.robots import Workspace
 from sims.task import Array, TaskGoal
-from sims.tasks.tabletop import REACHABLE, SECTOR, THINGS, Tabletop, TabletopViews, polar
+from sims.tasks.tabletop import THINGS, Tabletop, TabletopViews, polar
 from sims.terms import near, norm, outside
 
 NEXT_TO = 0.065  # m, horizontal distance of two centres that counts as next to each other
@@ -25,8 +25,6 @@ PAIRS = (
 )
 
 # Where a row starts: the pair in the middle of the table, the third object anywhere else.
-RADIUS = np.array([(0.15, 0.24), (0.15, 0.24), REACHABLE])  # m from the shoulder's axis
-ANGLE = np.array([0.6, 0.6, SECTOR])  # rad to either side
 GAP = (0.08, 0.15)  # m between the two centres
 CLEAR = 0.08  # m, the third object keeps off the path of the push
 
@@ -45,13 +43,13 @@ class Push(Tabletop):
     name: ClassVar[str] = "push"
 
     def reset(self, v: TabletopViews, ids: Array, rng: RowRng) -> None:
-        arm = robots.get(self.robot)
-        jitter = rng.uniform(-0.05, 0.05, (len(arm.joints),))
-        jitter[:, 0] = rng.uniform(-0.3, 0.3)
+        arm, place = self.arm, self.arm.workspace
+        jitter = rng.uniform(-place.jitter / 2, place.jitter / 2, (len(arm.joints),))
+        jitter[:, 0] = rng.uniform(-place.turn / 2, place.turn / 2)
         self.place_arm(v, ids, arm.home + jitter)
         mover, goal = _parse(self.goal)
         order = (mover, goal, 3 - mover - goal)
-        spots, yaw = _layout(rng, len(ids)), rng.uniform(-np.pi, np.pi, (3,))
+        spots, yaw = _layout(place, rng, len(ids)), rng.uniform(-np.pi, np.pi, (3,))
         for slot, thing in enumerate(order):
             self.place_thing(v, ids, thing, spots[:, slot], yaw[:, slot])
 
@@ -82,15 +80,17 @@ class Push(Tabletop):
         return np.clip(0.6 * move / self.tip_step, -1.0, 1.0)
 
 
-def _layout(rng: RowRng, n: int) -> Array:
+def _layout(place: Workspace, rng: RowRng, n: int) -> Array:
     """Spots (n, 3, 2) m of mover, goal object and third object.
 
     Every row draws the same number of candidates and takes its first good one, or its least bad,
     so a row's layout does not depend on its neighbours.
     """
     tries = 128
-    radius = np.sqrt(rng.uniform(*RADIUS.T**2, (tries, 3)))
-    spots = polar(radius, rng.uniform(-ANGLE, ANGLE, (tries, 3)))  # (n, tries, 3, 2)
+    reach = np.array([place.inner_reach, place.inner_reach, place.reach])
+    sector = np.array([place.inner_sector, place.inner_sector, place.sector])
+    radius = np.sqrt(rng.uniform(*reach.T**2, (tries, 3)))
+    spots = polar(place, radius, rng.uniform(-sector, sector, (tries, 3)))  # (n, tries, 3, 2)
     mover, goal, third = (spots[:, :, slot] for slot in range(3))
     gap = norm(goal - mover)
     along = (goal - mover) / gap[..., None]

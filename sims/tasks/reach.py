@@ -9,7 +9,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from sims import robots
 from sims.rng import RowRng
 from sims.task import Array, TaskGoal
 from sims.tasks.tabletop import LEFT, THINGS, Tabletop, TabletopViews, spread
@@ -30,11 +29,11 @@ class Reach(Tabletop):
     name: ClassVar[str] = "reach"
 
     def reset(self, v: TabletopViews, ids: Array, rng: RowRng) -> None:
-        arm = robots.get(self.robot)
-        jitter = rng.uniform(-0.1, 0.1, (len(arm.joints),))
-        jitter[:, 0] = rng.uniform(-0.6, 0.6)  # the arm starts turned anywhere
+        arm, place = self.arm, self.arm.workspace
+        jitter = rng.uniform(-place.jitter, place.jitter, (len(arm.joints),))
+        jitter[:, 0] = rng.uniform(-place.turn, place.turn)  # the arm starts turned anywhere
         self.place_arm(v, ids, arm.home + jitter)
-        spots, yaw = spread(rng, len(ids), gap=0.075), rng.uniform(-np.pi, np.pi, (3,))
+        spots, yaw = spread(place, rng, len(ids), gap=0.075), rng.uniform(-np.pi, np.pi, (3,))
         for thing in range(3):
             self.place_thing(v, ids, thing, spots[:, thing], yaw[:, thing])
 
@@ -43,24 +42,24 @@ class Reach(Tabletop):
 
     def expert(self, v: TabletopViews, rng: np.random.Generator) -> Array:
         relation, thing = _parse(self.goal)
-        return _towards(v, _waypoint(v, relation, thing), self.tip_step)
+        return _towards(v, self._waypoint(v, relation, thing), self.tip_step)
 
-
-def _waypoint(v: TabletopViews, relation: str, thing: int) -> Array:
-    """Where the tip should go next, (N, 3) m."""
-    pos, half = v.thing_pos[thing], THINGS[thing].height
-    if relation == "touch":
-        # Come down from above: a sideways approach would knock over what stands in between.
-        over = norm(v.tip[:, :2] - pos[:, :2])
-        height = pos[:, 2] + half + np.where(over < 0.02, 0.004, 0.05)
-        return np.column_stack([pos[:, :2], height])
-    if relation == "above":
-        return np.column_stack([pos[:, :2], pos[:, 2] + half + ABOVE[0] + 0.02])
-    if relation in ("left_of", "right_of"):
-        side = LEFT if relation == "left_of" else -LEFT
-        return pos + side * (ASIDE + 0.02) + np.array([0.0, 0.0, 0.07])
-    away = np.where(pos[:, 1:2] > 0, -1.0, 1.0)  # to the other side of the table, and up
-    return np.column_stack([np.full(len(pos), 0.19), 0.20 * away[:, 0], np.full(len(pos), 0.16)])
+    def _waypoint(self, v: TabletopViews, relation: str, thing: int) -> Array:
+        """Where the tip should go next, (N, 3) m."""
+        pos, half = v.thing_pos[thing], THINGS[thing].height
+        if relation == "touch":
+            # Come down from above: a sideways approach would knock over what stands in between.
+            over = norm(v.tip[:, :2] - pos[:, :2])
+            height = pos[:, 2] + half + np.where(over < 0.02, 0.004, 0.05)
+            return np.column_stack([pos[:, :2], height])
+        if relation == "above":
+            return np.column_stack([pos[:, :2], pos[:, 2] + half + ABOVE[0] + 0.02])
+        if relation in ("left_of", "right_of"):
+            side = LEFT if relation == "left_of" else -LEFT
+            return pos + side * (ASIDE + 0.02) + np.array([0.0, 0.0, 0.07])
+        away = np.where(pos[:, 1:2] > 0, -1.0, 1.0)  # to the other side of the table, and up
+        x, y, z = self.arm.workspace.aside
+        return np.column_stack([np.full(len(pos), x), y * away[:, 0], np.full(len(pos), z)])
 
 
 def _towards(v: TabletopViews, target: Array, step: float) -> Array:

@@ -16,12 +16,12 @@ from mujoco.batch import Batch
 from sims import ik, robots
 from sims.cameras import Camera
 from sims.rng import RowRng
+from sims.robots import Robot, Workspace
 from sims.task import Array, Entity, Signal, Task
 from sims.terms import box_distance, cylinder_distance, norm, sphere_distance
 
-FRONT = Camera("front", pos=(0.66, 0.0, 0.42), target=(0.17, 0.0, 0.09), fovy=44.0)
-TOP = Camera("top", pos=(0.19, 0.0, 0.75), target=(0.19, 0.0, 0.0), fovy=42.0, up=(-1.0, 0.0, 0.0))
-LEFT = -FRONT.axes()[0]  # (3,): the picture's left, in the world
+LEFT = -robots.SO101.workspace.front.axes()[0]  # (3,): left in every front picture, in the world
+STIFF_POINTING = 0.1  # m/rad, ik.POINTING for arms that need not choose between reach and posture
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,6 @@ class TabletopViews:
 class Tabletop(Task[TabletopViews]):
     """The shared scene, observation and control; a subclass adds resets, goals and an expert."""
 
-    cameras: ClassVar[tuple[Camera, ...]] = (FRONT, TOP)
     act_dim: ClassVar[int] = 3
 
     robot: str = "so101"
@@ -127,7 +126,18 @@ class Tabletop(Task[TabletopViews]):
     tip_floor: float = 0.012  # m, the tip is not driven lower than this above the table
     lag: float = 0.10  # rad, a joint target runs at most this far ahead of its joint
 
+    @property
+    def arm(self) -> Robot:
+        """The arm at this table."""
+        return robots.get(self.robot)
+
+    @property
+    def cameras(self) -> tuple[Camera, ...]:  # type: ignore[override]
+        """The two that stand at this arm's table."""
+        return self.arm.workspace.front, self.arm.workspace.top
+
     def spec(self) -> mujoco.MjSpec:
+        place = self.arm.workspace
         spec = mujoco.MjSpec()
         spec.option.timestep = 0.005
         spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
@@ -136,17 +146,17 @@ class Tabletop(Task[TabletopViews]):
         spec.visual.headlight.diffuse = (0.25, 0.25, 0.25)
         spec.visual.headlight.specular = (0.0, 0.0, 0.0)
         spec.visual.map.znear = 0.05
-        light = spec.worldbody.add_light(pos=(0.3, 0.3, 1.2), dir=(-0.1, -0.2, -1.0))
+        light = spec.worldbody.add_light(pos=place.light, dir=(-0.1, -0.2, -1.0))
         light.diffuse, light.specular, light.castshadow = (0.45,) * 3, (0.0,) * 3, False
         spec.worldbody.add_geom(
             name="table",
             type=mujoco.mjtGeom.mjGEOM_BOX,
-            size=(0.5, 0.6, 0.02),
-            pos=(0.25, 0.0, -0.02),
+            size=(*place.table, 0.02),
+            pos=(place.table_x, 0.0, -0.02),
             rgba=(0.52, 0.40, 0.28, 1.0),
             friction=(0.6, 0.01, 0.001),
         )
-        robots.get(self.robot).build(spec)
+        self.arm.build(spec)
         for thing in THINGS:
             thing.add_to(spec)
         for camera in self.cameras:
@@ -154,7 +164,7 @@ class Tabletop(Task[TabletopViews]):
         return spec
 
     def bind(self, batch: Batch) -> TabletopViews:
-        arm = robots.get(self.robot)
+        arm = self.arm
         model = batch.model
         joints = [model.joint(name) for name in arm.joints]
         qpos, qvel = (_span([j.qposadr[0] for j in joints]), _span([j.dofadr[0] for j in joints]))
@@ -187,13 +197,33 @@ class Tabletop(Task[TabletopViews]):
         move = self.tip_step * action
         move[:, 2] = np.maximum(move[:, 2], self.tip_floor - v.tip[:, 2])
         # On top of the last target, not of the measured joint: sag must not feed back.
-        low, high = robots.get(self.robot).joint_range.T
+        low, high = self.arm.joint_range.T
         room = (
             np.maximum(low, v.qpos - self.lag) - v.ctrl,
             np.minimum(high, v.qpos + self.lag) - v.ctrl,
         )
         room = np.minimum(room[0], 0.0), np.maximum(room[1], 0.0)
-        v.ctrl[:] += ik.joint_step(v.anchor, v.axis, v.tip, v.pointing, move, room)
+        v.ctrl[:] += self._joint_step(v, slice(None), move, room)
+
+    def _joint_step(
+        self, v: TabletopViews, ids: Array | slice, move: Array, room: tuple[Array, Array]
+    ) -> Array:
+        """Joint increments (n, joints) rad that move the tips of rows ``ids`` by ``move`` (n, 3) m.
+
+        Five joints place the tip and point the tool down. A sixth keeps the jaws opening along y,
+        a seventh keeps the elbow where it is at home.
+        """
+        spare: dict[str, Any] = {}
+        joints = len(self.arm.joints)
+        if joints > 5:
+            across = v.tip_mat[ids].reshape(-1, 3, 3)[:, :2, 0]  # (n, 2) the way the jaws open
+            turned = np.arctan2(across[:, 0], -across[:, 1])  # rad from -y, where it is at home
+            spare = {"yaw": -turned, "pointing_weight": STIFF_POINTING}
+        if joints > 6:
+            spare["rest"] = 0.05 * (self.arm.home - v.qpos[ids])
+        return ik.joint_step(
+            v.anchor[ids], v.axis[ids], v.tip[ids], v.pointing[ids], move, room, **spare
+        )
 
     def obs(self, v: TabletopViews) -> dict[str, Array]:
         things = np.stack(v.thing_pos, axis=1)  # (N, 3 things, 3)
@@ -223,7 +253,7 @@ class Tabletop(Task[TabletopViews]):
         }
 
     def signal_docs(self) -> tuple[Signal, ...]:
-        arm = robots.get(self.robot)
+        arm, span = self.arm, self.arm.workspace.span
         n = len(arm.joints)
         low, high = float(arm.joint_range.min()), float(arm.joint_range.max())
         speed = float(arm.velocity_limit.max())
@@ -231,8 +261,8 @@ class Tabletop(Task[TabletopViews]):
         return (
             Signal("qpos", (n,), "rad", "joint", (low, high), "arm joint angles", True),
             Signal("qvel", (n,), "rad/s", "joint", (-speed, speed), "arm joint speeds", True),
-            Signal("gripper", (1,), "rad", "joint", jaws, "gripper joint angle", True),
-            Signal("tip", (3,), "m", "world", (-0.6, 0.6), "point between the fingertips", True),
+            Signal("gripper", (1,), arm.gripper_unit, "joint", jaws, "gripper joint angle", True),
+            Signal("tip", (3,), "m", "world", (-span, span), "point between the fingertips", True),
             Signal("pointing", (3,), "1", "world", (-1, 1), "direction out of the gripper", True),
             *(
                 Signal(
@@ -277,13 +307,12 @@ class Tabletop(Task[TabletopViews]):
 
     def place_tip(self, v: TabletopViews, ids: Array, target: Array) -> None:
         """Solves rows ``ids`` (n,) for a tip at ``target`` (n, 3) m, the tool pointing down."""
-        low, high = robots.get(self.robot).joint_range.T
+        low, high = self.arm.joint_range.T
         for _ in range(40):
             v.batch.forward(ids, stage=mujoco.mjtStage.mjSTAGE_POS)
             move = np.clip(target - v.tip[ids], -0.05, 0.05)
             room = low - v.qpos[ids], high - v.qpos[ids]
-            hinges = v.anchor[ids], v.axis[ids]
-            v.qpos[ids] += ik.joint_step(*hinges, v.tip[ids], v.pointing[ids], move, room)
+            v.qpos[ids] += self._joint_step(v, ids, move, room)
 
     def place_thing(self, v: TabletopViews, ids: Array, thing: int, xy: Array, yaw: Array) -> None:
         """Stands ``THINGS[thing]`` on the table at ``xy`` (n, 2) m, turned by ``yaw`` (n,) rad."""
@@ -295,14 +324,15 @@ class Tabletop(Task[TabletopViews]):
 
     def place_arm(self, v: TabletopViews, ids: Array, qpos: Array) -> None:
         """Puts the arm at rest at ``qpos`` (n, joints) rad with the gripper closed."""
-        arm = robots.get(self.robot)
+        arm = self.arm
         v.qpos[ids] = v.ctrl[ids] = np.clip(qpos, *arm.joint_range.T)
         v.gripper[ids] = v.gripper_ctrl[ids] = arm.gripper_range[0]
 
     def scatter(self, v: TabletopViews, ids: Array, rng: RowRng) -> None:
         """Objects anywhere, sometimes side by side; the tip anywhere, half the time near one."""
         n = len(ids)
-        spots = spread(rng, n, gap=0.045)
+        place, arm = self.arm.workspace, self.arm
+        spots = spread(place, rng, n, gap=0.045)
         pair = rng.integers(3), rng.integers(2)
         beside = rng.uniform(0, 1) < 0.3
         first, second = pair[0], (pair[0] + 1 + pair[1]) % 3
@@ -321,36 +351,32 @@ class Tabletop(Task[TabletopViews]):
         over_it = centre + rng.normal((3,)) * (0.018, 0.018, 0.0)
         over_it[:, 2] = rng.uniform(0.03, 0.15)
         anywhere = np.concatenate(
-            [polar(rng.uniform(0.10, 0.32), rng.uniform(-1.2, 1.2)),
-             rng.uniform(0.012, 0.26)[:, None]], axis=1,
+            [polar(place, rng.uniform(*place.air_reach),
+                   rng.uniform(-place.air_sector, place.air_sector)),
+             rng.uniform(0.012, place.air_top)[:, None]], axis=1,
         )  # fmt: skip
         target = np.where(where < 0.45, round_it, np.where(where < 0.65, over_it, anywhere))
         target[:, 2] = np.maximum(target[:, 2], self.tip_floor)
-        arm = robots.get(self.robot)
-        self.place_arm(v, ids, arm.home + 0.1 * rng.normal((len(arm.joints),)))
+        self.place_arm(v, ids, arm.home + place.jitter * rng.normal((len(arm.joints),)))
         self.place_tip(v, ids, target)
         v.ctrl[ids] = v.qpos[ids]
 
 
-def polar(radius: Array, angle: Array) -> Array:
+def polar(place: Workspace, radius: Array, angle: Array) -> Array:
     """Points (..., 2) m on the table at polar coordinates (m, rad) about the shoulder."""
-    return np.stack([SHOULDER_X + radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
+    return np.stack([place.shoulder_x + radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
 
 
-SHOULDER_X = 0.04  # m, where the arm turns, ahead of the base's origin
-REACHABLE = (0.15, 0.255)  # m from the shoulder's axis
-SECTOR = 0.85  # rad to either side
-
-
-def spread(rng: RowRng, n: int, gap: float) -> Array:
+def spread(place: Workspace, rng: RowRng, n: int, gap: float) -> Array:
     """Spots (n, 3, 2) m in the reachable sector, at least ``gap`` m apart (centre to centre).
 
     Every row draws the same number of candidates and takes its first good one, so a row's layout
     does not depend on its neighbours.
     """
     tries = 32
-    radius = np.sqrt(rng.uniform(REACHABLE[0] ** 2, REACHABLE[1] ** 2, (tries, 3)))
-    spots = polar(radius, rng.uniform(-SECTOR, SECTOR, (tries, 3)))  # (n, tries, 3, 2)
+    radius = np.sqrt(rng.uniform(place.reach[0] ** 2, place.reach[1] ** 2, (tries, 3)))
+    angle = rng.uniform(-place.sector, place.sector, (tries, 3))
+    spots = polar(place, radius, angle)  # (n, tries, 3, 2)
     apart = norm(spots - np.roll(spots, 1, axis=2)).min(axis=2)  # (n, tries)
     apart[:, 0] = np.where((apart >= gap).any(axis=1), apart[:, 0], np.inf)
     return spots[np.arange(n), np.argmax(apart >= gap, axis=1)]

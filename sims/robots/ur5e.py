@@ -1,0 +1,249 @@
+"""The UR5e of Universal Robots (6 joints) with a parallel gripper, from published numbers.
+
+Frames, limits, masses, centres of mass and inertias are the numbers of `config/ur5e/*.yaml` in
+UniversalRobots/Universal_Robots_ROS2_Description (revision 2221ec0, BSD-3-Clause), which cites the
+maker's DH table, user manual and article on joint torques. The gripper's height, stroke and mass
+are those of `robotiq_2f85/2f85.xml` in google-deepmind/mujoco_menagerie (revision 1b428b0,
+BSD-2-Clause); its fingers slide straight where Robotiq's swing on four bars. See THIRD_PARTY.md.
+The shapes are our own cylinders and boxes with the radii that the description gives for the links.
+
+Base frame: the description's base_link, on the table (z = 0), x forward, y left, z up. The maker's
+controller takes the arm's weight off its joints, and so does MuJoCo here (gravcomp).
+"""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import numpy as np
+
+from sims.cameras import Camera
+from sims.robots.parts import (
+    BOX,
+    CYLINDER,
+    Jaws,
+    Link,
+    Rgba,
+    Servo,
+    Vec3,
+    add_finger_material,
+    add_jaws,
+    add_link,
+    quat,
+    solid,
+    tube,
+    weigh,
+)
+from sims.robots.robot import Robot, Workspace
+
+BASE_MASS = 4.0
+BASE_INERTIA = (0.00443333156, 0.00443333156, 0.0072, 0.0, 0.0, 0.0)  # of a cylinder, as menagerie
+
+_TURN = math.tau
+# The inertias of upper arm and forearm are given about axes turned by 90 degrees in pitch, which
+# swaps xx and zz.
+LINKS: tuple[Link, ...] = (
+    Link(
+        "shoulder",
+        "shoulder_pan",
+        (0.0, 0.0, 0.1625),
+        (0.0, 0.0, 0.0),
+        (-_TURN, _TURN),
+        3.761,
+        (0.0, -0.00193, -0.02561),
+        (0.0102675, 0.0102675, 0.00666, 0.0, 0.0, 0.0),
+    ),
+    Link(
+        "upper_arm",
+        "shoulder_lift",
+        (0.0, 0.0, 0.0),
+        (math.pi / 2, 0.0, 0.0),
+        (-_TURN, _TURN),
+        8.058,
+        (-0.2125, 0.0, 0.11336),
+        (0.0151074, 0.13388583541666665, 0.13388583541666665, 0.0, 0.0, 0.0),
+    ),
+    Link(
+        "forearm",
+        "elbow",
+        (-0.425, 0.0, 0.0),
+        (0.0, 0.0, 0.0),
+        (-math.pi, math.pi),
+        2.846,
+        (-0.2422, 0.0, 0.0265),
+        (0.004095, 0.03120936758333333, 0.03120936758333333, 0.0, 0.0, 0.0),
+    ),
+    Link(
+        "wrist_1",
+        "wrist_1",
+        (-0.3922, 0.0, 0.1333),
+        (0.0, 0.0, 0.0),
+        (-_TURN, _TURN),
+        1.37,
+        (0.0, -0.01634, -0.0018),
+        (0.0025599, 0.0025599, 0.0021942, 0.0, 0.0, 0.0),
+    ),
+    Link(
+        "wrist_2",
+        "wrist_2",
+        (0.0, -0.0997, 0.0),
+        (math.pi / 2, 0.0, 0.0),
+        (-_TURN, _TURN),
+        1.3,
+        (0.0, 0.01634, -0.0018),
+        (0.0025599, 0.0025599, 0.0021942, 0.0, 0.0, 0.0),
+    ),
+    Link(
+        "wrist_3",
+        "wrist_3",
+        (0.0, 0.0996, 0.0),
+        (-math.pi / 2, 0.0, 0.0),
+        (-_TURN, _TURN),
+        0.365,
+        (0.0, 0.0, -0.001159),
+        (9.890414008333333e-05, 9.890414008333333e-05, 0.0001321171875, 0.0, 0.0, 0.0),
+    ),
+)
+
+# No gains are published; these settle a step without overshoot and follow within 30 ms. The forces
+# are the maker's largest joint torques, the armature is the menagerie's.
+SHOULDER_SERVO = Servo(kp=6000.0, kv=200.0, force=150.0, armature=0.1)
+WRIST_SERVO = Servo(kp=1500.0, kv=45.0, force=28.0, armature=0.1)
+SPEED = math.pi  # rad/s, every joint
+# Not published. With every joint at this at once, in the worst pose, no joint needs more torque
+# than it has.
+ACCELERATION = np.full(6, 3.0)  # rad/s^2
+
+# The gripper, z out of the flange, the jaws along x.
+PALM_MASS, FINGER_MASS = 0.777441, 0.0612811  # kg
+PALM_INERTIA = (0.000260285, 0.000225381, 0.000152708, 0.0, 0.0, 0.0)
+FINGER_END = 0.160  # m from the flange
+TIP = 0.155  # m, a little short of the fingers' ends
+JAWS = Jaws(
+    joints=("gripper", "gripper_right"),
+    travel=0.0425,
+    rail=0.094,
+    end=FINGER_END,
+    half_width=0.011,
+    thick=0.010,
+    pad=0.045,
+    clearance=0.0005,
+    mass=FINGER_MASS,
+    # Gentle beside the 20 to 235 N of the maker's data sheet; the armature is the gear's.
+    servo=Servo(kp=2000.0, kv=80.0, force=40.0, armature=0.4, damping=5.0),
+)
+
+GREY: Rgba = (0.80, 0.81, 0.83, 1.0)
+BLUE: Rgba = (0.42, 0.62, 0.78, 1.0)
+DARK: Rgba = (0.15, 0.15, 0.17, 1.0)
+
+
+def _dress(bodies: dict[str, mujoco.MjsBody]) -> None:
+    """Gives the bodies their shapes: motor housings with blue caps, tubes between them."""
+    base = bodies["base"]
+    tube(base, (0, 0, 0), (0, 0, 0.03), 0.075, DARK)
+    tube(base, (0, 0, 0.03), (0, 0, 0.10), 0.06, GREY)
+
+    shoulder = bodies["shoulder"]  # z up
+    tube(shoulder, (0, 0, -0.06), (0, 0, 0.06), 0.06, GREY)
+    tube(shoulder, (0, 0, 0.06), (0, 0, 0.068), 0.055, BLUE)
+    tube(shoulder, (0, 0, 0), (0, -0.085, 0), 0.058, GREY)
+
+    upper = bodies["upper_arm"]  # z along the lift axis, -x along the arm
+    tube(upper, (0, 0, 0.085), (0, 0, 0.193), 0.06, GREY)
+    tube(upper, (0, 0, 0.193), (0, 0, 0.200), 0.055, BLUE)
+    tube(upper, (-0.03, 0, 0.138), (-0.395, 0, 0.138), 0.048, GREY)
+    tube(upper, (-0.425, 0, 0.075), (-0.425, 0, 0.188), 0.056, GREY)
+    tube(upper, (-0.425, 0, 0.188), (-0.425, 0, 0.195), 0.051, BLUE)
+
+    forearm = bodies["forearm"]
+    tube(forearm, (0, 0, -0.052), (0, 0, 0.072), 0.055, GREY)
+    tube(forearm, (0, 0, -0.059), (0, 0, -0.052), 0.050, BLUE)
+    tube(forearm, (-0.03, 0, 0.007), (-0.365, 0, 0.007), 0.040, GREY)
+    tube(forearm, (-0.3922, 0, -0.045), (-0.3922, 0, 0.075), 0.043, GREY)
+    tube(forearm, (-0.3922, 0, -0.051), (-0.3922, 0, -0.045), 0.039, BLUE)
+
+    wrist = bodies["wrist_1"]
+    tube(wrist, (0, 0, -0.055), (0, 0, 0.040), 0.043, GREY)
+    tube(wrist, (0, 0, 0.040), (0, 0, 0.046), 0.039, BLUE)
+    tube(wrist, (0, 0, 0), (0, -0.055, 0), 0.043, GREY)
+
+    wrist = bodies["wrist_2"]
+    tube(wrist, (0, 0, -0.045), (0, 0, 0.040), 0.043, GREY)
+    tube(wrist, (0, 0, 0.040), (0, 0, 0.046), 0.039, BLUE)
+    tube(wrist, (0, 0, 0), (0, 0.055, 0), 0.043, GREY)
+
+    tube(bodies["wrist_3"], (0, 0, -0.045), (0, 0, 0), 0.0375, GREY)
+
+    palm = bodies["gripper"]
+    tube(palm, (0, 0, 0), (0, 0, 0.012), 0.0375, DARK)
+    solid(palm, CYLINDER, (-0.034, -0.034, 0.012), (0.034, 0.034, 0.070), DARK)
+    solid(palm, BOX, (-0.058, -0.014, 0.064), (0.058, 0.014, 0.092), DARK)
+
+
+def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) -> None:
+    """Adds the arm to ``spec``, base at ``pos`` (m), turned by ``yaw`` (rad) about z.
+
+    Arm shapes have contype 0 and conaffinity 1: they touch whatever has bit 1 in contype, which is
+    every geom that says nothing, and never one another.
+    """
+    # The description turns base_link_inertia, where the chain begins, by half a turn.
+    base = spec.worldbody.add_body(name="base", pos=list(pos), quat=quat((0.0, 0.0, yaw + math.pi)))
+    weigh(base, BASE_MASS, (0.0, 0.0, 0.0), BASE_INERTIA)
+    bodies, parent = {"base": base}, base
+    for link in LINKS:
+        servo = WRIST_SERVO if link.joint.startswith("wrist") else SHOULDER_SERVO
+        bodies[link.body] = parent = add_link(spec, parent, link, servo)
+    palm = bodies["gripper"] = parent.add_body(name="gripper")
+    weigh(palm, PALM_MASS, (0.0, 0.0, 0.0354675), PALM_INERTIA)
+    add_finger_material(spec)
+    _dress(bodies)
+    add_jaws(spec, palm, JAWS, DARK)
+    palm.add_site(name="tip", pos=[0.0, 0.0, TIP], group=4)
+    for body in (*bodies.values(), *palm.bodies):
+        body.gravcomp = 1.0
+
+
+WORKSPACE = Workspace(
+    table=(0.6, 0.7),
+    table_x=0.40,
+    light=(0.55, 0.3, 1.4),
+    shoulder_x=0.0,
+    reach=(0.40, 0.51),
+    sector=0.38,
+    inner_reach=(0.41, 0.50),
+    inner_sector=0.26,
+    air_reach=(0.36, 0.58),
+    air_sector=0.55,
+    air_top=0.26,
+    aside=(0.44, 0.20, 0.16),
+    turn=0.3,
+    jitter=0.04,
+    span=1.1,
+    front=Camera("front", pos=(0.95, 0.0, 0.44), target=(0.45, 0.0, 0.11), fovy=44.0),
+    top=Camera(
+        "top", pos=(0.45, 0.0, 1.30), target=(0.45, 0.0, 0.0), fovy=28.0, up=(-1.0, 0.0, 0.0)
+    ),
+)
+
+UR5E = Robot(
+    name="ur5e",
+    joints=tuple(link.joint for link in LINKS),
+    # Tip 0.45 m ahead of the base and 0.15 m above the table, pointing straight down, the elbow up,
+    # the jaws opening along y.
+    home=np.array([-0.300735, -1.610848, 2.095019, -2.054967, -1.570796, -0.300735]),
+    joint_range=np.array([link.limit for link in LINKS]),
+    velocity_limit=np.full(6, SPEED),
+    acceleration_limit=ACCELERATION,
+    effort_limit=np.array([150.0, 150.0, 150.0, 28.0, 28.0, 28.0]),
+    gripper_joint=JAWS.joints[0],
+    gripper_range=(0.0, JAWS.travel),
+    gripper_unit="m",
+    gripper_followers=JAWS.joints[1:],
+    tool_site="tip",
+    finger_geoms=("finger_left", "finger_right"),
+    base_body="base",
+    workspace=WORKSPACE,
+    build=build,
+)
