@@ -43,10 +43,10 @@ def test_the_jacobian_is_mujocos(robot: str) -> None:
 def test_the_tip_is_placed_within_the_joints_limits(robot: str) -> None:
     env = sims.make("reach", 32, seed=3, robot=robot)
     env.reset()
-    rng = np.random.default_rng(0)
+    rng, place = np.random.default_rng(0), robots.get(robot).workspace
     target = np.column_stack(
         [
-            polar(rng.uniform(0.12, 0.26, 32), rng.uniform(-0.8, 0.8, 32)),
+            polar(place, rng.uniform(*place.reach, 32), rng.uniform(-1, 1, 32) * place.sector),
             rng.uniform(0.02, 0.08, 32),
         ]
     )

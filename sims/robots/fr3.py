@@ -137,8 +137,8 @@ LINKS: tuple[Link, ...] = (
 
 # No gains are published for the maker's joint position mode; these settle a step without overshoot
 # and follow within 45 ms.
-ARM_SERVO = Servo(kp=4500.0, kv=200.0, force=87.0, armature=0.195, damping=0.21, friction=1.137)
-WRIST_SERVO = Servo(kp=1500.0, kv=40.0, force=12.0, armature=0.074, damping=0.21, friction=0.3)
+ARM_SERVO = Servo(kp=2500.0, kv=110.0, force=87.0, armature=0.195, damping=0.21, friction=1.137)
+WRIST_SERVO = Servo(kp=600.0, kv=20.0, force=12.0, armature=0.074, damping=0.21, friction=0.3)
 SPEED = np.array([2.62, 2.62, 2.62, 2.62, 5.26, 4.18, 5.26])  # rad/s
 # The maker allows each joint 10; with every joint at once, in the worst pose, this is what the
 # torques allow.
@@ -162,7 +162,7 @@ JAWS = Jaws(
     clearance=0.0005,
     mass=FINGER_MASS,
     # Of the 70 N that the hand holds for good; the armature is the gear's.
-    servo=Servo(kp=2000.0, kv=80.0, force=40.0, armature=0.4, damping=5.0),
+    servo=Servo(kp=2000.0, kv=100.0, force=40.0, armature=1.0, damping=5.0),
 )
 
 WHITE: Rgba = (0.90, 0.91, 0.93, 1.0)
@@ -243,7 +243,7 @@ def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) ->
 
 
 WORKSPACE = Workspace(
-    table=(0.6, 0.7),
+    table=(0.6, 0.7, 0.1),
     table_x=0.40,
     light=(0.55, 0.3, 1.4),
     shoulder_x=0.0,
@@ -267,15 +267,16 @@ WORKSPACE = Workspace(
 FR3 = Robot(
     name="fr3",
     joints=tuple(link.joint for link in LINKS),
-    # Tip 0.45 m ahead of the base and 0.15 m above the table, pointing straight down, the elbow in
+    # Tip 0.45 m ahead of the base and 0.11 m above the table, pointing straight down, the elbow in
     # the arm's own plane, the jaws opening along y.
-    home=np.array([0.0, 0.032052, 0.0, -2.565260, 0.0, 2.597312, 0.785398]),
+    home=np.array([0.0, 0.140576, 0.0, -2.567927, 0.0, 2.708503, 0.785398]),
     joint_range=np.array([link.limit for link in LINKS]),
     velocity_limit=SPEED,
     acceleration_limit=ACCELERATION,
     effort_limit=np.array([87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0]),
     gripper_joint=JAWS.joints[0],
     gripper_range=(0.0, JAWS.travel),
+    lag_limit=0.04,
     gripper_unit="m",
     gripper_followers=JAWS.joints[1:],
     tool_site="tip",

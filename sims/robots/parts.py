@@ -14,6 +14,7 @@ Face = tuple[tuple[float, float], tuple[float, float]]
 BOX, CYLINDER = mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_CYLINDER
 
 MAGENTA: Rgba = (0.95, 0.05, 0.75, 1.0)
+STIFF = [0.99, 0.999, 0.001, 0.5, 2.0]  # solimp
 FINGER_MATERIAL = "finger"  # gives off light, so the jaws keep their colour in the arm's shadow
 
 
@@ -208,8 +209,10 @@ def add_jaws(spec: mujoco.MjSpec, carrier: mujoco.MjsBody, jaws: Jaws, rgba: Rgb
         low, high = sorted((side * (jaws.clearance + 0.002), outer))
         w = jaws.half_width * 0.9
         solid(body, BOX, (low, -w, 0.0), (high, w, length - jaws.pad), rgba)
+        # Gears give less than MuJoCo's defaults: a finger that is leant on stays where it is.
+        body.joints[0].solimp_limit = STIFF
     follow = spec.add_equality()
     follow.type, follow.objtype = mujoco.mjtEq.mjEQ_JOINT, mujoco.mjtObj.mjOBJ_JOINT
     follow.name1, follow.name2 = jaws.joints[1], jaws.joints[0]
     follow.data[:5] = [0.0, 1.0, 0.0, 0.0, 0.0]
-    follow.solref, follow.solimp = [0.01, 1.0], [0.95, 0.99, 0.001, 0.5, 2.0]
+    follow.solref, follow.solimp = [0.01, 1.0], STIFF

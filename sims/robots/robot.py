@@ -34,7 +34,7 @@ class Workspace:
     about z; angles are from straight ahead to either side.
     """
 
-    table: tuple[float, float]  # m, half sizes in x and y
+    table: tuple[float, float, float]  # m, half sizes
     table_x: float  # m, its middle
     light: tuple[float, float, float]  # m
     shoulder_x: float  # m, the first joint's axis ahead of the base's origin
@@ -75,6 +75,7 @@ class Robot:
     base_body: str
     workspace: Workspace
     build: Builder
+    lag_limit: float = np.inf  # rad a target may run ahead, so that a strong arm crushes nothing
     gripper_unit: str = "rad"  # or "m", where the jaws slide
     gripper_followers: tuple[str, ...] = ()  # joints that mirror the gripper's
 

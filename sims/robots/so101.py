@@ -209,7 +209,7 @@ def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) ->
 
 
 WORKSPACE = Workspace(
-    table=(0.5, 0.6),
+    table=(0.5, 0.6, 0.02),
     table_x=0.25,
     light=(0.3, 0.3, 1.2),
     shoulder_x=0.04,

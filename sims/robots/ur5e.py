@@ -106,10 +106,10 @@ LINKS: tuple[Link, ...] = (
     ),
 )
 
-# No gains are published; these settle a step without overshoot and follow within 30 ms. The forces
+# No gains are published; these settle a step without overshoot and follow within 45 ms. The forces
 # are the maker's largest joint torques, the armature is the menagerie's.
-SHOULDER_SERVO = Servo(kp=6000.0, kv=200.0, force=150.0, armature=0.1)
-WRIST_SERVO = Servo(kp=1500.0, kv=45.0, force=28.0, armature=0.1)
+SHOULDER_SERVO = Servo(kp=2500.0, kv=110.0, force=150.0, armature=0.1)
+WRIST_SERVO = Servo(kp=600.0, kv=25.0, force=28.0, armature=0.1)
 SPEED = math.pi  # rad/s, every joint
 # Not published. With every joint at this at once, in the worst pose, no joint needs more torque
 # than it has.
@@ -131,7 +131,7 @@ JAWS = Jaws(
     clearance=0.0005,
     mass=FINGER_MASS,
     # Gentle beside the 20 to 235 N of the maker's data sheet; the armature is the gear's.
-    servo=Servo(kp=2000.0, kv=80.0, force=40.0, armature=0.4, damping=5.0),
+    servo=Servo(kp=2000.0, kv=100.0, force=40.0, armature=1.0, damping=5.0),
 )
 
 GREY: Rgba = (0.80, 0.81, 0.83, 1.0)
@@ -206,7 +206,7 @@ def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) ->
 
 
 WORKSPACE = Workspace(
-    table=(0.6, 0.7),
+    table=(0.6, 0.7, 0.1),
     table_x=0.40,
     light=(0.55, 0.3, 1.4),
     shoulder_x=0.0,
@@ -230,15 +230,16 @@ WORKSPACE = Workspace(
 UR5E = Robot(
     name="ur5e",
     joints=tuple(link.joint for link in LINKS),
-    # Tip 0.45 m ahead of the base and 0.15 m above the table, pointing straight down, the elbow up,
+    # Tip 0.45 m ahead of the base and 0.11 m above the table, pointing straight down, the elbow up,
     # the jaws opening along y.
-    home=np.array([-0.300735, -1.610848, 2.095019, -2.054967, -1.570796, -0.300735]),
+    home=np.array([-0.300735, -1.553483, 2.157763, -2.175077, -1.570796, -0.300735]),
     joint_range=np.array([link.limit for link in LINKS]),
     velocity_limit=np.full(6, SPEED),
     acceleration_limit=ACCELERATION,
     effort_limit=np.array([150.0, 150.0, 150.0, 28.0, 28.0, 28.0]),
     gripper_joint=JAWS.joints[0],
     gripper_range=(0.0, JAWS.travel),
+    lag_limit=0.04,
     gripper_unit="m",
     gripper_followers=JAWS.joints[1:],
     tool_site="tip",

@@ -151,8 +151,8 @@ class Tabletop(Task[TabletopViews]):
         spec.worldbody.add_geom(
             name="table",
             type=mujoco.mjtGeom.mjGEOM_BOX,
-            size=(*place.table, 0.02),
-            pos=(place.table_x, 0.0, -0.02),
+            size=place.table,
+            pos=(place.table_x, 0.0, -place.table[2]),
             rgba=(0.52, 0.40, 0.28, 1.0),
             friction=(0.6, 0.01, 0.001),
         )
@@ -198,9 +198,10 @@ class Tabletop(Task[TabletopViews]):
         move[:, 2] = np.maximum(move[:, 2], self.tip_floor - v.tip[:, 2])
         # On top of the last target, not of the measured joint: sag must not feed back.
         low, high = self.arm.joint_range.T
+        lag = min(self.lag, self.arm.lag_limit)
         room = (
-            np.maximum(low, v.qpos - self.lag) - v.ctrl,
-            np.minimum(high, v.qpos + self.lag) - v.ctrl,
+            np.maximum(low, v.qpos - lag) - v.ctrl,
+            np.minimum(high, v.qpos + lag) - v.ctrl,
         )
         room = np.minimum(room[0], 0.0), np.maximum(room[1], 0.0)
         v.ctrl[:] += self._joint_step(v, slice(None), move, room)
