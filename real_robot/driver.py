@@ -39,6 +39,7 @@ class Fault(Enum):
     ENCODER = "encoder"
     PROTECTIVE_STOP = "protective_stop"  # the arm's own controller stopped it
     ESTOP = "estop"
+    TORQUE = "torque"  # a joint is not as stiff or as limp as it was told: it may have restarted
     LIMIT = "limit"  # no motion is allowed from here
     TRACKING = "tracking"  # the joint does not follow its target
     NONFINITE = "nonfinite"  # NaN or inf, wherever it came from

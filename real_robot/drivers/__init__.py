@@ -1,0 +1,30 @@
+"""Drivers over the vendors' own clients, one file per vendor, loaded when first used."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import Any
+
+from real_robot.driver import RobotDriver
+
+# arm: (module, class, extra that installs the vendor's client, the client's module)
+DRIVERS: dict[str, tuple[str, str, str, str]] = {
+    "so101": ("real_robot.drivers.so101", "So101Driver", "so101", "scservo_sdk"),
+}
+
+
+def make(name: str, where: str, **options: Any) -> RobotDriver:
+    """The driver of arm ``name`` at ``where``, a port or a host; not yet connected."""
+    if name not in DRIVERS:
+        close = difflib.get_close_matches(name, DRIVERS, n=1, cutoff=0.4)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"no driver for {name!r}; known: {', '.join(sorted(DRIVERS))}.{hint}")
+    module, cls, extra, client = DRIVERS[name]
+    try:
+        importlib.import_module(client)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{name} needs its vendor's client, module {client!r}: pip install 'robo-rl[{extra}]'"
+        ) from error
+    return getattr(importlib.import_module(module), cls)(where, **options)

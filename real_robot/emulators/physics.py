@@ -1,0 +1,103 @@
+"""ArmPhysics: a task's scene whose arm is driven joint by joint, in step with a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from real_robot.pacing import Clock
+from real_robot.sim_scene import Scene
+from sims.task import Task
+
+Array = np.ndarray
+
+
+class ArmPhysics:
+    """The arm's joints, base to tool and then the gripper, as one wire protocol's device sees them.
+
+    ``goal`` (n,) rad and ``torque`` (n,) of 0 to 1 are the device's to write; the measured arrays
+    are its to read. After ``reset`` the arm is held as if by hand until every joint has torque, so
+    that nothing falls while nobody is connected.
+    """
+
+    def __init__(self, task: Task[Any], clock: Clock, seed: int = 0):
+        self._clock = clock
+        self.load(task, seed)
+
+    def load(self, task: Task[Any], seed: int) -> None:
+        """Another scene with the same arm."""
+        self.scene = Scene(task, seed)
+        robot, arm = self.scene.robot, self.scene.arm
+        model = self.scene.batch.model
+        self.robot, self.joints = robot, robot.actuators
+        jaw_speed = int(model.joint(robot.gripper_joint).dofadr[0])
+        self._qpos = np.array([*arm.qpos, arm.jaw])
+        self._qvel = np.array([*arm.qvel, jaw_speed])
+        self._ctrl = np.array([*arm.ctrl, arm.jaw_ctrl])
+        self._range = self.scene.batch.expand("actuator_forcerange")[0]  # (nu, 2) live
+        self._strength = self._range[self._ctrl].copy()
+        self.step_ns = round(self.scene.timestep * 1e9)
+        self.reset(seed)
+
+    def reset(self, seed: int) -> None:
+        """The scene's start for ``seed``; the arm is limp and held by hand."""
+        self.scene.reset(seed)
+        self.torque = np.zeros(len(self.joints))
+        self.goal = self.qpos
+        self._hand: Array | None = self.qpos
+        self._due = self._clock.now_ns()
+        self.elapsed = 0.0  # s of physics since the reset
+        self.highest_speed = np.zeros(len(self.joints))  # rad/s, measured at every step
+
+    @property
+    def qpos(self) -> Array:
+        """Joint angles (n,) rad."""
+        return self.scene.qpos[self._qpos]
+
+    @property
+    def qvel(self) -> Array:
+        """Joint speeds (n,) rad/s."""
+        return self.scene.qvel[self._qvel]
+
+    @property
+    def effort(self) -> Array:
+        """Torques of the motors (n,) N m."""
+        return self.scene.force[self._ctrl] * (self._hand is None)
+
+    @property
+    def strength(self) -> Array:
+        """The largest torque of each motor (n,) N m."""
+        return self._strength[:, 1]
+
+    @property
+    def held(self) -> bool:
+        """Whether a hand holds the arm."""
+        return self._hand is not None
+
+    def let_go(self) -> None:
+        """The hand is taken away; joints without torque fall."""
+        self._hand = None
+
+    def move_by_hand(self, qpos: Array) -> None:
+        """Puts the joints at ``qpos`` (n,) rad at once and holds them there if they are limp."""
+        self.scene.qpos[self._qpos], self.scene.qvel[self._qvel] = qpos, 0.0
+        self.scene.batch.forward()
+        self._hand = None if self.torque.all() else self.qpos
+
+    def advance(self, control: Callable[[float], None]) -> None:
+        """Physics up to the clock's present; ``control(dt)`` runs before every step of ``dt`` s."""
+        now, dt = self._clock.now_ns(), self.scene.timestep
+        while self._due + self.step_ns <= now:
+            control(dt)
+            if self.torque.all():
+                self._hand = None
+            held = self._hand
+            scale = self.torque if held is None else np.ones(len(self.joints))
+            self._range[self._ctrl] = scale[:, None] * self._strength
+            self.scene.ctrl[self._ctrl] = self.goal if held is None else held
+            self.scene.step()
+            self._due += self.step_ns
+            self.elapsed += dt
+            np.maximum(self.highest_speed, np.abs(self.qvel), out=self.highest_speed)
