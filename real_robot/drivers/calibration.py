@@ -61,7 +61,7 @@ class Calibration:
         parts = list(self.joints.values())
         self.low = np.array([j.range_min for j in parts])  # (n,) steps
         self.high = np.array([j.range_max for j in parts])
-        self._sign = np.array([1 - 2 * j.drive_mode for j in parts])
+        self.sign = np.array([1 - 2 * j.drive_mode for j in parts])
 
     @property
     def sha256(self) -> str:
@@ -72,18 +72,18 @@ class Calibration:
     def angles(self, ticks: Array) -> Array:
         """Angles (n - 1,) rad of the arm joints at positions (n,) in steps."""
         middle = (self.low + self.high) / 2
-        return (self._sign * (ticks - middle) * UNIT)[:-1]
+        return (self.sign * (ticks - middle) * UNIT)[:-1]
 
     def opening(self, tick: float) -> float:
         """The gripper's opening, 0 closed to 1 open."""
         share = (tick - self.low[-1]) / (self.high[-1] - self.low[-1])
-        return float(share if self._sign[-1] > 0 else 1.0 - share)
+        return float(share if self.sign[-1] > 0 else 1.0 - share)
 
     def ticks(self, qpos: Array, gripper: float) -> Array:
         """Whole positions (n,) for angles (n - 1,) rad and an opening, inside the range."""
-        share = gripper if self._sign[-1] > 0 else 1.0 - gripper
+        share = gripper if self.sign[-1] > 0 else 1.0 - gripper
         middle = (self.low + self.high) / 2
-        arm = middle[:-1] + self._sign[:-1] * np.asarray(qpos, float) / UNIT
+        arm = middle[:-1] + self.sign[:-1] * np.asarray(qpos, float) / UNIT
         jaw = self.low[-1] + share * (self.high[-1] - self.low[-1])
         return np.clip(np.round([*arm, jaw]), self.low, self.high).astype(int)
 

@@ -6,9 +6,10 @@ does not spin, and a cable that is pulled becomes a fault and not a raw OSError.
 
 One request per measurement reads registers 40 to 63 of all servos: torque, goal, position, speed,
 load. Each reply carries the servo's error bits, so an overload is seen in the next measurement. A
-reply bears no number: to tell a late one from the right one, the length asked for changes from
-request to request, and a reply of another length is not the answer. The servos have no watchdog: if
-this process dies they keep their last goal. A guardian process, not this driver, deals with that.
+reply bears no number. To tell late ones from the right ones, the length asked for and the order of
+the servos change from request to request, which repeats after 42; and where more bytes came than
+were asked for, the measurement is thrown away. The servos have no watchdog: if this process dies
+they keep their last goal. A guardian process, not this driver, deals with that.
 """
 
 from __future__ import annotations
@@ -18,20 +19,31 @@ import fcntl
 import select
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import scservo_sdk as sdk
 import serial
 
-from real_robot.driver import Description, Fault, Identity, RobotFault, RobotState, Sent, Target
+from real_robot.driver import (
+    Description,
+    Fault,
+    Identity,
+    Response,
+    RobotFault,
+    RobotState,
+    Sent,
+    Target,
+)
 from real_robot.drivers.calibration import UNIT, Calibration, JointCalibration
 from real_robot.pacing import Clock, RealClock
 from sims import robots
 from sims.robots import Robot
 
 Array = np.ndarray
+T = TypeVar("T")
 
 MODEL = 777  # STS3215
 STALL = 2.94  # N m, at full load
@@ -62,6 +74,7 @@ class _Port(sdk.PortHandler):
         super().__init__(name)
         self._patience = patience * 1000  # ms beyond the time on the wire
         self.written = 0  # bytes
+        self.received = 0  # bytes since the last request
 
     def getCurrentTime(self) -> float:  # noqa: N802, the vendor's name
         """Monotonic ms."""
@@ -75,6 +88,7 @@ class _Port(sdk.PortHandler):
         """Throws away what came too late, where the vendor's merely waits for the output."""
         with self._cable():
             self.ser.reset_input_buffer()
+        self.received = 0
 
     def writePort(self, packet: list[int]) -> int:  # noqa: N802
         """Writes; returns the number of bytes."""
@@ -91,7 +105,9 @@ class _Port(sdk.PortHandler):
             left = (self.packet_timeout - self.getTimeSinceStart()) / 1000
             if left > 0:
                 select.select([self.ser.fileno()], [], [], left)
-            return self.ser.read(length)
+            data = self.ser.read(length)
+        self.received += len(data)
+        return data
 
     @contextlib.contextmanager
     def _cable(self) -> Iterator[None]:
@@ -143,7 +159,10 @@ class So101Driver:
         if self._calibration is not None:
             measured = self._calibration.range
             position = np.column_stack(
-                [np.maximum(position[:, 0], measured[:, 0]), np.minimum(position[:, 1], measured[:, 1])]
+                [
+                    np.maximum(position[:, 0], measured[:, 0]),
+                    np.minimum(position[:, 1], measured[:, 1]),
+                ]
             )
         return Description(
             name=robot.name,
@@ -246,7 +265,7 @@ class So101Driver:
     def enable(self) -> None:
         """Stiffens the arm where it is; each joint's torque is read back."""
         self._known()
-        state = self.read()
+        state = self._patiently(self.read)
         if state.fault is not Fault.NONE:
             raise RobotFault(state.fault, "a servo reports it; clear_fault() first")
         for servo in self._ids:
@@ -281,15 +300,9 @@ class So101Driver:
         self._open()
         if not self._enabled:
             return
-        for attempt in range(TRIES):
-            try:
-                self._trust = False
-                ticks, _, _, _ = self._measure()
-                self._send(self._clip(ticks))
-                return
-            except RobotFault as error:
-                if error.fault is Fault.DISCONNECTED or attempt == TRIES - 1:
-                    raise
+        self._trust = False  # from here on the arm may be anywhere
+        ticks, *_ = self._patiently(self._measure)
+        self._send(np.clip(ticks, self._known().low, self._known().high))
 
     def clear_fault(self) -> None:
         """Lets go of every joint, which ends an overload; other causes end by themselves."""
@@ -309,7 +322,7 @@ class So101Driver:
         self._check_motion(ticks)
         self._seq += 1
         speed, load = words
-        sign = calibration._sign
+        sign = calibration.sign
         return RobotState(
             t_device=t,
             t_host=t,
@@ -346,20 +359,27 @@ class So101Driver:
     # Below the contract.
     def _measure(self) -> tuple[Array, tuple[Array, Array], Array, int]:
         """Positions (n,) in steps, (speeds, loads), torque switches, and all error bits."""
-        port = self._open()
+        port, n = self._open(), len(self._ids)
         self._turn += 1
         length = LENGTHS[self._turn % len(LENGTHS)]
+        first = self._turn % n
+        order = self._ids[first:] + self._ids[:first]
         port.is_using = False
-        self._check(self._bus.syncReadTx(port, BLOCK, length, self._ids, len(self._ids)), "request")
-        rows, bits = [], 0
-        for joint, servo in zip(self.joints, self._ids, strict=True):
+        self._check(self._bus.syncReadTx(port, BLOCK, length, order, n), "request")
+        table, bits = np.zeros((n, 24), int), 0
+        for servo in order:
+            joint = self.joints[servo - 1]
             data, result, error = self._bus.readRx(port, servo, length)
             self._check(result, joint)
             if len(data) != length:
                 raise RobotFault(Fault.COMM_CORRUPT, f"{joint}: {len(data)} bytes, not {length}")
-            rows.append(data)
+            table[servo - 1] = data[:24]
             bits |= error
-        table = np.array([row[:24] for row in rows])
+        if port.received != n * (length + 6):
+            raise RobotFault(
+                Fault.COMM_CORRUPT,
+                f"{port.received} bytes came, {n * (length + 6)} were asked for: some are late",
+            )
         word = table[:, 16:24:2] + 256 * table[:, 17:24:2]  # position, speed, load, volts and heat
         return (
             _signs(word[:, 0], 15),
@@ -370,7 +390,9 @@ class So101Driver:
 
     def _check_motion(self, ticks: Array) -> None:
         """Refuses a reading that no joint could have reached since the last."""
-        now = time.monotonic() if isinstance(self._clock, RealClock) else self._clock.now_ns() * 1e-9
+        now = (
+            time.monotonic() if isinstance(self._clock, RealClock) else self._clock.now_ns() * 1e-9
+        )
         if self._last is not None and self._trust:
             allowed = SLACK + 2 * SPEED * (now - self._last[0])
             moved = np.abs(ticks - self._last[1]) * UNIT
@@ -391,6 +413,16 @@ class So101Driver:
             packet += [servo, int(tick) & 0xFF, int(tick) >> 8]
         self._check(self._bus.syncWriteTxOnly(port, GOAL, 2, packet, len(packet)), "goals")
 
+    def _patiently(self, what: Callable[[], T]) -> T:
+        """The result of ``what``, tried again where the wire failed it."""
+        for _ in range(TRIES - 1):
+            try:
+                return what()
+            except RobotFault as error:
+                if error.fault.response is not Response.RETRY:
+                    raise
+        return what()
+
     def _ask(self, servo: int, address: int, length: int) -> list[int]:
         """Reads registers of one servo, with a few tries."""
         port = self._open()
@@ -406,7 +438,7 @@ class So101Driver:
     def _tell(self, servo: int, address: int, value: int, size: int) -> None:
         """Writes a register of one servo and reads it back, with a few tries.
 
-        An error bit in the acknowledgement does not stop it: what counts is what the register holds.
+        An error bit in the acknowledgement does not stop it: what the register holds counts.
         """
         port = self._open()
         data = [value & 0xFF, value >> 8][:size]
@@ -437,10 +469,6 @@ class So101Driver:
         silent = result == sdk.COMM_RX_TIMEOUT
         text = self._bus.getTxRxResult(result).removeprefix("[TxRxResult] ")
         raise RobotFault(Fault.COMM_TIMEOUT if silent else Fault.COMM_CORRUPT, f"{what}: {text}")
-
-    def _clip(self, ticks: Array) -> Array:
-        calibration = self._known()
-        return np.clip(ticks, calibration.low, calibration.high)
 
     def _within(self, servo: int, tick: int) -> int:
         calibration, i = self._known(), servo - 1

@@ -35,6 +35,11 @@ class Emulator(ABC):
         self.control: ControlPort | None = None
 
     # What a protocol fills in.
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """What a driver is given to find it: a port or a host."""
+
     @abstractmethod
     def open(self) -> None:
         """Opens the wire."""
@@ -64,6 +69,16 @@ class Emulator(ABC):
         if control is not None:
             self.control = ControlPort(self.commands(), control)
         return self
+
+    @property
+    def running(self) -> bool:
+        """Whether it still answers."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def control_port(self) -> int:
+        """The control port's number, 0 while it has none."""
+        return 0 if self.control is None else self.control.port
 
     def stop(self) -> None:
         """The wire is closed; a failure within is raised here."""
@@ -108,9 +123,16 @@ class Emulator(ABC):
 
         return call
 
-    def scene(self, task: str, goal: str | None = None, seed: int = 0, **params: Any) -> None:
+    def scene(
+        self,
+        task: str,
+        goal: str | None = None,
+        seed: int = 0,
+        params: dict[str, Any] | None = None,
+    ) -> None:
         """Another task of the same arm."""
-        self.physics.load(make_task(task, robot=self.physics.robot.name, goal=goal, **params), seed)
+        robot = self.physics.robot.name
+        self.physics.load(make_task(task, robot=robot, goal=goal, **(params or {})), seed)
 
     def reset(self, seed: int) -> None:
         """The start of the scene for ``seed``; call it while the arm is limp."""

@@ -2,12 +2,13 @@
 
 Packets are ``FF FF id length instruction parameters checksum``, the checksum the inverted sum of
 everything behind the header; a status packet has the servo's error bits where an instruction packet
-has the instruction. Registers are those of the vendor's STS memory table; EEPROM registers survive a
-reboot and can be written while ``lock`` is 0 alone. Signed values are sign and magnitude.
+has the instruction. Registers are those of the vendor's STS memory table; EEPROM registers survive
+a reboot and can be written while ``lock`` is 0 alone. Signed values are sign and magnitude.
 
-The servo's inner loop is the simulated arm's own actuator. Angles, speeds and loads pass through the
-12-bit encoder, the homing offset and the units of the registers. What is not modelled: heat, supply
-sag and current by cause (a test sets them), modes other than position, baud rates other than 1 M.
+The servo's inner loop is the simulated arm's own actuator. Angles, speeds and loads pass through
+the 12-bit encoder, the homing offset and the units of the registers. What is not modelled: heat,
+supply sag and current by cause (a test sets them), modes other than position, baud rates other than
+1 M.
 """
 
 from __future__ import annotations
@@ -370,8 +371,10 @@ class FeetechBus:
 
     def _write(self, servo: Servo, address: int, data: bytes) -> None:
         goal, _, _ = REGISTERS["goal_position"]
-        before = servo.get("goal_position")
+        before, limp = servo.get("goal_position"), not servo.get("torque_enable")
         servo.write(address, data)
+        if limp and servo.get("torque_enable"):
+            servo.setpoint, servo.speed = self.position(servo), 0.0
         if not address <= goal < address + len(data):
             return
         self.traffic.goals += 1

@@ -27,9 +27,9 @@ TICK = 0.005  # s, physics goes on at least this often
 class So101Emulator(Emulator):
     """The arm of ``task`` on a pseudo-terminal; ``port`` is its path.
 
-    ``link`` is kept pointing at the present port, as /dev/serial/by-id does, across unplug and plug.
-    A pseudo-terminal has no baud rate: the time of each byte at 1 Mbaud and the adapter's latency
-    are added here.
+    ``link`` is kept pointing at the present port, as /dev/serial/by-id does, across unplug and
+    plug. A pseudo-terminal has no baud rate: the time of each byte at 1 Mbaud and the adapter's
+    latency are added here.
     """
 
     def __init__(
@@ -52,6 +52,11 @@ class So101Emulator(Emulator):
         self._out: list[tuple[float, int, bytes]] = []  # when due, order, bytes
         self._order = 0
         self._wake: tuple[int, int] | None = None
+
+    @property
+    def where(self) -> str:
+        """The port, or the link to it."""
+        return self.port if self._link is None else str(self._link)
 
     def open(self) -> None:
         """Opens the pseudo-terminal."""

@@ -1,7 +1,8 @@
 """`robo-rl deploy`: a policy bundle on an arm. Loads no torch.
 
-This version drives simulated arms (``--emulate``): MuJoCo behind the RobotDriver contract, object
-poses through Perception, the same loop, safety filter and log that hardware gets.
+``--emulate`` alone puts a simulation behind the RobotDriver contract; with ``--robot`` the vendor's
+client and the arm's wire protocol come in between. ``--robot`` with ``--port`` or ``--host`` drives
+what is there, an arm or ``robo-rl emulate``. Loop, safety filter and log are the same for all.
 """
 
 from __future__ import annotations
@@ -11,26 +12,18 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tyro
 from rich.console import Console
 from rich.progress import track
 
-from real_robot import (
-    Ended,
-    Phase,
-    PolicyBundle,
-    RealClock,
-    RunConfig,
-    SimDriver,
-    SimPerception,
-    VirtualClock,
-    run,
-)
+from real_robot import Ended, Phase, PolicyBundle, RunConfig, run
 from reward_models.metrics import wilson
+from robo_rl.stages import EmulatedStage, SimStage, Stage, WiredStage, closing
 from sims import make_task
+from sims.task import Task
 
 ARM_SEED = 800_000_000  # scenes on the arm: disjoint from training, selection and test
 
@@ -40,9 +33,14 @@ class DeployCommand:
     """Runs a policy bundle on an arm."""
 
     bundle: tyro.conf.Positional[Path]  # the bundle's folder
-    emulate: bool = False  # on a simulated arm; this version has no hardware drivers
+    emulate: bool = False  # on a simulated arm; with --robot, over its emulated wire
+    robot: Literal["so101", "ur5e"] | None = None  # drive this arm over its vendor's client
+    port: str | None = None  # so101: device path, or the USB adapter's serial number
+    host: str | None = None  # ur5e: address of the controller
+    control: int | None = None  # an emulator's control port: it sets the scene and tells the truth
+    calibration: Path | None = None  # so101: file that the servos' registers must agree with
     episodes: int = 20  # each from a new scene
-    realtime: bool = False  # keep the wall clock; otherwise time is compressed
+    realtime: bool = False  # keep the wall clock; without, emulated time is compressed
     latency: float = 0.0  # s, between a measurement or a target and its effect
     noise: float = 0.002  # m, standard deviation of perceived object positions
     seed: int = 0  # of the scenes
@@ -54,6 +52,7 @@ class DeployCommand:
 class ArmResult:
     """Episodes of one bundle on an arm."""
 
+    arm: str  # which
     episodes: int
     successes: int
     ended: dict[str, int]  # how the runs ended
@@ -68,7 +67,7 @@ class ArmResult:
         low, high = (100 * x for x in wilson(self.successes, self.episodes))
         share = 100 * self.successes / self.episodes
         return (
-            f"on the simulated arm: success {share:.1f} % ({low:.1f}-{high:.1f}, "
+            f"on {self.arm}: success {share:.1f} % ({low:.1f}-{high:.1f}, "
             f"n={self.episodes}); policy p99 {self.policy_p99_ms:.2f} ms, "
             f"missed periods {self.missed}"
         )
@@ -77,26 +76,60 @@ class ArmResult:
 def main(argv: Sequence[str]) -> int:
     """Runs the episodes; exits 1 where a run was stopped by a fault or the safety filter."""
     command = tyro.cli(DeployCommand, args=list(argv), prog="robo-rl deploy")
-    if not command.emulate:
-        raise ValueError(
-            "this version drives simulated arms only: give --emulate. Hardware drivers are not "
-            "part of it"
-        )
     console = Console(stderr=True)
-    result = run_emulated(
-        command.bundle,
-        episodes=command.episodes,
-        realtime=command.realtime,
-        latency=command.latency,
-        noise=command.noise,
-        seed=command.seed,
-        log=command.log,
-        console=console,
-    )
+    bundle = PolicyBundle.load(command.bundle)
+    task = task_of(bundle)
+    with closing(_stage(command, bundle, task, console)) as stage:
+        result = run_episodes(
+            bundle,
+            task,
+            stage,
+            episodes=command.episodes,
+            seed=command.seed,
+            log=command.log,
+            console=console,
+        )
     print(json.dumps(dataclasses.asdict(result), indent=1) if command.as_json else result.line())
     for reason in result.reasons:
         console.print(reason)
     return 0 if set(result.ended) == {Ended.DONE.value} else 1
+
+
+def task_of(bundle: PolicyBundle) -> Task[Any]:
+    """The task that a bundle was trained on, with its parameters and its goal."""
+    manifest = bundle.manifest
+    params = {k: v for k, v in manifest.task_config.items() if k not in ("robot", "goal")}
+    return make_task(manifest.task, robot=manifest.arm, goal=manifest.goal or None, **params)
+
+
+def _stage(
+    command: DeployCommand, bundle: PolicyBundle, task: Task[Any], console: Console
+) -> Stage:
+    """Where the options say that the bundle runs; ValueError where they contradict each other."""
+    where = command.port or command.host
+    if command.robot is None:
+        if not command.emulate or where:
+            raise ValueError(
+                "say which arm: --emulate for a simulation, --robot NAME --emulate for its "
+                "emulated wire, --robot NAME --port PORT or --host HOST for what is there"
+            )
+        return SimStage(task, command.realtime, command.latency, command.noise)
+    if command.robot != bundle.manifest.arm:
+        raise ValueError(f"the bundle is for {bundle.manifest.arm}, not for {command.robot}")
+    if command.latency:
+        raise ValueError("--latency is the simulation's; a wire has its own")
+    if command.emulate:
+        if where or command.realtime:
+            raise ValueError(
+                "--robot with --emulate starts its own emulator on a compressed clock; for the "
+                "wall clock start robo-rl emulate and give deploy its --port or --host"
+            )
+        return EmulatedStage(task, noise=command.noise)
+    flag, given = ("--port", command.port) if command.robot == "so101" else ("--host", command.host)
+    if given is None:
+        raise ValueError(f"{command.robot} is found by {flag}; give it, or --emulate")
+    options = {} if command.calibration is None else {"calibration": command.calibration}
+    return WiredStage(task, given, control=command.control, console=console, **options)
 
 
 def run_emulated(
@@ -111,67 +144,77 @@ def run_emulated(
     console: Console | None = None,
 ) -> ArmResult:
     """Runs a bundle for ``episodes`` scenes on a simulated arm; success is read off the scene."""
+    bundle = PolicyBundle.load(folder)
+    task = task_of(bundle)
+    stage = SimStage(task, realtime, latency, noise)
+    return run_episodes(bundle, task, stage, episodes=episodes, seed=seed, log=log, console=console)
+
+
+def run_episodes(
+    bundle: PolicyBundle,
+    task: Task[Any],
+    stage: Stage,
+    *,
+    episodes: int = 20,
+    seed: int = 0,
+    log: Path | None = None,
+    console: Console | None = None,
+) -> ArmResult:
+    """Runs a bundle for ``episodes`` scenes of ``stage``."""
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}")
-    bundle = PolicyBundle.load(folder)
-    manifest = bundle.manifest
-    params = {k: v for k, v in manifest.task_config.items() if k not in ("robot", "goal")}
-    task = make_task(manifest.task, robot=manifest.arm, goal=manifest.goal or None, **params)
     steps = round(task.episode_s / task.control_dt)
     if log is not None:
         log.mkdir(parents=True, exist_ok=True)
     successes, ended, missed = 0, {}, 0
     late, policy, reasons, limited = [], [], [], []
-    for index in track(
-        range(episodes), "arm     ", console=console, disable=console is None, transient=True
-    ):
-        scene_seed = ARM_SEED + 1000 * seed + index
-        clock = RealClock() if realtime else VirtualClock(1000.0)
-        driver = SimDriver(
-            task, clock=clock, command_delay=latency / 2, latency=latency / 2, seed=scene_seed
-        )
-        eyes = SimPerception(driver.scene.poses, clock, noise=noise, seed=scene_seed)
+    # A person is asked between episodes: no bar then.
+    quiet = console is None or getattr(stage, "asks", False)
+    for index in track(range(episodes), "arm     ", console=console, disable=quiet, transient=True):
+        scene = stage.scene(ARM_SEED + 1000 * seed + index)
         reached: list[bool] = []
 
-        def judge(change: Any, driver: SimDriver = driver, reached: list[bool] = reached) -> None:
+        def judge(change: Any, reached: list[bool] = reached) -> None:
             # The truth at the moment the policy lets go, before the arm is parked.
             if change.before is Phase.RUN:
-                reached.append(driver.scene.success())
+                reached.append(stage.success())
 
         result = run(
-            driver,
+            scene.driver,
             bundle,
             task=task,
-            perception=eyes,
+            perception=scene.eyes,
             steps=steps,
             config=RunConfig(),
-            clock=clock,
+            clock=scene.clock,
             log=None if log is None else log / f"episode_{index:04d}.mcap",
             on_transition=judge,
         )
-        driver.close()
+        scene.driver.close()
         name = result.ended.value
         ended[name] = ended.get(name, 0) + 1
         if result.ended is Ended.DONE:
-            successes += bool(reached and reached[-1])
+            asked = getattr(stage, "asks", False)
+            successes += bool(stage.ask() if asked else reached and reached[-1])
         else:
             reasons.append(f"episode {index}: {name}: {result.reason}")
         missed += result.missed
         late.append(result.latency["lateness"].p99)
-        policy.append(result.latency["policy"].p99 if realtime else _think_time(bundle))
-        limited.append({stage: float(np.max(share)) for stage, share in result.limited.items()})
-        if result.ended.value == "interrupted":
+        policy.append(result.latency["policy"].p99 if stage.realtime else _think_time(bundle))
+        limited.append({name: float(np.max(share)) for name, share in result.limited.items()})
+        if result.ended is Ended.INTERRUPTED:
             break
     done = sum(ended.values())
     stages = limited[0] if limited else {}
     return ArmResult(
+        stage.name,
         done,
         successes,
         ended,
         missed,
         1000 * float(np.max(late)),
         1000 * float(np.median(policy)),
-        {stage: float(np.mean([x.get(stage, 0.0) for x in limited])) for stage in stages},
+        {name: float(np.mean([x.get(name, 0.0) for x in limited])) for name in stages},
         tuple(reasons),
     )
 

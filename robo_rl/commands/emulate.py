@@ -1,0 +1,60 @@
+"""`robo-rl emulate`: the device end of an arm's wire protocol, until Ctrl-C. Loads no torch."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from real_robot import emulators
+from sims import make_task
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmulateCommand:
+    """An emulated arm: wire protocol in front, MuJoCo behind. It proves a client, not an arm."""
+
+    robot: tyro.conf.Positional[Literal["so101", "ur5e"]]  # which arm
+    task: str = "reach"  # the scene on its table
+    goal: str | None = None  # key of the goal whose success the control port tells
+    seed: int = 0  # of the scene, of how servos are mounted and of faults
+    control: int = 0  # loopback TCP port for tests: reset the scene, read the truth; 0: any free
+    link: Path | None = None  # so101: symbolic link kept on the port, as /dev/serial/by-id is
+    uncalibrated: bool = False  # so101: servos fresh from the factory
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False  # print JSON
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serves until Ctrl-C or SIGTERM."""
+    command = tyro.cli(EmulateCommand, args=list(argv), prog="robo-rl emulate")
+    task = make_task(command.task, robot=command.robot, goal=command.goal)
+    options: dict[str, Any] = {"seed": command.seed}
+    if command.robot == "so101":
+        options |= {"link": command.link, "calibrated": not command.uncalibrated}
+    elif command.link is not None or command.uncalibrated:
+        raise ValueError(f"--link and --uncalibrated are so101's, not {command.robot}'s")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with emulators.make(command.robot, task, **options).start(control=command.control) as arm:
+        about = {"robot": command.robot, "where": arm.where, "control": arm.control_port}
+        if command.as_json:
+            print(json.dumps(about), flush=True)
+        else:
+            flag = "--port" if command.robot == "so101" else "--host"
+            print(
+                f"{command.robot} on {arm.where}, control port {arm.control_port}; Ctrl-C ends it\n"
+                f"robo-rl deploy BUNDLE --robot {command.robot} {flag} {arm.where} "
+                f"--control {arm.control_port}",
+                flush=True,
+            )
+        try:
+            while arm.running:
+                time.sleep(0.2)
+        except KeyboardInterrupt:
+            pass
+    return 0

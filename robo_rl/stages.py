@@ -1,0 +1,219 @@
+"""Where ``deploy`` runs a bundle: a simulated arm, an emulated one, one on a wire. No torch.
+
+A stage hands out, for each episode, a driver, eyes and a clock, and afterwards says whether the
+goal was reached: read off the scene where there is one, asked of the operator where there is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from rich.console import Console
+from rich.prompt import Confirm
+
+from real_robot import RealClock, SimDriver, SimPerception, VirtualClock, drivers, emulators
+from real_robot.driver import RobotDriver
+from real_robot.emulators.control import Control
+from real_robot.emulators.device import LockstepClock
+from real_robot.pacing import Clock
+from real_robot.perception import Perception, Pose
+from sims.task import Task
+
+ALONE = 30.0  # s, for a reply on a compressed clock: nothing is late there, only starved
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One episode's arm and eyes."""
+
+    driver: RobotDriver
+    eyes: Perception | None
+    clock: Clock
+
+
+class Stage(Protocol):
+    """A place where episodes happen."""
+
+    name: str  # "the simulated arm", for people
+    realtime: bool
+
+    def scene(self, seed: int) -> Scene:
+        """The arm and the objects of a new episode."""
+        ...
+
+    def success(self) -> bool:
+        """Whether the goal holds, at the moment when the policy lets go."""
+        ...
+
+
+@dataclass
+class SimStage:
+    """A MuJoCo arm behind the driver's contract, with nothing in between."""
+
+    task: Task[Any]
+    realtime: bool = False
+    latency: float = 0.0  # s, between a measurement or a target and its effect
+    noise: float = 0.0  # m, of perceived positions
+    name: str = "the simulated arm"
+
+    def scene(self, seed: int) -> Scene:
+        """A new simulation."""
+        clock = RealClock() if self.realtime else VirtualClock(1000.0)
+        half = self.latency / 2
+        driver = SimDriver(self.task, clock=clock, command_delay=half, latency=half, seed=seed)
+        self._scene = driver.scene
+        eyes = SimPerception(driver.scene.poses, clock, noise=self.noise, seed=seed)
+        return Scene(driver, eyes, clock)
+
+    def success(self) -> bool:
+        """The simulation's truth."""
+        return self._scene.success()
+
+
+class EmulatedStage:
+    """An emulated arm in this process, its vendor's client in between, time compressed."""
+
+    realtime = False
+
+    def __init__(self, task: Task[Any], *, noise: float = 0.0, seed: int = 0):
+        robot = getattr(task, "robot", "")
+        self.name, self._robot, self._noise = f"the emulated {robot}", robot, noise
+        self._clock = LockstepClock(1000.0)
+        self.emulator = emulators.make(robot, task, clock=self._clock, seed=seed).start()
+
+    def scene(self, seed: int) -> Scene:
+        """The same arm, in a new scene."""
+        emulator = self.emulator
+        with emulator.lock:
+            emulator.reset(seed)
+        driver = drivers.make(self._robot, emulator.where, clock=self._clock, patience=ALONE)
+        self._clock.follow(lambda: driver.bytes_written, lambda: emulator.bytes_heard)
+        eyes = SimPerception(self._poses, self._clock, noise=self._noise, seed=seed)
+        return Scene(driver, eyes, self._clock)
+
+    def _poses(self) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
+        with self.emulator.lock:
+            self.emulator.advance()
+            return self.emulator.physics.scene.poses()
+
+    def success(self) -> bool:
+        """The truth behind the wire."""
+        with self.emulator.lock:
+            self.emulator.advance()
+            return self.emulator.success()
+
+    def close(self) -> None:
+        """The emulator stops."""
+        self.emulator.stop()
+
+
+class WiredStage:
+    """An arm at a port or a host, in real time.
+
+    With the control port of an emulator behind it the scene is reset and judged there; without one,
+    it is hardware, and the operator does both.
+    """
+
+    realtime = True
+
+    def __init__(
+        self,
+        task: Task[Any],
+        where: str,
+        *,
+        control: int | None = None,
+        eyes: Perception | None = None,
+        console: Console | None = None,
+        **options: Any,  # of the driver
+    ):
+        self._robot, self._where = getattr(task, "robot", ""), where
+        self._console, self._options = console or Console(stderr=True), options
+        self._control = None if control is None else Control(control)
+        self._clock, self._driver = RealClock(), None
+        kind = "hardware" if control is None else "emulated"
+        self.name = f"the {kind} {self._robot} at {where}"
+        self._eyes = eyes
+        if self._control is not None:
+            params = task.card()["params"]
+            known = {k: v for k, v in params.items() if k not in ("robot", "goal")}
+            self._control.call("scene", task=task.name, goal=task.goal, params=known)
+            if eyes is None:
+                self._eyes = self._watcher = ControlPoses(control)
+
+    def scene(self, seed: int) -> Scene:
+        """A new scene, set by the emulator or by the operator."""
+        if self._control is not None:
+            self._control.call("reset", seed=seed)
+        else:
+            self._console.input("Set the scene, step back, and press Enter; Ctrl-C stops. ")
+        driver = drivers.make(self._robot, self._where, clock=self._clock, **self._options)
+        return Scene(driver, self._eyes, self._clock)
+
+    def success(self) -> bool:
+        """The truth behind the wire, False until the operator was asked."""
+        return bool(self._control is not None and self._control.call("success"))
+
+    @property
+    def asks(self) -> bool:
+        """Whether only a person can tell."""
+        return self._control is None
+
+    def ask(self) -> bool:
+        """The operator's word, once the arm is limp."""
+        return Confirm.ask("Was the goal reached?", console=self._console)
+
+    def close(self) -> None:
+        """Hangs up."""
+        if self._control is not None:
+            self._control.close()
+        if (watcher := getattr(self, "_watcher", None)) is not None:
+            watcher.close()
+
+
+class ControlPoses:
+    """The true poses of an emulator's objects, asked for in a thread of its own."""
+
+    def __init__(self, port: int, period: float = 0.02):
+        self._control, self._period = Control(port), period
+        self._poses: dict[str, Pose] = {}
+        self._failure: Exception | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True, name="poses")
+        self._thread.start()
+
+    def read(self) -> Mapping[str, Pose]:
+        """{entity: newest pose}."""
+        return self._poses
+
+    def _watch(self) -> None:
+        # A connection that ends leaves poses that grow old, which stops the run.
+        with contextlib.suppress(OSError):
+            while not self._stopping.is_set():
+                seen = self._control.call("poses")
+                self._poses = {
+                    name: Pose(np.array(pos), np.array(quat), seen["t"])
+                    for name, (pos, quat) in seen["poses"].items()
+                }
+                time.sleep(self._period)
+
+    def close(self) -> None:
+        """Stops asking."""
+        self._stopping.set()
+        self._thread.join()
+        self._control.close()
+
+
+@contextlib.contextmanager
+def closing(stage: Stage) -> Iterator[Stage]:
+    """Closes a stage that has something to close."""
+    try:
+        yield stage
+    finally:
+        if hasattr(stage, "close"):
+            stage.close()

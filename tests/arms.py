@@ -1,0 +1,84 @@
+"""Every arm that the driver contract is tested on; a new driver is one line in ARMS."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import sims
+from real_robot import RobotDriver, SimDriver, VirtualClock, drivers
+from real_robot.emulators.device import Emulator, LockstepClock
+from real_robot.emulators.so101 import So101Emulator
+from real_robot.pacing import Clock
+
+PATIENCE = 1.0  # s for a reply: on a compressed clock nothing is late, but a test may be starved
+
+
+@dataclass
+class Arm:
+    """A driver, the clock it lives on, and the truth behind it."""
+
+    driver: RobotDriver
+    clock: Clock
+    truth: Callable[[], np.ndarray]  # joint angles now (n + 1,) rad, gripper last
+    emulator: Emulator | None
+    resolution: float  # rad, of a measured angle
+
+    def wait(self, seconds: float) -> None:
+        """Time passes on the arm's clock."""
+        self.clock.sleep_until_ns(self.clock.now_ns() + round(seconds * 1e9))
+
+    def up(self) -> Arm:
+        """Connected and stiff."""
+        self.driver.connect()
+        self.driver.identify()
+        self.driver.enable()
+        return self
+
+
+@contextlib.contextmanager
+def sim(**options: Any) -> Iterator[Arm]:
+    """The simulated arm without a wire."""
+    clock = VirtualClock(100.0)
+    driver = SimDriver(sims.make_task("reach", robot="so101"), clock=clock, **options)
+    scene = driver.scene
+
+    def truth() -> np.ndarray:
+        return np.array([*scene.qpos[scene.arm.qpos], scene.qpos[scene.arm.jaw]])
+
+    yield Arm(driver, clock, truth, None, 2 * np.pi / 4096)
+    driver.close()
+
+
+@contextlib.contextmanager
+def so101(
+    *,
+    seed: int = 0,
+    patience: float = PATIENCE,
+    driver: dict[str, Any] | None = None,
+    **options: Any,
+) -> Iterator[Arm]:
+    """The SO-101's bus on a pseudo-terminal, time compressed."""
+    clock = LockstepClock(100.0)
+    task = sims.make_task("reach", robot="so101", goal="above_red_cube")
+    with So101Emulator(task, clock=clock, seed=seed, **options).start() as emulator:
+        arm = drivers.make("so101", emulator.where, clock=clock, patience=patience, **driver or {})
+        clock.follow(lambda: arm.bytes_written, lambda: emulator.bytes_heard)
+
+        def truth() -> np.ndarray:
+            with emulator.lock:
+                emulator.advance()
+                return emulator.physics.qpos
+
+        yield Arm(arm, clock, truth, emulator, 2 * np.pi / 4096)
+        arm.close()
+
+
+ARMS: dict[str, Callable[..., contextlib.AbstractContextManager[Arm]]] = {
+    "sim": sim,
+    "so101": so101,
+}

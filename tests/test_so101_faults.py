@@ -1,0 +1,374 @@
+"""What goes wrong on an SO-101's bus, and what driver and bridge do about it.
+
+The clock is compressed: times taken are the arm's own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import reach_bundle
+from arms import Arm, so101
+
+from real_robot import (
+    Ended,
+    Fault,
+    Phase,
+    PolicyBundle,
+    RobotFault,
+    RunResult,
+    SimPerception,
+    Target,
+    run,
+)
+from real_robot.drivers.calibration import Calibration
+
+Took = Callable[[float, str], None]
+GOOD = "CONNECTED ARMED ALIGN RUN HOLD PARK RELAX CONNECTED OFFLINE"
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> PolicyBundle:
+    return reach_bundle.write(tmp_path_factory.mktemp("bundle"), "so101")
+
+
+@pytest.fixture
+def arm() -> Iterator[Arm]:
+    with so101() as made:
+        yield made
+
+
+class Ride:
+    """One run of the bundle; ``act`` happens in the period ``at`` of RUN."""
+
+    def __init__(self, arm: Arm, bundle: PolicyBundle, act: Callable[[], object], at: int = 20):
+        self.arm, self.struck, self.stopped = arm, 0.0, 0.0
+        self._act, self._at, self._ticks, self._running = act, at, 0, False
+        emulator = arm.emulator
+        self.success = False
+
+        def poses() -> dict[str, Any]:
+            with emulator.lock:
+                return emulator.physics.scene.poses()
+
+        self.result: RunResult = run(
+            arm.driver,
+            bundle,
+            perception=SimPerception(poses, arm.clock, noise=0.001),
+            steps=30,
+            clock=arm.clock,
+            stop=self._tick,
+            on_transition=self._heard,
+        )
+
+    def _now(self) -> float:
+        return self.arm.clock.now_ns() * 1e-9
+
+    def _tick(self) -> bool:
+        if self._running:
+            self._ticks += 1
+            if self._ticks == self._at:
+                self.struck = self._now()
+                self._act()
+        return False
+
+    def _heard(self, change: Any) -> None:
+        self._running = change.after is Phase.RUN
+        if change.before is Phase.RUN:
+            self.stopped = self._now()
+            with self.arm.emulator.lock:
+                self.success = self.arm.emulator.success()
+
+    @property
+    def phases(self) -> str:
+        return " ".join(t.after.name for t in self.result.history)
+
+    @property
+    def delay(self) -> float:
+        """Arm's own s from the fault until the policy had been stopped."""
+        return self.stopped - self.struck
+
+
+def torque(arm: Arm) -> list[int]:
+    return [servo.get("torque_enable") for servo in arm.emulator.bus.servos]
+
+
+# Trouble on the wire.
+@pytest.mark.fault(1, 3, 5, 6)
+@pytest.mark.parametrize(
+    "kind", ["drop", "corrupt", "truncate", "wrong_id", "duplicate", "garbage"]
+)
+def test_one_spoilt_reply_costs_at_most_a_tick(arm: Arm, bundle: PolicyBundle, kind: str) -> None:
+    ride = Ride(arm, bundle, lambda: arm.emulator.wire(kind))
+    assert (ride.result.ended, ride.result.reason) == (Ended.DONE, "")
+    assert arm.emulator.bus.wire.played[kind] == 1 and ride.result.retries <= 1
+    assert ride.phases == GOOD and ride.success and all(ride.result.acks.values())
+
+
+@pytest.mark.fault(2)
+def test_silence_is_a_latched_fault(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
+    ride = Ride(arm, bundle, lambda: arm.emulator.wire("drop", count=5, device=1))
+    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.COMM_TIMEOUT)
+    assert ride.result.retries == 4 and all(ride.result.acks.values()) and not any(torque(arm))
+    assert ride.delay <= 0.05
+    took(ride.delay, "latched")
+
+
+@pytest.mark.fault(4)
+def test_a_late_reply_is_never_served_as_fresh(took: Took) -> None:
+    with so101(patience=0.03) as arm:
+        for _ in range(20):  # a starved machine may be slow where this test is not about it
+            try:
+                arm.up()
+                break
+            except RobotFault:
+                arm.driver.close()
+        start, served, lost, healed = arm.driver.read().qpos, 0, 0, []
+        tick = 0
+        while served < 40 and tick < 600:
+            tick += 1
+            try:
+                arm.driver.send(Target(start + 0.2 * np.sin(0.02 * tick), 0.0))
+                arm.wait(0.01)
+                if tick in (10, 30):
+                    arm.emulator.wire("delay", seconds=0.08, count=3)
+                state = arm.driver.read()
+            except RobotFault as error:
+                assert error.fault in (Fault.COMM_TIMEOUT, Fault.COMM_CORRUPT)
+                lost += 1
+                continue
+            served += 1
+            healed.append(tick)
+            # At 0.4 rad/s a reading one period old is 0.004 rad off.
+            np.testing.assert_allclose(state.qpos, arm.truth()[:-1], atol=0.0016)
+            assert state.t_host == pytest.approx(arm.clock.now_ns() * 1e-9)
+        assert lost >= 2 and served == 40
+        took(0.01 * (min(t for t in healed if t > 10) - 10), "fresh again")
+
+
+@pytest.mark.fault(3, 5, 6)
+def test_no_garbage_is_ever_a_measurement(arm: Arm) -> None:
+    arm.up()
+    for kind in ("corrupt", "garbage", "duplicate") * 15 + ("wrong_id", "truncate"):
+        arm.emulator.wire(kind, device=5)
+        arm.wait(0.01)
+        with pytest.raises(RobotFault) as caught:
+            arm.driver.read()
+        assert caught.value.fault in (Fault.COMM_TIMEOUT, Fault.COMM_CORRUPT)
+        np.testing.assert_allclose(arm.driver.read().qpos, arm.truth()[:-1], atol=0.0016)
+
+
+@pytest.mark.fault(7)
+def test_a_pulled_cable_is_a_clear_fault_at_once(
+    arm: Arm, bundle: PolicyBundle, took: Took
+) -> None:
+    ride = Ride(arm, bundle, arm.emulator.unplug)
+    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.DISCONNECTED)
+    assert ride.delay <= 0.01 and not any(ride.result.acks.values())
+    assert any("still stiff" in note for note in ride.result.notes)
+    took(ride.delay, "latched")
+
+
+@pytest.mark.fault(8)
+def test_it_is_found_again_behind_another_name_but_must_be_identified(tmp_path: Path) -> None:
+    with so101(link=tmp_path / "usb-1a86_USB_Single_Serial_5A46083062-if00") as arm:
+        arm.up()
+        old = arm.emulator.port
+        keeper = open(old, "rb", buffering=0)  # keeps the old name taken
+        arm.emulator.unplug()
+        with pytest.raises(RobotFault) as caught:
+            arm.driver.read()
+        assert caught.value.fault is Fault.DISCONNECTED
+        arm.driver.close()
+        assert arm.emulator.plug() != old
+        keeper.close()
+        arm.driver.connect()
+        with pytest.raises(RobotFault, match=r"call identify\(\) first"):
+            arm.driver.read()
+        arm.driver.identify()
+        assert arm.driver.read().fault is Fault.NONE
+        with pytest.raises(RobotFault, match=r"call enable\(\) first"):
+            arm.driver.send(Target(np.zeros(5), 0.0))
+
+
+@pytest.mark.fault(9)
+def test_a_port_belongs_to_one(arm: Arm) -> None:
+    from real_robot import drivers
+
+    arm.driver.connect()
+    other = drivers.make("so101", arm.emulator.where)
+    with pytest.raises(RobotFault, match="in use by another process") as caught:
+        other.connect()
+    assert caught.value.fault is Fault.CONFIG
+    arm.driver.close()
+    other.connect()
+    other.close()
+
+
+# The wrong arm.
+@pytest.mark.fault(10, 50)
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("id", 6, 9), r"servo 6 \(gripper\) does not answer"),
+        (("model", 2, 2825), r"servo 2 \(shoulder_lift\) is model 2825, expected 777"),
+    ],
+)
+def test_other_motors_are_refused(arm: Arm, change: tuple[str, int, int], words: str) -> None:
+    name, servo, value = change
+    arm.emulator.register(servo - 1, name, value)
+    arm.driver.connect()
+    with pytest.raises(RobotFault, match=words) as caught:
+        arm.driver.identify()
+    assert caught.value.fault is Fault.CONFIG
+    assert not any(torque(arm))
+
+
+@pytest.mark.fault(11)
+def test_a_calibration_that_is_not_this_arms_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "arm.json"
+    with so101(seed=1) as arm:
+        arm.driver.connect()
+        first = arm.driver.identify()
+        arm.driver._calibration.save(file)
+        names = arm.driver.joints
+        assert Calibration.load(file, names).sha256 == first.calibration
+    with so101(seed=1, driver={"calibration": file}) as arm:
+        arm.driver.connect()
+        assert arm.driver.identify().calibration == first.calibration
+    with so101(seed=2, driver={"calibration": file}) as arm:
+        arm.driver.connect()
+        with pytest.raises(RobotFault, match="it is another arm's file"):
+            arm.driver.identify()
+    with so101(calibrated=False) as arm:
+        arm.driver.connect()
+        with pytest.raises(RobotFault, match="never calibrated; run robo-rl calibrate so101"):
+            arm.driver.identify()
+    data = json.loads(file.read_text())
+    data["gripper"]["range_max"] = 9000
+    file.write_text(json.dumps(data))
+    with pytest.raises(ValueError, match="range_min < range_max < 4096"):
+        Calibration.load(file, names)
+
+
+# Trouble in the servos.
+@pytest.mark.fault(12)
+def test_an_encoder_that_jumps_is_not_believed(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
+    ride = Ride(arm, bundle, lambda: arm.emulator.glitch(2, readings=2))
+    assert (ride.result.ended, ride.result.retries, ride.success) == (Ended.DONE, 2, True)
+    arm.emulator.reset(1)
+    ride = Ride(arm, bundle, lambda: arm.emulator.glitch(2, readings=3))
+    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.ENCODER)
+    assert all(ride.result.acks.values()) and ride.delay <= 0.03
+    took(ride.delay, "latched")
+
+
+@pytest.mark.fault(13, 14, 15)
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [
+        ("overload", Fault.OVERLOAD),
+        ("overcurrent", Fault.OVERLOAD),
+        ("overheat", Fault.OVERHEAT),
+        ("voltage", Fault.VOLTAGE),
+        ("encoder", Fault.ENCODER),
+    ],
+)
+def test_an_error_bit_of_one_servo_stops_the_arm_and_all_let_go(
+    arm: Arm, bundle: PolicyBundle, took: Took, kind: str, fault: Fault
+) -> None:
+    ride = Ride(arm, bundle, lambda: arm.emulator.breakdown(3, kind))
+    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, fault)
+    # The joints behind the broken one let go too, where lerobot's disconnect leaves them stiff.
+    assert all(ride.result.acks.values()) and torque(arm) == [0] * 6
+    assert ride.delay <= 0.01
+    took(ride.delay, f"{kind} latched")
+    again = Ride(arm, bundle, lambda: None)
+    assert again.phases == "CONNECTED FAULT"  # only a person clears it
+    arm.emulator.heal()
+    arm.driver.connect()
+    arm.driver.identify()
+    arm.driver.clear_fault()
+    assert arm.driver.read().fault is Fault.NONE
+
+
+@pytest.mark.fault(42)
+def test_a_joint_that_will_not_stiffen_or_let_go_is_named(
+    arm: Arm, bundle: PolicyBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servo = arm.emulator.bus.servos[3]
+    usual = type(servo).write
+
+    def stuck(self: Any, address: int, data: bytes) -> None:
+        if self is not servo or address != 40:
+            usual(self, address, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(servo), "write", stuck)
+        ride = Ride(arm, bundle, lambda: None)
+        assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.TORQUE)
+        assert "servo 4" in ride.result.reason
+        assert all(ride.result.acks.values())  # those that were stiff already have let go
+    ride = Ride(arm, bundle, lambda: monkeypatch.setattr(type(servo), "write", stuck))
+    joints = arm.driver.joints
+    assert ride.result.acks == {joint: joint != joints[3] for joint in joints}
+    assert torque(arm) == [0, 0, 0, 1, 0, 0]
+
+
+@pytest.mark.fault(43)
+def test_a_servo_that_restarts_is_seen_though_it_reports_nothing(
+    arm: Arm, bundle: PolicyBundle, took: Took
+) -> None:
+    def blink() -> None:
+        arm.emulator.reboot(1)
+        arm.emulator.bus.servos[1].silent = 0.0  # too short to miss a reply
+
+    ride = Ride(arm, bundle, blink)
+    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.TORQUE)
+    assert ride.delay <= 0.01 and not any(torque(arm))
+    took(ride.delay, "latched")
+
+
+@pytest.mark.fault(37)
+def test_the_wall_clock_is_of_no_interest(
+    arm: Arm, bundle: PolicyBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import time
+
+    usual = time.time
+
+    def set_back() -> None:
+        monkeypatch.setattr(time, "time", lambda: usual() - 3600.0)
+
+    ride = Ride(arm, bundle, set_back)
+    assert (ride.result.ended, ride.result.retries, ride.success) == (Ended.DONE, 0, True)
+
+
+@pytest.mark.fault(41)
+def test_an_arm_moved_by_hand_while_limp_is_stiffened_where_it_is(arm: Arm) -> None:
+    driver = arm.up().driver
+    driver.relax()
+    moved = arm.truth()
+    moved[:2] += (0.5, -0.3)
+    arm.emulator.hand(list(moved))
+    arm.wait(0.05)
+    arm.emulator.bus.traffic.largest_step = 0.0
+    driver.enable()
+    arm.wait(0.3)
+    np.testing.assert_allclose(arm.truth(), moved, atol=0.01)
+    state = driver.read()
+    driver.send(Target(state.qpos, state.gripper))
+    assert arm.emulator.bus.traffic.largest_step < 0.01
+
+
+def test_torque_is_asked_for_until_it_is_read_back(arm: Arm) -> None:
+    arm.driver.connect()
+    arm.driver.identify()
+    arm.emulator.wire("drop", count=2, device=1)
+    arm.driver.enable()  # three tries, read back
+    assert torque(arm) == [1] * 6
