@@ -32,6 +32,7 @@ def run(*args: object, **env: str) -> subprocess.CompletedProcess[str]:
         "from robo_rl.cli import main; main(['list'])",
         "from robo_rl.cli import main; main(['reward', 'read', 'touch the red cube'])",
         "import robo_rl.commands.deploy",
+        "import robo_rl.commands.emulate",
     ],
 )
 def test_light_commands_load_no_torch(code: str) -> None:

@@ -39,6 +39,7 @@ class DeployCommand:
     host: str | None = None  # ur5e: address of the controller
     control: int | None = None  # an emulator's control port: it sets the scene and tells the truth
     calibration: Path | None = None  # so101: file that the servos' registers must agree with
+    patience: float = 0.006  # s, so101: what a reply may take beyond its time on the wire
     episodes: int = 20  # each from a new scene
     realtime: bool = False  # keep the wall clock; without, emulated time is compressed
     latency: float = 0.0  # s, between a measurement or a target and its effect
@@ -128,7 +129,9 @@ def _stage(
     flag, given = ("--port", command.port) if command.robot == "so101" else ("--host", command.host)
     if given is None:
         raise ValueError(f"{command.robot} is found by {flag}; give it, or --emulate")
-    options = {} if command.calibration is None else {"calibration": command.calibration}
+    options: dict[str, Any] = {}
+    if command.robot == "so101":
+        options = {"calibration": command.calibration, "patience": command.patience}
     return WiredStage(task, given, control=command.control, console=console, **options)
 
 

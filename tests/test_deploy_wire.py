@@ -1,0 +1,100 @@
+"""`deploy --robot` and `emulate`: the command line over the wire, in one process and in two."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import reach_bundle
+
+from robo_rl.cli import main
+
+PROGRAM = [sys.executable, "-m", "robo_rl.cli"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundle")
+    reach_bundle.write(folder, "so101")
+    return folder
+
+
+def test_a_bundle_reaches_its_goal_through_the_vendors_client(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["deploy", str(folder), "--emulate", "--robot", "so101", "--episodes", "3", "--json"]
+    assert main(command) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["arm"] == "the emulated so101" and told["ended"] == {"done": 3}
+    assert told["successes"] == 3 and told["missed"] == 0
+
+
+def test_two_processes_a_port_and_a_control_port(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    link = tmp_path / "usb-serial"
+    emulator = subprocess.Popen(
+        [*PROGRAM, "emulate", "so101", "--link", str(link), "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        told = json.loads(emulator.stdout.readline())
+        assert told["where"] == str(link) and os.path.exists(link)
+        # As patient as a starved machine needs; the arm is there in real time.
+        command = ["deploy", str(folder), "--robot", "so101", "--port", told["where"]]
+        command += ["--control", str(told["control"]), "--patience", "0.5", "--episodes", "1"]
+        main([*command, "--json"])
+        ran = json.loads(capsys.readouterr().out)
+        assert ran["arm"].startswith("the emulated so101 at") and ran["episodes"] == 1
+        # Whether it keeps its period is the machine's affair; that it ends in order is ours.
+        assert set(ran["ended"]) <= {"done", "safety_stop", "fault"}
+        emulator.send_signal(signal.SIGINT)
+        assert emulator.wait(30) == 0 and not link.exists()
+    finally:
+        emulator.kill()
+
+
+def test_a_fresh_arm_is_sent_to_calibration(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    link = tmp_path / "usb-serial"
+    emulator = subprocess.Popen(
+        [*PROGRAM, "emulate", "so101", "--uncalibrated", "--link", str(link), "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        told = json.loads(emulator.stdout.readline())
+        command = ["deploy", str(folder), "--robot", "so101", "--port", str(link)]
+        command += ["--control", str(told["control"]), "--patience", "0.5", "--episodes", "1"]
+        assert main(command) == 1
+        assert "never calibrated; run robo-rl calibrate so101" in capsys.readouterr().err.replace(
+            "\n", " "
+        )
+    finally:
+        emulator.kill()
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ([], "say which arm"),
+        (["--robot", "so101"], "so101 is found by --port"),
+        (["--robot", "ur5e", "--host", "1.2.3.4"], "the bundle is for so101, not for ur5e"),
+        (["--robot", "so101", "--emulate", "--realtime"], "compressed clock"),
+        (["--robot", "so101", "--emulate", "--latency", "0.1"], "a wire has its own"),
+        (["--robot", "so101", "--port", "/dev/null", "--control", "1"], "no emulator answers"),
+    ],
+)
+def test_mistakes_are_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], args: list[str], said: str
+) -> None:
+    assert main(["deploy", str(folder), *args]) == 1
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
