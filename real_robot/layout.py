@@ -35,6 +35,11 @@ class ArmLayout:
         return self._closed + opening * (self._open - self._closed)
 
 
+def has_arm(task: Task[Any]) -> bool:
+    """Whether ``task`` moves an arm, so that its policies can run on one."""
+    return bool(getattr(task, "robot", None))
+
+
 def robot_of(task: Task[Any]) -> Robot:
     """The arm that ``task`` moves; ValueError if it has none."""
     name = getattr(task, "robot", None)

@@ -19,11 +19,13 @@ class TrainConfig:
     task: str = "reach"  # as `robo-rl list tasks` shows
     goal: str = ""  # a sentence, or the key of one of the task's goals; empty: the first one
     reward: str = "clip"  # as `robo-rl list rewards` shows
-    robot: str = "so101"  # as `robo-rl list robots` shows
+    robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own, if it has one
     learner: str = "ppo"  # as `robo-rl list learners` shows
     env_steps: int = 96_000  # simulated steps over all rows
     seed: int = 0  # of training; evaluation draws from seeds that no training uses
     episodes: int = 1000  # judged at the end
+    randomize: float = 0.0  # width of the randomised rows, which it grows to; 0: all rows the same
+    env_python: str = ""  # of gym:ID tasks: an interpreter to run the env in; empty: this one
     clip: ClipConfig = field(default_factory=ClipConfig)
     tuning: LearnerConfig = field(default_factory=PPOConfig)
     labels: int = 512  # frames per request where the distilled encoder is in doubt; 0: never ask
@@ -45,6 +47,8 @@ class TrainConfig:
         for name in ("env_steps", "episodes", "labels_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.randomize < 0:
+            raise ValueError(f"randomize must be at least 0, got {self.randomize}")
         if self.seed < 0 or self.seed >= 500_000_000:
             raise ValueError(f"seed must be in [0, 500,000,000), got {self.seed}")
 

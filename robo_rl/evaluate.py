@@ -151,4 +151,4 @@ def record(task: Task[Any], act: Act, *, episodes: int, seed: int = TEST_SEED) -
 
 def make_task(config: Mapping[str, Any], key: str) -> Task[Any]:
     """The task of a run's config with ground truth ``key`` (or the task's first goal)."""
-    return sims.make_task(config["task"], robot=config["robot"], goal=key or None)
+    return sims.make_task(config["task"], robot=config["robot"] or None, goal=key or None)

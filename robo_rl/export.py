@@ -45,6 +45,7 @@ Array = np.ndarray
 OPSET = 18
 GOLDEN_KEPT = 128  # pairs of observation and action that travel with the bundle
 CHECKED_ROWS = 512  # observations on which graph and learner are compared
+VISITED_STEPS = 200  # of the policy's episodes, at most, that these come from
 EXPORT_SEED = 600_000_000  # of the episodes these come from
 _UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])  # w x y z
 _LEAST_TOLERANCE = 0.02  # rad, an arm cannot be put down more exactly
@@ -109,6 +110,15 @@ def check(policy: bytes, obs: Array, expected: Array) -> float:
     return float(difference[worst])
 
 
+def export_policy(learner: Learner, task: Task[Any], path: Path) -> float:
+    """Writes the learner's policy alone as a graph in ``path``; the error it was checked to."""
+    obs = _visited(task, learner)
+    policy = to_onnx(deterministic_actor(learner.algorithm), obs.shape[1])
+    error = check(policy, obs, learner.act(obs))
+    path.write_bytes(policy)
+    return error
+
+
 def export(
     learner: Learner,
     task: Task[Any],
@@ -165,7 +175,7 @@ def _visited(task: Task[Any], learner: Learner) -> Array:
     env = BatchEnv(task, 64, seed=EXPORT_SEED)
     rng = np.random.default_rng(EXPORT_SEED)
     seen = [env.reset()]
-    for _ in range(env.max_steps):
+    for _ in range(min(env.max_steps, VISITED_STEPS)):
         noise = rng.normal(0.0, 0.3, (env.num_envs, env.act_dim))
         seen.append(env.step(np.clip(learner.act(seen[-1]) + noise, -1, 1)).obs)
     env.close()

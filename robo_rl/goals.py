@@ -6,13 +6,14 @@ ground truth is the task's own goal whose sentence reads to the same formula, or
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals.captions import Plan, stages
 from reward_models.goals.grammar import Refusal, read
-from reward_models.goals.predicates import Formula
+from reward_models.goals.predicates import GRIPPER, Formula
 from sims.task import Task
 
 
@@ -46,13 +47,30 @@ def read_goal(task: Task[Any], text: str) -> ReadGoal:
     """``text`` against a task: a sentence, or the key of one of its goals."""
     card = from_dict(task.card())
     text = card.goals.get(text, text)
-    try:
-        formula, refusal = read(text, card), ""
-    except Refusal as error:
-        formula, refusal = None, str(error)
+    formula, refusal = _read(text, card)
     key = ""
     for name, sentence in card.goals.items():
-        if formula is not None and read(sentence, card) == formula:
+        same = formula is not None and formula == _read(sentence, card)[0]
+        if same or _plain(sentence) == _plain(text):
             key = name
             break
     return ReadGoal(text, formula, refusal, key, card)
+
+
+def _read(text: str, card: TaskCard) -> tuple[Formula | None, str]:
+    """The formula of a sentence, or None and why it was not read."""
+    if not any(entity.kind == GRIPPER for entity in card.entities):
+        known = "; ".join(card.goals.values())
+        return None, (
+            f"task {card.task!r} has no gripper, so its sentences are not read into relations of "
+            f"things; known: {known}"
+        )
+    try:
+        return read(text, card), ""
+    except Refusal as error:
+        return None, str(error)
+
+
+def _plain(sentence: str) -> str:
+    """Words alone, in lower case: what two sentences that say the same word for word share."""
+    return " ".join(re.findall(r"\w+", sentence.lower()))

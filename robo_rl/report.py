@@ -54,7 +54,7 @@ def write_report(run: RunDir) -> Path:
             "<meta name=viewport content='width=device-width,initial-scale=1'>",
             f"<title>{html.escape(result['goal'])}</title><style>{STYLE}</style><main>",
             f"<h1>{html.escape(result['goal'])}</h1>",
-            f"<p class=lead>{html.escape(config['task'])} on {html.escape(config['robot'])}, "
+            f"<p class=lead>{html.escape(_scene_of(config))}, "
             f"reward <b>{html.escape(result['reward'])}</b>, learner {config['learner']}, "
             f"{result['env_steps']:,} steps</p>",
             _section("Success by the simulator's ground truth", _headline(judged)),
@@ -69,6 +69,10 @@ def write_report(run: RunDir) -> Path:
     path = run.path / "report.html"
     atomic_write(path, page.encode())
     return path
+
+
+def _scene_of(config: Mapping[str, Any]) -> str:
+    return f"{config['task']} on {config['robot']}" if config["robot"] else config["task"]
 
 
 def _section(title: str, body: str) -> str:

@@ -119,7 +119,7 @@ def _row(entry: Entry, config: TrainConfig, console: Console | None) -> dict[str
     from robo_rl.train import train
 
     key = entry.judged_as or config.goal
-    task = sims.make_task(config.task, robot=config.robot, goal=key)
+    task = sims.make_task(config.task, robot=config.robot or None, goal=key)
     if entry.kind == "expert":
         return {"evaluation": evaluate_expert(task, episodes=config.episodes).as_dict()}
     if entry.kind == "untrained":

@@ -15,9 +15,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import sims
+from real_robot.bundle import POLICY
+from real_robot.layout import has_arm
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import Evaluation, Recording, evaluate, record
-from robo_rl.export import export
+from robo_rl.export import export, export_policy
 from robo_rl.goals import ReadGoal, read_goal
 from robo_rl.learners.loop import learn
 from robo_rl.learners.sb3 import Learner, make_learner
@@ -28,11 +30,14 @@ from robo_rl.scene import ask_labels, audit, describe, write_card
 from robo_rl.threads import set_threads
 from robo_rl.video import annotate, grid, write_webm
 from sims.batch_env import BatchEnv
+from sims.randomize import Randomize, RandomizedEnv, widened
 from sims.task import Task
 
 Array = np.ndarray
 
 SHOWN = 6  # episodes in the video
+FRAME_S = 0.04  # s, about the time between two of its frames
+MOST_FRAMES = 250  # of an episode, about; long ones are shown with fewer a second
 AUDITED = 256  # on-policy frames rendered after training to measure the distilled encoder's error
 
 
@@ -43,7 +48,7 @@ class Trained:
     run: RunDir
     goal: ReadGoal
     evaluation: Evaluation
-    bundle: Path
+    bundle: Path | None  # None: the task moves no arm
     seconds: dict[str, float]  # wall time of reward, training, evaluation
 
 
@@ -53,11 +58,11 @@ def train(
     """Trains, evaluates, reports and exports; ``resume`` continues the run in that folder."""
     threads = set_threads()
     set_threads(threads, learning=threads)  # no simulation beside it: the networks get every core
-    task = sims.make_task(config.task, robot=config.robot)
+    task = sims.make_task(config.task, robot=config.robot or None)
     goal = read_goal(task, config.goal or next(iter(task.goals().values())).sentence)
     if config.reward == "clip" and goal.formula is None:
         raise ValueError(goal.refusal)
-    task = sims.make_task(config.task, robot=config.robot, goal=goal.key or None)
+    task = sims.make_task(config.task, robot=config.robot or None, goal=goal.key or None)
     say = console.print if console else lambda *_: None
     say(f"goal: [bold]{goal.text}[/bold] = {goal.formula}; {goal.truth}")
 
@@ -67,7 +72,7 @@ def train(
     seconds: dict[str, float] = {}
     start = time.monotonic()
     num_envs = config.tuning.num_envs
-    env = BatchEnv(task, num_envs, seed=config.seed, num_threads=threads)
+    env = training_env(task, config, threads)
     data_env = BatchEnv(task, max(num_envs, 128), seed=config.seed + 1, num_threads=threads)
     with stages(console) as progress:
         made = make_reward(
@@ -92,7 +97,7 @@ def train(
         checkpoint_every=config.checkpoint_every,
         resume=resume is not None,
         console=console,
-        on_row=labels,
+        on_row=lambda row: (labels(row), widen(learner, config))[0],
     )
     seconds["train"] = time.monotonic() - start
     labels_asked, rendered = labels.frames, env_frames(learner)
@@ -115,13 +120,36 @@ def train(
     if made.scene is not None and made.model is not None:
         result["audit"] = on_policy_audit(made, data_env, shown_act=learner.act)
     make_video(run.path / "video.webm", task, shown, reward_curve)
-    bundle = export(learner, task, goal, made.text, evaluation.as_dict(), run.path / "bundle")
+    bundle = None
+    if has_arm(task):
+        bundle = export(learner, task, goal, made.text, evaluation.as_dict(), run.path / "bundle")
+    else:
+        export_policy(learner, task, run.path / POLICY)
     seconds["evaluate"] = time.monotonic() - start
     result["seconds"] = {name: round(value, 1) for name, value in seconds.items()}
     write_json(run.path / "result.json", result)
     write_report(run)
     data_env.close()
     return Trained(run, goal, evaluation, bundle, seconds)
+
+
+def training_env(task: Task[Any], config: TrainConfig, threads: int) -> BatchEnv:
+    """The rows to train on: all the same, or randomised from a width of 0 on."""
+    options = {"seed": config.seed, "num_threads": threads}
+    if not config.randomize:
+        return BatchEnv(task, config.tuning.num_envs, **options)
+    env = RandomizedEnv(
+        task, config.tuning.num_envs, randomize=Randomize(width=config.randomize), **options
+    )
+    env.width = 0.0
+    return env
+
+
+def widen(learner: Learner, config: TrainConfig) -> None:
+    """Lets the spread of randomised rows grow with training."""
+    sim = learner.env.sim
+    if isinstance(sim, RandomizedEnv):
+        sim.width = widened(sim.randomize, learner.env_steps / config.env_steps)
 
 
 class Labels:
@@ -238,10 +266,11 @@ def make_video(path: Path, task: Task[Any], shown: Recording, reward: Array) -> 
     """Writes the recorded episodes as one video with their reward curves."""
     env = BatchEnv(task, 1)
     videos = []
-    steps, rows = shown.states.shape[:2]
-    for row in range(rows):
-        frames = env.render_states(shown.states[:, row], size=(288, 288))
-        curve = np.concatenate([reward[:1, row], reward[:, row]])
-        videos.append(annotate(frames, curve, shown.success[:, row], f"episode {row + 1}"))
+    steps = len(shown.action)
+    every = max(1, round(FRAME_S / shown.control_dt), steps // MOST_FRAMES)
+    for row in range(shown.states.shape[1]):
+        frames = env.render_states(shown.states[::every, row], size=(288, 288))
+        curve = np.concatenate([reward[:1, row], reward[:, row]])[::every]
+        videos.append(annotate(frames, curve, shown.success[::every, row], f"episode {row + 1}"))
     env.close()
-    write_webm(path, grid(videos, 3), fps=1.0 / shown.control_dt)
+    write_webm(path, grid(videos, 3), fps=1.0 / (every * shown.control_dt))

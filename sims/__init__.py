@@ -13,11 +13,12 @@ from typing import Any
 import gymnasium
 
 from sims.batch_env import BatchEnv, StepResult
+from sims.foreign import PREFIX, ForeignEnv
 from sims.robots import ROBOTS
 from sims.task import Task
 from sims.tasks import TASKS
 
-__all__ = ["ROBOTS", "TASKS", "BatchEnv", "StepResult", "Task", "make", "make_task"]
+__all__ = ["ROBOTS", "TASKS", "BatchEnv", "ForeignEnv", "StepResult", "Task", "make", "make_task"]
 
 
 def make_task(
@@ -44,8 +45,12 @@ def make(
     robot: str | None = None,
     goal: str | None = None,
     **options: Any,
-) -> BatchEnv:
-    """``num_envs`` rows of a task; ``options`` go to BatchEnv."""
+) -> BatchEnv | ForeignEnv:
+    """``num_envs`` rows of a task, or of the Gymnasium env ``gym:ID``; ``options`` go to it."""
+    if name.startswith(PREFIX):
+        if robot or goal:
+            raise ValueError(f"{name} has no robot and no goal of ours; got {robot or goal!r}")
+        return ForeignEnv(name, num_envs, seed=seed, **options)
     return BatchEnv(make_task(name, robot=robot, goal=goal), num_envs, seed=seed, **options)
 
 

@@ -174,12 +174,15 @@ class BatchEnv:
         terminated = np.zeros(self.num_envs, bool) | self.task.terminated(self.views)
         truncated = (self._step >= self.max_steps) | diverged
         return StepResult(
-            self._obs(),
+            self._after_step_obs(),
             np.where(diverged, 0.0, reward).astype(np.float32),
             terminated & ~diverged,
             truncated,
             info,
         )
+
+    def _after_step_obs(self) -> Array:
+        return self._obs()
 
     def _obs(self) -> Array:
         columns = self.task.obs(self.views)

@@ -240,16 +240,15 @@ def score(argv: Sequence[str]) -> int:
 
 def _run_frames(path: Path, text: str) -> tuple[Any, Any, Any, str]:
     """(frames, task, true distance, sentence) of one fresh episode of a run's policy."""
-    from real_robot.bundle import PolicyBundle
     from robo_rl.evaluate import TEST_SEED, make_task, record
+    from robo_rl.policies import load_policy
     from robo_rl.runs import RunDir
     from sims.batch_env import BatchEnv
 
     run = RunDir.open(path)
     result = json.loads((path / "result.json").read_text())
     task = make_task(run.config, result["truth"])
-    bundle = PolicyBundle.load(path / "bundle")
-    shown = record(task, lambda obs: bundle.act(obs)[0], episodes=1, seed=TEST_SEED + 1)
+    shown = record(task, load_policy(path), episodes=1, seed=TEST_SEED + 1)
     env = BatchEnv(task, 1)
     frames = env.render_states(shown.states[:, 0])
     env.close()

@@ -24,7 +24,7 @@ SENTENCE = "the gripper touches the red cube"
 class TrainCommand(TrainConfig):
     """Trains a policy: TASK --goal "a sentence" --reward clip."""
 
-    task: tyro.conf.Positional[str] = "reach"  # as `robo-rl list tasks` shows
+    task: tyro.conf.Positional[str] = "reach"  # as `robo-rl list tasks` shows, or gym:ID
     resume: Path | None = None  # a run folder to continue; its own settings are used
     as_json: Json = False  # print the result as JSON
 
@@ -37,13 +37,21 @@ def main(argv: Sequence[str]) -> int:
     config = TrainConfig(**{k: v for k, v in vars(command).items() if k in own})
     if command.resume is not None:
         config = from_json(TrainConfig, _config_of(command.resume))
+    if config.task.startswith("gym:"):
+        from robo_rl.foreign import train_foreign
+
+        foreign = train_foreign(config, resume=command.resume, console=console)
+        as_json = (foreign.run.path / "result.json").read_text()
+        print(as_json if command.as_json else foreign.evaluation.line())
+        return 0
     from robo_rl.train import train
 
     trained = train(config, resume=command.resume, console=console)
     if command.as_json:
         print((trained.run.path / "result.json").read_text())
         return 0
-    console.print(f"report: {trained.run.path / 'report.html'}; bundle: {trained.bundle}")
+    kept = f"bundle: {trained.bundle}" if trained.bundle else "no arm, so no bundle for one"
+    console.print(f"report: {trained.run.path / 'report.html'}; {kept}")
     print(trained.evaluation.line())
     return 0
 
@@ -80,22 +88,30 @@ class EvaluateCommand:
 
 
 def evaluate_run(argv: Sequence[str]) -> int:
-    """Evaluates the bundle of a run: the very graph that goes to the robot."""
+    """Evaluates the policy of a run: the very graph that goes to the robot, where there is one."""
     command = tyro.cli(EvaluateCommand, args=list(argv), prog="robo-rl evaluate")
-    from real_robot.bundle import PolicyBundle
     from robo_rl.evaluate import evaluate, evaluate_expert, make_task
+    from robo_rl.policies import load_policy
     from robo_rl.runs import RunDir
 
     run = RunDir.open(command.run)
     result = _result(run.path)
+    if run.config["task"].startswith("gym:"):
+        if command.expert:
+            raise ValueError(f"{run.config['task']} has no expert of ours")
+        from robo_rl.foreign import evaluate_foreign
+
+        config = from_json(TrainConfig, run.config)
+        foreign = evaluate_foreign(config, load_policy(run.path), command.episodes)
+        print(json.dumps(dataclasses.asdict(foreign)) if command.as_json else foreign.line())
+        return 0
     task = make_task(run.config, result["truth"])
     if command.expert:
         evaluation = evaluate_expert(task, episodes=command.episodes)
     else:
-        bundle = PolicyBundle.load(run.path / "bundle")
         evaluation = evaluate(
             task,
-            lambda obs: bundle.act(obs)[0],
+            load_policy(run.path),
             judged=bool(result["truth"]),
             episodes=command.episodes,
         )
@@ -142,6 +158,8 @@ def export_run(argv: Sequence[str]) -> int:
     from real_robot.bundle import PolicyBundle
 
     _result(command.run)
+    if not (command.run / "bundle").exists():
+        raise ValueError(f"{command.run} moved no arm: it has no bundle; its policy is policy.onnx")
     PolicyBundle.load(command.run / "bundle")
     if command.to.exists():
         raise ValueError(f"{command.to} exists already; give a new folder")

@@ -34,7 +34,7 @@ class LearnerConfig:
 class PPOConfig(LearnerConfig):
     """Proximal policy optimisation (arXiv:1707.06347): robust, and fast where steps are cheap."""
 
-    n_steps: int = 0  # control steps of a rollout; 0: one episode
+    n_steps: int = 0  # control steps of a rollout; 0: one episode, at most 128
     minibatches: int = 4  # gradient steps per epoch
     epochs: int = 8  # passes over a rollout
     gae_lambda: float = 0.95  # bias against variance of the advantage

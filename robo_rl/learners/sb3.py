@@ -35,6 +35,8 @@ from robo_rl.vec_sim import VecSim, episode_steps
 
 Array = np.ndarray
 
+LONGEST_ROLLOUT = 128  # control steps, where none are given: of a body whose episodes are long
+
 _ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
@@ -187,7 +189,7 @@ def _ppo(
     common: dict[str, Any],
     scored: dict[str, Any],
 ) -> PPO:
-    n_steps = config.n_steps or episode
+    n_steps = config.n_steps or min(episode, LONGEST_ROLLOUT)
     size = n_steps * config.num_envs
     if size % config.minibatches:
         raise ValueError(

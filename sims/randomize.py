@@ -1,0 +1,270 @@
+"""Randomised rows: every row of a batch is another robot, seen by another camera.
+
+What differs is drawn at each reset from the row's own Philox stream, a function of (seed, row,
+episode), so row k of any batch is the same row. ``width`` scales every range: 0 is the plain
+simulator bit for bit, and a curriculum is a width that grows. A state row holds what was drawn
+beside MuJoCo's state, so frames and restarts stay functions of a state row alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sims.batch_env import BatchEnv, StepResult
+from sims.cameras import Look
+from sims.rng import RowRng
+from sims.task import Task
+
+Array = np.ndarray
+
+_STREAM = 0x72616E64 << 32  # apart from the streams that tasks reset with
+_NOISE = 1 << 16  # entries of the table that observation noise is read from
+_STRIDE = 1_009  # entries from one step to the next; prime, and wider than any observation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Randomize:
+    """Half widths of the ranges at ``width`` 1; a share is of the model's own value."""
+
+    width: float = 1.0  # scales everything below
+    mass: float = 0.3  # share, of each body, its inertia with it
+    friction: float = 0.4  # share, of each shape's sliding friction
+    damping: float = 0.4  # share, of each joint
+    gain: float = 0.15  # share, of each actuator
+    action_delay: float = 1.0  # control steps, at most
+    obs_delay: float = 1.0  # control steps, at most
+    obs_noise: float = 0.01  # standard deviation, in the observation's own units
+    camera_pos: float = 0.02  # m, along each of the camera's axes
+    camera_turn: float = 0.03  # rad, about each of them
+    fovy: float = 0.05  # share
+    light: float = 0.3  # share
+    colour: float = 0.1  # of 1, on red, green and blue of each shape
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not 0 <= value < 10:
+                raise ValueError(f"{name} must be in [0, 10), got {value}")
+        for name in ("mass", "friction", "damping", "gain", "fovy", "light"):
+            share = self.width * getattr(self, name)
+            if share >= 1:
+                raise ValueError(
+                    f"width {self.width} times {name} {getattr(self, name)} is a share of "
+                    f"{share:.2f}; below 1 is needed"
+                )
+
+
+class RandomizedEnv(BatchEnv):
+    """A BatchEnv whose rows differ as ``randomize`` says. Success and signals stay the truth."""
+
+    def __init__(self, task: Task[Any], num_envs: int, *, randomize: Randomize, **options: Any):
+        super().__init__(task, num_envs, **options)
+        self.randomize, self.width = randomize, randomize.width
+        model, batch = self.model, self.batch
+        self._fields = {
+            name: (np.array(getattr(model, name)), batch.expand(name))
+            for name, share in (
+                ("body_mass", randomize.mass),
+                ("body_inertia", randomize.mass),
+                ("geom_friction", randomize.friction),
+                ("dof_damping", randomize.damping),
+                ("actuator_gainprm", randomize.gain),
+                ("actuator_biasprm", randomize.gain),
+            )
+            if share
+        }
+        self._geoms = [model.geom(i).name for i in range(model.ngeom) if model.geom(i).name]
+        widths = {
+            "mass": model.nbody, "friction": model.ngeom, "damping": model.nv, "gain": model.nu,
+            "action_delay": 1, "obs_delay": 1, "noise": 1,
+            "camera_pos": 3, "camera_turn": 3, "fovy": 1, "light": 1,
+            "colour": 3 * len(self._geoms),
+        }  # fmt: skip
+        ends = np.cumsum(list(widths.values()))
+        self._part = {
+            name: slice(end - width, end)
+            for (name, width), end in zip(widths.items(), ends, strict=True)
+        }
+        # Everything drawn, (N, p): shares, delays in steps, the place in the noise table.
+        self._drawn = np.zeros((num_envs, ends[-1]))
+        self._longest = 1 + np.ceil(randomize.width * np.array(
+            [randomize.action_delay, randomize.obs_delay]
+        )).astype(int)  # fmt: skip
+        self._actions = np.zeros((self._longest[0], num_envs, self.act_dim))  # newest first
+        self._seen = np.zeros((self._longest[1], num_envs, self.obs_dim), np.float32)
+        self._shown = np.zeros((num_envs, self.obs_dim), np.float32)
+        self._table = np.random.default_rng(20_240_229).standard_normal(_NOISE).astype(np.float32)
+
+    @property
+    def nstate(self) -> int:
+        """Width of a state row: MuJoCo's state, then what was drawn."""
+        return super().nstate + self._drawn.shape[1]
+
+    # Drawing.
+    def _begin(self, ids: Array, write: Any) -> None:
+        if not len(ids):
+            return
+        self._draw(ids)
+        self._apply(ids)
+        super()._begin(ids, write)
+        self._actions[:, ids] = 0.0
+        self._start_seeing(ids)
+
+    def _draw(self, ids: Array) -> None:
+        r, part, n = self.randomize, self._part, len(ids)
+        # The episode that is about to begin.
+        rng = RowRng(self.seed ^ _STREAM, self.rows[ids], self._episode[ids] + 1)
+        unit = rng.uniform(-1.0, 1.0, (self._drawn.shape[1],))
+        for name, columns in part.items():
+            if name == "noise":
+                unit[:, columns] = np.floor(0.5 * (unit[:, columns] + 1.0) * _NOISE)
+            elif name.endswith("delay"):
+                most = self.width * getattr(r, name)
+                # Any whole number of steps up to the most is as likely as another.
+                share = 0.5 * (unit[:, columns] + 1.0)
+                unit[:, columns] = np.floor(share * (np.floor(most) + 1.0))
+            else:
+                unit[:, columns] *= self.width * getattr(r, name)
+        assert unit.shape == (n, self._drawn.shape[1])
+        self._drawn[ids] = unit
+
+    def _apply(self, ids: Array) -> None:
+        """Writes what was drawn into the models of rows ``ids``."""
+        factor = {
+            name: 1.0 + self._drawn[ids, self._part[name]]
+            for name in ("mass", "friction", "damping", "gain")
+        }
+        for name, (base, rows) in self._fields.items():
+            if name == "body_mass":
+                rows[ids] = base * factor["mass"]
+            elif name == "body_inertia":
+                rows[ids] = base * factor["mass"][:, :, None]
+            elif name == "geom_friction":
+                rows[ids, :, 0] = base[:, 0] * factor["friction"]
+            elif name == "dof_damping":
+                rows[ids] = base * factor["damping"].reshape(len(ids), *base.shape)
+            else:
+                # A servo's gain and bias by the same factor: it holds another stiffness, not
+                # another place.
+                rows[ids] = base * factor["gain"][:, :, None]
+        if "body_mass" in self._fields and (factor["mass"] != 1.0).any():
+            self.batch.set_const(ids)
+
+    # Acting and seeing late.
+    def step(self, action: Array) -> StepResult:
+        """As BatchEnv's; each row gets its action of some steps ago, and sees as late."""
+        action = np.asarray(action)
+        if action.shape != (self.num_envs, self.act_dim) or self._longest[0] == 1:
+            return super().step(action)
+        self._actions[1:] = self._actions[:-1]
+        self._actions[0] = action
+        late = self._drawn[:, self._part["action_delay"]][:, 0].astype(int)
+        return super().step(self._actions[late, np.arange(self.num_envs)])
+
+    def _start_seeing(self, ids: Array) -> None:
+        clean = super()._obs()
+        self._seen[:, ids] = clean[ids]
+        self._show(ids)
+
+    def _after_step_obs(self) -> Array:
+        self._seen[1:] = self._seen[:-1]
+        self._seen[0] = super()._obs()
+        self._show(np.arange(self.num_envs))
+        return self._shown.copy()
+
+    def _show(self, ids: Array) -> None:
+        late = self._drawn[ids, self._part["obs_delay"]][:, 0].astype(int)
+        self._shown[ids] = self._seen[late, ids]
+        sigma = np.float32(self.width * self.randomize.obs_noise)
+        if sigma:
+            start = self._drawn[ids, self._part["noise"]][:, 0].astype(np.int64)
+            first = start + self._step[ids] * _STRIDE
+            where = (first[:, None] + np.arange(self.obs_dim)) & (_NOISE - 1)
+            self._shown[ids] += sigma * self._table[where]
+
+    def _obs(self) -> Array:
+        return self._shown.copy() if hasattr(self, "_shown") else super()._obs()
+
+    # States and frames.
+    def state(self, ids: Array | None = None) -> Array:
+        """State rows (n, nstate) f64: MuJoCo's state, then what was drawn."""
+        drawn = self._drawn if ids is None else self._drawn[ids]
+        return np.concatenate([super().state(ids), drawn], axis=1)
+
+    def set_state(self, states: Array) -> None:
+        """Writes state rows (N, nstate): these states of these very robots."""
+        if np.shape(states) != (self.num_envs, self.nstate):
+            raise ValueError(
+                f"states must have shape {(self.num_envs, self.nstate)}, got {np.shape(states)}"
+            )
+        everyone = np.arange(self.num_envs)
+        self._drawn[:] = states[:, super().nstate :]
+        self._apply(everyone)
+        super().set_state(states[:, : super().nstate])
+        self._actions[:] = 0.0
+        self._start_seeing(everyone)
+
+    def render_states(
+        self,
+        states: Array,
+        camera: str | None = None,
+        *,
+        size: tuple[int, int] | None = None,
+        look: Look | None = None,
+    ) -> Array:
+        """Frames (n, H, W, 3) uint8 of stored rows, each as its own camera sees it."""
+        states = np.asarray(states)
+        if states.ndim != 2 or states.shape[1] != self.nstate:
+            raise ValueError(f"states must have shape (n, {self.nstate}), got {states.shape}")
+        plain, drawn = states[:, : super().nstate], states[:, super().nstate :]
+        if look is None and self.width:
+            look = self._look(drawn)
+        return super().render_states(plain, camera, size=size, look=look)
+
+    def _look(self, drawn: Array) -> Look:
+        part, model = self._part, self.model
+        shift = drawn[:, part["colour"]].reshape(len(drawn), -1, 3)
+        rgba = {}
+        for i, name in enumerate(self._geoms):
+            colour = np.tile(model.geom(name).rgba, (len(drawn), 1))
+            colour[:, :3] = np.clip(colour[:, :3] + shift[:, i], 0.0, 1.0)
+            rgba[name] = colour
+        return Look(
+            geom_rgba=rgba,
+            light=1.0 + drawn[:, part["light"]][:, 0],
+            camera_offset=drawn[:, part["camera_pos"]],
+            camera_roll=drawn[:, part["camera_turn"]],
+            fovy=1.0 + drawn[:, part["fovy"]][:, 0],
+        )
+
+    def state_dict(self) -> dict[str, Array]:
+        """As BatchEnv's, with what was drawn and what is still on its way."""
+        return super().state_dict() | {
+            "random/drawn": self._drawn.copy(),
+            "random/actions": self._actions.copy(),
+            "random/seen": self._seen.copy(),
+            "random/shown": self._shown.copy(),
+            "random/width": np.array(self.width),
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from ``state_dict()``; refuses shapes that do not fit."""
+        if saved.get("random/drawn", np.zeros(0)).shape != self._drawn.shape:
+            raise ValueError("state_dict['random/drawn'] does not fit: it was saved without "
+                             "randomisation, or of another scene")  # fmt: skip
+        self._drawn[:] = saved["random/drawn"]
+        self._apply(np.arange(self.num_envs))
+        super().load_state_dict(saved)
+        self._actions[:], self._seen[:] = saved["random/actions"], saved["random/seen"]
+        self._shown[:], self.width = saved["random/shown"], float(saved["random/width"])
+
+
+def widened(randomize: Randomize, share: float) -> float:
+    """The width when ``share`` in [0, 1] of training is done: it grows evenly over the first half.
+
+    A policy that starts on the plain simulator finds the goal before it meets the spread.
+    """
+    return randomize.width * min(1.0, 2.0 * max(share, 0.0))

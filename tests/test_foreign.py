@@ -1,0 +1,243 @@
+"""Other people's environments: in this process, and in an interpreter of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import sims
+from robo_rl.vec_sim import VecSim, episode_steps
+from sims.foreign import ForeignEnv, ForeignError
+
+Array = np.ndarray
+
+PROTOCOL = [name for name in (*VecSim.__annotations__, *vars(VecSim)) if name[0] != "_"]
+
+# A small env of somebody else's, with everything that can go wrong in one.
+THEIRS = """
+import os, sys, time
+import gymnasium, numpy as np
+from gymnasium.spaces import Box, Dict, Discrete
+
+class Lift(gymnasium.Env):
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
+    def __init__(self, render_mode=None, fault="", discrete=False):
+        self.observation_space = Dict({"height": Box(-9, 9, (1,)), "goal": Box(-9, 9, (1,))})
+        self.action_space = Discrete(3) if discrete else Box(-2.0, 6.0, (1,), np.float32)
+        self.fault, self.render_mode = fault, render_mode
+    def _obs(self):
+        return {"height": np.array([self.z], np.float32), "goal": np.array([1.0], np.float32)}
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.z, self.t = float(self.np_random.uniform(-1, 0)), 0
+        print("a word on stdout that is no answer")
+        return self._obs(), {}
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.t += 1
+        self.z += 0.1 * float(action[0])
+        if self.t == 3:
+            if self.fault == "crash": os._exit(7)
+            if self.fault == "segv": print("last words", file=sys.stderr); os.abort()
+            if self.fault == "hang": time.sleep(60)
+            if self.fault == "raise": raise RuntimeError("the motor\\nis hot")
+            if self.fault == "nan": self.z = float("nan")
+        return self._obs(), self.z, self.z > 2.0, False, {"is_success": self.z > 1.0}
+    def render(self):
+        return np.full((4, 6, 3), 10 * self.t, np.uint8)
+
+gymnasium.register("Lift-v0", entry_point=Lift, max_episode_steps=8)
+"""
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A second interpreter that knows gymnasium, numpy and ``theirs``, and nothing of ours."""
+    folder = tmp_path_factory.mktemp("theirs")
+    (folder / "theirs.py").write_text(THEIRS)
+    packages = folder / "packages"
+    packages.mkdir()
+    for name in ("gymnasium", "numpy", "numpy.libs", "cloudpickle", "farama_notifications",
+                 "typing_extensions.py"):  # fmt: skip
+        found = Path(gymnasium.__file__).parents[1] / name
+        if found.exists():
+            (packages / name).symlink_to(found)
+    program = folder / "python"
+    program.write_text(
+        f'#!/bin/sh\nPYTHONPATH={folder}:{packages} exec {sys.base_prefix}/bin/python3 -s "$@"\n'
+    )
+    program.chmod(0o755)
+    check = (
+        "import gymnasium, numpy, theirs\ntry: import mujoco\nexcept ImportError: print('apart')"
+    )
+    done = subprocess.run([program, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "apart"
+    return program
+
+
+def lift(python: Path | str, rows: int = 3, **kwargs: object) -> ForeignEnv:
+    options = {"import": "theirs", "kwargs": kwargs}
+    return ForeignEnv("gym:Lift-v0", rows, seed=5, frames=True, python=python, **options)
+
+
+def test_v5_in_process_is_gymnasiums_own() -> None:
+    env = ForeignEnv("gym:Pusher-v5", 2, seed=1)
+    assert all(hasattr(env, name) for name in PROTOCOL) and env.act_dim == 7 and env.obs_dim == 23
+    assert env.control_dt == pytest.approx(0.05) and episode_steps(env) == 100
+    seeds = [int(np.random.SeedSequence((1, k)).generate_state(1)[0]) for k in range(2)]
+    twins = [gymnasium.make("Pusher-v5") for _ in range(2)]
+    want = np.stack([t.reset(seed=s)[0] for t, s in zip(twins, seeds, strict=True)])
+    assert (env.reset() == want.astype(np.float32)).all()
+    rng = np.random.default_rng(0)
+    for step in range(100):
+        action = rng.uniform(-1, 1, (2, 7))
+        result = env.step(action)
+        for row, twin in enumerate(twins):
+            obs, reward, terminated, truncated, _ = twin.step((2 * action[row]).astype(np.float32))
+            assert (result.obs[row] == obs.astype(np.float32)).all()
+            assert result.reward[row] == np.float32(reward)
+            assert (result.terminated[row], result.truncated[row]) == (terminated, truncated)
+        assert result.truncated.all() == (step == 99)
+        assert "success" not in result.info  # this env does not say
+    env.close()
+
+
+def test_one_row_alone_is_that_row_and_reset_changes_masked_rows_alone() -> None:
+    wide, alone = ForeignEnv("gym:Reacher-v5", 3, seed=2), ForeignEnv("gym:Reacher-v5", 1, seed=2)
+    first = wide.reset()
+    assert (alone.reset()[0] == first[0]).all() and (first[0] != first[1]).any()
+    after = wide.reset(np.array([False, True, False]))
+    assert (after[[0, 2]] == first[[0, 2]]).all() and (after[1] != first[1]).any()
+
+
+def test_the_other_interpreter_gives_the_same_numbers(
+    python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(python.parent))
+    near, far = lift(""), lift(python)
+    assert all(hasattr(far, name) for name in PROTOCOL)
+    assert (far.obs_dim, far.act_dim, far.control_dt) == (2, 1, 0.05)
+    assert (near.reset() == far.reset()).all()
+    assert far.render().shape == (3, 4, 6, 3) and (far.render() == 0).all()
+    rng, ended = np.random.default_rng(0), False
+    for _ in range(20):
+        action = rng.uniform(-1, 1, (3, 1))
+        one, two = near.step(action), far.step(action)
+        for field in ("obs", "reward", "terminated", "truncated"):
+            assert (getattr(one, field) == getattr(two, field)).all()
+        assert (one.info["success"] == two.info["success"]).all()
+        assert (near.render(np.array([2, 0])) == far.render(np.array([2, 0]))).all()
+        done = one.terminated | one.truncated
+        if done.any():
+            ended = True
+            held = far.step(action)  # a row that has ended waits
+            near.step(action)
+            assert (held.obs[done] == one.obs[done]).all() and (held.reward[done] == 0).all()
+            assert (near.reset(done) == far.reset(done)).all()
+    assert ended
+    assert far.signals()["obs"].shape == (3, 2)
+    process = far._side._process
+    far.close()
+    far.close()
+    assert process.poll() is not None
+    with pytest.raises(ForeignError, match="is closed; make a new one"):
+        far.step(np.zeros((3, 1)))
+
+
+def test_actions_reach_the_envs_own_bounds(python: Path) -> None:
+    env = lift(python, 1)
+    start = env.reset()[0]
+    height = int(np.argmax(start != 1.0))  # the other column is the goal's
+    for action, moved in ((-1.0, -0.2), (1.0, 0.6), (0.0, 0.2)):
+        before = env.signals()["obs"][0, height]
+        assert env.step(np.array([[action]])).obs[0, height] - before == pytest.approx(
+            moved, abs=1e-5
+        )
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("crash", r"gym:Lift-v0 in .*python died \(exit status 7\)"),
+        ("segv", r"died \(exit status -6\): .*"),
+        ("raise", r"failed: RuntimeError: the motor is hot$"),
+        ("hang", r"gave no answer for 1 s; it was ended"),
+    ],
+)
+def test_a_failure_of_the_other_side_is_one_line(python: Path, fault: str, message: str) -> None:
+    env = lift(python, 2, fault=fault)
+    env.reset()
+    env._side._timeout = 1.0 if fault == "hang" else 60.0
+    pid = env._side._process.pid
+    begun = time.monotonic()
+    with pytest.raises(ForeignError, match=message) as caught:
+        for _ in range(4):
+            env.step(np.zeros((2, 1)))
+    assert "\n" not in str(caught.value) and time.monotonic() - begun < 30
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_row_that_is_not_finite_is_diverged(python: Path) -> None:
+    env = lift(python, 2, fault="nan")
+    env.reset()
+    results = [env.step(np.zeros((2, 1))) for _ in range(3)]
+    assert not results[1].info["diverged"].any() and results[2].info["diverged"].all()
+    assert results[2].truncated.all() and (results[2].obs == results[1].obs).all()
+    wild = np.array([[np.nan], [0.0]])
+    env.close()
+    env = lift(python, 2)
+    env.reset()
+    assert env.step(wild).info["diverged"].tolist() == [True, False]
+    env.close()
+
+
+def test_what_cannot_be_driven_is_refused(python: Path) -> None:
+    with pytest.raises(ValueError, match=r"CartPole-v1 has actions Discrete\(2\): continuous ones"):
+        ForeignEnv("gym:CartPole-v1", 1)
+    with pytest.raises(ForeignError, match=r"Lift-v0 has actions Discrete\(3\)"):
+        lift(python, 1, discrete=True)
+    with pytest.raises(ValueError, match="gym:Nothing-v9 cannot be made: Environment `Nothing`"):
+        ForeignEnv("gym:Nothing-v9", 1)
+    with pytest.raises(ValueError, match="no interpreter '/no/python'"):
+        ForeignEnv("gym:Pusher-v5", 1, python="/no/python")
+    with pytest.raises(ValueError, match="a foreign env is named gym:ID, got 'Pusher-v5'"):
+        ForeignEnv("Pusher-v5", 1)
+    with pytest.raises(ValueError, match="was made without frames; make it with frames=True"):
+        ForeignEnv("gym:Pusher-v5", 1).render()
+
+
+def test_make_knows_the_prefix() -> None:
+    env = sims.make("gym:Reacher-v5", 2, seed=3)
+    assert isinstance(env, ForeignEnv)
+    with pytest.raises(ValueError, match="gym:Reacher-v5 has no robot and no goal of ours"):
+        sims.make("gym:Reacher-v5", 2, goal="reach")
+
+
+def test_the_line_trains_and_judges_on_somebody_elses_env(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from robo_rl.cli import main
+
+    asked = f"gym:Reacher-v5 --reward task --env-python {sys.executable} --name reacher"
+    sizes = "--env-steps 1024 --tuning.num-envs 4 --episodes 6 --runs"
+    assert main(["train", *asked.split(), *sizes.split(), str(tmp_path)]) == 0
+    assert "return -" in capsys.readouterr().out
+    assert main(["evaluate", str(tmp_path / "reacher"), "--episodes", "6", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    first = json.loads((tmp_path / "reacher" / "result.json").read_text())["evaluation"]
+    assert again["return_mean"] == pytest.approx(first["return_mean"], rel=1e-3)
+    assert again["successes"] is None  # Gymnasium's reacher reports none
+    assert main(["train", "gym:Reacher-v5", "--goal", "reach it", "--reward", "task"]) == 1
+    assert "use --reward task, and none of --goal" in capsys.readouterr().err
+    assert main(["train", "gym:CartPole-v1", "--reward", "task", "--runs", str(tmp_path)]) == 1
+    assert "CartPole-v1 has actions Discrete(2)" in capsys.readouterr().err

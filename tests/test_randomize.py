@@ -1,0 +1,231 @@
+"""Randomised rows: drawn per row, reproducible, undone at width 0."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import numpy as np
+import pytest
+
+import sims
+from sims import BatchEnv
+from sims.randomize import Randomize, RandomizedEnv, widened
+
+Array = np.ndarray
+
+NOTHING = {f.name: 0.0 for f in dataclasses.fields(Randomize) if f.name != "width"}
+NAMES = pytest.mark.parametrize("name", ("reach", "push", "hopper", "ant"))
+
+
+def only(**given: float) -> Randomize:
+    return Randomize(**(NOTHING | given))
+
+
+def made(name: str, n: int = 8, randomize: Randomize | None = None, **options: object):  # noqa: ANN201
+    task = sims.make_task(name)
+    return RandomizedEnv(task, n, randomize=randomize or Randomize(), **{"seed": 3} | options)
+
+
+def actions(env: BatchEnv, steps: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).uniform(-1, 1, (steps, env.num_envs, env.act_dim))
+
+
+@NAMES
+def test_width_0_is_the_plain_simulator_bit_for_bit(name: str) -> None:
+    plain, env = sims.make(name, 8, seed=3), made(name, randomize=Randomize(width=0.0))
+    assert (plain.reset() == env.reset()).all()
+    for action in actions(env, 25):
+        mine, theirs = env.step(action), plain.step(action)
+        assert (mine.obs == theirs.obs).all() and (mine.reward == theirs.reward).all()
+        done = mine.terminated | mine.truncated
+        assert (env.reset(done) == plain.reset(done)).all()
+    assert (env.render() == plain.render()).all()
+
+
+@NAMES
+def test_a_row_alone_is_that_row_of_a_wider_batch(name: str) -> None:
+    wide, alone = made(name), made(name, 1, rows=[5])
+    assert (wide.reset()[5] == alone.reset()[0]).all()
+    for action in actions(wide, 60):
+        many, one = wide.step(action), alone.step(action[5:6])
+        assert (many.obs[5] == one.obs[0]).all() and many.reward[5] == one.reward[0]
+        assert (wide.state()[5] == alone.state()[0]).all()
+        done = many.terminated | many.truncated
+        wide.reset(done)
+        alone.reset(done[5:6])
+    assert (wide.render(np.array([5])) == alone.render()).all()
+
+
+def test_models_differ_by_row_and_episode_within_their_ranges() -> None:
+    env = made("reach", 64, only(mass=0.3, friction=0.4, damping=0.5, gain=0.1))
+    env.reset()
+    base, batch = env.model, env.batch
+    pairs = {
+        0.3: (batch.expanded("body_mass")[:, 1:], base.body_mass[1:]),
+        0.4: (batch.expanded("geom_friction")[:, :, 0], base.geom_friction[:, 0]),
+        0.1: (batch.expanded("actuator_gainprm")[:, :, 0], base.actuator_gainprm[:, 0]),
+    }
+    for half, (rows, model) in pairs.items():
+        share = rows[:, model > 0] / model[model > 0]
+        assert share.min() > 1 - half - 1e-9 and share.max() < 1 + half + 1e-9
+        assert share.std(axis=0).min() > 0.4 * half / np.sqrt(3)
+    before = batch.expanded("body_mass").copy()
+    env.reset(np.arange(64) == 7)
+    changed = (batch.expanded("body_mass") != before).any(axis=1)
+    assert changed.tolist() == [row == 7 for row in range(64)]
+    # What MuJoCo derives from masses follows them.
+    total = batch.expanded("body_subtreemass")[:, 0]
+    np.testing.assert_allclose(total, batch.expanded("body_mass").sum(axis=1))
+
+
+def test_physics_really_differs_and_success_stays_the_truth() -> None:
+    env, plain = made("push", 16, only(mass=0.5, friction=0.9)), sims.make("push", 16, seed=3)
+    env.reset()
+    plain.reset()
+    for action in actions(env, 40):
+        env.step(action)
+        plain.step(action)
+    nq = env.model.nq
+    assert (env.batch.qpos[:, :nq] != plain.batch.qpos).any(axis=1).all()
+    goal = env.task.goals()[env.task.goal]
+    assert (env.step(actions(env, 1)[0]).info["success"] == goal.success(env.views)).all()
+
+
+def test_an_action_arrives_late_by_whole_steps() -> None:
+    env, plain = made("hopper", 32, only(action_delay=2.0)), sims.make("hopper", 32, seed=3)
+    env.reset()
+    plain.reset()
+    late = env._drawn[:, env._part["action_delay"]][:, 0]
+    assert set(late) == {0, 1, 2}
+    given = actions(env, 6)
+    for step, action in enumerate(given):
+        env.step(action)
+        arrived = np.stack([
+            given[step - int(d)][row] if step >= d else np.zeros(3) for row, d in enumerate(late)
+        ])  # fmt: skip
+        plain.step(arrived)
+        assert (env.batch.qpos == plain.batch.qpos).all()
+
+
+def test_observations_arrive_late_and_noisy_but_the_state_does_not() -> None:
+    env, plain = made("reach", 32, only(obs_delay=1.0)), sims.make("reach", 32, seed=3)
+    seen, true = [env.reset()], [plain.reset()]
+    for action in actions(env, 5):
+        seen.append(env.step(action).obs)
+        true.append(plain.step(action).obs)
+    late = env._drawn[:, env._part["obs_delay"]][:, 0].astype(int)
+    assert set(late) == {0, 1}
+    for t in range(1, 6):
+        want = np.stack([true[t - d][row] for row, d in enumerate(late)])
+        assert (seen[t] == want).all()
+    noisy = made("reach", 256, only(obs_noise=0.02))
+    plain = sims.make("reach", 256, seed=3)
+    gap = noisy.reset() - plain.reset()
+    for action in actions(noisy, 20):
+        gap = np.concatenate([gap, noisy.step(action).obs - plain.step(action).obs])
+    assert gap.std() == pytest.approx(0.02, rel=0.02) and abs(gap.mean()) < 1e-3
+    assert np.abs(np.corrcoef(gap[:256].T) - np.eye(noisy.obs_dim)).max() < 0.35
+    assert (noisy.batch.qpos == plain.batch.qpos).all()
+
+
+def test_reset_leaves_what_others_see_alone() -> None:
+    env = made("reach", 8)
+    env.reset()
+    for action in actions(env, 5):
+        before = env.step(action).obs
+    mask = np.arange(8) % 3 == 0
+    after = env.reset(mask)
+    assert (after[~mask] == before[~mask]).all() and (after[mask] != before[mask]).any(axis=1).all()
+
+
+@pytest.mark.parametrize("field", ("camera_pos", "camera_turn", "fovy", "light", "colour"))
+def test_each_look_changes_frames_and_is_part_of_the_state(field: str) -> None:
+    env = made("reach", 3, only(**{field: 0.2}))
+    env.reset()
+    plain = sims.make("reach", 3)
+    nstate = plain.nstate
+    frames, clean = env.render(), plain.render_states(env.state()[:, :nstate])
+    for row in range(3):
+        assert (frames[row] != clean[row]).mean() > 0.05
+    states = env.state()
+    env.reset()
+    assert (env.render() != frames).any()
+    assert (env.render_states(states) == frames).all()  # any time later
+    with pytest.raises(ValueError, match=r"states must have shape \(n, \d+\), got"):
+        env.render_states(states[:, :nstate])
+
+
+def test_a_state_row_restores_the_robot_it_belongs_to() -> None:
+    env, other = made("hopper", 6), made("hopper", 6, seed=99)
+    env.reset()
+    for action in actions(env, 9):
+        env.step(action)
+    # What is on its way at that moment is not in a row: let it arrive.
+    other.reset()
+    other.set_state(env.state())
+    assert (other.state() == env.state()).all()
+    zero = np.zeros((6, 3))
+    late = made("hopper", 6, Randomize(action_delay=0.0))
+    late.reset()
+    for action in actions(late, 9):
+        late.step(action)
+    twin = made("hopper", 6, Randomize(action_delay=0.0), seed=99)
+    twin.reset()
+    twin.set_state(late.state())
+    for _ in range(5):
+        late.step(zero)
+        twin.step(zero)
+        assert (late.state() == twin.state()).all()
+
+
+@NAMES
+def test_a_saved_batch_continues_bit_for_bit(name: str) -> None:
+    env, other = made(name), made(name, seed=99)
+    env.reset()
+    chosen = actions(env, 40)
+    for action in chosen[:15]:
+        env.step(action)
+    other.load_state_dict(env.state_dict())
+    for action in chosen[15:]:
+        one, two = env.step(action), other.step(action)
+        assert (one.obs == two.obs).all() and (one.reward == two.reward).all()
+        done = one.terminated | one.truncated
+        assert (env.reset(done) == other.reset(done)).all()
+    with pytest.raises(ValueError, match="saved without randomisation"):
+        other.load_state_dict(sims.make(name, 8).state_dict())
+
+
+def test_the_width_grows_to_its_value_by_half_of_training() -> None:
+    randomize = Randomize(width=0.8)
+    assert [widened(randomize, share) for share in (0, 0.25, 0.5, 1)] == [0, 0.4, 0.8, 0.8]
+    env = made("reach", 64, only(mass=0.5))
+    for width in (0.2, 1.0):
+        env.width = width
+        env.reset()
+        share = env.batch.expanded("body_mass")[:, 1:] / env.model.body_mass[1:]
+        assert np.abs(share - 1).max() == pytest.approx(0.5 * width, rel=0.1)
+
+
+def test_ranges_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"mass must be in \[0, 10\), got -0.1"):
+        Randomize(mass=-0.1)
+    with pytest.raises(ValueError, match=r"width 3 times friction 0.4 is a share of 1.20"):
+        Randomize(width=3, mass=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ("reach", "hopper", "humanoid"))
+def test_it_costs_the_batch_a_tenth_at_most(name: str) -> None:
+    envs = [sims.make(name, 256, num_threads=1), made(name, 256, num_threads=1)]
+    costs: list[list[float]] = [[], []]
+    chosen = actions(envs[0], 30)
+    for _ in range(5):
+        for env, cost in zip(envs, costs, strict=True):
+            env.reseed(0)
+            env.reset()
+            begun = time.process_time()
+            for action in chosen:
+                env.step(action)
+            cost.append(time.process_time() - begun)
+    assert np.median(costs[1]) < 1.1 * np.median(costs[0])

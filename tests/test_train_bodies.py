@@ -1,0 +1,47 @@
+"""A body without an arm goes through the same line: sentence, training, policy, evaluation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import sims
+from robo_rl.cli import main
+from robo_rl.goals import read_goal
+from sims.tasks import BODIES
+
+
+def test_a_run_ends_with_a_policy_that_is_judged_again_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = "--env-steps 8192 --episodes 20 --name pushed --tuning.gamma 0.99"
+    asked = ["pusher", "--reward", "task", "--goal", "The white cylinder is on the red disc!"]
+    assert main(["train", *asked, *options.split(), "--runs", str(tmp_path)]) == 0
+    run = tmp_path / "pushed"
+    assert {"policy.onnx", "report.html", "video.webm", "result.json"} <= {
+        path.name for path in run.iterdir()
+    }
+    assert not (run / "bundle").exists()
+    judged = json.loads((run / "result.json").read_text())["evaluation"]
+    assert judged["goal"] == "push" and judged["episodes"] == 20
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--episodes", "20", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["successes"] == judged["successes"]
+    assert again["distance_median"] == pytest.approx(judged["distance_median"], abs=0.1)
+    assert main(["export", str(run), str(tmp_path / "out")]) == 1
+    assert "moved no arm" in capsys.readouterr().err
+    assert main(["evaluate", str(run), "--episodes", "5", "--expert"]) == 1
+    assert "'pusher' has no scripted expert" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_a_goal_is_known_by_its_sentence_and_its_key(kind: type) -> None:
+    task = sims.make_task(kind.name)
+    for key, goal in task.goals().items():
+        for said in (goal.sentence, key, f"  {goal.sentence.upper()}. "):
+            assert read_goal(task, said).key == key
+    other = read_goal(task, "the robot bakes a cake")
+    assert not other.key and other.formula is None and "known:" in other.refusal
