@@ -11,10 +11,10 @@ class DistillConfig:
 
     members: int = 3
     width: int = 256
-    steps: int = 2500  # gradient steps of the first fit
-    refit_steps: int = 400  # after new labels
-    batch: int = 512
-    learning_rate: float = 2e-3
+    steps: int = 5000  # gradient steps of the first fit
+    refit_steps: int = 800  # after new labels
+    batch: int = 256
+    learning_rate: float = 8e-3
     seed: int = 0
     device: str = "cpu"
 

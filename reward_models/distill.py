@@ -1,13 +1,16 @@
 """Distillation: from a task's signals to the frame EMBEDDING, so that no frame need be rendered.
 
 An ensemble of small networks is trained once per scene on rendered and encoded states (the idea of
-GROVE's Pose2CLIP, arXiv:2504.04191). Every sentence about that scene is then scored at simulation
-speed. Where a scorer has no embedding the same ensemble maps signals to its score. The members'
-disagreement says where new frames are worth their price.
+GROVE's Pose2CLIP, arXiv:2504.04191). Where signals are points, the networks also see the points
+from one another: what a sentence says is a relation, and a centimetre between two objects is lost
+in the spread of where they are on the table. Every sentence about that scene is then scored at
+simulation speed. Where a scorer has no embedding the same ensemble maps signals to its score. The
+members' disagreement says where new frames are worth their price.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,11 +25,15 @@ from reward_models.config import DistillConfig
 
 Array = np.ndarray
 
+NEAR = (0.03, 0.10)  # m, ranges over which the nearness of two points is told
+FARTHEST = 5.0  # deviations from the mean, to which inputs are clipped
+
 
 class Surrogate:
     """Signals {name: (..., k)} -> the mean of the ensemble's outputs (..., D) and its spread (...).
 
-    ``unit``: outputs are unit rows (embeddings); otherwise they are plain numbers (scores).
+    ``points`` are the names of signals that are points (3,) m in one frame. ``unit``: outputs are
+    unit rows (embeddings); otherwise they are plain numbers (scores).
     """
 
     def __init__(
@@ -35,8 +42,10 @@ class Surrogate:
         dim: int,
         config: DistillConfig | None = None,
         unit: bool = True,
+        points: tuple[str, ...] = (),
     ):
         self.names, self.dim, self.config, self.unit = names, dim, config or DistillConfig(), unit
+        self.points = points
         self.version = 0
         self._mean = self._std = torch.zeros(0)
         self._weights: list[torch.Tensor] = []
@@ -44,15 +53,22 @@ class Surrogate:
         self._targets = torch.zeros(0)
 
     def flatten(self, signals: Mapping[str, Array]) -> Array:
-        """(n, d) f32 of signals {name: (..., k)}, rows in C order; ValueError on a missing one."""
+        """Inputs (n, d) f32 of signals {name: (..., k)}: the signals, then the points' relations.
+
+        Rows are in C order; raises ValueError on a missing signal.
+        """
         missing = [name for name in self.names if name not in signals]
         if missing:
             raise ValueError(
                 f"signals lack {', '.join(missing)}; given: {', '.join(signals)}. "
                 "The surrogate belongs to another task or arm"
             )
-        columns = [np.asarray(signals[name], np.float32) for name in self.names]
-        return np.concatenate([c.reshape(-1, c.shape[-1]) for c in columns], axis=1)
+        arrays = {name: np.asarray(signals[name], np.float32) for name in self.names}
+        rows = {name: a.reshape(-1, a.shape[-1]) for name, a in arrays.items()}
+        columns = list(rows.values())
+        for first, second in itertools.combinations(self.points, 2):
+            columns += relation(rows[first] - rows[second])
+        return np.concatenate(columns, axis=1)
 
     def fit(
         self,
@@ -75,6 +91,9 @@ class Surrogate:
         steps = self.config.steps if first else self.config.refit_steps
         return {"loss": self._train(steps, 1.0 if first else 0.3, progress)}
 
+    def _scaled(self, x: torch.Tensor) -> torch.Tensor:
+        return ((x - self._mean) / self._std).clamp_(-FARTHEST, FARTHEST)
+
     def _initial(self, inputs: int) -> list[torch.Tensor]:
         generator = torch.Generator().manual_seed(self.config.seed)
         sizes = [inputs, *[self.config.width] * 3, self.dim]
@@ -96,7 +115,7 @@ class Surrogate:
 
     def _train(self, steps: int, rate: float, progress: Callable[[float], None] | None) -> float:
         device = torch.device(self.config.device)
-        x = ((self._inputs - self._mean) / self._std).to(device)
+        x = self._scaled(self._inputs).to(device)
         y = self._targets.to(device)
         weights = [w.clone().to(device).requires_grad_(True) for w in self._weights]
         optimizer = torch.optim.Adam(weights, lr=1.0)
@@ -134,8 +153,8 @@ class Surrogate:
         x = torch.from_numpy(self.flatten(signals))
         means, spreads = [], []
         with torch.inference_mode():
-            for part in ((x - self._mean) / self._std).split(8192):
-                out = self._forward(part, self._weights)
+            for part in x.split(8192):
+                out = self._forward(self._scaled(part), self._weights)
                 if self.unit:
                     out = F.normalize(out, dim=-1)
                 mean = out.mean(0)
@@ -175,6 +194,7 @@ class Surrogate:
         tensors |= {"mean": self._mean, "std": self._std}
         meta = {
             "names": json.dumps(self.names),
+            "points": json.dumps(self.points),
             "unit": json.dumps(self.unit),
             "version": str(self.version),
             "card": json.dumps(dict(card)),
@@ -193,7 +213,8 @@ class Surrogate:
                 meta = file.metadata() or {}
             tensors = load_file(path)
             count = sum(name.startswith("w") for name in tensors)
-            out = cls(tuple(json.loads(meta["names"])), 1, config, json.loads(meta["unit"]))
+            names, points = (tuple(json.loads(meta[key])) for key in ("names", "points"))
+            out = cls(names, 1, config, json.loads(meta["unit"]), points)
             out._weights = [tensors[f"w{i}"] for i in range(count)]
             out.dim, out.version = out._weights[-1].shape[-1], int(meta["version"])
             out._mean, out._std = tensors["mean"], tensors["std"]
@@ -204,3 +225,9 @@ class Surrogate:
             raise ValueError(
                 f"{path} is not a distilled reward ({error}); delete it to have it made again"
             ) from error
+
+
+def relation(offset: Array) -> list[Array]:
+    """What networks are told of an offset (n, 3) m: itself, its length, direction and nearness."""
+    length = np.linalg.norm(offset, axis=1, keepdims=True)
+    return [offset, length, offset / (length + 0.02), *(np.exp(-length / near) for near in NEAR)]

@@ -20,8 +20,9 @@ def collect(
 ) -> tuple[Array, dict[str, Array]]:
     """State rows (count, nstate) and their signals {name: (count, ...)}.
 
-    A share ``rollouts`` comes from episodes driven by the experts of random goals with noise, so
-    that pushed, leaning and touching states occur; the rest is scattered over the workspace.
+    A share ``rollouts`` comes from episodes in which every row is driven by a random goal's expert
+    with noise, so that pushed, leaning and touching states occur and no goal is the set's
+    favourite; the rest is scattered over the workspace.
     """
     rng = np.random.default_rng(seed)
     states: list[Array] = []
@@ -37,18 +38,19 @@ def collect(
         env.scatter()
         keep(everyone[: min(wanted, env.num_envs)])
         wanted -= env.num_envs
+    guides = [
+        sims.make_task(env.task.name, robot=env.task.robot, goal=goal) for goal in env.task.goals()
+    ]
     wanted = round(rollouts * count)
     while wanted > 0:
-        goals = list(env.task.goals())
-        guide = sims.make_task(
-            env.task.name, robot=env.task.robot, goal=goals[rng.integers(len(goals))]
-        )
         env.reset()
+        chosen = rng.integers(len(guides), size=env.num_envs)
         noise = np.zeros((env.num_envs, env.act_dim))
         drift = rng.uniform(0.0, 1.0, (env.num_envs, 1))  # from pure expert to mostly noise
         for step in range(env.max_steps):
             noise = 0.8 * noise + 0.6 * rng.normal(size=noise.shape)
-            env.step((1 - 0.7 * drift) * guide.expert(env.views, rng) + drift * noise)
+            expert = np.stack([guide.expert(env.views, rng) for guide in guides])
+            env.step((1 - 0.7 * drift) * expert[chosen, everyone] + drift * noise)
             if step % 5 == 4 and wanted > 0:
                 ids = np.sort(rng.permutation(env.num_envs)[: min(wanted, env.num_envs // 2)])
                 keep(ids)

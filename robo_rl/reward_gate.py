@@ -91,15 +91,14 @@ def swap_rate(
 
     Score of "the gripper touches the red object" against "... the blue object" (and so on), in
     the scene as it is and with the two colours exchanged. States in which neither object is
-    clearly nearer (1 cm) say nothing and are left out.
+    clearly nearer by the goals' own distance (1 cm), or both are far, say nothing and are left out.
     """
     things = [e for e in env.task.entities() if e.colour]
     colour = np.array(facts(env, signals).colour)
     embedded = encoder.encode(env.render_states(states, look=look))
     texts = encoder.encode_texts(tuple(f"the gripper touches the {c} object" for c in COLOURS))
-    distance = {
-        e.name: np.linalg.norm(signals["tip"] - signals[e.pose_signal], axis=1) for e in things
-    }
+    truth = _truth(env, states)
+    distance = {e.name: truth[f"touch_{e.name}"][1] for e in things}
     agreed = total = 0
     for a in range(len(things)):
         for b in range(a + 1, len(things)):

@@ -1,7 +1,7 @@
 """A scene's distilled encoder: made once from rendered states, then reused by every sentence.
 
-The cache is keyed by what the frames and embeddings depend on: the compiled scene, the camera, the
-encoder's weights and the way the states were drawn. Change one and it is made anew.
+The cache is keyed by what the frames and embeddings depend on: the compiled scene, its signals, the
+camera, the encoder's weights and the way the states were drawn. Change one and it is made anew.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 HIDDEN = ("qvel",)  # signals that no frame shows
+DRAWN = 2  # of reward_data.collect: raised when it draws other states
 TARGETS = "#embeddings"  # of the stored states; no signal can have this name
 
 
@@ -81,7 +82,9 @@ def scene_key(env: BatchEnv, encoder: Encoder, config: SceneConfig) -> str:
     camera = env.camera(encoder.camera)
     spec = env.task.spec()
     spec.compile()
-    content = [spec.to_xml(), env.task.name, repr(camera), encoder.name, repr(config)]
+    names = [signal.name for signal in env.task.signal_docs()]
+    drawn = [env.task.name, repr(camera), repr(names), encoder.name, repr(config), str(DRAWN)]
+    content = [spec.to_xml(), *drawn]
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:16]
 
 
@@ -122,7 +125,7 @@ def distilled(
         parts.append(encoder.encode(frames))
         progress("frames", (first + len(frames)) / config.frames)
     targets = np.concatenate(parts)
-    surrogate = Surrogate(names, targets.shape[1], config.distill)
+    surrogate = Surrogate(names, targets.shape[1], config.distill, points=_points(env))
     labelled = _train_part(signals, targets, config)
     surrogate.fit(*labelled, lambda share: progress("distil", share))
     held = {name: s[: config.holdout] for name, s in signals.items()}
@@ -133,6 +136,12 @@ def distilled(
     np.savez(partial, **signals, **{TARGETS: targets.astype(np.float16)})
     partial.replace(path.with_suffix(".npz"))
     return Scene(surrogate, signals, _aside(env, signals), report, path)
+
+
+def _points(env: BatchEnv) -> tuple[str, ...]:
+    """Names of the signals that are points of the world."""
+    docs = env.task.signal_docs()
+    return tuple(s.name for s in docs if (s.shape, s.unit, s.frame) == ((3,), "m", "world"))
 
 
 def _train_part(

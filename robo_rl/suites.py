@@ -22,7 +22,7 @@ from robo_rl.runs import RunDir, versions, write_json
 
 DEMO_GOAL = "touch_red_cube"
 SEEDED = ("touch_red_cube", "above_blue_ball", "left_of_green_cylinder")
-PUSH_STEPS = 1_000_000
+PUSH_STEPS = 600_000
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["deploy", "nowhere", "--emulate"], "nowhere"),
         (["reward", "score", "nowhere.mp4", "--goal", "touch the red cube"], "cannot read a video"),
         (["reward", "read", "hello"], "goal"),
-        (["bench", "everything"], "known: demo-controls, goals, push"),
+        (["bench", "everything"], "known: all, "),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line(

@@ -15,7 +15,7 @@ Array = np.ndarray
 HALF = 0.02  # m, half the size of a tabletop object
 FINGER = 0.06  # m, of the finger above its tip that can touch something
 FINGER_RADIUS = 0.006  # m
-SOFTNESS = 0.06  # m, at which a caption is true to 1/e
+SOFTNESS = 0.05  # m, at which a caption is true to 1/e
 
 
 @dataclass(frozen=True)

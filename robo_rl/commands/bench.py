@@ -2,43 +2,61 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 
+from robo_rl.benches import BENCHES, markdown, run_bench
 from robo_rl.config import TrainConfig
+from robo_rl.runs import versions, write_json
 from robo_rl.suites import SUITES, run_suite
+from robo_rl.threads import set_threads
+
+Json = Annotated[bool, tyro.conf.arg(name="json")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchCommand:
-    """Runs a suite; what is finished is not done again."""
+    """Measures; of a suite, what is finished is not done again."""
 
-    what: tyro.conf.Positional[str]  # demo-controls, goals or push
-    runs: Path = Path("runs/bench")  # where its runs and tables go
-    env_steps: int = TrainConfig.env_steps  # per run of reach
-    seed: int = 0  # of training
+    what: tyro.conf.Positional[str]  # a name from the list above, or all: every one with a peer
+    runs: Path = Path("runs/bench")  # where the runs and tables go
+    env_steps: int = TrainConfig.env_steps  # per run of reach, in suites
+    seed: int = 0  # of training, in suites
+    as_json: Json = False  # print JSON
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs one suite and prints its table."""
+    """Runs a bench or a suite and prints its table."""
     command = tyro.cli(
         BenchCommand, args=list(argv), prog="robo-rl bench", description=_description()
     )
-    if command.what not in SUITES:
-        raise ValueError(f"unknown bench {command.what!r}; known: {', '.join(SUITES)}")
-    values: dict[str, Any] = {k: v for k, v in dataclasses.asdict(command).items() if k != "what"}
-    table = run_suite(command.what, TrainConfig(**values), Console(stderr=True))
-    print(table.read_text(), end="")
+    console = Console(stderr=True)
+    if command.what in SUITES:
+        base = TrainConfig(runs=command.runs, env_steps=command.env_steps, seed=command.seed)
+        table = run_suite(command.what, base, console)
+        shown = table.with_suffix(".json") if command.as_json else table
+        print(shown.read_text(), end="")
+        return 0
+    names = list(BENCHES) if command.what == "all" else [command.what]
+    if names[0] not in BENCHES:
+        known = ", ".join(("all", *BENCHES, *SUITES))
+        raise ValueError(f"unknown bench {command.what!r}; known: {known}")
+    set_threads()
+    for name in names:
+        figures = run_bench(name, lambda text: console.print(f"[dim]{text}[/dim]"))
+        path = command.runs / f"{name}.json"
+        rows = [f.as_dict() for f in figures]
+        write_json(path, {"title": BENCHES[name][1], "rows": rows, "versions": versions()})
+        print(path.read_text() if command.as_json else markdown(figures), end="")
     return 0
 
 
 def _description() -> str:
-    return "Runs a suite of runs; what is finished is not done again.\n\n" + "\n".join(
-        f"{name}: {text}" for name, (_, text) in SUITES.items()
-    )
+    lines = [f"{name}: {text}, beside a peer" for name, (_, text) in BENCHES.items()]
+    lines += [f"{name}: {text}" for name, (_, text) in SUITES.items()]
+    return "Measures the documented figures again.\n\n" + "\n".join(f"{line}\n" for line in lines)

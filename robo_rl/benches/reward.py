@@ -1,0 +1,162 @@
+"""`robo-rl bench reward`: what it costs to reward from frames, beside the ways it is usually done.
+
+Actions are random and nothing is learnt: the rates are of simulating and rewarding alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import mujoco
+import numpy as np
+
+import sims
+from reward_models.base import Encoder
+from robo_rl.benches import Figure, interleaved, rate
+from robo_rl.goals import read_goal
+from robo_rl.reward_gate import frames as render
+from robo_rl.rewards import ClipConfig, make_reward
+from robo_rl.scoring import Scorer
+from robo_rl.trace import Observer, Trace, Transition
+from sims.batch_env import BatchEnv
+
+Array = np.ndarray
+
+SENTENCE = "the gripper touches the red cube"
+PEER_MODEL = "ViT-B-32"  # the encoder that VLM rewards start from; its weights do not matter here
+SHIPPED = (480, 480)  # px, of Gymnasium's renderer unless told otherwise
+ROWS = 64
+PEER_ROWS = 8
+
+
+def bench(say: Callable[[str], None] = lambda text: None) -> list[Figure]:
+    """The rows of the rewards: encoding frames, scoring every step, scoring distilled."""
+    from reward_models.visual.encoders import make_encoder
+
+    task = sims.make_task("reach")
+    env = BatchEnv(task, ROWS, seed=0)
+    goal = read_goal(task, SENTENCE)
+    embedded, large = make_encoder("embedded"), untrained(PEER_MODEL)
+    env.reset()
+    some = render(env, env.state())
+    say("encoders")
+    encoded = interleaved(
+        {
+            "embedded": lambda: rate(len(some), lambda: embedded.encode(some)),
+            "large": lambda: rate(8, lambda: large(some[:8])),
+        }
+    )
+    say("making the distilled scene")
+    every = make_reward("clip", goal, env, ClipConfig(distill=False)).model
+    distilled = make_reward("clip", goal, env, ClipConfig()).model
+    say("rewarding")
+    peer = PeerLoop(embedded)
+    rewarded = interleaved(
+        {
+            "every": lambda: ours_rate(env, every, steps=20),
+            "distilled": lambda: ours_rate(env, distilled, steps=50),
+            "peer": lambda: rate(5 * PEER_ROWS, lambda: peer.run(5)),
+        }
+    )
+    env.close()
+    peer.close()
+    scheme = "Gymnasium's renderer at every step, same encoder"
+    return [
+        Figure("embedded CLIP, frames", encoded["embedded"], encoded["large"], PEER_MODEL, 1.0),
+        Figure("every step scored, env steps", rewarded["every"], rewarded["peer"], scheme, 12.0),
+        Figure("distilled, env steps", rewarded["distilled"], rewarded["peer"], scheme, 60.0),
+    ]
+
+
+def ours_rate(env: BatchEnv, model: Any, steps: int) -> float:
+    """Env steps per second of random actions in all rows, scored in one go at the end."""
+    observer = Observer(env, model.needs)
+    scorer, rng = Scorer(model, observer), np.random.default_rng(0)
+    actions = rng.uniform(-1, 1, (steps, env.num_envs, env.act_dim))
+    env.reset()
+
+    def run() -> None:
+        trace, look, never = Trace(steps), observer.look(), np.zeros(env.num_envs, bool)
+        for step, action in enumerate(actions):
+            env.step(action)
+            successor = observer.look()
+            trace.add(Transition(look, successor, action, never | (step == 0), never))
+            look = successor
+        scorer.score(trace, 0, steps)
+
+    return rate(steps * env.num_envs, run)
+
+
+def untrained(name: str) -> Callable[[Array], object]:
+    """An open_clip model with random weights, which take as long as any, in its faster format."""
+    import open_clip
+    import torch
+    from torch.nn import functional as F
+
+    from reward_models.visual.encoders import fastest_dtype
+
+    model = open_clip.create_model(name).eval()
+    size = model.visual.image_size
+
+    def images(frames: torch.Tensor) -> torch.Tensor:
+        x = frames.permute(0, 3, 1, 2).float() / 255.0
+        return model.encode_image(F.interpolate(x, size, mode="bicubic", antialias=True))
+
+    dtype = fastest_dtype(
+        lambda: images(torch.zeros(8, 96, 96, 3, dtype=torch.uint8)), torch.device("cpu")
+    )
+
+    def encode(frames: Array) -> None:
+        half = dtype == torch.bfloat16
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, half):
+            images(torch.from_numpy(frames))
+
+    return encode
+
+
+class PeerLoop:
+    """The usual scheme (VLM-RM, arXiv:2310.12921): each env renders each step, then one encoding.
+
+    Frames come from Gymnasium's own renderer with its own settings; the encoder is ours, so that
+    the scheme alone is compared.
+    """
+
+    def __init__(self, encoder: Encoder):
+        import cv2
+        from gymnasium.envs.mujoco.mujoco_rendering import MujocoRenderer
+
+        self._cv2, self._encoder = cv2, encoder
+        self._envs = [gym.make("robo/Reach-v0") for _ in range(PEER_ROWS)]
+        self._data, self._renderers = [], []
+        for index, env in enumerate(self._envs):
+            env.reset(seed=index)
+            model = env.unwrapped.sim.model
+            data = mujoco.MjData(model)
+            width, height = SHIPPED
+            self._data.append((model, data))
+            self._renderers.append(
+                MujocoRenderer(model, data, None, width, height, camera_name="front")
+            )
+
+    def run(self, steps: int) -> None:
+        """``steps`` random steps of every env, each rewarded from its frame."""
+        for _ in range(steps):
+            frames = []
+            for env, (model, data), renderer in zip(
+                self._envs, self._data, self._renderers, strict=True
+            ):
+                if any(env.step(env.action_space.sample())[2:4]):
+                    env.reset()
+                data.qpos[:] = env.unwrapped.sim.batch.qpos[0]
+                mujoco.mj_forward(model, data)
+                frames.append(self._cv2.resize(renderer.render("rgb_array"), (96, 96)))
+            self._encoder.encode(np.stack(frames))
+
+    def close(self) -> None:
+        """Frees the renderers."""
+        for renderer in self._renderers:
+            renderer.close()
+        for env in self._envs:
+            env.close()
