@@ -7,6 +7,8 @@ task's own success and distance, which training never saw.
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import time
 from dataclasses import dataclass
 
@@ -23,6 +25,7 @@ from sims.cameras import Look
 Array = np.ndarray
 
 NEAR = 0.10  # m, the range over which order matters most
+CLEAR = (0.02, 0.01)  # m, by which one object is nearer: what touching allows, and half of it
 
 
 @dataclass(frozen=True)
@@ -84,42 +87,33 @@ def _truth(env: BatchEnv, states: Array) -> dict[str, tuple[Array, Array]]:
     }
 
 
-def swap_rate(
+def swap_rates(
     env: BatchEnv, states: Array, signals: dict[str, Array], encoder: TorchEncoder, look: Look
-) -> float:
-    """Share of states in which repainting two objects turns their order of scores round.
+) -> dict[float, float]:
+    """{margin m: share of states in which repainting two objects turns round which scores higher}.
 
     Score of "the gripper touches the red object" against "... the blue object" (and so on), in
-    the scene as it is and with the two colours exchanged. States in which neither object is
-    clearly nearer by the goals' own distance (1 cm), or both are far, say nothing and are left out.
+    the scene as it is and with the two colours exchanged. States in which neither object is nearer
+    by the margin, in the goals' own distance, or both are far, say nothing and are left out.
     """
     things = [e for e in env.task.entities() if e.colour]
     colour = np.array(facts(env, signals).colour)
     embedded = encoder.encode(env.render_states(states, look=look))
     texts = encoder.encode_texts(tuple(f"the gripper touches the {c} object" for c in COLOURS))
     truth = _truth(env, states)
-    distance = {e.name: truth[f"touch_{e.name}"][1] for e in things}
-    agreed = total = 0
-    for a in range(len(things)):
-        for b in range(a + 1, len(things)):
-            swapped = colour.copy()
-            swapped[:, [a, b]] = swapped[:, [b, a]]
-            repainted = Look(
-                geom_rgba=paint(env, swapped),
-                light=look.light,
-                camera_offset=look.camera_offset,
-                camera_roll=look.camera_roll,
-                fovy=look.fovy,
-            )
-            other = encoder.encode(env.render_states(states, look=repainted))
-            axis = texts[COLOURS.index(things[a].colour)] - texts[COLOURS.index(things[b].colour)]
-            gap = distance[things[a].name] - distance[things[b].name]
-            clear = (np.abs(gap) > 0.01) & (np.minimum(*(
-                distance[things[i].name] for i in (a, b))) < NEAR)  # fmt: skip
-            before, after = embedded @ axis, other @ axis
-            agreed += int(((before * after < 0) & clear).sum())
-            total += int(clear.sum())
-    return agreed / max(total, 1)
+    distance = [truth[f"touch_{e.name}"][1] for e in things]
+    turned, gaps = [], []
+    for a, b in itertools.combinations(range(len(things)), 2):
+        swapped = colour.copy()
+        swapped[:, [a, b]] = swapped[:, [b, a]]
+        repainted = dataclasses.replace(look, geom_rgba=paint(env, swapped))
+        other = encoder.encode(env.render_states(states, look=repainted))
+        axis = texts[COLOURS.index(things[a].colour)] - texts[COLOURS.index(things[b].colour)]
+        near = np.minimum(distance[a], distance[b]) < NEAR
+        turned.append(((embedded @ axis) * (other @ axis) < 0)[near])
+        gaps.append(np.abs(distance[a] - distance[b])[near])
+    turn, gap = np.concatenate(turned), np.concatenate(gaps)
+    return {margin: float(turn[gap > margin].mean()) for margin in CLEAR}
 
 
 def gate(
@@ -149,7 +143,8 @@ def gate(
             part = {name: s[few] for name, s in signals.items()}
             for label, look in (("plain", Look()), ("jitter", Look(**jitter(
                 np.random.default_rng(seed), 1500, camera, light)))):  # fmt: skip
-                worst[f"{task}/{label}/swap"] = swap_rate(env, states[few], part, encoder, look)
+                for margin, share in swap_rates(env, states[few], part, encoder, look).items():
+                    worst[f"{task}/{label}/swap beyond {100 * margin:.0f} cm"] = share
             worst["text_cosine"] = text_cosine(env, encoder)
             report["frames_per_s"] = speed(encoder, frames(env, states[:256]))
         env.close()

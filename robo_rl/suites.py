@@ -17,12 +17,11 @@ from rich.console import Console
 
 import sims
 from robo_rl.config import TrainConfig
-from robo_rl.learners.config import PPOConfig
+from robo_rl.presets import preset
 from robo_rl.runs import RunDir, versions, write_json
 
 DEMO_GOAL = "touch_red_cube"
 SEEDED = ("touch_red_cube", "above_blue_ball", "left_of_green_cylinder")
-PUSH_STEPS = 600_000
 
 
 @dataclass(frozen=True)
@@ -64,25 +63,13 @@ def goals(base: TrainConfig) -> list[Entry]:
 
 def push(base: TrainConfig) -> list[Entry]:
     """Push from its sentence beside the dense reward at equal steps."""
-    base = push_config(base)
+    base = replace(preset("push", base=base), goal="red_cube_next_to_blue_ball")
     return [
         Entry("dense reward (ceiling)", replace(base, reward="task")),
         Entry("sentence alone (clip)", replace(base, reward="clip")),
         Entry("untrained policy (floor)", replace(base, reward="constant"), "untrained"),
         Entry("scripted expert", replace(base, reward="constant"), "expert"),
     ]
-
-
-def push_config(base: TrainConfig) -> TrainConfig:
-    """A push run: more steps than reach, and larger ones to find the far side of the object."""
-    return replace(
-        base,
-        tuning=PPOConfig(log_std_init=-0.5),
-        task="push",
-        goal="red_cube_next_to_blue_ball",
-        env_steps=PUSH_STEPS,
-        checkpoint_every=200_000,
-    )
 
 
 SUITES: dict[str, tuple[Callable[[TrainConfig], list[Entry]], str]] = {

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from robo_rl.cli import COMMANDS, main
+from robo_rl.learners.config import PPOConfig, SACConfig
 
 PROGRAM = [sys.executable, "-m", "robo_rl.cli"]
 
@@ -103,3 +104,17 @@ def test_missing_gl_is_one_line(tmp_path: Path) -> None:
     last = done.stderr.strip().splitlines()[-1]
     assert "no OpenGL backend works" in last and "apt install libegl1" in last
     assert "Traceback" not in done.stderr
+
+
+def test_a_task_brings_its_own_defaults_and_what_is_typed_stays():
+    from robo_rl.commands.train import parse_train
+    from robo_rl.presets import PRESETS
+
+    for task, preset in PRESETS.items():
+        parsed = parse_train([task])
+        assert {k: getattr(parsed, k) for k in preset.run} == preset.run
+        assert {k: getattr(parsed.tuning, k) for k in preset.ppo} == preset.ppo
+    typed = parse_train(["push", "--env-steps", "500", "--tuning.log-std-init", "-2"])
+    assert (typed.env_steps, typed.tuning.log_std_init) == (500, -2.0)
+    assert parse_train(["push", "--learner", "sac"]).tuning == SACConfig()
+    assert parse_train(["reach"]).tuning == PPOConfig()

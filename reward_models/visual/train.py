@@ -1,9 +1,8 @@
 """Training of the embedded CLIP on frames whose captions are graded by the simulator's state.
 
 Loss: SigLIP's sigmoid cross-entropy against the graded truth of every caption of every frame,
-pairwise ranking terms that keep scores ordered where the truth is flat, between frames for one
-caption and between names within one frame, and a linear read-out of positions from the image
-embedding. Without that read-out a tower of this size
+a pairwise ranking term that keeps scores ordered far from the goal where the truth is flat, and a
+linear read-out of positions from the image embedding. Without that read-out a tower of this size
 learns "some object" and no more: the score still correlates with distance, and names nothing.
 """
 
@@ -17,7 +16,7 @@ import torch
 from torch.nn import functional as F
 
 from reward_models.config import FitConfig
-from reward_models.visual.captions import CAPTIONS, COLOURS, FULL, GRIPPER, KINDS, SHORT, grade
+from reward_models.visual.captions import CAPTIONS, COLOURS, KINDS, grade
 from reward_models.visual.relations import Facts
 from reward_models.visual.tiny_clip import TinyClip, TinyClipConfig, tokenize
 
@@ -91,7 +90,6 @@ def fit(
         floor = F.binary_cross_entropy(truth, truth, weight, reduction="sum")
         match = (match - floor) / weight.sum()
         rank = sum(_rank(logits, truth, weight, rng) for _ in range(PARTNERS)) / PARTNERS
-        rank = rank + _rank_names(logits, truth, weight, rng)
         place = F.smooth_l1_loss(readout(raw), targets[ids].to(device))
         loss = 4.0 * match + config.rank_weight * rank + config.position_weight * place
         optimizer.zero_grad(set_to_none=True)
@@ -119,31 +117,9 @@ def _rank(
 ) -> torch.Tensor:
     """Logistic loss of the order of logits (B, C) between each frame and one other, per caption."""
     partner = torch.roll(torch.arange(len(truth)), int(rng.integers(1, len(truth))))
-    return _order(logits, truth, weight, logits[partner], truth[partner], weight[partner])
-
-
-def _rank_names(
-    logits: torch.Tensor, truth: torch.Tensor, weight: torch.Tensor, rng: np.random.Generator
-) -> torch.Tensor:
-    """The same between two names in one frame: which object the gripper touches, is above, ..."""
-    names = len(FULL) + len(SHORT)
-    count = names * len(GRIPPER)
-    a = [x[:, :count].unflatten(1, (len(GRIPPER), names)) for x in (logits, truth, weight)]
-    shift = int(rng.integers(1, names))
-    return _order(*a, *(x.roll(shift, dims=2) for x in a))
-
-
-def _order(
-    logits: torch.Tensor,
-    truth: torch.Tensor,
-    weight: torch.Tensor,
-    other_logits: torch.Tensor,
-    other_truth: torch.Tensor,
-    other_weight: torch.Tensor,
-) -> torch.Tensor:
-    both = torch.minimum(weight, other_weight)
-    apart = truth - other_truth
-    loss = F.softplus(-torch.sign(apart) * (logits - other_logits))
+    both = torch.minimum(weight, weight[partner])
+    apart = truth - truth[partner]
+    loss = F.softplus(-torch.sign(apart) * (logits - logits[partner]))
     return (loss * both * (apart.abs() > 1e-3)).sum() / both.sum()
 
 

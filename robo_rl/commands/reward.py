@@ -71,9 +71,9 @@ class TrainClipCommand:
     """Trains the embedded CLIP: renders frames, writes captions from the state, fits, judges."""
 
     task: str = "reach"  # whose scene
-    frames: int = 50_000  # rendered for training
-    minutes: float = 15.0  # of fitting; --steps takes its place
-    steps: int = 0  # gradient steps; 0: as many as fit into the minutes
+    frames: int = 80_000  # rendered for training
+    steps: int = 8_000  # gradient steps; 0: as many as fit into the minutes
+    minutes: float = 15.0  # of fitting, with --steps 0
     seed: int = 11  # of states and weights
     device: str = "cpu"  # cpu or cuda
     out: Path | None = None  # safetensors file; default: the weights inside the package
@@ -133,7 +133,8 @@ def train(argv: Sequence[str]) -> int:
         "fit": dataclasses.asdict(config),
         "seconds": round(time.monotonic() - start),
         "versions": versions(),
-        "command": f"robo-rl reward train --frames {command.frames} --seed {command.seed}",
+        "command": f"robo-rl reward train --frames {command.frames} --steps {command.steps} "
+        f"--seed {command.seed}",
     }
     tiny_clip.save(model.cpu(), out, card)
     write_guard(env, states, out.with_suffix(".guard.npz"))

@@ -13,7 +13,7 @@ import tyro
 from rich.console import Console
 
 from robo_rl.config import TrainConfig, from_json
-from robo_rl.learners.config import LEARNERS
+from robo_rl.presets import PRESETS, preset
 
 Json = Annotated[bool, tyro.conf.arg(name="json")]
 
@@ -57,17 +57,21 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse_train(argv: Sequence[str]) -> TrainCommand:
-    """The train command's options; `--learner` decides which `--tuning` there is."""
+    """The train command's options; `--learner` decides which `--tuning` there is, and the task may
+    have defaults of its own."""
     args = list(argv)
-    name = "ppo"
+    learner = "ppo"
     for i, arg in enumerate(args):
         if arg.startswith("--learner="):
-            name = arg.partition("=")[2]
+            learner = arg.partition("=")[2]
         elif arg == "--learner" and i + 1 < len(args):
-            name = args[i + 1]
-    if name not in LEARNERS:
-        raise ValueError(f"unknown learner {name!r}; known: {', '.join(LEARNERS)}")
-    default = TrainCommand(learner=name, tuning=LEARNERS[name]())
+            learner = args[i + 1]
+    parsed = _parse(args, TrainCommand.task, learner)
+    return _parse(args, parsed.task, learner) if parsed.task in PRESETS else parsed
+
+
+def _parse(args: list[str], task: str, learner: str) -> TrainCommand:
+    default = TrainCommand(**vars(preset(task, learner)))
     return tyro.cli(TrainCommand, args=args, prog="robo-rl train", default=default)
 
 

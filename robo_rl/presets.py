@@ -1,0 +1,38 @@
+"""What a task needs that the defaults do not give: a line for each task that needs something.
+
+A preset only changes defaults; every option that is typed stays as typed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from robo_rl.config import TrainConfig
+from robo_rl.learners.config import LEARNERS, PPOConfig
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Other defaults of one task."""
+
+    run: dict[str, Any]  # of TrainConfig
+    ppo: dict[str, Any] = field(default_factory=dict)  # of PPOConfig
+
+
+PRESETS: dict[str, Preset] = {
+    # The way round to the far side of the object is found by large first steps or not at all.
+    "push": Preset({"env_steps": 600_000, "checkpoint_every": 100_000}, {"log_std_init": -0.5}),
+}
+
+
+def preset(task: str, learner: str = "ppo", base: TrainConfig | None = None) -> TrainConfig:
+    """``base`` (the defaults) with what ``task`` needs, tuned for ``learner``."""
+    if learner not in LEARNERS:
+        raise ValueError(f"unknown learner {learner!r}; known: {', '.join(LEARNERS)}")
+    base = replace(base or TrainConfig(), task=task, learner=learner, tuning=LEARNERS[learner]())
+    found = PRESETS.get(task)
+    if found is None:
+        return base
+    tuning = replace(base.tuning, **found.ppo) if type(base.tuning) is PPOConfig else base.tuning
+    return replace(base, tuning=tuning, **found.run)
