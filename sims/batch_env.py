@@ -77,6 +77,7 @@ class BatchEnv:
         self._episode = np.full(num_envs, -1, np.int64)
         self._step = np.zeros(num_envs, np.int64)
         self._started = np.zeros(num_envs, bool)
+        self._kept = self._state.copy()  # the last states known to be finite
         self.num_diverged = 0
         self.env_steps = 0
         self._renderers: dict[tuple[int, int], Renderer] = {}
@@ -132,6 +133,7 @@ class BatchEnv:
         write(self.views, ids, RowRng(self.seed, self.rows[ids], self._episode[ids]))
         self.batch.forward(ids)
         self.task.after_reset(self.views, ids)
+        self._kept[ids] = self._state[ids]
 
     def step(self, action: Array) -> StepResult:
         """The true successors of ``action`` (N, act_dim); values outside [-1, 1] are clipped."""
@@ -158,11 +160,15 @@ class BatchEnv:
         diverged |= self._warning[:, _UNSTABLE, 1].sum(axis=1) > 0
         diverged |= ~np.isfinite(self._state).all(axis=1)
         if diverged.any():
+            # Whoever wrote a NaN into a state gets the one before it back.
+            spoilt = diverged & ~np.isfinite(before).all(axis=1)
+            before[spoilt] = self._kept[spoilt]
             self._state[diverged] = before[diverged]
             for name, array in self._owned.items():
                 array[diverged] = kept[name][diverged]
             self.batch.forward(np.flatnonzero(diverged))
             self.num_diverged += int(diverged.sum())
+        self._kept = before
         self.task.after_step(self.views, np.flatnonzero(~diverged))
         self._step += 1
         self.env_steps += self.num_envs
