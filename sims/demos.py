@@ -1,0 +1,184 @@
+"""Demonstrations by a task's expert, with settable noise and failures, in Minari's format.
+
+A data set is a folder: ``data/main_data.hdf5`` has a group per episode (``observations`` (T+1, k)
+f32, ``actions`` (T, act_dim) f32, ``rewards``, ``terminations``, ``truncations`` (T,), and
+``infos/success`` (T+1,)), ``data/metadata.json`` the spaces and totals. ``minari.MinariDataset``
+opens it; nothing of ours is needed to read it. Episodes are written as they are made, so memory
+does not grow with their number.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sims.batch_env import BatchEnv
+from sims.task import Task
+
+Array = np.ndarray
+
+MINARI = "0.5.3"  # the version of the format
+HELD = 0.8  # share of the noise that goes on from one step to the next
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoConfig:
+    """How demonstrations are made."""
+
+    episodes: int = 1000
+    noise: float = 0.1  # standard deviation of the smooth noise on actions, of 1
+    failures: float = 0.0  # share of episodes in which the expert loses its head halfway
+    num_envs: int = 64  # rows simulated together
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.episodes < 1 or self.num_envs < 1:
+            raise ValueError(
+                f"episodes and num_envs must be at least 1, got {self.episodes}, {self.num_envs}"
+            )
+        if self.noise < 0 or not 0 <= self.failures <= 1:
+            raise ValueError(
+                f"noise must be at least 0 and failures in [0, 1], got {self.noise}, "
+                f"{self.failures}"
+            )
+
+
+@dataclass(frozen=True)
+class Demos:
+    """What was written."""
+
+    path: Path
+    episodes: int
+    steps: int
+    successes: int
+    lost: int  # episodes in which the expert was made to fail
+
+
+@dataclass(frozen=True)
+class Round:
+    """One episode of each of ``n`` rows; rows end at ``length`` (n,) steps."""
+
+    obs: Array  # (T+1, n, obs_dim) f32
+    action: Array  # (T, n, act_dim) f32
+    reward: Array  # (T, n)
+    terminated: Array  # (T, n) bool
+    truncated: Array  # (T, n) bool
+    success: Array  # (T+1, n) bool
+    length: Array  # (n,)
+    lost: Array  # (n,) bool
+
+
+def write_demos(
+    task: Task[Any],
+    path: Path,
+    config: DemoConfig | None = None,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Demos:
+    """Writes ``config.episodes`` episodes of the task's expert into the new folder ``path``."""
+    import h5py
+
+    config = config or DemoConfig()
+    if path.exists():
+        raise ValueError(f"{path} exists already; give a new folder")
+    if not task.has_expert:
+        task.expert(None, np.random.default_rng(0))  # says what to do instead
+    partial = path.with_name(f".{path.name}.part")
+    if partial.exists():
+        shutil.rmtree(partial)
+    (partial / "data").mkdir(parents=True)
+    env = BatchEnv(task, min(config.num_envs, config.episodes), seed=config.seed)
+    rng = np.random.default_rng(config.seed)
+    written = steps = successes = lost = 0
+    with h5py.File(partial / "data" / "main_data.hdf5", "w", track_order=True) as file:
+        while written < config.episodes:
+            played = play(env, config, rng)
+            for row in range(min(env.num_envs, config.episodes - written)):
+                _write(file, written, played, row)
+                written += 1
+                steps += int(played.length[row])
+                successes += bool(played.success[played.length[row], row])
+                lost += bool(played.lost[row])
+            progress(written / config.episodes)
+    metadata = _metadata(env, path.name, written, steps)
+    env.close()
+    (partial / "data" / "metadata.json").write_text(json.dumps(metadata, indent=1))
+    partial.rename(path)
+    return Demos(path, written, steps, successes, lost)
+
+
+def play(env: BatchEnv, config: DemoConfig, rng: np.random.Generator) -> Round:
+    """One episode of every row."""
+    n, steps = env.num_envs, env.max_steps
+    obs = np.empty((steps + 1, n, env.obs_dim), np.float32)
+    action = np.empty((steps, n, env.act_dim), np.float32)
+    reward, success = np.empty((steps, n)), np.zeros((steps + 1, n), bool)
+    terminated, truncated = np.zeros((2, steps, n), bool)
+    length, over = np.full(n, steps), np.zeros(n, bool)
+    lost = rng.random(n) < config.failures
+    # From here on the actions of a lost expert say nothing about the task.
+    until = np.where(lost, rng.integers(0, max(1, steps // 2), n), steps)
+    drift = np.zeros((n, env.act_dim))
+    obs[0] = env.reset()
+    for t in range(steps):
+        drift = HELD * drift + np.sqrt(1 - HELD**2) * rng.normal(size=drift.shape)
+        chosen = env.task.expert(env.views, rng) + config.noise * drift
+        chosen = np.where((t >= until)[:, None], drift, chosen)
+        action[t] = np.clip(chosen, -1.0, 1.0)
+        result = env.step(action[t])
+        obs[t + 1], reward[t] = result.obs, result.reward
+        terminated[t], truncated[t] = result.terminated, result.truncated
+        success[t + 1] = result.info["success"]
+        ended = (result.terminated | result.truncated) & ~over
+        length[ended], over = t + 1, over | ended
+    return Round(obs, action, reward, terminated, truncated, success, length, lost)
+
+
+def _write(file: Any, index: int, played: Round, row: int) -> None:
+    end = int(played.length[row])
+    group = file.create_group(f"episode_{index}")
+    group.attrs["id"], group.attrs["total_steps"] = index, end
+    group.attrs["success"] = bool(played.success[end, row])
+    group.attrs["lost"] = bool(played.lost[row])
+    group["observations"] = played.obs[: end + 1, row]
+    group["actions"] = played.action[:end, row]
+    group["rewards"] = played.reward[:end, row]
+    group["terminations"] = played.terminated[:end, row]
+    group["truncations"] = played.truncated[:end, row]
+    group["infos/success"] = played.success[: end + 1, row]
+
+
+def _metadata(env: BatchEnv, name: str, episodes: int, steps: int) -> dict[str, Any]:
+    task = env.task
+    return {
+        "total_episodes": episodes,
+        "total_steps": steps,
+        "data_format": "hdf5",
+        "jpeg_encoding": False,
+        "observation_space": _box(env.obs_dim, -np.inf, np.inf),
+        "action_space": _box(env.act_dim, -1.0, 1.0),
+        "dataset_id": f"robo/{name.lower().replace('_', '-')}-v0",
+        "minari_version": MINARI,
+        "algorithm_name": "scripted expert",
+        "description": f"{task.name}: {task.goals()[task.goal].sentence}",
+        "obs_names": list(env.obs_names),
+        "task": task.card()["params"] | {"name": task.name, "goal": task.goal},
+    }
+
+
+def _box(width: int, low: float, high: float) -> str:
+    """A Box space as Minari writes one."""
+    return json.dumps(
+        {
+            "type": "Box",
+            "dtype": "float32",
+            "shape": [width],
+            "low": [low] * width,
+            "high": [high] * width,
+        }
+    )

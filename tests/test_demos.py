@@ -1,0 +1,93 @@
+"""Demonstrations: an existing library reads them, noise and failures are what was asked for."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import minari
+import numpy as np
+import pytest
+
+import sims
+from robo_rl.cli import main
+from sims import BatchEnv
+from sims.demos import DemoConfig, write_demos
+
+
+def test_minari_reads_what_the_command_writes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to = tmp_path / "robo" / "reach-v0"
+    to.parent.mkdir()
+    asked = "--episodes 20 --num-envs 8 --noise 0.1 --failures 0.4 --goal above_blue_ball --json"
+    assert main(["demos", "reach", str(to), *asked.split()]) == 0
+    told = json.loads(capsys.readouterr().out)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    data = minari.load_dataset("robo/reach-v0")
+    assert data.total_episodes == told["episodes"] == 20 and data.total_steps == told["steps"]
+    env = sims.make("reach", 1)
+    assert data.observation_space.shape == (env.obs_dim,)
+    assert data.action_space.shape == (env.act_dim,) and (data.action_space.high == 1).all()
+    successes = 0
+    for episode in data.iterate_episodes():
+        t = len(episode)
+        assert episode.observations.shape == (t + 1, env.obs_dim)
+        assert episode.actions.shape == (t, env.act_dim) and np.isfinite(episode.observations).all()
+        assert episode.truncations[-1] and not episode.truncations[:-1].any()
+        assert len(episode.infos["success"]) == t + 1
+        successes += bool(episode.infos["success"][-1])
+    lost = [m["lost"] for m in data.storage.get_episode_metadata(data.episode_indices)]
+    won = [m["success"] for m in data.storage.get_episode_metadata(data.episode_indices)]
+    assert successes == sum(won) == told["successes"] and sum(lost) == told["lost"] > 0
+    won, lost = np.array(won), np.array(lost)
+    assert won[~lost].mean() > 0.8 and won[lost].mean() < 0.6
+    assert data.sample_episodes(3)
+    assert main(["demos", "reach", str(to)]) == 1
+    assert "exists already; give a new folder" in capsys.readouterr().err
+
+
+def test_an_episode_is_the_simulators_own(tmp_path: Path) -> None:
+    """Playing the stored actions from the same start gives the stored observations."""
+    task = sims.make_task("push")
+    write_demos(task, tmp_path / "push", DemoConfig(episodes=5, num_envs=4, seed=7, noise=0.2))
+    data = minari.MinariDataset(tmp_path / "push" / "data")
+    env = BatchEnv(task, 4, seed=7)
+    obs = env.reset()
+    episodes = list(data)[:4]
+    for t in range(env.max_steps):
+        for row, episode in enumerate(episodes):
+            assert (episode.observations[t] == obs[row]).all()
+        result = env.step(np.stack([episode.actions[t] for episode in episodes]))
+        obs = result.obs
+        assert (result.reward == [episode.rewards[t] for episode in episodes]).all()
+
+
+def test_the_same_seed_writes_the_same_and_noise_is_noise(tmp_path: Path) -> None:
+    task, stored = sims.make_task("reach"), {}
+    for name, noise in (("one", 0.0), ("two", 0.0), ("noisy", 0.5)):
+        write_demos(task, tmp_path / name, DemoConfig(episodes=4, num_envs=4, noise=noise))
+        stored[name] = [e.actions for e in minari.MinariDataset(tmp_path / name / "data")]
+    assert all((a == b).all() for a, b in zip(stored["one"], stored["two"], strict=True))
+    gap = np.abs(np.stack(stored["noisy"]) - np.stack(stored["one"])).mean()
+    assert gap > 0.1
+
+
+def test_memory_does_not_grow_with_the_number_of_episodes(tmp_path: Path) -> None:
+    task, peaks = sims.make_task("reach"), []
+    for episodes in (8, 40):
+        tracemalloc.start()
+        config = DemoConfig(episodes=episodes, num_envs=4)
+        write_demos(task, tmp_path / str(episodes), config)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
+
+
+def test_what_cannot_be_demonstrated_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'hopper' has no scripted expert"):
+        write_demos(sims.make_task("hopper"), tmp_path / "none")
+    with pytest.raises(ValueError, match=r"failures in \[0, 1\], got 0.1, 2"):
+        DemoConfig(failures=2)
+    assert not list(tmp_path.iterdir())  # nothing half-written
