@@ -18,7 +18,17 @@ from sims.robots import ROBOTS
 from sims.task import Task
 from sims.tasks import TASKS
 
-__all__ = ["ROBOTS", "TASKS", "BatchEnv", "ForeignEnv", "StepResult", "Task", "make", "make_task"]
+__all__ = [
+    "ROBOTS",
+    "TASKS",
+    "BatchEnv",
+    "ForeignEnv",
+    "StepResult",
+    "Task",
+    "make",
+    "make_task",
+    "register",
+]
 
 
 def make_task(
@@ -54,10 +64,23 @@ def make(
     return BatchEnv(make_task(name, robot=robot, goal=goal), num_envs, seed=seed, **options)
 
 
-for _name in TASKS:
+def register(task: type[Task[Any]]) -> type[Task[Any]]:
+    """Makes a task known by its name, here and to Gymnasium; ValueError if the name is taken."""
+    if task.name in TASKS:
+        raise ValueError(f"a task called {task.name!r} is registered already; give another name")
+    TASKS[task.name] = task
+    _tell_gymnasium(task.name)
+    return task
+
+
+def _tell_gymnasium(name: str) -> None:
     gymnasium.register(
-        f"robo/{_name.title().replace('_', '')}-v0",
+        f"robo/{name.title().replace('_', '')}-v0",
         entry_point="sims.gym_env:GymEnv",
         vector_entry_point="sims.gym_env:GymVectorEnv",
-        kwargs={"task": _name},
+        kwargs={"task": name},
     )
+
+
+for _name in TASKS:
+    _tell_gymnasium(_name)

@@ -18,6 +18,8 @@ REPEATS = 5
 
 BENCHES: dict[str, tuple[str, str]] = {
     # name: (module in this package, what it measures)
+    "sim": ("sim", "env-steps per second of bodies and of arm reach"),
+    "render": ("render", "frames per second of the arm scene"),
     "reward": ("reward", "frames encoded and steps rewarded per second"),
 }
 

@@ -1,0 +1,100 @@
+"""Peers of the benches in processes, and where pins clash in environments, of their own.
+
+``python -m robo_rl.benches.peers`` makes those environments; a bench says which are missing.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+
+from robo_rl.scene import cache_dir
+
+ENVIRONMENTS = {
+    "envpool": ["envpool", "gymnasium", "numpy"],
+    "fetch": ["gymnasium-robotics<1.4.2", "mujoco<3.3", "gymnasium"],
+}
+
+PEER = """
+import json, sys, time
+import numpy as np
+kind, env_id, n, steps, threads = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6])
+if kind == "envpool":
+    import envpool
+    known = set(envpool.list_all_envs())
+    env_id = env_id if env_id in known else env_id.replace("v5", "v4")
+    env = envpool.make(env_id, env_type="gymnasium", num_envs=n, num_threads=threads)
+else:
+    import gymnasium
+    if kind == "fetch":
+        import gymnasium_robotics
+        gymnasium.register_envs(gymnasium_robotics)
+    make = lambda: gymnasium.make(env_id)
+    env = gymnasium.vector.AsyncVectorEnv([make] * n)
+low, high = np.asarray(env.action_space.low), np.asarray(env.action_space.high)
+low, high = low.reshape(-1, low.shape[-1])[0], high.reshape(-1, high.shape[-1])[0]
+u = np.random.default_rng(0).uniform(-1, 1, (steps, n, len(low)))
+action = (low + (high - low) * (u + 1) / 2).astype(np.float32)
+print(env_id, flush=True)
+for line in sys.stdin:
+    env.reset()
+    for a in action:
+        env.step(a)
+    print(n * steps, flush=True)
+env.close()
+"""
+
+
+class Peer:
+    """A contender in a process of its own: a line in, one run, a line back."""
+
+    def __init__(self, python: str, kind: str, env_id: str, n: int, steps: int, threads: int = 1):
+        self._process = subprocess.Popen(
+            [python, "-c", PEER, kind, env_id, str(n), str(steps), str(threads)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.env_id = self._line()
+
+    def __call__(self) -> int:
+        assert self._process.stdin is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+        return int(self._line())
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None and self._process.stderr is not None
+        line = self._process.stdout.readline()
+        if not line:
+            said = self._process.stderr.read().strip().splitlines() or ["it said nothing"]
+            raise OSError(f"a peer of the bench ended: {said[-1]}")
+        return line.strip()
+
+    def close(self) -> None:
+        """Ends the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def environment(name: str) -> str:
+    """The python of the environment for a peer; empty where it has not been made."""
+    folder = cache_dir() / "peers" / name
+    return str(folder / "bin" / "python") if (folder / "made").exists() else ""
+
+
+def make_environment(name: str) -> None:
+    """Makes the environment for a peer; OSError with pip's last word where that fails."""
+    folder = cache_dir() / "peers" / name
+    venv.create(folder, with_pip=True, clear=True)
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q"]
+    done = subprocess.run([*pip, *ENVIRONMENTS[name]], capture_output=True, text=True)
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["pip said nothing"]
+        raise OSError(f"the environment for {name} could not be made: {said[-1]}")
+    (folder / "made").touch()
+
+
+if __name__ == "__main__":
+    for each in sys.argv[1:] or ENVIRONMENTS:
+        make_environment(each)
