@@ -20,6 +20,7 @@ COMMANDS = {
     "reward": ("read a sentence; train, score and judge reward models", "reward:main"),
     "export": ("write a run's policy as a bundle for the robot", "train:export_run"),
     "deploy": ("run a policy bundle on an arm", "deploy:main"),
+    "calibrate": ("arms and cameras: zero, range, lens, place; tags to print", "calibrate:main"),
     "emulate": ("the device end of an arm's wire protocol, physics behind it", "emulate:main"),
     "demos": ("demonstrations of a task's expert, as a Minari data set", "demos:main"),
     "bench": ("measured figures, with their peers and controls", "bench:main"),

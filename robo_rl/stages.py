@@ -7,6 +7,10 @@ goal was reached: read off the scene where there is one, asked of the operator w
 from __future__ import annotations
 
 import contextlib
+import json
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -19,10 +23,12 @@ from rich.prompt import Confirm
 
 from real_robot import RealClock, SimDriver, SimPerception, VirtualClock, drivers, emulators
 from real_robot.driver import RobotDriver
+from real_robot.emulators.camera import EmulatedCamera, TaggedScene
 from real_robot.emulators.control import Control
 from real_robot.emulators.device import LockstepClock
 from real_robot.pacing import Clock
 from real_robot.perception import Perception, Pose
+from real_robot.tags import TagLocator, TagPerception
 from sims.task import Task
 
 ALONE = 30.0  # s, for a reply on a compressed clock: nothing is late there, only starved
@@ -81,10 +87,16 @@ class EmulatedStage:
 
     realtime = False
 
-    def __init__(self, task: Task[Any], *, noise: float = 0.0, seed: int = 0):
+    def __init__(self, task: Task[Any], *, noise: float = 0.0, seed: int = 0, tags: bool = False):
         robot = getattr(task, "robot", "")
         self.name, self._robot, self._noise = f"the emulated {robot}", robot, noise
         self._clock = LockstepClock(1000.0)
+        self._camera = None
+        if tags:
+            scene = TaggedScene(task)
+            self._camera = EmulatedCamera(scene, self._state)
+            self._locator = TagLocator(scene.camera, scene.objects)
+            self.name += " with poses from its rendered camera"
         self.emulator = emulators.make(robot, task, clock=self._clock, seed=seed).start()
 
     def scene(self, seed: int) -> Scene:
@@ -94,8 +106,15 @@ class EmulatedStage:
             emulator.reset(seed)
         driver = drivers.make(self._robot, emulator.where, clock=self._clock, patience=ALONE)
         self._clock.follow(lambda: driver.bytes_written, lambda: emulator.bytes_heard)
-        eyes = SimPerception(self._poses, self._clock, noise=self._noise, seed=seed)
+        eyes: Perception = SimPerception(self._poses, self._clock, noise=self._noise, seed=seed)
+        if self._camera is not None:
+            eyes = TagPerception(self._camera, self._locator, clock=self._clock)
         return Scene(driver, eyes, self._clock)
+
+    def _state(self) -> tuple[np.ndarray, float]:
+        with self.emulator.lock:
+            self.emulator.advance()
+            return self.emulator.physics.scene.state(), self._clock.now_ns() * 1e-9
 
     def _poses(self) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
         with self.emulator.lock:
@@ -111,6 +130,8 @@ class EmulatedStage:
     def close(self) -> None:
         """The emulator stops."""
         self.emulator.stop()
+        if self._camera is not None:
+            self._camera.close()
 
 
 class WiredStage:
@@ -174,6 +195,30 @@ class WiredStage:
             self._control.close()
         if (watcher := getattr(self, "_watcher", None)) is not None:
             watcher.close()
+
+
+class OwnEmulatorStage(WiredStage):
+    """An emulated arm that keeps the wall clock, in a process that this stage starts and ends."""
+
+    def __init__(self, task: Task[Any], console: Console | None = None):
+        robot = getattr(task, "robot", "")
+        command = [sys.executable, "-m", "robo_rl.cli", "emulate", robot, "--json"]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise ValueError(f"the emulator of {robot} did not start; see its message above")
+        told = json.loads(line)
+        super().__init__(task, told["where"], control=told["control"], console=console)
+
+    def close(self) -> None:
+        """Hangs up and ends the emulator."""
+        super().close()
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(10.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
 
 
 class ControlPoses:

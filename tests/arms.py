@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +15,10 @@ import numpy as np
 
 import sims
 from real_robot import RobotDriver, SimDriver, VirtualClock, drivers
+from real_robot.emulators.control import Control
 from real_robot.emulators.device import Emulator, LockstepClock
 from real_robot.emulators.so101 import So101Emulator
-from real_robot.pacing import Clock
+from real_robot.pacing import Clock, RealClock
 
 PATIENCE = 1.0  # s for a reply: on a compressed clock nothing is late, but a test may be starved
 
@@ -27,6 +32,9 @@ class Arm:
     truth: Callable[[], np.ndarray]  # joint angles now (n + 1,) rad, gripper last
     emulator: Emulator | None
     resolution: float  # rad, of a measured angle
+    control: Control | None = None  # where the emulator is another process
+    control_port: int = 0
+    late: float = 0.0  # s by which a starved machine may bring measurements late
 
     def wait(self, seconds: float) -> None:
         """Time passes on the arm's clock."""
@@ -78,7 +86,34 @@ def so101(
         arm.close()
 
 
+@contextlib.contextmanager
+def ur5e(*, host: str = "127.0.0.1", **options: Any) -> Iterator[Arm]:
+    """The UR5e's ports, served by another process: its client holds the interpreter's lock.
+
+    The wall clock rules here, so watchdog and patience are those of a starved machine.
+    """
+    command = [sys.executable, "-m", "robo_rl.cli", "emulate", "ur5e", "--goal", "above_red_cube"]
+    process = subprocess.Popen(
+        [*command, "--host", host, "--json"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        told = json.loads(process.stdout.readline())
+        control = Control(told["control"])
+        arm = drivers.make("ur5e", host, **{"watchdog": 0.5, "stale": 1.0} | options)
+
+        def truth() -> np.ndarray:
+            return np.array(control.call("joints")["qpos"])
+
+        yield Arm(arm, RealClock(), truth, None, 1e-9, control, told["control"], 0.5)
+        arm.close()
+        control.close()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+
+
 ARMS: dict[str, Callable[..., contextlib.AbstractContextManager[Arm]]] = {
     "sim": sim,
     "so101": so101,
+    "ur5e": ur5e,
 }

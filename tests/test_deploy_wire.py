@@ -34,6 +34,16 @@ def test_a_bundle_reaches_its_goal_through_the_vendors_client(
     assert told["successes"] == 3 and told["missed"] == 0
 
 
+def test_poses_from_tags_in_a_rendered_camera_are_good_enough(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["deploy", str(folder), "--emulate", "--robot", "so101", "--rendered"]
+    assert main([*command, "--episodes", "1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["arm"] == "the emulated so101 with poses from its rendered camera"
+    assert told["successes"] == 1
+
+
 def test_two_processes_a_port_and_a_control_port(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ from real_robot.driver import RobotDriver
 # arm: (module, class, extra that installs the vendor's client, the client's module)
 DRIVERS: dict[str, tuple[str, str, str, str]] = {
     "so101": ("real_robot.drivers.so101", "So101Driver", "so101", "scservo_sdk"),
+    "ur5e": ("real_robot.drivers.ur", "UrDriver", "ur", "rtde_control"),
 }
 
 

@@ -148,7 +148,7 @@ class So101Driver:
         self._port: _Port | None = None
         self._identity: Identity | None = None
         self._enabled = False
-        self._turn = self._seq = 0
+        self._turn = self._seq = self._written = 0
         self._last: tuple[float, Array] | None = None  # monotonic s, steps, of the last reading
         self._jumped = 0
         self._trust = False  # whether the next reading must follow from the last
@@ -258,8 +258,8 @@ class So101Driver:
 
     @property
     def bytes_written(self) -> int:
-        """Bytes sent since the port was opened."""
-        return 0 if self._port is None else self._port.written
+        """Bytes sent so far, over all connections."""
+        return self._written + (0 if self._port is None else self._port.written)
 
     # Torque.
     def enable(self) -> None:
@@ -282,7 +282,7 @@ class So101Driver:
     def relax(self) -> dict[str, bool]:
         """Takes the torque off joint by joint and reads it back; goes on past one that fails."""
         self._open()
-        self._enabled = False
+        self._enabled = self._trust = False  # a limp arm may be moved by hand
         acks = {}
         for joint, servo in zip(self.joints, self._ids, strict=True):
             try:
@@ -352,9 +352,19 @@ class So101Driver:
     def close(self) -> None:
         """Closes the port; the servos keep what they were last told."""
         if self._port is not None:
+            self._written += self._port.written
             with contextlib.suppress(OSError, termios.error):
                 self._port.closePort()
         self._port, self._enabled = None, False
+
+    # For calibration.
+    def ask(self, joint: int, address: int, length: int) -> list[int]:
+        """Bytes of the servo of joint number ``joint``, from register ``address`` on."""
+        return self._ask(self._ids[joint], address, length)
+
+    def tell(self, joint: int, address: int, value: int, size: int) -> None:
+        """Writes a register and reads it back."""
+        self._tell(self._ids[joint], address, value, size)
 
     # Below the contract.
     def _measure(self) -> tuple[Array, tuple[Array, Array], Array, int]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # arm: (module, class)
 EMULATORS: dict[str, tuple[str, str]] = {
     "so101": ("real_robot.emulators.so101", "So101Emulator"),
+    "ur5e": ("real_robot.emulators.ur5e", "Ur5eEmulator"),
 }
 
 

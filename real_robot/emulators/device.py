@@ -188,14 +188,20 @@ class LockstepClock(VirtualClock):
         super().__init__(start)
         self._written: Callable[[], int] = lambda: 0
         self._heard: Callable[[], int] = lambda: 0
+        self._ahead = 0  # bytes heard that were written before we followed
 
     def follow(self, written: Callable[[], int], heard: Callable[[], int]) -> None:
-        """Waits, before time passes, until ``heard`` bytes are all those ``written``."""
+        """Waits, before time passes, until all that is ``written`` from now on is ``heard``."""
         self._written, self._heard = written, heard
+        self._ahead = heard() - written()
 
     def sleep_until_ns(self, t: int) -> None:
         """Time jumps to ``t`` ns."""
-        patience = time.monotonic() + 2.0  # bytes may be lost where a cable is pulled
-        while self._heard() < self._written() and time.monotonic() < patience:
+        patience = time.monotonic() + 5.0
+        while self._heard() - self._written() < self._ahead:
+            if time.monotonic() > patience:
+                # Bytes were lost: a cable was pulled.
+                self._ahead = self._heard() - self._written()
+                break
             time.sleep(0)
         super().sleep_until_ns(t)

@@ -45,7 +45,7 @@ class So101Emulator(Emulator):
         super().__init__(task, clock=clock, seed=seed)
         self.bus = FeetechBus(self.physics, calibrated=calibrated, seed=seed)
         self.port = ""
-        self.bytes_heard = 0  # since the cable was plugged in
+        self.bytes_heard = 0  # so far
         self._latency, self._link = latency, link
         self._master = self._slave = -1
         self._frozen = 0.0  # monotonic s until which nothing is answered
@@ -68,7 +68,7 @@ class So101Emulator(Emulator):
         self._master, self._slave = os.openpty()
         tty.setraw(self._slave)
         os.set_blocking(self._master, False)
-        self.port, self.bytes_heard = os.ttyname(self._slave), 0
+        self.port = os.ttyname(self._slave)
         if self._link is not None:
             fresh = self._link.with_name(self._link.name + ".new")
             fresh.unlink(missing_ok=True)

@@ -20,8 +20,10 @@ from rich.console import Console
 from rich.progress import track
 
 from real_robot import Ended, Phase, PolicyBundle, RunConfig, run
+from real_robot.camera import CameraModel, VideoDevice
+from real_robot.tags import TagLocator, TagPerception, load_tags
 from reward_models.metrics import wilson
-from robo_rl.stages import EmulatedStage, SimStage, Stage, WiredStage, closing
+from robo_rl.stages import EmulatedStage, OwnEmulatorStage, SimStage, Stage, WiredStage, closing
 from sims import make_task
 from sims.task import Task
 
@@ -38,6 +40,10 @@ class DeployCommand:
     port: str | None = None  # so101: device path, or the USB adapter's serial number
     host: str | None = None  # ur5e: address of the controller
     control: int | None = None  # an emulator's control port: it sets the scene and tells the truth
+    tags: Path | None = None  # hardware: file of the tags on the objects (robo-rl calibrate tags)
+    camera: Path | None = None  # hardware: the camera's calibration (robo-rl calibrate camera)
+    device: str = "0"  # hardware: number, path or URL of the camera
+    rendered: bool = False  # --robot --emulate: poses from tags in a rendered camera
     calibration: Path | None = None  # so101: file that the servos' registers must agree with
     patience: float = 0.006  # s, so101: what a reply may take beyond its time on the wire
     episodes: int = 20  # each from a new scene
@@ -122,17 +128,38 @@ def _stage(
     if command.emulate:
         if where or command.realtime:
             raise ValueError(
-                "--robot with --emulate starts its own emulator on a compressed clock; for the "
-                "wall clock start robo-rl emulate and give deploy its --port or --host"
+                "--robot with --emulate starts its own emulator, so101's on a compressed clock; "
+                "for the wall clock start robo-rl emulate and give deploy its --port or --host"
             )
-        return EmulatedStage(task, noise=command.noise)
+        if command.robot == "ur5e":
+            return OwnEmulatorStage(task, console)
+        return EmulatedStage(task, noise=command.noise, tags=command.rendered)
     flag, given = ("--port", command.port) if command.robot == "so101" else ("--host", command.host)
     if given is None:
         raise ValueError(f"{command.robot} is found by {flag}; give it, or --emulate")
     options: dict[str, Any] = {}
     if command.robot == "so101":
         options = {"calibration": command.calibration, "patience": command.patience}
-    return WiredStage(task, given, control=command.control, console=console, **options)
+    eyes = _eyes(command)
+    if eyes is None and command.control is None and bundle.manifest.needs_perception:
+        raise ValueError(
+            "the bundle needs the objects' poses: give --tags and --camera, both made by robo-rl "
+            "calibrate"
+        )
+    return WiredStage(task, given, control=command.control, eyes=eyes, console=console, **options)
+
+
+def _eyes(command: DeployCommand) -> TagPerception | None:
+    """Perception by the tags and the camera that were given, already looking."""
+    if command.tags is None and command.camera is None:
+        return None
+    if command.tags is None or command.camera is None:
+        raise ValueError("--tags and --camera belong together")
+    objects, family = load_tags(command.tags)
+    camera = CameraModel.load(command.camera)
+    device = int(command.device) if command.device.isdigit() else command.device
+    source = VideoDevice(device, camera.width, camera.height)
+    return TagPerception(source, TagLocator(camera, objects, family)).start()
 
 
 def run_emulated(

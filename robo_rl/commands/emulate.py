@@ -25,6 +25,7 @@ class EmulateCommand:
     goal: str | None = None  # key of the goal whose success the control port tells
     seed: int = 0  # of the scene, of how servos are mounted and of faults
     control: int = 0  # loopback TCP port for tests: reset the scene, read the truth; 0: any free
+    host: str = "127.0.0.1"  # ur5e: loopback address whose ports it takes
     link: Path | None = None  # so101: symbolic link kept on the port, as /dev/serial/by-id is
     uncalibrated: bool = False  # so101: servos fresh from the factory
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False  # print JSON
@@ -39,6 +40,8 @@ def main(argv: Sequence[str]) -> int:
         options |= {"link": command.link, "calibrated": not command.uncalibrated}
     elif command.link is not None or command.uncalibrated:
         raise ValueError(f"--link and --uncalibrated are so101's, not {command.robot}'s")
+    else:
+        options["host"] = command.host
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with emulators.make(command.robot, task, **options).start(control=command.control) as arm:
         about = {"robot": command.robot, "where": arm.where, "control": arm.control_port}

@@ -1,0 +1,288 @@
+"""The controller of a UR e-Series arm: modes, safety, and the program that its client uploads.
+
+The client library ur_rtde uploads a URScript program and then talks to it through registers. The
+contract of those registers is what is emulated here, not URScript: input integer 0 holds a command
+number, input doubles its arguments, output integer 0 answers 1 (ready) or 2 (done). Commands that
+move or guard the arm are played; others are answered as done. Numbers as in the client's sources.
+
+The simulated arm's own actuators stand for servoj, its lookahead and its gain. What stops the real
+controller by measured force is not modelled; a target that jumps farther than JUMP is what sets off
+a protective stop here, or a test does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+
+import numpy as np
+
+from real_robot.emulators.physics import ArmPhysics
+
+Array = np.ndarray
+
+JUMP = 0.8  # rad between a servo target and the last one
+RUNNING, NORMAL, PROTECTIVE, EMERGENCY = 7, 1, 3, 7  # robot mode, safety modes
+STOPPED, PLAYING = 1, 2  # runtime states
+START = 0.05  # s from the last line of a program until it runs
+UNLOCK = 5.0  # s that the real controller wants between a protective stop and its end
+REGISTERS = 48
+
+
+class Command(IntEnum):
+    """What the client asks the program for."""
+
+    NONE = 0
+    MOVE_J = 1
+    SPEED_J = 9
+    SERVO_J = 11
+    SPEED_STOP = 15
+    SERVO_STOP = 16
+    PROTECTIVE_STOP = 31
+    STOP_J = 34
+    SET_WATCHDOG = 35
+    STOP_SCRIPT = 255
+
+
+# Taken up in every cycle; the others once, until the client has cleared the command.
+CONTINUOUS = {6, Command.SPEED_J, 10, Command.SERVO_J, 24, 25, 26, 27, 38}
+
+
+class Controller:
+    """One controller with its arm; ``cycle`` is called as often as its clock ticks."""
+
+    def __init__(self, physics: ArmPhysics):
+        self.physics = physics
+        self.n = len(physics.robot.joints)
+        self.integers_in = np.zeros(REGISTERS, np.int32)
+        self.doubles_in = np.zeros(REGISTERS)
+        self.integers_out = np.zeros(REGISTERS, np.int32)
+        self.doubles_out = np.zeros(REGISTERS)
+        self.time = 0.0  # s since it was switched on
+        self.safety = NORMAL
+        self.remote = True  # remote control; otherwise the pendant rules
+        self.running = False  # the client's program
+        self.heard = 0.0  # time of the last input package
+        self.stops: list[str] = []  # why the program ended or the arm stopped, newest last
+        self.targets = 0  # servo targets taken up
+        self.largest_step = 0.0  # rad, between two servo targets
+        self._starts = np.inf  # time at which an uploaded program begins
+        self._stopped_at = 0.0
+        self.recover()
+
+    def recover(self) -> None:
+        """The arm stands still where it is, brakes released."""
+        self.physics.torque[:] = 1.0
+        self._goal = self.physics.qpos[: self.n].copy()
+        self._mode: Callable[[float], None] = lambda dt: None
+        self._target: Array | None = None  # of servoing
+        self._busy = False
+        self._watchdog = 0.0  # s of silence after which the program ends; 0: any
+        self.integers_in[:], self.integers_out[:] = 0, 0
+
+    @property
+    def goal(self) -> Array:
+        """Where the joints are told to be (n,) rad."""
+        return self._goal
+
+    # What happens to it.
+    def upload(self) -> None:
+        """A program has come in whole."""
+        if self.safety == NORMAL and self.remote:
+            self._end("")
+            self._starts = self.time + START
+
+    def end(self, why: str) -> None:
+        """The program ends and the arm stops on the spot."""
+        if self.running:
+            self._end(why)
+
+    def protective_stop(self, why: str) -> None:
+        """As when a force or a path is not what it should be."""
+        if self.safety == NORMAL:
+            self.safety, self._stopped_at = PROTECTIVE, self.time
+            self._end(f"protective stop: {why}")
+
+    def emergency_stop(self) -> None:
+        """Someone hit the button."""
+        self.safety = EMERGENCY
+        self._end("emergency stop")
+
+    def unlock(self) -> bool:
+        """Ends a protective stop; not sooner than the real controller would."""
+        if self.safety != PROTECTIVE or self.time - self._stopped_at < UNLOCK:
+            return False
+        self.safety = NORMAL
+        return True
+
+    def release(self) -> None:
+        """The button is turned back and the safety system restarted."""
+        self.safety = NORMAL
+
+    def _end(self, why: str) -> None:
+        self.running, self._starts = False, np.inf
+        if why:
+            self.stops.append(why)
+        self.recover()
+        # What the gripper holds it goes on holding: it is another device.
+
+    # Its clock.
+    def cycle(self, dt: float) -> None:
+        """One step of ``dt`` s: the program, then the joints' goals."""
+        self.time += dt
+        if self.time >= self._starts:
+            self._starts, self.running = np.inf, True
+            self.recover()
+            self.integers_out[0], self.heard = 1, self.time
+        if self.running:
+            if self._watchdog and self.time - self.heard > self._watchdog:
+                self._end(f"watchdog: silent for {self.time - self.heard:.3f} s")
+            else:
+                self._obey()
+        if self.running:
+            self._mode(dt)
+        self.physics.goal[: self.n] = self._goal
+
+    def _obey(self) -> None:
+        command = int(self.integers_in[0])
+        if command in CONTINUOUS:
+            self._play(command)
+            self.integers_out[0] = 1
+        elif command == Command.NONE:
+            self._busy = False
+            self.integers_out[0] = 1
+        elif not self._busy:
+            self._busy = True
+            self._play(command)
+
+    def _play(self, command: int) -> None:
+        """Takes up one command."""
+        q = self.doubles_in[: self.n].copy()
+        done = True
+        if command == Command.SERVO_J:
+            self._servo(q)
+        elif command == Command.SPEED_J:
+            self._target, self._mode = None, self._speeding(q)
+        elif command == Command.MOVE_J:
+            speed = float(self.doubles_in[6])
+            if np.isfinite(q).all() and speed > 0:
+                self._mode, done = self._moving(q, speed), False
+        elif command in (Command.SERVO_STOP, Command.SPEED_STOP, Command.STOP_J):
+            self._mode, self._target = lambda dt: None, None
+            self._goal = self.physics.qpos[: self.n].copy()
+        elif command == Command.PROTECTIVE_STOP:
+            self.protective_stop("asked for")
+        elif command == Command.SET_WATCHDOG:
+            frequency = float(self.doubles_in[0])
+            self._watchdog = 1.0 / frequency if frequency > 0 else 0.0
+            self.heard = self.time
+        elif command == Command.STOP_SCRIPT:
+            self._end("stopped by its client")
+        if self.running and command not in CONTINUOUS and done:
+            self.integers_out[0] = 2
+
+    def _servo(self, q: Array) -> None:
+        before = self._goal if self._target is None else self._target
+        if not np.isfinite(q).all():
+            self._end("a servo target that is no number")
+            return
+        step = float(np.abs(q - before).max())
+        if step > JUMP:
+            self.protective_stop(f"a servo target jumped {step:.2f} rad")
+            return
+        if self._target is None or step > 0:
+            self.targets += 1
+            self.largest_step = max(self.largest_step, step)
+        self._target, self._goal = q, q
+        self._mode = lambda dt: None
+
+    def _speeding(self, qd: Array) -> Callable[[float], None]:
+        def move(dt: float) -> None:
+            if np.isfinite(qd).all():
+                self._goal = self._goal + qd * dt
+
+        return move
+
+    def _moving(self, q: Array, speed: float) -> Callable[[float], None]:
+        def move(dt: float) -> None:
+            way = q - self._goal
+            far = float(np.abs(way).max())
+            if far <= speed * dt:
+                self._goal = q
+                self._mode = lambda dt: None
+                self.integers_out[0] = 2
+            else:
+                self._goal = self._goal + way * (speed * dt / far)
+
+        return move
+
+    # What it tells.
+    def field(self, name: str) -> tuple[str, tuple[float, ...]] | None:
+        """RTDE type and values of output ``name``, None where the controller has no such field."""
+        if (zeros := _ZEROS.get(name)) is not None:
+            return zeros, (0,) * _WIDTH.get(zeros, 1)
+        physics, n = self.physics, self.n
+        status = 1 | 2 * self.running
+        safety = {NORMAL: 1, PROTECTIVE: 1 << 2, EMERGENCY: 1 << 7 | 1 << 6}[self.safety]
+        if name == "timestamp":
+            return "DOUBLE", (self.time,)
+        if name in ("actual_q", "target_q"):
+            return "VECTOR6D", tuple(physics.qpos[:n] if name == "actual_q" else self._goal)
+        if name == "actual_qd":
+            return "VECTOR6D", tuple(physics.qvel[:n])
+        if name in ("actual_current", "target_moment", "joint_control_output", "target_current"):
+            return "VECTOR6D", tuple(physics.effort[:n])
+        if name == "robot_mode":
+            return "INT32", (RUNNING,)
+        if name == "safety_mode":
+            return "INT32", (self.safety,)
+        if name == "joint_mode":
+            return "VECTOR6INT32", (253,) * 6
+        if name == "runtime_state":
+            return "UINT32", (PLAYING if self.running else STOPPED,)
+        if name == "robot_status_bits":
+            return "UINT32", (status,)
+        if name in ("safety_status_bits",):
+            return "UINT32", (safety,)
+        if name in ("speed_scaling", "target_speed_fraction", "speed_scaling_combined"):
+            return "DOUBLE", (1.0,)
+        if name == "joint_temperatures":
+            return "VECTOR6D", (30.0,) * 6
+        for prefix, kind, registers in (
+            ("output_int_register_", "INT32", self.integers_out),
+            ("output_double_register_", "DOUBLE", self.doubles_out),
+        ):
+            number = name.removeprefix(prefix)
+            if number != name and number.isdigit() and int(number) < REGISTERS:
+                return kind, (registers[int(number)],)
+        return None
+
+    def write(self, name: str, value: float) -> None:
+        """Sets input register ``name``."""
+        kind, number = name.rsplit("_", 1)
+        registers = self.integers_in if kind == "input_int_register" else self.doubles_in
+        registers[int(number)] = value
+
+
+_WIDTH = {"VECTOR3D": 3, "VECTOR6D": 6}
+_ZEROS = {
+    **dict.fromkeys(
+        (
+            "target_qd", "target_qdd", "actual_TCP_pose", "actual_TCP_speed", "actual_TCP_force",
+            "target_TCP_pose", "target_TCP_speed", "actual_joint_voltage", "ft_raw_wrench",
+            "payload_inertia",
+        ),
+        "VECTOR6D",
+    ),
+    **dict.fromkeys(("actual_tool_accelerometer", "payload_cog"), "VECTOR3D"),
+    **dict.fromkeys(
+        (
+            "actual_execution_time", "actual_momentum", "actual_main_voltage",
+            "actual_robot_voltage", "actual_robot_current", "standard_analog_input0",
+            "standard_analog_input1", "standard_analog_output0", "standard_analog_output1",
+            "payload",
+        ),
+        "DOUBLE",
+    ),
+    **dict.fromkeys(("actual_digital_input_bits", "actual_digital_output_bits"), "UINT64"),
+}  # fmt: skip

@@ -1,0 +1,164 @@
+"""`robo-rl calibrate`: arms and cameras. Loads no torch."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import cv2
+import numpy as np
+import tyro
+from rich.console import Console
+
+from real_robot.boards import Board, calibrate, place
+from sims import make_task
+
+DOTS = 10_000  # px/m of printed sheets: 254 dots to the inch
+
+
+@dataclass(frozen=True, kw_only=True)
+class So101:
+    """The SO-101's servos: zero, range and settings, with the arm limp and a person at it."""
+
+    port: str  # device path, or the USB adapter's serial number
+    out: Path = Path("so101.json")  # calibration file to write; lerobot's form
+    patience: float = 0.05  # s, what a reply may take beyond its time on the wire
+
+
+@dataclass(frozen=True, kw_only=True)
+class Camera:
+    """A camera's lens from pictures of the board, and its place from one of them."""
+
+    pictures: Path  # folder of PNG or JPEG pictures of the board
+    out: Path = Path("camera.json")  # camera file to write
+    lying: str | None = None  # name of the picture in which the board lies at a known place
+    corner: tuple[float, float, float] = (0.0, 0.0, 0.0)  # m, the board's corner in the robot's
+    along: tuple[float, float, float] = (0.0, -1.0, 0.0)  # world; which way its columns run,
+    down: tuple[float, float, float] = (-1.0, 0.0, 0.0)  # and its rows
+    square: float = 0.03  # m, side of one square as printed
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False  # print JSON
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheets:
+    """Board and tags to print at full size, and the file that says which tag is where."""
+
+    task: str = "reach"  # whose objects get tags
+    robot: str = "so101"  # on whose table they are
+    out: Path = Path("tags")  # folder to write
+
+
+def main(argv: Sequence[str]) -> int:
+    """Calibrates what is named."""
+    command: Any = tyro.extras.subcommand_cli_from_dict(
+        {"so101": _so101, "camera": _camera, "tags": _sheets},
+        args=list(argv),
+        prog="robo-rl calibrate",
+        description="Calibrates arms and cameras.",
+    )
+    return int(command or 0)
+
+
+def _so101(command: tyro.conf.OmitArgPrefixes[So101]) -> int:
+    """The SO-101's servos."""
+    from real_robot import drivers
+    from real_robot.drivers.so101_setup import Setup, walk
+
+    console = Console(stderr=True)
+    driver = drivers.make("so101", command.port, patience=command.patience)
+    try:
+        setup = Setup(driver)
+        found = walk(setup, command.out, console.print, lambda text: _confirmed(console, text))
+    finally:
+        driver.close()
+    for joint, c in found.joints.items():
+        print(f"{joint:14} {c.range_min:5} to {c.range_max:5}, offset {c.homing_offset}")
+    print(f"wrote {command.out}; its hash is {found.sha256[:12]}")
+    return 0
+
+
+def _confirmed(console: Console, text: str) -> bool:
+    """Whether Enter was pressed; asks once and then returns at once until it was."""
+    import select
+
+    if not getattr(console, "_asked", "") == text:
+        console.print(text + " [Enter]")
+        console._asked = text  # type: ignore[attr-defined]
+    ready, _, _ = select.select([sys.stdin], [], [], 0.02)
+    if not ready:
+        return False
+    if sys.stdin.readline() == "":
+        raise ValueError("the input ended before the arm was calibrated")
+    return True
+
+
+def _camera(command: tyro.conf.OmitArgPrefixes[Camera]) -> int:
+    """A camera's lens and place."""
+    files = sorted(p for p in command.pictures.glob("*") if p.suffix in (".png", ".jpg", ".jpeg"))
+    if not files:
+        raise ValueError(f"no PNG or JPEG pictures in {command.pictures}")
+    images = {file.name: _image(file) for file in files}
+    board = Board(square=command.square)
+    model, error, used = calibrate(list(images.values()), board)
+    told = {"pictures": used, "error_px": error, "focal_px": float(model.matrix[0, 0])}
+    if command.lying is not None:
+        if command.lying not in images:
+            raise ValueError(f"{command.lying!r} is none of {', '.join(images)}")
+        model, place_error = place(
+            model,
+            images[command.lying],
+            board,
+            np.array(command.corner),
+            np.array(command.along),
+            np.array(command.down),
+        )
+        told["place_error_px"] = place_error
+        told["position"] = (-model.rotation.T @ model.translation).round(4).tolist()
+    model.save(command.out)
+    if command.as_json:
+        print(json.dumps(told, indent=1))
+        return 0
+    print(
+        f"wrote {command.out} from {used} pictures: {error:.2f} px, focal length "
+        f"{told['focal_px']:.1f} px"
+    )
+    if command.lying is None:
+        print("its place is unknown: give --lying, --corner, --along and --down")
+    else:
+        print(f"it stands at {told['position']} m; the board there fits to {place_error:.2f} px")
+    return 0
+
+
+def _image(file: Path) -> np.ndarray:
+    image = cv2.imread(str(file))
+    if image is None:
+        raise ValueError(f"{file} is no picture")
+    return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+
+
+def _sheets(command: tyro.conf.OmitArgPrefixes[Sheets]) -> int:
+    """Board and tags to print."""
+    from real_robot.emulators.camera import TaggedScene
+    from real_robot.tags import family, save_tags
+
+    scene = TaggedScene(make_task(command.task, robot=command.robot))
+    command.out.mkdir(parents=True, exist_ok=True)
+    cv2.imwrite(str(command.out / "board.png"), Board().picture(DOTS))
+    words = family("aruco4x4")
+    for thing in scene.objects:
+        for number, corners in thing.tags.items():
+            side = round(float(np.linalg.norm(corners[1] - corners[0])) * DOTS)
+            picture = cv2.aruco.generateImageMarker(words, number, side)
+            rim = [side // 6] * 4
+            picture = cv2.copyMakeBorder(picture, *rim, cv2.BORDER_CONSTANT, value=255)
+            cv2.imwrite(str(command.out / f"{thing.entity}_{number}.png"), picture)
+    save_tags(command.out / "tags.json", scene.objects, "aruco4x4")
+    print(
+        f"wrote board.png, {sum(len(o.tags) for o in scene.objects)} tags and tags.json to "
+        f"{command.out}; print them at {DOTS * 0.0254:.0f} dots to the inch, without scaling"
+    )
+    return 0

@@ -1,0 +1,260 @@
+"""What goes wrong with a UR controller, and what driver and bridge do about it, in real time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import reach_bundle
+from arms import Arm, ur5e
+
+import sims
+from real_robot import (
+    Ended,
+    Fault,
+    Phase,
+    PolicyBundle,
+    RobotFault,
+    RunConfig,
+    RunResult,
+    Target,
+    drivers,
+    run,
+)
+from real_robot.emulators.ur5e import Ur5eEmulator
+from robo_rl.cli import main
+from robo_rl.stages import ControlPoses
+
+Took = Callable[[float, str], None]
+HOST = "127.0.0.1"
+slow = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> PolicyBundle:
+    return reach_bundle.write(tmp_path_factory.mktemp("bundle"), "ur5e")
+
+
+@pytest.fixture
+def arm() -> Iterator[Arm]:
+    with ur5e() as made:
+        yield made
+
+
+class Ride:
+    """One run of the bundle; ``call`` of the emulator happens in the period ``at`` of RUN."""
+
+    def __init__(
+        self, arm: Arm, bundle: PolicyBundle, call: str = "", at: int = 60, **given: object
+    ):
+        self._arm, self._call, self._given, self._at = arm, call, given, at
+        self._ticks, self._running, self.struck, self.stopped = 0, False, 0.0, 0.0
+        self.success = False
+        arm.control.call("reset", seed=1)
+        eyes = ControlPoses(arm.control_port)
+        try:
+            self.result: RunResult = run(
+                arm.driver,
+                bundle,
+                perception=eyes,
+                steps=50,
+                # A starved machine is not what these tests are about.
+                config=RunConfig(max_age=2.0, max_pose_age=3.0, max_gap=5.0, settle=20.0),
+                stop=self._tick,
+                on_transition=self._heard,
+            )
+        finally:
+            eyes.close()
+
+    def _tick(self) -> bool:
+        if self._running and self._call:
+            self._ticks += 1
+            if self._ticks == self._at:
+                self._arm.control.call(self._call, **self._given)
+                self.struck = time.monotonic()
+        return False
+
+    def _heard(self, change: object) -> None:
+        self._running = change.after is Phase.RUN
+        if change.before is Phase.RUN:
+            self.stopped = time.monotonic()
+            self.success = self._arm.control.call("success")
+
+    @property
+    def delay(self) -> float:
+        return self.stopped - self.struck
+
+
+@slow
+def test_a_policy_reaches_its_goal_through_the_vendors_client(
+    arm: Arm, bundle: PolicyBundle
+) -> None:
+    ride = Ride(arm, bundle)
+    assert (ride.result.ended, ride.result.reason) == (Ended.DONE, "")
+    assert ride.success and all(ride.result.acks.values())
+    traffic = arm.control.call("traffic")
+    assert traffic["targets"] > 20 and traffic["largest_step"] < 0.5
+    assert traffic["stops"][-1] == "stopped by its client"
+
+
+@slow
+def test_deploy_starts_its_own_emulator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reach_bundle.write(tmp_path, "ur5e")
+    main(["deploy", str(tmp_path), "--emulate", "--robot", "ur5e", "--episodes", "1", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["arm"] == "the emulated ur5e at 127.0.0.1" and told["episodes"] == 1
+    # Whether it keeps its period is the machine's affair; that it ends in order is ours.
+    assert set(told["ended"]) <= {"done", "safety_stop", "fault"}
+
+
+@slow
+@pytest.mark.fault(44, 48)
+def test_a_protective_stop_is_latched_and_unlocked_by_a_person_alone(
+    arm: Arm, bundle: PolicyBundle, took: Took
+) -> None:
+    ride = Ride(arm, bundle, "protective_stop")
+    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.PROTECTIVE_STOP)
+    took(ride.delay, "latched")
+    arm.driver.connect()
+    assert arm.driver.read().fault is Fault.PROTECTIVE_STOP
+    with pytest.raises(RobotFault, match=r"clear_fault\(\) first"):
+        arm.driver.enable()
+    time.sleep(6.0)  # the controller wants five seconds
+    arm.driver.clear_fault()
+    time.sleep(0.2)
+    arm.driver.enable()
+    qpos = arm.driver.read().qpos
+    arm.driver.send(Target(qpos, 0.0))
+
+
+@slow
+@pytest.mark.fault(45)
+@pytest.mark.parametrize(
+    ("call", "fault"),
+    [("emergency_stop", Fault.ESTOP), ("pendant", Fault.PROTECTIVE_STOP)],
+)
+def test_the_button_and_the_pendant_have_the_last_word(
+    arm: Arm, bundle: PolicyBundle, took: Took, call: str, fault: Fault
+) -> None:
+    ride = Ride(arm, bundle, call)
+    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, fault)
+    took(ride.delay, f"{call} latched")
+    arm.driver.connect()
+    arm.driver.identify()
+    if call == "emergency_stop":
+        with pytest.raises(RobotFault, match="release the button"):
+            arm.driver.clear_fault()
+    with pytest.raises(RobotFault) as caught:
+        arm.driver.enable()
+    assert caught.value.fault is (Fault.ESTOP if call == "emergency_stop" else Fault.CONFIG)
+
+
+@slow
+@pytest.mark.fault(46)
+def test_a_silent_stream_is_stale_though_the_client_goes_on_answering(took: Took) -> None:
+    with ur5e(stale=0.016) as arm:
+        for _ in range(50):
+            try:
+                arm.up()
+                break
+            except RobotFault:  # starved
+                arm.driver.close()
+        arm.control.call("mute", seconds=3.0)
+        begun, before = time.monotonic(), None
+        with pytest.raises(RobotFault) as caught:
+            while time.monotonic() < begun + 2.0:
+                before = arm.driver.read()
+        assert caught.value.fault is Fault.STALE
+        took(time.monotonic() - begun, "stale")
+        # The client itself goes on telling the last measurement.
+        told = np.array(arm.driver._receive.getActualQ())
+        if before is not None:
+            np.testing.assert_allclose(told, before.qpos, atol=0.01)
+
+
+@slow
+@pytest.mark.fault(31)
+def test_the_controllers_watchdog_stops_an_arm_whose_bridge_was_killed(took: Took) -> None:
+    code = (
+        "import time, numpy as np\n"
+        "from real_robot import drivers, Target\n"
+        f"arm = drivers.make('ur5e', '{HOST}', stale=1.0)\n"
+        "arm.connect(); arm.identify(); arm.enable(); q = arm.read().qpos\n"
+        "print('up', flush=True)\n"
+        "while True:\n"
+        "    q = q + [0.002, 0, 0, 0, 0, 0]; arm.send(Target(q, 0.0)); time.sleep(0.005)\n"
+    )
+    with ur5e() as arm:
+        bridge = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert bridge.stdout.readline() == "up\n"
+        time.sleep(0.1)
+        os.kill(bridge.pid, signal.SIGKILL)
+        begun = time.monotonic()
+        while arm.control.call("traffic")["running"]:
+            assert time.monotonic() < begun + 10.0
+            time.sleep(0.005)
+        took(time.monotonic() - begun, "stopped by the watchdog")
+        assert "watchdog" in arm.control.call("traffic")["stops"][-1]
+        time.sleep(0.5)
+        before = arm.truth()
+        time.sleep(0.3)
+        np.testing.assert_allclose(arm.truth(), before, atol=1e-3)
+        bridge.wait()
+
+
+@pytest.mark.fault(47)
+def test_a_field_that_the_controller_lacks_is_named() -> None:
+    task = sims.make_task("reach", robot="ur5e")
+    with Ur5eEmulator(task, host="127.0.0.2", missing=("joint_control_output",)).start():
+        driver = drivers.make("ur5e", "127.0.0.2")
+        with pytest.raises(RobotFault, match="has no joint_control_output") as caught:
+            driver.connect()
+        assert caught.value.fault is Fault.CONFIG
+
+
+@pytest.mark.fault(7)
+def test_nobody_at_home_is_a_clear_fault() -> None:
+    driver = drivers.make("ur5e", "127.0.0.3")
+    with pytest.raises(RobotFault, match="disconnected: 127.0.0.3") as caught:
+        driver.connect()
+    assert caught.value.fault is Fault.DISCONNECTED
+
+
+def test_the_gripper_and_the_dashboard_speak_their_lines() -> None:
+    task = sims.make_task("reach", robot="ur5e")
+    with Ur5eEmulator(task, host="127.0.0.4").start() as emulator:
+
+        def talk(port: int, *lines: str) -> list[str]:
+            with socket.create_connection(("127.0.0.4", port), 30.0) as connection:
+                file = connection.makefile("rw")
+                greeting = [file.readline()] if port == 29999 else []
+                out = []
+                for line in lines:
+                    file.write(line + "\n")
+                    file.flush()
+                    out.append(file.readline().strip())
+                return [*map(str.strip, greeting), *out]
+
+        assert talk(29999, "get robot model", "robotmode", "nonsense") == [
+            "Connected: Universal Robots Dashboard Server",
+            "UR5",
+            "Robotmode: RUNNING",
+            "could not understand: 'nonsense'",
+        ]
+        assert talk(63352, "SET POS 0", "GET PRE") == ["ack", "PRE 0"]
+        deadline = time.monotonic() + 20.0
+        while talk(63352, "GET POS") != ["POS 0"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        with emulator.lock:
+            opened = emulator.physics.robot.gripper_range[1]
+            assert emulator.physics.qpos[-1] == pytest.approx(opened, abs=0.002)
