@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from faults import FAULTS, Shown
+
+# Triton and software GL bring an LLVM each; triton crashes where GL's was loaded before it.
+# Training loads it first by itself, a test that only renders does not.
+with contextlib.suppress(ImportError):
+    import triton  # noqa: F401
 
 SHOWN = pytest.StashKey[Shown]()
 
