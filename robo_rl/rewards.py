@@ -1,16 +1,20 @@
-"""Rewards by name: ``task`` (the hand-written dense one) and ``clip`` (a CLIP reads the frames)."""
+"""Rewards by name: the task's own, a CLIP that reads the frames, or a program from a file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
-from reward_models.base import RewardModel
+from reward_models.base import RewardModel, TaskCard
 from reward_models.combine import Constant
 from reward_models.goals.captions import caption
 from reward_models.goals.predicates import Atom
+from reward_models.programs import Program, ProgramReward, Refused, errors, load
+from reward_models.programs.preflight import Job, preflight
 from reward_models.visual.clip_score import FORMULAS, Caption
+from reward_models.writers.offline import write
 from robo_rl.goals import ReadGoal
 from robo_rl.scene import Scene, SceneConfig, distilled, signals_segment
 from sims.batch_env import BatchEnv
@@ -20,8 +24,12 @@ __all__ = ["FORMULAS", "REWARDS", "ClipConfig", "MadeReward", "make_reward"]
 REWARDS = {
     "clip": "similarity of rendered frames to the sentence, by a CLIP",
     "task": "the task's own hand-written dense reward (the ceiling to compare with)",
+    "code:FILE": "a program in the reward language, checked first (`robo-rl reward check`)",
+    "offline": "a program written from the sentence by templates (`robo-rl reward write`)",
     "constant": "the same reward everywhere (the control that teaches nothing)",
 }
+
+CODE = "code:"
 
 # What else a caption can be held against: its opposite, on the same object.
 OPPOSITE = {
@@ -50,6 +58,7 @@ class MadeReward:
     text: str  # the captions, for people and for the bundle
     scene: Scene | None = None
     frames: int = 0  # rendered to make it
+    program: Program | None = None  # what `code:FILE` holds
 
 
 def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
@@ -89,9 +98,35 @@ def make_reward(
         return MadeReward(None, f"hand-written dense reward of {goal.key}")
     if name == "constant":
         return MadeReward(Constant(), "constant 0")
+    if name == "offline":
+        if goal.formula is None:
+            raise ValueError(goal.refusal)
+        program = load(f"# {goal.text}\n{write(goal.formula, goal.card)}", goal.card)
+        model = ProgramReward(program, episode_steps=env.max_steps)
+        return MadeReward(model, program.text, program=program)
+    if name.startswith(CODE):
+        program = checked_program(Path(name.removeprefix(CODE)), goal.card)
+        model = ProgramReward(program, episode_steps=env.max_steps)
+        return MadeReward(model, program.text, program=program)
     if name != "clip":
         raise ValueError(f"unknown reward {name!r}; known rewards: {', '.join(REWARDS)}")
     return _clip(goal, env, config or ClipConfig(), device, progress)
+
+
+def checked_program(path: Path, card: TaskCard) -> Program:
+    """The program in a file, read and run on probes; ValueError names the file and the findings."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not a text: {error}") from None
+    try:
+        program = load(text, card)
+    except Refused as refused:
+        raise ValueError(f"{path} is refused: {refused}") from None
+    [found] = preflight([Job(text)], card)
+    if errors(found):
+        raise ValueError(f"{path} is refused: {'; '.join(map(str, found))}")
+    return program
 
 
 def _clip(

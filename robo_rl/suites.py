@@ -72,10 +72,35 @@ def push(base: TrainConfig) -> list[Entry]:
     ]
 
 
+WRITTEN = (  # task, goal, of which programs are written from the sentence
+    ("reach", "touch_red_cube"),
+    ("reach", "above_blue_ball"),
+    ("reach", "left_of_green_cylinder"),
+    ("reach", "far_from_red_cube"),
+    ("push", "red_cube_next_to_blue_ball"),
+    ("push", "green_cylinder_next_to_red_cube"),
+)
+
+
+def sentences(base: TrainConfig) -> list[Entry]:
+    """Programs that templates write from the sentence beside the dense reward, at equal steps."""
+    entries = []
+    for seed in (0, 1, 2):
+        for task, goal in WRITTEN:
+            one = replace(base, goal=goal, seed=seed)
+            if task == "push":
+                one = replace(preset("push", base=one), goal=goal)
+            for reward in ("offline", "task"):
+                entries.append(Entry(f"{task} {goal}, {reward}, seed {seed}",
+                                     replace(one, reward=reward)))  # fmt: skip
+    return entries
+
+
 SUITES: dict[str, tuple[Callable[[TrainConfig], list[Entry]], str]] = {
     "demo-controls": (demo_controls, "the demo's reward beside its ceiling and controls"),
     "goals": (goals, "one policy per reach goal, three seeds for three of them"),
     "push": (push, "push from its sentence beside the dense reward"),
+    "sentences": (sentences, "programs written from sentences beside the dense rewards, 3 seeds"),
 }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import sims
@@ -24,8 +25,8 @@ from robo_rl.goals import ReadGoal, read_goal
 from robo_rl.learners.loop import learn
 from robo_rl.learners.sb3 import Learner, make_learner
 from robo_rl.report import write_report
-from robo_rl.rewards import MadeReward, make_reward
-from robo_rl.runs import RunDir, write_json
+from robo_rl.rewards import CODE, MadeReward, make_reward
+from robo_rl.runs import RunDir, atomic_write, write_json
 from robo_rl.scene import ask_labels, audit, describe, write_card
 from robo_rl.threads import set_threads
 from robo_rl.video import annotate, grid, write_webm
@@ -38,6 +39,7 @@ Array = np.ndarray
 SHOWN = 6  # episodes in the video
 FRAME_S = 0.04  # s, about the time between two of its frames
 MOST_FRAMES = 250  # of an episode, about; long ones are shown with fewer a second
+PROGRAM = "reward.py"  # a reward program's text inside its run
 AUDITED = 256  # on-policy frames rendered after training to measure the distilled encoder's error
 
 
@@ -74,17 +76,22 @@ def train(
     num_envs = config.tuning.num_envs
     env = training_env(task, config, threads)
     data_env = BatchEnv(task, max(num_envs, 128), seed=config.seed + 1, num_threads=threads)
+    reward = config.reward
+    if resume is not None and (path / PROGRAM).exists():
+        reward = f"{CODE}{path / PROGRAM}"  # as it was, whatever became of the file since
     with stages(console) as progress:
         made = make_reward(
-            config.reward, goal, data_env, config.clip, device=config.device, progress=progress
+            reward, goal, data_env, config.clip, device=config.device, progress=progress
         )
     seconds["reward"] = time.monotonic() - start
     # Only now: whatever could not be had so far leaves no folder behind.
     run = RunDir.open(path) if resume else RunDir.create(path, config)
-    say(f"reward: {config.reward}: {made.text}")
+    say(f"reward: {config.reward}: {escape(made.text)}")
     if made.scene is not None:
         say(f"scene: {describe(made.scene.report)}; {seconds['reward']:.0f} s")
         write_card(made.scene, run.path / "scene.json")
+    if made.program is not None:
+        atomic_write(run.path / PROGRAM, made.program.text.encode())
 
     start = time.monotonic()
     set_threads(threads)
@@ -122,7 +129,15 @@ def train(
     make_video(run.path / "video.webm", task, shown, reward_curve)
     bundle = None
     if has_arm(task):
-        bundle = export(learner, task, goal, made.text, evaluation.as_dict(), run.path / "bundle")
+        bundle = export(
+            learner,
+            task,
+            goal,
+            made.text,
+            evaluation.as_dict(),
+            run.path / "bundle",
+            reward_hash=made.program.hash if made.program is not None else "",
+        )
     else:
         export_policy(learner, task, run.path / POLICY)
     seconds["evaluate"] = time.monotonic() - start
@@ -185,7 +200,10 @@ class Labels:
 def run_path(config: TrainConfig, goal: ReadGoal) -> Path:
     """``runs/reach-the-gripper-touches-the-red-cube-clip-0``."""
     slug = re.sub(r"[^a-z0-9]+", "-", (goal.key or goal.text).lower()).strip("-")[:60]
-    name = config.name or f"{config.task}-{slug}-{config.reward}-{config.learner}-{config.seed}"
+    reward = config.reward
+    if reward.startswith(CODE):
+        reward = f"code-{re.sub(r'[^A-Za-z0-9_]+', '-', Path(reward.removeprefix(CODE)).stem)}"
+    name = config.name or f"{config.task}-{slug}-{reward}-{config.learner}-{config.seed}"
     return config.runs / name
 
 

@@ -559,14 +559,14 @@ TRUSTED = "import numpy as np\ndef reward(ee, goal):\n    gap = np.linalg.norm(e
         ("    return gap", "keys"),
         ("    return {str(len(gap)): gap}", "keys"),
         ("    raise RuntimeError('no')", "crashed"),
-        ("    for x in gap:\n        np.linalg.inv(np.eye(80))\n    return {'a': gap}", "slow"),
+        ("    for x in gap:\n        np.linalg.inv(np.eye(48))\n    return {'a': gap}", "slow"),
         ("    for i in range(0, len(gap), 32):\n        np.sin(np.tile(gap, 8))\n"
          "    return {'a': gap}", "slow"),
     ],
 )  # fmt: skip
 def test_second_tier(body: str, code: str) -> None:
     """What only running shows, in plain Python that the language would not let through."""
-    [found] = preflight([Job(TRUSTED + body, trusted=True)], CARD, Limits(seconds=60))
+    [found] = preflight([Job(TRUSTED + body, trusted=True)], CARD)
     assert [d.code for d in found] == ([code] if code else []), found
 
 
@@ -575,18 +575,16 @@ def test_a_batch_goes_on_after_a_program_that_does_not_return() -> None:
     hang = Job(TRUSTED + "    while True:\n        pass", trusted=True)
     quits = Job("import os\ndef reward(ee):\n    os._exit(0)", trusted=True)
     spoof = Job(
-        "import os\nfor fd in range(3, 16):\n    try:\n"
+        "import os\nfor fd in range(3, 1024):\n    try:\n"
         '        os.write(fd, b\'{"word": "x", "diagnostics": []}\\n\')\n'
         "    except OSError:\n        pass\n"
         "def reward(ee):\n    print('[]')\n    return {'a': 0.0 * ee[:, 0]}",
         trusted=True,
     )
     greedy = Job(TRUSTED + "    x = np.ones((60000, 60000))\n    return {'a': gap}", trusted=True)
-    began = time.monotonic()
-    found = preflight([good, hang, quits, spoof, greedy, good], CARD, Limits(seconds=8))
+    found = preflight([good, hang, quits, spoof, greedy, good], CARD, Limits(seconds=3))
     codes = [[d.code for d in f] for f in found]
     assert codes == [[], ["timeout"], ["killed"], ["killed"], ["crashed"], []], found
-    assert time.monotonic() - began < 120
 
 
 def test_a_refused_program_is_not_run() -> None:

@@ -16,7 +16,9 @@ _PART = re.compile(r"([A-Za-z%]+)(?:\^?(-?\d+))?")
 
 
 def parse_unit(text: str) -> Unit:
-    """The unit of ``"m/s"``, ``"N m"``, ``"m/s^2"``, ``"1"``."""
+    """The unit of ``"m/s"``, ``"N m"``, ``"m/s^2"``, ``"1"``; of a mixed ``"m, rad"`` any."""
+    if "," in text:
+        return None
     total: dict[str, float] = {}
     for index, side in enumerate(text.replace("*", " ").split("/")):
         for word in side.split():

@@ -1,4 +1,4 @@
-"""`robo-rl reward`: read a sentence, train the embedded CLIP, judge it, score a video."""
+"""`robo-rl reward`: read a sentence, check a program, train the embedded CLIP, judge it, score."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ Json = Annotated[bool, tyro.conf.arg(name="json")]
 
 ACTIONS = {
     "read": "how a sentence is understood for a task",
+    "write": "write a reward program for a sentence, from templates (no network, no model)",
+    "check": "read reward programs, run them on probes, and say what is wrong",
     "train": "train the embedded CLIP on frames and captions of the simulator",
     "report": "judge an encoder against the simulator's truth on held-out states",
     "score": "score a run's episodes, a video or a folder of images against a sentence",
@@ -31,10 +33,17 @@ def main(argv: Sequence[str]) -> int:
         print("usage: robo-rl reward ACTION [...]\n")
         print("\n".join(f"  {name:8} {text}" for name, text in ACTIONS.items()))
         return 0
-    action = {"read": read, "train": train, "report": report, "score": score}.get(args[0])
-    if action is None:
+    if args[0] not in ACTIONS:
         raise ValueError(f"unknown action {args[0]!r}; known: {', '.join(ACTIONS)}")
-    return action(args[1:])
+    actions = {
+        "read": read,
+        "write": write,
+        "check": check,
+        "train": train,
+        "report": report,
+        "score": score,
+    }
+    return actions[args[0]](args[1:])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +73,91 @@ def read(argv: Sequence[str]) -> int:
         captions = " -> ".join(" and ".join(step) for step in steps)
         print(f"{goal.formula}\ncaptions: {captions}\n{goal.truth}")
     return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteCommand:
+    """Writes a reward program for a sentence: templates over what the grammar reads in it."""
+
+    task: str  # whose objects the sentence is about
+    goal: str  # the sentence, or the key of one of the task's goals
+    out: Path | None = None  # file to write; default: print it
+    explain: bool = False  # also say in plain language what each component rewards
+
+
+def write(argv: Sequence[str]) -> int:
+    """Prints the program, or writes it; ValueError says what in the sentence is not understood."""
+    command = tyro.cli(WriteCommand, args=list(argv), prog="robo-rl reward write")
+    import sims
+    from reward_models.base import from_dict
+    from reward_models.goals import read as read_sentence
+    from reward_models.programs import explain, load
+    from reward_models.writers.offline import write as write_program
+
+    card = from_dict(sims.make_task(command.task).card())
+    sentence = card.goals.get(command.goal, command.goal)
+    text = f"# {sentence}\n{write_program(read_sentence(sentence, card), card)}"
+    program = load(text, card)
+    if command.out is None:
+        print(text, end="")
+    else:
+        command.out.write_text(text)
+        print(command.out)
+    if command.explain:
+        print("\n" + explain(program))
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckCommand:
+    """Judges reward programs: the language, units and shapes, then probes in a child process."""
+
+    files: tyro.conf.Positional[tuple[Path, ...]]  # programs
+    task: str  # whose signals they read
+    explain: bool = False  # also say in plain language what each component rewards
+    as_json: Json = False  # print a list with one object per file
+
+
+def check(argv: Sequence[str]) -> int:
+    """Prints the findings of each file; 0 only if no file has an error."""
+    command = tyro.cli(CheckCommand, args=list(argv), prog="robo-rl reward check")
+    import sims
+    from reward_models.base import from_dict
+    from reward_models.programs import Diagnostic, Refused, errors, explain, load
+    from reward_models.programs.preflight import Job, preflight
+
+    if not command.files:
+        raise ValueError("give the files to check: robo-rl reward check FILE... --task TASK")
+    card = from_dict(sims.make_task(command.task).card())
+    found: list[list[Diagnostic]] = []
+    programs = {}
+    for path in command.files:
+        try:
+            programs[path] = load(path.read_bytes().decode("utf-8"), card)
+            found.append(list(programs[path].warnings))
+        except UnicodeDecodeError:
+            found.append([Diagnostic("source", "not a text in UTF-8")])
+        except Refused as refused:
+            found.append(list(refused.diagnostics))
+    accepted = [i for i, diagnostics in enumerate(found) if not errors(diagnostics)]
+    jobs = [Job(programs[command.files[i]].text) for i in accepted]
+    for i, diagnostics in zip(accepted, preflight(jobs, card), strict=True):
+        found[i] += diagnostics
+    fine = [not errors(diagnostics) for diagnostics in found]
+    if command.as_json:
+        entries = [
+            {"file": str(path), "ok": ok, "diagnostics": [d.as_dict() for d in diagnostics]}
+            for path, ok, diagnostics in zip(command.files, fine, found, strict=True)
+        ]
+        print(json.dumps(entries, indent=1))
+        return 0 if all(fine) else 1
+    for path, ok, diagnostics in zip(command.files, fine, found, strict=True):
+        print(f"{path}: {'ok' if ok else 'refused'}")
+        for d in diagnostics:
+            print(f"  {'' if d.severity == 'error' else 'warning: '}{d}")
+        if ok and command.explain:
+            print("  " + explain(programs[path]).replace("\n", "\n  "))
+    return 0 if all(fine) else 1
 
 
 @dataclass(frozen=True, kw_only=True)

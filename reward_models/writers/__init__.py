@@ -1,0 +1,1 @@
+"""Writers of reward programs: from templates and a formula, or by a language model."""

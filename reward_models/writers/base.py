@@ -1,0 +1,55 @@
+"""What every writer of reward programs answers with, and what it may know."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from reward_models.base import TaskCard
+from reward_models.programs.diagnostics import Diagnostic
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A program as its writer wrote it; nothing is known of it yet.
+
+    ``parents`` are the hashes of the programs it was made from.
+    """
+
+    text: str
+    writer: str
+    notes: str = ""
+    parents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a program that was tried: figures, never the success predicate itself."""
+
+    draft: Draft
+    success: float | None  # share of selection episodes; None: it was not trained
+    curves: dict[str, tuple[float, ...]]  # {component: a few means along training}
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def fingerprint(text: str) -> str:
+    """The name of a program's text: its sha256."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Writer(Protocol):
+    """Proposes programs for a goal from the card, the sentence and what was tried before."""
+
+    name: str
+
+    def propose(
+        self, card: TaskCard, goal: str, count: int, evidence: Sequence[Evidence] = ()
+    ) -> list[Draft]: ...
+
+    def repair(
+        self, card: TaskCard, goal: str, draft: Draft, found: Sequence[Diagnostic]
+    ) -> Draft | None:
+        """Another try after findings; None when the writer has none."""
+        ...

@@ -1,0 +1,335 @@
+"""Reward programs from a sentence without a language model: templates over the goal's formula.
+
+Each atom of the formula is realised as a distance, in metres, that is 0 where the atom holds with
+some margin to spare, and a distance becomes progress: a wide slope to come from afar, a narrow one
+to finish. An object is moved by pushing, so its goal gets a stage before it: the gripper must stand
+behind the object, on the line to where it is to go, and the later stage pays by how well it does.
+``then`` pays a later part by the best that the earlier one has been so far in the episode.
+
+This is written from the card (names and places of things) alone and shares nothing with the
+simulators' success or dense rewards. It is a set of templates, no understanding: what it has no
+template for is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+
+from reward_models.base import Entity, TaskCard
+from reward_models.goals.grammar import read
+from reward_models.goals.predicates import And, Atom, Formula, Then, role
+from reward_models.programs.diagnostics import Diagnostic
+from reward_models.writers.base import Draft, Evidence, fingerprint
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Every number of the templates; what a search may change. Lengths in m."""
+
+    wide: float = 0.15  # slope that leads there from afar
+    tight: float = 0.03  # slope at the end
+    wide_share: float = 0.5
+    bonus: float = 0.5  # where everything holds
+    behind: float = 0.045  # from an object's centre to where it is pushed from
+    low: float = 0.016  # height of the tip that pushes
+    behind_scale: float = 0.05
+    behind_gate: float = 0.10  # how exactly the gripper must stand behind for a push to count
+    push_scale: float = 0.07
+    push_weight: float = 1.5
+    behind_weight: float = 0.5
+    ungated: float = 0.3  # share of a push's pay that needs no gripper behind
+    effort: float = 0.0  # weight of the cost of actions
+
+    def mutated(self, rng: np.random.Generator, spread: float = 0.35) -> Numbers:
+        """A copy in which about half of the numbers are scaled at random (log-normal)."""
+        changed = {
+            f.name: float(f"{getattr(self, f.name) * np.exp(rng.normal(0.0, spread)):.3g}")
+            for f in fields(self)
+            if rng.random() < 0.5
+        }
+        for share in ("wide_share", "ungated"):
+            if share in changed:
+                changed[share] = min(changed[share], 1.0)
+        return replace(self, **changed)
+
+
+NEXT_TO = 0.045  # m, between two centres, at which they are surely next to each other
+TOUCH = 0.03  # m, from the tip to an object's centre, at which they surely touch
+FAR = 0.21  # m
+ASIDE = 0.065  # m
+ABREAST = 0.03  # m
+OVER = 0.01  # m, off the vertical line through the object
+HEIGHT = (0.055, 0.085)  # m, of the tip over the object's centre
+# "Left and right are as the front camera's picture shows them", which looks back at the arm.
+LEFT = "-offset[1]"
+RIGHT = "offset[1]"
+LEFT_AXIS = "vec(0.0, -1.0)"
+RIGHT_AXIS = "vec(0.0, 1.0)"
+
+
+class NoTemplate(ValueError):
+    """A formula that the templates cannot realise."""
+
+
+@dataclass
+class _Program:
+    """Lines of a program as they are collected."""
+
+    signals: dict[str, None] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    components: dict[str, str] = field(default_factory=dict)
+    count: int = 0
+
+    def let(self, stem: str, expression: str) -> str:
+        """A new name for an expression."""
+        self.count += 1
+        name = f"{stem}_{self.count}"
+        self.lines.append(f"    {name} = {expression}")
+        return name
+
+    def say(self, words: str) -> None:
+        self.lines.append(f"    # {words}")
+
+    def read(self, entity: Entity) -> str:
+        self.signals[entity.pose_signal] = None
+        return entity.pose_signal
+
+    def text(self) -> str:
+        body = "\n".join(self.lines)
+        entries = "".join(f'        "{k}": {v},\n' for k, v in self.components.items())
+        return f"def reward({', '.join(self.signals)}):\n{body}\n    return {{\n{entries}    }}\n"
+
+
+def write(formula: Formula, card: TaskCard, numbers: Numbers | None = None) -> str:
+    """The program of a formula."""
+    numbers = numbers or Numbers()
+    program = _Program()
+    parts = formula.parts if isinstance(formula, Then) else (formula,)
+    done = ""  # how far the parts before this one were ever fulfilled
+    for index, part in enumerate(parts, 1):
+        stem = f"part{index}_" if len(parts) > 1 else ""
+        reached = _part(part, card, program, numbers, stem, done)
+        if index < len(parts):
+            best = program.let("done", f"so_far({reached})")
+            done = best if not done else program.let("done", f"{done} * {best}")
+    if numbers.effort:
+        program.signals["action"] = None
+        program.components["effort"] = f"{_n(numbers.effort)} * effort(action)"
+    return program.text()
+
+
+def _part(
+    part: Formula, card: TaskCard, program: _Program, n: Numbers, stem: str, done: str
+) -> str:
+    """Adds the terms of atoms that hold together; answers how far they hold, as an expression."""
+    if isinstance(part, Then):
+        raise NoTemplate(f"'then' inside 'then' has no template: {part}; join them")
+    atoms = _atoms(part)
+    own = [a for a in atoms if role(card.entity(a.subject)) == "gripper"]
+    moved = [a for a in atoms if role(card.entity(a.subject)) == "object"]
+    gate = f"{done} * " if done else ""
+    distances = []
+    for atom in own:
+        distances.append(_gripper(atom, card, program))
+    reached = []
+    if distances:
+        away = distances[0] if len(distances) == 1 else program.let("away", " + ".join(distances))
+        near = program.let(
+            "progress",
+            f"{_n(n.wide_share)} * near({away}, {_n(n.wide)}) + "
+            f"{_n(round(1 - n.wide_share, 6))} * near({away}, {_n(n.tight)})",
+        )
+        program.components[f"{stem}near"] = f"{gate}{near}"
+        reached.append(f"near({away}, {_n(n.tight)})")
+    before = ""
+    for index, atom in enumerate(moved, 1):
+        tail = f"_{index}" if len(moved) > 1 else ""
+        pushed, away = _pushed(atom, card, program, n, stem, tail, gate + before)
+        reached.append(pushed)
+        distances.append(away)
+        before += f"{pushed} * "
+    if n.bonus and distances:
+        every = " & ".join(f"({d} <= 0.0)" for d in distances)
+        every = every if len(distances) == 1 else f"({every})"
+        program.components[f"{stem}there"] = f"{_n(n.bonus)} * {gate}{every}"
+    return " * ".join(reached)
+
+
+def _atoms(part: Formula) -> tuple[Atom, ...]:
+    if isinstance(part, Atom):
+        return (part,)
+    assert isinstance(part, And)
+    inner = []
+    for one in part.parts:
+        if isinstance(one, Then):
+            raise NoTemplate(f"'then' inside 'and' has no template: {part}; put 'then' outermost")
+        inner += _atoms(one)
+    return tuple(dict.fromkeys(inner))
+
+
+def _n(value: float) -> str:
+    return repr(float(value))
+
+
+# Atoms of the gripper: lines that end with the distance from making the atom true.
+def _touch(p: _Program, tip: str, thing: str) -> str:
+    return p.let("away", f"below(norm({tip} - {thing}), {TOUCH})")
+
+
+def _above(p: _Program, tip: str, thing: str) -> str:
+    offset = p.let("offset", f"{tip} - {thing}")
+    level = f"below(norm({offset}[:2]), {OVER})"
+    return p.let("away", f"hypot({level}, outside({offset}[2], {HEIGHT[0]}, {HEIGHT[1]}))")
+
+
+def _beside(side: str) -> Callable[[_Program, str, str], str]:
+    def lines(p: _Program, tip: str, thing: str) -> str:
+        offset = p.let("offset", f"{tip} - {thing}")
+        aside = f"above({side.replace('offset', offset)}, {ASIDE})"
+        depth = f"outside({offset}[0], {-ABREAST}, {ABREAST})"
+        return p.let("away", f"hypot({aside}, {depth})")
+
+    return lines
+
+
+def _far(p: _Program, tip: str, thing: str) -> str:
+    return p.let("away", f"above(norm({tip} - {thing}), {FAR})")
+
+
+GRIPPER: dict[str, Callable[[_Program, str, str], str]] = {
+    "touch": _touch,
+    "above": _above,
+    "left_of": _beside(LEFT),
+    "right_of": _beside(RIGHT),
+    "far": _far,
+}
+
+
+def _gripper(atom: Atom, card: TaskCard, program: _Program) -> str:
+    if atom.predicate not in GRIPPER:
+        raise NoTemplate(f"no template for {atom}; known of the gripper: {', '.join(GRIPPER)}")
+    program.say(f"{atom}: 0 m away where it holds")
+    tip, thing = (program.read(card.entity(name)) for name in (atom.subject, atom.object))
+    return GRIPPER[atom.predicate](program, tip, thing)
+
+
+# Atoms of two objects: where the first is to go, on the table, seen from where the two are.
+# {mover} and {other} are their places; the result is (spot to push to, distance that is left).
+PUSH: dict[str, tuple[str, str]] = {
+    "next_to": ("{other}[:2]", f"below(norm({{mover}}[:2] - {{other}}[:2]), {NEXT_TO})"),
+    "far": (
+        f"{{other}}[:2] + {FAR} * direction({{mover}}[:2] - {{other}}[:2])",
+        f"above(norm({{mover}}[:2] - {{other}}[:2]), {FAR})",
+    ),
+    "left_of": (
+        f"{{other}}[:2] + {ASIDE} * {LEFT_AXIS}",
+        f"hypot(above({{other}}[1] - {{mover}}[1], {ASIDE}), "
+        f"outside({{mover}}[0] - {{other}}[0], {-ABREAST}, {ABREAST}))",
+    ),
+    "right_of": (
+        f"{{other}}[:2] + {ASIDE} * {RIGHT_AXIS}",
+        f"hypot(above({{mover}}[1] - {{other}}[1], {ASIDE}), "
+        f"outside({{mover}}[0] - {{other}}[0], {-ABREAST}, {ABREAST}))",
+    ),
+}
+
+
+def _pushed(
+    atom: Atom, card: TaskCard, p: _Program, n: Numbers, stem: str, tail: str, gate: str
+) -> tuple[str, str]:
+    """Adds the two stages of a push; answers (progress of the atom, its distance)."""
+    if atom.predicate not in PUSH:
+        raise NoTemplate(f"no template for {atom}; known of two objects: {', '.join(PUSH)}")
+    hand = next(e for e in card.entities if role(e) == "gripper")
+    tip = p.read(hand)
+    mover, other = (p.read(card.entity(name)) for name in (atom.subject, atom.object))
+    spot, left = (text.format(mover=mover, other=other) for text in PUSH[atom.predicate])
+    p.say(f"{atom}: first behind it, on the line to where it is to go, then along that line")
+    line = p.let("line", f"{spot} - {mover}[:2]")
+    behind = p.let("behind", f"{mover}[:2] - {_n(n.behind)} * direction({line})")
+    off = p.let("off", f"hypot(norm({tip}[:2] - {behind}), {tip}[2] - {_n(n.low)})")
+    away = p.let("away", left)
+    close = p.let("close", f"near({away}, {_n(n.push_scale)})")
+    share, rest = _n(n.ungated), _n(round(1 - n.ungated, 6))
+    p.components[f"{stem}behind{tail}"] = (
+        f"{_n(n.behind_weight)} * {gate}near({off}, {_n(n.behind_scale)})"
+    )
+    p.components[f"{stem}push{tail}"] = (
+        f"{_n(n.push_weight)} * {gate}{close} * "
+        f"({share} + {rest} * near({off}, {_n(n.behind_gate)}))"
+    )
+    return close, away
+
+
+class OfflineWriter:
+    """The templates as a Writer: the first draft with the standard numbers, then mutations.
+
+    Mutation follows Eureka's three tips as rules: a component that stays near zero gets a wider
+    slope, one that hardly changes is rescaled, one that dominates is made smaller.
+    """
+
+    name = "offline"
+
+    def __init__(self, seed: int = 0):
+        self.rng = np.random.default_rng(seed)
+
+    def propose(
+        self, card: TaskCard, goal: str, count: int, evidence: Sequence[Evidence] = ()
+    ) -> list[Draft]:
+        formula = read(goal, card)
+        parents = sorted(
+            (e for e in evidence if e.success is not None and e.draft.writer == self.name),
+            key=lambda e: -(e.success or 0.0),
+        )[:2]
+        drafts = []
+        for index in range(count):
+            numbers, origin = Numbers(), ()
+            notes = "standard numbers"
+            if parents:
+                parent = parents[index % len(parents)]
+                base = reflected(_numbers_of(parent.draft), parent.curves)
+                numbers = base.mutated(self.rng)
+                origin, notes = (parent.draft.text,), "numbers mutated after reflection"
+            elif index:
+                numbers, notes = numbers.mutated(self.rng), "numbers mutated"
+            text = f"# numbers: {_spelled(numbers)}\n{write(formula, card, numbers)}"
+            drafts.append(Draft(text, self.name, notes, tuple(fingerprint(t) for t in origin)))
+        return drafts
+
+    def repair(
+        self, card: TaskCard, goal: str, draft: Draft, found: Sequence[Diagnostic]
+    ) -> Draft | None:
+        return None  # a template that is refused is a fault of ours
+
+
+def reflected(numbers: Numbers, curves: dict[str, tuple[float, ...]]) -> Numbers:
+    """Numbers changed by what the components did along training (means, first to last)."""
+    last = {name: curve[-1] for name, curve in curves.items() if curve}
+    if not last:
+        return numbers
+    total = sum(abs(v) for v in last.values()) or 1.0
+    changed = {}
+    for name, value in last.items():
+        curve = curves[name]
+        if "near" in name and abs(value) < 0.05:  # never reached: a slope that starts farther out
+            changed["wide"] = min(0.6, 1.5 * numbers.wide)
+        if "behind" in name and abs(value) < 0.05:
+            changed["behind_scale"] = 1.5 * numbers.behind_scale
+        if "push" in name and max(curve) - min(curve) < 0.02:  # did not change: steeper
+            changed["push_scale"] = 0.7 * numbers.push_scale
+        if "behind" in name and abs(value) > 0.8 * total:  # dominates: less of it
+            changed["behind_weight"] = 0.6 * numbers.behind_weight
+    return replace(numbers, **changed)
+
+
+def _spelled(numbers: Numbers) -> str:
+    return " ".join(f"{f.name}={getattr(numbers, f.name):g}" for f in fields(numbers))
+
+
+def _numbers_of(draft: Draft) -> Numbers:
+    head = draft.text.split("\n", 1)[0].removeprefix("# numbers: ")
+    pairs = (entry.split("=") for entry in head.split())
+    return Numbers(**{name: float(value) for name, value in pairs})

@@ -1,0 +1,225 @@
+"""The language-model writer against a server of the protocol: repair, budget, cassettes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import textwrap
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai_server import OpenAIServer
+
+import sims
+from reward_models.base import from_dict
+from reward_models.programs import Refused, load
+from reward_models.writers.base import Evidence
+from reward_models.writers.cassette import CassetteError, Player, Recorder, Reply
+from reward_models.writers.llm import LLMWriter, program_in, system_prompt, task_prompt
+from reward_models.writers.methods import METHODS, text2reward
+from reward_models.writers.transport import (
+    Budget,
+    BudgetSpent,
+    Endpoint,
+    Metered,
+    ModelError,
+    OpenAITransport,
+)
+
+pytest.importorskip("openai")
+REPLIES = json.loads((Path(__file__).parent / "data/llm_replies.json").read_text())
+CARD = from_dict(sims.make_task("reach").card())
+GOAL = "the gripper touches the red cube"
+KEY = "sk-test-THE-SECRET-1234"
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROBO_TEST_KEY", KEY)
+
+
+def endpoint(server: OpenAIServer, **changes: Any) -> Endpoint:
+    given = {"seconds": 20.0, "wait": 0.01, **changes}
+    return Endpoint("test", base_url=server.url, key_variable="ROBO_TEST_KEY", **given)
+
+
+def writer(transport: Any, method: str = "text2reward", **options: Any) -> LLMWriter:
+    return LLMWriter(transport, METHODS[method], **options)
+
+
+def test_a_good_answer_is_a_program() -> None:
+    with OpenAIServer([REPLIES["good"]]) as server:
+        [draft] = writer(OpenAITransport(endpoint(server))).propose(CARD, GOAL, 1)
+    assert set(load(draft.text, CARD).components) == {"near", "effort"}
+    [request] = server.requests
+    assert server.keys == [f"Bearer {KEY}"]
+    asked = request["messages"][1]["content"]
+    assert GOAL in asked and "red_cube_pos, 3, m" in asked and "success" not in asked.lower()
+
+
+@pytest.mark.parametrize("bad", ["broken", "malicious", "units", "prose"])
+def test_findings_go_back_until_it_is_right(bad: str) -> None:
+    with OpenAIServer([REPLIES[bad], REPLIES["good"]]) as server:
+        [draft] = writer(OpenAITransport(endpoint(server))).propose(CARD, GOAL, 1)
+    assert load(draft.text, CARD) and draft.notes == "repaired" and len(server.requests) == 2
+    with pytest.raises(Refused) as refused:
+        load(program_in(REPLIES[bad]), CARD)
+    told = server.requests[1]["messages"][1]["content"]
+    for finding in refused.value.diagnostics:
+        assert str(finding) in told
+    assert not Path("/tmp/robo_rl_was_here").exists()
+
+
+def test_a_model_that_never_learns_is_asked_so_many_times() -> None:
+    with OpenAIServer([REPLIES["malicious"]]) as server:
+        [draft] = writer(OpenAITransport(endpoint(server)), repairs=2).propose(CARD, GOAL, 1)
+    assert len(server.requests) == 3
+    with pytest.raises(Refused):
+        load(draft.text, CARD)
+
+
+def test_an_answer_cut_short_is_repaired() -> None:
+    cut = {"text": REPLIES["truncated"], "finish": "length"}
+    with OpenAIServer([cut, REPLIES["good"]]) as server:
+        [draft] = writer(OpenAITransport(endpoint(server))).propose(CARD, GOAL, 1)
+    assert load(draft.text, CARD)
+    with OpenAIServer([cut]) as server:
+        [draft] = writer(OpenAITransport(endpoint(server)), repairs=0).propose(CARD, GOAL, 1)
+    assert "cut short at 1500 tokens" in draft.notes
+
+
+def test_a_limited_then_broken_endpoint_is_asked_again() -> None:
+    script = [{"status": 429}, {"status": 503}, {"raw": b"<html>not json</html>"}, REPLIES["good"]]
+    with OpenAIServer(script) as server:
+        [draft] = writer(OpenAITransport(endpoint(server))).propose(CARD, GOAL, 1)
+    assert load(draft.text, CARD) and len(server.requests) == 4
+
+
+@pytest.mark.parametrize(
+    ("entry", "says", "calls"),
+    [
+        ({"status": 401}, "status 401", 1),
+        ({"status": 429}, "status 429", 2),
+        ({"sleep": 3.0}, "no answer within 0.5 s", 2),
+        ({"raw": b"{}"}, "not of the protocol", 2),
+    ],
+)
+def test_the_key_is_in_no_error_log_or_file(
+    entry: dict[str, Any], says: str, calls: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with OpenAIServer([entry]) as server:
+        transport = OpenAITransport(endpoint(server, attempts=2, seconds=0.5))
+        cassette = tmp_path / "cassette.jsonl"
+        with pytest.raises(ModelError, match=says) as failed:
+            writer(Recorder(transport, cassette)).propose(CARD, GOAL, 1)
+        assert len(server.requests) == calls
+        ours = writer(Recorder(OpenAITransport(endpoint(server)), cassette))
+        server.script = [REPLIES["good"]]
+        ours.propose(CARD, GOAL, 1)
+    text = "".join(traceback.format_exception(failed.value)) + caplog.text + repr(transport)
+    assert KEY not in text and KEY not in cassette.read_text()
+    assert KEY not in repr(vars(transport))
+
+
+def test_without_a_key_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ROBO_TEST_KEY")
+    with OpenAIServer([REPLIES["good"]]) as server:
+        with pytest.raises(ModelError, match="set the variable ROBO_TEST_KEY"):
+            writer(OpenAITransport(endpoint(server))).propose(CARD, GOAL, 1)
+    assert not server.requests
+
+
+@pytest.mark.parametrize(
+    ("budget", "says", "calls"),
+    [
+        (Budget(tokens=9000), "tokens are spent", 2),
+        (Budget(calls=2), "2 calls are spent", 2),
+        (Budget(money=0.05), "the next call may cost", 2),
+        (Budget(tokens=100), "0 of 100 tokens", 0),
+    ],
+)
+def test_budgets_stop_before_they_are_exceeded(budget: Budget, says: str, calls: int) -> None:
+    with OpenAIServer([REPLIES["broken"]]) as server:
+        e = endpoint(server, prompt_price=10.0, completion_price=10.0)
+        if "calls" in says or "tokens" in says:
+            e = endpoint(server)
+        metered = Metered(OpenAITransport(e), budget, e)
+        with pytest.raises(BudgetSpent, match=says):
+            writer(metered, repairs=1000).propose(CARD, GOAL, 1)
+    if calls:
+        assert len(server.requests) >= calls
+    else:
+        assert not server.requests
+    assert budget.used_tokens <= budget.tokens and budget.used_money <= budget.money
+
+
+def test_a_cassette_is_played_without_a_server(tmp_path: Path) -> None:
+    cassette = tmp_path / "cassette.jsonl"
+    script = [REPLIES["broken"], REPLIES["good"], REPLIES["units"], REPLIES["good"]]
+    with OpenAIServer(script) as server:
+        recorded = writer(Recorder(OpenAITransport(endpoint(server)), cassette)).propose(
+            CARD, GOAL, 2
+        )
+    played = writer(Player(cassette)).propose(CARD, GOAL, 2)
+    assert [d.text for d in played] == [d.text for d in recorded]
+    lines = [json.loads(line) for line in cassette.read_text().splitlines()]
+    assert len(lines) == 4 and all(line["source"] == "recorded" for line in lines)
+    with pytest.raises(CassetteError, match="record it again"):
+        writer(Player(cassette)).propose(CARD, "the gripper is above the blue ball", 1)
+    cassette.write_text("not json\n")
+    with pytest.raises(CassetteError, match="line 1"):
+        Player(cassette)
+
+
+class Echo:
+    """A transport that keeps what it was asked."""
+
+    model = "echo"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def complete(self, messages: Any, max_tokens: int) -> Reply:
+        self.asked.append(messages[1]["content"])
+        return Reply(REPLIES["good"], 1, 1, source="by hand")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_ask_with_what_they_know(method: str) -> None:
+    echo = Echo()
+    ours = writer(echo, method)
+    [first] = ours.propose(CARD, GOAL, 1)
+    found = load(first.text.replace('"effort": 0.01 *', '"effort": 0.0000001 *'), CARD).warnings
+    evidence = [
+        Evidence(first, 0.4, {"near": (0.1, 0.3, 0.7)}, found),
+        Evidence(first, None, {}),
+    ]
+    [second] = ours.propose(CARD, GOAL, 1, evidence)
+    asked = echo.asked[-1]
+    if method == "text2reward":
+        assert "attempt" not in asked
+    else:
+        assert "Success after training: 0.40" in asked and "near: 0.10, 0.30, 0.70" in asked
+        assert ("The evaluator found" in asked) == (method == "card")
+        assert second.parents and len(second.parents[0]) == 64
+
+
+def test_few_shot_shows_the_likest_goals_but_never_the_goal_itself() -> None:
+    examples = {GOAL: "ITSELF", "the gripper touches the blue ball": "LIKE", "walk forward": "FAR"}
+    asked = text2reward(examples, shots=1)(CARD, GOAL, 0, ())
+    assert "LIKE" in asked and "ITSELF" not in asked and "FAR" not in asked
+
+
+def test_prompts_are_made_of_the_tables() -> None:
+    text = system_prompt()
+    assert "near(distance, scale)" in text and "arctan2" in text and "{functions}" not in text
+    shown = textwrap.dedent(text[text.index("    def reward") :].split("\n\n")[0])
+    assert load(shown.replace("cube_pos", "red_cube_pos"), CARD)
+    assert "qpos, 5, rad" in task_prompt(CARD, GOAL)
+
+
+def test_replies_written_by_hand_say_so() -> None:
+    assert REPLIES["source"].startswith("by hand")

@@ -1,0 +1,126 @@
+"""`robo-rl reward check`, and training on a program: what is checked is what runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sims
+from reward_models.base import from_dict
+from reward_models.programs import load
+from robo_rl.cli import main
+from robo_rl.config import TrainConfig
+from robo_rl.learners.config import PPOConfig
+from robo_rl.train import run_path, train
+
+GOOD = """def reward(tip, red_cube_pos, action):
+    gap = norm(tip - red_cube_pos)
+    return {"near": near(gap, 0.05), "effort": 0.01 * effort(action)}
+"""
+BAD = "import os\ndef reward(tip, qpos):\n    return {'a': norm(tip) + norm(qpos)}\n"
+
+
+def test_check_prints_one_object_per_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad, unit = (tmp_path / name for name in ("good.py", "bad.py", "unit.py"))
+    good.write_text(GOOD)
+    bad.write_text(BAD)
+    unit.write_text(BAD.removeprefix("import os\n"))
+    files = [str(p) for p in (good, bad, unit)]
+    assert main(["reward", "check", *files, "--task", "reach", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [f["file"] for f in found] == files
+    assert [f["ok"] for f in found] == [True, False, False]
+    assert [[d["code"] for d in f["diagnostics"]] for f in found] == [[], ["import"], ["unit"]]
+    [finding] = found[2]["diagnostics"]
+    assert finding["line"] == 2 and "adds metres and radians" in finding["message"]
+    assert main(["reward", "check", str(good), "--task", "reach", "--explain"]) == 0
+    out = capsys.readouterr().out
+    assert "ok" in out and "where gap is the length of (tip - red_cube_pos)" in out
+
+
+def test_check_loads_no_torch_and_leaves_the_environment_behind(tmp_path: Path) -> None:
+    (tmp_path / "r.py").write_text(GOOD)
+    code = (
+        "import sys\nfrom robo_rl.cli import main\n"
+        f"status = main(['reward', 'check', {str(tmp_path / 'r.py')!r}, '--task', 'push'])\n"
+        "assert 'torch' not in sys.modules, 'torch was imported'\nsys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["no_such_file.py", "--task", "reach"], "no_such_file.py"),
+        (["--task", "reach"], "give the files"),
+        ([__file__, "--task", "fly"], "unknown task 'fly'"),
+    ],
+)
+def test_check_says_what_is_missing(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reward", "check", *arguments]) == 1
+    assert says in capsys.readouterr().err
+
+
+def test_a_refused_program_leaves_no_run(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(BAD)
+    config = TrainConfig(
+        task="reach", goal="touch_red_cube", reward=f"code:{tmp_path / 'bad.py'}",
+        runs=tmp_path / "runs", tuning=PPOConfig(num_envs=4),
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="bad.py is refused: line 1: a program imports nothing"):
+        train(config)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_training_on_a_program(tmp_path: Path) -> None:
+    file = tmp_path / "my reward.py"
+    file.write_text(GOOD)
+    config = TrainConfig(
+        task="reach", goal="touch_red_cube", reward=f"code:{file}", env_steps=4000, episodes=8,
+        runs=tmp_path / "runs", tuning=PPOConfig(num_envs=16),
+    )  # fmt: skip
+    trained = train(config)
+    run = trained.run.path
+    assert run.name == "reach-touch-red-cube-code-my-reward-ppo-0"
+    assert (run / "reward.py").read_text() == GOOD
+    manifest = json.loads((trained.bundle / "manifest.json").read_text())
+    assert manifest["reward"]["hash"] == hashlib.sha256(GOOD.encode()).hexdigest()
+    assert manifest["reward"]["text"] == GOOD
+    metrics = trained.run.metrics()
+    assert {"reward/near", "reward/effort"} <= metrics.keys()
+    total = metrics["reward/near"] + metrics["reward/effort"]
+    np.testing.assert_allclose(metrics["reward"], total, atol=1e-6)
+    # The run goes on with the program it began with, whatever became of the file.
+    file.write_text(BAD)
+    again = train(config, resume=run)
+    assert (again.run.path / "reward.py").read_text() == GOOD
+
+
+def test_a_run_is_named_after_the_file() -> None:
+    goal = type("Goal", (), {"key": "touch_red_cube", "text": ""})()
+    config = TrainConfig(reward=f"code:{os.sep}a{os.sep}b c.py")
+    assert run_path(config, goal).name == "reach-touch-red-cube-code-b-c-ppo-0"
+
+
+@pytest.mark.parametrize("task", sorted(sims.TASKS))
+def test_every_task_can_be_written_for(task: str) -> None:
+    """Every signal of every card has a unit and a shape that the language understands."""
+    card = from_dict(sims.make_task(task).card())
+    for signal in card.signals:
+        value = f"norm({signal.name})" if signal.shape else f"abs({signal.name})"
+        text = f'def reward({signal.name}):\n    return {{"a": {value}}}\n'
+        program = load(text, card)
+        rows = {signal.name: np.ones((5, *signal.shape))}
+        assert program(rows)["a"].shape == (5,)
