@@ -102,7 +102,17 @@ def test_training_on_a_program(tmp_path: Path) -> None:
     assert {"reward/near", "reward/effort"} <= metrics.keys()
     total = metrics["reward/near"] + metrics["reward/effort"]
     np.testing.assert_allclose(metrics["reward"], total, atol=1e-6)
-    # The run goes on with the program it began with, whatever became of the file.
+
+
+@pytest.mark.slow
+def test_a_resumed_run_goes_on_with_the_program_it_began_with(tmp_path: Path) -> None:
+    file = tmp_path / "reward.py"
+    file.write_text(GOOD)
+    config = TrainConfig(
+        task="reach", goal="touch_red_cube", reward=f"code:{file}", env_steps=800, episodes=8,
+        runs=tmp_path / "runs", tuning=PPOConfig(num_envs=16),
+    )  # fmt: skip
+    run = train(config).run.path
     file.write_text(BAD)
     again = train(config, resume=run)
     assert (again.run.path / "reward.py").read_text() == GOOD
