@@ -101,7 +101,7 @@ DEV_GOALS = [text for text in DEV if not answer(text).startswith("refuse:")]
 # ------------------------------------------------------------------------------------- corpora
 
 
-@pytest.mark.parametrize("part", ["dev", "extra", "heldout"])
+@pytest.mark.parametrize("part", ["dev", "extra", "probe", "heldout"])
 def test_corpus(part: str) -> None:
     result = score(DATA / f"goal_sentences_{part}.json")
     # one sentence of the held-out half is misread: a measured miss, see tests/data/README.md
@@ -370,7 +370,7 @@ def test_an_unknown_word_anywhere_is_refused(text: str, word: str, at: float) ->
     assert answer(" ".join(words)).startswith("refuse:unknown_")
 
 
-@pytest.mark.parametrize("word", ["not", "never", "or", "lift", "slowly", "three", "if", "behind"])
+@pytest.mark.parametrize("word", ["not", "never", "or", "grab", "slowly", "three", "if", "behind"])
 def test_a_known_but_unsupported_word_anywhere_is_refused(word: str) -> None:
     for text in DEV_GOALS:
         words = text.split()
@@ -389,6 +389,7 @@ FORMULAS = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(formula=FORMULAS)
 def test_a_formula_is_parsed_back(formula: Formula) -> None:
     assert parse_formula(str(formula)) == formula

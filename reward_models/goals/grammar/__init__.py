@@ -21,7 +21,7 @@ from reward_models.base import TaskCard
 from reward_models.goals.grammar.checks import check_readings, check_words
 from reward_models.goals.grammar.clauses import PARTICIPLE
 from reward_models.goals.grammar.compose import Composer
-from reward_models.goals.grammar.entities import mark_nouns, match_entities
+from reward_models.goals.grammar.entities import mark_nouns, match_entities, without_particles
 from reward_models.goals.grammar.lexicon import ARTICLES
 from reward_models.goals.grammar.names import Names
 from reward_models.goals.grammar.refusals import CODES, Refusal, Refuser
@@ -38,13 +38,14 @@ def read(text: str, card: TaskCard) -> Formula:
     """The formula a sentence means on this card; ``Refusal`` where that is not certain."""
     names = Names(card)
     refuse = Refuser(text, names)
-    raw = split_words(text)
+    raw = names.shaded(split_words(text))
     if len(raw) > MAX_WORDS:
         raise refuse("unsupported", f"{len(raw)} words, at most {MAX_WORDS} are read")
     marked = mark_nouns(raw, names)
     tokens = match_phrases([word for word in marked if word not in ARTICLES])
     asks = any(t.symbol in ("POLITE", "WANT") for t in tokens)
     tokens, wrong = match_entities(tokens, names, refuse)
+    tokens = without_particles(tokens)
     check_words(raw, tokens, names, refuse)
     if wrong:
         raise wrong[0]

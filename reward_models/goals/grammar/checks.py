@@ -18,6 +18,7 @@ from reward_models.goals.grammar.lexicon import (
     LEXICON,
     NEVER_NAMED,
     NOT_NOUNS,
+    SCENERY,
     UNSUPPORTED,
 )
 from reward_models.goals.grammar.names import Names
@@ -32,7 +33,9 @@ def check_words(raw: list[str], tokens: list[Token], names: Names, refuse: Refus
     if not meaningful:
         raise refuse("no_goal", "it asks for nothing")
     opening = [w for t in meaningful[:2] for w in t.text.split()]
-    asking = opening[0] in ASKING - {"do"} or opening[:2] in (["do", "you"], ["do", "i"])
+    asking = meaningful[0].symbol not in ("WANT", "WISH") and (
+        opening[0] in ASKING - {"do"} or opening[:2] in (["do", "you"], ["do", "i"])
+    )
     if asking and opening[1:2] != ["not"]:
         raise refuse("no_goal", "a question is not a goal")
     unsupported = UNSUPPORTED.keys() - FUNCTION - FORMS.keys()
@@ -48,6 +51,15 @@ def check_words(raw: list[str], tokens: list[Token], names: Names, refuse: Refus
     for word, following in itertools.pairwise([*raw, ","]):
         if word in ARTICLES and following in NEVER_NAMED and (following,) not in names.nouns:
             raise refuse("ambiguous", f"a word is missing between {word!r} and {following!r}")
+    for word, colour, noun in zip(raw, [*raw[1:], ","], [*raw, ",", ","][2:], strict=True):
+        named = noun in names.words | GENERIC | GENERIC_PLURAL | COLOUR_WORDS
+        if (
+            word in DETERMINERS
+            and colour in names.colours
+            and not named
+            and noun in LEXICON | {","}
+        ):
+            raise refuse("ambiguous", f"'{word} {colour}' what? Say {colour} thing or its name")
     for i, word in enumerate(raw):
         plural = word.endswith("s") and (word[:-1],) in names.nouns
         if word == "," or word in LEXICON or word in names.words or plural:
@@ -58,6 +70,8 @@ def check_words(raw: list[str], tokens: list[Token], names: Names, refuse: Refus
     for token in meaningful:  # last, as a phrase may only have been broken by an unknown word
         if (word := token.symbol) in unsupported:
             raise refuse("unsupported", f"{UNSUPPORTED[word]} ({word!r}) is not understood")
+        if word in SCENERY:
+            raise refuse.unknown(word, "unknown_object")
 
 
 def check_readings(raw: list[str], tokens: list[Token], names: Names, refuse: Refuser) -> None:
@@ -79,6 +93,8 @@ def check_readings(raw: list[str], tokens: list[Token], names: Names, refuse: Re
         if word in ("hand", "tip") and after == "over" and not named:
             raise unsure(f"{word} over")
     symbols = [t.symbol for t in tokens]
+    if "VIEW" in symbols and {*NAME_OF, "BELOW"} & {*symbols} - {"LEFT_OF", "RIGHT_OF"}:
+        raise refuse("ambiguous", "only left and right are as the picture shows them")
     padded = ["", *symbols, "", ""]
     for i, token in enumerate(tokens):
         before, after, last = padded[i], padded[i + 2], padded[i + 3]
@@ -97,7 +113,7 @@ def check_readings(raw: list[str], tokens: list[Token], names: Names, refuse: Re
             if any(s == "HAND" or s[:1] == "#" or s.endswith("ing") for s in following):
                 raise unsure("while ... then")
         possible = token.symbol == "MODAL" and words[0] in ("can", "could", "may", "might", "would")
-        if possible and things[0] and not {"WANT", "SURE", "UNTIL"} & set(symbols[:i]):
+        if possible and things[0] and not {"WANT", "WISH", "SURE", "UNTIL"} & set(symbols[:i]):
             raise refuse("ambiguous", f"{token.text!r}: is it to be, or only possible?")
         if token.symbol in ("with", "using", "use") and before[:1] == "#" and after == "HAND":
             if last in NAME_OF and tokens[i + 2].text.split()[0] != "to":

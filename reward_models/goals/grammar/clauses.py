@@ -14,6 +14,7 @@ from reward_models.goals.grammar.lexicon import (
     PUT,
     PUT_BY,
     PUT_HAND,
+    PUT_ON,
     TOUCH,
     VERBS,
 )
@@ -24,9 +25,10 @@ def any_of(words: str) -> str:
 
 
 THING = r"(?:HAND|#\w+)"
-RELATION = any_of("ABOVE LEFT_OF RIGHT_OF FAR NEXT_TO TOUCHING")
+RELATION = any_of("ABOVE BELOW LEFT_OF RIGHT_OF FAR NEXT_TO TOUCHING")
 NAME_OF = {
     "ABOVE": "above",
+    "BELOW": "below",  # of an object and the gripper: the gripper is above it
     "LEFT_OF": "left_of",
     "RIGHT_OF": "right_of",
     "FAR": "far",
@@ -51,14 +53,14 @@ CLAUSES: dict[str, tuple[re.Pattern[str], ...]] = {
         "passive": (
             rf"(?P<touched>#\w+) (?:MODAL )?(?:(?:be|get) )?{any_of(TOUCH)[:-1]})_ed{BY}",
             rf"(?P<subj>#\w+) (?:MODAL )?(?:(?:be|get) )?{MOVED}{BY} {WHERE}{BY}",
-            rf"(?P<subj>HAND) (?:MODAL )?(?:be|get) {HAND_MOVED} {WHERE}",
+            rf"(?P<subj>HAND) (?:MODAL )?{any_of(BE + ' get')} {HAND_MOVED} {WHERE}",
         ),
         "placing": (
             rf"{ORDER}{any_of(PUT)} (?P<subj>{THING}) {WHERE}",
             rf"{ORDER}{any_of(PUSH)} (?P<subj>#\w+) {WHERE}",
             rf"{ORDER}{any_of(PUT_BY)} (?P<subj>#\w+) by (?P<obj>#\w+)",
             rf"{ORDER}{any_of(PUT_HAND)} (?P<subj>HAND) {WHERE}",
-            rf"{any_of('put place rest lay set keep hold have')} (?P<subj>HAND) on (?P<obj>#\w+)",
+            rf"{any_of(PUT_ON)} (?P<subj>HAND) on (?P<obj>#\w+)",
         ),
         "making": tuple(
             rf"{ORDER}{any_of(MAKE)} (?P<subj>{THING}) (?:MODAL |to )?{vp}" for vp in PREDICATE

@@ -38,20 +38,35 @@ class Composer:
         self.last: Atom | None = None
         self.subject = "HAND"  # of a clause that names none; "" where it would be a guess
         self.mover = "HAND"  # of a relation alone ("and left of it"): who the last clause was about
+        self.listed = False  # "both the ball and the can"
         self.shared = False  # a name alone ("and the ball") shares the last clause's relation
         self.told = False  # the last subject was said to do something, not that it should
         self.verbless = False  # the last clause was a subject and a relation, without a verb
         self.ordered = False  # this clause is an order: "touch", not "touches" or "touching"
         self.opened = ""  # what introduced this clause, "I want" or "make sure"
         self.used_it = False
+        self.placed = False  # the last clause placed an object somewhere
 
     def formula(self, s: str) -> Formula:
+        if {"ONCE", "WHEN"} & set(s.split()):
+            raise self.refuse("unsupported", "a condition ('when', 'once') is not understood")
         if match := re.fullmatch(r"after (.+?) , (.+)", s):
             return self.sequence([match[1], f"MAIN {match[2]}"])
         if match := re.fullmatch(r"before (.+?) , (?:FIRST )?(.+)", s):
             return self.sequence([match[2], match[1]])
         if match := re.fullmatch(r"AND (.+?) , (.+)", s):  # "while ..., ..."
             return self.together(f"{match[1]} AND MAIN {match[2]}")
+        if match := re.fullmatch(r"(.+?) BUT_FIRST (.+)|(.+?) AND ((?:ORDER|HAND) .+) FIRST", s):
+            last, first = match[1] or match[3], match[2] or match[4]
+            if {"THEN", "IT", "AND", "FIRST"} & {*last.split(), *first.split()}:
+                raise self.refuse("ambiguous", "in which order? Say 'first ... then ...'")
+            return self.sequence([first, last])
+        if s.endswith(" IN_ORDER") and "THEN" not in s.split():
+            listed = self.together(s.removesuffix(" IN_ORDER"))
+            if not isinstance(listed, And):
+                raise self.refuse("ambiguous", "in which order? Name two goals or more")
+            return Then(listed.parts)
+        s = s.removesuffix(" IN_ORDER")
         ordered = re.split(r" (?:, )?(before|after) ", s)
         if len(ordered) == 3:
             if "THEN" in s.split():
@@ -79,10 +94,13 @@ class Composer:
 
     def together(self, s: str) -> Formula:
         words = s.split()
+        self.listed = False
         if "both" in words:
             if words.count("both") > 1 or "AND" not in words[words.index("both") :]:
                 raise self.refuse("unsupported", "a quantity ('both') is not understood: name each")
-            words.remove("both")
+            at = words.index("both")
+            self.listed = words[at + 1] == "HAND" or words[at + 1][:1] == "#"
+            del words[at]
         if "ALSO" in words:
             if "AND" not in words:
                 raise self.refuse("ambiguous", "at the same time as what?")
@@ -129,6 +147,8 @@ class Composer:
 
     def open(self, s: str) -> str:
         """The clause without what only introduces it: "I want", "make sure", "use the arm to"."""
+        if self.last is not None:
+            s = re.sub(rf"^to (?={VERB} )", "", s)  # "... and then to touch it"
         before = ""
         while s != before:
             before = s
@@ -141,8 +161,8 @@ class Composer:
             s = re.sub(r"^(?:HAND )?WANT (?:(?:that|to) )?", "", s)
             s = re.sub(rf"^MODAL ({THING}) (?=be |{VERB} |{RELATION} )", r"\1 MODAL ", s)
             s = re.sub(r"^(?:HAND (?:MODAL )?)?use HAND (?:to|AND) ", "", s)
-            s = re.sub(r"^(?:with|using) HAND (?:, )?", "", s)
-            s = re.sub(rf" (?:with|using|use) HAND(?=$| to | {RELATION} )", "", s)
+            s = re.sub(r"^(?:with|using|use) (?:HAND_CALLED|HAND(?: ,)?) ", "", s)
+            s = re.sub(rf" (?:with|using|use) HAND(?=$| to | UNTIL | {RELATION} )", "", s)
         return s
 
     def resolve_it(self, s: str) -> str:
@@ -186,6 +206,8 @@ class Composer:
         target = (match["dest"] or "").split()[-1:]
         who = mover if match["who"] in (None, "IT") else match["who"]
         goal = match["goal"]
+        if mover != "HAND" and "HAND" in goal.split():
+            raise self.refuse("unsupported", "only the gripper can go to an object")
         if target and goal == "touch":
             goal = f"touch {target[0]}"
         goal = re.sub(r"\bIT$", target[0] if target else "IT", goal)
@@ -203,6 +225,8 @@ class Composer:
             if not self.opened and self.mover == self.symbol(last.subject):
                 if s[:3] == "to " and last.predicate in ("touch", "next_to"):
                     return self.make("TOUCHING", self.mover, match[1])
+            if self.listed and self.mover and s[:3] != "to ":
+                return self.make(last.predicate, self.mover, match[1])
             if not self.opened and self.shared and s[:3] != "to ":
                 return self.make(last.predicate, "HAND", match[1])
             raise self.refuse("ambiguous", "say what each object is to do")
@@ -214,6 +238,10 @@ class Composer:
             return self.make(match[2], mover, match[3])
         if match := BESIDE.fullmatch(s):
             return self.matched("statement", {**match.groupdict(), "rel": "NEXT_TO"}, s)
+        if self.placed and (match := re.fullmatch(rf"(#\w+) ({RELATION}|to) (#\w+)", s)):
+            relation = "TOUCHING" if match[2] == "to" else match[2]  # "and the can left of it"
+            self.mover, self.shared = match[1], False
+            return self.make(relation, match[1], match[3])
         for kind, patterns in CLAUSES.items():
             for pattern in patterns:
                 if match := pattern.fullmatch(s):
@@ -244,6 +272,7 @@ class Composer:
         told = kind in ("statement", "passive") and not verbless and "MODAL" not in words
         self.told = told and "WANT" not in self.opened and (bool(named) or self.told)
         self.verbless = verbless
+        self.placed = kind == "placing" and "HAND" not in (subject, got.get("obj"))
         self.mover = subject
         self.shared = (subject == "HAND" or bool(touched)) and "by HAND" not in s
         if touched:
@@ -268,6 +297,8 @@ class Composer:
 
     def make(self, relation: str, subject: str, target: str) -> Atom:
         """The atom of a relation or predicate between two symbols, swapped where only that fits."""
+        if relation == "BELOW":
+            relation, subject, target = "ABOVE", target, subject
         name = NAME_OF.get(relation, relation)
         if subject == target:
             raise self.refuse("unsupported", "a thing in relation to itself")
@@ -285,6 +316,8 @@ class Composer:
 
     def unreadable(self, s: str) -> Refusal:
         words = s.split()
+        if "LASTING" in words:
+            return self.refuse("ambiguous", "where is 'there'?")
         if "," in words:
             raise self.refuse("ambiguous", "only a comma between two goals: say 'then' or 'and'")
         relation = re.search(RELATION, s)

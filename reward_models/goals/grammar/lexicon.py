@@ -3,26 +3,34 @@ known but that no formula can say."""
 
 from __future__ import annotations
 
-from reward_models.goals.grammar.phrases import PHRASE_TABLE, PHRASE_WORDS
+from reward_models.goals.grammar.phrases import PHRASE_WORDS, SINGLE_WORDS
 
 # Verbs by what they take; see the clause patterns below.
-BE = "be stay remain stand sit rest lie wait keep linger hang settle park"
-GO = "go move come get travel head drive navigate steer proceed shift return fly slide"
+BE = (
+    "be stay remain stand sit rest lie wait keep linger hang settle park pause appear hover float "
+    "lean"
+)
+GO = (
+    "go move come get travel head drive navigate steer proceed shift return fly slide maneuver "
+    "step drift glide slip swing rise retreat withdraw retract back relocate manoeuvre"
+)
 TOUCH = "touch tap poke contact reach"
-HOVER = "hover float"
+HOVER = "hover float levitate"
 PUT = (
     "put place position set bring move get keep take shift send have lead direct relocate "
-    "reposition station situate"
+    "reposition station situate park"
 )
 PUT_HAND = (  # with the gripper only
     "hold steer guide drive navigate park maneuver manoeuvre hover rest lay slide extend stretch "
-    "raise lower"
+    "raise lower lift elevate press lean swing sweep slip transfer pull draw retract float hang "
+    "suspend dangle plant center centre align"
 )
 PUT_BY = "put place position set bring get keep have station situate"  # "move by" may be past
-PUSH = "push slide shove nudge roll drag pull scoot"  # with objects only
+PUT_ON = "put place rest lay set get keep hold have plant press"  # the hand on a thing
+PUSH = "push slide shove nudge roll drag pull scoot guide steer drive"  # with objects only
 MAKE = "make let have get keep allow cause"
 APPROACH = "approach"
-OTHER = "use give leave"  # only in the rewrites below
+OTHER = "use give leave distance"  # only in the rewrites below
 VERBS = tuple(
     dict.fromkeys(
         " ".join((BE, GO, TOUCH, HOVER, PUT, PUT_HAND, PUSH, MAKE, APPROACH, OTHER)).split()
@@ -35,7 +43,8 @@ IRREGULAR = {
     "slid": "slide_ed", "sent": "send_ed", "led": "lead_ed", "laid": "lay_ed", "lying": "lie",
     "driven": "drive_ed", "made": "make_ed", "located": "place_ed", "situated": "place_ed",
     "goes": "go", "went": "go_ed", "gone": "go_ed", "came": "come_ed", "got": "get_ed",
-    "stood": "stand_ed", "sat": "sit_ed", "meets": "touch", "meet": "touch",
+    "swung": "swing_ed", "hung": "hang_ed", "drawn": "draw_ed", "found": "place_ed",
+    "poised": "place_ed", "stood": "stand_ed", "sat": "sit_ed", "meets": "touch", "meet": "touch",
 }  # fmt: skip
 
 # Known, but not something this grammar can say. word -> what kind of thing it is
@@ -111,6 +120,22 @@ DETERMINERS = ARTICLES | {"this", "that", "your", "its", "these", "those"}
 GENERIC = frozenset({"object", "thing", "one", "item", "piece", "shape", "toy", "body", "part"})
 GENERIC_PLURAL = frozenset(f"{word}s" for word in GENERIC)
 COLOUR_WORDS = frozenset({"coloured", "colored", "colour", "color"})
+BRIGHT = frozenset({"bright", "vivid", "brightly"})  # say nothing that tells two colours apart
+SHADES = {
+    shade: colour
+    for colour, shades in {
+        "red": "scarlet crimson ruby vermilion cherry",
+        "blue": "navy azure cobalt sapphire",
+        "green": "emerald lime",
+    }.items()
+    for shade in shades.split()
+}
+SHAPED = frozenset({"shaped"})
+# They only colour a movement that says where it goes: "push it up to", "set it down beside".
+PARTICLES = frozenset("down up along across back round around".split())
+SCENERY = frozenset(  # things of the scene that are no entities
+    "table tabletop desk floor ground camera picture image screen".split()
+)
 COLOURS = frozenset(
     "red green blue yellow orange purple pink black white grey gray brown cyan magenta violet "
     "turquoise beige gold silver golden".split()
@@ -124,14 +149,16 @@ HANDS = tuple(
         "manipulator", "robotic arm", "robotic hand", "robotic gripper", "tool tip",
         "tool center point", "tcp",
         "jaw", "jaws", "pincer", "pincers", "gripper tip", "finger tip", "finger tips", "robot arm",
-        "arm tip", "robot hand", "robot gripper", "robot tool",
+        "arm tip", "one finger", "one fingertip", "single finger", "one of your fingers",
+        "end of the arm", "end of the robot", "end of the robot arm", "robot hand",
+        "robot gripper", "robot tool",
     )
 )  # fmt: skip
 
 
 def inflections() -> dict[str, str]:
     """Every form of a verb -> its stem; the past participle -> stem + "_ed"."""
-    doubled = {"put", "get", "set", "tap", "sit", "drag"}
+    doubled = {"put", "get", "set", "tap", "sit", "drag", "slip", "step"}
     forms = dict(IRREGULAR)
     for verb in VERBS:
         stem = verb + verb[-1] if verb in doubled else verb
@@ -147,9 +174,12 @@ def inflections() -> dict[str, str]:
 
 FORMS = inflections()
 # A noun of the card that is also one of these ("can") is a noun only where a noun must stand.
-NOT_NOUNS = frozenset(FORMS) | {p[0] for p in PHRASE_TABLE if len(p) == 1} | FUNCTION
+NOT_NOUNS = frozenset(FORMS) | SINGLE_WORDS | FUNCTION
+VERBS_AND_NOUNS = frozenset(
+    "position place rest touch contact way tap poke center centre back distance".split()
+)
 # What cannot follow an article; the rest are verbs that are nouns too ("a position above").
-NEVER_NAMED = (FORMS.keys() - {"position", "place", "rest", "touch", "contact", "way"}) | (
+NEVER_NAMED = (FORMS.keys() - VERBS_AND_NOUNS) | (
     DETERMINERS | set("to of from and then , is".split())
 )
 GOVERNS_NOUN = frozenset({"of", "above", "over", "from", "to", "beside", "near"}) | {
@@ -165,6 +195,9 @@ LEXICON = (
     | GENERIC
     | GENERIC_PLURAL
     | COLOUR_WORDS
+    | BRIGHT
+    | SHAPED
+    | PARTICLES
     | COLOURS
     | ASKING
     | {"'s"}

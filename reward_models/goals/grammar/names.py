@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 from reward_models.base import TaskCard
-from reward_models.goals.grammar.lexicon import COLOURS, GENERIC, HANDS
+from reward_models.goals.grammar.lexicon import (
+    COLOURS,
+    DETERMINERS,
+    FUNCTION,
+    GENERIC,
+    HANDS,
+    SHADES,
+)
 from reward_models.goals.grammar.words import split_words
 from reward_models.goals.predicates import role
+
+PLAIN = FUNCTION | DETERMINERS | GENERIC  # words of longer names that are no name themselves
 
 
 class Names:
@@ -25,7 +35,7 @@ class Names:
         self.nouns: dict[tuple[str, ...], list[str]] = {}
         for entity in card.entities:
             for name in (entity.name, entity.kind, *entity.aliases):
-                key = tuple(split_words(name))
+                key = split_words(name)
                 known = self.nouns.setdefault(key, [])
                 if key and entity.name not in known and not GENERIC.issuperset(key):
                     known.append(entity.name)
@@ -35,7 +45,17 @@ class Names:
         self.colour = {e.name: " ".join(split_words(e.colour)) for e in card.entities}
         self.colours = COLOURS | set(self.colour.values()) - {""}
         self.objects = [e.name for e in card.entities if role(e) == "object"]
-        self.words = frozenset(itertools.chain.from_iterable(self.nouns)) | self.colours
+        self.words = frozenset(itertools.chain.from_iterable(self.nouns)) - PLAIN | self.colours
+
+    def shaded(self, words: Sequence[str]) -> list[str]:
+        """The words with "scarlet" as "red", where the card does not tell the two apart."""
+        out: list[str] = []
+        for before, word in itertools.pairwise(["", *words]):
+            base = SHADES.get(word, word)
+            if SHADES.get(before) == word and before not in self.words:
+                continue  # "navy blue"
+            out.append(word if word in self.words else base)
+        return out
 
     def resolve(self, colour: str, noun: tuple[str, ...]) -> list[str]:
         """The entities that agree with both; no noun, or one such as "thing", fits any object."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
-from reward_models.goals.grammar.phrases import LONGEST, PHRASE_TABLE
+from reward_models.goals.grammar.phrases import TABLES, Table
 
 CONTRACTIONS = (
     (r"\bcan't\b", "can not"),
@@ -21,6 +22,7 @@ CONTRACTIONS = (
     (r"'m\b", " am"),
     (r"'s\b", " 's "),
     (r"\bgray\b", "grey"),
+    (r"\b(left|right)hand\b", r"\1 hand"),
     (r"'(?!s\b)", " "),
 )
 
@@ -33,7 +35,8 @@ class Token:
     text: str
 
 
-def split_words(text: str) -> list[str]:
+@lru_cache(maxsize=1024)  # a card's names are split for every sentence
+def split_words(text: str) -> tuple[str, ...]:
     """Lower-case words and commas; other punctuation separates, other signs are words."""
     text = unicodedata.normalize("NFKC", text).casefold()
     text = re.sub("[\u2018\u2019\u02bc`]", "'", text)
@@ -41,21 +44,30 @@ def split_words(text: str) -> list[str]:
         text = re.sub(pattern, replacement, text)
     text = re.sub(r"[.,;:!?\u2026]+", " , ", text)
     text = re.sub(r"""[-_"()\[\]{}*\u2010-\u2015\u201c\u201d\u00ab\u00bb]+""", " ", text)
-    return re.findall(r"'s\b|[^\W_]+|\S", text)
+    return tuple(re.findall(r"'s\b|[^\W_]+|\S", text))
 
 
 def match_phrases(words: list[str]) -> list[Token]:
-    tokens: list[Token] = []
+    """The words with every phrase as its symbols, the longest first."""
+    tokens = [Token(word, word) for word in words]
+    for table in TABLES:
+        tokens = _match(tokens, table)
+    return tokens
+
+
+def _match(tokens: list[Token], table: Table) -> list[Token]:
+    out: list[Token] = []
+    longest = max(map(len, table))
     i = 0
-    while i < len(words):
-        for n in range(min(LONGEST, len(words) - i), 0, -1):
-            symbols = PHRASE_TABLE.get(tuple(words[i : i + n]))
+    while i < len(tokens):
+        for n in range(min(longest, len(tokens) - i), 0, -1):
+            symbols = table.get(tuple(token.symbol for token in tokens[i : i + n]))
             if symbols:
-                text = " ".join(words[i : i + n])
-                tokens += [Token(symbol, text) for symbol in symbols]
+                text = " ".join(token.text for token in tokens[i : i + n])
+                out += [Token(symbol, text) for symbol in symbols]
                 break
         else:
-            tokens.append(Token(words[i], words[i]))
+            out.append(tokens[i])
             n = 1
         i += n
-    return tokens
+    return out
