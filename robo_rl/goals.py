@@ -13,7 +13,7 @@ from typing import Any
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals.captions import Plan, stages
 from reward_models.goals.grammar import Refusal, read
-from reward_models.goals.predicates import GRIPPER, Formula
+from reward_models.goals.predicates import Formula, atoms, role
 from sims.task import Task
 
 
@@ -32,6 +32,11 @@ class ReadGoal:
         """The atoms to reward, in order; ValueError with the refusal when nothing was read."""
         if self.formula is None:
             raise ValueError(self.refusal)
+        if actions := [str(atom) for atom in atoms(self.formula) if not atom.object]:
+            raise ValueError(
+                f"{self.text!r} asks for {', '.join(actions)}: an action is no relation that one "
+                "frame shows; expected --reward task or reward code"
+            )
         return stages(self.formula)
 
     @property
@@ -59,7 +64,7 @@ def read_goal(task: Task[Any], text: str) -> ReadGoal:
 
 def _read(text: str, card: TaskCard) -> tuple[Formula | None, str]:
     """The formula of a sentence, or None and why it was not read."""
-    if not any(entity.kind == GRIPPER for entity in card.entities):
+    if not any(role(entity) in ("gripper", "body") for entity in card.entities):
         known = "; ".join(card.goals.values())
         return None, (
             f"task {card.task!r} has no gripper, so its sentences are not read into relations of "

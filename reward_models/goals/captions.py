@@ -75,7 +75,7 @@ def caption(atom: Atom, card: TaskCard) -> str:
     wording = PREDICATES[atom.predicate].caption
     return wording.format(
         subject=_names(card.entity(atom.subject), card)[0],
-        object=_names(card.entity(atom.object), card)[0],
+        object=_names(card.entity(atom.object), card)[0] if atom.object else "",
     )
 
 

@@ -12,19 +12,21 @@ from dataclasses import dataclass
 
 from reward_models.base import Entity, TaskCard
 
-GRIPPER = "gripper"  # the kind of the entity that acts; every other kind is an object
+GRIPPER = "gripper"  # the kind of the entity that acts on objects
+BODY = "body"  # the kind of a body that moves itself; every other kind is an object
 
 
 @dataclass(frozen=True)
 class Predicate:
     """A relation of two entities; the first is the one that moves, the second is always an object.
+    With ``arity`` 1 it is an action of one entity.
 
     ``caption`` is the canonical sentence, filled with ``subject`` and ``object``. ``mirror`` is the
     predicate that holds with the two swapped, where there is one.
     """
 
     name: str
-    subjects: frozenset[str]  # of {"gripper", "object"}
+    subjects: frozenset[str]  # of {"gripper", "object", "body"}
     caption: str
     mirror: str = ""
     arity: int = 2
@@ -32,6 +34,7 @@ class Predicate:
 
 _GRIPPER = frozenset({"gripper"})
 _OBJECT = frozenset({"object"})
+_BODY = frozenset({"body"})
 
 PREDICATES: dict[str, Predicate] = {
     p.name: p
@@ -42,28 +45,41 @@ PREDICATES: dict[str, Predicate] = {
         Predicate("right_of", _GRIPPER | _OBJECT, "{subject} is right of {object}", "left_of"),
         Predicate("far", _GRIPPER | _OBJECT, "{subject} is far from {object}", mirror="far"),
         Predicate("next_to", _OBJECT, "{subject} is next to {object}", mirror="next_to"),
+        Predicate("forward", _BODY, "{subject} moves forward", arity=1),
+        Predicate("front_flip", _BODY, "{subject} does a front flip", arity=1),
+        Predicate("back_flip", _BODY, "{subject} does a back flip", arity=1),
+        Predicate("wave", _BODY, "{subject} waves a leg", arity=1),
+        Predicate("lie_down", _BODY, "{subject} lies down", arity=1),
+        Predicate("stand_up", _BODY, "{subject} stands up", arity=1),
+        Predicate("kneel", _BODY, "{subject} kneels", arity=1),
+        Predicate("raise_arms", _BODY, "{subject} raises both arms", arity=1),
     )
 }
 
 
 @dataclass(frozen=True)
 class Atom:
-    """``predicate(subject, object)``, the arguments being names of entities."""
+    """``predicate(subject, object)``, the arguments being names of entities; an action of one
+    entity has no object."""
 
     predicate: str
     subject: str
-    object: str
+    object: str = ""
 
     def __post_init__(self) -> None:
         if self.predicate not in PREDICATES:
             known = ", ".join(PREDICATES)
             raise ValueError(f"no predicate {self.predicate!r}; known: {known}")
-        for name in (self.subject, self.object):
+        arity = PREDICATES[self.predicate].arity
+        if arity != 1 + bool(self.object):
+            raise ValueError(f"{self.predicate}: expected {arity} names, got {self}")
+        for name in (self.subject, self.object)[:arity]:
             if not _NAME.fullmatch(name):
                 raise ValueError(f"an entity's name is letters, digits and _; got {name!r}")
 
     def __str__(self) -> str:
-        return f"{self.predicate}({self.subject}, {self.object})"
+        names = f"{self.subject}, {self.object}" if self.object else self.subject
+        return f"{self.predicate}({names})"
 
 
 @dataclass(frozen=True)
@@ -105,18 +121,21 @@ def _check_parts(formula: Then | And) -> None:
 
 
 def role(entity: Entity) -> str:
-    """``"gripper"`` or ``"object"``: which subjects of a predicate the entity may be."""
-    return "gripper" if entity.kind == GRIPPER else "object"
+    """``"gripper"``, ``"body"`` or ``"object"``: of which predicates it may be the subject."""
+    return entity.kind if entity.kind in (GRIPPER, BODY) else "object"
 
 
 def check(formula: Formula, card: TaskCard) -> None:
     """ValueError unless every atom names entities of the card that its predicate allows."""
     for atom in atoms(formula):
-        subject, target = card.entity(atom.subject), card.entity(atom.object)
+        subject = card.entity(atom.subject)
         allowed = PREDICATES[atom.predicate].subjects
         if role(subject) not in allowed:
             who = " or ".join(sorted(allowed))
             raise ValueError(f"{atom.predicate} takes a {who} as subject, got {subject.name!r}")
+        if not atom.object:
+            continue
+        target = card.entity(atom.object)
         if role(target) != "object" or target == subject:
             raise ValueError(f"{atom.predicate} is about another object, got {target.name!r}")
 
@@ -155,7 +174,8 @@ def parse_formula(text: str) -> Formula:
         take("(")
         if head not in ("then", "and"):
             subject = take()
-            take(",")
+            if take(", )") == ")":
+                return Atom(head, subject)
             target = take()
             take(")")
             return Atom(head, subject, target)

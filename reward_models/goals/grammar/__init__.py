@@ -18,6 +18,8 @@ from __future__ import annotations
 import re
 
 from reward_models.base import TaskCard
+from reward_models.goals.captions import describe_vocabulary
+from reward_models.goals.grammar.bodies import only_body, read_body
 from reward_models.goals.grammar.checks import check_readings, check_words
 from reward_models.goals.grammar.clauses import PARTICIPLE
 from reward_models.goals.grammar.compose import Composer
@@ -36,8 +38,10 @@ MAX_WORDS = 80
 
 def read(text: str, card: TaskCard) -> Formula:
     """The formula a sentence means on this card; ``Refusal`` where that is not certain."""
+    if body := only_body(card):
+        return read_body(text, card, body)
     names = Names(card)
-    refuse = Refuser(text, names)
+    refuse = Refuser(text, f"Understood: {describe_vocabulary(card)}", names.words)
     raw = names.shaded(split_words(text))
     if len(raw) > MAX_WORDS:
         raise refuse("unsupported", f"{len(raw)} words, at most {MAX_WORDS} are read")

@@ -3,6 +3,8 @@ known but that no formula can say."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from reward_models.goals.grammar.phrases import PHRASE_WORDS, SINGLE_WORDS
 
 # Verbs by what they take; see the clause patterns below.
@@ -156,12 +158,16 @@ HANDS = tuple(
 )  # fmt: skip
 
 
-def inflections() -> dict[str, str]:
+DOUBLED = frozenset(
+    "put get set tap sit drag slip step run hop skip jog trot drop flip swim".split()
+)
+
+
+def inflected(verbs: Iterable[str]) -> dict[str, str]:
     """Every form of a verb -> its stem; the past participle -> stem + "_ed"."""
-    doubled = {"put", "get", "set", "tap", "sit", "drag", "slip", "step"}
     forms = dict(IRREGULAR)
-    for verb in VERBS:
-        stem = verb + verb[-1] if verb in doubled else verb
+    for verb in verbs:
+        stem = verb + verb[-1] if verb in DOUBLED else verb
         bare = verb[:-1] if verb.endswith("e") and verb != "be" else stem
         s = verb + "es" if verb.endswith(("sh", "ch", "s", "o")) else verb + "s"
         if verb.endswith("y") and verb not in ("stay", "lay"):
@@ -172,7 +178,7 @@ def inflections() -> dict[str, str]:
     return forms
 
 
-FORMS = inflections()
+FORMS = inflected(VERBS)
 # A noun of the card that is also one of these ("can") is a noun only where a noun must stand.
 NOT_NOUNS = frozenset(FORMS) | SINGLE_WORDS | FUNCTION
 VERBS_AND_NOUNS = frozenset(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from reward_models.goals.captions import describe_vocabulary
 from reward_models.goals.grammar.lexicon import LEXICON
-from reward_models.goals.grammar.names import Names
 
 CODES = ("unknown_word", "unknown_object", "ambiguous", "unsupported", "no_goal")
 
@@ -22,17 +20,17 @@ class Refusal(ValueError):
 class Refuser:
     """Builds the refusals of one sentence."""
 
-    def __init__(self, text: str, names: Names) -> None:
+    def __init__(self, text: str, understood: str, words: frozenset[str]) -> None:
         quoted = " ".join(text.split())
         self.quoted = quoted if len(quoted) <= 80 else quoted[:77] + "..."
-        self.names = names
+        self.understood = understood
+        self.words = words  # the names of the card's things
 
     def __call__(self, code: str, why: str) -> Refusal:
-        known = describe_vocabulary(self.names.card)
-        return Refusal(code, f'did not understand "{self.quoted}": {why}. Understood: {known}')
+        return Refusal(code, f'did not understand "{self.quoted}": {why}. {self.understood}')
 
     def unknown(self, word: str, code: str) -> Refusal:
-        known = sorted(self.names.words | (LEXICON if code == "unknown_word" else set()))
+        known = sorted(self.words | (LEXICON if code == "unknown_word" else set()))
         close = difflib.get_close_matches(word, [w for w in known if len(w) > 1], 1, 0.7)
         hint = f"; nearest known word: {close[0]!r}" if close else ""
         if code == "unknown_object" and close:  # rather a slip of the pen than another thing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -47,15 +48,16 @@ def split_words(text: str) -> tuple[str, ...]:
     return tuple(re.findall(r"'s\b|[^\W_]+|\S", text))
 
 
-def match_phrases(words: list[str]) -> list[Token]:
+def match_phrases(words: Iterable[str]) -> list[Token]:
     """The words with every phrase as its symbols, the longest first."""
     tokens = [Token(word, word) for word in words]
     for table in TABLES:
-        tokens = _match(tokens, table)
+        tokens = match(tokens, table)
     return tokens
 
 
-def _match(tokens: list[Token], table: Table) -> list[Token]:
+def match(tokens: list[Token], table: Table) -> list[Token]:
+    """The tokens with every phrase of one table as its symbols, the longest first."""
     out: list[Token] = []
     longest = max(map(len, table))
     i = 0

@@ -1,0 +1,119 @@
+"""Sentences about a body without a gripper: "please walk forward", "the ant waves a leg".
+
+What a body can be asked is a closed list of actions, each a pattern over whole sentences: after
+what only introduces it ("I want", "the hopper should") nothing may be left over.
+"""
+
+from __future__ import annotations
+
+import re
+
+from reward_models.base import Entity, TaskCard
+from reward_models.goals.grammar.lexicon import ARTICLES, LEXICON, UNSUPPORTED, inflected
+from reward_models.goals.grammar.phrases import PHRASES, Table, expand, table
+from reward_models.goals.grammar.refusals import Refuser
+from reward_models.goals.grammar.words import Token, match, split_words
+from reward_models.goals.predicates import Atom, Formula, Then, role
+
+_GOING = (
+    "(walk|run|hop|jump|leap|gallop|trot|march|stride|crawl|sprint|jog|race|bound|skip|move|go|"
+    "travel|head|advance|proceed|swim)"
+)
+_MAKING = "(do|make|perform|execute|complete|land|turn)"
+_FRONT, _BACK = "(front|forward|forwards)", "(back|backward|backwards)"
+_LEG = "(leg|legs|one leg|one of [its|your] legs|your leg|its leg|one of [its|your] feet)"
+_ARMS = "[both|both of|two] [its|your|his|her|their] arms"
+_ABOVE = (
+    "[in air|into air|high|above [its|your|his|her] head|over [its|your|his|her] head|overhead]"
+)
+_ON_KNEES = "on [to] [its|your|his|her|both] knees"
+_ACTIONS = {  # verbs as stems, without articles
+    f"{_GOING} [straight] (forward|forwards|ahead|onward|onwards)": "forward",
+    f"{_MAKING} {_FRONT} (flip|somersault)": "front_flip",
+    f"(flip|somersault) [over] {_FRONT}": "front_flip",
+    f"{_MAKING} {_BACK} (flip|somersault)": "back_flip",
+    f"{_MAKING} (backflip|back flip)": "back_flip",
+    f"{_MAKING} frontflip": "front_flip",
+    f"(flip|somersault) [over] {_BACK}": "back_flip",
+    "backflip": "back_flip",
+    "frontflip": "front_flip",
+    f"wave [with] {_LEG} [in air|about|around]": "wave",
+    "lie down [flat] [on [its|your] back|on (ground|floor)]": "lie_down",
+    "lie [flat] on (ground|floor)": "lie_down",
+    "lie flat": "lie_down",
+    "lie [flat] on [its|your] back": "lie_down",
+    "lower [its|your] (body|BODY) [down] to (ground|floor)": "lie_down",
+    "(stand|get|rise) up [on [its|your] feet]": "stand_up",
+    "(stand|rise) [upright|up straight|up tall]": "stand_up",
+    "(get|rise) (to|on|onto) [its|your|his|her] feet": "stand_up",
+    "kneel [down]": "kneel",
+    f"(get|go|drop|sink|fall) [down] {_ON_KNEES}": "kneel",
+    f"be [down] {_ON_KNEES}": "kneel",
+    f"(raise|lift) [up] {_ARMS} [up] {_ABOVE}": "raise_arms",
+    f"(put|hold|throw|keep) {_ARMS} [up] {_ABOVE}": "raise_arms",
+    f"(hold|keep|have) {_ARMS} raised [up] {_ABOVE}": "raise_arms",
+}
+_EMPTY = expand(f"(put|hold|throw|keep) {_ARMS}")  # alone it does not say where
+_MEANING: Table = {
+    words: name for words, name in table(_ACTIONS).items() if " ".join(words) not in _EMPTY
+}
+_VERBS = (
+    "walk run hop jump leap gallop trot march stride crawl sprint jog race bound skip move go "
+    "travel head advance proceed swim do make perform execute complete land turn flip somersault "
+    "wave lie lower stand get rise kneel drop sink fall raise lift put hold throw keep have be"
+).split()
+_STEM = inflected(_VERBS) | {"raised": "raised", "does": "do", "stood": "stood", "back": "back"}
+_OPENERS = table(
+    {p: s for p, s in PHRASES.items() if set(s.split()) <= {"POLITE", "WANT", "SURE", "MODAL"}}
+)
+_JOINERS = table({p: s for p, s in PHRASES.items() if s == "THEN"})
+_OPENING = re.compile(
+    r"(?:(?:WANT|SURE|MODAL) (?:that )?(?=(?:WANT|SURE|MODAL|BODY) ))*"
+    r"(?:(?:WANT|SURE) )?(?:BODY (?:to |MODAL |SURE )*|MODAL BODY )?(?:SURE |to )*"
+)
+
+
+def only_body(card: TaskCard) -> Entity | None:
+    """The body that a sentence is about, where the card has no gripper and just one body."""
+    roles = [role(entity) for entity in card.entities]
+    if "gripper" in roles or roles.count("body") != 1:
+        return None
+    return card.entities[roles.index("body")]
+
+
+def read_body(text: str, card: TaskCard, body: Entity) -> Formula:
+    """The formula of a sentence about the card's only body."""
+    refuse = Refuser(text, f"known: {'; '.join(card.goals.values())}", frozenset(body.aliases))
+    called = {split_words(name) for name in (body.name, *body.aliases, card.task, "you", "robot")}
+    raw = [word for word in split_words(text) if word not in ARTICLES]
+    tokens = match(match([Token(word, word) for word in raw], _JOINERS), _OPENERS)
+    symbols = [token.symbol for token in tokens if token.symbol != "POLITE"]
+    symbols = ["BODY" if (symbol,) in called else symbol for symbol in symbols]
+    asks = len(symbols) < len(tokens) or {"WANT", "SURE"} & set(symbols)
+    if not symbols or (text.rstrip(" .!").endswith("?") and not asks):
+        raise refuse("no_goal", "a question or an empty sentence is not a goal")
+    steps: list[Formula] = []
+    for part in re.split(r"(?:^| )(?:, )*THEN(?: ,)*(?= |$)", " ".join(symbols).strip(" ,")):
+        steps.append(Atom(_action(part.strip(" ,"), refuse), body.name))
+    return steps[0] if len(steps) == 1 else Then(tuple(steps))
+
+
+def _action(part: str, refuse: Refuser) -> str:
+    """The action of one clause; every word after what introduces it must belong to it."""
+    clause = re.sub(r"^BODY ,|, BODY$", "", part).strip(" ,")
+    opening = _OPENING.match(clause)
+    assert opening is not None  # it may be empty
+    words = clause[opening.end() :].split()
+    stems = tuple(_STEM.get(word, word) for word in words)
+    for tried in (stems, stems[1:] if stems[:1] in (("be",), ("keep",)) else stems):
+        if tried in _MEANING:
+            return _MEANING[tried][0]
+    if not words:
+        raise refuse("no_goal", "it asks for nothing")
+    known = {word for phrase in _MEANING for word in phrase}
+    for word, stem in zip(words, stems, strict=True):
+        if word in UNSUPPORTED and stem not in known:
+            raise refuse("unsupported", f"{UNSUPPORTED[word]} ({word!r}) is not understood")
+        if stem not in known and word not in LEXICON and not word.isupper() and word != ",":
+            raise refuse.unknown(word, "unknown_word")
+    raise refuse("unsupported", "these words are not understood in this order")
