@@ -8,6 +8,8 @@ Reading goes in five steps, each a short table and a short function:
 4. composition  the sentence is cut at THEN and AND, pronouns and ellipsis are filled in
 5. clauses      what is left must match one clause pattern from its first to its last word
 
+A card without a gripper, about one body that moves itself, is read by ``bodies`` instead.
+
 Every word must be accounted for: by a table, by the card, or by the closed list of polite words.
 A word that is not is a refusal, never a guess, because a policy trained on a misread sentence is
 worse than a question. The entities come from the card; no object is known here.
