@@ -42,18 +42,19 @@ GOALS += [row for row in ALL_GOALS if row[1] not in (None, FIRST)][::4]
 SOLVED = [row for row in GOALS if sims.TASKS[row[0]].has_expert]
 UNSOLVED = [(name, goal) for name, robot, goal in GOALS if not sims.TASKS[name].has_expert]
 EPISODES = 64
+ROWS = 32  # of random play
 LONG = 60  # steps of random play; episodes of bodies that run are a thousand steps long
 ARMS = pytest.mark.parametrize("robot", sims.ROBOTS)
 
 
 @functools.cache
 def played(name: str, robot: str | None) -> tuple[BatchEnv, Array, list[dict[str, Array]]]:
-    """The env, obs (T, N, k) and signals of smooth random play: 2 beginnings of 64 rows."""
-    env = sims.make(name, 64, seed=5, robot=robot)
+    """The env, obs (T, N, k) and signals of smooth random play: 2 beginnings of ROWS rows."""
+    env = sims.make(name, ROWS, seed=5, robot=robot)
     rng, obs, signals = np.random.default_rng(0), [], []
     for _ in range(2):
         obs.append(env.reset())
-        action = np.zeros((64, env.act_dim))
+        action = np.zeros((ROWS, env.act_dim))
         for _ in range(min(env.max_steps, LONG)):
             action = np.clip(0.9 * action + 0.5 * rng.normal(size=action.shape), -1, 1)
             obs.append(env.step(action).obs)
@@ -78,7 +79,7 @@ def solve(
 @pytest.mark.parametrize(("name", "robot"), CASES)
 def test_obs_are_named_float32_columns(name: str, robot: str | None) -> None:
     env, obs, _ = played(name, robot)
-    assert obs.dtype == np.float32 and obs.shape[1:] == (64, env.obs_dim)
+    assert obs.dtype == np.float32 and obs.shape[1:] == (ROWS, env.obs_dim)
     assert len(set(env.obs_names)) == env.obs_dim == len(env.obs_names)
     assert np.isfinite(obs).all()
 
@@ -93,7 +94,7 @@ def test_signals_are_as_their_documents_say(name: str, robot: str | None) -> Non
         for key, value in signals.items():
             low, high = docs[key].range
             slack = 0.05 * (high - low)  # joint limits are soft
-            assert value.shape == (64, *docs[key].shape), key
+            assert value.shape == (ROWS, *docs[key].shape), key
             assert np.isfinite(value).all(), key
             assert (value >= low - slack).all() and (value <= high + slack).all(), key
 

@@ -75,6 +75,8 @@ class Robot:
     base_body: str
     workspace: Workspace
     build: Builder
+    grip_open: float | None = None  # how far it opens to grasp; None: all the way
+    grip_offset: float = 0.0  # m from the middle of jaws so opened to the tip, along the tip's x
     lag_limit: float = np.inf  # rad a target may run ahead, so that a strong arm crushes nothing
     gripper_unit: str = "rad"  # or "m", where the jaws slide
     gripper_followers: tuple[str, ...] = ()  # joints that mirror the gripper's
@@ -96,6 +98,12 @@ class Robot:
         if np.any(self.home < self.joint_range[:, 0]) or np.any(self.home > self.joint_range[:, 1]):
             msg = f"{self.name}: home lies outside the joint limits"
             raise ValueError(msg)
+
+    @property
+    def grip_range(self) -> tuple[float, float]:
+        """(closed, open), rad or m, for handling things."""
+        closed, opened = self.gripper_range
+        return closed, opened if self.grip_open is None else self.grip_open
 
     @property
     def actuators(self) -> tuple[str, ...]:

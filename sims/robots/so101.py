@@ -247,6 +247,8 @@ SO101 = Robot(
     tool_site="tip",
     finger_geoms=("finger_fixed", "finger_moving"),
     base_body="base",
+    grip_open=0.80,  # the jaws' tips 66 mm apart, the moving one not yet high above the fixed one
+    grip_offset=0.031,  # the fixed jaw does not move, so it stands this far from what is grasped
     workspace=WORKSPACE,
     build=build,
 )

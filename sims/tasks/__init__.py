@@ -6,18 +6,33 @@ from typing import Any
 
 from sims.task import Task
 from sims.tasks.ant import Ant
+from sims.tasks.button import Button
+from sims.tasks.drawer import Drawer
+from sims.tasks.drawer_then_place import DrawerThenPlace
 from sims.tasks.half_cheetah import HalfCheetah
 from sims.tasks.hopper import Hopper
 from sims.tasks.humanoid import Humanoid
 from sims.tasks.inverted_pendulum import InvertedPendulum
+from sims.tasks.lift import Lift
+from sims.tasks.pick_place import PickPlace
 from sims.tasks.push import Push
 from sims.tasks.pusher import Pusher
 from sims.tasks.reach import Reach
 from sims.tasks.reacher import Reacher
+from sims.tasks.stack import Stack
 from sims.tasks.swimmer import Swimmer
 from sims.tasks.walker2d import Walker2d
 
-ARM_TASKS: tuple[type[Task[Any]], ...] = (Reach, Push)
+ARM_TASKS: tuple[type[Task[Any]], ...] = (
+    Reach,
+    Push,
+    Lift,
+    PickPlace,
+    Stack,
+    Drawer,
+    Button,
+    DrawerThenPlace,
+)
 BODIES: tuple[type[Task[Any]], ...] = (
     Hopper,
     HalfCheetah,

@@ -51,6 +51,7 @@ class Thing:
             "cube": mujoco.mjtGeom.mjGEOM_BOX,
             "ball": mujoco.mjtGeom.mjGEOM_SPHERE,
             "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
+            "peg": mujoco.mjtGeom.mjGEOM_CYLINDER,
         }
         body = spec.worldbody.add_body(name=self.name, pos=(0.0, 0.0, self.height))
         body.add_freejoint(name=self.name)
@@ -106,6 +107,7 @@ TURNS: dict[str, tuple[Turn, ...]] = {
     "cube": (Turn("facing", facing, "cos and sin of 4 times the yaw, and 1 when lying flat"),),
     "cylinder": (Turn("up", lambda mat: mat[:, 2], "world's up in its own axes"),),
     "ball": (),
+    "peg": (Turn("up", lambda mat: mat[:, 2], "world's up in its own axes"),),
 }
 GRIPPER = Entity(
     "gripper",
@@ -127,6 +129,7 @@ class TabletopViews:
     qvel: Array  # (N, n) rad/s
     ctrl: Array  # (N, n) arm joint targets, rad
     gripper: Array  # (N, 1) gripper joint, rad
+    jaws: Array  # (N, 1 or 2) the gripper's joint and those that mirror it
     gripper_ctrl: Array  # (N, 1) rad
     tip: Array  # (N, 3) point between the fingertips, m
     tip_mat: Array  # (N, 9)
@@ -134,7 +137,7 @@ class TabletopViews:
     axis: Array  # (N, n, 3) joint axes, unit
     finger_pos: tuple[Array, ...]  # (N, 3) each, m
     finger_mat: tuple[Array, ...]  # (N, 9) each
-    thing_pos: tuple[Array, ...]  # (N, 3) each, m, in the order of THINGS
+    thing_pos: tuple[Array, ...]  # (N, 3) each, m, in the order of the task's things
     thing_mat: tuple[Array, ...]  # (N, 9) each
 
     @property
@@ -148,6 +151,8 @@ class Tabletop(Task[TabletopViews]):
     """The shared scene, observation and control; a subclass adds resets, goals and an expert."""
 
     act_dim: ClassVar[int] = 3
+    things: ClassVar[tuple[Thing, ...]] = THINGS
+    affordances: ClassVar[tuple[str, ...]] = ("touch", "push")  # what may be done to a thing
 
     robot: str = "so101"
     tip_step: float = 0.02  # m, largest move of the tip per action and axis
@@ -185,13 +190,17 @@ class Tabletop(Task[TabletopViews]):
             friction=(0.6, 0.01, 0.001),
         )
         self.arm.build(spec)
-        for thing in THINGS:
+        for thing in self.things:
             thing.add_to(spec)
         for camera in self.cameras:
             camera.add_to(spec)
         return spec
 
     def bind(self, batch: Batch) -> TabletopViews:
+        return TabletopViews(**self._bound(batch))
+
+    def _bound(self, batch: Batch) -> dict[str, Any]:
+        """The fields of TabletopViews."""
         arm = self.arm
         model = batch.model
         joints = [model.joint(name) for name in arm.joints]
@@ -199,17 +208,19 @@ class Tabletop(Task[TabletopViews]):
         ctrl = _span([model.actuator(name).id for name in arm.joints])
         ids = _span([j.id for j in joints])
         jaw = model.joint(arm.gripper_joint).qposadr[0]
+        jaws = [jaw, *(model.joint(name).qposadr[0] for name in arm.gripper_followers)]
         jaw_ctrl = model.actuator(arm.gripper_joint).id
         tip = batch.site(arm.tool_site)
         fingers = [batch.geom(name) for name in arm.finger_geoms]
-        things = [batch.body(thing.name) for thing in THINGS]
-        return TabletopViews(
+        things = [batch.body(thing.name) for thing in self.things]
+        return dict(
             batch=batch,
             all_qpos=batch.qpos,
             qpos=batch.qpos[:, qpos],
             qvel=batch.qvel[:, qvel],
             ctrl=batch.ctrl[:, ctrl],
             gripper=batch.qpos[:, jaw : jaw + 1],
+            jaws=batch.qpos[:, _span(jaws)],
             gripper_ctrl=batch.ctrl[:, jaw_ctrl : jaw_ctrl + 1],
             tip=tip.xpos,
             tip_mat=tip.xmat,
@@ -274,10 +285,13 @@ class Tabletop(Task[TabletopViews]):
             "gripper": v.gripper,
             "tip": v.tip,
             "pointing": v.pointing,
-            **{f"{thing.name}_pos": pos for thing, pos in zip(THINGS, v.thing_pos, strict=True)},
+            **{
+                f"{thing.name}_pos": pos
+                for thing, pos in zip(self.things, v.thing_pos, strict=True)
+            },
             **{
                 f"{thing.name}_{turn.name}": turn.measure(mat.reshape(-1, 3, 3))
-                for thing, mat in zip(THINGS, v.thing_mat, strict=True)
+                for thing, mat in zip(self.things, v.thing_mat, strict=True)
                 for turn in TURNS[thing.kind]
             },
         }
@@ -298,11 +312,11 @@ class Tabletop(Task[TabletopViews]):
                 Signal(
                     f"{t.name}_pos", (3,), "m", "world", (-1, 1), f"centre of the {t.kind}", False
                 )
-                for t in THINGS
+                for t in self.things
             ),
             *(
                 Signal(f"{t.name}_{turn.name}", (3,), "1", "world", (-1, 1), turn.doc, False)
-                for t in THINGS
+                for t in self.things
                 for turn in TURNS[t.kind]
             ),
         )  # fmt: skip
@@ -312,26 +326,30 @@ class Tabletop(Task[TabletopViews]):
             GRIPPER,
             *(
                 Entity(
-                    t.name, t.aliases, t.colour, t.kind, ("touch", "push"), t.name, f"{t.name}_pos"
+                    t.name, t.aliases, t.colour, t.kind, self.affordances, t.name, f"{t.name}_pos"
                 )
-                for t in THINGS
+                for t in self.things
             ),
         )
 
     # Geometry that goals are written in.
     def surface_distance(self, v: TabletopViews, thing: int) -> Array:
-        """Distance (N,) m from the nearer finger's surface to the surface of ``THINGS[thing]``."""
+        """Distance (N,) m from the nearer finger's surface to the surface of ``things[thing]``."""
+        return np.minimum(*self.finger_distances(v, thing))
+
+    def finger_distances(self, v: TabletopViews, thing: int) -> list[Array]:
+        """Distances (N,) m from each finger's surface to the surface of ``things[thing]``."""
         thing_mat = v.thing_mat[thing].reshape(-1, 3, 3)
-        nearest = np.full(len(v.tip), np.inf)
+        distances = []
         for (points, radius), pos, mat in zip(
             finger_points(self.robot), v.finger_pos, v.finger_mat, strict=True
         ):
             # The finger's frame in the object's: points @ turn + offset.
             turn = mat.reshape(-1, 3, 3).transpose(0, 2, 1) @ thing_mat
             offset = (pos - v.thing_pos[thing])[:, None] @ thing_mat
-            distance = THINGS[thing].distance(points @ turn + offset).min(axis=1)
-            nearest = np.minimum(nearest, distance - radius)
-        return np.maximum(nearest, 0.0)
+            distance = self.things[thing].distance(points @ turn + offset).min(axis=1)
+            distances.append(np.maximum(distance - radius, 0.0))
+        return distances
 
     def place_tip(self, v: TabletopViews, ids: Array, target: Array) -> None:
         """Solves rows ``ids`` (n,) for a tip at ``target`` (n, 3) m, the tool pointing down."""
@@ -343,10 +361,10 @@ class Tabletop(Task[TabletopViews]):
             v.qpos[ids] += self._joint_step(v, ids, move, room)
 
     def place_thing(self, v: TabletopViews, ids: Array, thing: int, xy: Array, yaw: Array) -> None:
-        """Stands ``THINGS[thing]`` on the table at ``xy`` (n, 2) m, turned by ``yaw`` (n,) rad."""
-        start = v.batch.model.joint(THINGS[thing].name).qposadr[0]
+        """Stands ``things[thing]`` on the table at ``xy`` (n, 2) m, turned by ``yaw`` (n,) rad."""
+        start = v.batch.model.joint(self.things[thing].name).qposadr[0]
         pose = np.zeros((len(ids), 7))
-        pose[:, :2], pose[:, 2] = xy, THINGS[thing].height
+        pose[:, :2], pose[:, 2] = xy, self.things[thing].height
         pose[:, 3], pose[:, 6] = np.cos(yaw / 2), np.sin(yaw / 2)
         v.all_qpos[ids, start : start + 7] = pose
 

@@ -1,0 +1,64 @@
+"""Button: press the yellow button and keep it pressed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+
+from sims.rng import RowRng
+from sims.task import Array, TaskGoal
+from sims.tasks.fixtures import BUTTON, BUTTON_TRAVEL
+from sims.tasks.handling import HOVER, Fixture, Handling, HandlingViews
+from sims.tasks.tabletop import Thing
+from sims.terms import near, norm, outside
+
+PRESSED = 0.008  # m of the button's 12 mm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Button(Handling):
+    """One goal: the button is down at the end."""
+
+    name: ClassVar[str] = "button"
+    things: ClassVar[tuple[Thing, ...]] = ()
+    fixtures: ClassVar[tuple[Fixture, ...]] = (BUTTON,)
+
+    episode_s: float = 3.0  # s
+
+    def reset(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
+        self.begin(v, ids, rng, opening=0.0)
+        v.mocap[ids, 0, :2] = self.spot(v, rng, len(ids), (-0.8, 0.8))
+        v.joint[0][ids, 0] = rng.uniform(0.0, 0.3 * BUTTON_TRAVEL)  # it springs back at once
+
+    def goals(self) -> Mapping[str, TaskGoal[HandlingViews]]:
+        return _goals(self)
+
+    def expert(self, v: HandlingViews, rng: np.random.Generator) -> Array:
+        button = v.point["button"]
+        over = norm((button - v.tip)[:, :2]) < 0.012
+        target = button.copy()
+        target[:, 2] += np.where(over, -0.02, HOVER)
+        return self.go(v, target, -1.0)
+
+
+@cache
+def _goals(task: Button) -> dict[str, TaskGoal[HandlingViews]]:
+    def missing(v: HandlingViews) -> Array:
+        return outside(v.joint[0][:, 0], PRESSED)
+
+    def success(v: HandlingViews) -> Array:
+        return missing(v) == 0.0
+
+    def reward(v: HandlingViews, action: Array) -> dict[str, Array]:
+        down = np.clip(v.joint[0][:, 0] / BUTTON_TRAVEL, 0.0, 1.0)
+        return {
+            "reach": 0.5 * near(norm(v.point["button"] - v.tip), 0.10),
+            "press": 1.0 * down,
+            "pressed": 0.5 * success(v),
+        }
+
+    return {"press": TaskGoal("the gripper presses the button", success, reward, missing)}

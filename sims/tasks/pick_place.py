@@ -1,0 +1,77 @@
+"""Pick and place: put the red cube on the green target and let go of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+
+from sims.rng import RowRng
+from sims.task import Array, TaskGoal
+from sims.tasks.fixtures import TARGET
+from sims.tasks.handling import Fixture, Handling, HandlingViews
+from sims.terms import near, norm, outside
+
+ON_TARGET = 0.03  # m, between the centres of cube and target
+STANDING = 0.006  # m, the cube's centre no further from its height on the table
+CUBE = 0  # its index among the things
+
+
+@dataclass(frozen=True, kw_only=True)
+class PickPlace(Handling):
+    """One goal: the cube on the target, and the hand off it."""
+
+    name: ClassVar[str] = "pick_place"
+    fixtures: ClassVar[tuple[Fixture, ...]] = (TARGET,)
+
+    episode_s: float = 6.0  # s
+
+    def reset(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
+        n = len(ids)
+        self.begin(v, ids, rng)
+        side = np.where(rng.uniform(0, 1) < 0.5, -1.0, 1.0)  # cube to one side, target to the other
+        cube, target = self.spot(v, rng, n, (0.2, 0.8)), self.spot(v, rng, n, (0.2, 0.8))
+        cube[:, 1] *= side
+        target[:, 1] *= -side
+        self.place_thing(v, ids, CUBE, cube, self.square(cube, rng))
+        v.mocap[ids, 0, :2] = target
+
+    def goals(self) -> Mapping[str, TaskGoal[HandlingViews]]:
+        return _goals(self)
+
+    def expert(self, v: HandlingViews, rng: np.random.Generator) -> Array:
+        place = v.point["target"].copy()
+        place[:, 2] = self.things[CUBE].height + 0.002
+        return self.fetch_and_leave(v, CUBE, place, close_to=0.012)
+
+
+@cache
+def _goals(task: PickPlace) -> dict[str, TaskGoal[HandlingViews]]:
+    half = task.things[CUBE].height
+
+    def aside(v: HandlingViews) -> Array:
+        return norm((v.point["target"] - v.thing_pos[CUBE])[:, :2])
+
+    def missing(v: HandlingViews) -> Array:
+        up = outside(v.thing_pos[CUBE][:, 2] - half, -STANDING, STANDING)
+        return outside(aside(v), 0.0, ON_TARGET) + up
+
+    def success(v: HandlingViews) -> Array:
+        return (missing(v) == 0.0) & task.let_go(v, CUBE)
+
+    def reward(v: HandlingViews, action: Array) -> dict[str, Array]:
+        grasp, there = task.grasping(v, CUBE), near(aside(v), 0.10)
+        done = (aside(v) < ON_TARGET) & (missing(v) == 0.0)
+        high = np.clip((v.thing_pos[CUBE][:, 2] - half) / 0.03, 0.0, 1.0)
+        carried = np.maximum(grasp * high, done)
+        return {
+            "reach": 0.3 * np.maximum(near(task.to_grip(v, CUBE), 0.10), done),
+            "grasp": 0.4 * np.maximum(grasp, done),
+            "carry": carried * (0.5 + 1.5 * there),
+            "leave": 2.0 * (done & task.let_go(v, CUBE)),
+        }
+
+    return {"cube_at_target": TaskGoal("the red cube is on the target", success, reward, missing)}
