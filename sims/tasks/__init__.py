@@ -14,6 +14,7 @@ from sims.tasks.hopper import Hopper
 from sims.tasks.humanoid import Humanoid
 from sims.tasks.inverted_pendulum import InvertedPendulum
 from sims.tasks.lift import Lift
+from sims.tasks.peg import Peg
 from sims.tasks.pick_place import PickPlace
 from sims.tasks.push import Push
 from sims.tasks.pusher import Pusher
@@ -31,6 +32,7 @@ ARM_TASKS: tuple[type[Task[Any]], ...] = (
     Stack,
     Drawer,
     Button,
+    Peg,
     DrawerThenPlace,
 )
 BODIES: tuple[type[Task[Any]], ...] = (

@@ -11,9 +11,9 @@ import numpy as np
 
 from sims.rng import RowRng
 from sims.task import Array, TaskGoal
-from sims.tasks.drawer import OPEN, slide_drawer, stand_cabinet
+from sims.tasks.drawer import OPEN, OVER_BAR, slide_drawer, stand_cabinet
 from sims.tasks.fixtures import DRAWER, DRAWER_DEPTH, DRAWER_HALF, DRAWER_TOP, HANDLE_OFF
-from sims.tasks.handling import Fixture, Handling, HandlingViews
+from sims.tasks.handling import HOVER, Fixture, Handling, HandlingViews
 from sims.tasks.tabletop import polar
 from sims.terms import near, norm, outside
 
@@ -50,7 +50,13 @@ class DrawerThenPlace(Handling):
         away = v.tip.copy()
         away[:, 2] = 0.13
         place = np.where(inside(v)[:, None], self.go(v, away, 1.0), place)
-        opened = v.joint[0][:, 0] > OPEN
+        # Off the handle before the jaws open: they would push the drawer shut again.
+        off = v.tip - v.point["handle"]
+        hooked = (np.abs(off[:, 0]) < 0.05) & (np.abs(off[:, 1]) < 0.055)
+        hooked &= (v.tip[:, 2] < OVER_BAR - 0.01) & ~self.held(v, CUBE)
+        rise = v.tip + (0.0, 0.0, HOVER)
+        place = np.where(hooked[:, None], self.go(v, rise, -1.0), place)
+        opened = v.joint[0][:, 0] > np.where(hooked, OPEN + 0.01, OPEN - 0.03)
         return np.where(opened[:, None], place, slide_drawer(self, v, 1.0))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mujoco
 
+from sims.robots.parts import STIFF
 from sims.task import Entity
 from sims.tasks.handling import Fixture
 
@@ -75,7 +76,7 @@ def _add_button(spec: mujoco.MjSpec) -> None:
     cap = stand.add_body(name="button", pos=(0.0, 0.0, BUTTON_HEIGHT))
     cap.add_joint(
         name="button_joint", type=SLIDE, axis=(0, 0, -1), limited=True, range=(0.0, BUTTON_TRAVEL),
-        stiffness=150.0, springref=-0.008, damping=6.0,
+        stiffness=150.0, springref=-0.008, damping=6.0, armature=0.1, solimp_limit=STIFF,
     )  # fmt: skip
     cap.add_geom(
         name="button", type=CYLINDER, size=(0.024, 0.008, 0), pos=(0, 0, -0.008), rgba=YELLOW,
@@ -122,7 +123,7 @@ def _add_drawer(spec: mujoco.MjSpec) -> None:
     drawer = cabinet.add_body(name="drawer")
     drawer.add_joint(
         name="drawer_joint", type=SLIDE, axis=(0, -1, 0), limited=True, range=(0.0, DRAWER_TRAVEL),
-        damping=4.0, frictionloss=0.4, armature=0.1,
+        damping=4.0, frictionloss=0.4, armature=0.4, solimp_limit=STIFF,
     )  # fmt: skip
     w, d, t = DRAWER_HALF, DRAWER_DEPTH, DRAWER_WALL
     _box(drawer, (-w, 0.0, 0.004), (w, d, 0.008), PALE)

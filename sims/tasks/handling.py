@@ -23,7 +23,7 @@ RED_CUBE = THINGS[0]
 HOVER = 0.05  # m, the tip this far over a thing clears it and its neighbours
 ALONGSIDE = 0.012  # m, sideways error that still leaves the jaws room to come down over a thing
 CAUGHT = 0.03  # m, fingers no further than this from a thing have it between them
-SQUEEZE = 0.20  # of the jaws' way, by which their target runs ahead of jaws that hold something
+SQUEEZE = 0.16  # of the jaws' way, by which their target runs ahead of jaws that hold something
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Handling(Tabletop):
         return {
             **super().signals(v),
             **{f"{name}_pos": point for name, point in v.point.items()},
-            **{fixture.joint: joint for fixture, joint in moving},
+            **{fixture.joint: np.clip(joint, *fixture.range) for fixture, joint in moving},
         }
 
     def signal_docs(self) -> tuple[Signal, ...]:
@@ -185,12 +185,14 @@ class Handling(Tabletop):
         return np.array([place.shoulder_x + np.mean(place.inner_reach), 0.0])
 
     def scatter(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
-        """A start with things anywhere, and the tip anywhere above the table."""
+        """A start with things and joints anywhere, and the tip anywhere above the table."""
         place, n = self.arm.workspace, len(ids)
         self.reset(v, ids, rng)
         for thing in range(len(self.things)):
             spot = self.spot(v, rng, n, (-1.0, 1.0))
             self.place_thing(v, ids, thing, spot, rng.uniform(-np.pi, np.pi))
+        for fixture, joint in zip(self.moving, v.joint, strict=True):
+            joint[ids, 0] = rng.uniform(*fixture.range)
         target = polar(
             place,
             rng.uniform(*place.air_reach),

@@ -34,6 +34,11 @@ class Peg(Handling):
     fixtures: ClassVar[tuple[Fixture, ...]] = (SOCKET,)
     affordances: ClassVar[tuple[str, ...]] = ("touch", "lift", "place", "insert")
 
+    unfit: ClassVar[dict[str, str]] = {
+        "so101": "with the peg lifted its tool leans, and the scripted expert inserted 0 of 64"
+    }
+
+    robot: str = "ur5e"
     episode_s: float = 8.0  # s
 
     def reset(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
@@ -59,7 +64,7 @@ class Peg(Handling):
         target = v.tip.copy()
         target[:, :2] += np.where((depth < 0.001)[:, None], off, 0.0)
         target[:, 2] += np.where(down, -0.012, np.where(depth > -0.003, 0.002, -0.003))
-        inserted = depth > INSERTED + 0.006
+        inserted = (depth > INSERTED + 0.006) & (norm(off) < 0.005)
         leave = v.tip + (0.0, 0.0, HOVER)
         closed, opened = self.arm.grip_range
         free = v.gripper[:, 0] > closed + 0.6 * (opened - closed)
