@@ -41,7 +41,9 @@ class Button(Handling):
         button = v.point["button"]
         over = norm((button - v.tip)[:, :2]) < 0.012
         target = button.copy()
-        target[:, 2] += np.where(over, -0.02, HOVER)
+        pressed = v.joint[0][:, 0] > 0.5 * (PRESSED + BUTTON_TRAVEL)
+        # No further than it goes: a hand that leans on it slips off.
+        target[:, 2] += np.where(over, np.where(pressed, 0.0, -0.012), HOVER)
         return self.go(v, target, -1.0)
 
 

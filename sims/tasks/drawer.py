@@ -57,7 +57,9 @@ def slide_drawer(task: Handling, v: HandlingViews, way: float) -> Array:
     spot = bar.copy()
     spot[:, 1] += way * 0.5 * HANDLE_OFF
     aside = v.tip - spot
-    ready = (np.abs(aside[:, 0]) < 0.012) & (way * aside[:, 1] > -0.014)
+    # Once down it may drift along the bar, as far as the bar is long.
+    low = v.tip[:, 2] < LOW + 0.015
+    ready = (np.abs(aside[:, 0]) < np.where(low, 0.026, 0.012)) & (way * aside[:, 1] > -0.014)
     ready &= way * aside[:, 1] < 0.012
     pushing = ready & (v.tip[:, 2] < LOW + 0.008)
     target = spot.copy()

@@ -43,7 +43,9 @@ class DrawerThenPlace(Handling):
         return _goals(self)
 
     def expert(self, v: HandlingViews, rng: np.random.Generator) -> Array:
-        into = v.point["drawer"].copy()
+        # Into the middle of what of the drawer is out.
+        into = v.point["handle"].copy()
+        into[:, 1] += HANDLE_OFF + np.clip(0.5 * v.joint[0][:, 0] + 0.003, 0.035, None)
         into[:, 2] = DRAWER_TOP + self.things[CUBE].height + 0.006
         place = self.fetch_and_leave(v, CUBE, into, close_to=0.012)
         # In the drawer the cube is left alone.
@@ -56,7 +58,7 @@ class DrawerThenPlace(Handling):
         hooked &= (v.tip[:, 2] < OVER_BAR - 0.01) & ~self.held(v, CUBE)
         rise = v.tip + (0.0, 0.0, HOVER)
         place = np.where(hooked[:, None], self.go(v, rise, -1.0), place)
-        opened = v.joint[0][:, 0] > np.where(hooked, OPEN + 0.01, OPEN - 0.03)
+        opened = v.joint[0][:, 0] > np.where(hooked, OPEN + 0.01, OPEN - 0.01)
         return np.where(opened[:, None], place, slide_drawer(self, v, 1.0))
 
 
