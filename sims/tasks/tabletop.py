@@ -310,7 +310,7 @@ class Tabletop(Task[TabletopViews]):
         arm, span = self.arm, self.arm.workspace.span
         n = len(arm.joints)
         low, high = float(arm.joint_range.min()), float(arm.joint_range.max())
-        speed = float(arm.velocity_limit.max())
+        speed = 1.5 * float(arm.velocity_limit.max())  # a knock moves a joint faster than its servo
         jaws = arm.gripper_range
         return (
             Signal("qpos", (n,), "rad", "joint", (low, high), "arm joint angles", True),
