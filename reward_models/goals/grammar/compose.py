@@ -28,6 +28,9 @@ from reward_models.goals.grammar.names import Names
 from reward_models.goals.grammar.refusals import Refusal, Refuser
 from reward_models.goals.predicates import PREDICATES, And, Atom, Formula, Then
 
+# "the ball moved away": a tale, where "the ball is moved away" and "pushed away" are wishes
+_WENT = re.compile(rf"^#\w+ {any_of(f'{GO} roll')}_ed ")
+
 
 class Composer:
     """Formula of one sentence's symbols; remembers what was said so far, for "it" and ellipsis."""
@@ -258,6 +261,8 @@ class Composer:
         return "HAND"
 
     def matched(self, kind: str, got: dict[str, str | None], s: str) -> Atom:
+        if kind == "passive" and "WANT" not in self.opened and _WENT.search(s):
+            raise self.refuse("ambiguous", "did it happen, or is it to happen? Say 'should'")
         touched = got.get("touched")
         named = touched or got.get("subj")
         words = s.split()
