@@ -111,7 +111,7 @@ def untrained(name: str) -> Callable[[Array], object]:
     def encode(frames: Array) -> None:
         half = dtype == torch.bfloat16
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, half):
-            images(torch.from_numpy(frames))
+            images(torch.from_numpy(np.ascontiguousarray(frames)))
 
     return encode
 
