@@ -29,7 +29,7 @@ from reward_models.goals import (
 from reward_models.goals.grammar import CODES
 from reward_models.goals.grammar.lexicon import LEXICON
 from reward_models.goals.predicates import PREDICATES, atoms, check, role
-from reward_models.goals.score import score
+from reward_models.goals.score import flat, score
 
 DATA = Path(__file__).parent / "data"
 
@@ -101,12 +101,20 @@ DEV_GOALS = [text for text in DEV if not answer(text).startswith("refuse:")]
 # ------------------------------------------------------------------------------------- corpora
 
 
-@pytest.mark.parametrize("part", ["dev", "extra", "probe", "heldout"])
+@pytest.mark.parametrize("part", ["dev", "extra", "probe", "heldout", "fresh"])
 def test_corpus(part: str) -> None:
     result = score(DATA / f"goal_sentences_{part}.json")
-    # one sentence of the held-out half is misread: a measured miss, see tests/data/README.md
-    assert result["wrong_accepted"] <= (1 if part == "heldout" else 0), result
-    assert result["right"] >= 0.95 * result["total"], result
+    assert result["wrong_accepted"] == 0, result
+    least = 0.9 if part == "fresh" else 0.95  # as measured: tests/data/README.md
+    assert result["right"] >= least * result["total"], result
+
+
+def test_sequences_are_compared_by_what_they_ask() -> None:
+    a, b, c = "touch(gripper, red_cube)", "touch(gripper, blue_ball)", "far(gripper, red_cube)"
+    together = f"then({a}, {b}, {c})"
+    assert flat(f"then({a}, then({b}, {c}))") == flat(f"then(then({a}, {b}), {c})") == together
+    assert flat(f"and({a}, then({b}, {c}))") != flat(f"then({a}, and({b}, {c}))") != together
+    assert flat(f"then({b}, {a}, {c})") != together
 
 
 def test_score_runs_as_a_module() -> None:

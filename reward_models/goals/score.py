@@ -14,6 +14,7 @@ from typing import Any
 
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals.grammar import Refusal, read
+from reward_models.goals.predicates import Atom, Formula, parse_formula
 
 _ENTITIES = (
     # name, aliases, colour, kind
@@ -50,6 +51,23 @@ def answer(text: str, card: TaskCard) -> str:
         return f"refuse:{refusal.code}"
 
 
+def flat(text: str) -> str:
+    """An answer with sequences of sequences joined: then(A, then(B, C)) asks what then(A, B, C)
+    asks, and so does a conjunction of conjunctions."""
+    if text.startswith("refuse:"):
+        return text
+
+    def join(formula: Formula) -> Formula:
+        if isinstance(formula, Atom):
+            return formula
+        kind, parts = type(formula), []
+        for part in map(join, formula.parts):
+            parts += part.parts if isinstance(part, kind) else (part,)
+        return kind(tuple(parts))
+
+    return str(join(parse_formula(text)))
+
+
 def score(path: str | Path, card: TaskCard | None = None) -> dict[str, Any]:
     """Counts over a corpus.
 
@@ -60,7 +78,7 @@ def score(path: str | Path, card: TaskCard | None = None) -> dict[str, Any]:
     """
     card = corpus_card() if card is None else card
     rows = json.loads(Path(path).read_text(encoding="utf-8"))
-    graded = [(row["read"], answer(row["text"], card)) for row in rows]
+    graded = [([*map(flat, row["read"])], flat(answer(row["text"], card))) for row in rows]
 
     def count(part: Sequence[tuple[list[str], str]]) -> dict[str, int]:
         refused = [(read, got) for read, got in part if got.startswith("refuse:")]
