@@ -38,6 +38,9 @@ _HOME = {
     "VirtualClock": "pacing",
     "read_log": "recorder",
     "run": "loop",
+    "Clearance": "clearance",
+    "Source": "safety",
+    "Wish": "safety",
     "write_manifest": "bundle",
 }
 

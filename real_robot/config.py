@@ -16,6 +16,10 @@ class RunConfig:
     max_gap: float = 0.3  # s, the loop may be late in a row
     margin: float = 0.02  # rad kept from the ends of the joint range
     lag: float = 0.6  # rad between a target and its joint
+    clearance: float = 0.005  # m kept between the arm and itself or the table
+    patience: float = 2.5  # s, a limit that is active for longer is reported, for twice that stops
+    handover: float = 1.0  # s in which what the new hand wants fades in
+    stall: float = 0.5  # s of full effort without motion
     align_speed: float = 0.5  # rad/s, of the fastest joint on the way to the start set
     align_max: float = 1.6  # rad, a joint farther than this from the start set is not moved there
     park_speed: float = 0.5  # rad/s

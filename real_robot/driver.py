@@ -15,6 +15,10 @@ import numpy as np
 
 Array = np.ndarray
 
+# s in which a joint's acceleration builds up where no jerk is published: two periods at 100 Hz,
+# and slow beside a servo's current loop.
+JERK_S = 0.02
+
 
 class Response(Enum):
     """What the loop does about a fault, mildest first."""
@@ -43,6 +47,9 @@ class Fault(Enum):
     LIMIT = "limit"  # no motion is allowed from here
     TRACKING = "tracking"  # the joint does not follow its target
     NONFINITE = "nonfinite"  # NaN or inf, wherever it came from
+    STALL = "stall"  # full effort without motion
+    COLLISION = "collision"  # more effort than the motor itself can do
+    POLICY_LOST = "policy_lost"  # the policy is late, silent or dead
     DEADLINE = "deadline"  # the loop was late for too long
     OPERATOR = "operator"  # a person asked to stop
     CONFIG = "config"  # the pieces do not fit together
@@ -61,6 +68,8 @@ _RESPONSE = {
     Fault.LIMIT: Response.HOLD,
     Fault.TRACKING: Response.HOLD,
     Fault.NONFINITE: Response.HOLD,
+    Fault.COLLISION: Response.HOLD,
+    Fault.POLICY_LOST: Response.HOLD,
     Fault.DEADLINE: Response.HOLD,
     Fault.OPERATOR: Response.HOLD,
     Fault.CONFIG: Response.HOLD,
@@ -87,6 +96,7 @@ class RobotState:
     effort: Array  # (n,) N m
     gripper: float  # 0 closed, 1 open
     fault: Fault = Fault.NONE
+    derate: float = 1.0  # share of full speed that the device still allows: below 1 when warm
 
 
 @dataclass(frozen=True)
@@ -117,10 +127,16 @@ class Description:
     acceleration: Array  # (n,) rad/s^2
     period: float  # s between two targets
     gripper_speed: float = 5.0  # 1/s, of the 0..1 range
+    jerk: Array | None = None  # (n,) rad/s^3; None: the acceleration builds up in 20 ms
+    effort: Array | None = None  # (n,) N m that the joints can do; None: unknown
 
     def __post_init__(self) -> None:
         n = len(self.joints)
-        shapes = {"position": (n, 2), "velocity": (n,), "acceleration": (n,)}
+        if self.jerk is None:
+            object.__setattr__(self, "jerk", np.asarray(self.acceleration, float) / JERK_S)
+        shapes = {"position": (n, 2), "velocity": (n,), "acceleration": (n,), "jerk": (n,)}
+        if self.effort is not None:
+            shapes["effort"] = (n,)
         for name, shape in shapes.items():
             array = np.array(getattr(self, name), float)
             if array.shape != shape or not np.isfinite(array).all():

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from real_robot.bundle import PolicyBundle
-from real_robot.driver import Description, Fault, RobotState, Sent, Target
+from real_robot.driver import Description, Fault, RobotState, Target
 from real_robot.manifest import BundleError
 from real_robot.pacing import Clock
 from real_robot.perception import Perception, Pose
-from real_robot.safety import SafetyStop
+from real_robot.safety import SafetyStop, Source, Wish
 from real_robot.twin import Twin
 from sims.task import Task
 
@@ -62,6 +62,7 @@ class Follower:
         self._poses: Mapping[str, Pose] = {}
         self._state: Array | None = None  # of a recurrent policy
         self._due = self._begun = 0  # periods: next action, last action
+        self._period = robot.period
 
     def unseen(self) -> str:
         """Reads all poses; says which object was not seen recently, "" if all were."""
@@ -76,20 +77,32 @@ class Follower:
                 return f"the pose of {name} is {age:.3f} s old, allowed is {self._max_pose_age} s"
         return ""
 
-    def wish(self, state: RobotState, index: int, sent: Sent, last: Array) -> Target:
-        """The target for period ``index`` after targets ``sent`` by the device, ``last`` by us.
+    def wish(self, state: RobotState, index: int, goal: Array, gripper: float) -> Wish:
+        """The wish for period ``index``, when the arm is on its way to ``goal`` (n,) rad.
+
+        Steps count from there, as in training: the goal is what the last action came to after
+        every limit; the command is where shaping has brought the arm on the way to it.
 
         The policy is asked once every ``per_action`` periods, also where periods were skipped; in
-        between, the target goes to what it wants in equal parts.
+        between, the wish goes to what it wants in equal parts.
         """
         self.thought = None
         if index >= self._due:
-            self._twin.commit(sent)
+            self._twin.commit(goal, gripper)
             self._goal = self._think(state)
-            self._from, self._begun = last, index
+            self._from, self._begun, self._measured = goal, index, state.t_host
             self._due = (index // self.per_action + 1) * self.per_action
-        part = min(1.0, (index - self._begun + 1) / (self._due - self._begun))
-        return Target(self._from + part * (self._goal.qpos - self._from), self._goal.gripper)
+        periods = self._due - self._begun
+        part = min(1.0, (index - self._begun + 1) / periods)
+        way = self._goal.qpos - self._from
+        return Wish(
+            self._from + part * way,
+            self._goal.gripper,
+            qvel=way / (periods * self._period),
+            source=Source.POLICY,
+            origin=self._from,
+            t=self._measured,
+        )
 
     def _think(self, state: RobotState) -> Target:
         begun = self._now()

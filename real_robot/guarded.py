@@ -32,6 +32,7 @@ class GuardedArm:
 
     memory: FilterMemory  # from ``seed`` on
     sent: Sent  # the last target as the device took it
+    state: RobotState  # the last measurement
 
     def __init__(self, driver: RobotDriver, safety: SafetyFilter, clock: Clock, max_retries: int):
         self.driver, self.safety = driver, safety
@@ -56,6 +57,16 @@ class GuardedArm:
             return None
         requested = wish(state)
         filtered, memory, flags = self.safety.step(state, requested, self._now(), self.memory)
+        self._send(filtered, memory)
+        return Exchange(state, requested, filtered, self.sent, flags, self._now())
+
+    def brake(self) -> Exchange:
+        """Sends the next target of the quickest stop; needs no new measurement."""
+        filtered, memory = self.safety.brake(self.memory)
+        self._send(filtered, memory)
+        return Exchange(self.state, filtered, filtered, self.sent, {}, self._now())
+
+    def _send(self, filtered: Target, memory: FilterMemory) -> None:
         self.sent = self.driver.send(filtered)
         self.memory = memory
         changed = np.abs(self.sent.qpos - filtered.qpos)
@@ -66,7 +77,6 @@ class GuardedArm:
                 f"the device made {self.sent.qpos[i]:.3f} rad of {filtered.qpos[i]:.3f} rad for "
                 f"{self.safety.joints[i]}: its limits are not those it describes",
             )
-        return Exchange(state, requested, filtered, self.sent, flags, self._now())
 
     def _read(self) -> RobotState | None:
         """The newest measurement, None where the next try may still help."""
@@ -80,7 +90,7 @@ class GuardedArm:
             self.retries += 1
             self._silent += 1
             return None
-        self._silent = 0
+        self._silent, self.state = 0, state
         return state
 
     def _now(self) -> float:

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from real_robot.bundle import PolicyBundle
+from real_robot.clearance import Clearance
 from real_robot.config import RunConfig
 from real_robot.driver import Fault, Response, RobotDriver, RobotFault, RobotState, Target
-from real_robot.follower import Follower
-from real_robot.guarded import GuardedArm, Ramp
+from real_robot.follower import Follower, Thought
+from real_robot.guarded import Exchange, GuardedArm, Ramp
 from real_robot.interrupts import StopSignals
 from real_robot.manifest import Manifest
 from real_robot.pacing import Clock, Pacer, RealClock, quiet
@@ -65,7 +66,17 @@ def run(
     robot, task = driver.describe(), task or _task_of(bundle.manifest)
     follower = Follower(bundle, task, robot, perception, clock, config.max_pose_age)
     safety = SafetyFilter.build(
-        robot, bundle.manifest.limits, margin=config.margin, lag=config.lag, max_age=config.max_age
+        robot,
+        bundle.manifest.limits,
+        clearance=Clearance.of(task, margin=config.clearance, workspace=bundle.manifest.limits.box),
+        margin=config.margin,
+        lag=config.lag,
+        max_age=config.max_age,
+        max_wish_age=config.max_age + bundle.manifest.control_dt,
+        patience=config.patience,
+        handover=config.handover,
+        smoothing=bundle.manifest.action.smoothing,
+        stall=config.stall,
     )
     arm = GuardedArm(driver, safety, clock, config.max_retries)
     total = math.inf if seconds is None else round(seconds / robot.period)
@@ -141,7 +152,7 @@ class _Session:
             except _Interrupted as error:
                 return Ended.INTERRUPTED, Fault.OPERATOR, str(error)
             except (SafetyStop, RobotFault) as error:
-                if isinstance(error, SafetyStop) or error.fault.response is Response.HOLD:
+                if error.fault.response is Response.HOLD:
                     return Ended.SAFETY_STOP, error.fault, str(error)
                 self._latch(error)
                 return Ended.FAULT, error.fault, str(error)
@@ -204,7 +215,8 @@ class _Session:
         index = 0
 
         def wish(state: RobotState) -> Target:
-            return self._follower.wish(state, index, self._arm.sent, self._arm.memory.qpos)
+            memory = self._arm.memory
+            return self._follower.wish(state, index, memory.goal, memory.gripper)
 
         while index < total:
             skipped = self._tick(wish)
@@ -217,7 +229,7 @@ class _Session:
         self._borne = 1
         if self._machine.phase not in LATCHED:
             self._machine.to(Phase.HOLD)
-            self._attempt("brake", self._brake)
+        self._attempt("brake", self._brake)
         self._attempt("hold", self._driver.hold)
         if self._manifest.park and self._machine.phase is Phase.HOLD:
             if not self._attempt("park", self._park):
@@ -226,14 +238,12 @@ class _Session:
                 self._attempt("hold", self._driver.hold)
 
     def _brake(self) -> None:
-        """Brings the targets to rest as fast as their acceleration limit allows."""
+        """Brings the targets to rest as fast as the limits allow, also without measurements."""
         self._pace()
-        limits = self._arm.safety
-        periods = np.max(limits.velocity / limits.acceleration) / self._period
-        for _ in range(math.ceil(periods) + 2):
-            if not self._arm.memory.step.any():
-                return
-            self._tick(lambda state: Target(self._arm.memory.qpos, self._arm.memory.gripper))
+        while self._arm.memory.moving:
+            woke = self._now()
+            self._record(woke, self._arm.brake(), None)
+            self._wait()
 
     def _park(self) -> None:
         self._arm.seed()
@@ -267,7 +277,7 @@ class _Session:
             return False
         return True
 
-    def _latch(self, error: RobotFault) -> None:
+    def _latch(self, error: RobotFault | SafetyStop) -> None:
         if self._machine.phase not in {*LATCHED, Phase.OFFLINE}:
             estop = error.fault is Fault.ESTOP
             self._machine.to(Phase.ESTOP if estop else Phase.FAULT, str(error))
@@ -285,9 +295,16 @@ class _Session:
             thought = self._follower.thought if self._machine.phase is Phase.RUN else None
             if self._machine.phase is Phase.RUN:
                 self._meter.add(done.flags, self._late, done.t - woke, thought)
-            if self._recorder is not None:
-                phase, skipped = self._machine.phase.value, self._skipped
-                self._recorder.tick(Tick(phase, woke, self._late, skipped, thought, *done))
+            self._record(woke, done, thought)
+        return self._wait()
+
+    def _record(self, woke: float, done: Exchange, thought: Thought | None) -> None:
+        if self._recorder is not None:
+            phase, skipped = self._machine.phase.value, self._skipped
+            self._recorder.tick(Tick(phase, woke, self._late, skipped, thought, *done))
+
+    def _wait(self) -> int:
+        """Until the next period; returns periods skipped."""
         self._skipped, self._late = self._pacer.wait()
         self._behind = self._behind + self._skipped if self._skipped else 0
         if self._behind * self._period > self._config.max_gap:

@@ -52,8 +52,11 @@ class ActionSpec:
     low: Floats  # (dim,)
     high: Floats  # (dim,)
     kind: str = "task"
+    smoothing: float = 0.0  # s, time constant of the low-pass that training had on its targets
 
     def __post_init__(self) -> None:
+        if not 0.0 <= self.smoothing < math.inf:
+            _refuse("action.smoothing", "a time of at least 0 s", self.smoothing)
         if self.kind != "task":
             _refuse("action.kind", "'task'", self.kind)
         if len(self.low) != self.dim or len(self.high) != self.dim:
@@ -66,7 +69,14 @@ class Limits:
 
     velocity: Floats = ()  # (n,) rad/s
     acceleration: Floats = ()  # (n,) rad/s^2
+    jerk: Floats = ()  # (n,) rad/s^3
     lag: Floats = ()  # (n,) rad between a target and its joint
+    workspace: Floats = ()  # (6,) m, where the tool may be: low and high of x, y, z
+
+    @property
+    def box(self) -> tuple[Floats, ...]:
+        """(3, 2) m, low and high of the tool; () if it may go anywhere."""
+        return tuple(self.workspace[i : i + 2] for i in range(0, len(self.workspace), 2))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +124,11 @@ class Manifest:
             _refuse("control_dt", "a time above 0 s", self.control_dt)
         poses = {"start.centre": self.start.centre, "start.tolerance": self.start.tolerance}
         optional = {f"limits.{k}": v for k, v in vars(self.limits).items()} | {"park": self.park}
+        box = optional.pop("limits.workspace")
+        if box and not (
+            len(box) == 6 and np.isfinite(box).all() and (np.diff(self.limits.box) > 0).all()
+        ):
+            _refuse("limits.workspace", "6 values, low < high of x, y and z", box)
         for name, values in poses.items() | optional.items():
             if len(values) != n and (values or name in poses):
                 _refuse(name, f"{n} values, one for each of {', '.join(self.joints)}", values)

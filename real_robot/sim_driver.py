@@ -60,6 +60,8 @@ class SimDriver:
             position=robot.joint_range,
             velocity=robot.velocity_limit,
             acceleration=robot.acceleration_limit,
+            jerk=robot.jerk_limit,
+            effort=robot.effort_limit,
             period=self._period,
         )
 

@@ -2,7 +2,7 @@
 
 Observation and control run on the real arm through the very code that trained the policy:
 ``Task.obs`` and ``Task.control`` see a one-row batch whose joints were measured, whose objects were
-perceived, and whose targets are those that were really sent.
+perceived, and whose targets are where the arm was last told to go, after every limit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 from mujoco.batch import Batch
 
-from real_robot.driver import Fault, RobotState, Sent, Target
+from real_robot.driver import Fault, RobotState, Target
 from real_robot.layout import ArmLayout, free_bodies, robot_of
 from real_robot.perception import Pose
 from real_robot.safety import SafetyStop
@@ -72,7 +72,7 @@ class Twin:
         opening = self._arm.opening(self._ctrl[self._arm.jaw_ctrl])
         return Target(self._ctrl[self._arm.ctrl], opening)
 
-    def commit(self, sent: Sent) -> None:
-        """Notes what was really sent: the next observation and target count from there."""
-        self._ctrl[self._arm.ctrl] = sent.qpos
-        self._ctrl[self._arm.jaw_ctrl] = self._arm.jaw_angle(sent.gripper)
+    def commit(self, goal: Array, gripper: float) -> None:
+        """Notes where the arm is going, (n,) rad: the next observation and target count from it."""
+        self._ctrl[self._arm.ctrl] = goal
+        self._ctrl[self._arm.jaw_ctrl] = self._arm.jaw_angle(gripper)

@@ -40,7 +40,7 @@ def test_it_observes_and_aims_as_the_simulation_does() -> None:
         aims = []
         for row in range(4):
             state, poses, sent = measured(env, row)
-            twin.commit(sent)
+            twin.commit(sent.qpos, sent.gripper)
             np.testing.assert_array_equal(twin.observe(state, poses), obs[row])
             aims.append(twin.target(action[row]))
         obs = env.step(action).obs
@@ -55,11 +55,11 @@ def test_targets_count_from_what_was_really_sent() -> None:
     env.reset()
     state, poses, sent = measured(env, 0)
     up = np.array([0.0, 0.0, 0.1])
-    twin.commit(sent)
+    twin.commit(sent.qpos, sent.gripper)
     twin.observe(state, poses)
     wanted = twin.target(up).qpos
     for back in (sent.qpos, sent.qpos + 0.01):  # the filter let something else through
-        twin.commit(Sent(back, 0.0, 0.0))
+        twin.commit(back, 0.0)
         obs = twin.observe(state, poses)
         np.testing.assert_allclose(twin.target(up).qpos - back, wanted - sent.qpos, atol=1e-9)
         lag = obs[twin.columns["qpos"] + twin.columns["qvel"] :][: twin.columns["lag"]]

@@ -80,6 +80,7 @@ class Robot:
     lag_limit: float = np.inf  # rad a target may run ahead, so that a strong arm crushes nothing
     gripper_unit: str = "rad"  # or "m", where the jaws slide
     gripper_followers: tuple[str, ...] = ()  # joints that mirror the gripper's
+    jerk_limit: Array | None = None  # (n,) rad/s^3, where one is published
 
     def __post_init__(self) -> None:
         """Return nothing: make the arrays float64 and read-only, and check that they agree."""

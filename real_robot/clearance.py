@@ -1,0 +1,123 @@
+"""Clearance: how far the arm is from itself, from the table and from the ends of its workspace.
+
+Distances are MuJoCo's own (``mj_geomDistance``) on the model the policy was trained in. Loose
+objects do not count: touching them is the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+
+from real_robot.layout import ArmLayout, robot_of
+from sims.robots import Robot
+from sims.task import Task
+
+Array = np.ndarray
+
+
+class Near(NamedTuple):
+    """How much room there is, and what it is measured to."""
+
+    room: float  # m, negative: that deep inside; at most ``margin``, beyond it nobody asks
+    what: str  # "gripper - table"
+
+
+class Clearance:
+    """Room about an arm in a pose; makes its own copy of everything, so poses may be imagined."""
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        robot: Robot,
+        *,
+        margin: float = 0.005,  # m to keep between the arm and itself or the scene
+        workspace: Sequence[Sequence[float]] = (),  # (3, 2) m: low and high of the tool; (): all
+    ):
+        self.margin, self._model, self._data = margin, model, mujoco.MjData(model)
+        self._arm = ArmLayout(model, robot)
+        self._tool = model.site(robot.tool_site).id
+        self._workspace = np.array(workspace, float) if len(workspace) else None
+        self.pairs = self._pairs(robot)  # (k, 2) geoms
+        self._radius = np.where(model.geom_rbound > 0, model.geom_rbound, np.inf)  # m, of spheres
+        self._segment = np.zeros(6)
+
+    @classmethod
+    def of(cls, task: Task[Any], **options: Any) -> Clearance:
+        """The clearance of the arm of ``task`` in its scene."""
+        return cls(task.spec().compile(), robot_of(task), **options)
+
+    def near(self, qpos: Array, gripper: float) -> Near:
+        """The least room with the joints at ``qpos`` (n,) rad and the gripper that far open."""
+        data = self._data
+        data.qpos[self._arm.qpos] = qpos
+        data.qpos[self._arm.jaw] = self._arm.jaw_angle(gripper)
+        mujoco.mj_kinematics(self._model, data)
+        best = Near(self.margin, "")
+        if self._workspace is not None:
+            at = data.site_xpos[self._tool]
+            inside = np.concatenate([at - self._workspace[:, 0], self._workspace[:, 1] - at])
+            i = int(inside.argmin())
+            if inside[i] < best.room:
+                end = "low" if i < 3 else "high"
+                axis = "xyz"[i % 3]
+                best = Near(float(inside[i]), f"tool, {end} end of the workspace in {axis}")
+        for a, b in self.pairs[self._least_room() < self.margin]:
+            room = mujoco.mj_geomDistance(self._model, data, a, b, best.room, self._segment)
+            if room < best.room:
+                best = Near(room, f"{self._name(a)} - {self._name(b)}")
+        return best
+
+    def _least_room(self) -> Array:
+        """(k,) m that the pairs are apart at least: one's bounding sphere from the other's box."""
+        rooms = []
+        for a, b in (self.pairs.T, self.pairs.T[::-1]):
+            at = self._data.geom_xpos[a] - self._data.geom_xpos[b]
+            turn = self._data.geom_xmat[b].reshape(-1, 3, 3)
+            at = np.einsum("kij,ki->kj", turn, at)  # in the box's frame
+            box = self._model.geom_aabb[b]
+            outside = np.maximum(np.abs(at - box[:, :3]) - box[:, 3:], 0.0)
+            rooms.append(np.sqrt((outside**2).sum(axis=1)) - self._radius[a])
+        return np.maximum(*rooms)
+
+    def _pairs(self, robot: Robot) -> Array:
+        """Pairs of geoms that could touch and must not: arm and arm, arm and what stands still."""
+        model = self._model
+        root = model.body(robot.base_body).id
+        arm = [b for b in range(model.nbody) if self._descends(b, root)]
+        solid = [g for g in range(model.ngeom) if model.geom_contype[g] | model.geom_conaffinity[g]]
+        mine = [g for g in solid if model.geom_bodyid[g] in arm]
+        still = [g for g in solid if g not in mine and model.body_weldid[model.geom_bodyid[g]] == 0]
+        pairs = [(a, b) for i, a in enumerate(mine) for b in mine[i + 1 :] if self._apart(a, b)]
+        # What cannot move away from the table may well stand on it.
+        moving = [g for g in mine if model.body_weldid[model.geom_bodyid[g]] != 0]
+        pairs += [(a, b) for a in moving for b in still]
+        # Shapes that overlap at home are drawn so: a shell around a motor.
+        self.pairs = np.array(pairs, int).reshape(-1, 2)
+        mujoco.mj_resetData(model, self._data)
+        self._data.qpos[self._arm.qpos] = robot.home
+        mujoco.mj_kinematics(model, self._data)
+        segment = np.zeros(6)
+        free = [
+            mujoco.mj_geomDistance(model, self._data, a, b, 1.0, segment) > self.margin
+            for a, b in self.pairs
+        ]
+        return self.pairs[np.array(free, bool)]
+
+    def _apart(self, a: int, b: int) -> bool:
+        """Whether two geoms are on bodies that more than one joint separates."""
+        weld, parent = self._model.body_weldid, self._model.body_parentid
+        one, two = (weld[self._model.geom_bodyid[g]] for g in (a, b))
+        return one != two and weld[parent[one]] != two and weld[parent[two]] != one
+
+    def _descends(self, body: int, root: int) -> bool:
+        while body not in (root, 0):
+            body = int(self._model.body_parentid[body])
+        return body == root
+
+    def _name(self, geom: int) -> str:
+        model = self._model
+        return model.geom(geom).name or model.body(model.geom_bodyid[geom]).name

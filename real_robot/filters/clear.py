@@ -1,0 +1,65 @@
+"""Clear: a wish that leads out of the workspace, into the table or the arm itself ends before it.
+
+The stage looks along the way to the wish in a few places. That the arm can always stop in the
+clear, however it is shaped afterwards, is the shaping stage's to see to, with ``admit`` below.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from real_robot.clearance import Clearance
+from real_robot.filters.stage import Array, Moment, Motion, Stage
+
+_APART = 0.1  # rad between two places on the way that are looked at
+_PLACES = 8  # looked at in one tick; the rest of a long way will be looked at later
+_HALVINGS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Clear(Stage):
+    """Shortens the way to a wish to the part that keeps ``clearance.margin`` of room."""
+
+    name: ClassVar[str] = "clearance"
+    clearance: Clearance | None  # None: nothing is known of the surroundings
+
+    def step(self, motion: Motion, moment: Moment, own: Any) -> tuple[Motion, Any]:
+        if self.clearance is None:
+            return motion, own
+        start, way = moment.last.qpos, motion.qpos - moment.last.qpos
+        floor = self._floor(start, moment.last.gripper)
+        farthest = float(np.abs(way).max())
+        places = min(_PLACES, max(1, math.ceil(farthest / _APART)))
+        looked = min(1.0, places * _APART / max(farthest, _APART))  # at that part of the way
+        good = 0.0
+        for part in np.linspace(looked / places, looked, places):
+            if self._room(start + part * way, motion.gripper) < floor:
+                bad = part
+                break
+            good = part
+        else:
+            return motion, own
+        for _ in range(_HALVINGS):
+            middle = (good + bad) / 2
+            if self._room(start + middle * way, motion.gripper) < floor:
+                bad = middle
+            else:
+                good = middle
+        return motion._replace(qpos=start + good * way, qvel=np.zeros_like(way)), own
+
+    def admit(self, pose: Array, gripper: float, last: Motion) -> bool:
+        """Whether the arm may rest in ``pose`` (n,) rad, ``gripper`` open, after ``last``."""
+        if self.clearance is None:
+            return True
+        return self._room(pose, gripper) >= self._floor(last.qpos, last.gripper)
+
+    def _room(self, pose: Array, gripper: float) -> float:
+        return self.clearance.near(pose, gripper).room
+
+    def _floor(self, pose: Array, gripper: float) -> float:
+        """m of room that must be kept; an arm that has less already may only gain some."""
+        return min(self.clearance.margin, self._room(pose, gripper))

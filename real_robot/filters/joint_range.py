@@ -1,0 +1,24 @@
+"""JointRange: wishes end where the joints do, less a margin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from real_robot.filters.stage import EPS, Array, Moment, Motion, Stage
+
+
+@dataclass(frozen=True, eq=False)
+class JointRange(Stage):
+    """Clips a wish into the range of the joints and of the gripper."""
+
+    name: ClassVar[str] = "range"
+    position: Array  # (n, 2) rad, low and high, margin taken off
+
+    def step(self, motion: Motion, moment: Moment, own: Any) -> tuple[Motion, Any]:
+        qpos = np.clip(motion.qpos, *self.position.T)
+        inside = np.abs(qpos - motion.qpos) <= EPS
+        gripper = float(np.clip(motion.gripper, 0.0, 1.0))
+        return motion._replace(qpos=qpos, qvel=motion.qvel * inside, gripper=gripper), own

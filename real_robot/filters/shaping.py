@@ -1,0 +1,121 @@
+"""Shaping: from the last command on, as fast as velocity, acceleration and jerk allow (Ruckig).
+
+A wish that moves is met in its own frame, where it rests: a target that keeps within the limits is
+followed exactly, without the delay of one that is planned to stop at every tick. Whatever is done,
+the arm must be able to stop afterwards, within its range and in the clear: a step after which it
+could not is not taken, and it brakes instead, which the step before made sure of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import ruckig
+
+from real_robot.filters.braking import Stop, brake
+from real_robot.filters.stage import EPS, Array, Moment, Motion, Stage
+
+_ALMOST = 0.99  # share of full speed up to which a wish's own motion is gone along with
+_SHARES = (1.0, 0.998, 0.99)  # of acceleration and jerk, tried in turn
+
+
+@dataclass(frozen=True, eq=False)
+class Shaping(Stage):
+    """Limits of every joint; ``admit`` says whether the arm may stop in a pose.
+
+    ``admit(pose (n,) rad, gripper, last command)``; the gripper is light and stops at once.
+    """
+
+    name: ClassVar[str] = "shaping"
+    pressing: ClassVar[float] = 0.1  # rad, to fall behind by that much is more than smoothing
+    velocity: Array  # (n,) rad/s
+    acceleration: Array  # (n,) rad/s^2
+    jerk: Array  # (n,) rad/s^3
+    position: Array  # (n, 2) rad, low and high
+    period: float  # s
+    gripper_speed: float  # 1/s
+    admit: Callable[[Array, float, Motion], bool] = lambda pose, gripper, last: True
+    _otg: Any = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_otg", ruckig.Ruckig(len(self.velocity), self.period))
+
+    def step(self, motion: Motion, moment: Moment, own: Any) -> tuple[Motion, Any]:
+        return self.towards(motion, moment), own
+
+    def towards(self, wish: Motion, moment: Moment) -> Motion:
+        """The next command on the way to ``wish``, counted from the last one."""
+        last = moment.last
+        most = self.gripper_speed * self.period
+        gripper = float(np.clip(wish.gripper, last.gripper - most, last.gripper + most))
+        # A wish that moves, the same as if it rested, and the way out that is always there.
+        fastest = _ALMOST * self.velocity
+        for qvel in (np.clip(wish.qvel, -fastest, fastest), np.zeros_like(wish.qvel)):
+            step = self._plan(last, wish.qpos, qvel)
+            for opening in dict.fromkeys((gripper, last.gripper)):
+                if step is not None and self._may_stop(step._replace(gripper=opening), last):
+                    return step._replace(gripper=opening)
+            if not qvel.any():
+                break
+        return self.brake(last)
+
+    def brake(self, last: Motion) -> Motion:
+        """The next command of the quickest stop."""
+        stop = self._stop(last)
+        return Motion(stop.qpos, stop.qvel, stop.qacc, last.gripper, stop.end)
+
+    def flags(self, before: Motion, after: Motion, moment: Moment) -> dict[str, Array]:
+        """Which limit keeps each joint from where it is wanted."""
+        behind = np.abs(after.qpos - before.qpos) > EPS
+        velocity = (before.qpos - moment.last.qpos) / self.period  # that it would take
+        acceleration = (velocity - moment.last.qvel) / self.period
+        fast = behind & (np.abs(velocity) > self.velocity)
+        sudden = behind & ~fast & (np.abs(acceleration) > self.acceleration)
+        return {"velocity": fast, "acceleration": sudden, "jerk": behind & ~fast & ~sudden}
+
+    def _stop(self, motion: Motion) -> Stop:
+        return brake(*motion[:3], self.acceleration, self.jerk, self.period)
+
+    def _may_stop(self, motion: Motion, last: Motion) -> bool:
+        """Whether the arm, braking after ``motion``, stays in range and stops in the clear."""
+        stop = self._stop(motion)
+        # Who starts outside may not go further out.
+        low = np.minimum(self.position[:, 0], last.qpos) - EPS
+        high = np.maximum(self.position[:, 1], last.qpos) + EPS
+        if (stop.low < low).any() or (stop.high > high).any():
+            return False
+        return self.admit(stop.end, motion.gripper, last)
+
+    def _plan(self, last: Motion, qpos: Array, qvel: Array) -> Motion | None:
+        """The next command of the quickest way to a wish at ``qpos`` that moves at ``qvel``.
+
+        None where Ruckig finds no way. For want of digits it misses some that lie exactly between
+        two kinds of profile; a little less acceleration is another profile.
+        """
+        was = qpos - qvel * self.period  # where the wish was at the last command
+        task = ruckig.InputParameter(len(qpos))
+        task.synchronization = ruckig.Synchronization.No
+        task.current_position = (last.qpos - was).tolist()
+        task.current_velocity = (last.qvel - qvel).tolist()
+        task.current_acceleration = last.qacc.tolist()
+        task.max_velocity = (self.velocity - qvel).tolist()
+        task.min_velocity = (-self.velocity - qvel).tolist()
+        way = ruckig.Trajectory(len(qpos))
+        for share in _SHARES:
+            task.max_acceleration = (share * self.acceleration).tolist()
+            task.max_jerk = (share * self.jerk).tolist()
+            try:
+                # Not ``update``: it goes on along its last answer where the question is the same.
+                self._otg.calculate(task, way)
+                break
+            except ruckig.RuckigError:
+                continue
+        else:
+            return None
+        ahead = np.array(way.at_time(self.period))
+        if not np.isfinite(ahead).all():
+            return None
+        return Motion(ahead[0] + qpos, ahead[1] + qvel, ahead[2], last.gripper, qpos)

@@ -1,0 +1,96 @@
+"""What the stages of the safety filter share: a wish, a motion, a moment, and the Stage itself.
+
+A stage takes the motion that the stage before it lets through and lets through one that is safer.
+It has no hidden state: what it must know of the last tick it returns, and gets back at the next.
+Arrays are (n,) in the order of the arm's joints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from real_robot.driver import Fault, RobotState, Target
+
+Array = np.ndarray
+
+EPS = 1e-9  # rad, rounding
+
+
+class SafetyStop(RuntimeError):
+    """No target is safe: the loop must stop the arm."""
+
+    def __init__(self, fault: Fault, message: str):
+        super().__init__(f"{fault.value}: {message}")
+        self.fault = fault
+
+
+class Source(Enum):
+    """Who wishes."""
+
+    BRIDGE = "bridge"  # its own ramps and stops
+    POLICY = "policy"
+    HUMAN = "human"
+
+
+@dataclass(frozen=True)
+class Wish(Target):
+    """A target that somebody wants; ``qpos`` (n,) rad and ``gripper`` may be anything at all."""
+
+    qvel: Array | None = None  # (n,) rad/s at which the wish itself moves; None: it rests
+    source: Source = Source.BRIDGE
+    origin: Array | None = None  # (n,) rad, command it counts from; None: the last command
+    t: float | None = None  # s, when what it was made from was measured; None: now
+    dial: float = 1.0  # share of full speed
+
+
+class Motion(NamedTuple):
+    """Where the joints go and how; behind the shaping stage it is what will be sent."""
+
+    qpos: Array  # (n,) rad
+    qvel: Array  # (n,) rad/s
+    qacc: Array  # (n,) rad/s^2
+    gripper: float  # 0 closed, 1 open
+    goal: Array  # (n,) rad, where it is on its way to, after every limit
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What every stage may look at."""
+
+    state: RobotState  # the measurement
+    wish: Wish  # as it was made
+    now: float  # s, on the clock of ``state.t_host``
+    last: Motion  # the last command
+    seq: int | None  # of the last measurement; None before the first
+
+
+class Stage:
+    """One stage; stages are immutable."""
+
+    name: ClassVar[str]  # of its flag
+    pressing: ClassVar[float] = (
+        0.0  # rad, by which it must change a target to count as limiting too long
+    )
+
+    def start(self, moment: Moment) -> Any:
+        """What ``step`` gets as ``own`` the first time, with the arm at rest."""
+        return None
+
+    def step(self, motion: Motion, moment: Moment, own: Any) -> tuple[Motion, Any]:
+        """The motion this stage lets through, and its ``own`` for the next tick; or SafetyStop."""
+        raise NotImplementedError
+
+    def flags(self, before: Motion, after: Motion, moment: Moment) -> dict[str, Array]:
+        """{limit: (n,) bool} of the joints that it limited."""
+        return {self.name: np.abs(after.qpos - before.qpos) > EPS}
+
+
+class Check(Stage):
+    """A stage that changes nothing: it lets pass, or stops."""
+
+    def flags(self, before: Motion, after: Motion, moment: Moment) -> dict[str, Array]:
+        return {}
