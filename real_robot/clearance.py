@@ -39,6 +39,8 @@ class Clearance:
     ):
         self.margin, self._model, self._data = margin, model, mujoco.MjData(model)
         self._arm = ArmLayout(model, robot)
+        jaws = (robot.gripper_joint, *robot.gripper_followers)
+        self._jaws = [int(model.joint(name).qposadr[0]) for name in jaws]
         self._tool = model.site(robot.tool_site).id
         self._workspace = np.array(workspace, float) if len(workspace) else None
         self.pairs = self._pairs(robot)  # (k, 2) geoms
@@ -54,7 +56,7 @@ class Clearance:
         """The least room with the joints at ``qpos`` (n,) rad and the gripper that far open."""
         data = self._data
         data.qpos[self._arm.qpos] = qpos
-        data.qpos[self._arm.jaw] = self._arm.jaw_angle(gripper)
+        data.qpos[self._jaws] = self._arm.jaw_angle(gripper)
         mujoco.mj_kinematics(self._model, data)
         best = Near(self.margin, "")
         if self._workspace is not None:
