@@ -371,7 +371,7 @@ def test_the_dial_and_a_warm_device_shorten_every_step() -> None:
 def test_nothing_leads_into_the_table_the_arm_or_out_of_the_workspace() -> None:
     robot = sims.ROBOTS["so101"]
     task = sims.make_task("reach", robot="so101")
-    clearance = Clearance.of(task, workspace=((-0.5, 0.5), (-0.2, 0.2), (-0.1, 0.5)))
+    clearance = Clearance.of(task, workspace=((-0.5, 0.5), (-0.12, 0.12), (-0.1, 0.5)))
     filter = SafetyFilter.build(NullDriver(robot).describe(), clearance=clearance, patience=1e9)
     home = robot.home
     for goal, what in [
