@@ -97,6 +97,13 @@ class PolicyBundle:
             bundle.check_task(task_card)
         return bundle
 
+    @classmethod
+    def unanswering(cls, manifest: Manifest) -> PolicyBundle:
+        """A bundle of which only the manifest is left; it checks, and answers nothing."""
+        bundle = cls.__new__(cls)
+        bundle.manifest, bundle.sha256 = manifest, ""
+        return bundle
+
     def act(self, obs: Array, state: Array | None = None) -> tuple[Array, Array]:
         """Action (act_dim,) or (N, act_dim) f32 of ``obs`` (obs_dim,) or (N, obs_dim), and state.
 

@@ -25,8 +25,9 @@ class RunConfig:
     park_speed: float = 0.5  # rad/s
     arrive: float = 0.03  # rad, between a joint and the pose it is moved to
     settle: float = 3.0  # s, waited beyond the time that a move should take
+    realtime: bool = False  # take a real-time priority and lock memory, where that is permitted
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not 0 < value < math.inf:
+            if name != "realtime" and not 0 < value < math.inf:
                 raise ValueError(f"{name} must be above 0 and finite, got {value}")

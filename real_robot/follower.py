@@ -12,12 +12,14 @@ from real_robot.driver import Description, Fault, RobotState, Target
 from real_robot.manifest import BundleError
 from real_robot.pacing import Clock
 from real_robot.perception import Perception, Pose
+from real_robot.policy_process import PolicyLate, PolicyProcess
 from real_robot.safety import SafetyStop, Source, Wish
 from real_robot.twin import Twin
 from sims.task import Task
 
 Array = np.ndarray
 
+LATE = 1  # ticks for which the last goal is kept where the policy does not answer
 _FUTURE = -0.001  # s, two clocks read one after the other
 
 
@@ -42,6 +44,7 @@ class Follower:
         perception: Perception | None,
         clock: Clock,
         max_pose_age: float,
+        policy: PolicyProcess | None = None,
     ):
         bundle.check_robot(robot)
         bundle.check_task(task.card())
@@ -54,9 +57,12 @@ class Follower:
                 "the robot has no perception; pass perception="
             )
         self.per_action = round(bundle.manifest.control_dt / robot.period)  # periods
-        self.actions = 0
+        self.actions, self.start = 0, bundle.manifest.start
+        self.calibration = bundle.manifest.calibration
         self.thought: Thought | None = None  # of this period; None between actions
-        self._bundle, self._clock = bundle, clock
+        self._policy, self._clock = policy or bundle, clock
+        self._beat = getattr(policy, "beat", None) or (lambda: None)
+        self._late = 0  # ticks in a row without an answer
         self._perception = perception if needed else None
         self._max_pose_age = max_pose_age
         self._poses: Mapping[str, Pose] = {}
@@ -87,9 +93,20 @@ class Follower:
         between, the wish goes to what it wants in equal parts.
         """
         self.thought = None
-        if index >= self._due:
+        if index < self._due:
+            self._beat()
+        else:
             self._twin.commit(goal, gripper)
-            self._goal = self._think(state)
+            try:
+                self._goal = self._think(state)
+            except PolicyLate:
+                self._late += 1
+                if self._late > LATE:
+                    raise SafetyStop(
+                        Fault.POLICY_LOST, f"no answer for {self._late} ticks"
+                    ) from None
+                return Wish(goal, gripper, source=Source.POLICY)  # asked anew in the next period
+            self._late = 0
             self._from, self._begun, self._measured = goal, index, state.t_host
             self._due = (index // self.per_action + 1) * self.per_action
         periods = self._due - self._begun
@@ -104,6 +121,11 @@ class Follower:
             t=self._measured,
         )
 
+    def wait(self) -> None:
+        """Somebody else drives: the policy is only kept awake, and asked anew when it is back."""
+        self.thought, self._due = None, 0
+        self._beat()
+
     def _think(self, state: RobotState) -> Target:
         begun = self._now()
         problem = self.unseen()
@@ -112,7 +134,7 @@ class Follower:
         obs = self._twin.observe(state, self._poses)
         _finite(obs, "the observation")
         seen = self._now()
-        action, self._state = self._bundle.act(obs, self._state)
+        action, self._state = self._policy.act(obs, self._state)
         done = self._now()
         _finite(action, "the action")
         self.thought = Thought(obs, action, begun, seen, done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -47,17 +48,24 @@ class GuardedArm:
         self.memory = self.safety.start(state, self._now())
         self.sent = Sent(self.memory.qpos, self.memory.gripper, state.t_host)
 
-    def exchange(self, wish: Callable[[RobotState], Target]) -> Exchange | None:
+    def exchange(
+        self, wish: Callable[[RobotState], Target], *, move: bool = True
+    ) -> Exchange | None:
         """Reads, asks ``wish`` for a target, and sends what is safe of it.
 
         None when no measurement came but a retry in the next period may still help: nothing is
-        sent then, and the device keeps its last target.
+        sent then, and the device keeps its last target. Without ``move`` the last command is sent
+        again, whatever the filter would have made of the wish.
         """
         if (state := self._read()) is None:
             return None
         requested = wish(state)
         filtered, memory, flags = self.safety.step(state, requested, self._now(), self.memory)
-        self._send(filtered, memory)
+        if move:
+            self._send(filtered, memory)
+        else:
+            self.memory = dataclasses.replace(self.memory, seq=state.seq)
+            self._send(Target(self.memory.qpos, self.memory.gripper), self.memory)
         return Exchange(state, requested, filtered, self.sent, flags, self._now())
 
     def brake(self) -> Exchange:

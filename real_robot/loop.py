@@ -8,8 +8,11 @@ arm stopped, parked where the bundle says how and the arm is well, and limp, joi
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +24,19 @@ from real_robot.config import RunConfig
 from real_robot.driver import Fault, Response, RobotDriver, RobotFault, RobotState, Target
 from real_robot.follower import Follower, Thought
 from real_robot.guarded import Exchange, GuardedArm, Ramp
+from real_robot.guardian import Guardian
+from real_robot.human import Grip, Human
 from real_robot.interrupts import StopSignals
 from real_robot.manifest import Manifest
 from real_robot.pacing import Clock, Pacer, RealClock, quiet
 from real_robot.perception import Perception
+from real_robot.policy_process import PolicyProcess
+from real_robot.realtime import AVAILABLE, realtime
 from real_robot.recorder import Recorder, Tick
 from real_robot.report import Ended, Meter, RunResult
-from real_robot.safety import SafetyFilter, SafetyStop
-from real_robot.states import LATCHED, Machine, Phase, Transition
+from real_robot.safety import SafetyFilter, SafetyStop, Wish
+from real_robot.states import DRIVEN, LATCHED, Machine, Phase, Transition
+from real_robot.tape import CALLS, Reel, Tape, Taped
 from sims import make_task
 from sims.task import Task
 
@@ -48,12 +56,22 @@ def run(
     log: str | Path | None = None,
     stop: Callable[[], bool] | None = None,
     on_transition: Callable[[Transition], None] | None = None,
+    policy: PolicyProcess | None = None,
+    guardian: Guardian | None = None,
+    human: Human | None = None,
+    dial: Callable[[], float] = lambda: 1.0,
+    shadow: bool = False,
+    tape: Tape | Reel | None = None,
 ) -> RunResult:
     """Runs ``bundle`` on an arm for ``steps`` actions or ``seconds``, else until asked to stop.
 
     ``task`` is made from the manifest where it is not given. ``stop`` is asked every period; the
     first Ctrl-C, SIGTERM or SIGHUP does the same, a second one also stops parking. ``log`` names an
     MCAP file to write. ``on_transition`` hears of every change of state, within the loop.
+    ``policy`` answers in place of the bundle, from its own process; ``guardian`` stops the arm
+    should this process die; ``human`` may take the arm and give it back; ``dial`` is asked every
+    period for the share of full speed. In ``shadow`` the policy is asked and its targets are
+    filtered and logged, but the arm holds still. ``tape`` is ``replay``'s.
 
     Raises BundleError where the pieces do not fit, before the arm is touched; any other exception
     is a bug in one of the pieces and comes out after the arm was stopped.
@@ -63,8 +81,19 @@ def run(
     if min(steps or 1, seconds or 1.0) <= 0:
         raise ValueError(f"steps and seconds must be above 0, got {steps} and {seconds} s")
     clock, config = clock or RealClock(), config or RunConfig()
-    robot, task = driver.describe(), task or _task_of(bundle.manifest)
-    follower = Follower(bundle, task, robot, perception, clock, config.max_pose_age)
+    robot, task = driver.describe(), task or task_of(bundle.manifest)
+    asked, own_process = StopSignals(), policy is not None
+    heard: Callable[[], tuple[int, str]] = lambda: (asked.count, asked.last)  # noqa: E731
+    if log is not None or tape is not None:
+        tape = tape or Tape()
+        clock = Taped(tape, "clock", clock, CALLS["clock"])
+        driver = Taped(tape, "driver", driver, CALLS["driver"])
+        perception = perception and Taped(tape, "eyes", perception, CALLS["eyes"])
+        policy = Taped(tape, "policy", policy or bundle, CALLS["policy"][: 1 + bool(policy)])
+        human = human and Taped(tape, "human", human, CALLS["human"])
+        stop = stop and _through(tape, "stop", stop)
+        dial, heard = _through(tape, "dial", dial), _through(tape, "signals", heard)
+    follower = Follower(bundle, task, robot, perception, clock, config.max_pose_age, policy)
     safety = SafetyFilter.build(
         robot,
         bundle.manifest.limits,
@@ -87,6 +116,19 @@ def run(
         "manifest": bundle.manifest,
         "robot": robot,
         "config": config,
+        "periods": total,
+        "wall_clock": datetime.now(UTC).isoformat(),  # when; nothing is timed by it
+        "shadow": shadow,
+        "present": [
+            name
+            for name, who in {
+                "eyes": perception,
+                "human": human,
+                "stop": stop,
+                "policy": own_process,
+            }.items()
+            if who
+        ],
     }
     with Recorder(log, about) if log is not None else contextlib.nullcontext() as recorder:
 
@@ -96,19 +138,63 @@ def run(
             if on_transition is not None:
                 on_transition(transition)
 
-        session = _Session(arm, follower, bundle.manifest, config, clock, stop, recorder, listen)
+        around = _Around(
+            listen=listen,
+            recorder=recorder,
+            stop=stop,
+            guardian=guardian,
+            human=human,
+            dial=dial,
+            shadow=shadow,
+            signals=asked,
+            heard=heard,
+            tape=tape,
+        )
+        session = _Session(arm, follower, bundle.manifest.park, config, clock, around)
         outcome = session.run(total)
     return session.result(*outcome)
 
 
-def _task_of(manifest: Manifest) -> Task[Any]:
+def rescue(
+    driver: RobotDriver, park: Sequence[float] = (), config: RunConfig | None = None
+) -> RunResult:
+    """Holds, parks and relaxes a stiff arm whose bridge is gone; ``driver`` is connected."""
+    clock, config = RealClock(), config or RunConfig()
+    safety = SafetyFilter.build(driver.describe(), margin=config.margin, lag=config.lag)
+    arm = GuardedArm(driver, safety, clock, config.max_retries)
+    session = _Session(arm, None, park, config, clock, _Around())
+    return session.result(*session.rescue())
+
+
+def task_of(manifest: Manifest) -> Task[Any]:
     """The task that a manifest names, with its parameters; obs and control know no goal."""
     params = {k: v for k, v in manifest.task_config.items() if k not in ("robot", "goal")}
     return make_task(manifest.task, robot=manifest.arm, **params)
 
 
+def _through(tape: Tape | Reel, name: str, function: Callable[[], Any]) -> Callable[[], Any]:
+    """``function`` with its answers on the tape."""
+    return lambda: tape.call(name, function)
+
+
 class _Interrupted(Exception):
     """Someone asked the loop to stop."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Around:
+    """Who else has a say in a session, or listens."""
+
+    listen: Callable[[Transition], None] = lambda transition: None
+    recorder: Recorder | None = None
+    stop: Callable[[], bool] | None = None
+    guardian: Guardian | None = None
+    human: Human | None = None
+    dial: Callable[[], float] = lambda: 1.0
+    shadow: bool = False
+    signals: StopSignals = field(default_factory=StopSignals)
+    heard: Callable[[], tuple[int, str]] = lambda: (0, "")
+    tape: Tape | Reel | None = None
 
 
 class _Session:
@@ -117,43 +203,70 @@ class _Session:
     def __init__(
         self,
         arm: GuardedArm,
-        follower: Follower,
-        manifest: Manifest,
+        follower: Follower | None,  # None: nobody drives, the arm is only brought to rest
+        park: Sequence[float],
         config: RunConfig,
         clock: Clock,
-        stop: Callable[[], bool] | None,
-        recorder: Recorder | None,
-        listen: Callable[[Transition], None],
+        around: _Around,
     ):
+        self._stop, self._recorder, self._guardian = around.stop, around.recorder, around.guardian
+        self._human, self._dial, self._shadow = around.human, around.dial, around.shadow
+        self._grip = Grip(arm.safety.period)
         self._arm, self._driver, self._joints = arm, arm.driver, arm.safety.joints
-        self._follower, self._manifest, self._config = follower, manifest, config
-        self._clock, self._stop, self._recorder = clock, stop, recorder
+        self._follower, self._parking, self._config = follower, park, config
+        self._clock = clock
         self._period = arm.safety.period
-        self._machine = Machine(self._now, listen)
-        self._signals, self._borne = StopSignals(), 0  # signals that the present phase bears
+        self._machine = Machine(self._now, around.listen)
+        self._signals, self._heard, self._tape = around.signals, around.heard, around.tape
+        self._borne = 0  # signals that the present phase bears
         self._meter = Meter()
         self._acks: dict[str, bool] = {}
         self._notes: list[str] = []
+        self._why = ""  # the run is over
         self._pace()
 
     def run(self, total: float) -> tuple[Ended, Fault, str]:
         """Runs ``total`` periods of the policy: (how it ended, which fault, in words)."""
         with self._signals, quiet(), contextlib.ExitStack() as stack:
+            if self._config.realtime and AVAILABLE:
+                self._notes += stack.enter_context(realtime())
             try:
                 stack.callback(self._disconnect)
                 self._connect()
                 stack.callback(self._relax)
                 stack.callback(self._come_to_rest)
                 self._machine.to(Phase.ARMED)
+                if self._guardian is not None:
+                    self._guardian.stiff(True)
                 self._driver.enable()
                 self._arm.seed()
-                self._align()
+                if not self._shadow:
+                    self._align()
                 self._drive(total)
             except _Interrupted as error:
+                self._why = str(error)
                 return Ended.INTERRUPTED, Fault.OPERATOR, str(error)
             except (SafetyStop, RobotFault) as error:
+                self._why = str(error)
                 if error.fault.response is Response.HOLD:
                     return Ended.SAFETY_STOP, error.fault, str(error)
+                self._latch(error)
+                return Ended.FAULT, error.fault, str(error)
+        return Ended.DONE, Fault.NONE, ""
+
+    def rescue(self) -> tuple[Ended, Fault, str]:
+        """Takes a stiff arm over from a bridge that is gone, and brings it to rest."""
+        with self._signals, contextlib.ExitStack() as stack:
+            try:
+                stack.callback(self._disconnect)
+                self._driver.identify()
+                stack.callback(self._relax)
+                self._arm.seed()
+                stack.callback(self._come_to_rest)
+                self._driver.enable()  # sets every goal to where the joint is
+                self._machine.to(Phase.HOLD, "taken over")
+                self._arm.seed()
+            except (SafetyStop, RobotFault) as error:
                 self._latch(error)
                 return Ended.FAULT, error.fault, str(error)
         return Ended.DONE, Fault.NONE, ""
@@ -169,7 +282,7 @@ class _Session:
             fault=fault,
             reason=reason,
             ticks=meter.ticks,
-            actions=self._follower.actions,
+            actions=self._follower.actions if self._follower is not None else 0,
             missed=meter.missed,
             retries=self._arm.retries,
             latency=meter.spreads(),
@@ -185,12 +298,19 @@ class _Session:
         self._driver.connect()
         identity = self._driver.identify()
         self._machine.to(Phase.CONNECTED, f"{identity.model} {identity.serial}")
+        expected = self._follower.calibration
+        if expected and expected != identity.calibration:
+            raise SafetyStop(
+                Fault.CONFIG,
+                f"the bundle is for the arm with calibration {expected[:16]}, this one has "
+                f"{identity.calibration[:16] or 'none'}",
+            )
         self._arm.seed()  # refuses an arm that reports a fault or stands outside its range
 
     def _align(self) -> None:
         """To the nearest pose of the start set, and on until every object was seen."""
         self._machine.to(Phase.ALIGN)
-        start, qpos = self._manifest.start, self._arm.memory.qpos
+        start, qpos = self._follower.start, self._arm.memory.qpos
         centre, tolerance = np.array(start.centre), np.array(start.tolerance)
         distance = np.maximum(np.abs(qpos - centre) - tolerance, 0.0)
         if distance.max() > self._config.align_max:
@@ -210,13 +330,22 @@ class _Session:
 
     def _drive(self, total: float) -> None:
         """The policy, for ``total`` periods."""
-        self._machine.to(Phase.RUN)
+        self._machine.to(Phase.SHADOW if self._shadow else Phase.RUN)
         self._pace()
         index = 0
 
-        def wish(state: RobotState) -> Target:
-            memory = self._arm.memory
-            return self._follower.wish(state, index, memory.goal, memory.gripper)
+        def wish(state: RobotState) -> Wish:
+            memory, hand = self._arm.memory, self._human.read() if self._human else None
+            dial, driving = self._dial(), self._machine.phase is Phase.HUMAN
+            if self._grip.engaged(hand, self._now(), driving):
+                if not driving:
+                    self._machine.to(Phase.HUMAN, "taken by hand")
+                self._follower.wait()
+                return self._grip.wish(hand, memory.qpos, memory.gripper, dial)
+            if driving:
+                self._machine.to(Phase.RUN, "given back")
+            wish = self._follower.wish(state, index, memory.goal, memory.gripper)
+            return dataclasses.replace(wish, dial=dial)
 
         while index < total:
             skipped = self._tick(wish)
@@ -227,11 +356,11 @@ class _Session:
     def _come_to_rest(self) -> None:
         """Stops the arm, and parks it if that is possible."""
         self._borne = 1
-        if self._machine.phase not in LATCHED:
-            self._machine.to(Phase.HOLD)
+        if self._machine.phase not in {*LATCHED, Phase.HOLD}:
+            self._machine.to(Phase.HOLD, self._why)
         self._attempt("brake", self._brake)
         self._attempt("hold", self._driver.hold)
-        if self._manifest.park and self._machine.phase is Phase.HOLD:
+        if self._parking and self._machine.phase is Phase.HOLD:
             if not self._attempt("park", self._park):
                 if self._machine.phase is Phase.PARK:
                     self._machine.to(Phase.HOLD)
@@ -248,13 +377,15 @@ class _Session:
     def _park(self) -> None:
         self._arm.seed()
         self._machine.to(Phase.PARK)
-        pose, gripper = np.array(self._manifest.park), self._arm.memory.gripper
+        pose, gripper = np.array(self._parking), self._arm.memory.gripper
         self._move(pose, gripper, self._config.park_speed, self._config.arrive, lambda: "")
 
     def _relax(self) -> None:
         self._acks = dict.fromkeys(self._joints, False)
         self._attempt("relax", lambda: self._acks.update(self._driver.relax()))
         stiff = [joint for joint, limp in self._acks.items() if not limp]
+        if self._guardian is not None and not stiff:
+            self._guardian.stiff(False)
         if stiff:
             self._notes.append(f"still stiff: {', '.join(stiff)}")
         if self._machine.phase not in LATCHED:
@@ -265,6 +396,7 @@ class _Session:
         self._attempt("close", self._driver.close)
         if self._machine.phase is Phase.CONNECTED:
             self._machine.to(Phase.OFFLINE)
+        self._flush()
 
     def _attempt(self, what: str, do: Callable[[], None]) -> bool:
         """Whether ``do`` worked."""
@@ -286,17 +418,24 @@ class _Session:
     def _tick(self, wish: Callable[[RobotState], Target]) -> int:
         """One exchange with the arm and the wait for the next; returns periods skipped."""
         woke = self._now()
-        if self._signals.count > self._borne:
-            raise _Interrupted(self._signals.last)
+        count, last = self._heard()
+        if count > self._borne:
+            raise _Interrupted(last)
         if not self._borne and self._stop is not None and self._stop():
             raise _Interrupted("asked to stop")
-        done = self._arm.exchange(wish)
+        done = self._arm.exchange(wish, move=self._machine.phase is not Phase.SHADOW)
         if done is not None:
-            thought = self._follower.thought if self._machine.phase is Phase.RUN else None
-            if self._machine.phase is Phase.RUN:
+            driven = self._machine.phase in DRIVEN
+            thought = self._follower.thought if driven else None
+            if driven:
                 self._meter.add(done.flags, self._late, done.t - woke, thought)
             self._record(woke, done, thought)
         return self._wait()
+
+    def _flush(self) -> None:
+        if self._recorder is not None and self._tape is not None:
+            if entries := self._tape.take():
+                self._recorder.tape(entries, self._machine.history[-1].t)
 
     def _record(self, woke: float, done: Exchange, thought: Thought | None) -> None:
         if self._recorder is not None:
@@ -305,6 +444,9 @@ class _Session:
 
     def _wait(self) -> int:
         """Until the next period; returns periods skipped."""
+        self._flush()
+        if self._guardian is not None:
+            self._guardian.beat()
         self._skipped, self._late = self._pacer.wait()
         self._behind = self._behind + self._skipped if self._skipped else 0
         if self._behind * self._period > self._config.max_gap:

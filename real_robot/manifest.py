@@ -110,6 +110,7 @@ class Manifest:
     action: ActionSpec
     control_dt: float  # s per action
     start: StartSet
+    calibration: str = ""  # of the one arm it is for, as its driver identifies it; "": any
     park: Floats = ()  # (n,) rad where the arm may go limp without falling; () if there is none
     limits: Limits = Limits()
     reward: RewardSpec = RewardSpec(model="", text="")

@@ -28,6 +28,7 @@ from mcap.writer import Writer
 from real_robot.driver import RobotState, Sent, Target
 from real_robot.follower import Thought
 from real_robot.states import Transition
+from real_robot.tape import encode
 
 Array = np.ndarray
 
@@ -59,6 +60,7 @@ _TARGET = {
 }
 SCHEMAS: dict[str, dict[str, Any]] = {
     "run": {"type": "object"},
+    "tape": {"type": "object", "properties": {"entries": {"type": "array"}}},
     "transition": {
         "type": "object",
         "properties": {
@@ -117,6 +119,10 @@ class Recorder:
         """Hands over a tick; its arrays must not be written to afterwards."""
         self._put("tick", tick.t, tick)
 
+    def tape(self, entries: list[tuple[str, Any]], t: float) -> None:
+        """Hands over what the loop was told since the last time, for ``replay``."""
+        self._put("tape", t, entries)
+
     def transition(self, transition: Transition) -> None:
         """Hands over a change of state."""
         self._put("transition", transition.t, transition)
@@ -156,7 +162,11 @@ class Recorder:
         }
         while (item := self._queue.get()) is not None:
             topic, t, record = item
-            data = json.dumps(_plain(record), allow_nan=False).encode()
+            if topic == "tape":  # exact, for a replay; the rest is for people and plots
+                record = {"entries": [[name, encode(value)] for name, value in record]}
+            else:
+                record = _plain(record)
+            data = json.dumps(record, allow_nan=False).encode()
             ns = round(t * 1e9)
             writer.add_message(channels[topic], log_time=ns, data=data, publish_time=ns)
             self._file.flush()
@@ -170,6 +180,7 @@ class Log:
     run: dict[str, Any] = field(default_factory=dict)
     ticks: list[dict[str, Any]] = field(default_factory=list)
     transitions: list[dict[str, Any]] = field(default_factory=list)
+    tape: list[list[Any]] = field(default_factory=list)
     complete: bool = False  # False: the writer was killed; the end is missing
 
 
@@ -183,6 +194,8 @@ def read_log(path: str | Path) -> Log:
                 record = json.loads(message.data)
                 if channel.topic == "run":
                     log.run = record
+                elif channel.topic == "tape":
+                    log.tape += record["entries"]
                 else:
                     (log.ticks if channel.topic == "tick" else log.transitions).append(record)
             log.complete = True

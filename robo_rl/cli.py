@@ -23,6 +23,7 @@ COMMANDS = {
     "calibrate": ("arms and cameras: zero, range, lens, place; tags to print", "calibrate:main"),
     "emulate": ("the device end of an arm's wire protocol, physics behind it", "emulate:main"),
     "demos": ("demonstrations of a task's expert, as a Minari data set", "demos:main"),
+    "replay": ("a log of the robot once more: states, limits, gap to simulation", "replay:main"),
     "bench": ("measured figures, with their peers and controls", "bench:main"),
 }
 

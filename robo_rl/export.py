@@ -30,15 +30,17 @@ from real_robot.bundle import (
     PolicyBundle,
     write_manifest,
 )
+from real_robot.clearance import Clearance
 from real_robot.driver import RobotState
 from real_robot.layout import ArmLayout, robot_of
-from real_robot.manifest import ActionSpec, InputSpec, Manifest, RewardSpec, StartSet
+from real_robot.manifest import ActionSpec, InputSpec, Limits, Manifest, RewardSpec, StartSet
 from real_robot.perception import Pose
 from real_robot.twin import Twin
 from robo_rl.goals import ReadGoal
 from robo_rl.learners.sb3 import Learner
 from robo_rl.runs import jsonable, versions
 from sims.batch_env import BatchEnv
+from sims.robots import Robot
 from sims.task import Task
 
 Array = np.ndarray
@@ -49,6 +51,8 @@ CHECKED_ROWS = 512  # observations on which graph and learner are compared
 VISITED_STEPS = 200  # of the policy's episodes, at most, that these come from
 EXPORT_SEED = 600_000_000  # of the episodes these come from
 _UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])  # w x y z
+_WORKSPACE_ROOM = 0.05  # m, beyond where the tool was
+_PARK_ROOM = 0.01  # m, under the tool of a parked arm
 _LEAST_TOLERANCE = 0.02  # rad, an arm cannot be put down more exactly
 
 
@@ -138,7 +142,7 @@ def export(
     if folder.exists() and not (folder / MANIFEST).exists():
         raise ValueError(f"{folder} exists and holds no bundle; give another folder")
     robot = robot_of(task)
-    obs = _visited(task, learner)
+    obs, workspace = _visited(task, learner)
     action = learner.act(obs)
     policy = to_onnx(deterministic_actor(learner.algorithm), obs.shape[1])
     error = check(policy, obs, action)
@@ -153,6 +157,8 @@ def export(
         action=ActionSpec(dim=task.act_dim, low=(-1.0,) * task.act_dim, high=(1.0,) * task.act_dim),
         control_dt=task.control_dt,
         start=_starts(task),
+        park=_park(task),
+        limits=_limits(robot, workspace),
         reward=RewardSpec(model=model, text=reward_text, hash=reward_hash),
         metrics=jsonable({**metrics, "sentence": goal.text, "export_error": error}),
         versions=versions(),
@@ -171,16 +177,55 @@ def export(
     return folder
 
 
-def _visited(task: Task[Any], learner: Learner) -> Array:
-    """Observations (``CHECKED_ROWS``, obs_dim) of the policy's own episodes, with some noise."""
+def _visited(task: Task[Any], learner: Learner) -> tuple[Array, tuple[float, ...]]:
+    """Of the policy's own episodes, with some noise: observations (``CHECKED_ROWS``, obs_dim) and
+    where the tool was, (6,) m, low and high of x, y and z, with some room."""
     env = BatchEnv(task, 64, seed=EXPORT_SEED)
     rng = np.random.default_rng(EXPORT_SEED)
+    tool = env.batch.site(robot_of(task).tool_site).xpos
     seen = [env.reset()]
+    low, high = tool.min(axis=0), tool.max(axis=0)
     for _ in range(min(env.max_steps, VISITED_STEPS)):
         noise = rng.normal(0.0, 0.3, (env.num_envs, env.act_dim))
         seen.append(env.step(np.clip(learner.act(seen[-1]) + noise, -1, 1)).obs)
+        low, high = np.minimum(low, tool.min(axis=0)), np.maximum(high, tool.max(axis=0))
     env.close()
-    return rng.permutation(np.concatenate(seen))[:CHECKED_ROWS]
+    box = np.stack([low - _WORKSPACE_ROOM, high + _WORKSPACE_ROOM], axis=1)
+    return rng.permutation(np.concatenate(seen))[:CHECKED_ROWS], tuple(box.ravel().tolist())
+
+
+def _limits(robot: Robot, workspace: tuple[float, ...]) -> Limits:
+    """What the arm was driven within."""
+    jerk = () if robot.jerk_limit is None else tuple(robot.jerk_limit.tolist())
+    lag = (float(robot.lag_limit),) * len(robot.joints) if np.isfinite(robot.lag_limit) else ()
+    return Limits(
+        velocity=tuple(robot.velocity_limit.tolist()),
+        acceleration=tuple(robot.acceleration_limit.tolist()),
+        jerk=jerk,
+        lag=lag,
+        workspace=workspace,
+    )
+
+
+def _park(task: Task[Any]) -> tuple[float, ...]:
+    """(n,) rad: from home the tool is lowered until little room is left under it.
+
+    A limp arm sinks from there by that much and no more.
+    """
+    robot = robot_of(task)
+    clearance, twin = Clearance.of(task, margin=_PARK_ROOM), Twin(task)
+    zero, pose = np.zeros(len(robot.joints)), np.array(robot.home)
+    down = np.zeros(task.act_dim)
+    down[2] = -1.0
+    for _ in range(100):
+        state = RobotState(0.0, 0.0, 0, pose, zero, zero, 0.0)
+        twin.commit(pose, 0.0)
+        twin.observe(state, {})
+        lower = twin.target(down).qpos
+        if clearance.near(lower, 0.0).room < _PARK_ROOM or np.abs(lower - pose).max() < 1e-6:
+            break
+        pose = lower
+    return tuple(pose.tolist())
 
 
 def _starts(task: Task[Any]) -> StartSet:
@@ -200,7 +245,10 @@ def _starts(task: Task[Any]) -> StartSet:
 
 
 def _inputs(task: Task[Any]) -> tuple[InputSpec, ...]:
-    """The observation's columns; those that move with an object alone need perception."""
+    """The observation's columns; those that move with an object alone need perception.
+
+    A column that is a signal of the task as it is bears the signal's unit.
+    """
     twin = Twin(task)
     robot = robot_of(task)
     zero = np.zeros(len(robot.joints))
@@ -213,9 +261,24 @@ def _inputs(task: Task[Any]) -> tuple[InputSpec, ...]:
         return twin.observe(state, anywhere)
 
     moved = observe() != observe()
+    units = _units(task)
     inputs, at = [], 0
     for name, width in twin.columns.items():
         source = "perception" if moved[at : at + width].any() else "joints"
-        inputs.append(InputSpec(name=name, shape=(width,), unit="", source=source))
+        inputs.append(InputSpec(name=name, shape=(width,), unit=units.get(name, ""), source=source))
         at += width
     return tuple(inputs)
+
+
+def _units(task: Task[Any]) -> dict[str, str]:
+    """{column: unit} of the observation's columns that are signals, unscaled."""
+    env = BatchEnv(task, 2, seed=EXPORT_SEED)
+    env.reset()
+    signals, columns = env.signals(), task.obs(env.views)
+    same = {
+        doc.name: doc.unit
+        for doc in task.signal_docs()
+        if doc.name in columns and np.array_equal(columns[doc.name], signals[doc.name])
+    }
+    env.close()
+    return same

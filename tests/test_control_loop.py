@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import os
 import signal
@@ -22,6 +23,7 @@ from real_robot import (
     BundleError,
     Ended,
     Fault,
+    Hand,
     Manifest,
     NullDriver,
     Phase,
@@ -40,9 +42,11 @@ from real_robot import (
     run,
     write_manifest,
 )
+from real_robot.follower import Follower
 from real_robot.manifest import ActionSpec, InputSpec, StartSet
 from real_robot.pacing import Pacer, RealClock, quiet
-from real_robot.states import LEGAL, Machine
+from real_robot.replay import gap, replay, usage
+from real_robot.states import DRIVEN, LATCHED, LEGAL, STIFF, TABLE, Machine, manual
 from sims.robots import SO101
 from sims.tasks.tabletop import THINGS
 
@@ -586,3 +590,165 @@ def test_every_stiff_state_can_stop_and_latched_ones_need_an_operator() -> None:
     with pytest.raises(RuntimeError, match="cannot go from CONNECTED to RUN; only to ARMED"):
         machine.to(Phase.RUN)
     assert machine.history == [(1.5, Phase.OFFLINE, Phase.CONNECTED, "hello")]
+
+
+@pytest.mark.parametrize("before", Phase)
+@pytest.mark.parametrize("after", Phase)
+def test_the_machine_does_what_the_manual_says_and_nothing_else(
+    before: Phase, after: Phase
+) -> None:
+    machine = Machine(lambda: 0.0, lambda transition: None)
+    machine.phase = before
+    if (before, after) in TABLE:
+        machine.to(after)
+        assert machine.phase is after
+    else:
+        with pytest.raises(RuntimeError, match="cannot go from"):
+            machine.to(after)
+        assert machine.phase is before
+
+
+def test_the_manual_is_sane() -> None:
+    for phase in Phase:
+        if phase in STIFF - {Phase.HOLD}:
+            assert Phase.HOLD in LEGAL[phase]
+        if phase in LATCHED:
+            assert LEGAL[phase] <= {Phase.CONNECTED, Phase.ESTOP}
+        # Nobody drives an arm that was not armed first.
+        assert not (LEGAL[phase] & DRIVEN) or phase in STIFF
+    manual_page = Path(__file__).parents[1] / "docs" / "bridge.md"
+    assert manual() in manual_page.read_text()
+
+
+class Keys:
+    """A hand at the keys: engaged from one period to another, then the device is gone."""
+
+    def __init__(self, rig: Rig, begin: float, end: float, gone: float = 1e9, **wants: Any):
+        self._rig, self._times, self._wants = rig, (begin, end, gone), wants
+        self._start: float | None = None
+
+    def read(self) -> Hand:
+        now = self._rig.clock.now_ns() * 1e-9
+        self._start = now if self._start is None else self._start
+        begin, end, gone = (self._start + t for t in self._times)
+        return Hand(min(now, gone), begin <= now < end, **self._wants)
+
+
+@pytest.mark.fault(52)
+def test_a_person_takes_the_arm_and_gives_it_back_without_a_bump(
+    bundle: PolicyBundle, tmp_path: Path
+) -> None:
+    rig = Rig(bundle, period=0.01)
+    keys = Keys(rig, 0.5, 1.5, qvel=np.array([0.3, 0.0, 0.0, 0.0, 0.0]))
+    result = rig.run(steps=50, human=keys, log=tmp_path / "run.mcap")
+    assert phases(result) == GOOD.replace("RUN", "RUN HUMAN RUN") and result.ended is Ended.DONE
+    ticks = read_log(tmp_path / "run.mcap").ticks
+    who = [t["requested"].get("source") for t in ticks if t["phase"] in ("run", "human")]
+    assert who.count("human") == 100
+    sent = np.array([t["filtered"]["qpos"] for t in ticks if t["phase"] in ("run", "human")])
+    accelerations = np.abs(np.diff(sent, 2, axis=0)) / 0.01**2
+    assert accelerations.max() <= SO101.acceleration_limit.max() * (1 + 1e-6)
+    driven = np.array([t["phase"] == "human" for t in ticks if t["phase"] in ("run", "human")])
+    assert np.ptp(sent[driven, 0]) == pytest.approx(0.3, abs=0.06)
+
+
+@pytest.mark.fault(51)
+def test_a_device_that_is_gone_while_a_person_drives_holds_the_arm(
+    bundle: PolicyBundle, took: Callable[[float, str], None]
+) -> None:
+    rig = Rig(bundle, period=0.01)
+    keys = Keys(rig, 0.5, 9.0, gone=0.8, qvel=np.full(5, 0.05))
+    result = rig.run(steps=50, human=keys)
+    assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.OPERATOR)
+    assert "was silent for 0.2" in result.reason and "HUMAN HOLD PARK" in phases(result)
+    hold = next(t for t in result.history if t.after is Phase.HOLD)
+    run_t = next(t for t in result.history if t.after is Phase.RUN)
+    took(hold.t - run_t.t - 0.8, "held")
+
+
+def test_in_shadow_the_policy_is_heard_and_the_arm_does_not_move(
+    bundle: PolicyBundle, tmp_path: Path
+) -> None:
+    rig = Rig(bundle)
+    result = rig.run(shadow=True, log=tmp_path / "run.mcap", config=RunConfig(patience=60.0))
+    assert "ARMED SHADOW HOLD" in phases(result) and result.actions == 20
+    ticks = [t for t in read_log(tmp_path / "run.mcap").ticks if t["phase"] == "shadow"]
+    sent, wanted = (np.array([t[k]["qpos"] for t in ticks]) for k in ("sent", "filtered"))
+    assert np.ptp(sent, axis=0).max() < 1e-9 and np.abs(wanted - sent).max() > 0.003
+
+
+def test_the_dial_slows_the_policy(bundle: PolicyBundle) -> None:
+    moved = []
+    for dial in (1.0, 0.25):
+        rig = Rig(bundle, period=0.01)
+        before = rig.joints().copy()
+        at_hold = []
+
+        def hold(rig: Rig = rig, at_hold: list = at_hold) -> None:
+            at_hold.append(rig.joints().copy())
+            rig.driver.hold()
+
+        rig.run(driver=Broken(rig.driver, hold=hold), steps=6, dial=lambda dial=dial: dial)
+        moved.append(np.abs(at_hold[0] - before).max())
+    assert moved[1] < 0.6 * moved[0]
+
+
+# Logs.
+@pytest.mark.fault(57)
+@pytest.mark.parametrize("what", ["done", "nan", "lost", "stale", "stop"])
+def test_a_log_replayed_goes_through_the_same_states(
+    bundle: PolicyBundle, tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig, driver, options = Rig(bundle), None, {}
+    if what == "nan":
+        good = bundle.act
+        bad = after(5, good, lambda n, obs, state: (good(obs, state)[0] * np.nan, state))
+        monkeypatch.setattr(bundle, "act", bad)
+    elif what == "lost":
+        driver = Broken(rig.driver, read=after(10, rig.driver.read, raises(Fault.COMM_TIMEOUT)))
+    elif what == "stale":
+        kept: list[RobotState] = []
+
+        def read() -> RobotState:
+            if len(kept) < 10:
+                kept.append(rig.driver.read())
+            return kept[-1]
+
+        driver = Broken(rig.driver, read=read)
+    elif what == "stop":
+        asked: list[int] = []
+        options["stop"] = lambda: (asked.append(1), len(asked) > 12)[1]
+    log = tmp_path / "run.mcap"
+    result = rig.run(driver=driver or rig.driver, log=log, **options)
+    again = replay(log)
+    assert again.same, again.differs
+    assert again.states == tuple(phases(result).lower().split())
+    assert again.answers > 100
+
+
+def test_a_replay_finds_another_program_out(
+    bundle: PolicyBundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(bundle)
+    rig.run(log=tmp_path / "run.mcap")
+    step = Follower.wish
+    monkeypatch.setattr(
+        Follower, "wish",
+        lambda *args: dataclasses.replace(w := step(*args), qpos=w.qpos + 1e-6),
+    )  # fmt: skip
+    again = replay(tmp_path / "run.mcap")
+    assert not again.same and "target" in again.differs
+
+
+def test_a_log_says_what_was_limited_and_how_far_the_simulation_is(
+    bundle: PolicyBundle, tmp_path: Path
+) -> None:
+    scores = []
+    for delay in (0.0, 0.06):
+        rig = Rig(bundle, period=0.01, command_delay=delay)
+        rig.run(steps=20, log=tmp_path / f"{delay}.mcap")
+        log = read_log(tmp_path / f"{delay}.mcap")
+        uses, demand = usage(log)
+        assert {"acceleration", "jerk", "clearance"} <= {u.limit for u in uses} and demand > 0.1
+        scores.append(gap(log).score)
+    assert scores[0] < 0.05 < scores[1]

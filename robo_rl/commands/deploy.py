@@ -7,6 +7,7 @@ what is there, an arm or ``robo-rl emulate``. Loop, safety filter and log are th
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Sequence
@@ -19,7 +20,16 @@ import tyro
 from rich.console import Console
 from rich.progress import track
 
-from real_robot import Ended, Phase, PolicyBundle, RunConfig, run
+from real_robot import (
+    Ended,
+    Guardian,
+    GuardianConfig,
+    Phase,
+    PolicyBundle,
+    PolicyProcess,
+    RunConfig,
+    run,
+)
 from real_robot.camera import CameraModel, VideoDevice
 from real_robot.tags import TagLocator, TagPerception, load_tags
 from reward_models.metrics import wilson
@@ -45,6 +55,7 @@ class DeployCommand:
     device: str = "0"  # hardware: number, path or URL of the camera
     rendered: bool = False  # --robot --emulate: poses from tags in a rendered camera
     calibration: Path | None = None  # so101: file that the servos' registers must agree with
+    think: float = 0.01  # s that the policy may take; its process is asked again in the next period
     patience: float = 0.006  # s, so101: what a reply may take beyond its time on the wire
     episodes: int = 20  # each from a new scene
     realtime: bool = False  # keep the wall clock; without, emulated time is compressed
@@ -86,7 +97,14 @@ def main(argv: Sequence[str]) -> int:
     console = Console(stderr=True)
     bundle = PolicyBundle.load(command.bundle)
     task = task_of(bundle)
-    with closing(_stage(command, bundle, task, console)) as stage:
+    with contextlib.ExitStack() as stack:
+        stage = stack.enter_context(closing(_stage(command, bundle, task, console)))
+        policy = guardian = None
+        if stage.realtime:  # compressed time stands still while somebody thinks
+            policy = PolicyProcess(bundle, command.bundle, budget=command.think)
+            stack.enter_context(policy)
+        if isinstance(stage, WiredStage):
+            guardian = stack.enter_context(Guardian(_guard(command, bundle)))
         result = run_episodes(
             bundle,
             task,
@@ -95,6 +113,8 @@ def main(argv: Sequence[str]) -> int:
             seed=command.seed,
             log=command.log,
             console=console,
+            policy=policy,
+            guardian=guardian,
         )
     print(json.dumps(dataclasses.asdict(result), indent=1) if command.as_json else result.line())
     for reason in result.reasons:
@@ -162,6 +182,23 @@ def _eyes(command: DeployCommand) -> TagPerception | None:
     return TagPerception(source, TagLocator(camera, objects, family)).start()
 
 
+def _guard(command: DeployCommand, bundle: PolicyBundle) -> GuardianConfig:
+    """What the guardian must know to stop the arm without us."""
+    options: dict[str, Any] = {}
+    if command.robot == "so101":
+        calibration = None if command.calibration is None else str(command.calibration)
+        options = {"calibration": calibration, "patience": command.patience}
+    if command.log is not None:
+        command.log.mkdir(parents=True, exist_ok=True)
+    return GuardianConfig(
+        robot=str(command.robot),
+        where=str(command.port or command.host),
+        options=options,
+        park=bundle.manifest.park,
+        report="" if command.log is None else str(command.log / "guardian.json"),
+    )
+
+
 def run_emulated(
     folder: Path,
     *,
@@ -189,6 +226,8 @@ def run_episodes(
     seed: int = 0,
     log: Path | None = None,
     console: Console | None = None,
+    policy: PolicyProcess | None = None,
+    guardian: Guardian | None = None,
 ) -> ArmResult:
     """Runs a bundle for ``episodes`` scenes of ``stage``."""
     if episodes < 1:
@@ -215,10 +254,12 @@ def run_episodes(
             task=task,
             perception=scene.eyes,
             steps=steps,
-            config=RunConfig(),
+            config=RunConfig(realtime=stage.realtime),
             clock=scene.clock,
             log=None if log is None else log / f"episode_{index:04d}.mcap",
             on_transition=judge,
+            policy=policy,
+            guardian=guardian,
         )
         scene.driver.close()
         name = result.ended.value

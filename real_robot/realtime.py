@@ -1,0 +1,41 @@
+"""Real time, as far as the system permits: the loop's thread first, and no page of it swapped out.
+
+On a stock kernel this takes the lateness of a 100 Hz loop from milliseconds to microseconds when
+other programs run. It needs a privilege; without it the loop runs as before and says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+
+AVAILABLE = sys.platform == "linux"
+PRIORITY = 50  # of SCHED_FIFO, below the kernel's own threads
+_CURRENT_AND_FUTURE = 1 | 2  # MCL_CURRENT | MCL_FUTURE
+
+
+@contextlib.contextmanager
+def realtime() -> Iterator[tuple[str, ...]]:
+    """SCHED_FIFO for this thread and locked memory inside; yields what was not permitted."""
+    missing = []
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    except PermissionError:
+        missing.append("SCHED_FIFO is not permitted: other programs can delay the loop")
+    locked = _libc().mlockall(_CURRENT_AND_FUTURE) == 0
+    if not locked:
+        missing.append("mlockall is not permitted: the loop's memory can be swapped out")
+    try:
+        yield tuple(missing)
+    finally:
+        if locked:
+            _libc().munlockall()
+        os.sched_setscheduler(0, *before)
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)

@@ -1,0 +1,173 @@
+"""Replay: a log through the same loop, filter and states once more; and what a log says.
+
+``replay`` needs nothing but the log: the driver's, the eyes' and the policy's answers are on its
+tape. ``usage`` says how much each limit was in the way, ``gap`` how the arm differs from its
+simulation under the very targets that were sent.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from real_robot.bundle import PolicyBundle
+from real_robot.config import RunConfig
+from real_robot.driver import Description, Target
+from real_robot.loop import run, task_of
+from real_robot.manifest import Manifest
+from real_robot.pacing import VirtualClock
+from real_robot.recorder import Log, read_log
+from real_robot.sim_driver import SimDriver
+from real_robot.tape import Diverged, Reel, TapeEnd
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replayed:
+    """How a log came out the second time."""
+
+    same: bool  # every state and every target
+    answers: int  # of the tape, that were asked for again
+    states: tuple[str, ...]  # as the log has them
+    differs: str  # the first difference in words; "" if there is none
+    complete: bool  # False: the log's writer was killed, and the replay ends where it does
+
+
+class _Nobody:
+    """Stands where something is taped: it is never really called."""
+
+    def __init__(self, robot: Description | None = None):
+        self._robot = robot
+
+    def describe(self) -> Description | None:
+        return self._robot
+
+
+def replay(path: str | Path) -> Replayed:
+    """Runs the log at ``path`` again and compares states and targets, bit for bit."""
+    log = read_log(path)
+    if not log.tape:
+        raise ValueError(f"{path} holds no tape: it was written by another version")
+    manifest = Manifest.from_json(json.dumps(log.run["manifest"]))
+    robot = Description(**{f.name: _tuple(log.run["robot"][f.name]) for f in fields(Description)})
+    present, reel = log.run["present"], Reel(log.tape)
+    periods = log.run["periods"]
+    differs = ""
+    with tempfile.TemporaryDirectory() as folder:
+        again = Path(folder) / "again.mcap"
+        try:
+            run(
+                _Nobody(robot),  # type: ignore[arg-type]
+                PolicyBundle.unanswering(manifest),
+                seconds=None if periods is None else periods * robot.period,
+                perception=_Nobody() if "eyes" in present else None,  # type: ignore[arg-type]
+                policy=_Nobody() if "policy" in present else None,  # type: ignore[arg-type]
+                human=_Nobody() if "human" in present else None,  # type: ignore[arg-type]
+                stop=(lambda: False) if "stop" in present else None,
+                config=RunConfig(**log.run["config"]),
+                shadow=log.run["shadow"],
+                log=again,
+                tape=reel,
+            )
+        except TapeEnd:
+            differs = "the replay asks for more than the log holds" if log.complete else ""
+        except Diverged as error:
+            differs = str(error)
+        second = read_log(again)
+    differs = differs or _difference(log, second)
+    return Replayed(
+        same=not differs,
+        answers=reel.played,
+        states=tuple(t["after"] for t in log.transitions),
+        differs=differs,
+        complete=log.complete,
+    )
+
+
+def _difference(first: Log, second: Log) -> str:
+    """The first thing in which two logs differ, as far as both go."""
+    pairs = {
+        "state": (first.transitions, second.transitions),
+        "target": ([t["filtered"] for t in first.ticks], [t["filtered"] for t in second.ticks]),
+    }
+    for what, (one, other) in pairs.items():
+        if first.complete and len(one) != len(other):
+            return f"{len(one)} {what}s in the log, {len(other)} in the replay"
+        for k, (a, b) in enumerate(zip(one, other, strict=False)):
+            if a != b:
+                return f"{what} {k}: the log has {a}, the replay {b}"
+    return ""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """How much one limit was in the way while the policy drove."""
+
+    limit: str
+    share: float  # of ticks in which it limited some joint
+    joint: str  # the joint it limited most
+
+
+def usage(log: Log) -> tuple[tuple[Usage, ...], float]:
+    """Each limit's use, and the largest demanded speed in units of the allowed one."""
+    ticks = [t for t in log.ticks if t["phase"] in ("run", "human", "shadow")]
+    if not ticks:
+        return (), math.nan
+    joints = log.run["robot"]["joints"]
+    uses = []
+    for name in ticks[0]["flags"]:
+        flags = np.array([t["flags"][name] for t in ticks], bool)
+        worst = joints[int(flags.mean(axis=0).argmax())] if flags.any() else "-"
+        uses.append(Usage(name, float(flags.any(axis=1).mean()), worst))
+    wanted = np.array([t["requested"]["qpos"] for t in ticks], float)
+    sent = np.array([t["filtered"]["qpos"] for t in ticks], float)
+    speed = np.abs(wanted[1:] - sent[:-1]) / log.run["robot"]["period"]
+    demand = speed / np.array(log.run["robot"]["velocity"])
+    return tuple(uses), float(np.nanmax(demand)) if len(demand) else 0.0
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far the arm was from its simulation under the same targets."""
+
+    rms: Array  # (n,) rad
+    score: float  # rms in units of how far the arm moved: 0 the same, 1 as if it had not moved
+
+
+def gap(log: Log) -> Gap:
+    """Drives the simulated arm with the targets that were sent, and compares what was measured."""
+    ticks = [t for t in log.ticks if t["phase"] == "run"]
+    if len(ticks) < 2:
+        raise ValueError("the log has no run of a policy")
+    manifest = Manifest.from_json(json.dumps(log.run["manifest"]))
+    clock = VirtualClock(1.0)
+    period = log.run["robot"]["period"]
+    driver = SimDriver(task_of(manifest), clock=clock, period=period, encoder=0.0)
+    scene, begun = driver.scene, clock.now_ns()
+    driver.connect()
+    scene.qpos[scene.arm.qpos] = ticks[0]["state"]["qpos"]
+    scene.qvel[scene.arm.qvel] = ticks[0]["state"]["qvel"]
+    driver.enable()
+    measured, simulated = [], []
+    for tick in ticks:
+        clock.sleep_until_ns(begun + round((tick["state"]["t_host"] - ticks[0]["t"]) * 1e9))
+        simulated.append(driver.read().qpos)
+        measured.append(tick["state"]["qpos"])
+        driver.send(Target(np.array(tick["sent"]["qpos"]), tick["sent"]["gripper"]))
+    one, other = np.array(measured), np.array(simulated)
+    rms = np.sqrt(((one - other) ** 2).mean(axis=0))
+    moved = np.sqrt(((one - one[0]) ** 2).mean())
+    return Gap(rms, float(np.sqrt((rms**2).mean()) / max(moved, 1e-9)))
+
+
+def _tuple(value: Any) -> Any:
+    return (
+        tuple(value) if isinstance(value, list) and value and isinstance(value[0], str) else value
+    )
