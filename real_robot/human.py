@@ -42,7 +42,7 @@ class Grip:
     """Turns a hand into wishes."""
 
     period: float  # s
-    max_age: float = 0.2  # s, of what an engaged hand said
+    max_age: float = 0.1  # s, of what an engaged hand said
 
     def engaged(self, hand: Hand | None, now: float, driving: bool) -> bool:
         """Whether the person has the arm; SafetyStop if the device is gone while they drive."""

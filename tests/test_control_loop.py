@@ -660,7 +660,7 @@ def test_a_device_that_is_gone_while_a_person_drives_holds_the_arm(
     keys = Keys(rig, 0.5, 9.0, gone=0.8, qvel=np.full(5, 0.05))
     result = rig.run(steps=50, human=keys)
     assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.OPERATOR)
-    assert "was silent for 0.2" in result.reason and "HUMAN HOLD PARK" in phases(result)
+    assert "was silent for 0.1" in result.reason and "HUMAN HOLD PARK" in phases(result)
     hold = next(t for t in result.history if t.after is Phase.HOLD)
     run_t = next(t for t in result.history if t.after is Phase.RUN)
     took(hold.t - run_t.t - 0.8, "held")
