@@ -57,7 +57,16 @@ def test_two_processes_a_port_and_a_control_port(
         told = json.loads(emulator.stdout.readline())
         assert told["where"] == str(link) and os.path.exists(link)
         # As patient as a starved machine needs; the arm is there in real time.
-        command = ["deploy", str(folder), "--robot", "so101", "--port", told["where"]]
+        command = [
+            "deploy",
+            str(folder),
+            "--robot",
+            "so101",
+            "--port",
+            told["where"],
+            "--silence",
+            "60",
+        ]
         command += ["--control", str(told["control"]), "--patience", "0.5", "--episodes", "1"]
         main([*command, "--json"])
         ran = json.loads(capsys.readouterr().out)
@@ -81,7 +90,16 @@ def test_a_fresh_arm_is_sent_to_calibration(
     )
     try:
         told = json.loads(emulator.stdout.readline())
-        command = ["deploy", str(folder), "--robot", "so101", "--port", str(link)]
+        command = [
+            "deploy",
+            str(folder),
+            "--robot",
+            "so101",
+            "--port",
+            str(link),
+            "--silence",
+            "60",
+        ]
         command += ["--control", str(told["control"]), "--patience", "0.5", "--episodes", "1"]
         assert main(command) == 1
         assert "never calibrated; run robo-rl calibrate so101" in capsys.readouterr().err.replace(

@@ -57,6 +57,7 @@ class DeployCommand:
     calibration: Path | None = None  # so101: file that the servos' registers must agree with
     think: float = 0.01  # s that the policy may take; its process is asked again in the next period
     patience: float = 0.006  # s, so101: what a reply may take beyond its time on the wire
+    silence: float = 1.0  # s without a sign of this process after which its guardian stops the arm
     episodes: int = 20  # each from a new scene
     realtime: bool = False  # keep the wall clock; without, emulated time is compressed
     latency: float = 0.0  # s, between a measurement or a target and its effect
@@ -195,6 +196,7 @@ def _guard(command: DeployCommand, bundle: PolicyBundle) -> GuardianConfig:
         where=str(command.port or command.host),
         options=options,
         park=bundle.manifest.park,
+        silence=command.silence,
         report="" if command.log is None else str(command.log / "guardian.json"),
     )
 
@@ -236,7 +238,7 @@ def run_episodes(
     if log is not None:
         log.mkdir(parents=True, exist_ok=True)
     successes, ended, missed = 0, {}, 0
-    late, policy, reasons, limited = [], [], [], []
+    late, thought, reasons, limited = [], [], [], []
     # A person is asked between episodes: no bar then.
     quiet = console is None or getattr(stage, "asks", False)
     for index in track(range(episodes), "arm     ", console=console, disable=quiet, transient=True):
@@ -271,7 +273,7 @@ def run_episodes(
             reasons.append(f"episode {index}: {name}: {result.reason}")
         missed += result.missed
         late.append(result.latency["lateness"].p99)
-        policy.append(result.latency["policy"].p99 if stage.realtime else _think_time(bundle))
+        thought.append(result.latency["policy"].p99 if stage.realtime else _think_time(bundle))
         limited.append({name: float(np.max(share)) for name, share in result.limited.items()})
         if result.ended is Ended.INTERRUPTED:
             break
@@ -284,7 +286,7 @@ def run_episodes(
         ended,
         missed,
         1000 * float(np.max(late)),
-        1000 * float(np.median(policy)),
+        1000 * float(np.median(thought)),
         {name: float(np.mean([x.get(name, 0.0) for x in limited])) for name in stages},
         tuple(reasons),
     )
