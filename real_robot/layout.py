@@ -46,24 +46,3 @@ def robot_of(task: Task[Any]) -> Robot:
     if not name:
         raise ValueError(f"task {task.name!r} has no field 'robot': it does not move an arm")
     return robots.get(name)
-
-
-def free_bodies(model: mujoco.MjModel, task: Task[Any], robot: Robot) -> dict[str, int]:
-    """{entity: address in qpos of its free joint} of the task's objects that lie loose.
-
-    An entity that is part of the arm, or that cannot move, needs no perception and is left out.
-    """
-    arm = model.body(robot.base_body).rootid[0]
-    free = {}
-    for entity in task.entities():
-        body = model.body(entity.body)
-        if body.rootid[0] == arm or body.weldid[0] == 0:
-            continue
-        joint = int(body.jntadr[0])
-        if joint < 0 or model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE:
-            raise ValueError(
-                f"entity {entity.name!r} of task {task.name!r} moves, but body {entity.body!r} has "
-                "no free joint: its measured pose cannot be written into the twin"
-            )
-        free[entity.name] = int(model.jnt_qposadr[joint])
-    return free

@@ -8,7 +8,8 @@ import mujoco
 import numpy as np
 from mujoco.batch import Batch
 
-from real_robot.layout import ArmLayout, free_bodies, robot_of
+from real_robot.layout import ArmLayout, robot_of
+from real_robot.places import places
 from sims.rng import RowRng
 from sims.task import Task, owned
 
@@ -28,11 +29,16 @@ class Scene:
         self.arm = ArmLayout(model, self.robot)
         self._views = task.bind(self.batch)
         self._goal = task.goals()[task.goal]
-        self._free = free_bodies(model, task, self.robot)
+        self._bodies = {
+            name: int(model.body(body).id)
+            for name, (body, _) in places(model, task, self.robot).items()
+        }
         self._disabled = self.batch.expand("opt.disableflags")
         self.qpos, self.qvel = self.batch.qpos[0], self.batch.qvel[0]  # (nq,), (nv,) live
         self.ctrl = self.batch.ctrl[0]  # (nu,) live
         self.force = self.batch.actuator_force[0]  # (nu,) N m live
+        # A batch computes the fields that were asked for before the step.
+        self._xpos, self._xquat = self.batch.xpos[0], self.batch.xquat[0]
         self.reset(seed)
 
     def reset(self, seed: int) -> None:
@@ -53,10 +59,10 @@ class Scene:
         self._disabled[0] = (self._disabled[0] & ~_NO_ACTUATION) | (_NO_ACTUATION * limp)
 
     def poses(self) -> dict[str, tuple[Array, Array]]:
-        """The true {entity: (pos (3,) m, quat (4,))} of the loose objects."""
+        """The true {name: (pos (3,) m, quat (4,))} of everything that must be perceived."""
         return {
-            name: (self.qpos[at : at + 3].copy(), self.qpos[at + 3 : at + 7].copy())
-            for name, at in self._free.items()
+            name: (self._xpos[body].copy(), self._xquat[body].copy())
+            for name, body in self._bodies.items()
         }
 
     def success(self) -> bool:

@@ -15,8 +15,9 @@ import numpy as np
 from mujoco.batch import Batch
 
 from real_robot.driver import Fault, RobotState, Target
-from real_robot.layout import ArmLayout, free_bodies, robot_of
+from real_robot.layout import ArmLayout, robot_of
 from real_robot.perception import Pose
+from real_robot.places import places
 from real_robot.safety import SafetyStop
 from sims.task import Task
 
@@ -36,10 +37,10 @@ class Twin:
         self.batch = Batch(model, 1, nthread=1, persistent=task.persistent)
         self._views = task.bind(self.batch)
         self._arm = ArmLayout(model, robot)
-        self._free = free_bodies(model, task, robot)
+        self._places = {name: place for name, (_, place) in places(model, task, robot).items()}
         self._qpos, self._qvel = self.batch.qpos[0], self.batch.qvel[0]
         self._ctrl, self._warnings = self.batch.ctrl[0], self.batch.warning[0]
-        self.entities = tuple(self._free)  # whose poses ``observe`` needs
+        self.entities = tuple(self._places)  # whose poses ``observe`` needs
         self.batch.forward()
         self.columns = {name: c.shape[1] for name, c in task.obs(self._views).items()}
 
@@ -55,9 +56,9 @@ class Twin:
                 raise SafetyStop(Fault.NONFINITE, f"measured {what}: {values}")
         self._qpos[self._arm.qpos], self._qvel[self._arm.qvel] = state.qpos, state.qvel
         self._qpos[self._arm.jaw] = self._arm.jaw_angle(state.gripper)
-        for name in self._free.keys() & poses.keys():
-            at = self._free[name]
-            self._qpos[at : at + 3], self._qpos[at + 3 : at + 7] = poses[name].pos, poses[name].quat
+        for name, place in self._places.items():
+            if name in poses:
+                place.write(self.batch, 0, poses[name].pos, poses[name].quat)
         self._warnings[_BAD, 1] = 0
         self.batch.forward(stage=self.task.stage)
         if self._warnings[_BAD, 1].any():

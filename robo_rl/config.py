@@ -30,7 +30,7 @@ class TrainConfig:
     tuning: LearnerConfig = field(default_factory=PPOConfig)
     labels: int = 512  # frames per request where the distilled encoder is in doubt; 0: never ask
     labels_every: int = 12  # rollouts between looks at its doubt
-    labels_above: float = 1.5  # times its doubt on held-out states
+    labels_above: float = 2.5  # times its doubt on held-out states
     checkpoint_every: int = 32_000  # env steps
     runs: Path = Path("runs")  # folder of all runs
     name: str = ""  # of the run; empty: made of task, goal, reward and seed
