@@ -47,18 +47,19 @@ def joint_step(
     if yaw is not None:
         jacobian = np.concatenate([jacobian, pointing_weight * axis[..., 2:]], axis=2)  # (N, n, 7)
         error = np.concatenate([error, 0.2 * pointing_weight * yaw[:, None]], axis=1)
-    if rest is not None:
-        error = error - np.einsum("Nij,Ni->Nj", jacobian, rest)
-    step = _least_squares(jacobian, error)
-    if rest is not None:
-        step += rest
-        error = error + np.einsum("Nij,Ni->Nj", jacobian, rest)
+    # Joints start from what they would do anyway; the hand's wishes are solved for from there.
+    start = np.zeros_like(room[0]) if rest is None else rest
+    step = start + _least_squares(jacobian, _left(error, jacobian, rest))
     held = (step < room[0]) | (step > room[1])
     if held.any():
-        stop = np.where(held, np.clip(step, *room), 0.0)
-        left = error - np.einsum("Nij,Ni->Nj", jacobian, stop)
-        step = stop + _least_squares(jacobian * ~held[..., None], left)
+        start = np.where(held, np.clip(step, *room), start)
+        step = start + _least_squares(jacobian * ~held[..., None], _left(error, jacobian, start))
     return np.clip(step, *room)
+
+
+def _left(error: Array, jacobian: Array, step: Array | None) -> Array:
+    """What of ``error`` (N, 6 or 7) remains after ``step`` (N, n) rad."""
+    return error if step is None else error - np.einsum("Nij,Ni->Nj", jacobian, step)
 
 
 def _least_squares(jacobian: Array, error: Array) -> Array:

@@ -50,7 +50,7 @@ class Workspace:
     jitter: float  # rad, and the other joints by up to this
     span: float  # m, the tip never leaves this cube about the base
     front: Camera  # looks back at the arm
-    top: Camera  # looks down, the arm at the top of the picture
+    top: Camera  # looks down, at an angle where the arm would hide what it works on
 
 
 @dataclass(frozen=True, eq=False)

@@ -222,9 +222,8 @@ WORKSPACE = Workspace(
     jitter=0.04,
     span=1.1,
     front=Camera("front", pos=(0.95, 0.0, 0.44), target=(0.45, 0.0, 0.11), fovy=44.0),
-    top=Camera(
-        "top", pos=(0.45, 0.0, 1.30), target=(0.45, 0.0, 0.0), fovy=28.0, up=(-1.0, 0.0, 0.0)
-    ),
+    # From above at an angle: straight down, the arm would hide what it works on.
+    top=Camera("top", pos=(0.80, -0.42, 0.80), target=(0.44, 0.02, 0.04), fovy=30.0),
 )
 
 UR5E = Robot(
