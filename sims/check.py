@@ -18,7 +18,6 @@ from gymnasium.utils.env_checker import check_env
 
 import sims
 from sims.tasks import ARM_TASKS
-from sims.tasks.tabletop import Tabletop
 
 Array = np.ndarray
 
@@ -33,7 +32,6 @@ def cases(tasks: list[str], robots: list[str]) -> list[tuple[str, str]]:
         (task.name, robot)
         for task in ARM_TASKS
         for robot in sims.ROBOTS
-        if issubclass(task, Tabletop) and robot not in task.unfit
         if task.name in (tasks or sims.TASKS) and robot in (robots or sims.ROBOTS)
     ]
 

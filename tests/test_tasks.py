@@ -25,15 +25,10 @@ def has_robot(task: type[Task[Any]]) -> bool:
     return "robot" in {f.name for f in dataclasses.fields(task)}
 
 
-def fit(task: type[Tabletop]) -> list[str]:
-    """The arms that can do the task."""
-    return [robot for robot in sims.ROBOTS if robot not in task.unfit]
-
-
 CASES = [
     pytest.param(name, robot, id=f"{name}-{robot}" if robot else name)
     for name, task in sims.TASKS.items()
-    for robot in (fit(task) if has_robot(task) else [None])
+    for robot in (sims.ROBOTS if has_robot(task) else [None])
 ]
 ALL_GOALS = [
     (name, robot, goal)

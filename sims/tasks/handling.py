@@ -23,7 +23,7 @@ RED_CUBE = THINGS[0]
 HOVER = 0.05  # m, the tip this far over a thing clears it and its neighbours
 ALONGSIDE = 0.012  # m, sideways error that still leaves the jaws room to come down over a thing
 CAUGHT = 0.03  # m, fingers no further than this from a thing have it between them
-SQUEEZE = 0.16  # of the jaws' way, by which their target runs ahead of jaws that hold something
+SQUEEZE = 0.10  # of the jaws' way, by which their target runs ahead of jaws that hold something
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,6 @@ class Peg(Handling):
     fixtures: ClassVar[tuple[Fixture, ...]] = (SOCKET,)
     affordances: ClassVar[tuple[str, ...]] = ("touch", "lift", "place", "insert")
 
-    unfit: ClassVar[dict[str, str]] = {
-        "so101": "with the peg lifted its tool leans, and the scripted expert inserted 0 of 64"
-    }
-
-    robot: str = "ur5e"
     episode_s: float = 8.0  # s
 
     def reset(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:

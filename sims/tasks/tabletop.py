@@ -152,7 +152,6 @@ class Tabletop(Task[TabletopViews]):
 
     act_dim: ClassVar[int] = 3
     things: ClassVar[tuple[Thing, ...]] = THINGS
-    unfit: ClassVar[dict[str, str]] = {}  # arms that cannot do it, and the measured reason
     affordances: ClassVar[tuple[str, ...]] = ("touch", "push")  # what may be done to a thing
 
     robot: str = "so101"
@@ -169,15 +168,6 @@ class Tabletop(Task[TabletopViews]):
     def cameras(self) -> tuple[Camera, ...]:  # type: ignore[override]
         """The two that stand at this arm's table."""
         return self.arm.workspace.front, self.arm.workspace.top
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.robot in self.unfit:
-            able = ", ".join(name for name in robots.ROBOTS if name not in self.unfit)
-            raise ValueError(
-                f"robot {self.robot!r} cannot do task {self.name!r}: {self.unfit[self.robot]}; "
-                f"these can: {able}"
-            )
 
     def spec(self) -> mujoco.MjSpec:
         place = self.arm.workspace
