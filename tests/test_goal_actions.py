@@ -9,15 +9,24 @@ import pytest
 
 import sims
 from reward_models.base import TaskCard, from_dict
-from reward_models.goals import Refusal, parse_formula, read
+from reward_models.goals import (
+    Atom,
+    Refusal,
+    caption,
+    describe_vocabulary,
+    paraphrases,
+    parse_formula,
+    read,
+)
 from reward_models.goals.predicates import check
 from robo_rl.goals import read_goal
 
 ROWS = json.loads(
     (Path(__file__).parent / "data" / "goal_sentences_suite_dev.json").read_text("utf-8")
 )
-# The corpus was written before these tasks: its key -> the task's own.
+# The corpus was written before most of these tasks: its key -> the task's own.
 OWN_KEYS = {"ant/wave_leg": "wave", "humanoid/raise_arms": "arms_raised"}
+HANDLING = ("lift", "pick_place", "stack", "drawer", "button", "peg", "drawer_then_place")
 BODIES = ("hopper", "half_cheetah", "walker2d", "swimmer", "ant", "humanoid")
 
 
@@ -32,7 +41,7 @@ def answer(text: str, card: TaskCard) -> str:
         return f"refuse:{refusal.code}"
 
 
-@pytest.mark.parametrize("name", sorted({r["task"] for r in ROWS} & {*BODIES, "reach", "push"}))
+@pytest.mark.parametrize("name", sorted({r["task"] for r in ROWS}))
 def test_the_suite_corpus(name: str) -> None:
     task = sims.make_task(name)
     for row in ROWS:
@@ -43,8 +52,8 @@ def test_the_suite_corpus(name: str) -> None:
         assert read_goal(task, row["sentence"]).key == key, row["sentence"]
 
 
-@pytest.mark.parametrize("name", BODIES)
-def test_a_goal_of_a_body_is_read_from_its_own_sentence(name: str) -> None:
+@pytest.mark.parametrize("name", (*BODIES, *HANDLING))
+def test_a_goal_is_read_from_its_own_sentence(name: str) -> None:
     card = card_of(name)
     formulas = [read(sentence, card) for sentence in card.goals.values()]
     assert len(set(map(str, formulas))) == len(formulas)
@@ -91,6 +100,93 @@ def test_a_goal_of_a_body_is_read_from_its_own_sentence(name: str) -> None:
 )
 def test_a_sentence_for_a_body(task: str, text: str, got: str) -> None:
     assert answer(text, card_of(task)) == got
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "got"),
+    [
+        ("lift", "would you mind lifting the cube?", "lifted(red_cube)"),
+        ("lift", "I want the red cube in the air", "lifted(red_cube)"),
+        ("lift", "the gripper should lift the cube", "lifted(red_cube)"),
+        ("lift", "touch the cube", "touch(gripper, red_cube)"),
+        ("lift", "you can lift the cube", "refuse:unsupported"),
+        ("lift", "the cube was lifted", "refuse:unsupported"),
+        ("lift", "is the cube lifted?", "refuse:no_goal"),
+        ("lift", "grasp the cube", "refuse:unsupported"),
+        ("lift", "lift the cube then put it down", "refuse:unsupported"),
+        ("lift", "lift the blue cube", "refuse:unknown_object"),
+        ("lift", "lift the cube slowly", "refuse:unsupported"),
+        ("lift", "lift it", "refuse:unsupported"),
+        ("push", "lift the cube", "refuse:unsupported"),
+        ("pick_place", "lift the cube, then put it on the target", "on(red_cube, target)"),
+        (
+            "pick_place",
+            "put the cube on the target, then lift it",
+            "then(on(red_cube, target), lifted(red_cube))",
+        ),
+        ("pick_place", "put the cube on the target and lift it", "refuse:ambiguous"),
+        ("pick_place", "push the cube to the disc", "on(red_cube, target)"),
+        ("pick_place", "move the target next to the cube", "refuse:unsupported"),
+        ("pick_place", "put the target on the cube", "refuse:unsupported"),
+        ("pick_place", "take the cube off the target", "refuse:unsupported"),
+        ("pick_place", "move the cube next to the target", "next_to(red_cube, target)"),
+        ("stack", "place blue on red", "on(blue_cube, red_cube)"),
+        (
+            "stack",
+            "build a tower with the red cube below and the blue cube above",
+            "on(blue_cube, red_cube)",
+        ),
+        ("stack", "put the cube on the cube", "refuse:ambiguous"),
+        ("stack", "put the red cube on the table", "refuse:unsupported"),
+        ("drawer", "open the drawer then close it", "then(open(drawer), closed(drawer))"),
+        ("drawer", "close the drawer and open it", "refuse:ambiguous"),
+        ("drawer", "open the drawer by pulling the handle", "open(drawer)"),
+        ("drawer", "keep the drawer closed", "closed(drawer)"),
+        ("drawer", "pull the drawer", "refuse:unsupported"),
+        ("drawer", "open the handle", "refuse:unsupported"),
+        ("drawer", "push the drawer to the handle", "refuse:unsupported"),
+        ("drawer", "open the drawer halfway", "refuse:unsupported"),
+        ("drawer", "the drawer was open", "refuse:unsupported"),
+        ("drawer", "if the drawer is closed, open it", "refuse:unsupported"),
+        ("button", "press the button and keep it pressed", "pressed(button)"),
+        ("button", "the gripper is pressing the button", "pressed(button)"),
+        ("button", "touch the button", "touch(gripper, button)"),
+        ("button", "push the button to the left", "refuse:ambiguous"),
+        ("button", "press the button twice", "refuse:unsupported"),
+        ("peg", "take the peg out of the hole", "refuse:unsupported"),
+        ("peg", "put the hole in the peg", "refuse:unsupported"),
+        ("drawer_then_place", "put the cube on the drawer", "refuse:unsupported"),
+        (
+            "drawer_then_place",
+            "put the cube in the drawer and close it",
+            "and(inside(red_cube, drawer), closed(drawer))",
+        ),
+    ],
+)
+def test_a_sentence_about_handling(task: str, text: str, got: str) -> None:
+    card = card_of(task)
+    assert answer(text, card) == got
+    if not got.startswith("refuse:"):
+        check(parse_formula(got), card)
+
+
+def test_captions_of_handling_are_read_back() -> None:
+    for task in HANDLING:
+        card = card_of(task)
+        for sentence in card.goals.values():
+            formula = read(sentence, card)
+            assert isinstance(formula, Atom)
+            said = paraphrases(formula, card) if formula.object else (caption(formula, card),)
+            for text in said:
+                assert read(text, card) == formula, text
+
+
+def test_a_handled_thing_must_afford_it() -> None:
+    card = card_of("drawer_then_place")
+    for text in ("open(red_cube)", "inside(drawer, red_cube)", "on(red_cube, drawer)"):
+        with pytest.raises(ValueError, match="takes a"):
+            check(parse_formula(text), card)
+    assert "the drawer is open" in describe_vocabulary(card)
 
 
 def test_an_action_has_no_plan_of_captions() -> None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reward_models.base import Entity, TaskCard
-from reward_models.goals.predicates import GRIPPER, PREDICATES, And, Atom, Formula, Then, role
+from reward_models.goals.predicates import (
+    GRIPPER,
+    PREDICATES,
+    And,
+    Atom,
+    Formula,
+    Then,
+    role,
+    roles,
+)
 
 # Statements for training a text tower. The first is the canonical caption's wording; each is read
 # back by the grammar (tests/test_goals.py), so what is trained is also what is understood.
@@ -58,6 +67,22 @@ _WORDINGS: dict[str, tuple[str, ...]] = {
         "{s} and {o} are side by side",
         "{s} has been pushed to {o}",
     ),
+    "on": (
+        "{s} is on {o}",
+        "{s} is on top of {o}",
+        "{s} stands on {o}",
+        "{s} rests on {o}",
+        "{s} sits on {o}",
+        "{s} is placed on {o}",
+    ),
+    "inside": (
+        "{s} is in {o}",
+        "{s} is inside {o}",
+        "{s} lies in {o}",
+        "{s} rests in {o}",
+        "{s} sits inside {o}",
+        "{s} is placed inside {o}",
+    ),
 }
 _WORDINGS["right_of"] = tuple(w.replace("left", "right") for w in _WORDINGS["left_of"])
 
@@ -105,6 +130,15 @@ def describe_vocabulary(card: TaskCard) -> str:
             parts.append(f"{subjects[0]} {' / '.join(verbs)} {' / '.join(things)}")
         elif who == "object" and len(things) > 1:
             parts.append(f"one of these {' / '.join(verbs)} another")
+    for p in PREDICATES.values():
+        if p.subjects <= {"gripper", "object", "body"}:
+            continue  # said above, or of a body
+        who, where = (
+            [_names(e, card)[0] for e in card.entities if roles(e) & fit]
+            for fit in (p.subjects, p.objects)
+        )
+        if who and (p.arity == 1 or set(where) - set(who[:1])):
+            parts.append(p.caption.format(subject=" / ".join(who), object=" / ".join(where)))
     parts.append("two goals joined by 'then' or 'and'")
     return "; ".join(parts)
 

@@ -26,15 +26,18 @@ class Predicate:
     """
 
     name: str
-    subjects: frozenset[str]  # of {"gripper", "object", "body"}
+    subjects: frozenset[str]  # of {"gripper", "object", "body"}, or what the thing must afford
     caption: str
     mirror: str = ""
     arity: int = 2
+    objects: frozenset[str] = frozenset({"object"})  # or its kind, or what it must afford
 
 
 _GRIPPER = frozenset({"gripper"})
 _OBJECT = frozenset({"object"})
 _BODY = frozenset({"body"})
+_TOPS = frozenset({"target", "stack"})  # a mark on the table, or a thing that can be stacked on
+_HOLLOWS = frozenset({"drawer", "hole"})
 
 PREDICATES: dict[str, Predicate] = {
     p.name: p
@@ -45,6 +48,14 @@ PREDICATES: dict[str, Predicate] = {
         Predicate("right_of", _GRIPPER | _OBJECT, "{subject} is right of {object}", "left_of"),
         Predicate("far", _GRIPPER | _OBJECT, "{subject} is far from {object}", mirror="far"),
         Predicate("next_to", _OBJECT, "{subject} is next to {object}", mirror="next_to"),
+        Predicate("lifted", frozenset({"lift"}), "{subject} is lifted", arity=1),
+        Predicate("on", frozenset({"place"}), "{subject} is on {object}", objects=_TOPS),
+        Predicate(
+            "inside", frozenset({"place", "insert"}), "{subject} is in {object}", objects=_HOLLOWS
+        ),
+        Predicate("open", frozenset({"open"}), "{subject} is open", arity=1),
+        Predicate("closed", frozenset({"close"}), "{subject} is closed", arity=1),
+        Predicate("pressed", frozenset({"press"}), "{subject} is pressed", arity=1),
         Predicate("forward", _BODY, "{subject} moves forward", arity=1),
         Predicate("front_flip", _BODY, "{subject} does a front flip", arity=1),
         Predicate("back_flip", _BODY, "{subject} does a back flip", arity=1),
@@ -125,12 +136,17 @@ def role(entity: Entity) -> str:
     return entity.kind if entity.kind in (GRIPPER, BODY) else "object"
 
 
+def roles(entity: Entity) -> frozenset[str]:
+    """Everything that a predicate may ask of an entity: its role, its kind, what it affords."""
+    return frozenset({role(entity), entity.kind, *entity.affordances})
+
+
 def check(formula: Formula, card: TaskCard) -> None:
     """ValueError unless every atom names entities of the card that its predicate allows."""
     for atom in atoms(formula):
         subject = card.entity(atom.subject)
         allowed = PREDICATES[atom.predicate].subjects
-        if role(subject) not in allowed:
+        if not allowed & roles(subject):
             who = " or ".join(sorted(allowed))
             raise ValueError(f"{atom.predicate} takes a {who} as subject, got {subject.name!r}")
         if not atom.object:
@@ -138,6 +154,12 @@ def check(formula: Formula, card: TaskCard) -> None:
         target = card.entity(atom.object)
         if role(target) != "object" or target == subject:
             raise ValueError(f"{atom.predicate} is about another object, got {target.name!r}")
+        fits = PREDICATES[atom.predicate].objects
+        if not fits & roles(target):
+            raise ValueError(
+                f"{atom.predicate} takes a {' or '.join(sorted(fits))} as its second, "
+                f"got {target.name!r}"
+            )
 
 
 def atoms(formula: Formula) -> Iterator[Atom]:

@@ -8,7 +8,8 @@ Reading goes in five steps, each a short table and a short function:
 4. composition  the sentence is cut at THEN and AND, pronouns and ellipsis are filled in
 5. clauses      what is left must match one clause pattern from its first to its last word
 
-A card without a gripper, about one body that moves itself, is read by ``bodies`` instead.
+A card without a gripper, about one body that moves itself, is read by ``bodies`` instead; on a card
+whose things can be lifted, opened or pressed ``handling`` reads first.
 
 Every word must be accounted for: by a table, by the card, or by the closed list of polite words.
 A word that is not is a refusal, never a guess, because a policy trained on a misread sentence is
@@ -26,6 +27,7 @@ from reward_models.goals.grammar.checks import check_readings, check_words
 from reward_models.goals.grammar.clauses import PARTICIPLE
 from reward_models.goals.grammar.compose import Composer
 from reward_models.goals.grammar.entities import mark_nouns, match_entities, without_particles
+from reward_models.goals.grammar.handling import check_movers, handled, read_handling
 from reward_models.goals.grammar.lexicon import ARTICLES
 from reward_models.goals.grammar.names import Names
 from reward_models.goals.grammar.refusals import CODES, Refusal, Refuser
@@ -42,6 +44,8 @@ def read(text: str, card: TaskCard) -> Formula:
     """The formula a sentence means on this card; ``Refusal`` where that is not certain."""
     if body := only_body(card):
         return read_body(text, card, body)
+    if handled(card) and (formula := read_handling(text, card)):
+        return formula
     names = Names(card)
     refuse = Refuser(text, f"Understood: {describe_vocabulary(card)}", names.words)
     raw = names.shaded(split_words(text))
@@ -64,4 +68,7 @@ def read(text: str, card: TaskCard) -> Formula:
         raise refuse("ambiguous", "a thing that does something, or what it is to do? Say 'is'")
     for pattern, replacement in REWRITES:
         s = " ".join(pattern.sub(replacement, s).split()).strip(" ,")
-    return Composer(names, refuse).formula(s)
+    formula = Composer(names, refuse).formula(s)
+    if handled(card):
+        check_movers(formula, card, refuse)
+    return formula
