@@ -32,7 +32,7 @@ from real_robot.bundle import (
 )
 from real_robot.clearance import Clearance
 from real_robot.driver import RobotState
-from real_robot.layout import ArmLayout, robot_of
+from real_robot.layout import ArmLayout, has_arm, robot_of
 from real_robot.manifest import ActionSpec, InputSpec, Limits, Manifest, RewardSpec, StartSet
 from real_robot.perception import Pose
 from real_robot.twin import Twin
@@ -179,10 +179,11 @@ def export(
 
 def _visited(task: Task[Any], learner: Learner) -> tuple[Array, tuple[float, ...]]:
     """Of the policy's own episodes, with some noise: observations (``CHECKED_ROWS``, obs_dim) and
-    where the tool was, (6,) m, low and high of x, y and z, with some room."""
+    where the tool was, (6,) m, low and high of x, y and z, with some room (0 without an arm)."""
     env = BatchEnv(task, 64, seed=EXPORT_SEED)
     rng = np.random.default_rng(EXPORT_SEED)
-    tool = env.batch.site(robot_of(task).tool_site).xpos
+    arm = has_arm(task)
+    tool = env.batch.site(robot_of(task).tool_site).xpos if arm else np.zeros((1, 3))
     seen = [env.reset()]
     low, high = tool.min(axis=0), tool.max(axis=0)
     for _ in range(min(env.max_steps, VISITED_STEPS)):

@@ -15,6 +15,7 @@ from real_robot.twin import Twin
 from sims.tasks.tabletop import THINGS
 
 GOAL = "above_red_cube"
+GAIN = 0.4  # share of the way per action: all of it at once makes the noise of a camera its own
 
 
 def write(folder: Path, robot: str) -> PolicyBundle:
@@ -23,8 +24,8 @@ def write(folder: Path, robot: str) -> PolicyBundle:
     columns = Twin(task).columns
     at = sum(width for name, width in list(columns.items())[: list(columns).index("tip_to_thing")])
     weight = np.zeros((sum(columns.values()), 3), np.float32)
-    weight[at : at + 3] = np.eye(3) / 4.0 / task.tip_step
-    offset = np.array([0.0, 0.0, THINGS[0].height + 0.04], np.float32) / task.tip_step
+    weight[at : at + 3] = GAIN * np.eye(3) / 4.0 / task.tip_step
+    offset = np.array([0.0, 0.0, THINGS[0].height + 0.04], np.float32) * GAIN / task.tip_step
     constants = [numpy_helper.from_array(weight, "W"), numpy_helper.from_array(offset, "b")]
     nodes = [
         helper.make_node("MatMul", ["obs", "W"], ["h"]),
