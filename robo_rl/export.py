@@ -117,7 +117,7 @@ def check(policy: bytes, obs: Array, expected: Array) -> float:
 
 def export_policy(learner: Learner, task: Task[Any], path: Path) -> float:
     """Writes the learner's policy alone as a graph in ``path``; the error it was checked to."""
-    obs = _visited(task, learner)
+    obs, _ = _visited(task, learner)
     policy = to_onnx(deterministic_actor(learner.algorithm), obs.shape[1])
     error = check(policy, obs, learner.act(obs))
     path.write_bytes(policy)
