@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+
+from sims.robots import Robot
 
 Array = np.ndarray
 
@@ -129,6 +131,23 @@ class Description:
     gripper_speed: float = 5.0  # 1/s, of the 0..1 range
     jerk: Array | None = None  # (n,) rad/s^3; None: the acceleration builds up in 20 ms
     effort: Array | None = None  # (n,) N m that the joints can do; None: unknown
+
+    @classmethod
+    def of(cls, robot: Robot, period: float, **known: Any) -> Description:
+        """What is known of ``robot`` (sims/robots), with what is ``known`` otherwise."""
+        return cls(
+            **{
+                "name": robot.name,
+                "joints": robot.joints,
+                "position": robot.joint_range,
+                "velocity": robot.velocity_limit,
+                "acceleration": robot.acceleration_limit,
+                "jerk": robot.jerk_limit,
+                "effort": robot.effort_limit,
+                "period": period,
+            }
+            | known
+        )
 
     def __post_init__(self) -> None:
         n = len(self.joints)

@@ -22,17 +22,7 @@ class NullDriver:
 
     def describe(self) -> Description:
         """The robot's names and limits."""
-        robot = self._robot
-        return Description(
-            name=robot.name,
-            joints=robot.joints,
-            position=robot.joint_range,
-            velocity=robot.velocity_limit,
-            acceleration=robot.acceleration_limit,
-            jerk=robot.jerk_limit,
-            effort=robot.effort_limit,
-            period=self._period,
-        )
+        return Description.of(self._robot, self._period)
 
     def connect(self) -> None:
         """Nothing to open."""

@@ -53,17 +53,7 @@ class SimDriver:
 
     def describe(self) -> Description:
         """The arm's names and limits."""
-        robot = self.scene.robot
-        return Description(
-            name=robot.name,
-            joints=robot.joints,
-            position=robot.joint_range,
-            velocity=robot.velocity_limit,
-            acceleration=robot.acceleration_limit,
-            jerk=robot.jerk_limit,
-            effort=robot.effort_limit,
-            period=self._period,
-        )
+        return Description.of(self.scene.robot, self._period)
 
     def connect(self) -> None:
         """Time begins to pass in the scene; the arm is limp."""

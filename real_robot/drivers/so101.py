@@ -164,14 +164,8 @@ class So101Driver:
                     np.minimum(position[:, 1], measured[:, 1]),
                 ]
             )
-        return Description(
-            name=robot.name,
-            joints=robot.joints,
-            position=position,
-            velocity=robot.velocity_limit,
-            acceleration=robot.acceleration_limit,
-            period=self._period,
-        )
+        # Its load is a share of the motor's voltage: no torque to hold against a limit.
+        return Description.of(robot, self._period, position=position, effort=None)
 
     # Connecting.
     def connect(self) -> None:

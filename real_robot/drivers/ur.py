@@ -84,15 +84,8 @@ class UrDriver:
 
     def describe(self) -> Description:
         """Names and limits of the arm; those set on its pendant may be narrower."""
-        robot = self._robot
-        return Description(
-            name=robot.name,
-            joints=robot.joints,
-            position=robot.joint_range,
-            velocity=robot.velocity_limit,
-            acceleration=robot.acceleration_limit,
-            period=self._period,
-        )
+        # Its controller watches torques itself and stops by its own rules.
+        return Description.of(self._robot, self._period, effort=None)
 
     # Connecting.
     def connect(self) -> None:

@@ -18,7 +18,7 @@ import math
 import mujoco
 import numpy as np
 
-from sims.cameras import Camera
+from sims.robots.bench import BENCH
 from sims.robots.parts import (
     BOX,
     Jaws,
@@ -34,7 +34,7 @@ from sims.robots.parts import (
     tube,
     weigh,
 )
-from sims.robots.robot import Robot, Workspace
+from sims.robots.robot import Robot
 
 BASE_MASS = 2.3966
 BASE_COM: Vec3 = (-0.0172, 0.0004, 0.0745)
@@ -242,27 +242,6 @@ def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) ->
         body.gravcomp = 1.0
 
 
-WORKSPACE = Workspace(
-    table=(0.6, 0.7, 0.1),
-    table_x=0.40,
-    light=(0.55, 0.3, 1.4),
-    shoulder_x=0.0,
-    reach=(0.40, 0.51),
-    sector=0.38,
-    inner_reach=(0.41, 0.50),
-    inner_sector=0.26,
-    air_reach=(0.36, 0.58),
-    air_sector=0.55,
-    air_top=0.26,
-    aside=(0.44, 0.20, 0.16),
-    turn=0.3,
-    jitter=0.04,
-    span=1.1,
-    front=Camera("front", pos=(0.95, 0.0, 0.44), target=(0.45, 0.0, 0.11), fovy=44.0),
-    # From above at an angle: straight down, the arm would hide what it works on.
-    top=Camera("top", pos=(0.80, -0.42, 0.80), target=(0.44, 0.02, 0.04), fovy=30.0),
-)
-
 FR3 = Robot(
     name="fr3",
     joints=tuple(link.joint for link in LINKS),
@@ -281,6 +260,6 @@ FR3 = Robot(
     tool_site="tip",
     finger_geoms=("finger_left", "finger_right"),
     base_body="base",
-    workspace=WORKSPACE,
+    workspace=BENCH,
     build=build,
 )

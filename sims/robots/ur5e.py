@@ -18,7 +18,7 @@ import math
 import mujoco
 import numpy as np
 
-from sims.cameras import Camera
+from sims.robots.bench import BENCH
 from sims.robots.parts import (
     BOX,
     CYLINDER,
@@ -35,7 +35,7 @@ from sims.robots.parts import (
     tube,
     weigh,
 )
-from sims.robots.robot import Robot, Workspace
+from sims.robots.robot import Robot
 
 BASE_MASS = 4.0
 BASE_INERTIA = (0.00443333156, 0.00443333156, 0.0072, 0.0, 0.0, 0.0)  # of a cylinder, as menagerie
@@ -205,27 +205,6 @@ def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) ->
         body.gravcomp = 1.0
 
 
-WORKSPACE = Workspace(
-    table=(0.6, 0.7, 0.1),
-    table_x=0.40,
-    light=(0.55, 0.3, 1.4),
-    shoulder_x=0.0,
-    reach=(0.40, 0.51),
-    sector=0.38,
-    inner_reach=(0.41, 0.50),
-    inner_sector=0.26,
-    air_reach=(0.36, 0.58),
-    air_sector=0.55,
-    air_top=0.26,
-    aside=(0.44, 0.20, 0.16),
-    turn=0.3,
-    jitter=0.04,
-    span=1.1,
-    front=Camera("front", pos=(0.95, 0.0, 0.44), target=(0.45, 0.0, 0.11), fovy=44.0),
-    # From above at an angle: straight down, the arm would hide what it works on.
-    top=Camera("top", pos=(0.80, -0.42, 0.80), target=(0.44, 0.02, 0.04), fovy=30.0),
-)
-
 UR5E = Robot(
     name="ur5e",
     joints=tuple(link.joint for link in LINKS),
@@ -244,6 +223,6 @@ UR5E = Robot(
     tool_site="tip",
     finger_geoms=("finger_left", "finger_right"),
     base_body="base",
-    workspace=WORKSPACE,
+    workspace=BENCH,
     build=build,
 )
