@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,99 @@ def test_bonus_is_paid_only_where_the_atom_holds(task: str) -> None:
     env.close()
 
 
+HANDLING = [
+    ("lift", "lift_cube"),
+    ("pick_place", "cube_at_target"),
+    ("stack", "red_on_blue"),
+    ("drawer", "open"),
+    ("drawer", "close"),
+    ("button", "press"),
+    ("drawer_then_place", "cube_in_drawer"),
+]
+
+
+@pytest.mark.parametrize(("task", "goal"), HANDLING)
+def test_handling_is_paid_as_done_only_where_it_is(task: str, goal: str) -> None:
+    """Beside the expert, half of whose rows act loosely, the bonus is paid where the truth holds,
+    nearly always where it holds, and the whole rises to where it does."""
+    made = sims.make_task(task, goal=goal)
+    card = from_dict(made.card())
+    text = write(read(card.goals[goal], card), card)
+    assert not preflight([Job(text)], card)[0]
+    reward = load(text, card)
+    assert not reward.warnings
+    env = sims.BatchEnv(made, 24, seed=5)
+    env.reset()
+    rng = np.random.default_rng(0)
+    loose = np.arange(24) % 2 == 1
+    total, paid, held = [], 0, 0
+    for _ in range(env.max_steps):
+        action = np.array(made.expert(env.views, rng))
+        action[loose] += rng.normal(0.0, 0.6, action[loose].shape)
+        result = env.step(np.clip(action, -1.0, 1.0))
+        terms = reward(env.signals())
+        truth = np.array(made.goals()[goal].success(env.views))
+        there = terms["there"] > 0
+        assert not (there & ~truth).any()
+        paid, held = paid + there.sum(), held + truth.sum()
+        total.append(sum(terms.values()))
+    success = result.info["success"]
+    env.close()
+    assert success[~loose].mean() > 0.9 and paid > 0.9 * held
+    assert (total[-1] > total[0] + 0.5)[success].all()
+
+
+def test_handling_is_staged() -> None:
+    """The hand at its place first, then the thing's way, which counts for more."""
+
+    def total(made: Program, **signals: list[float]) -> float:
+        rows = {name: np.array([value]) for name, value in signals.items()}
+        return float(sum(made(rows).values())[0])
+
+    card = from_dict(sims.make_task("drawer").card())
+    opens, closes = program("pull the drawer open", card), program("shut the drawer", card)
+    handle, drawer = [0.24, 0.0, 0.03], [0.24, 0.09, 0.02]  # it comes out towards -y
+    behind, before = [0.24, 0.021, 0.02], [0.24, -0.021, 0.02]
+    for made, joint, spot, other in ((opens, 0.02, behind, before), (closes, 0.08, before, behind)):
+        at, off = (
+            total(made, tip=tip, handle_pos=handle, drawer_pos=drawer, drawer_joint=[joint])
+            for tip in (spot, other)
+        )
+        slid = 0.09 if made is opens else 0.0
+        done = total(
+            made, tip=[0.3, 0.2, 0.1], handle_pos=handle, drawer_pos=drawer, drawer_joint=[slid]
+        )
+        assert done > at + 1.0 and at > off + 0.1
+    card = from_dict(sims.make_task("lift").card())
+    lifts = program("pick up the cube", card)
+    cube, near, far = [0.2, 0.0, 0.02], [0.2, 0.02, 0.02], [0.2, 0.1, 0.1]
+    steps = [
+        total(lifts, tip=far, red_cube_pos=cube, gripper=[1.7]),
+        total(lifts, tip=near, red_cube_pos=cube, gripper=[1.7]),
+        total(lifts, tip=near, red_cube_pos=cube, gripper=[0.28]),
+        total(lifts, tip=[0.2, 0.02, 0.1], red_cube_pos=[0.2, 0.0, 0.1], gripper=[0.28]),
+    ]
+    assert steps == sorted(steps) and steps[-1] > steps[-2] + 1.0
+    thrown = total(lifts, tip=near, red_cube_pos=[0.2, 0.0, 0.2], gripper=[0.28])
+    assert thrown < 0.5
+
+
+def test_what_the_card_lacks_is_named() -> None:
+    hopper = from_dict(sims.make_task("hopper").card())
+    with pytest.raises(NoTemplate, match="forward.hopper.: what a body does by itself"):
+        write(read("hop forward", hopper), hopper)
+    card = from_dict(sims.make_task("drawer").card())
+    bare = replace(card, signals=tuple(s for s in card.signals if s.name != "drawer_joint"))
+    with pytest.raises(NoTemplate, match="no signal 'drawer_joint'"):
+        write(read("open the drawer", card), bare)
+    peg = from_dict(sims.make_task("peg").card())
+    with pytest.raises(NoTemplate, match="into a hole"):
+        write(read("insert the peg", peg), peg)
+    bare = replace(card, entities=tuple(e for e in card.entities if e.kind != "handle"))
+    with pytest.raises(NoTemplate, match="handle"):
+        write(read("open the drawer", card), bare)
+
+
 def test_a_push_is_staged() -> None:
     made = program("push the red cube next to the blue ball")
     assert set(made.components) == {"behind", "push", "there"}
@@ -165,8 +259,10 @@ def test_mutation_and_reflection() -> None:
 
 
 def test_the_writer_shares_nothing_with_the_judge() -> None:
-    source = (Path(sims.__file__).parents[1] / "reward_models/writers/offline.py").read_text()
-    assert not re.search(r"\bsims\b.*import|import.*\bsims\b|success\(", source)
+    folder = Path(sims.__file__).parents[1] / "reward_models/writers"
+    for name in ("offline.py", "handling.py", "lines.py"):
+        source = (folder / name).read_text()
+        assert not re.search(r"\bsims\b.*import|import.*\bsims\b|success\(", source)
 
 
 def test_write_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

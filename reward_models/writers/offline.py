@@ -14,47 +14,17 @@ template for is an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
-from reward_models.base import Entity, TaskCard
+from reward_models.base import TaskCard
 from reward_models.goals.grammar import read
 from reward_models.goals.predicates import And, Atom, Formula, Then, role
 from reward_models.programs.diagnostics import Diagnostic
 from reward_models.writers.base import Draft, Evidence, fingerprint
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """Every number of the templates; what a search may change. Lengths in m."""
-
-    wide: float = 0.15  # slope that leads there from afar
-    tight: float = 0.03  # slope at the end
-    wide_share: float = 0.5
-    bonus: float = 0.5  # where everything holds
-    behind: float = 0.045  # from an object's centre to where it is pushed from
-    low: float = 0.016  # height of the tip that pushes
-    behind_scale: float = 0.05
-    behind_gate: float = 0.10  # how exactly the gripper must stand behind for a push to count
-    push_scale: float = 0.07
-    push_weight: float = 1.5
-    behind_weight: float = 0.5
-    ungated: float = 0.3  # share of a push's pay that needs no gripper behind
-    effort: float = 0.0  # weight of the cost of actions
-
-    def mutated(self, rng: np.random.Generator, spread: float = 0.35) -> Numbers:
-        """A copy in which about half of the numbers are scaled at random (log-normal)."""
-        changed = {
-            f.name: float(f"{getattr(self, f.name) * np.exp(rng.normal(0.0, spread)):.3g}")
-            for f in fields(self)
-            if rng.random() < 0.5
-        }
-        for share in ("wide_share", "ungated"):
-            if share in changed:
-                changed[share] = min(changed[share], 1.0)
-        return replace(self, **changed)
-
+from reward_models.writers.handling import HANDLED
+from reward_models.writers.lines import Lines, NoTemplate, Numbers
 
 NEXT_TO = 0.045  # m, between two centres, at which they are surely next to each other
 TOUCH = 0.03  # m, from the tip to an object's centre, at which they surely touch
@@ -70,43 +40,10 @@ LEFT_AXIS = "vec(0.0, -1.0)"
 RIGHT_AXIS = "vec(0.0, 1.0)"
 
 
-class NoTemplate(ValueError):
-    """A formula that the templates cannot realise."""
-
-
-@dataclass
-class _Program:
-    """Lines of a program as they are collected."""
-
-    signals: dict[str, None] = field(default_factory=dict)
-    lines: list[str] = field(default_factory=list)
-    components: dict[str, str] = field(default_factory=dict)
-    count: int = 0
-
-    def let(self, stem: str, expression: str) -> str:
-        """A new name for an expression."""
-        self.count += 1
-        name = f"{stem}_{self.count}"
-        self.lines.append(f"    {name} = {expression}")
-        return name
-
-    def say(self, words: str) -> None:
-        self.lines.append(f"    # {words}")
-
-    def read(self, entity: Entity) -> str:
-        self.signals[entity.pose_signal] = None
-        return entity.pose_signal
-
-    def text(self) -> str:
-        body = "\n".join(self.lines)
-        entries = "".join(f'        "{k}": {v},\n' for k, v in self.components.items())
-        return f"def reward({', '.join(self.signals)}):\n{body}\n    return {{\n{entries}    }}\n"
-
-
 def write(formula: Formula, card: TaskCard, numbers: Numbers | None = None) -> str:
     """The program of a formula."""
     numbers = numbers or Numbers()
-    program = _Program()
+    program = Lines()
     parts = formula.parts if isinstance(formula, Then) else (formula,)
     done = ""  # how far the parts before this one were ever fulfilled
     for index, part in enumerate(parts, 1):
@@ -121,15 +58,17 @@ def write(formula: Formula, card: TaskCard, numbers: Numbers | None = None) -> s
     return program.text()
 
 
-def _part(
-    part: Formula, card: TaskCard, program: _Program, n: Numbers, stem: str, done: str
-) -> str:
+def _part(part: Formula, card: TaskCard, program: Lines, n: Numbers, stem: str, done: str) -> str:
     """Adds the terms of atoms that hold together; answers how far they hold, as an expression."""
     if isinstance(part, Then):
         raise NoTemplate(f"'then' inside 'then' has no template: {part}; join them")
     atoms = _atoms(part)
     own = [a for a in atoms if role(card.entity(a.subject)) == "gripper"]
     moved = [a for a in atoms if role(card.entity(a.subject)) == "object"]
+    handled = [a for a in moved if a.predicate in HANDLED]
+    if acting := [str(a) for a in atoms if a not in own + moved]:
+        raise NoTemplate(f"no template for {', '.join(acting)}: what a body does by itself")
+    moved = [a for a in moved if a not in handled]
     gate = f"{done} * " if done else ""
     distances = []
     for atom in own:
@@ -144,6 +83,14 @@ def _part(
         )
         program.components[f"{stem}near"] = f"{gate}{near}"
         reached.append(f"near({away}, {_n(n.tight)})")
+    for index, atom in enumerate(handled, 1):
+        program.say(f"{atom}: first the hand to where it can do that, then the thing's own way")
+        tail = f"_{index}" if len(handled) > 1 else ""
+        done_so_far, left, terms = HANDLED[atom.predicate](program, card, atom, n)
+        reached.append(done_so_far)
+        distances.append(left)
+        for name, term in terms.items():
+            program.components[f"{stem}{name}{tail}"] = f"{gate}{term}"
     before = ""
     for index, atom in enumerate(moved, 1):
         tail = f"_{index}" if len(moved) > 1 else ""
@@ -175,18 +122,18 @@ def _n(value: float) -> str:
 
 
 # Atoms of the gripper: lines that end with the distance from making the atom true.
-def _touch(p: _Program, tip: str, thing: str) -> str:
+def _touch(p: Lines, tip: str, thing: str) -> str:
     return p.let("away", f"below(norm({tip} - {thing}), {TOUCH})")
 
 
-def _above(p: _Program, tip: str, thing: str) -> str:
+def _above(p: Lines, tip: str, thing: str) -> str:
     offset = p.let("offset", f"{tip} - {thing}")
     level = f"below(norm({offset}[:2]), {OVER})"
     return p.let("away", f"hypot({level}, outside({offset}[2], {HEIGHT[0]}, {HEIGHT[1]}))")
 
 
-def _beside(side: str) -> Callable[[_Program, str, str], str]:
-    def lines(p: _Program, tip: str, thing: str) -> str:
+def _beside(side: str) -> Callable[[Lines, str, str], str]:
+    def lines(p: Lines, tip: str, thing: str) -> str:
         offset = p.let("offset", f"{tip} - {thing}")
         aside = f"above({side.replace('offset', offset)}, {ASIDE})"
         depth = f"outside({offset}[0], {-ABREAST}, {ABREAST})"
@@ -195,11 +142,11 @@ def _beside(side: str) -> Callable[[_Program, str, str], str]:
     return lines
 
 
-def _far(p: _Program, tip: str, thing: str) -> str:
+def _far(p: Lines, tip: str, thing: str) -> str:
     return p.let("away", f"above(norm({tip} - {thing}), {FAR})")
 
 
-GRIPPER: dict[str, Callable[[_Program, str, str], str]] = {
+GRIPPER: dict[str, Callable[[Lines, str, str], str]] = {
     "touch": _touch,
     "above": _above,
     "left_of": _beside(LEFT),
@@ -208,7 +155,7 @@ GRIPPER: dict[str, Callable[[_Program, str, str], str]] = {
 }
 
 
-def _gripper(atom: Atom, card: TaskCard, program: _Program) -> str:
+def _gripper(atom: Atom, card: TaskCard, program: Lines) -> str:
     if atom.predicate not in GRIPPER:
         raise NoTemplate(f"no template for {atom}; known of the gripper: {', '.join(GRIPPER)}")
     program.say(f"{atom}: 0 m away where it holds")
@@ -238,7 +185,7 @@ PUSH: dict[str, tuple[str, str]] = {
 
 
 def _pushed(
-    atom: Atom, card: TaskCard, p: _Program, n: Numbers, stem: str, tail: str, gate: str
+    atom: Atom, card: TaskCard, p: Lines, n: Numbers, stem: str, tail: str, gate: str
 ) -> tuple[str, str]:
     """Adds the two stages of a push; answers (progress of the atom, its distance)."""
     if atom.predicate not in PUSH:

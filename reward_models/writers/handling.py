@@ -1,0 +1,171 @@
+"""Templates of what is done to a thing: lift it, put it somewhere, open or close it, press it.
+
+Each answers with how far it is fulfilled (0 to 1), the distance in metres that is left (0 where it
+holds with margin), and its terms. What they know is the card: places, the range of the joint called
+after the thing, and that a drawer comes out to where its handle is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reward_models.base import Entity, Signal, TaskCard
+from reward_models.goals.predicates import Atom, role
+from reward_models.writers.lines import Lines, NoTemplate, Numbers
+
+Realised = tuple[str, str, dict[str, str]]
+
+OPEN, CLOSED, PRESSED = 0.85, 0.05, 0.75  # of the joint's range: at least, at most, at least
+BESIDE_BAR = 0.021  # m, from the bar to a closed hand that pushes it
+UNDER_BAR = 0.015  # m, the tip no lower than this under the bar
+HIGH = 0.08  # m, of a lifted thing's centre over the table
+LYING = 0.025  # m, of its centre when it still lies there
+CARRIED = 0.06  # m, of its centre while it is carried
+LEFT_ALONE = 0.06  # m, the tip this far over the centre of what is to be left alone
+# How far, in m, {thing} is from lying where it belongs, by the kind of the {place}.
+PLACES = {
+    "target": (
+        f"hypot(below(norm({{thing}}[:2] - {{place}}[:2]), 0.02), below({{thing}}[2], {LYING}))"
+    ),
+    "drawer": (
+        "hypot(hypot(outside({thing}[0] - {place}[0], -0.03, 0.03), "
+        "outside({thing}[1] - {place}[1], -0.03, 0.03)), below({thing}[2], 0.032))"
+    ),
+}
+# On its like, which lies on the table: its centre is three times as high.
+STACKED = (
+    "hypot(hypot(below(norm({thing}[:2] - {place}[:2]), 0.015), "
+    f"outside({{thing}}[2] - 3.0 * {{place}}[2], -0.004, 0.004)), below({{place}}[2], {LYING}))"
+)
+HELD = 0.03  # m, from the tip to the centre of what the jaws have between them
+
+
+def _lifted(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
+    thing = p.read(card.entity(atom.subject))
+    jaws = _signal(card, "gripper")
+    gap = p.let("gap", f"norm({p.read(_hand(card))} - {thing})")
+    held = p.let("held", f"near(below({gap}, {HELD}), {n.tight!r})")
+    low, high = jaws.range
+    shut = p.let("shut", f"1.0 - ramp({p.joint(jaws)}, {low!r}, {high!r})")
+    up = p.let("up", f"{held} * ramp({thing}[2], {LYING}, {HIGH})")
+    left = p.let("away", f"hypot(above({thing}[2], {HIGH}), below({gap}, {HELD}))")
+    share, rest = n.wide_share, round(1 - n.wide_share, 6)
+    near = f"({share!r} * near({gap}, {n.wide!r}) + {rest!r} * near({gap}, {n.tight!r}))"
+    terms = {
+        "reach": f"{n.reach_weight!r} * {near}",
+        "close": f"{n.close_weight!r} * {held} * {shut}",
+        "lift": f"{n.move_weight!r} * {up}",
+    }
+    return up, left, terms
+
+
+def _slid(opens: bool) -> Callable[[Lines, TaskCard, Atom, Numbers], Realised]:
+    def realised(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
+        thing = card.entity(atom.subject)
+        bar = next((e for e in card.entities if e.kind == "handle" and e.body == thing.body), None)
+        if bar is None:
+            raise NoTemplate(f"no template for {atom}: nothing on the card is its handle")
+        signal = _signal(card, f"{thing.body}_joint")
+        travel = signal.range[1]
+        tip, handle, joint = p.read(_hand(card)), p.read(bar), p.joint(signal)
+        out = p.let("out", f"direction({handle}[:2] - {p.read(thing)}[:2])")
+        side = "-" if opens else "+"  # the hand pulls from behind the bar, pushes from before it
+        level = p.let("level", f"norm({tip}[:2] - ({handle}[:2] {side} {BESIDE_BAR} * {out}))")
+        off = p.let("off", f"hypot({level}, outside({tip}[2] - {handle}[2], {-UNDER_BAR}, 0.0))")
+        if opens:
+            left = p.let("away", f"above({joint}, {_n(OPEN * travel)})")
+            way = OPEN * travel
+        else:
+            left = p.let("away", f"below({joint}, {_n(CLOSED * travel)})")
+            way = (1 - CLOSED) * travel
+        slid = p.let("slid", f"1.0 - {left} / {_n(way)}")
+        terms = {
+            "reach": f"{n.reach_weight!r} * {_kept(left, f'near({off}, {n.behind_scale!r})')}",
+            "slide": f"{n.move_weight!r} * {slid}",
+        }
+        return slid, left, terms
+
+    return realised
+
+
+def _pressed(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
+    thing = card.entity(atom.subject)
+    signal = _signal(card, f"{thing.body}_joint")
+    way = PRESSED * signal.range[1]
+    off = p.let("off", f"norm({p.read(_hand(card))} - {p.read(thing)})")
+    left = p.let("away", f"above({p.joint(signal)}, {_n(way)})")
+    pressed = p.let("pressed", f"1.0 - {left} / {_n(way)}")
+    terms = {
+        "reach": f"{n.reach_weight!r} * {_kept(left, f'near({off}, {n.wide!r})')}",
+        "press": f"{n.move_weight!r} * {pressed}",
+    }
+    return pressed, left, terms
+
+
+def _put(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
+    """Grasped, carried over the place, put down there and left alone."""
+    where = card.entity(atom.object)
+    if where.kind not in PLACES and "stack" not in where.affordances:
+        raise NoTemplate(f"no template for {atom}: how a thing goes into a {where.kind}")
+    thing, tip = p.read(card.entity(atom.subject)), p.read(_hand(card))
+    place = p.read(where)
+    jaws = _signal(card, "gripper")
+    off = p.let("off", PLACES.get(where.kind, STACKED).format(thing=thing, place=place))
+    down = p.let("down", f"{off} <= 0.0")
+    gap = p.let("gap", f"norm({tip} - {thing})")
+    held = p.let("held", f"near(below({gap}, {HELD}), {n.tight!r})")
+    opening = p.let("opening", f"ramp({p.joint(jaws)}, {jaws.range[0]!r}, {jaws.range[1]!r})")
+    aside = p.let("aside", f"norm({thing}[:2] - {place}[:2])")
+    # High while it is carried, but not over the place, where it is to go down.
+    high = p.let(
+        "high", f"maximum(ramp({thing}[2], {LYING}, {CARRIED}), near({aside}, {n.tight!r}))"
+    )
+    close = f"(0.3 + 0.7 * near({aside}, {n.wide!r}))"
+    carried = p.let("carried", f"where({down}, 1.0, {held} * {high} * {close})")
+    clear = p.let("clear", f"above({tip}[2] - {thing}[2], {LEFT_ALONE})")
+    left = p.let("away", f"hypot({off}, {clear})")
+    gone = p.let("gone", f"0.5 * {opening} + 0.5 * near({clear}, {n.tight!r})")
+    share, rest = n.wide_share, round(1 - n.wide_share, 6)
+    near = f"{share!r} * near({gap}, {n.wide!r}) + {rest!r} * near({gap}, {n.tight!r})"
+    terms = {
+        "reach": f"{n.reach_weight!r} * where({down}, 1.0, {near})",
+        "close": f"{n.close_weight!r} * where({down}, 1.0, {held} * (1.0 - {opening}))",
+        "carry": f"{n.move_weight!r} * {carried}",
+        "place": f"{n.move_weight!r} * where({down}, 1.0, {held} * near({off}, {n.tight!r}))",
+        "leave": f"{n.move_weight!r} * {down} * {gone}",
+    }
+    if "open" in where.affordances:  # which counts for all that follows
+        opened, _, first = _slid(True)(p, card, Atom("open", where.name), n)
+        terms = {name: f"{opened} * {term}" for name, term in terms.items()}
+        terms = {"hook": first["reach"], "slide": first["slide"], **terms}
+    return f"near({left}, {n.tight!r})", left, terms
+
+
+HANDLED: dict[str, Callable[[Lines, TaskCard, Atom, Numbers], Realised]] = {
+    "lifted": _lifted,
+    "on": _put,
+    "inside": _put,
+    "open": _slid(True),
+    "closed": _slid(False),
+    "pressed": _pressed,
+}
+
+
+def _kept(left: str, progress: str) -> str:
+    """Progress that is not lost once the goal is reached."""
+    return f"where({left} <= 0.0, 1.0, {progress})"
+
+
+def _n(value: float) -> str:
+    return repr(round(float(value), 6))
+
+
+def _hand(card: TaskCard) -> Entity:
+    return next(e for e in card.entities if role(e) == "gripper")
+
+
+def _signal(card: TaskCard, name: str) -> Signal:
+    for signal in card.signals:
+        if signal.name == name:
+            return signal
+    raise NoTemplate(f"task {card.task!r} has no signal {name!r}, which the template reads")

@@ -1,0 +1,81 @@
+"""What templates are made of: the lines of a program as they are collected, and its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+
+from reward_models.base import Entity, Signal
+
+
+class NoTemplate(ValueError):
+    """A formula that the templates cannot realise."""
+
+
+@dataclass
+class Lines:
+    """Lines of a program as they are collected."""
+
+    signals: dict[str, None] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    components: dict[str, str] = field(default_factory=dict)
+    count: int = 0
+
+    def let(self, stem: str, expression: str) -> str:
+        """A new name for an expression."""
+        self.count += 1
+        name = f"{stem}_{self.count}"
+        self.lines.append(f"    {name} = {expression}")
+        return name
+
+    def say(self, words: str) -> None:
+        self.lines.append(f"    # {words}")
+
+    def read(self, entity: Entity) -> str:
+        self.signals[entity.pose_signal] = None
+        return entity.pose_signal
+
+    def joint(self, signal: Signal) -> str:
+        """The only number of a joint's signal."""
+        self.signals[signal.name] = None
+        return f"{signal.name}[0]"
+
+    def text(self) -> str:
+        body = "\n".join(self.lines)
+        entries = "".join(f'        "{k}": {v},\n' for k, v in self.components.items())
+        return f"def reward({', '.join(self.signals)}):\n{body}\n    return {{\n{entries}    }}\n"
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Every number of the templates; what a search may change. Lengths in m."""
+
+    wide: float = 0.15  # slope that leads there from afar
+    tight: float = 0.03  # slope at the end
+    wide_share: float = 0.5
+    bonus: float = 0.5  # where everything holds
+    behind: float = 0.045  # from an object's centre to where it is pushed from
+    low: float = 0.016  # height of the tip that pushes
+    behind_scale: float = 0.05
+    behind_gate: float = 0.10  # how exactly the gripper must stand behind for a push to count
+    push_scale: float = 0.07
+    push_weight: float = 1.5
+    behind_weight: float = 0.5
+    ungated: float = 0.3  # share of a push's pay that needs no gripper behind
+    reach_weight: float = 0.5  # the hand where it can handle a thing
+    close_weight: float = 0.3  # the jaws around it
+    move_weight: float = 1.5  # the thing's own way to its goal
+    effort: float = 0.0  # weight of the cost of actions
+
+    def mutated(self, rng: np.random.Generator, spread: float = 0.35) -> Numbers:
+        """A copy in which about half of the numbers are scaled at random (log-normal)."""
+        changed = {
+            f.name: float(f"{getattr(self, f.name) * np.exp(rng.normal(0.0, spread)):.3g}")
+            for f in fields(self)
+            if rng.random() < 0.5
+        }
+        for share in ("wide_share", "ungated"):
+            if share in changed:
+                changed[share] = min(changed[share], 1.0)
+        return replace(self, **changed)
