@@ -18,6 +18,7 @@ COMMANDS = {
     "evaluate": ("ground-truth success of a run on unseen seeds", "train:evaluate_run"),
     "report": ("write report.html of a run", "train:report"),
     "reward": ("read a sentence; train, score and judge reward models", "reward:main"),
+    "search": ("search for a reward program that trains well, and judge it", "search:main"),
     "export": ("write a run's policy as a bundle for the robot", "train:export_run"),
     "deploy": ("run a policy bundle on an arm", "deploy:main"),
     "calibrate": ("arms and cameras: zero, range, lens, place; tags to print", "calibrate:main"),

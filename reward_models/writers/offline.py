@@ -14,7 +14,7 @@ template for is an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -25,6 +25,36 @@ from reward_models.programs.diagnostics import Diagnostic
 from reward_models.writers.base import Draft, Evidence, fingerprint
 from reward_models.writers.handling import HANDLED
 from reward_models.writers.lines import Lines, NoTemplate, Numbers
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What terms the templates are made of; the first value of each is the standard one."""
+
+    kernel: str = "near"  # how a distance becomes progress
+    slopes: str = "both"  # of the gripper's progress: wide and tight, or one of them
+    approach: str = "behind"  # what is paid before a push: standing behind, being close, nothing
+    gated: bool = True  # whether a push counts in full only with the gripper behind the object
+    bonus: bool = True  # something on top where everything holds
+    effort: bool = False  # whether actions cost
+
+    def mutated(self, rng: np.random.Generator) -> Structure:
+        """A copy with another value in one place."""
+        name = str(rng.choice(list(CHOICES)))
+        others = [value for value in CHOICES[name] if value != getattr(self, name)]
+        return replace(self, **{name: others[int(rng.integers(len(others)))]})
+
+
+CHOICES: dict[str, tuple[str | bool, ...]] = {
+    "kernel": ("near", "reaching", "inverse"),
+    "slopes": ("both", "wide", "tight"),
+    "approach": ("behind", "close", "none"),
+    "gated": (True, False),
+    "bonus": (True, False),
+    "effort": (False, True),
+}
+EFFORT = 0.01  # weight of the cost of actions where a structure has one and the numbers do not
+
 
 NEXT_TO = 0.045  # m, between two centres, at which they are surely next to each other
 TOUCH = 0.03  # m, from the tip to an object's centre, at which they surely touch
@@ -40,15 +70,24 @@ LEFT_AXIS = "vec(0.0, -1.0)"
 RIGHT_AXIS = "vec(0.0, 1.0)"
 
 
-def write(formula: Formula, card: TaskCard, numbers: Numbers | None = None) -> str:
+def write(
+    formula: Formula,
+    card: TaskCard,
+    numbers: Numbers | None = None,
+    structure: Structure | None = None,
+) -> str:
     """The program of a formula."""
-    numbers = numbers or Numbers()
+    numbers, structure = numbers or Numbers(), structure or Structure()
+    if structure.effort and not numbers.effort:
+        numbers = replace(numbers, effort=EFFORT)
+    if not structure.bonus:
+        numbers = replace(numbers, bonus=0.0)
     program = Lines()
     parts = formula.parts if isinstance(formula, Then) else (formula,)
     done = ""  # how far the parts before this one were ever fulfilled
     for index, part in enumerate(parts, 1):
         stem = f"part{index}_" if len(parts) > 1 else ""
-        reached = _part(part, card, program, numbers, stem, done)
+        reached = _part(part, card, program, numbers, structure, stem, done)
         if index < len(parts):
             best = program.let("done", f"so_far({reached})")
             done = best if not done else program.let("done", f"{done} * {best}")
@@ -58,7 +97,15 @@ def write(formula: Formula, card: TaskCard, numbers: Numbers | None = None) -> s
     return program.text()
 
 
-def _part(part: Formula, card: TaskCard, program: Lines, n: Numbers, stem: str, done: str) -> str:
+def _part(
+    part: Formula,
+    card: TaskCard,
+    program: Lines,
+    n: Numbers,
+    structure: Structure,
+    stem: str,
+    done: str,
+) -> str:
     """Adds the terms of atoms that hold together; answers how far they hold, as an expression."""
     if isinstance(part, Then):
         raise NoTemplate(f"'then' inside 'then' has no template: {part}; join them")
@@ -76,13 +123,16 @@ def _part(part: Formula, card: TaskCard, program: Lines, n: Numbers, stem: str, 
     reached = []
     if distances:
         away = distances[0] if len(distances) == 1 else program.let("away", " + ".join(distances))
-        near = program.let(
-            "progress",
-            f"{_n(n.wide_share)} * near({away}, {_n(n.wide)}) + "
-            f"{_n(round(1 - n.wide_share, 6))} * near({away}, {_n(n.tight)})",
-        )
+        kernel = structure.kernel
+        slopes = {
+            "both": f"{_n(n.wide_share)} * {kernel}({away}, {_n(n.wide)}) + "
+            f"{_n(round(1 - n.wide_share, 6))} * {kernel}({away}, {_n(n.tight)})",
+            "wide": f"{kernel}({away}, {_n(n.wide)})",
+            "tight": f"{kernel}({away}, {_n(n.tight)})",
+        }
+        near = program.let("progress", slopes[structure.slopes])
         program.components[f"{stem}near"] = f"{gate}{near}"
-        reached.append(f"near({away}, {_n(n.tight)})")
+        reached.append(f"{kernel}({away}, {_n(n.tight)})")
     for index, atom in enumerate(handled, 1):
         program.say(f"{atom}: first the hand to where it can do that, then the thing's own way")
         tail = f"_{index}" if len(handled) > 1 else ""
@@ -94,7 +144,7 @@ def _part(part: Formula, card: TaskCard, program: Lines, n: Numbers, stem: str, 
     before = ""
     for index, atom in enumerate(moved, 1):
         tail = f"_{index}" if len(moved) > 1 else ""
-        pushed, away = _pushed(atom, card, program, n, stem, tail, gate + before)
+        pushed, away = _pushed(atom, card, program, n, structure, stem, tail, gate + before)
         reached.append(pushed)
         distances.append(away)
         before += f"{pushed} * "
@@ -185,29 +235,43 @@ PUSH: dict[str, tuple[str, str]] = {
 
 
 def _pushed(
-    atom: Atom, card: TaskCard, p: Lines, n: Numbers, stem: str, tail: str, gate: str
+    atom: Atom,
+    card: TaskCard,
+    p: Lines,
+    n: Numbers,
+    structure: Structure,
+    stem: str,
+    tail: str,
+    gate: str,
 ) -> tuple[str, str]:
     """Adds the two stages of a push; answers (progress of the atom, its distance)."""
     if atom.predicate not in PUSH:
         raise NoTemplate(f"no template for {atom}; known of two objects: {', '.join(PUSH)}")
     hand = next(e for e in card.entities if role(e) == "gripper")
-    tip = p.read(hand)
+    tip = p.read(hand) if structure.gated or structure.approach != "none" else ""
     mover, other = (p.read(card.entity(name)) for name in (atom.subject, atom.object))
     spot, left = (text.format(mover=mover, other=other) for text in PUSH[atom.predicate])
-    p.say(f"{atom}: first behind it, on the line to where it is to go, then along that line")
-    line = p.let("line", f"{spot} - {mover}[:2]")
-    behind = p.let("behind", f"{mover}[:2] - {_n(n.behind)} * direction({line})")
-    off = p.let("off", f"hypot(norm({tip}[:2] - {behind}), {tip}[2] - {_n(n.low)})")
+    kernel, off = structure.kernel, ""
+    if structure.approach == "behind" or structure.gated:
+        p.say(f"{atom}: first behind it, on the line to where it is to go, then along that line")
+        line = p.let("line", f"{spot} - {mover}[:2]")
+        behind = p.let("behind", f"{mover}[:2] - {_n(n.behind)} * direction({line})")
+        off = p.let("off", f"hypot(norm({tip}[:2] - {behind}), {tip}[2] - {_n(n.low)})")
+    else:
+        p.say(f"{atom}: 0 m away where it holds")
     away = p.let("away", left)
-    close = p.let("close", f"near({away}, {_n(n.push_scale)})")
-    share, rest = _n(n.ungated), _n(round(1 - n.ungated, 6))
-    p.components[f"{stem}behind{tail}"] = (
-        f"{_n(n.behind_weight)} * {gate}near({off}, {_n(n.behind_scale)})"
-    )
-    p.components[f"{stem}push{tail}"] = (
-        f"{_n(n.push_weight)} * {gate}{close} * "
-        f"({share} + {rest} * near({off}, {_n(n.behind_gate)}))"
-    )
+    close = p.let("close", f"{kernel}({away}, {_n(n.push_scale)})")
+    weight = f"{_n(n.behind_weight)} * {gate}"
+    if structure.approach == "behind":
+        p.components[f"{stem}behind{tail}"] = f"{weight}{kernel}({off}, {_n(n.behind_scale)})"
+    elif structure.approach == "close":
+        reach = f"norm({tip} - {mover})"
+        p.components[f"{stem}close{tail}"] = f"{weight}{kernel}({reach}, {_n(n.behind_gate)})"
+    pushed = f"{_n(n.push_weight)} * {gate}{close}"
+    if structure.gated:
+        share, rest = _n(n.ungated), _n(round(1 - n.ungated, 6))
+        pushed += f" * ({share} + {rest} * {kernel}({off}, {_n(n.behind_gate)}))"
+    p.components[f"{stem}push{tail}"] = pushed
     return close, away
 
 

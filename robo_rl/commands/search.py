@@ -1,0 +1,51 @@
+"""`robo-rl search`: reward programs for a sentence, tried, chosen and judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from robo_rl.presets import preset
+from robo_rl.search.report import headline
+from robo_rl.search.run import SearchConfig, search
+
+Json = Annotated[bool, tyro.conf.arg(name="json")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchCommand(SearchConfig):
+    """Searches for a reward program: TASK --goal "a sentence" --writer offline.
+
+    Programs are proposed in rounds, trained in processes of their own and chosen by ground-truth
+    success on selection seeds; the winner is trained again and judged on seeds that chose nothing.
+    """
+
+    task: tyro.conf.Positional[str] = "reach"  # as `robo-rl list tasks` shows
+    resume: Path | None = None  # a search's folder to continue; its own settings are used
+    as_json: Json = False  # print search.json
+
+
+def main(argv: Sequence[str]) -> int:
+    """Searches, or goes on with a search, and prints the verdict."""
+    args = list(argv)
+    command = _parse(args, SearchCommand())
+    trained = preset(command.task)  # the task may need more steps or other first ones
+    command = _parse(args, SearchCommand(env_steps=trained.env_steps, tuning=trained.tuning))
+    own = {f.name: getattr(command, f.name) for f in dataclasses.fields(SearchConfig)}
+    console = Console(stderr=True)
+    path = search(SearchConfig(**own), resume=command.resume, console=console)
+    summary = json.loads((path / "search.json").read_text())
+    console.print(f"report: {path / 'report.md'}; program: {path / 'winner.py'}")
+    print(json.dumps(summary, indent=1) if command.as_json else headline(summary))
+    return 0
+
+
+def _parse(args: list[str], default: SearchCommand) -> SearchCommand:
+    return tyro.cli(SearchCommand, args=args, prog="robo-rl search", default=default)

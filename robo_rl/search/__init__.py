@@ -1,0 +1,1 @@
+"""Search over reward programs: writers propose, short trainings judge, a journal remembers."""

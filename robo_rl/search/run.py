@@ -1,0 +1,432 @@
+"""search(): a sentence in, the best program found out, judged where nothing was chosen.
+
+```
+<runs>/<name>/journal.jsonl   what happened, an event a line; a killed search goes on from it
+              trainings/      one job, answer and log per training
+              winner.py       the program chosen; train with --reward code:winner.py
+              search.json     everything: settings, every candidate with its lineage, the verdict
+              report.md       the same for people
+```
+
+Three sets of seeds share nothing: programs are trained on the first, chosen on the second, and the
+winner, trained again from scratch on a seed of its own, is quoted on the third, beside the program
+that the sentence has without a search and the hand-written dense reward, at equal steps.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+import sims
+from reward_models.base import TaskCard
+from reward_models.metrics import wilson
+from reward_models.programs import Refused, errors, load
+from reward_models.programs.preflight import Job, preflight
+from reward_models.writers.offline import write
+from robo_rl.config import from_json
+from robo_rl.evaluate import SELECT_SEED, TEST_SEED
+from robo_rl.goals import ReadGoal, read_goal
+from robo_rl.learners.config import PPOConfig
+from robo_rl.runs import atomic_write, jsonable, versions, write_json
+from robo_rl.search.executor import Limits, Pool
+from robo_rl.search.journal import Journal, JournalError
+from robo_rl.search.report import WHAT, markdown
+from robo_rl.search.strategy import STRATEGIES, Candidate, Offline, Told
+
+JOURNAL = "journal.jsonl"
+SEARCH_SEED = 100_000_000  # candidates are trained on it
+FINAL_SEED = 200_000_000  # the winner and what it is compared with
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig:
+    """One search."""
+
+    task: str = "reach"  # as `robo-rl list tasks` shows
+    goal: str = ""  # a sentence that the task has a ground truth for
+    robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
+    writer: str = "offline"  # who proposes programs: offline
+    candidates: int = 6  # programs per round
+    rounds: int = 2  # of proposals, each made from what the earlier ones showed
+    env_steps: int = 96_000  # of a whole training; the first rungs of the ladder are shorter
+    rungs: int = 3  # steps double from one to the next, and the better half goes on
+    seed: int = 0  # of proposals and trainings
+    select_episodes: int = 256  # that a candidate is chosen by
+    episodes: int = 1000  # that the verdict is quoted on
+    final_seeds: int = 1  # trainings of the winner and of each program it is compared with
+    equal_total: bool = False  # also give the unsearched program the steps that the search took
+    workers: int = 1  # trainings at a time
+    minutes: float = 60.0  # of wall time for one training, after which it has failed
+    stall_s: float = 180.0  # without a sign of life, after which a training has failed
+    memory_gb: float = 24.0  # of address space for one training
+    tuning: PPOConfig = field(default_factory=PPOConfig)
+    runs: Path = Path("runs")  # folder of all runs
+    name: str = ""  # of the search; empty: made of task, goal and seed
+
+    def check(self) -> None:
+        """ValueError where a setting makes no sense."""
+        if self.writer not in STRATEGIES:
+            raise ValueError(f"unknown writer {self.writer!r}; known: {', '.join(STRATEGIES)}")
+        whole = ("candidates", "rounds", "env_steps", "rungs", "select_episodes", "episodes",
+                 "final_seeds", "workers")  # fmt: skip
+        for name in whole:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("minutes", "stall_s", "memory_gb"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        if not 0 <= self.seed < 1_000_000 or self.final_seeds > 100:
+            raise ValueError(f"seed must be in [0, 1,000,000) and final_seeds at most 100, got "
+                             f"{self.seed} and {self.final_seeds}")  # fmt: skip
+
+    @property
+    def ladder(self) -> list[int]:
+        """Env steps of each rung, the last one ``env_steps``."""
+        return [max(1, self.env_steps >> k) for k in reversed(range(self.rungs))]
+
+
+class SearchFailed(ValueError):
+    """No candidate could be trained; the message says why."""
+
+
+def search(
+    config: SearchConfig, *, resume: Path | None = None, console: Console | None = None
+) -> Path:
+    """Searches and returns the search's folder; ``resume`` continues the one in that folder."""
+    if resume is not None:
+        if not (resume / JOURNAL).exists():
+            raise JournalError(f"no search in {resume}: it has no {JOURNAL}")
+        path, journal = resume, Journal(resume / JOURNAL)
+    else:
+        config.check()
+        goal = _judged_goal(config)
+        path = config.runs / (config.name or _name(config, goal))
+        if (path / JOURNAL).exists():
+            raise ValueError(f"{path} already holds a search; continue it with --resume {path}, or "
+                             "give the new one another --name or --seed")  # fmt: skip
+        path.mkdir(parents=True, exist_ok=True)
+        journal = Journal(path / JOURNAL)
+    try:
+        begun = journal.of("begun")
+        if resume is not None:
+            if not begun:
+                raise JournalError(f"{path} was stopped before it began; start it anew")
+            config = from_json(SearchConfig, begun[0]["config"])
+            goal = _judged_goal(config)
+        else:
+            journal.append("begun", config=config, goal=goal.text, formula=str(goal.formula),
+                           truth=goal.key, versions=versions())  # fmt: skip
+        _Search(config, goal, path, journal, console).run()
+    finally:
+        journal.close()
+    return path
+
+
+def _judged_goal(config: SearchConfig) -> ReadGoal:
+    """The goal as read; ValueError where it is not read or has no ground truth to choose by."""
+    task = sims.make_task(config.task, robot=config.robot or None)
+    goal = read_goal(task, config.goal or next(iter(task.goals().values())).sentence)
+    if goal.formula is None:
+        raise ValueError(goal.refusal)
+    if not goal.key:
+        raise ValueError(f"a search chooses by ground truth, and there is {goal.truth}")
+    write(goal.formula, goal.card)  # a goal without a template is an error now, not in an hour
+    return goal
+
+
+def _name(config: SearchConfig, goal: ReadGoal) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", goal.key.lower()).strip("-")[:60]
+    return f"search-{config.task}-{slug}-{config.writer}-{config.seed}"
+
+
+class _Search:
+    """A search under way: what the journal does not say yet is done, in order."""
+
+    def __init__(
+        self,
+        config: SearchConfig,
+        goal: ReadGoal,
+        path: Path,
+        journal: Journal,
+        console: Console | None,
+    ):
+        assert goal.formula is not None
+        self.config, self.goal, self.path, self.journal = config, goal, path, journal
+        self.console = console
+        self.strategy: Offline = STRATEGIES[config.writer](
+            goal.formula, goal.card, goal.text, config.candidates, config.seed
+        )
+        limits = Limits(
+            seconds=60 * config.minutes,
+            stall_s=config.stall_s,
+            memory_bytes=int(config.memory_gb * (1 << 30)),
+        )
+        self.pool = Pool(path / "trainings", config.workers, limits)
+        self.candidates: dict[str, Candidate] = {}
+        self.answers = {(e["name"], e["rung"]): e for e in journal.of("answered")}
+        self.finals = {(e["what"], e["index"]): e for e in journal.of("judged")}
+        self.say = console.print if console else lambda *_: None
+
+    def run(self) -> None:
+        with _Bar(self.console, self._planned()) as bar:
+            self.bar = bar
+            for number in range(self.config.rounds):
+                self._round(number)
+            winner = self._winner()
+            atomic_write(self.path / "winner.py", winner.text.encode())
+            self._judge(winner)
+        summary = self._summary(winner)
+        write_json(self.path / "search.json", summary)
+        atomic_write(self.path / "report.md", markdown(summary).encode())
+        if not self.journal.of("finished"):
+            self.journal.append("finished", winner=winner.name)
+
+    def _planned(self) -> int:
+        """Env steps, if nothing fails."""
+        config, total = self.config, 0
+        alive = config.candidates
+        for steps in config.ladder:
+            total += config.rounds * alive * steps
+            alive = -(-alive // 2)
+        finals = config.env_steps * config.final_seeds
+        total += 3 * finals + config.equal_total * (finals + total * config.final_seeds)
+        return total
+
+    # Rounds.
+    def _round(self, number: int) -> None:
+        asked = [e for e in self.journal.of("asked") if e["round"] == number]
+        if asked:
+            candidates = [Candidate.from_json(c) for c in asked[0]["candidates"]]
+            self.strategy.remember(candidates)
+        else:
+            candidates = self.strategy.ask(number)
+            self.journal.append("asked", round=number, candidates=candidates)
+        self.candidates |= {c.name: c for c in candidates}
+        alive = self._screened(candidates)
+        for rung, steps in enumerate(self.config.ladder):
+            self.bar.stage(f"round {number + 1}/{self.config.rounds}, {len(alive)} x {steps:,}")
+            self._train(alive, rung, steps)
+            for candidate in alive:
+                self.strategy.tell(self._told(candidate, rung))
+            standing = {t.candidate.name: t for t in self.strategy.best()}
+            better = [standing[c.name] for c in alive if c.name in standing]
+            better.sort(key=lambda told: told.rank, reverse=True)
+            alive = [told.candidate for told in better[: -(-len(alive) // 2)]]
+        self.say(explained(self.candidates, self.answers))
+
+    def _screened(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Those that the language and the probes accept; the others are answered for here."""
+        new = [c for c in candidates if (c.name, 0) not in self.answers]
+        for candidate, why in zip(
+            new, refusals([c.text for c in new], self.goal.card), strict=True
+        ):
+            if why:
+                self._answered(candidate, 0, {"kind": "refused", "message": why, "env_steps": 0})
+        refused = {n for (n, _), a in self.answers.items() if a["kind"] == "refused"}
+        return [c for c in candidates if c.name not in refused]
+
+    def _train(self, candidates: Sequence[Candidate], rung: int, steps: int) -> None:
+        new = [c for c in candidates if (c.name, rung) not in self.answers]
+        config = self.config
+        jobs = [
+            self._job(f"{c.name}-{rung}", c.text, steps, SEARCH_SEED + config.seed,
+                      SELECT_SEED + config.seed, config.select_episodes)
+            for c in new
+        ]  # fmt: skip
+        for index, answer in self.pool.run(jobs, self.bar.under_way):
+            self._answered(new[index], rung, answer)
+            self.bar.done(steps)
+
+    def _job(
+        self, name: str, text: str | None, steps: int, seed: int, judge_seed: int, episodes: int
+    ) -> dict[str, Any]:
+        return {
+            "name": name, "text": text, "task": self.config.task, "robot": self.config.robot,
+            "goal": self.goal.key, "tuning": jsonable(self.config.tuning), "env_steps": steps,
+            "seed": seed, "judge_seed": judge_seed, "episodes": episodes,
+        }  # fmt: skip
+
+    def _answered(self, candidate: Candidate, rung: int, answer: dict[str, Any]) -> None:
+        entry = self.journal.append("answered", name=candidate.name, rung=rung, **answer)
+        self.answers[candidate.name, rung] = entry
+
+    def _told(self, candidate: Candidate, rung: int) -> Told:
+        """Rank by the length of training, then success, then the true distance that was left.
+
+        Later answers, which a search that goes on knows already, must not change earlier choices.
+        """
+        answer = self.answers[candidate.name, rung]
+        if answer["kind"] != "trained":
+            return Told(candidate, (), {})
+        found = answer["evaluation"]
+        left = found["distance_median"]
+        rank = (float(rung), found["success"], -left if math.isfinite(left) else -math.inf)
+        return Told(candidate, rank, {k: tuple(v) for k, v in answer["curves"].items()})
+
+    def _winner(self) -> Candidate:
+        best = self.strategy.best()
+        if not best or best[0].rank[0] < self.config.rungs - 1:
+            raise SearchFailed(
+                f"no candidate was trained in full: {explained(self.candidates, self.answers)}; "
+                f"see {self.path / 'trainings'}"
+            )
+        return best[0].candidate
+
+    # The verdict.
+    def _judge(self, winner: Candidate) -> None:
+        config = self.config
+        texts = {"winner": winner.text, "sentence": self.strategy.standard(), "dense": None}
+        steps = dict.fromkeys(texts, config.env_steps)
+        if config.equal_total:
+            texts["sentence_total"] = texts["sentence"]
+            steps["sentence_total"] = config.env_steps + self._search_steps()
+        wanted = [(w, k) for k in range(config.final_seeds) for w in texts]
+        new = [key for key in wanted if key not in self.finals]
+        jobs = [
+            self._job(f"final-{what}-{index}", texts[what], steps[what],
+                      FINAL_SEED + 1000 * config.seed + index, TEST_SEED, config.episodes)
+            for what, index in new
+        ]  # fmt: skip
+        self.bar.stage(f"verdict, {len(new)} trainings")
+        for at, answer in self.pool.run(jobs, self.bar.under_way):
+            what, index = new[at]
+            self.finals[new[at]] = self.journal.append(
+                "judged", what=what, index=index, seed=jobs[at]["seed"], **answer
+            )
+            self.bar.done(steps[what])
+
+    def _search_steps(self) -> int:
+        """Env steps of all candidates, the failed ones too."""
+        return sum(int(a["env_steps"]) for a in self.answers.values())
+
+    def _summary(self, winner: Candidate) -> dict[str, Any]:
+        config = self.config
+        rows = []
+        for candidate in self.candidates.values():
+            own = {r: a for (name, r), a in sorted(self.answers.items()) if name == candidate.name}
+            rows.append({**jsonable(candidate), "trainings": [
+                {"rung": r, **{k: v for k, v in a.items() if k not in ("event", "name", "rung")}}
+                for r, a in own.items()
+            ]})  # fmt: skip
+        return {
+            "task": config.task,
+            "goal": self.goal.text,
+            "formula": str(self.goal.formula),
+            "truth": self.goal.key,
+            "config": jsonable(config),
+            "ladder": config.ladder,
+            "seeds": {
+                "search": [SEARCH_SEED + config.seed],
+                "selection": [SELECT_SEED + config.seed],
+                "final_training": sorted({e["seed"] for e in self.finals.values()}),
+                "test": [TEST_SEED],
+            },
+            "search_env_steps": self._search_steps(),
+            "failures": explained(self.candidates, self.answers),
+            "candidates": rows,
+            "winner": winner.name,
+            "verdict": {
+                what: verdict([e for (w, _), e in sorted(self.finals.items()) if w == what],
+                              config.episodes)
+                for what in WHAT if any(w == what for w, _ in self.finals)
+            },
+            "versions": versions(),
+        }  # fmt: skip
+
+
+def refusals(texts: Sequence[str], card: TaskCard) -> list[str]:
+    """For each program why it may not be trained with; empty: it may."""
+    found = []
+    for text in texts:
+        try:
+            load(text, card)
+            found.append("")
+        except Refused as refused:
+            found.append(str(refused))
+    ran = [i for i, why in enumerate(found) if not why]
+    for i, diagnostics in zip(ran, preflight([Job(texts[i]) for i in ran], card), strict=True):
+        found[i] = "; ".join(map(str, errors(diagnostics)))
+    return found
+
+
+def explained(candidates: Iterable[str], answers: dict[tuple[str, int], dict[str, Any]]) -> str:
+    """``20 of 24 candidates failed: 18 refused (unknown signal ...), 2 timed out (...)``."""
+    names = list(candidates)
+    failed: dict[str, dict[str, Any]] = {}
+    for (name, _), answer in sorted(answers.items()):
+        if answer["kind"] != "trained":
+            failed[name] = answer
+    if not failed:
+        return f"0 of {len(names)} candidates failed"
+    parts = []
+    for kind, count in Counter(a["kind"] for a in failed.values()).most_common():
+        reasons = Counter(
+            re.sub(r"^line \d+: ", "", a["message"]) for a in failed.values() if a["kind"] == kind
+        ).most_common()
+        first, times = reasons[0]
+        more = f", {count - times} for other reasons" if times < count else ""
+        parts.append(f"{count} {kind.replace('_', ' ')} ({first}{more})")
+    return f"{len(failed)} of {len(names)} candidates failed: {', '.join(parts)}"
+
+
+def verdict(trainings: Sequence[dict[str, Any]], episodes: int) -> dict[str, Any]:
+    """Success over all trainings of one program; one that failed has no success in any episode."""
+    won = [t["evaluation"]["successes"] if t["kind"] == "trained" else 0 for t in trainings]
+    total = episodes * len(trainings)
+    low, high = wilson(sum(won), total)
+    return {
+        "success": sum(won) / total,
+        "low": low,
+        "high": high,
+        "episodes": total,
+        "failed": sum(t["kind"] != "trained" for t in trainings),
+        "trainings": [
+            {"seed": t["seed"], "kind": t["kind"], "success": n / episodes,
+             "env_steps": t["env_steps"], "message": t.get("message", "")}
+            for t, n in zip(trainings, won, strict=True)
+        ],
+    }  # fmt: skip
+
+
+class _Bar:
+    """Env steps done of those planned; nothing without a console."""
+
+    def __init__(self, console: Console | None, planned: int):
+        self._done, self._progress = (
+            0,
+            Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
+                TimeElapsedColumn(),
+                console=console,
+                disable=console is None,
+            ),
+        )
+        self._task = self._progress.add_task("search", total=planned)
+
+    def __enter__(self) -> _Bar:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def stage(self, words: str) -> None:
+        self._progress.update(self._task, description=words)
+
+    def done(self, steps: int) -> None:
+        self._done += steps
+        self.under_way(0)
+
+    def under_way(self, steps: int) -> None:
+        self._progress.update(self._task, completed=self._done + steps)

@@ -1,0 +1,140 @@
+"""Ask and tell: which programs to try next, given how the earlier ones did.
+
+Structure outside, numbers inside. A round draws a few structures (which terms there are, of what
+shape, in which stages) and for each of them a few settings of its numbers (weights, slopes); the
+numbers start from the best program's after Eureka's reflection on its components. What a strategy
+asks follows from its seed, the round and what it was told, so a search that was interrupted asks
+the same again. It is templates and random mutation, no understanding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from reward_models.base import TaskCard
+from reward_models.goals.predicates import Formula
+from reward_models.writers.offline import Numbers, Structure, reflected, write
+
+INSIDE = 3  # settings of the numbers for each structure of a round
+TRIES = 50  # to draw a program that was not asked before
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A program to try, and where it comes from."""
+
+    name: str  # c00, c01, ... in the order asked
+    round: int
+    text: str
+    structure: Structure
+    numbers: Numbers
+    parents: tuple[str, ...] = ()  # names
+    notes: str = ""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Candidate:
+        """The candidate that ``jsonable`` wrote."""
+        parts = {"structure": Structure(**data["structure"]), "numbers": Numbers(**data["numbers"])}
+        return cls(**{**data, **parts, "parents": tuple(data["parents"])})
+
+
+@dataclass(frozen=True)
+class Told:
+    """What became of a candidate: ``rank`` orders candidates, more is better."""
+
+    candidate: Candidate
+    rank: tuple[float, ...]  # empty: it failed
+    curves: Mapping[str, tuple[float, ...]]  # {component: a few means along training}
+
+
+class Offline:
+    """The templates' terms, stages and numbers, mutated."""
+
+    name = "offline"
+
+    def __init__(self, formula: Formula, card: TaskCard, sentence: str, count: int, seed: int = 0):
+        if count < 1:
+            raise ValueError(f"a round needs at least 1 candidate, got {count}")
+        self.formula, self.card, self.sentence = formula, card, sentence
+        self.count, self.seed = count, seed
+        self.told: dict[str, Told] = {}
+        self._asked: list[Candidate] = []
+
+    def standard(self) -> str:
+        """The program that the sentence has without any search."""
+        return self._text(Structure(), Numbers())
+
+    def remember(self, candidates: list[Candidate]) -> None:
+        """Takes over what was asked before an interruption."""
+        self._asked += candidates
+
+    def tell(self, told: Told) -> None:
+        """Adds or replaces what is known of a candidate."""
+        self.told[told.candidate.name] = told
+
+    def best(self) -> list[Told]:
+        """Those that were trained, best first."""
+        known = [t for t in self.told.values() if t.rank]
+        return sorted(known, key=lambda t: t.rank, reverse=True)
+
+    def ask(self, round_: int) -> list[Candidate]:
+        """The candidates of a round; fewer than ``count`` only where nothing new can be drawn."""
+        rng = np.random.default_rng([self.seed, round_])
+        elite = self.best()[:2]
+        seen = {c.text for c in self._asked}
+        asked: list[Candidate] = []
+        outside = max(1, -(-self.count // INSIDE))
+        for index in range(self.count):
+            parent = elite[(index % outside) % len(elite)] if elite else None
+            for attempt in range(TRIES):
+                structure, numbers, notes = self._drawn(rng, index, outside, parent, asked, attempt)
+                text = self._text(structure, numbers)
+                if text not in seen:
+                    break
+            else:
+                continue
+            seen.add(text)
+            name = f"c{len(self._asked) + len(asked):02d}"
+            parents = (parent.candidate.name,) if parent else ()
+            asked.append(Candidate(name, round_, text, structure, numbers, parents, notes))
+        self._asked += asked
+        return asked
+
+    def _drawn(
+        self,
+        rng: np.random.Generator,
+        index: int,
+        outside: int,
+        parent: Told | None,
+        asked: list[Candidate],
+        attempt: int,
+    ) -> tuple[Structure, Numbers, str]:
+        """One draw: candidates 0..outside-1 bring structures, the others numbers for those."""
+        structure = parent.candidate.structure if parent else Structure()
+        numbers = parent.candidate.numbers if parent else Numbers()
+        notes = []
+        if parent is not None and (better := reflected(numbers, dict(parent.curves))) != numbers:
+            changed = [k for k, v in asdict(better).items() if v != asdict(numbers)[k]]
+            numbers, notes = better, [f"reflection on {', '.join(changed)}"]
+        if index >= outside and asked:
+            structure = asked[(index - outside) % min(outside, len(asked))].structure
+            return structure, numbers.mutated(rng), "; ".join([*notes, "numbers mutated"])
+        if index == 0 and attempt == 0:  # the best structure so far; at first, the standard program
+            return structure, numbers, "; ".join(notes) or "standard"
+        mutated = structure.mutated(rng)
+        changes = [
+            f"{k} {asdict(structure)[k]} -> {v}"
+            for k, v in asdict(mutated).items()
+            if v != asdict(structure)[k]
+        ]
+        return mutated, numbers, "; ".join([*notes, *changes])
+
+    def _text(self, structure: Structure, numbers: Numbers) -> str:
+        return f"# {self.sentence}\n{write(self.formula, self.card, numbers, structure)}"
+
+
+STRATEGIES = {"offline": Offline}

@@ -1,0 +1,313 @@
+"""`robo-rl search`: what it asks, what it survives, what it counts, and what it may quote."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sims
+from reward_models.base import from_dict
+from reward_models.goals import read
+from reward_models.programs import load
+from reward_models.writers.offline import CHOICES, Numbers, Structure, write
+from robo_rl.cli import main
+from robo_rl.evaluate import SELECT_SEED, TEST_SEED
+from robo_rl.search.executor import Limits, Pool
+from robo_rl.search.journal import Journal, JournalError
+from robo_rl.search.run import SearchConfig, explained, refusals, verdict
+from robo_rl.search.strategy import INSIDE, Candidate, Offline, Told
+from robo_rl.search.worker import curves, kind_of
+from robo_rl.vec_env import SimulationDiverged
+
+CARD = from_dict(sims.make_task("push").card())
+SENTENCE = CARD.goals["red_cube_next_to_blue_ball"]
+FORMULA = read(SENTENCE, CARD)
+JOB = {
+    "name": "job", "text": "def reward(tip):\n    return {'up': tip[2] / 0.1}\n", "task": "reach",
+    "robot": "", "goal": "touch_red_cube", "tuning": {"num_envs": 8, "n_steps": 16}, "seed": 1,
+    "env_steps": 64, "judge_seed": SELECT_SEED, "episodes": 4,
+}  # fmt: skip
+
+
+def strategy(count: int = 6, seed: int = 0) -> Offline:
+    return Offline(FORMULA, CARD, SENTENCE, count, seed)
+
+
+def told(candidate: Candidate, success: float, **curves: tuple[float, ...]) -> Told:
+    return Told(candidate, (0.0, success, 0.0), curves)
+
+
+# Ask and tell.
+def test_every_structure_is_accepted_and_says_something_of_its_own() -> None:
+    standard = write(FORMULA, CARD)
+    for name, values in CHOICES.items():
+        assert values[0] == getattr(Structure(), name)
+        for value in values[1:]:
+            text = write(FORMULA, CARD, None, Structure(**{name: value}))
+            assert not load(text, CARD).warnings
+            assert (text != standard) == (name != "slopes"), name  # a push has no slopes
+    reach = read("the gripper touches the red cube", CARD)
+    assert len({write(reach, CARD, None, Structure(slopes=s)) for s in CHOICES["slopes"]}) == 3
+
+
+def test_structure_varies_outside_and_numbers_inside() -> None:
+    asked = strategy(6).ask(0)
+    outside = 6 // INSIDE
+    assert asked[0].text == strategy().standard()
+    assert asked[0].structure != asked[1].structure
+    assert {c.structure for c in asked[outside:]} == {c.structure for c in asked[:outside]}
+    assert all(c.numbers == Numbers() for c in asked[:outside])
+    assert all(c.numbers != Numbers() for c in asked[outside:])
+    assert len({c.text for c in asked}) == 6
+
+
+def test_children_come_from_the_best_after_reflection_and_are_new() -> None:
+    one = strategy(6)
+    first = one.ask(0)
+    for index, candidate in enumerate(first):
+        one.tell(told(candidate, index / 10, behind=(0.0, 0.01)))
+    one.tell(Told(first[5], (), {}))  # what failed has no children
+    second = one.ask(1)
+    assert {c.parents for c in second} <= {("c04",), ("c03",)}
+    assert not {c.text for c in second} & {c.text for c in first}
+    assert second[0].numbers.behind_scale == 1.5 * first[4].numbers.behind_scale
+    assert "reflection on behind_scale" in second[0].notes
+
+
+def test_what_is_asked_follows_from_seed_and_what_was_told() -> None:
+    def both(seed: int, remembered: bool) -> list[Candidate]:
+        one = strategy(4, seed)
+        first = strategy(4, seed).ask(0) if remembered else one.ask(0)
+        if remembered:
+            stored = json.loads(json.dumps([_json(c) for c in first]))
+            one.remember([Candidate.from_json(c) for c in stored])
+        for index, candidate in enumerate(first):
+            one.tell(told(candidate, index / 10))
+        return first + one.ask(1)
+
+    assert both(3, False) == both(3, True) != both(4, False)
+
+
+def _json(candidate: Candidate) -> dict:
+    from robo_rl.runs import jsonable
+
+    return jsonable(candidate)
+
+
+# The journal.
+def test_a_torn_line_is_dropped_and_a_damaged_one_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path)
+    journal.append("begun", seed=np.int64(3))
+    with pytest.raises(JournalError, match="another process is at work"):
+        Journal(path)
+    journal.close()
+    with path.open("ab") as file:
+        file.write(b'{"event": "answered", "na')
+    again = Journal(path)
+    assert again.events == [{"event": "begun", "seed": 3}]
+    again.append("finished")
+    again.close()
+    assert [json.loads(line)["event"] for line in path.read_text().splitlines()] == [
+        "begun", "finished",
+    ]  # fmt: skip
+    path.write_text('{"event": "begun"}\nnot an event\n{"event": "x"}\n')
+    with pytest.raises(JournalError, match="line 2 is not an event"):
+        Journal(path)
+
+
+# Failures.
+def test_a_training_that_takes_too_long_is_killed_with_all_it_started(tmp_path: Path) -> None:
+    pool = Pool(tmp_path, limits=Limits(seconds=0.5))
+    [(_, answer)] = pool.run([JOB | {"env_steps": 10**9}])
+    assert answer == {"kind": "timed_out", "message": "not done in 0.5 s", "env_steps": 0}
+    assert not _alive(tmp_path)
+
+
+def test_a_training_without_a_sign_of_life_is_killed(tmp_path: Path) -> None:
+    pool = Pool(tmp_path, limits=Limits(seconds=300, stall_s=1.0))
+    frozen = False
+
+    def freeze(steps: int) -> None:
+        nonlocal frozen
+        for pid in [] if frozen else _alive(tmp_path):
+            os.kill(pid, signal.SIGSTOP)
+            frozen = True
+
+    [(_, answer)] = pool.run([JOB | {"env_steps": 10**9}], freeze)
+    assert frozen and answer["kind"] == "timed_out" and "no sign of life" in answer["message"]
+    assert not _alive(tmp_path)
+
+
+def test_a_training_over_its_memory_crashes_alone(tmp_path: Path) -> None:
+    pool = Pool(tmp_path, limits=Limits(memory_bytes=300 << 20))
+    [(_, answer)] = pool.run([JOB])
+    assert answer["kind"] == "crashed" and answer["message"]
+
+
+def test_errors_have_kinds() -> None:
+    assert kind_of(SimulationDiverged("too many rows")) == "diverged"
+    assert kind_of(ValueError("loc tensor([[nan, nan]])")) == "nan"
+    assert kind_of(FloatingPointError("x")) == "nan"
+    assert kind_of(ValueError("no information on the finance of nancy")) == "crashed"
+
+
+def test_a_refusal_names_its_reason_and_the_summary_counts_it() -> None:
+    texts = ["def reward(gripper_pos):\n    return {'a': gripper_pos[2]}\n", write(FORMULA, CARD)]
+    found = refusals(texts, CARD)
+    assert "gripper_pos" in found[0] and not found[1]
+    answers = {
+        ("c00", 0): {"kind": "refused", "message": found[0]},
+        ("c01", 0): {"kind": "refused", "message": found[0].replace("line 1", "line 9")},
+        ("c02", 0): {"kind": "trained"},
+        ("c02", 1): {"kind": "timed_out", "message": "not done in 60 s"},
+        ("c03", 0): {"kind": "trained"},
+    }
+    said = explained(["c00", "c01", "c02", "c03"], answers)
+    assert said.startswith("3 of 4 candidates failed: 2 refused (") and "gripper_pos" in said
+    assert "other reasons" not in said and "1 timed out (not done in 60 s)" in said
+
+
+def test_a_training_that_failed_has_no_success_in_any_episode() -> None:
+    good = {"kind": "trained", "evaluation": {"successes": 90}, "seed": 1, "env_steps": 5}
+    bad = {"kind": "nan", "message": "no", "seed": 2, "env_steps": 3}
+    found = verdict([good, bad], 100)
+    assert found["success"] == 0.45 and found["episodes"] == 200 and found["failed"] == 1
+
+
+def test_curves_keep_the_course_of_each_component() -> None:
+    rows = [{"reward/near": float(i), "other": 1.0} for i in range(16)]
+    assert curves(rows) == {"near": [0.5, 2.5, 4.5, 6.5, 8.5, 10.5, 12.5, 14.5]}
+    assert curves([]) == {}
+
+
+def _alive(folder: Path) -> list[int]:
+    """Processes that work on a job in ``folder``."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if str(folder).encode() in entry.read_bytes():
+                found.append(int(entry.parent.name))
+        except OSError:
+            continue
+    return [pid for pid in found if pid != os.getpid()]
+
+
+# The whole.
+OPTIONS = [
+    "search", "reach", "--goal", "the gripper touches the red cube", "--writer", "offline",
+    "--candidates", "2", "--rounds", "1", "--rungs", "2", "--env-steps", "256",
+    "--select-episodes", "8", "--episodes", "16", "--tuning.num-envs", "8", "--tuning.n-steps",
+    "16", "--workers", "2", "--name", "small",
+]  # fmt: skip
+
+
+def test_a_search_that_was_killed_goes_on_and_judges_on_seeds_that_chose_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "small"
+    journal = folder / "journal.jsonl"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "robo_rl.cli", *OPTIONS, "--runs", str(tmp_path)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    deadline = time.monotonic() + 240
+    while not (journal.exists() and b'"answered"' in journal.read_bytes()):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    before = journal.read_bytes()
+    before = before[: before.rfind(b"\n") + 1]
+    with journal.open("ab") as file:
+        file.write(b'{"event": "answered", "name": "c0')  # what a crash may leave
+
+    assert main(["search", "--resume", str(folder), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    whole = journal.read_bytes()
+    assert whole.startswith(before)  # appended to, not rewritten
+    events = [json.loads(line) for line in whole.splitlines()]
+    trained = [(e["name"], e["rung"]) for e in events if e["event"] == "answered"]
+    assert len(trained) == len(set(trained)) == 2 + 1  # nothing twice; the better half went on
+    assert [e["event"] for e in events].count("begun") == 1
+    assert events[-1] == {"event": "finished", "winner": summary["winner"]}
+
+    seeds = [set(group) for group in summary["seeds"].values()]
+    assert len(set().union(*seeds)) == sum(map(len, seeds)) == 4
+    assert summary["seeds"]["test"] == [TEST_SEED]
+    judged = {e["what"]: e for e in events if e["event"] == "judged"}
+    assert judged.keys() == summary["verdict"].keys() == {"winner", "sentence", "dense"}
+    assert {e["evaluation"]["seed"] for e in judged.values()} == {TEST_SEED}
+    assert {e["env_steps"] for e in judged.values()} == {256}  # equal steps
+    chosen = [e for e in events if e["event"] == "answered"]
+    assert {e["evaluation"]["seed"] for e in chosen} == {SELECT_SEED}
+    assert summary["search_env_steps"] == sum(e["env_steps"] for e in chosen) == 2 * 128 + 256
+    best = max(summary["candidates"], key=lambda c: _order(c["trainings"][0]["evaluation"]))
+    assert [len(c["trainings"]) for c in summary["candidates"]].count(2) == 1
+    assert summary["winner"] == best["name"] and len(best["trainings"]) == 2
+    assert (folder / "winner.py").read_text() == best["text"]
+    report = (folder / "report.md").read_text()
+    assert all(c["text"].rstrip() in report for c in summary["candidates"])
+    assert "0 of 2 candidates failed" in report
+    assert not _alive(tmp_path)
+
+    done = json.loads((folder / "search.json").read_text())
+    assert main(["search", "--resume", str(folder)]) == 0  # a finished search is only told again
+    assert capsys.readouterr().out.startswith(f"{summary['winner']} ")
+    assert journal.read_bytes() == whole
+    assert json.loads((folder / "search.json").read_text()) == done
+    assert main(["search", *OPTIONS[1:], "--runs", str(tmp_path)]) == 1
+    assert "already holds a search; continue it with --resume" in capsys.readouterr().err
+
+
+def _order(evaluation: dict) -> tuple[float, float]:
+    return evaluation["success"], -evaluation["distance_median"]
+
+
+def test_a_search_of_which_nothing_trains_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [*OPTIONS, "--runs", str(tmp_path), "--minutes", "0.005"]
+    assert main(options) == 1
+    said = capsys.readouterr().err
+    assert "2 of 2 candidates failed: 2 timed out (not done in 0.3 s)" in " ".join(said.split())
+    assert not (tmp_path / "small" / "winner.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--goal", "the gripper touches the green dragon"], "dragon"),
+        (["--writer", "oracle"], "unknown writer 'oracle'; known: offline"),
+        (["--resume", "nowhere"], "no search in nowhere"),
+        (["--candidates", "0"], "candidates must be at least 1, got 0"),
+        (["--goal", "the red cube is far from the blue ball"], "no ground truth"),
+    ],
+)
+def test_mistakes_are_one_line(
+    args: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["search", "reach", *args, "--runs", str(tmp_path)]) != 0
+    err = capsys.readouterr().err
+    assert said in err and err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_goal_without_a_template_is_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["search", "hopper", "--runs", str(tmp_path)]) == 1
+    assert "no template for forward" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_settings_say_their_ladder() -> None:
+    assert SearchConfig(env_steps=96_000, rungs=3).ladder == [24_000, 48_000, 96_000]
