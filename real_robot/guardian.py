@@ -24,6 +24,7 @@ from pathlib import Path
 
 from real_robot import drivers
 from real_robot.driver import RobotFault
+from real_robot.realtime import realtime
 
 _BEAT, _STIFF, _LIMP, _QUIT = b".", b"s", b"l", b"q"
 
@@ -99,12 +100,20 @@ class Guardian:
 
 def watch(about: dict, end: socket.socket) -> int:
     """The guardian's side: waits for the bridge's end, and takes over if the arm is stiff."""
-    bridge, stiff = about.pop("bridge"), False
+    bridge = about.pop("bridge")
     config = GuardianConfig(**about)
     driver = drivers.make(config.robot, config.where, **config.options)  # imported before needed
     import real_robot.loop  # noqa: F401
 
-    end.send(_BEAT)
+    with realtime():  # where that is permitted: it sleeps until it is needed at once
+        end.send(_BEAT)
+        return _on_guard(driver, config, bridge, end)
+
+
+def _on_guard(
+    driver: drivers.RobotDriver, config: GuardianConfig, bridge: int, end: socket.socket
+) -> int:
+    stiff = False
     while True:
         heard = select.select([end], [], [], config.silence if stiff else None)[0]
         try:

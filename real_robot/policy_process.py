@@ -74,6 +74,11 @@ class PolicyProcess:
         """The policy's process."""
         return self._child.pid
 
+    @property
+    def alive(self) -> bool:
+        """Whether its process is there."""
+        return self._child.poll() is None
+
     def __enter__(self) -> PolicyProcess:
         return self
 

@@ -45,6 +45,7 @@ from real_robot import (
 from real_robot.follower import Follower
 from real_robot.manifest import ActionSpec, InputSpec, StartSet
 from real_robot.pacing import Pacer, RealClock, quiet
+from real_robot.realtime import realtime
 from real_robot.replay import gap, replay, usage
 from real_robot.states import DRIVEN, LATCHED, LEGAL, STIFF, TABLE, Machine, manual
 from sims.robots import SO101
@@ -575,6 +576,20 @@ def test_no_garbage_is_collected_inside_the_loop() -> None:
         assert sys.getswitchinterval() < before[1]
         raise ZeroDivisionError
     assert (gc.isenabled(), sys.getswitchinterval()) == before
+
+
+def test_real_time_is_taken_where_permitted_and_given_back() -> None:
+    """Also by the other threads: one that waits for a processor would hold the interpreter."""
+    stop, policies = threading.Event(), {}
+    other = threading.Thread(target=stop.wait)
+    other.start()
+    before = os.sched_getscheduler(0)
+    with realtime() as missing:
+        policies = {os.sched_getscheduler(tid) for tid in (0, other.native_id)}
+    assert policies == {os.SCHED_FIFO} or any("SCHED_FIFO" in text for text in missing)
+    assert {os.sched_getscheduler(tid) for tid in (0, other.native_id)} == {before}
+    stop.set()
+    other.join()
 
 
 # The states.

@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,49 @@ def test_light_packages_load_no_torch_and_load_fast() -> None:
     seconds, loaded = json.loads(done.stdout)
     assert not {name.split(".")[0] for name in loaded} & TORCH
     assert seconds < 1.0
+
+
+@pytest.mark.slow
+def test_the_base_install_deploys_and_emulates_without_torch(tmp_path: Path) -> None:
+    """A fresh environment with what `pip install robo-rl` brings, and nothing else."""
+    import reach_bundle
+
+    (tmp_path / "bundle").mkdir()
+    reach_bundle.write(tmp_path / "bundle", "so101")
+    venv.create(tmp_path / "env", with_pip=True)
+    python = tmp_path / "env" / "bin" / "python"
+    pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    subprocess.run([*pip, "-c", ROOT / "constraints.txt", ROOT], check=True)
+    told = subprocess.run(
+        [python, "-c", "import importlib.util as u; print(u.find_spec('torch'))"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert told.stdout.strip() == "None"
+    command = [python.with_name("robo-rl"), "deploy", tmp_path / "bundle", "--emulate", "--json"]
+    done = subprocess.run(
+        [*command, "--episodes", "2"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["ended"] == {"done": 2}
+    code = (
+        "import time; t = time.process_time(); import robo_rl.commands.deploy, "
+        "robo_rl.commands.emulate; print(time.process_time() - t)"
+    )
+    timed = subprocess.run([python, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert timed.returncode == 0, timed.stderr
+    assert float(timed.stdout) < 2.0
+
+
+def test_deploy_and_emulate_load_no_torch_and_load_fast() -> None:
+    code = (
+        "import time, sys, json; start = time.process_time()\n"
+        "import robo_rl.commands.deploy, robo_rl.commands.emulate, robo_rl.commands.replay\n"
+        "import real_robot.replay\n"
+        "print(json.dumps([time.process_time() - start, sorted(sys.modules)]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    seconds, loaded = json.loads(done.stdout)
+    assert not {name.split(".")[0] for name in loaded} & TORCH
+    assert seconds < 2.0

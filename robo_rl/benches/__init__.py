@@ -21,6 +21,7 @@ BENCHES: dict[str, tuple[str, str]] = {
     "sim": ("sim", "env-steps per second of bodies and of arm reach"),
     "render": ("render", "frames per second of the arm scene"),
     "reward": ("reward", "frames encoded and steps rewarded per second"),
+    "loop": ("loop", "lateness of the control loop and of the policy"),
 }
 
 

@@ -276,7 +276,7 @@ def run_episodes(
         late.append(result.latency["lateness"].p99)
         thought.append(result.latency["policy"].p99 if stage.realtime else _think_time(bundle))
         limited.append({name: float(np.max(share)) for name, share in result.limited.items()})
-        if result.ended is Ended.INTERRUPTED:
+        if result.ended is Ended.INTERRUPTED or (policy is not None and not policy.alive):
             break
     done = sum(ended.values())
     stages = limited[0] if limited else {}
