@@ -24,7 +24,7 @@ from real_robot.manifest import Manifest
 from real_robot.pacing import VirtualClock
 from real_robot.recorder import Log, read_log
 from real_robot.sim_driver import SimDriver
-from real_robot.tape import Diverged, Reel, TapeEnd
+from real_robot.tape import Diverged, Reel, TapeEnd, decode
 
 Array = np.ndarray
 
@@ -142,7 +142,10 @@ class Gap:
 
 
 def gap(log: Log) -> Gap:
-    """Drives the simulated arm with the targets that were sent, and compares what was measured."""
+    """Drives the simulated arm with the targets that were sent, and compares what was measured.
+
+    The objects are where they were first seen.
+    """
     ticks = [t for t in log.ticks if t["phase"] == "run"]
     if len(ticks) < 2:
         raise ValueError("the log has no run of a policy")
@@ -152,6 +155,8 @@ def gap(log: Log) -> Gap:
     driver = SimDriver(task_of(manifest), clock=clock, period=period, encoder=0.0)
     scene, begun = driver.scene, clock.now_ns()
     driver.connect()
+    seen = (decode(outcome) for name, outcome in log.tape if name == "eyes.read")
+    scene.place({name: (p.pos, p.quat) for name, p in next(filter(None, seen), {}).items()})
     scene.qpos[scene.arm.qpos] = ticks[0]["state"]["qpos"]
     scene.qvel[scene.arm.qvel] = ticks[0]["state"]["qvel"]
     driver.enable()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
@@ -29,10 +30,9 @@ class Scene:
         self.arm = ArmLayout(model, self.robot)
         self._views = task.bind(self.batch)
         self._goal = task.goals()[task.goal]
-        self._bodies = {
-            name: int(model.body(body).id)
-            for name, (body, _) in places(model, task, self.robot).items()
-        }
+        known = places(model, task, self.robot)
+        self._places = {name: place for name, (_, place) in known.items()}
+        self._bodies = {name: int(model.body(body).id) for name, (body, _) in known.items()}
         self._disabled = self.batch.expand("opt.disableflags")
         self.qpos, self.qvel = self.batch.qpos[0], self.batch.qvel[0]  # (nq,), (nv,) live
         self.ctrl = self.batch.ctrl[0]  # (nu,) live
@@ -64,6 +64,11 @@ class Scene:
             name: (self._xpos[body].copy(), self._xquat[body].copy())
             for name, body in self._bodies.items()
         }
+
+    def place(self, poses: Mapping[str, tuple[Array, Array]]) -> None:
+        """Puts objects where ``poses`` {name: (pos (3,) m, quat (4,))} has them."""
+        for name in self._places.keys() & poses.keys():
+            self._places[name].write(self.batch, 0, *poses[name])
 
     def success(self) -> bool:
         """Whether the task's goal holds now."""
