@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reward_models.base import Entity, Signal, TaskCard
+from reward_models.base import Entity, TaskCard
 from reward_models.goals.predicates import Atom, role
-from reward_models.writers.lines import Lines, NoTemplate, Numbers
-
-Realised = tuple[str, str, dict[str, str]]
+from reward_models.writers.lines import Lines, NoTemplate, Numbers, Realised, signal_of
 
 OPEN, CLOSED, PRESSED = 0.85, 0.05, 0.75  # of the joint's range: at least, at most, at least
 BESIDE_BAR = 0.021  # m, from the bar to a closed hand that pushes it
@@ -37,12 +35,15 @@ STACKED = (
     "hypot(hypot(below(norm({thing}[:2] - {place}[:2]), 0.015), "
     f"outside({{thing}}[2] - 3.0 * {{place}}[2], -0.004, 0.004)), below({{place}}[2], {LYING}))"
 )
+# A peg in a hole: its half length, how far in, how much its end may be aside at most; m.
+HALF_PEG, IN_HOLE, OFF_AXIS = 0.035, 0.016, 0.0048
+IN_LINE = 0.98  # least cosine of its lean
 HELD = 0.03  # m, from the tip to the centre of what the jaws have between them
 
 
 def _lifted(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     thing = p.read(card.entity(atom.subject))
-    jaws = _signal(card, "gripper")
+    jaws = signal_of(card, "gripper")
     gap = p.let("gap", f"norm({p.read(_hand(card))} - {thing})")
     held = p.let("held", f"near(below({gap}, {HELD}), {n.tight!r})")
     low, high = jaws.range
@@ -65,7 +66,7 @@ def _slid(opens: bool) -> Callable[[Lines, TaskCard, Atom, Numbers], Realised]:
         bar = next((e for e in card.entities if e.kind == "handle" and e.body == thing.body), None)
         if bar is None:
             raise NoTemplate(f"no template for {atom}: nothing on the card is its handle")
-        signal = _signal(card, f"{thing.body}_joint")
+        signal = signal_of(card, f"{thing.body}_joint")
         travel = signal.range[1]
         tip, handle, joint = p.read(_hand(card)), p.read(bar), p.joint(signal)
         out = p.let("out", f"direction({handle}[:2] - {p.read(thing)}[:2])")
@@ -90,7 +91,7 @@ def _slid(opens: bool) -> Callable[[Lines, TaskCard, Atom, Numbers], Realised]:
 
 def _pressed(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     thing = card.entity(atom.subject)
-    signal = _signal(card, f"{thing.body}_joint")
+    signal = signal_of(card, f"{thing.body}_joint")
     way = PRESSED * signal.range[1]
     off = p.let("off", f"norm({p.read(_hand(card))} - {p.read(thing)})")
     left = p.let("away", f"above({p.joint(signal)}, {_n(way)})")
@@ -105,11 +106,13 @@ def _pressed(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
 def _put(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     """Grasped, carried over the place, put down there and left alone."""
     where = card.entity(atom.object)
+    if where.kind == "hole":
+        return _inserted(p, card, atom, n)
     if where.kind not in PLACES and "stack" not in where.affordances:
         raise NoTemplate(f"no template for {atom}: how a thing goes into a {where.kind}")
     thing, tip = p.read(card.entity(atom.subject)), p.read(_hand(card))
     place = p.read(where)
-    jaws = _signal(card, "gripper")
+    jaws = signal_of(card, "gripper")
     off = p.let("off", PLACES.get(where.kind, STACKED).format(thing=thing, place=place))
     down = p.let("down", f"{off} <= 0.0")
     gap = p.let("gap", f"norm({tip} - {thing})")
@@ -141,6 +144,35 @@ def _put(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     return f"near({left}, {n.tight!r})", left, terms
 
 
+def _inserted(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
+    """Grasped, carried over the hole with its end above the rim, let in upright."""
+    stick = card.entity(atom.subject)
+    thing, tip, hole = p.read(stick), p.read(_hand(card)), p.read(card.entity(atom.object))
+    lean = p.vector(signal_of(card, f"{stick.body}_up")) + "[2]"
+    jaws = signal_of(card, "gripper")
+    gap = p.let("gap", f"norm({tip} - {thing})")
+    held = p.let("held", f"near(below({gap}, {HELD}), {n.tight!r})")
+    shut = p.let("shut", f"1.0 - ramp({p.joint(jaws)}, {jaws.range[0]!r}, {jaws.range[1]!r})")
+    aside = p.let("aside", f"norm({thing}[:2] - {hole}[:2])")
+    deep = p.let("deep", f"{hole}[2] - ({thing}[2] - {HALF_PEG} * {lean})")
+    end = p.let("end", f"{aside} + {HALF_PEG} * sqrt(maximum(1.0 - square({lean}), 0.0))")
+    off = f"hypot(below({end}, {OFF_AXIS}), above({deep}, {IN_HOLE}))"
+    left = p.let("away", f"hypot({off}, 0.05 * above({lean}, {IN_LINE}))")
+    high = p.let("high", f"maximum(ramp(-{deep}, -0.03, 0.005), near({aside}, 0.003))")
+    upright = p.let("upright", f"ramp({lean}, 0.5, {IN_LINE})")
+    into = p.let("into", f"{upright} * near({aside}, 0.01) * ramp({deep}, 0.0, {IN_HOLE})")
+    share, rest = n.wide_share, round(1 - n.wide_share, 6)
+    near = f"{share!r} * near({gap}, {n.wide!r}) + {rest!r} * near({gap}, {n.tight!r})"
+    line = f"(0.2 + 0.4 * near({aside}, {n.wide!r}) + 0.4 * near({aside}, 0.01))"
+    terms = {
+        "reach": f"{n.reach_weight!r} * {_kept(left, near)}",
+        "close": f"{n.close_weight!r} * {_kept(left, f'{held} * {shut}')}",
+        "carry": f"{n.move_weight!r} * {_kept(left, f'{held} * {high} * {upright} * {line}')}",
+        "insert": f"{n.move_weight!r} * {into}",
+    }
+    return into, left, terms
+
+
 HANDLED: dict[str, Callable[[Lines, TaskCard, Atom, Numbers], Realised]] = {
     "lifted": _lifted,
     "on": _put,
@@ -162,10 +194,3 @@ def _n(value: float) -> str:
 
 def _hand(card: TaskCard) -> Entity:
     return next(e for e in card.entities if role(e) == "gripper")
-
-
-def _signal(card: TaskCard, name: str) -> Signal:
-    for signal in card.signals:
-        if signal.name == name:
-            return signal
-    raise NoTemplate(f"task {card.task!r} has no signal {name!r}, which the template reads")

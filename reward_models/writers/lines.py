@@ -6,7 +6,11 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
-from reward_models.base import Entity, Signal
+from reward_models.base import Entity, Signal, TaskCard
+
+# What a template answers with: how far it holds (0 to 1), what is left (0 where it holds with
+# margin; empty: it has no end), and its terms.
+Realised = tuple[str, str, dict[str, str]]
 
 
 class NoTemplate(ValueError):
@@ -36,10 +40,20 @@ class Lines:
         self.signals[entity.pose_signal] = None
         return entity.pose_signal
 
-    def joint(self, signal: Signal) -> str:
-        """The only number of a joint's signal."""
+    def before(self, entity: Entity) -> str:
+        """Where an entity was before the action."""
+        self.signals[name := f"prev_{entity.pose_signal}"] = None
+        return name
+
+    def joint(self, signal: Signal, before: bool = False) -> str:
+        """The only number of a signal, such as a joint's."""
+        self.signals[name := f"prev_{signal.name}" if before else signal.name] = None
+        return f"{name}[0]"
+
+    def vector(self, signal: Signal) -> str:
+        """All numbers of a signal, one row of its table after the other."""
         self.signals[signal.name] = None
-        return f"{signal.name}[0]"
+        return signal.name
 
     def text(self) -> str:
         body = "\n".join(self.lines)
@@ -65,7 +79,9 @@ class Numbers:
     ungated: float = 0.3  # share of a push's pay that needs no gripper behind
     reach_weight: float = 0.5  # the hand where it can handle a thing
     close_weight: float = 0.3  # the jaws around it
-    move_weight: float = 1.5  # the thing's own way to its goal
+    move_weight: float = 1.5  # the thing's own way to its goal, or the body's
+    pace: float = 2.0  # m/s of a body that goes somewhere, above which more pays nothing
+    upright_weight: float = 0.5  # a body that does not fall
     effort: float = 0.0  # weight of the cost of actions
 
     def mutated(self, rng: np.random.Generator, spread: float = 0.35) -> Numbers:
@@ -79,3 +95,11 @@ class Numbers:
             if share in changed:
                 changed[share] = min(changed[share], 1.0)
         return replace(self, **changed)
+
+
+def signal_of(card: TaskCard, name: str) -> Signal:
+    """The card's signal of that name, or NoTemplate."""
+    for signal in card.signals:
+        if signal.name == name:
+            return signal
+    raise NoTemplate(f"task {card.task!r} has no signal {name!r}, which the template reads")

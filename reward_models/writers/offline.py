@@ -23,6 +23,7 @@ from reward_models.goals.grammar import read
 from reward_models.goals.predicates import And, Atom, Formula, Then, role
 from reward_models.programs.diagnostics import Diagnostic
 from reward_models.writers.base import Draft, Evidence, fingerprint
+from reward_models.writers.bodies import ACTED
 from reward_models.writers.handling import HANDLED
 from reward_models.writers.lines import Lines, NoTemplate, Numbers
 
@@ -70,6 +71,9 @@ LEFT_AXIS = "vec(0.0, -1.0)"
 RIGHT_AXIS = "vec(0.0, 1.0)"
 
 
+REALISED = HANDLED | ACTED  # by templates of their own
+
+
 def write(
     formula: Formula,
     card: TaskCard,
@@ -112,9 +116,7 @@ def _part(
     atoms = _atoms(part)
     own = [a for a in atoms if role(card.entity(a.subject)) == "gripper"]
     moved = [a for a in atoms if role(card.entity(a.subject)) == "object"]
-    handled = [a for a in moved if a.predicate in HANDLED]
-    if acting := [str(a) for a in atoms if a not in own + moved]:
-        raise NoTemplate(f"no template for {', '.join(acting)}: what a body does by itself")
+    handled = [a for a in atoms if a.predicate in REALISED]
     moved = [a for a in moved if a not in handled]
     gate = f"{done} * " if done else ""
     distances = []
@@ -134,11 +136,15 @@ def _part(
         program.components[f"{stem}near"] = f"{gate}{near}"
         reached.append(f"{kernel}({away}, {_n(n.tight)})")
     for index, atom in enumerate(handled, 1):
-        program.say(f"{atom}: first the hand to where it can do that, then the thing's own way")
+        if atom.predicate in HANDLED:
+            program.say(f"{atom}: first the hand to where it can do that, then the thing's own way")
+        else:
+            program.say(f"{atom}: what a body does by itself")
         tail = f"_{index}" if len(handled) > 1 else ""
-        done_so_far, left, terms = HANDLED[atom.predicate](program, card, atom, n)
+        done_so_far, left, terms = REALISED[atom.predicate](program, card, atom, n)
         reached.append(done_so_far)
-        distances.append(left)
+        if left:
+            distances.append(left)
         for name, term in terms.items():
             program.components[f"{stem}{name}{tail}"] = f"{gate}{term}"
     before = ""
