@@ -7,6 +7,7 @@ goes on where it stopped.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,9 +17,13 @@ from typing import Any, Literal
 from rich.console import Console
 
 import sims
+from reward_models.writers.offline import write
 from robo_rl.config import TrainConfig
+from robo_rl.goals import read_goal
 from robo_rl.presets import preset
-from robo_rl.runs import RunDir, versions, write_json
+from robo_rl.runs import RunDir, jsonable, versions, write_json
+from robo_rl.sentences import REWARDS, SEEDS, WRITTEN, row_name
+from robo_rl.sentences import markdown as sentences_table
 
 DEMO_GOAL = "touch_red_cube"
 SEEDED = ("touch_red_cube", "above_blue_ball", "left_of_green_cylinder")
@@ -72,27 +77,16 @@ def push(base: TrainConfig) -> list[Entry]:
     ]
 
 
-WRITTEN = (  # task, goal, of which programs are written from the sentence
-    ("reach", "touch_red_cube"),
-    ("reach", "above_blue_ball"),
-    ("reach", "left_of_green_cylinder"),
-    ("reach", "far_from_red_cube"),
-    ("push", "red_cube_next_to_blue_ball"),
-    ("push", "green_cylinder_next_to_red_cube"),
-)
-
-
 def sentences(base: TrainConfig) -> list[Entry]:
     """Programs that templates write from the sentence beside the dense reward, at equal steps."""
     entries = []
-    for seed in (0, 1, 2):
-        for task, goal in WRITTEN:
-            one = replace(base, goal=goal, seed=seed)
-            if task == "push":
-                one = replace(preset("push", base=one), goal=goal)
-            for reward in ("offline", "task"):
-                entries.append(Entry(f"{task} {goal}, {reward}, seed {seed}",
-                                     replace(one, reward=reward)))  # fmt: skip
+    for seed in SEEDS:  # all goals once, before any has its second seed
+        for written in WRITTEN:
+            one = base if written.task == "reach" else preset(written.task, base=base)
+            one = replace(one, goal=written.goal, robot=written.robot, seed=seed)
+            for reward in REWARDS:
+                name = row_name(written, reward, seed)
+                entries.append(Entry(name, replace(one, reward=reward)))
     return entries
 
 
@@ -104,26 +98,61 @@ SUITES: dict[str, tuple[Callable[[TrainConfig], list[Entry]], str]] = {
 }
 
 
-def run_suite(name: str, base: TrainConfig, console: Console | None = None) -> Path:
-    """Runs what is missing of a suite and writes ``<runs>/<suite>.json`` and ``.md``."""
+# Further tables, made of all rows, that stand above a suite's rows.
+TABLES: dict[str, Callable[[list[dict[str, Any]]], str]] = {"sentences": sentences_table}
+
+
+def run_suite(
+    name: str, base: TrainConfig, console: Console | None = None, journal: Path | None = None
+) -> Path:
+    """Runs what is missing of a suite and writes ``<runs>/<suite>.json`` and ``.md``.
+
+    ``journal`` is a file of finished rows that outlives the runs' folder, so that a suite may be
+    worked through in several sittings. A row is known by the hash of its whole configuration, its
+    program included: one whose configuration has changed since is run again.
+    """
     entries, title = SUITES[name][0](base), SUITES[name][1]
     folder = base.runs / name
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = json.loads(journal.read_text())["rows"] if journal and journal.exists() else []
+    known = {row["config_hash"]: row for row in kept}
     rows = []
     for index, entry in enumerate(entries):
-        path = folder / f"{index:02d}.json"
-        if path.exists():
-            rows.append(json.loads(path.read_text()))
-            continue
-        if console is not None:
-            console.rule(f"{name} {index + 1}/{len(entries)}: {entry.name}")
-        config = replace(entry.config, runs=folder, name=f"{index:02d}")
-        row = {"name": entry.name, **_row(entry, config, console)}
-        write_json(path, row)
+        key = config_hash(entry)
+        path = folder / f"{key[:12]}.json"
+        row = known.get(key)
+        if row is None and path.exists():
+            row = json.loads(path.read_text())
+        if row is None:
+            if console is not None:
+                console.rule(f"{name} {index + 1}/{len(entries)}: {entry.name}")
+            config = replace(entry.config, runs=folder, name=key[:12])
+            row = {"name": entry.name, "config_hash": key, **_row(entry, config, console)}
+            row["versions"] = versions()
+            write_json(path, row)
         rows.append(row)
+        if journal is not None and key not in known:
+            known[key] = row
+            current = {config_hash(e) for e in entries}
+            written = [r for r in known.values() if r["config_hash"] in current]
+            write_json(journal, {"title": title, "rows": written})
     write_json(base.runs / f"{name}.json", {"title": title, "rows": rows, "versions": versions()})
     table = base.runs / f"{name}.md"
-    table.write_text(markdown(rows))
+    above = TABLES[name](rows) + "\n" if name in TABLES else ""
+    table.write_text(above + markdown(rows))
     return table
+
+
+def config_hash(entry: Entry) -> str:
+    """The name of everything that an entry's figures depend on: sha256 of its configuration."""
+    config = jsonable(replace(entry.config, runs=Path(), name=""))
+    facts = {"config": config, "kind": entry.kind, "judged_as": entry.judged_as}
+    if entry.config.reward == "offline":
+        goal = read_goal(sims.make_task(config["task"], robot=config["robot"] or None),
+                         config["goal"])  # fmt: skip
+        assert goal.formula is not None, goal.refusal
+        facts["program"] = write(goal.formula, goal.card)
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _row(entry: Entry, config: TrainConfig, console: Console | None) -> dict[str, Any]:

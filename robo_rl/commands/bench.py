@@ -27,6 +27,7 @@ class BenchCommand:
     runs: Path = Path("runs/bench")  # where the runs and tables go
     env_steps: int = TrainConfig.env_steps  # per run of reach, in suites
     seed: int = 0  # of training, in suites
+    journal: Path | None = None  # of a suite: finished rows, kept from sitting to sitting
     as_json: Json = False  # print JSON
 
 
@@ -38,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
     console = Console(stderr=True)
     if command.what in SUITES:
         base = TrainConfig(runs=command.runs, env_steps=command.env_steps, seed=command.seed)
-        table = run_suite(command.what, base, console)
+        table = run_suite(command.what, base, console, command.journal)
         shown = table.with_suffix(".json") if command.as_json else table
         print(shown.read_text(), end="")
         return 0
