@@ -30,12 +30,17 @@ def fastest_dtype(run: Callable[[], object], device: torch.device) -> torch.dtyp
             torch.autocast(device.type, torch.bfloat16, dtype != torch.float32),
         ):
             run()
+            _settle(device)
             start = time.perf_counter()
             run()
-            if device.type == "cuda":
-                torch.cuda.synchronize()
+            _settle(device)
         timings[dtype] = time.perf_counter() - start
     return min(timings, key=lambda dtype: timings[dtype])
+
+
+def _settle(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
 
 
 class TorchEncoder(ABC):

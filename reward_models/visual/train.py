@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from reward_models.config import FitConfig
 from reward_models.visual.captions import CAPTIONS, COLOURS, KINDS, grade
+from reward_models.visual.encoders import fastest_dtype
 from reward_models.visual.relations import Facts
 from reward_models.visual.tiny_clip import TinyClip, TinyClipConfig, tokenize
 
@@ -46,7 +47,7 @@ def fit(
     torch.manual_seed(config.seed)
     rng = np.random.default_rng(config.seed)
     device = torch.device(config.device)
-    model = TinyClip(TinyClipConfig(size=frames.shape[1])).to(device)
+    model = TinyClip(TinyClipConfig(size=frames.shape[1])).to(device).eval()
     model.to(memory_format=torch.channels_last)
     targets = positions(facts)
     readout = torch.nn.Linear(model.config.embed_dim, targets.shape[1]).to(device)
@@ -60,7 +61,10 @@ def fit(
     tokens = tokenize(CAPTIONS).to(device)
     truths, weights = (torch.from_numpy(a) for a in grade(facts))
     targets = torch.from_numpy(targets)
-    amp = torch.autocast(device.type, torch.bfloat16)
+    # A processor without bf16 instructions emulates them, twelve times slower than fp32.
+    sample = torch.from_numpy(frames[: config.batch]).to(device)
+    dtype = fastest_dtype(lambda: model.images(sample), device)
+    amp = torch.autocast(device.type, torch.bfloat16, enabled=dtype == torch.bfloat16)
     start, step, done = time.monotonic(), 0, 0.0
     order = rng.permutation(len(frames))
     cursor = 0
