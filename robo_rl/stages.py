@@ -25,7 +25,8 @@ from real_robot import RealClock, SimDriver, SimPerception, VirtualClock, driver
 from real_robot.driver import RobotDriver
 from real_robot.emulators.camera import EmulatedCamera, TaggedScene
 from real_robot.emulators.control import Control
-from real_robot.emulators.device import LockstepClock
+from real_robot.emulators.device import EPOCH, LockstepClock, SteppedClock
+from real_robot.late import LateDriver
 from real_robot.pacing import Clock
 from real_robot.perception import Perception, Pose
 from real_robot.tags import TagLocator, TagPerception
@@ -83,55 +84,146 @@ class SimStage:
 
 
 class EmulatedStage:
-    """An emulated arm in this process, its vendor's client in between, time compressed."""
+    """An emulated arm with its vendor's client in between, time compressed.
+
+    Latency comes on top of the wire's: half of it to a measurement, be it of joints or of objects,
+    and half to a target.
+    """
 
     realtime = False
 
-    def __init__(self, task: Task[Any], *, noise: float = 0.0, seed: int = 0, tags: bool = False):
-        robot = getattr(task, "robot", "")
-        self.name, self._robot, self._noise = f"the emulated {robot}", robot, noise
-        self._clock = LockstepClock(1000.0)
+    def __init__(
+        self,
+        task: Task[Any],
+        *,
+        noise: float = 0.0,
+        latency: float = 0.0,
+        tags: bool = False,
+    ):
+        self._robot, self._noise, self._latency = getattr(task, "robot", ""), noise, latency
+        self.name = f"the emulated {self._robot}"
         self._camera = None
         if tags:
             scene = TaggedScene(task)
             self._camera = EmulatedCamera(scene, self._state)
             self._locator = TagLocator(scene.camera, scene.objects)
             self.name += " with poses from its rendered camera"
-        self.emulator = emulators.make(robot, task, clock=self._clock, seed=seed).start()
+        self._end = ARM_ENDS[self._robot](task)
 
     def scene(self, seed: int) -> Scene:
         """The same arm, in a new scene."""
-        emulator = self.emulator
-        with emulator.lock:
-            emulator.reset(seed)
-        driver = drivers.make(self._robot, emulator.where, clock=self._clock, patience=ALONE)
-        self._clock.follow(lambda: driver.bytes_written, lambda: emulator.bytes_heard)
-        eyes: Perception = SimPerception(self._poses, self._clock, noise=self._noise, seed=seed)
+        self._end.reset(seed)
+        driver, clock, half = self._end.driver(), self._end.clock, self._latency / 2
+        if half:
+            driver = LateDriver(driver, clock, delay=half, latency=half)
+        eyes: Perception = SimPerception(
+            self._end.poses, clock, noise=self._noise, latency=half, seed=seed
+        )
         if self._camera is not None:
-            eyes = TagPerception(self._camera, self._locator, clock=self._clock)
-        return Scene(driver, eyes, self._clock)
+            eyes = TagPerception(self._camera, self._locator, clock=clock)
+        return Scene(driver, eyes, clock)
 
     def _state(self) -> tuple[np.ndarray, float]:
-        with self.emulator.lock:
-            self.emulator.advance()
-            return self.emulator.physics.scene.state(), self._clock.now_ns() * 1e-9
-
-    def _poses(self) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
-        with self.emulator.lock:
-            self.emulator.advance()
-            return self.emulator.physics.scene.poses()
+        return self._end.state(), self._end.clock.now_ns() * 1e-9
 
     def success(self) -> bool:
         """The truth behind the wire."""
-        with self.emulator.lock:
-            self.emulator.advance()
-            return self.emulator.success()
+        return self._end.success()
 
     def close(self) -> None:
         """The emulator stops."""
-        self.emulator.stop()
+        self._end.close()
         if self._camera is not None:
             self._camera.close()
+
+
+class _OwnProcess:
+    """An emulator in this process, whose clock waits for what was written to it."""
+
+    def __init__(self, task: Task[Any]):
+        self.clock = LockstepClock(EPOCH)
+        self._emulator = emulators.make(task.robot, task, clock=self.clock).start()
+
+    def reset(self, seed: int) -> None:
+        with self._emulator.lock:
+            self._emulator.reset(seed)
+
+    def driver(self) -> RobotDriver:
+        emulator = self._emulator
+        driver = drivers.make(
+            emulator.physics.robot.name, emulator.where, clock=self.clock, patience=ALONE
+        )
+        self.clock.follow(lambda: driver.bytes_written, lambda: emulator.bytes_heard)
+        return driver
+
+    def state(self) -> np.ndarray:
+        return self._now().physics.scene.state()
+
+    def poses(self) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
+        return self._now().physics.scene.poses()
+
+    def success(self) -> bool:
+        return self._now().success()
+
+    def _now(self) -> Any:
+        with self._emulator.lock:
+            self._emulator.advance()
+        return self._emulator  # nothing moves while time stands still
+
+    def close(self) -> None:
+        self._emulator.stop()
+
+
+class _OtherProcess:
+    """An emulator in a process of its own, since its client holds the interpreter's lock."""
+
+    def __init__(self, task: Task[Any]):
+        self._robot = task.robot
+        command = [sys.executable, "-m", "robo_rl.cli", "emulate", self._robot, "--compressed"]
+        self._process = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise ValueError(f"the emulator of {self._robot} did not start; see its message above")
+        told = json.loads(line)
+        self._where, self._control = told["where"], Control(told["control"])
+        set_scene(self._control, task)
+        self.clock = SteppedClock(lambda t: self._control.call("until", t=t))
+
+    def reset(self, seed: int) -> None:
+        self._control.call("reset", seed=seed)
+
+    def driver(self) -> RobotDriver:
+        driver = drivers.make(self._robot, self._where, clock=self.clock, stale=ALONE)
+        self.clock.follow(lambda: driver.newest)
+        return driver
+
+    def state(self) -> np.ndarray:
+        return np.array(self._control.call("state")["state"])
+
+    def poses(self) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
+        seen = self._control.call("poses")["poses"]
+        return {name: (np.array(pos), np.array(quat)) for name, (pos, quat) in seen.items()}
+
+    def success(self) -> bool:
+        return bool(self._control.call("success"))
+
+    def close(self) -> None:
+        self._control.close()
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(10.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+
+ARM_ENDS = {"so101": _OwnProcess, "ur5e": _OtherProcess}  # what stands at the end of the wire
+
+
+def set_scene(control: Control, task: Task[Any]) -> None:
+    """Has an emulator load the scene and the goal of ``task``."""
+    params = {k: v for k, v in task.card()["params"].items() if k not in ("robot", "goal")}
+    control.call("scene", task=task.name, goal=task.goal, params=params)
 
 
 class WiredStage:
@@ -161,9 +253,7 @@ class WiredStage:
         self.name = f"the {kind} {self._robot} at {where}"
         self._eyes = eyes
         if self._control is not None:
-            params = task.card()["params"]
-            known = {k: v for k, v in params.items() if k not in ("robot", "goal")}
-            self._control.call("scene", task=task.name, goal=task.goal, params=known)
+            set_scene(self._control, task)
             if eyes is None:
                 self._eyes = self._watcher = ControlPoses(control)
 
@@ -195,30 +285,6 @@ class WiredStage:
             self._control.close()
         if (watcher := getattr(self, "_watcher", None)) is not None:
             watcher.close()
-
-
-class OwnEmulatorStage(WiredStage):
-    """An emulated arm that keeps the wall clock, in a process that this stage starts and ends."""
-
-    def __init__(self, task: Task[Any], console: Console | None = None):
-        robot = getattr(task, "robot", "")
-        command = [sys.executable, "-m", "robo_rl.cli", "emulate", robot, "--json"]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise ValueError(f"the emulator of {robot} did not start; see its message above")
-        told = json.loads(line)
-        super().__init__(task, told["where"], control=told["control"], console=console)
-
-    def close(self) -> None:
-        """Hangs up and ends the emulator."""
-        super().close()
-        self._process.send_signal(signal.SIGINT)
-        try:
-            self._process.wait(10.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
 
 
 class ControlPoses:

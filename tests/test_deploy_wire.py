@@ -34,6 +34,18 @@ def test_a_bundle_reaches_its_goal_through_the_vendors_client(
     assert told["successes"] == 3 and told["missed"] == 0
 
 
+@pytest.mark.slow
+def test_a_compressed_ur_reaches_its_goal_late_and_with_noise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reach_bundle.write(tmp_path, "ur5e")
+    command = ["deploy", str(tmp_path), "--emulate", "--robot", "ur5e", "--episodes", "3", "--json"]
+    assert main([*command, "--latency", "0.04", "--noise", "0.002"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["arm"] == "the emulated ur5e" and told["ended"] == {"done": 3}
+    assert told["successes"] == 3 and told["missed"] == 0
+
+
 def test_poses_from_tags_in_a_rendered_camera_are_good_enough(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,7 +128,7 @@ def test_a_fresh_arm_is_sent_to_calibration(
         (["--robot", "so101"], "so101 is found by --port"),
         (["--robot", "ur5e", "--host", "1.2.3.4"], "the bundle is for so101, not for ur5e"),
         (["--robot", "so101", "--emulate", "--realtime"], "compressed clock"),
-        (["--robot", "so101", "--emulate", "--latency", "0.1"], "a wire has its own"),
+        (["--robot", "so101", "--port", "/dev/null", "--latency", "0.1"], "has its own"),
         (["--robot", "so101", "--port", "/dev/null", "--control", "1"], "no emulator answers"),
     ],
 )

@@ -87,6 +87,11 @@ class UrDriver:
         # Its controller watches torques itself and stops by its own rules.
         return Description.of(self._robot, self._period, effort=None)
 
+    @property
+    def newest(self) -> float:
+        """Controller's time of the newest measurement that has come, s; inf while there is none."""
+        return math.inf if self._receive is None else self._receive.getTimestamp()
+
     # Connecting.
     def connect(self) -> None:
         """Opens dashboard, stream and gripper; nothing moves."""

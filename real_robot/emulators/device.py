@@ -16,6 +16,8 @@ from real_robot.pacing import Clock, RealClock, VirtualClock
 from sims import make_task
 from sims.task import Task
 
+EPOCH = 1000.0  # s, where compressed time begins
+
 
 class Emulator(ABC):
     """An arm that answers on its own wire from ``start`` to ``stop``.
@@ -176,6 +178,32 @@ class Emulator(ABC):
     def let_go(self) -> None:
         """The hand that holds the limp arm after a reset is taken away."""
         self.physics.let_go()
+
+
+class SteppedClock(VirtualClock):
+    """Compressed time of an emulator in another process: it passes there first, by ``until``.
+
+    ``until(t)`` lets it pass to ``t`` ns and returns the device's own time then, s.
+    """
+
+    def __init__(self, until: Callable[[int], float]):
+        super().__init__(EPOCH)
+        self._until = until
+        self._newest: Callable[[], float] = lambda: np.inf
+
+    def follow(self, newest: Callable[[], float]) -> None:
+        """From now on time has passed once a measurement of then has come: ``newest``, s."""
+        self._newest = newest
+
+    def sleep_until_ns(self, t: int) -> None:
+        """Time jumps to ``t`` ns, here and there."""
+        if t <= self.now_ns():
+            return
+        then = self._until(t)
+        super().sleep_until_ns(t)
+        patience = time.monotonic() + 5.0  # beyond it the wire is cut, which the driver will say
+        while self._newest() < then and time.monotonic() < patience:
+            time.sleep(1e-4)
 
 
 class LockstepClock(VirtualClock):

@@ -21,12 +21,13 @@ import numpy as np
 
 from real_robot.emulators.device import Emulator
 from real_robot.emulators.ur_controller import EMERGENCY, NORMAL, Controller
-from real_robot.pacing import Clock, RealClock
+from real_robot.pacing import Clock, VirtualClock
 from sims.task import Task
 
 RTDE, DASHBOARD, SCRIPT, GRIPPER = 30004, 29999, (30001, 30002, 30003), 63352
 CYCLE = 0.002  # s, of an e-Series controller
 MOST = 250  # cycles made up for at once
+NEWER = 1e-7  # s, between two packages for which no time has passed
 VERSION = (5, 12, 4, 1101319)
 FORMATS = {
     "BOOL": "?", "UINT8": "B", "UINT32": "I", "UINT64": "Q", "INT32": "i", "DOUBLE": "d",
@@ -55,7 +56,11 @@ class _Peer:
 
 
 class Ur5eEmulator(Emulator):
-    """The arm of ``task`` on the ports of a controller at ``host``, in real time alone."""
+    """The arm of ``task`` on the ports of a controller at ``host``.
+
+    On a VirtualClock time stands still but for ``until``. The client waits for packages whenever
+    it speaks, so they go on without it, each a little newer than the last.
+    """
 
     def __init__(
         self,
@@ -66,12 +71,10 @@ class Ur5eEmulator(Emulator):
         host: str = "127.0.0.1",
         missing: tuple[str, ...] = (),  # output fields that this controller does not have
     ):
-        if clock is not None and not isinstance(clock, RealClock):
-            raise ValueError("the UR client keeps its own time: its emulator runs in real time")
         super().__init__(task, clock=clock, seed=seed)
         self._host, self._missing = host, missing
         self._jaw = 0.0  # 0 open to 255 closed, as the gripper counts
-        self.controller = Controller(self.physics)
+        self.controller = Controller(self.physics, **({"start": 0.0} if self.instant else {}))
         self._home()
         self._peers: dict[int, _Peer] = {}
         self._muted = 0.0  # monotonic s until which the stream is silent
@@ -121,6 +124,12 @@ class Ur5eEmulator(Emulator):
         now = time.monotonic()
         if now < self._next:
             return
+        if self.instant:
+            self._next = now + CYCLE
+            with self.lock:
+                self.controller.cycle(NEWER)
+                self._stream_all(wait=False)
+            return
         # A process that was starved for long goes on from now; the controller's clock is right.
         cycles = 1 + int((now - self._next) / CYCLE)
         self._next += cycles * CYCLE
@@ -128,12 +137,33 @@ class Ur5eEmulator(Emulator):
             for _ in range(min(cycles, MOST)):
                 self.controller.cycle(CYCLE)
             self.controller.time += max(0, cycles - MOST) * CYCLE
-            closed, opened = self.physics.robot.gripper_range
-            self.physics.goal[-1] = opened + (closed - opened) * self._jaw / 255.0
-            self.advance()
+            self._move()
             if now >= self._muted:
-                for peer in list(self._peers.values()):
-                    self._stream(peer)
+                self._stream_all()
+
+    def _move(self) -> None:
+        """The gripper's goal, and physics up to the present."""
+        closed, opened = self.physics.robot.gripper_range
+        self.physics.goal[-1] = opened + (closed - opened) * self._jaw / 255.0
+        self.advance()
+
+    def until(self, t: int) -> float:
+        """Lets compressed time pass until ``t`` ns; the controller's own time then, s.
+
+        What was written to the sockets before is heard before, as over a wire in real time.
+        """
+        clock = self.clock
+        if not isinstance(clock, VirtualClock):
+            raise ValueError("this emulator keeps the wall clock; start it with --compressed")
+        for peer in list(self._peers.values()):
+            self._hear(peer)
+        while (left := (t - clock.now_ns()) * 1e-9) > 0:
+            step = min(CYCLE, left)
+            clock.advance(step)
+            self.controller.cycle(step)
+            self._move()
+        self._stream_all(wait=False)
+        return self.controller.time
 
     # Connections.
     def _welcome(self, server: Any, port: int) -> None:
@@ -229,10 +259,14 @@ class Ur5eEmulator(Emulator):
         known = None if name in self._missing else self.controller.field(name)
         return ("NOT_FOUND", ()) if known is None else known
 
-    def _stream(self, peer: _Peer) -> None:
-        """A data package where one is due."""
+    def _stream_all(self, *, wait: bool = True) -> None:
+        for peer in list(self._peers.values()):
+            self._stream(peer, wait)
+
+    def _stream(self, peer: _Peer, wait: bool) -> None:
+        """A data package where one is due, or where nobody ``wait``s for that."""
         now = self.controller.time
-        if not peer.started or now + 1e-6 < peer.due:
+        if not peer.started or (wait and now + 1e-6 < peer.due):
             return
         peer.due = max(peer.due + peer.period, now - peer.period)
         fields = [self._output(name) for name in peer.outputs]
@@ -321,7 +355,7 @@ class Ur5eEmulator(Emulator):
         """The stage, and what can happen to a controller."""
         verbs = (
             self.protective_stop, self.emergency_stop, self.release, self.pendant, self.mute,
-            self.hang_up, self.heal,
+            self.hang_up, self.heal, self.until,
         )  # fmt: skip
         return super().commands() | {verb.__name__: self._locked(verb) for verb in verbs}
 

@@ -51,8 +51,8 @@ CONTINUOUS = {6, Command.SPEED_J, 10, Command.SERVO_J, 24, 25, 26, 27, 38}
 class Controller:
     """One controller with its arm; ``cycle`` is called as often as its clock ticks."""
 
-    def __init__(self, physics: ArmPhysics):
-        self.physics = physics
+    def __init__(self, physics: ArmPhysics, start: float = START):
+        self.physics, self._start = physics, start
         self.n = len(physics.robot.joints)
         self.integers_in = np.zeros(REGISTERS, np.int32)
         self.doubles_in = np.zeros(REGISTERS)
@@ -90,7 +90,7 @@ class Controller:
         """A program has come in whole."""
         if self.safety == NORMAL and self.remote:
             self._end("")
-            self._starts = self.time + START
+            self._starts = self.time + self._start
 
     def end(self, why: str) -> None:
         """The program ends and the arm stops on the spot."""

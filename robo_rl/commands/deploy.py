@@ -33,7 +33,7 @@ from real_robot import (
 from real_robot.camera import CameraModel, VideoDevice
 from real_robot.tags import TagLocator, TagPerception, load_tags
 from reward_models.metrics import wilson
-from robo_rl.stages import EmulatedStage, OwnEmulatorStage, SimStage, Stage, WiredStage, closing
+from robo_rl.stages import EmulatedStage, SimStage, Stage, WiredStage, closing
 from sims import make_task
 from sims.task import Task
 
@@ -145,17 +145,17 @@ def _stage(
         return SimStage(task, command.realtime, command.latency, command.noise)
     if command.robot != bundle.manifest.arm:
         raise ValueError(f"the bundle is for {bundle.manifest.arm}, not for {command.robot}")
-    if command.latency:
-        raise ValueError("--latency is the simulation's; a wire has its own")
     if command.emulate:
         if where or command.realtime:
             raise ValueError(
-                "--robot with --emulate starts its own emulator, so101's on a compressed clock; "
-                "for the wall clock start robo-rl emulate and give deploy its --port or --host"
+                "--robot with --emulate starts its own emulator on a compressed clock; for the "
+                "wall clock start robo-rl emulate and give deploy its --port or --host"
             )
-        if command.robot == "ur5e":
-            return OwnEmulatorStage(task, console)
-        return EmulatedStage(task, noise=command.noise, tags=command.rendered)
+        return EmulatedStage(
+            task, noise=command.noise, latency=command.latency, tags=command.rendered
+        )
+    if command.latency:
+        raise ValueError("--latency is for --emulate; what is at a port or a host has its own")
     flag, given = ("--port", command.port) if command.robot == "so101" else ("--host", command.host)
     if given is None:
         raise ValueError(f"{command.robot} is found by {flag}; give it, or --emulate")

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from real_robot import emulators
+from real_robot import VirtualClock, emulators
+from real_robot.emulators.device import EPOCH
 from sims import make_task
 
 
@@ -26,6 +27,7 @@ class EmulateCommand:
     seed: int = 0  # of the scene, of how servos are mounted and of faults
     control: int = 0  # loopback TCP port for tests: reset the scene, read the truth; 0: any free
     host: str = "127.0.0.1"  # ur5e: loopback address whose ports it takes
+    compressed: bool = False  # ur5e: time passes only as the control port says, for deploy
     link: Path | None = None  # so101: symbolic link kept on the port, as /dev/serial/by-id is
     uncalibrated: bool = False  # so101: servos fresh from the factory
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False  # print JSON
@@ -36,12 +38,15 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(EmulateCommand, args=list(argv), prog="robo-rl emulate")
     task = make_task(command.task, robot=command.robot, goal=command.goal)
     options: dict[str, Any] = {"seed": command.seed}
+    if command.compressed and command.robot == "so101":
+        raise ValueError("--compressed is ur5e's; deploy --emulate compresses so101's time itself")
     if command.robot == "so101":
         options |= {"link": command.link, "calibrated": not command.uncalibrated}
     elif command.link is not None or command.uncalibrated:
         raise ValueError(f"--link and --uncalibrated are so101's, not {command.robot}'s")
     else:
         options["host"] = command.host
+        options["clock"] = VirtualClock(EPOCH) if command.compressed else None
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with emulators.make(command.robot, task, **options).start(control=command.control) as arm:
         about = {"robot": command.robot, "where": arm.where, "control": arm.control_port}

@@ -1,0 +1,72 @@
+"""Latency on top of any driver, and time that passes in another process first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from real_robot import SimDriver, VirtualClock
+from real_robot.driver import Target
+from real_robot.emulators.device import SteppedClock
+from real_robot.late import LateDriver
+from sims import make_task
+
+PERIOD = 0.01  # s
+
+
+def _arm(delay: float, latency: float) -> tuple[LateDriver, SimDriver, VirtualClock]:
+    clock = VirtualClock(10.0)
+    inner = SimDriver(make_task("reach"), clock=clock, encoder=0.0)
+    late = LateDriver(inner, clock, delay=delay, latency=latency)
+    late.connect()
+    late.enable()
+    return late, inner, clock
+
+
+def test_measurements_are_as_old_as_asked_for() -> None:
+    late, _, clock = _arm(0.0, 0.02)
+    ages = []
+    for _ in range(6):
+        ages.append(clock.now_ns() * 1e-9 - late.read().t_host)
+        clock.advance(PERIOD)
+    assert ages == pytest.approx([0.0, 0.01, 0.02, 0.02, 0.02, 0.02])
+
+
+def test_a_target_takes_effect_after_the_delay_and_none_is_left_out() -> None:
+    late, inner, clock = _arm(0.02, 0.0)
+    home = late.read().qpos
+    seen = []
+    for k in range(6):
+        late.send(Target(home + 0.01 * k, 0.0))
+        clock.advance(PERIOD)
+        inner.read()  # takes up what was sent
+        seen.append(inner.scene.ctrl[inner.scene.arm.ctrl][0] - home[0])
+    assert seen == pytest.approx([0.0, 0.0, 0.0, 0.01, 0.02, 0.03], abs=1e-9)
+
+
+def test_a_stop_is_not_late_and_nothing_comes_after_it() -> None:
+    late, inner, clock = _arm(0.02, 0.0)
+    home = late.read().qpos
+    late.send(Target(home + 0.2, 0.0))
+    late.hold()
+    for _ in range(5):
+        clock.advance(PERIOD)
+        late.read()
+    assert np.abs(late.read().qpos - home).max() < 0.05
+
+
+def test_stepped_time_passes_there_first_and_waits_for_news_of_then() -> None:
+    asked, told = [], iter([0.0, 0.0, 7.0])
+
+    def until(t: int) -> float:
+        assert clock.now_ns() < t
+        asked.append(t)
+        return 7.0
+
+    clock = SteppedClock(until)
+    clock.follow(lambda: next(told))
+    then = clock.now_ns() + 10_000_000
+    clock.sleep_until_ns(then)
+    assert asked == [then] and clock.now_ns() == then and next(told, None) is None
+    clock.sleep_until_ns(then)  # no time passes, nobody is asked
+    assert asked == [then]
