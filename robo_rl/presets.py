@@ -23,6 +23,9 @@ class Preset:
 PRESETS: dict[str, Preset] = {
     # The way round to the far side of the object is found by large first steps or not at all.
     "push": Preset({"env_steps": 600_000, "checkpoint_every": 100_000}, {"log_std_init": -0.5}),
+    "drawer": Preset({"env_steps": 200_000}),
+    # A cube is first held by chance, which needs jaws that move far enough to close on it.
+    "lift": Preset({"env_steps": 200_000}, {"log_std_init": -0.7}),
 }
 
 

@@ -77,9 +77,7 @@ def test_ppo_learns_from_a_reward_model_alone(tmp_path):
     assert rows[-1]["success"] > 0.8 and rows[-1]["reward"] > rows[0]["reward"] + 0.3
     found = run.metrics()
     np.testing.assert_array_equal(found["env_steps"], [row["env_steps"] for row in rows])
-    assert {"wall_s", "steps_per_s", "episodes", "reward/gap", "score_s", "train/loss"} <= set(
-        found
-    )
+    assert {"steps_per_s", "episodes", "reward/gap", "score_s", "train/loss"} <= set(found)
     assert run.latest_checkpoint().step == learner.env_steps
 
 
@@ -187,7 +185,8 @@ def test_a_killed_run_loses_no_more_than_one_interval(tmp_path):
     # Rows past the checkpoint were made again, once.
     steps = run.metrics()["env_steps"]
     np.testing.assert_array_equal(steps, np.arange(1024, KILL_TOTAL + 1, 1024))
-    assert (np.diff(run.metrics()["wall_s"]) > 0).all()
+    for clock in ("wall_s", "processor_s"):
+        assert (np.diff(run.metrics()[clock]) > 0).all()
     assert rows[0]["env_steps"] == saved + 1024
 
 

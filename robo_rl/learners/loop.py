@@ -19,6 +19,8 @@ from robo_rl.runs import RunDir
 Array = np.ndarray
 Row = dict[str, float]
 
+# The second tells what training costs where other work takes the processor away.
+_CLOCKS = {"wall_s": time.perf_counter, "processor_s": time.process_time}
 _ROW_EVERY = 1_000  # env steps; rollouts of off-policy learners are shorter than a line is worth
 
 
@@ -43,13 +45,13 @@ def learn(
     """
     if checkpoint_every < 1:
         raise ValueError(f"checkpoint_every must be at least 1 env step, got {checkpoint_every}")
-    wall = 0.0
+    spent = {"wall_s": 0.0, "processor_s": 0.0}  # by the part that is resumed
     if resume:
         if run is None:
             raise ValueError("resume=True needs the run to resume")
         checkpoint = run.latest_checkpoint()
         if checkpoint is not None:
-            wall = float(checkpoint.meta["extra"]["wall_s"])
+            spent |= checkpoint.meta["extra"]
             if not learner.restore(checkpoint):
                 warnings.warn(
                     "this simulator cannot restore its state: learning goes on from the saved "
@@ -57,7 +59,7 @@ def learn(
                     stacklevel=2,
                 )
         run.drop_metrics_after(learner.env_steps)
-    loop = _Loop(learner, run, checkpoint_every, wall, on_row)
+    loop = _Loop(learner, run, checkpoint_every, spent, on_row)
     remaining = total_steps - learner.env_steps
     if remaining <= 0:
         return []
@@ -77,7 +79,7 @@ class _Loop(BaseCallback):
         learner: Learner,
         run: RunDir | None,
         checkpoint_every: int,
-        wall: float,
+        spent: Mapping[str, float],
         on_row: Callable[[Row], bool | None] | None,
     ):
         super().__init__()
@@ -85,7 +87,7 @@ class _Loop(BaseCallback):
         self.bar: _Bar | None = None
         self._learner, self._run, self._on_row = learner, run, on_row
         self._every, self._saved_at = checkpoint_every, learner.env_steps
-        self._began = time.perf_counter() - wall
+        self._began = {name: clock() - spent[name] for name, clock in _CLOCKS.items()}
         self._row_at, self._row_time = learner.env_steps, time.perf_counter()
         self._unseen: Array | None = None  # observations that the scale has not counted yet
         self._stop = False
@@ -141,7 +143,7 @@ class _Loop(BaseCallback):
         steps = learner.env_steps
         row: Row = {
             "env_steps": steps,
-            "wall_s": round(now - self._began, 3),
+            **{name: round(s, 3) for name, s in self._spent().items()},
             "steps_per_s": round((steps - self._row_at) / (now - self._row_time), 1),
             **learner.env.episodes.pop(),
             **(learner.scorer.pop_means() if learner.scorer else {}),
@@ -160,11 +162,13 @@ class _Loop(BaseCallback):
         if self._on_row is not None and self._on_row(row) is False:
             self._stop = True
 
+    def _spent(self) -> dict[str, float]:
+        return {name: clock() - self._began[name] for name, clock in _CLOCKS.items()}
+
     def _save(self) -> None:
         if self._run is None or self._learner.env_steps == self._saved_at:
             return
-        wall = time.perf_counter() - self._began
-        self._run.save_checkpoint(self._learner.checkpoint({"wall_s": wall}))
+        self._run.save_checkpoint(self._learner.checkpoint(self._spent()))
         self._saved_at = self._learner.env_steps
 
 
