@@ -20,12 +20,11 @@ from reward_models.goals import (
 )
 from reward_models.goals.predicates import check
 from robo_rl.goals import read_goal
+from robo_rl.sentence_score import outcome, own_key
 
 ROWS = json.loads(
     (Path(__file__).parent / "data" / "goal_sentences_suite_dev.json").read_text("utf-8")
 )
-# The corpus was written before most of these tasks: its key -> the task's own.
-OWN_KEYS = {"ant/wave_leg": "wave", "humanoid/raise_arms": "arms_raised"}
 HANDLING = ("lift", "pick_place", "stack", "drawer", "button", "peg", "drawer_then_place")
 BODIES = ("hopper", "half_cheetah", "walker2d", "swimmer", "ant", "humanoid")
 
@@ -47,9 +46,19 @@ def test_the_suite_corpus(name: str) -> None:
     for row in ROWS:
         if row["task"] != name:
             continue
-        goal = row.get("goal", "")
-        key = OWN_KEYS.get(goal, goal.removeprefix(f"{name}/"))
-        assert read_goal(task, row["sentence"]).key == key, row["sentence"]
+        assert read_goal(task, row["sentence"]).key == own_key(row), row["sentence"]
+
+
+def test_outcomes_of_a_corpus() -> None:
+    def counted(**row: str) -> str:
+        return outcome({"task": "drawer", **row})
+
+    assert counted(sentence="open the drawer", goal="drawer/open") == "right"
+    assert counted(sentence="open the drawer", goal="drawer/close") == "wrong_accepted"
+    assert counted(sentence="caress the drawer", goal="drawer/open") == "refused_wrongly"
+    assert counted(sentence="caress the drawer", refuse="true") == "right"
+    assert counted(sentence="open the drawer", refuse="true") == "wrong_accepted"
+    assert counted(sentence="touch the handle", refuse="true") == "read_anyway"
 
 
 @pytest.mark.parametrize("name", (*BODIES, *HANDLING))
