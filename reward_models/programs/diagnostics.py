@@ -53,6 +53,14 @@ CODES = {
     "magnitude": "values too large to learn from",
     "timeout": "not finished in the time allowed",
     "killed": "the process that ran it ended",
+    # archive screens
+    "preference": "episodes that fail are paid like those that succeed",
+    "hack": "stopping short of the goal is paid like reaching it",
+    "farming": "aimless motion is paid like reaching the goal",
+    "living": "time is paid, or the end of an episode",
+    "order": "a later stage of a demonstration is paid less than an earlier one",
+    "goodhart": "a trained policy is paid well for episodes that end badly",
+    "not_judged": "a screen that had no episodes to judge by",
 }
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -43,9 +43,15 @@ def main(argv: Sequence[str]) -> int:
         shown = table.with_suffix(".json") if command.as_json else table
         print(shown.read_text(), end="")
         return 0
+    if command.what in MEASURED:
+        title, rows, table = MEASURED[command.what][0](command, console)
+        path = command.runs / f"{command.what}.json"
+        write_json(path, {"title": title, "rows": rows, "versions": versions()})
+        print(path.read_text() if command.as_json else table, end="")
+        return 0
     names = list(BENCHES) if command.what == "all" else [command.what]
     if names[0] not in BENCHES:
-        known = ", ".join(("all", *BENCHES, *SUITES))
+        known = ", ".join(("all", *BENCHES, *MEASURED, *SUITES))
         raise ValueError(f"unknown bench {command.what!r}; known: {known}")
     set_threads()
     for name in names:
@@ -57,7 +63,22 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
+def _screens(command: BenchCommand, console: Console) -> tuple[str, list[dict[str, Any]], str]:
+    from robo_rl.benches import screens
+
+    rows = screens.measure()
+    return MEASURED["screens"][1], rows, screens.markdown(rows)
+
+
+# Without a peer: (function -> (title, rows, table), text).
+MEASURED: dict[str, tuple[Callable[..., tuple[str, list[dict[str, Any]], str]], str]] = {
+    "screens": (_screens, "archive screens on rewards that must pass and on ones that must not"),
+}
+
+
 def _description() -> str:
     lines = [f"{name}: {text}, beside a peer" for name, (_, text) in BENCHES.items()]
-    lines += [f"{name}: {text}" for name, (_, text) in SUITES.items()]
+    lines += [
+        f"{name}: {text}" for table in (MEASURED, SUITES) for name, (_, text) in table.items()
+    ]
     return "Measures the documented figures again.\n\n" + "\n".join(f"{line}\n" for line in lines)

@@ -110,10 +110,14 @@ def write(argv: Sequence[str]) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckCommand:
-    """Judges reward programs: the language, units and shapes, then probes in a child process."""
+    """Judges reward programs: the language, units and shapes, then probes in a child process; with
+    --goal also what they pay to episodes of known policies (preference, hacks, farming, living
+    income, order of stages)."""
 
     files: tyro.conf.Positional[tuple[Path, ...]]  # programs
     task: str  # whose signals they read
+    goal: str = ""  # a sentence or key that the task has a ground truth for; empty: no screens
+    robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
     explain: bool = False  # also say in plain language what each component rewards
     as_json: Json = False  # print a list with one object per file
 
@@ -121,14 +125,15 @@ class CheckCommand:
 def check(argv: Sequence[str]) -> int:
     """Prints the findings of each file; 0 only if no file has an error."""
     command = tyro.cli(CheckCommand, args=list(argv), prog="robo-rl reward check")
-    import sims
     from reward_models.base import from_dict
     from reward_models.programs import Diagnostic, Refused, errors, explain, load
     from reward_models.programs.preflight import Job, preflight
+    from robo_rl.archive import screened
 
     if not command.files:
         raise ValueError("give the files to check: robo-rl reward check FILE... --task TASK")
-    card = from_dict(sims.make_task(command.task).card())
+    task = _judged(command.task, command.robot, command.goal)
+    card = from_dict(task.card())
     found: list[list[Diagnostic]] = []
     programs = {}
     for path in command.files:
@@ -143,6 +148,8 @@ def check(argv: Sequence[str]) -> int:
     jobs = [Job(programs[command.files[i]].text) for i in accepted]
     for i, diagnostics in zip(accepted, preflight(jobs, card), strict=True):
         found[i] += diagnostics
+        if command.goal and not errors(diagnostics):
+            found[i] += screened(programs[command.files[i]], task).diagnostics
     fine = [not errors(diagnostics) for diagnostics in found]
     if command.as_json:
         entries = [
@@ -158,6 +165,22 @@ def check(argv: Sequence[str]) -> int:
         if ok and command.explain:
             print("  " + explain(programs[path]).replace("\n", "\n  "))
     return 0 if all(fine) else 1
+
+
+def _judged(name: str, robot: str, goal: str) -> Any:
+    """The task with the ground truth of a goal; ValueError where the goal has none."""
+    import sims
+    from robo_rl.goals import read_goal
+
+    task = sims.make_task(name, robot=robot or None)
+    if not goal:
+        return task
+    found = read_goal(task, goal)
+    if not found.key:
+        raise ValueError(
+            found.refusal or f"screens judge by ground truth, and there is {found.truth}"
+        )
+    return sims.make_task(name, robot=robot or None, goal=found.key)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,102 @@
+"""The screens on rewards that must pass and on rewards that must not: ``robo-rl bench screens``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import sims
+from reward_models.base import TaskCard, from_dict
+from reward_models.goals.predicates import role
+from reward_models.programs import load
+from reward_models.programs.diagnostics import errors
+from reward_models.screens import Screened, screen
+from reward_models.writers.offline import NoTemplate, write
+from robo_rl.archive import screened, trials
+from robo_rl.goals import read_goal
+
+# Rewards that look like work and are not, by what is wrong with them; {hand} and {thing} are places.
+BAD = {
+    "hovering over the thing": '{{"near": near(norm({hand} - {thing} - vec(0.0, 0.0, 0.12)), 0.05)}}',
+    "large actions": '{{"move": mean(square(action))}}',
+    "swinging the hand": '{{"swing": norm({hand} - prev_{hand}) / 0.02}}',
+    "time alone": '{{"time": 1.0, "near": 0.00001 * near(norm({hand} - {thing}), 0.05)}}',
+    "away from the thing": '{{"far": norm({hand} - {thing}) / 0.1}}',
+    "the first stage, then nothing": '{{"far": ramp(norm({hand} - {thing}), 0.05, 0.15)}}',
+}
+
+
+def bad_programs(card: TaskCard) -> dict[str, str]:
+    """{what is wrong: program}, about the card's gripper and its first thing."""
+    hand = next(e for e in card.entities if role(e) == "gripper").pose_signal
+    thing = next(e for e in card.entities if role(e) == "object").pose_signal
+    made = {}
+    for name, text in BAD.items():
+        body = text.format(hand=hand, thing=thing)
+        reads = [s for s in (hand, thing, f"prev_{hand}", "action") if s in _words(body)]
+        made[name] = f"def reward({', '.join(reads)}):\n    return {body}\n"
+    return made
+
+
+def _words(text: str) -> set[str]:
+    return set("".join(c if c.isalnum() or c == "_" else " " for c in text).split())
+
+
+# Whose rewards are measured: every task that has sentences, and not all of reach's and push's many
+# goals, which are alike.
+TASKS = ("reach", "push", "lift", "pick_place", "stack", "drawer", "button", "peg",
+         "drawer_then_place", "hopper", "ant", "humanoid", "half_cheetah", "walker2d", "swimmer")  # fmt: skip
+GOALS = 4  # of a task at most
+
+
+def measure(tasks: tuple[str, ...] = TASKS) -> list[dict[str, Any]]:
+    """One row per reward: {reward, task, goal, passes, expected, codes, figures}."""
+    rows = []
+    for name in tasks:
+        made = sims.make_task(name)
+        for key in list(made.goals())[:GOALS]:
+            task = sims.make_task(name, goal=key)
+            card = from_dict(task.card())
+            archive, dense = trials(task)
+            rows.append(_row("dense", name, key, True, screen(dense, archive)))
+            goal = read_goal(task, key)
+            if goal.formula is None:
+                continue
+            try:
+                program = load(write(goal.formula, card), card)
+            except NoTemplate:
+                continue
+            rows.append(_row("template", name, key, True, screened(program, task)))
+            if not task.has_expert or key != next(iter(made.goals())):
+                continue
+            for what, text in bad_programs(card).items():
+                rows.append(_row(what, name, key, False, screened(load(text, card), task)))
+    return rows
+
+
+def _row(what: str, task: str, goal: str, expected: bool, found: Screened) -> dict[str, Any]:
+    wrong = [d.code for d in errors(found.diagnostics)]
+    figures = {k: round(float(v), 3) for k, v in found.figures.items()}
+    return {"reward": what, "task": task, "goal": goal, "expected": expected,
+            "passes": not wrong, "codes": wrong, "figures": figures}  # fmt: skip
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """Rewards by kind: how many pass, which screens caught the others, and the figures' extremes."""
+    lines = [
+        "| reward | goals | passed | caught by | figures, least to most |",
+        "|---|---|---|---|---|",
+    ]
+    for what in dict.fromkeys(r["reward"] for r in rows):
+        own = [r for r in rows if r["reward"] == what]
+        codes = [c for r in own for c in r["codes"]]
+        caught = ", ".join(f"{c} {codes.count(c)}" for c in dict.fromkeys(codes))
+        names = dict.fromkeys(k for r in own for k in r["figures"])
+        spans = []
+        for name in names:
+            values = [r["figures"][name] for r in own if name in r["figures"]]
+            spans.append(f"{name} {np.min(values):.2f} to {np.max(values):.2f}")
+        passed = sum(r["passes"] for r in own)
+        lines.append(f"| {what} | {len(own)} | {passed} | {caught or '-'} | {'; '.join(spans)} |")
+    return "\n".join(lines) + "\n"

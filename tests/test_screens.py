@@ -1,0 +1,128 @@
+"""Archive screens: rewards that lead to success pass, rewards that look like work do not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sims
+from reward_models.base import Segment, from_dict
+from reward_models.programs import load
+from reward_models.screens import BINS, SCREENS, Trials, linked, screen
+from robo_rl.archive import ROWS, screened, trials
+from robo_rl.benches.screens import TASKS, bad_programs, markdown, measure
+from robo_rl.cli import main
+
+KIND = np.array(["expert"] * 4 + ["short"] * 3 + ["still"] * 2 + ["random", "swing"])
+
+
+def made_up(steps: int = 40) -> tuple[Trials, np.ndarray]:
+    """(archive, progress (T, N)): the expert gets there in the second half, the others never."""
+    end = np.where(KIND == "expert", 1.0, np.where(KIND == "short", 0.6, 0.0))
+    progress = np.minimum(np.linspace(0.0, 2.0, steps)[:, None], 1.0) * end
+    valid = np.ones(progress.shape, bool)
+    segment = Segment({}, lambda camera, where: np.zeros(0), np.zeros((*valid.shape, 1)), valid)
+    return Trials(segment, progress >= 1.0, KIND), progress
+
+
+def test_progress_passes_every_screen() -> None:
+    archive, progress = made_up()
+    found = screen(progress, archive)
+    assert not found.diagnostics and found.figures.keys() == SCREENS.keys()
+    assert found.figures["preference"] == 1.0 and found.figures["hack"] == pytest.approx(0.6)
+    assert found.figures["living"] == 1.0 and found.figures["order"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "spoilt"),
+    [
+        ("preference", lambda r, k: np.where(k == "expert", 0.5 * r, r)),
+        ("hack", lambda r, k: np.where(k == "short", r / 0.6, r)),
+        ("farming", lambda r, k: r + 0.8 * (k == "swing")),
+        ("living", lambda r, k: 1.0 + 0.01 * r),
+        ("order", lambda r, k: np.where((r > 0.5) & (r < 1.0), 0.1, r)),
+    ],
+)
+def test_each_screen_catches_its_own(name: str, spoilt: object) -> None:
+    archive, progress = made_up()
+    reward = spoilt(progress, KIND[None])  # type: ignore[operator]
+    codes = {d.code for d in screen(reward, archive).diagnostics}
+    assert name in codes and all(d.hint for d in screen(reward, archive).diagnostics)
+
+
+def test_dying_must_not_pay() -> None:
+    archive, progress = made_up()
+    early = replace(archive, terminates=True)
+    assert "living" in {d.code for d in screen(progress - 0.5, early).diagnostics}
+    assert not screen(
+        progress - 0.5, archive
+    ).diagnostics  # where nothing ends, signs do not matter
+
+
+def test_what_was_not_shown_is_not_judged() -> None:
+    archive, progress = made_up()
+    failed = replace(archive, success=np.zeros_like(archive.success))
+    found = screen(progress, failed)
+    assert not found.figures and [d.code for d in found.diagnostics] == ["not_judged"]
+    assert found.diagnostics[0].severity == "warning"
+    short = made_up(BINS)[0]
+    assert SCREENS["order"](made_up(BINS)[1], short) is None
+
+
+def test_pay_and_outcome_of_a_trained_policy() -> None:
+    rng = np.random.default_rng(0)
+    outcome = rng.normal(size=200)
+    value, finding = linked(outcome + 0.1 * rng.normal(size=200), outcome) or (0.0, None)
+    assert value > 0.9 and finding is None
+    value, finding = linked(-outcome, outcome) or (0.0, None)
+    assert value == pytest.approx(-1.0) and finding is not None and finding.code == "goodhart"
+    assert linked(np.zeros(5), np.arange(5.0)) is None
+
+
+def test_an_archive_holds_what_its_policies_do() -> None:
+    archive, dense = trials(sims.make_task("reach"))
+    assert len(archive.kind) == sum(ROWS.values()) and dense.shape == archive.success.shape
+    won = archive.succeeded
+    assert won[archive.kind == "expert"].all()
+    assert not won[np.isin(archive.kind, ("short", "still", "swing"))].any()
+    still = archive.segment.action[:, archive.kind == "still"]
+    assert not still.any() and np.abs(archive.segment.action).max() <= 1.0
+    hopper, _ = trials(sims.make_task("hopper"))
+    assert hopper.terminates and not (hopper.kind == "expert").any()
+
+
+def test_bad_rewards_of_reach_are_caught() -> None:
+    rows = measure(("reach",))
+    assert all(row["passes"] is row["expected"] for row in rows), rows
+    assert len([r for r in rows if not r["expected"]]) == 6
+    assert "| dense | 4 | 4 |" in markdown(rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+def test_screens_tell_good_from_bad(task: str) -> None:
+    wrong = [row for row in measure((task,)) if row["passes"] is not row["expected"]]
+    assert not wrong
+
+
+def test_reward_check_screens_with_a_goal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    card = from_dict(sims.make_task("reach").card())
+    files = []
+    for name, text in list(bad_programs(card).items())[:2]:
+        files.append(tmp_path / f"{len(files)}.py")
+        files[-1].write_text(text)
+        assert screened(load(text, card), sims.make_task("reach")).diagnostics, name
+    arguments = ["reward", "check", *map(str, files), "--task", "reach"]
+    assert main(arguments) == 0
+    capsys.readouterr()
+    assert main([*arguments, "--goal", "touch the red cube", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [f["ok"] for f in found] == [False, False]
+    assert {d["code"] for f in found for d in f["diagnostics"]} <= SCREENS.keys()
+    assert main([*arguments, "--goal", "touch the moon"]) == 1
