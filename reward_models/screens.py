@@ -69,9 +69,13 @@ def screen(reward: Array, trials: Trials) -> Screened:
             found.append(finding)
     if silent:
         found.append(
-            Diagnostic("not_judged", f"screens without episodes to judge by: {', '.join(silent)}",
-                       severity="warning", hint="the task's archive has no successes for them")
-        )  # fmt: skip
+            Diagnostic(
+                "not_judged",
+                f"screens without episodes to judge by: {', '.join(silent)}",
+                severity="warning",
+                hint="the archive has no successes, or pays them no more than nothing",
+            )
+        )
     return Screened(figures, tuple(found))
 
 
@@ -146,7 +150,7 @@ def living(reward: Array, trials: Trials) -> Answer:
     if trials.terminates and idle.mean() < 0.0:
         return float(idle.mean()), Diagnostic(
             "living",
-            f"doing nothing is paid {idle.mean():.3g} a step, so ending the episode early is better",
+            f"doing nothing is paid {idle.mean():.3g} a step: ending the episode early is better",
             hint="make the reward positive while the episode lasts",
         )
     held = _held(reward, trials)

@@ -16,9 +16,11 @@ from reward_models.writers.offline import NoTemplate, write
 from robo_rl.archive import screened, trials
 from robo_rl.goals import read_goal
 
-# Rewards that look like work and are not, by what is wrong with them; {hand} and {thing} are places.
+# Rewards that look like work and are not, by what is wrong with them; {hand}, {thing}: places.
 BAD = {
-    "hovering over the thing": '{{"near": near(norm({hand} - {thing} - vec(0.0, 0.0, 0.12)), 0.05)}}',
+    "hovering over the thing": (
+        '{{"near": near(norm({hand} - {thing} - vec(0.0, 0.0, 0.12)), 0.05)}}'
+    ),
     "large actions": '{{"move": mean(square(action))}}',
     "swinging the hand": '{{"swing": norm({hand} - prev_{hand}) / 0.02}}',
     "time alone": '{{"time": 1.0, "near": 0.00001 * near(norm({hand} - {thing}), 0.05)}}',
@@ -45,8 +47,10 @@ def _words(text: str) -> set[str]:
 
 # Whose rewards are measured: every task that has sentences, and not all of reach's and push's many
 # goals, which are alike.
-TASKS = ("reach", "push", "lift", "pick_place", "stack", "drawer", "button", "peg",
-         "drawer_then_place", "hopper", "ant", "humanoid", "half_cheetah", "walker2d", "swimmer")  # fmt: skip
+TASKS = (
+    "reach", "push", "lift", "pick_place", "stack", "drawer", "button", "peg", "drawer_then_place",
+    "hopper", "ant", "humanoid", "half_cheetah", "walker2d", "swimmer",
+)  # fmt: skip
 GOALS = 4  # of a task at most
 
 
@@ -83,7 +87,7 @@ def _row(what: str, task: str, goal: str, expected: bool, found: Screened) -> di
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
-    """Rewards by kind: how many pass, which screens caught the others, and the figures' extremes."""
+    """Rewards by kind: how many pass, which screens caught the others, extremes of the figures."""
     lines = [
         "| reward | goals | passed | caught by | figures, least to most |",
         "|---|---|---|---|---|",
