@@ -357,13 +357,13 @@ def test_an_arm_moved_by_hand_while_limp_is_stiffened_where_it_is(arm: Arm) -> N
     moved[:2] += (0.5, -0.3)
     arm.emulator.hand(list(moved))
     arm.wait(0.05)
-    arm.emulator.bus.traffic.largest_step = 0.0
+    arm.emulator.bus.goals.step[:] = 0.0
     driver.enable()
     arm.wait(0.3)
     np.testing.assert_allclose(arm.truth(), moved, atol=0.01)
     state = driver.read()
     driver.send(Target(state.qpos, state.gripper))
-    assert arm.emulator.bus.traffic.largest_step < 0.01
+    assert arm.emulator.bus.goals.step.max() < 0.01
 
 
 def test_torque_is_asked_for_until_it_is_read_back(arm: Arm) -> None:

@@ -18,10 +18,13 @@ from typing import Any
 import numpy as np
 import psutil
 
-from real_robot import Fault, RobotFault, Target, drivers
+from real_robot import Clearance, Fault, RobotFault, SafetyFilter, Target, drivers
 from real_robot.driver import Response
 from real_robot.emulators.control import Control
+from real_robot.guarded import GuardedArm
 from real_robot.pacing import Pacer, RealClock, quiet
+from real_robot.realtime import realtime
+from sims import make_task
 
 PERIOD = 0.01  # s
 SWING = 0.15  # rad to either side of where each joint starts
@@ -29,15 +32,18 @@ SPEED = 0.4  # rad/s, at most
 
 
 def empty(seconds: float, out: Any) -> None:
-    """An empty loop: puts (periods, missed, late p99 s)."""
+    """An empty loop: puts (periods, missed, late p99 s, notes)."""
     out.put(loop(seconds, lambda i: None))
 
 
-def loop(seconds: float, step: Any) -> tuple[int, int, float]:
-    """``step(i)`` every period: (periods, missed, 99th percentile of lateness s)."""
+def loop(seconds: float, step: Any) -> tuple[int, int, float, tuple[str, ...]]:
+    """``step(i)`` every period: (periods, missed, 99th percentile of lateness s, notes).
+
+    In real time where that is permitted, as the bridge runs; the notes say where it is not.
+    """
     clock, missed, late, i = RealClock(), 0, [], 0
-    end = clock.now_ns() + round(seconds * 1e9)
-    with quiet():
+    with quiet(), realtime() as notes:
+        end = clock.now_ns() + round(seconds * 1e9)
         pacer = Pacer(PERIOD, clock)
         while clock.now_ns() < end:
             step(i)
@@ -45,57 +51,66 @@ def loop(seconds: float, step: Any) -> tuple[int, int, float]:
             missed += skipped
             late.append(lateness)
             i += 1
-    return i, missed, float(np.quantile(late, 0.99))
+    return i, missed, float(np.quantile(late, 0.99)), notes
 
 
-def soak(robot: str, seconds: float, **options: Any) -> dict[str, Any]:
-    """Figures of one driver."""
+# For a machine that is not idle: what a reply may take, what the controller's watchdog bears.
+PATIENT: dict[str, dict[str, Any]] = {
+    "so101": {"patience": 0.5},
+    "ur5e": {"watchdog": 0.5, "stale": 2.0},
+}
+
+
+def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]:
+    """Figures of one driver behind the safety filter; ``patient`` on a machine that is not idle."""
     command = [sys.executable, "-m", "robo_rl.cli", "emulate", robot, "--json"]
     emulator = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         told = json.loads(emulator.stdout.readline())
         control = Control(told["control"])
-        arm = drivers.make(robot, told["where"], period=PERIOD, **options)
+        driver = drivers.make(
+            robot, told["where"], period=PERIOD, **PATIENT[robot] if patient else {}
+        )
+        clearance = Clearance.of(make_task("reach", robot=robot))
         while True:
             try:
-                arm.connect()
-                arm.identify()
-                arm.enable()
-                start = arm.read()
+                driver.connect()
+                driver.identify()
+                driver.enable()
                 break
             except RobotFault as error:
                 if error.fault.response is not Response.RETRY and error.fault is not Fault.STALE:
                     raise
-                arm.close()
-        faults: dict[str, int] = {}
+                driver.close()
+        about = driver.describe()
+        safety = SafetyFilter.build(about, clearance=clearance, max_age=3.0 if patient else 0.1)
+        arm = GuardedArm(driver, safety, RealClock(), max_retries=4)
+        arm.seed()
+        start = arm.memory.qpos
         memory: list[int] = []
         process = psutil.Process()
 
         def step(i: int) -> None:
             # Two beats a second between the joints, so that every pose comes up.
-            phase = SPEED / SWING * PERIOD * i * np.linspace(0.7, 1.0, len(start.qpos))
-            target = start.qpos + SWING * np.sin(phase)
-            try:
-                arm.read()
-                arm.send(Target(target, 0.5 - 0.5 * np.cos(0.5 * PERIOD * i)))
-            except RobotFault as error:
-                if error.fault.response is not Response.RETRY and error.fault is not Fault.STALE:
-                    raise
-                faults[error.fault.value] = faults.get(error.fault.value, 0) + 1
+            phase = SPEED / SWING * PERIOD * i * np.linspace(0.7, 1.0, len(start))
+            target = Target(start + SWING * np.sin(phase), 0.5 - 0.5 * np.cos(0.5 * PERIOD * i))
+            arm.exchange(lambda state: target)
             if i % 1000 == 0:
                 memory.append(process.memory_info().rss)
 
         results: Any = multiprocessing.get_context("spawn").Queue()
         beside = multiprocessing.get_context("spawn").Process(target=empty, args=(seconds, results))
         beside.start()
-        periods, missed, late = loop(seconds, step)
-        acks = arm.relax()
-        arm.close()
-        beside.join()
-        empty_periods, empty_missed, empty_late = results.get()
+        periods, missed, late, notes = loop(seconds, step)
         traffic = control.call("traffic")
-        joints = control.call("joints")
+        acks = driver.relax()
+        driver.close()
+        beside.join()
+        empty_periods, empty_missed, empty_late, _ = results.get()
         control.close()
+        n = len(start)
+        low, high = (np.array(traffic[end][:n]) for end in ("goal_low", "goal_high"))
+        room = np.minimum(low - about.position[:, 0], about.position[:, 1] - high)
         return {
             "robot": robot,
             "seconds": seconds,
@@ -105,13 +120,19 @@ def soak(robot: str, seconds: float, **options: Any) -> dict[str, Any]:
             "late_p99_ms": 1000 * late,
             "empty_late_p99_ms": 1000 * empty_late,
             "empty_periods": empty_periods,
-            "retried": faults,
+            "retried": arm.retries,
+            "processor_s": process.cpu_times().user + process.cpu_times().system,
             # From the second reading on: the first comes before every page was touched.
             "memory_growth_kB": (memory[-1] - memory[min(1, len(memory) - 1)]) / 1024,
-            "largest_step_rad": traffic["largest_step"],
+            # As the device end saw the targets.
+            "room_to_joint_limits_rad": float(room.min()),
+            "highest_speed_rad_s": float(np.max(traffic["goal_step"][:n]) / PERIOD),
+            "share_of_speed_limit": float(
+                (np.array(traffic["goal_step"][:n]) / PERIOD / about.velocity).max()
+            ),
             "beyond_limits": traffic.get("beyond_limits", 0),
-            "highest_speed_rad_s": max(joints["highest_speed"][:-1]),
             "relaxed": all(acks.values()),
+            "notes": notes,
         }
     finally:
         emulator.send_signal(signal.SIGINT)
@@ -126,7 +147,5 @@ if __name__ == "__main__":
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--patient", action="store_true", help="for a machine that is not idle")
     arguments = parser.parse_args()
-    slack: dict[str, Any] = {}
-    if arguments.patient:
-        slack = {"patience": 0.5} if arguments.robot == "so101" else {"watchdog": 0.2, "stale": 2.0}
-    print(json.dumps(soak(arguments.robot, 60 * arguments.minutes, **slack), indent=1))
+    told = soak(arguments.robot, 60 * arguments.minutes, patient=arguments.patient)
+    print(json.dumps(told, indent=1))

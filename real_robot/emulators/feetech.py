@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from real_robot.emulators.physics import ArmPhysics
+from real_robot.emulators.physics import ArmPhysics, Goals
 from real_robot.emulators.wire import FaultyWire
 
 TICKS = 4096  # encoder steps in a turn
@@ -179,7 +179,6 @@ class Traffic:
     bad_checksums: int = 0
     goals: int = 0  # goal positions written
     beyond_limits: int = 0  # goals outside the position limits
-    largest_step: float = 0.0  # rad, between two goals of a joint with torque
 
 
 class FeetechBus:
@@ -193,6 +192,7 @@ class FeetechBus:
         self.physics = physics
         self.wire = FaultyWire(seed)
         self.traffic = Traffic()
+        self.goals = Goals(len(physics.joints))
         rng = np.random.default_rng(seed)
         self.servos = [
             Servo(index + 1, MIDDLE + int(rng.integers(-180, 181)), index)
@@ -380,7 +380,8 @@ class FeetechBus:
         self.traffic.goals += 1
         after = servo.get("goal_position")
         if servo.get("torque_enable"):
-            self.traffic.largest_step = max(self.traffic.largest_step, abs(after - before) * UNIT)
+            zero = servo.mount - servo.get("homing_offset")  # what it reads at the joint's zero
+            self.goals.add(servo.index, (after - zero) * UNIT, (before - zero) * UNIT)
         if not servo.get("min_position") <= after <= servo.get("max_position"):
             self.traffic.beyond_limits += 1
 

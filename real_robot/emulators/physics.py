@@ -14,6 +14,30 @@ from sims.task import Task
 Array = np.ndarray
 
 
+class Goals:
+    """The targets of a device's joints, as they came off the wire while the joints were stiff."""
+
+    def __init__(self, joints: int):
+        self.low, self.high = np.full(joints, np.inf), np.full(joints, -np.inf)  # rad
+        self.step = np.zeros(joints)  # rad, the largest between two targets of a joint
+
+    def add(self, which: int | slice, goal: Any, before: Any) -> None:
+        """The joints ``which`` were told ``goal`` rad; the target until then was ``before``."""
+        self.low[which] = np.minimum(self.low[which], goal)
+        self.high[which] = np.maximum(self.high[which], goal)
+        self.step[which] = np.maximum(self.step[which], np.abs(np.subtract(goal, before)))
+
+    def told(self) -> dict[str, Any]:
+        """For the control port: lowest and highest target and largest step of each joint, rad."""
+        seen = np.isfinite(self.low)
+        return {
+            "goal_low": [float(x) if s else None for x, s in zip(self.low, seen, strict=True)],
+            "goal_high": [float(x) if s else None for x, s in zip(self.high, seen, strict=True)],
+            "goal_step": self.step,
+            "largest_step": float(self.step.max()),
+        }
+
+
 class ArmPhysics:
     """The arm's joints, base to tool and then the gripper, as one wire protocol's device sees them.
 

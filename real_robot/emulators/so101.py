@@ -212,6 +212,7 @@ class So101Emulator(Emulator):
         seen = self.bus.traffic
         return {
             **vars(seen),
+            **self.bus.goals.told(),
             "refused": int(np.sum([servo.refused for servo in self.bus.servos])),
             "played": self.bus.wire.played,
         }

@@ -396,7 +396,7 @@ class Ur5eEmulator(Emulator):
         controller = self.controller
         return {
             "targets": controller.targets,
-            "largest_step": controller.largest_step,
+            **controller.goals.told(),
             "running": controller.running,
             "safety": int(controller.safety),
             "stops": controller.stops,

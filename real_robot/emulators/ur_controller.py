@@ -17,7 +17,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from real_robot.emulators.physics import ArmPhysics
+from real_robot.emulators.physics import ArmPhysics, Goals
 
 Array = np.ndarray
 
@@ -65,7 +65,7 @@ class Controller:
         self.heard = 0.0  # time of the last input package
         self.stops: list[str] = []  # why the program ended or the arm stopped, newest last
         self.targets = 0  # servo targets taken up
-        self.largest_step = 0.0  # rad, between two servo targets
+        self.goals = Goals(self.n)
         self._starts = np.inf  # time at which an uploaded program begins
         self._stopped_at = 0.0
         self.recover()
@@ -192,7 +192,7 @@ class Controller:
             return
         if self._target is None or step > 0:
             self.targets += 1
-            self.largest_step = max(self.largest_step, step)
+            self.goals.add(slice(None), q, before)
         self._target, self._goal = q, q
         self._mode = lambda dt: None
 
