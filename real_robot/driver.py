@@ -222,3 +222,19 @@ class RobotDriver(Protocol):
     def close(self) -> None:
         """Closes the port. May be called again."""
         ...
+
+
+class Bequeathing(Protocol):
+    """What a driver may have besides: another process can go on with its arm at once."""
+
+    def bequeath(self) -> dict:
+        """What it has learned of the arm by ``identify``, as plain data."""
+        ...
+
+    def inherit(self, known: dict) -> None:
+        """Opens the port of a stiff arm of which another process, now dead, said ``known``.
+
+        Nothing is asked of the device, so that ``hold`` can be the first word to it. ``connect``
+        must follow, which makes sure that no other process is at the port.
+        """
+        ...

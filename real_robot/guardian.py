@@ -1,9 +1,10 @@
 """Guardian: a small process that stops the arm when the bridge itself dies or stalls.
 
-It holds one end of a socket and nothing of the arm. The bridge sends a byte each tick and says
-when the arm is stiff. When the other end closes (``kill -9``) or goes silent (``SIGSTOP``; then the
-bridge is killed first, since two may not drive one arm) and the arm is stiff, the guardian opens
-the port, holds the arm where it is, parks it slowly where the bundle says how, and relaxes it,
+It holds one end of a socket and nothing of the arm. The bridge says each tick whether the arm is
+stiff, and once what it knows of the arm. When the other end closes (``kill -9``) or goes silent
+(``SIGSTOP``; then the bridge is killed first, since two may not drive one arm) and the arm is
+stiff, the guardian opens the port and holds the arm where it is, on the bridge's word for how it is
+calibrated. Then it asks the arm itself, parks it slowly where the bundle says how, and relaxes it,
 joint by joint. What it did goes to stderr and, as JSON, to the report file.
 
 Run as a program (``python -m real_robot.guardian JSON FD``) this is the guardian's side.
@@ -11,6 +12,7 @@ Run as a program (``python -m real_robot.guardian JSON FD``) this is the guardia
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import select
@@ -21,12 +23,15 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 
 from real_robot import drivers
-from real_robot.driver import RobotFault
+from real_robot.driver import Bequeathing, RobotFault
 from real_robot.realtime import realtime
 
-_BEAT, _STIFF, _LIMP, _QUIT = b".", b"s", b"l", b"q"
+_READY, _STIFF, _LIMP, _KNOWN, _QUIT = b"r", b"s", b"l", b"k", b"q"
+_PACKET = 1 << 16  # bytes, more than is known of any arm
+_PR_SET_PDEATHSIG, _PF_EXITING = 1, 4  # of Linux: prctl.h, sched.h
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +52,7 @@ class Guardian:
     """The bridge's side: tells the guardian that all is well."""
 
     def __init__(self, config: GuardianConfig):
-        ours, theirs = socket.socketpair()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
         about = json.dumps(asdict(config) | {"bridge": os.getpid()})
         self._child = subprocess.Popen(
@@ -57,7 +62,8 @@ class Guardian:
         theirs.close()
         self._socket = ours
         ours.settimeout(30.0)
-        if ours.recv(1) != _BEAT:
+        self._state = _LIMP
+        if ours.recv(1) != _READY:
             raise RuntimeError("the guardian did not start; see its message above")
         ours.setblocking(False)
 
@@ -79,11 +85,17 @@ class Guardian:
 
     def beat(self) -> None:
         """The bridge is alive; once a tick."""
-        self._say(_BEAT)
+        self._say(self._state)
 
-    def stiff(self, stiff: bool) -> None:
-        """Whether the arm has torque, and so somebody to answer for it."""
-        self._say(_STIFF if stiff else _LIMP)
+    def stiff(self, stiff: bool, known: dict | None = None) -> None:
+        """Whether the arm has torque, and so somebody to answer for it.
+
+        ``known`` is what its driver bequeathes, so that the guardian need not ask the arm first.
+        """
+        if known is not None:
+            self._say(_KNOWN + json.dumps(known).encode())
+        self._state = _STIFF if stiff else _LIMP
+        self._say(self._state)
 
     def close(self) -> None:
         """The bridge ends in good order: nobody needs a guardian any more."""
@@ -106,39 +118,92 @@ def watch(about: dict, end: socket.socket) -> int:
     import real_robot.loop  # noqa: F401
 
     with realtime():  # where that is permitted: it sleeps until it is needed at once
-        end.send(_BEAT)
-        return _on_guard(driver, config, bridge, end)
+        death = _death_of_parent()
+        end.send(_READY)
+        return _on_guard(driver, config, bridge, end, death)
+
+
+def _death_of_parent() -> socket.socket:
+    """Becomes readable when the thread that started this process ends; elsewhere than Linux never.
+
+    The bridge's end of the socket closes only with the last of its threads, which on a busy machine
+    takes a third of a second: half a gigabyte of locked memory goes first.
+    """
+    death, wake = socket.socketpair()
+    wake.setblocking(False)
+    signal.signal(signal.SIGUSR1, lambda number, frame: None)
+    signal.set_wakeup_fd(wake.detach())
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGUSR1), 0, 0, 0)
+    return death
+
+
+def _ending(pid: int) -> bool:
+    """Whether the main thread of a process has ended (Linux)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+    return bool(int(stat.rsplit(")", 1)[1].split()[6]) & _PF_EXITING)
 
 
 def _on_guard(
-    driver: drivers.RobotDriver, config: GuardianConfig, bridge: int, end: socket.socket
+    driver: drivers.RobotDriver,
+    config: GuardianConfig,
+    bridge: int,
+    end: socket.socket,
+    death: socket.socket,
 ) -> int:
-    stiff = False
+    stiff, known = False, None
     while True:
-        heard = select.select([end], [], [], config.silence if stiff else None)[0]
-        try:
-            said = end.recv(4096) if heard else None
-        except ConnectionResetError:
-            said = b""
-        if said:
-            if _QUIT in said:
+        heard = select.select([end, death], [], [], config.silence if stiff else None)[0]
+        why = "died"
+        if end in heard:
+            try:
+                said = end.recv(_PACKET)
+            except ConnectionResetError:
+                said = b""
+            if said == _QUIT:
                 return 0
-            for what in said:
-                stiff = stiff if what == _BEAT[0] else what == _STIFF[0]
-            continue
+            if said.startswith(_KNOWN):
+                known = json.loads(said[1:])
+            elif said:
+                stiff = said == _STIFF
+            if said:
+                continue
+        elif heard:
+            death.recv(1)
+            if not _ending(bridge):
+                continue
+        elif stiff:
+            why = "stalled and was killed"
         if not stiff:
             return 0
         seen = time.monotonic()
-        why = "died" if said is not None else "stalled and was killed"
-        if said is None:
+        if not heard:
             os.kill(bridge, signal.SIGKILL)
-        return take_over(driver, config, why, seen)
+        return take_over(driver, config, why, seen, known)
 
 
-def take_over(driver: drivers.RobotDriver, config: GuardianConfig, why: str, seen: float) -> int:
+def take_over(
+    driver: drivers.RobotDriver,
+    config: GuardianConfig,
+    why: str,
+    seen: float,
+    known: dict | None = None,
+) -> int:
     """Holds, parks and relaxes the arm of a bridge that is gone; 0 if every joint is limp."""
     from real_robot.loop import rescue
 
+    held = None
+    if known is not None:
+        # What fails here is tried again below, where the arm itself is asked first.
+        try:
+            cast(Bequeathing, driver).inherit(known)
+            driver.hold()
+            held = time.monotonic()
+        except RobotFault:
+            driver.close()
     while True:
         try:
             driver.connect()
@@ -147,11 +212,16 @@ def take_over(driver: drivers.RobotDriver, config: GuardianConfig, why: str, see
             if time.monotonic() - seen > config.patience:
                 raise
             time.sleep(0.001)  # the port is still the dead bridge's
+    first = held is not None
     result = rescue(driver, config.park)
-    held = next((t.t for t in result.history if t.after.value == "hold"), None)
+    if held is None:
+        held = next((t.t for t in result.history if t.after.value == "hold"), None)
     took = None if held is None else held - seen
     report = {
         "bridge": why,
+        "seen": seen,  # s, monotonic
+        "held": held,
+        "held_first": first,  # before the arm was asked anything
         "held_after_s": took,
         "fault": result.fault.value,
         "reason": result.reason,

@@ -237,7 +237,8 @@ class _Session:
                 stack.callback(self._come_to_rest)
                 self._machine.to(Phase.ARMED)
                 if self._guardian is not None:
-                    self._guardian.stiff(True)
+                    bequeath = getattr(self._driver, "bequeath", None)
+                    self._guardian.stiff(True, bequeath and bequeath())
                 self._driver.enable()
                 self._arm.seed()
                 if not self._shadow:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -180,7 +181,8 @@ class _OtherProcess:
     def __init__(self, task: Task[Any]):
         self._robot = task.robot
         command = [sys.executable, "-m", "robo_rl.cli", "emulate", self._robot, "--compressed"]
-        self._process = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, text=True)
+        command += ["--json", "--parent", str(os.getpid())]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -94,7 +95,9 @@ def ur5e(*, host: str = "127.0.0.1", **options: Any) -> Iterator[Arm]:
     """
     command = [sys.executable, "-m", "robo_rl.cli", "emulate", "ur5e", "--goal", "above_red_cube"]
     process = subprocess.Popen(
-        [*command, "--host", host, "--json"], stdout=subprocess.PIPE, text=True
+        [*command, "--host", host, "--json", "--parent", str(os.getpid())],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         told = json.loads(process.stdout.readline())

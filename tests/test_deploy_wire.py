@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 import reach_bundle
 
@@ -138,3 +139,23 @@ def test_mistakes_are_one_line(
     assert main(["deploy", str(folder), *args]) == 1
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
+
+
+def test_an_emulator_ends_with_the_process_that_started_it() -> None:
+    parent = (
+        "import os, subprocess, sys\n"
+        "command = [*sys.argv[1:], '--parent', str(os.getpid())]\n"
+        "print(subprocess.Popen(command).pid, flush=True)\n"
+        "sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", parent, *PROGRAM, "emulate", "so101", "--json"]
+    started = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    emulator = psutil.Process(int(started.stdout.readline()))
+    try:
+        assert json.loads(started.stdout.readline())["robot"] == "so101"
+        started.kill()
+        emulator.wait(20)
+    finally:
+        started.kill()
+        started.wait()
+    assert not emulator.is_running()

@@ -122,7 +122,8 @@ class Deployed:
         cli = [sys.executable, "-m", "robo_rl.cli"]
         self.log = log
         self.emulator = subprocess.Popen(
-            [*cli, "emulate", "so101", "--goal", reach_bundle.GOAL, "--json"],
+            [*cli, "emulate", "so101", "--goal", reach_bundle.GOAL, "--json",
+             "--parent", str(os.getpid())],
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         about = json.loads(self.emulator.stdout.readline())
@@ -211,14 +212,18 @@ def test_whoever_is_killed_the_guardian_holds_parks_and_relaxes(
     deployed: Deployed, whom: str, took: Took
 ) -> None:
     policy = deployed.child("policy_process")
+    killed = time.monotonic()
     if whom == "both":
         os.kill(policy, signal.SIGKILL)
     os.kill(deployed.bridge.pid, signal.SIGSTOP if "stopped" in whom else signal.SIGKILL)
     rest = deployed.at_rest()
+    assert all(deployed.control.call("joints")["torque"])  # it holds, it does not fall
     report = deployed.report()
-    took(report["held_after_s"], f"held ({whom})")
+    took(report["seen"] - killed, f"noticed ({whom})")
+    took(report["held"] - killed, f"hold sent ({whom})")
     took(rest, f"at rest ({whom})")
     assert report["bridge"] == ("stalled and was killed" if "stopped" in whom else "died")
+    assert report["held_first"]  # before anything was asked of the arm
     assert report["states"][:2] == ["hold", "park"] and "relax" in report["states"]
     assert len(report["limp"]) == 6 and all(report["limp"].values())
     assert not any(deployed.control.call("joints")["torque"])  # the servos' own word

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reach_bundle
-from arms import Arm, so101
+from arms import PATIENCE, Arm, so101
 
 from real_robot import (
     Ended,
@@ -24,6 +24,7 @@ from real_robot import (
     RunResult,
     SimPerception,
     Target,
+    drivers,
     run,
 )
 from real_robot.drivers.calibration import Calibration
@@ -372,3 +373,30 @@ def test_torque_is_asked_for_until_it_is_read_back(arm: Arm) -> None:
     arm.emulator.wire("drop", count=2, device=1)
     arm.driver.enable()  # three tries, read back
     assert torque(arm) == [1] * 6
+
+
+@pytest.mark.fault(31)
+def test_another_process_holds_the_arm_before_it_asks_it_anything(arm: Arm) -> None:
+    first = arm.up().driver
+    known = json.loads(json.dumps(first.bequeath()))
+    state = first.read()
+    first.send(Target(state.qpos + 0.3, state.gripper))
+    arm.wait(0.05)
+    seen = arm.emulator.bus.traffic
+    packets, goals = seen.packets, seen.goals
+    heir = drivers.make("so101", "gone-by-that-name", clock=arm.clock, patience=PATIENCE)
+    heir.inherit(known)
+    heir.hold()
+    heir.read()  # what was written before has been heard then
+    assert (seen.packets, seen.goals) == (packets + 3, goals + 6)  # measure, hold; and this reading
+    goal = [servo.get("goal_position") for servo in arm.emulator.bus.servos]
+    arm.wait(0.3)
+    np.testing.assert_allclose(arm.truth()[:-1], heir.read().qpos, atol=0.01)
+    assert goal == [servo.get("goal_position") for servo in arm.emulator.bus.servos]
+    assert np.abs(heir.read().qpos - state.qpos).max() < 0.25  # not where it was sent
+    with pytest.raises(RobotFault, match="in use by another process"):
+        heir.connect()
+    first.close()
+    heir.connect()
+    assert heir.identify().model.startswith("SO-101") and all(heir.relax().values())
+    heir.close()

@@ -10,9 +10,11 @@ import argparse
 import contextlib
 import json
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -29,29 +31,33 @@ from sims import make_task
 PERIOD = 0.01  # s
 SWING = 0.15  # rad to either side of where each joint starts
 SPEED = 0.4  # rad/s, at most
+SETTLE = 5.0  # s until everything has been imported
 
 
-def empty(seconds: float, out: Any) -> None:
-    """An empty loop: puts (periods, missed, late p99 s, notes)."""
-    out.put(loop(seconds, lambda i: None))
+def empty(seconds: float, go: Any, out: Any) -> None:
+    """An empty loop, begun when ``go`` is set: puts (periods, missed, late p99 s, notes)."""
+    go.wait()
+    out.put(loop(seconds, lambda: None, lambda i: None))
 
 
-def loop(seconds: float, step: Any) -> tuple[int, int, float, tuple[str, ...]]:
+def loop(seconds: float, begin: Any, step: Any) -> tuple[int, int, float, tuple[str, ...]]:
     """``step(i)`` every period: (periods, missed, 99th percentile of lateness s, notes).
 
     In real time where that is permitted, as the bridge runs; the notes say where it is not.
     """
-    clock, missed, late, i = RealClock(), 0, [], 0
+    clock, missed, i = RealClock(), 0, 0
+    late = np.zeros(round(seconds / PERIOD) + 2)  # whole from the start: memory is looked at
     with quiet(), realtime() as notes:
+        begin()
         end = clock.now_ns() + round(seconds * 1e9)
         pacer = Pacer(PERIOD, clock)
         while clock.now_ns() < end:
             step(i)
             skipped, lateness = pacer.wait()
             missed += skipped
-            late.append(lateness)
+            late[i] = lateness
             i += 1
-    return i, missed, float(np.quantile(late, 0.99)), notes
+    return i, missed, float(np.quantile(late[:i], 0.99)), notes
 
 
 # For a machine that is not idle: what a reply may take, what the controller's watchdog bears.
@@ -61,54 +67,79 @@ PATIENT: dict[str, dict[str, Any]] = {
 }
 
 
+def patiently(call: Any) -> None:
+    """``call()``, again where the next try may help."""
+    for _ in range(20):
+        try:
+            call()
+            return
+        except RobotFault as error:
+            if error.fault.response is not Response.RETRY and error.fault is not Fault.STALE:
+                raise
+    call()
+
+
 def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]:
     """Figures of one driver behind the safety filter; ``patient`` on a machine that is not idle."""
-    command = [sys.executable, "-m", "robo_rl.cli", "emulate", robot, "--json"]
-    emulator = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "robo_rl.cli",
+        "emulate",
+        robot,
+        "--realtime",
+        "--json",
+        "--parent",
+    ]
+    emulator = subprocess.Popen([*command, str(os.getpid())], stdout=subprocess.PIPE, text=True)
     try:
         told = json.loads(emulator.stdout.readline())
         control = Control(told["control"])
         driver = drivers.make(
             robot, told["where"], period=PERIOD, **PATIENT[robot] if patient else {}
         )
+        arm: GuardedArm
         clearance = Clearance.of(make_task("reach", robot=robot))
-        while True:
-            try:
-                driver.connect()
-                driver.identify()
-                driver.enable()
-                break
-            except RobotFault as error:
-                if error.fault.response is not Response.RETRY and error.fault is not Fault.STALE:
-                    raise
-                driver.close()
-        about = driver.describe()
-        safety = SafetyFilter.build(about, clearance=clearance, max_age=3.0 if patient else 0.1)
-        arm = GuardedArm(driver, safety, RealClock(), max_retries=4)
-        arm.seed()
-        start = arm.memory.qpos
-        memory: list[int] = []
-        process = psutil.Process()
+        n, memory = len(driver.describe().joints), list[int]()
+        start, process = np.zeros(n), psutil.Process()
+        silence = [0, 0]  # periods in a row without a measurement: now, at most
+
+        def begin() -> None:
+            # In real time already, so that the client's own threads are too, as in the bridge.
+            nonlocal arm
+            patiently(driver.connect)
+            patiently(driver.identify)
+            safety = SafetyFilter.build(
+                driver.describe(), clearance=clearance, max_age=3.0 if patient else 0.1
+            )
+            arm = GuardedArm(driver, safety, RealClock(), max_retries=20)
+            patiently(driver.enable)
+            arm.seed()
+            start[:] = arm.memory.qpos
+            go.set()
 
         def step(i: int) -> None:
             # Two beats a second between the joints, so that every pose comes up.
-            phase = SPEED / SWING * PERIOD * i * np.linspace(0.7, 1.0, len(start))
+            phase = SPEED / SWING * PERIOD * i * np.linspace(0.7, 1.0, n)
             target = Target(start + SWING * np.sin(phase), 0.5 - 0.5 * np.cos(0.5 * PERIOD * i))
+            before = arm.retries
             arm.exchange(lambda state: target)
+            silence[:] = [silence[0] + 1 if arm.retries > before else 0, max(silence)]
             if i % 1000 == 0:
                 memory.append(process.memory_info().rss)
 
-        results: Any = multiprocessing.get_context("spawn").Queue()
-        beside = multiprocessing.get_context("spawn").Process(target=empty, args=(seconds, results))
+        spawn = multiprocessing.get_context("spawn")
+        results, go = spawn.Queue(), spawn.Event()
+        beside = spawn.Process(target=empty, args=(seconds, go, results))
         beside.start()
-        periods, missed, late, notes = loop(seconds, step)
-        traffic = control.call("traffic")
+        time.sleep(SETTLE)
+        periods, missed, late, notes = loop(seconds, begin, step)
+        about, traffic = driver.describe(), control.call("traffic")
         acks = driver.relax()
         driver.close()
         beside.join()
         empty_periods, empty_missed, empty_late, _ = results.get()
         control.close()
-        n = len(start)
         low, high = (np.array(traffic[end][:n]) for end in ("goal_low", "goal_high"))
         room = np.minimum(low - about.position[:, 0], about.position[:, 1] - high)
         return {
@@ -121,6 +152,7 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
             "empty_late_p99_ms": 1000 * empty_late,
             "empty_periods": empty_periods,
             "retried": arm.retries,
+            "retried_in_a_row": max(silence),
             "processor_s": process.cpu_times().user + process.cpu_times().system,
             # From the second reading on: the first comes before every page was touched.
             "memory_growth_kB": (memory[-1] - memory[min(1, len(memory) - 1)]) / 1024,

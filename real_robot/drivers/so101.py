@@ -20,6 +20,7 @@ import select
 import termios
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
@@ -170,20 +171,26 @@ class So101Driver:
     # Connecting.
     def connect(self) -> None:
         """Opens the port for this process alone."""
-        if self._port is not None:
-            return
-        path = find_port(self._where)
+        inherited = self._port is not None
+        port = self._port or self._open_port(find_port(self._where))
+        try:
+            fcntl.flock(port.ser.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if not inherited:
+                port.closePort()
+            raise RobotFault(
+                Fault.CONFIG, f"{port.port_name} is in use by another process"
+            ) from error
+        self._port = port
+
+    def _open_port(self, path: str) -> _Port:
         port = _Port(path, self._patience)
         try:
             port.openPort()
-            fcntl.flock(port.ser.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            port.closePort()
-            raise RobotFault(Fault.CONFIG, f"{path} is in use by another process") from error
         except (OSError, termios.error, serial.SerialException) as error:
             raise RobotFault(Fault.DISCONNECTED, f"cannot open {path}: {error}") from error
-        self._port, self._identity = port, None
-        self._enabled, self._last, self._jumped = False, None, 0
+        self._identity, self._enabled, self._last, self._jumped = None, False, None, 0
+        return port
 
     def identify(self) -> Identity:
         """Asks every servo what it is; refuses others than six calibrated STS3215."""
@@ -213,6 +220,25 @@ class So101Driver:
             self._calibration.sha256,
         )
         return self._identity
+
+    def bequeath(self) -> dict:
+        """Port, identity and calibration, for another process."""
+        joints = self._known().joints
+        return {
+            "port": self._open().port_name,
+            "identity": asdict(self._identity),
+            "calibration": {joint: asdict(servo) for joint, servo in joints.items()},
+        }
+
+    def inherit(self, known: dict) -> None:
+        """Believes what a process that is dead found out, and that the arm is stiff.
+
+        Its lock on the port may outlive it for a while, so the lock waits for ``connect``.
+        """
+        self._port = self._open_port(known["port"])
+        joints = {joint: JointCalibration(**part) for joint, part in known["calibration"].items()}
+        self._calibration, self._identity = Calibration(joints), Identity(**known["identity"])
+        self._enabled = True
 
     def _ping(self, servo: int) -> int | None:
         """The model number of a servo, None if it does not answer."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
+import os
 import signal
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +18,7 @@ import tyro
 
 from real_robot import VirtualClock, emulators
 from real_robot.emulators.device import EPOCH
+from real_robot.realtime import realtime
 from sims import make_task
 
 
@@ -30,6 +35,8 @@ class EmulateCommand:
     compressed: bool = False  # ur5e: time passes only as the control port says, for deploy
     link: Path | None = None  # so101: symbolic link kept on the port, as /dev/serial/by-id is
     uncalibrated: bool = False  # so101: servos fresh from the factory
+    realtime: bool = False  # ahead of other programs, where permitted: no device waits for a host
+    parent: int | None = None  # ends when this process, which started it, has ended
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False  # print JSON
 
 
@@ -48,7 +55,15 @@ def main(argv: Sequence[str]) -> int:
         options["host"] = command.host
         options["clock"] = VirtualClock(EPOCH) if command.compressed else None
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with emulators.make(command.robot, task, **options).start(control=command.control) as arm:
+    with contextlib.ExitStack() as stack:
+        arm = stack.enter_context(
+            emulators.make(command.robot, task, **options).start(control=command.control)
+        )
+        gc.collect()
+        gc.freeze()  # a collection of all that was imported would keep the wire waiting for 50 ms
+        if command.realtime:
+            for note in stack.enter_context(realtime()):
+                print(note, file=sys.stderr)
         about = {"robot": command.robot, "where": arm.where, "control": arm.control_port}
         if command.as_json:
             print(json.dumps(about), flush=True)
@@ -61,7 +76,7 @@ def main(argv: Sequence[str]) -> int:
                 flush=True,
             )
         try:
-            while arm.running:
+            while arm.running and command.parent in (None, os.getppid()):
                 time.sleep(0.2)
         except KeyboardInterrupt:
             pass
