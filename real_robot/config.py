@@ -11,7 +11,11 @@ class RunConfig:
     """What a run allows; the defaults are slow and careful."""
 
     max_age: float = 0.1  # s, oldest measurement to act on
-    max_pose_age: float = 0.3  # s, oldest object pose to act on
+    max_pose_age: float = 0.3  # s, oldest object pose to act on without asking more
+    max_hidden: float = 3.0  # s, the same for an object that cannot have moved far meanwhile
+    max_doubt: float = 0.03  # m, how far that is
+    pose_noise: float = 0.002  # m, standard deviation of a seen position on each axis
+    pose_drift: float = 0.001  # m/sqrt(s), by which an object may wander without being noticed
     max_retries: int = 4  # ticks in a row without a measurement
     max_gap: float = 0.3  # s, the loop may be late in a row
     margin: float = 0.02  # rad kept from the ends of the joint range

@@ -8,12 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from real_robot.bundle import PolicyBundle
+from real_robot.config import RunConfig
 from real_robot.driver import Description, Fault, RobotState, Target
+from real_robot.hidden import Hidden
 from real_robot.manifest import BundleError
 from real_robot.pacing import Clock
 from real_robot.perception import Perception, Pose
 from real_robot.policy_process import PolicyLate, PolicyProcess
 from real_robot.safety import SafetyStop, Source, Wish
+from real_robot.steady import Steady
 from real_robot.twin import Twin
 from sims.task import Task
 
@@ -43,7 +46,7 @@ class Follower:
         robot: Description,
         perception: Perception | None,
         clock: Clock,
-        max_pose_age: float,
+        config: RunConfig,
         policy: PolicyProcess | None = None,
     ):
         bundle.check_robot(robot)
@@ -64,23 +67,35 @@ class Follower:
         self._beat = getattr(policy, "beat", None) or (lambda: None)
         self._late = 0  # ticks in a row without an answer
         self._perception = perception if needed else None
-        self._max_pose_age = max_pose_age
+        self._config = config
+        self._steady = Steady(config.pose_noise, config.pose_drift)
+        self._hidden = Hidden(task) if self._perception is not None else None
         self._poses: Mapping[str, Pose] = {}
         self._state: Array | None = None  # of a recurrent policy
         self._due = self._begun = 0  # periods: next action, last action
         self._period = robot.period
 
-    def unseen(self) -> str:
-        """Reads all poses; says which object was not seen recently, "" if all were."""
-        if self._perception is None:
+    def unseen(self, state: RobotState) -> str:
+        """Reads all poses; says which object's nobody can vouch for, "" if there is none.
+
+        A pose counts while it is young, and longer for an object that cannot have moved far from
+        it, since the arm has not been near or has hardly moved there (``Hidden``).
+        """
+        if self._perception is None or self._hidden is None:
             return ""
-        self._poses, now = self._perception.read(), self._now()
+        self._poses, now = self._steady.take(self._perception.read()), self._now()
+        self._hidden.look(state.qpos, state.gripper, self._poses)
+        config = self._config
         for name in self._twin.entities:
             if name not in self._poses:
                 return f"{name} was never seen"
-            age = now - self._poses[name].t
-            if not _FUTURE <= age <= self._max_pose_age:
-                return f"the pose of {name} is {age:.3f} s old, allowed is {self._max_pose_age} s"
+            age, doubt = now - self._poses[name].t, self._hidden.doubt.get(name, np.inf)
+            known = doubt <= config.max_doubt and age <= config.max_hidden
+            if age < _FUTURE or (age > config.max_pose_age and not known):
+                return (
+                    f"the pose of {name} is {age:.3f} s old, allowed is {config.max_pose_age} s; "
+                    f"it may have moved by {doubt:.3f} m"
+                )
         return ""
 
     def wish(self, state: RobotState, index: int, goal: Array, gripper: float) -> Wish:
@@ -128,7 +143,7 @@ class Follower:
 
     def _think(self, state: RobotState) -> Target:
         begun = self._now()
-        problem = self.unseen()
+        problem = self.unseen(state)
         if problem:
             raise SafetyStop(Fault.STALE, problem)
         obs = self._twin.observe(state, self._poses)

@@ -93,7 +93,7 @@ def run(
         human = human and Taped(tape, "human", human, CALLS["human"])
         stop = stop and _through(tape, "stop", stop)
         dial, heard = _through(tape, "dial", dial), _through(tape, "signals", heard)
-    follower = Follower(bundle, task, robot, perception, clock, config.max_pose_age, policy)
+    follower = Follower(bundle, task, robot, perception, clock, config, policy)
     safety = SafetyFilter.build(
         robot,
         bundle.manifest.limits,
@@ -327,7 +327,8 @@ class _Session:
         inside = np.clip(qpos, centre - depth, centre + depth)
         pose = np.where(distance > 0, inside, qpos)
         gripper = self._arm.memory.gripper if start.gripper is None else start.gripper
-        self._move(pose, gripper, self._config.align_speed, arrive, self._follower.unseen)
+        unseen = lambda: self._follower.unseen(self._arm.state)  # noqa: E731
+        self._move(pose, gripper, self._config.align_speed, arrive, unseen)
 
     def _drive(self, total: float) -> None:
         """The policy, for ``total`` periods."""

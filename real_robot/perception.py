@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import mujoco
@@ -28,6 +28,22 @@ class Perception(Protocol):
     def read(self) -> Mapping[str, Pose]:
         """{entity: newest pose}; an entity that was never seen is absent."""
         ...
+
+
+class Together:
+    """Several sources as one: of each object the pose that was seen last."""
+
+    def __init__(self, sources: Sequence[Perception]):
+        self._sources = tuple(sources)
+
+    def read(self) -> Mapping[str, Pose]:
+        """{entity: newest pose}."""
+        newest: dict[str, Pose] = {}
+        for source in self._sources:
+            for name, pose in source.read().items():
+                if name not in newest or pose.t > newest[name].t:
+                    newest[name] = pose
+        return newest
 
 
 class SimPerception:
