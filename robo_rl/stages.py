@@ -24,15 +24,18 @@ from rich.prompt import Confirm
 
 from real_robot import RealClock, SimDriver, SimPerception, VirtualClock, drivers, emulators
 from real_robot.driver import RobotDriver
-from real_robot.emulators.camera import EmulatedCamera, TaggedScene
-from real_robot.emulators.control import Control
+from real_robot.emulators.camera import EmulatedCamera, TaggedScene, default_view
+from real_robot.emulators.control import HOST, Control
 from real_robot.emulators.device import EPOCH, LockstepClock, SteppedClock
 from real_robot.late import LateDriver
 from real_robot.pacing import Clock
-from real_robot.perception import Perception, Pose
+from real_robot.perception import Perception, Pose, Together
 from real_robot.tags import TagLocator, TagPerception
 from sims.task import Task
 
+LINUX = sys.platform == "linux"
+VIEWS = (0.0, 1.2)  # rad from the front: what hides an object from one camera seldom does from two
+FRAME_S = 1 / 15  # s between two pictures of each
 ALONE = 30.0  # s, for a reply on a compressed clock: nothing is late there, only starved
 
 
@@ -103,12 +106,13 @@ class EmulatedStage:
     ):
         self._robot, self._noise, self._latency = getattr(task, "robot", ""), noise, latency
         self.name = f"the emulated {self._robot}"
-        self._camera = None
+        self._cameras: list[tuple[EmulatedCamera, TagLocator]] = []
         if tags:
-            scene = TaggedScene(task)
-            self._camera = EmulatedCamera(scene, self._state)
-            self._locator = TagLocator(scene.camera, scene.objects)
-            self.name += " with poses from its rendered camera"
+            scenes = [TaggedScene(task, default_view(task, turn)) for turn in VIEWS]
+            self._cameras = [
+                (EmulatedCamera(s, self._state), TagLocator(s.camera, s.objects)) for s in scenes
+            ]
+            self.name += " with poses from its rendered cameras"
         self._end = ARM_ENDS[self._robot](task)
 
     def scene(self, seed: int) -> Scene:
@@ -120,8 +124,8 @@ class EmulatedStage:
         eyes: Perception = SimPerception(
             self._end.poses, clock, noise=self._noise, latency=half, seed=seed
         )
-        if self._camera is not None:
-            eyes = TagPerception(self._camera, self._locator, clock=clock)
+        if self._cameras:
+            eyes = Together([TagPerception(*c, clock=clock, period=FRAME_S) for c in self._cameras])
         return Scene(driver, eyes, clock)
 
     def _state(self) -> tuple[np.ndarray, float]:
@@ -134,8 +138,8 @@ class EmulatedStage:
     def close(self) -> None:
         """The emulator stops."""
         self._end.close()
-        if self._camera is not None:
-            self._camera.close()
+        for camera, _ in self._cameras:
+            camera.close()
 
 
 class _OwnProcess:
@@ -181,7 +185,7 @@ class _OtherProcess:
     def __init__(self, task: Task[Any]):
         self._robot = task.robot
         command = [sys.executable, "-m", "robo_rl.cli", "emulate", self._robot, "--compressed"]
-        command += ["--json", "--parent", str(os.getpid())]
+        command += ["--host", _loopback(), "--parent", str(os.getpid()), "--json"]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -217,6 +221,15 @@ class _OtherProcess:
             self._process.wait(10.0)
         except subprocess.TimeoutExpired:
             self._process.kill()
+
+
+def _loopback() -> str:
+    """An address of this machine alone: a controller's ports have fixed numbers.
+
+    Where all of 127/8 leads home (Linux) each process takes another, so that two can run at once.
+    """
+    pid = os.getpid()
+    return f"127.{1 + pid // 65536 % 200}.{pid // 256 % 256}.{1 + pid % 254}" if LINUX else HOST
 
 
 ARM_ENDS = {"so101": _OwnProcess, "ur5e": _OtherProcess}  # what stands at the end of the wire

@@ -53,7 +53,7 @@ def test_poses_from_tags_in_a_rendered_camera_are_good_enough(
     command = ["deploy", str(folder), "--emulate", "--robot", "so101", "--rendered"]
     assert main([*command, "--episodes", "1", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["arm"] == "the emulated so101 with poses from its rendered camera"
+    assert told["arm"] == "the emulated so101 with poses from its rendered cameras"
     assert told["successes"] == 1
 
 

@@ -51,11 +51,14 @@ class TaggedScene:
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
 
-def default_view(task: Task[Any]) -> Camera:
-    """Over the shoulder of whoever looks at the front camera's picture."""
+def default_view(task: Task[Any], turn: float = 0.0) -> Camera:
+    """The front camera's place, ``turn`` rad round what it looks at, seen from above."""
     front = task.cameras[0]
     width, height = WATCH
-    return Camera("watch", front.pos, front.target, front.fovy, height, width)
+    x, y, z = np.subtract(front.pos, front.target)
+    away = x * np.cos(turn) - y * np.sin(turn), x * np.sin(turn) + y * np.cos(turn), z
+    pos = tuple(float(p) for p in np.add(front.target, away))
+    return Camera("watch", pos, front.target, front.fovy, height, width)
 
 
 def _objects(model: mujoco.MjModel, task: Task[Any]) -> list[tuple[int, str]]:

@@ -31,6 +31,7 @@ from real_robot import (
     run,
 )
 from real_robot.camera import CameraModel, VideoDevice
+from real_robot.perception import Perception, Together
 from real_robot.tags import TagLocator, TagPerception, load_tags
 from reward_models.metrics import wilson
 from robo_rl.stages import EmulatedStage, SimStage, Stage, WiredStage, closing
@@ -52,9 +53,9 @@ class DeployCommand:
     host: str | None = None  # ur5e: address of the controller
     control: int | None = None  # an emulator's control port: it sets the scene and tells the truth
     tags: Path | None = None  # hardware: file of the tags on the objects (robo-rl calibrate tags)
-    camera: Path | None = None  # hardware: the camera's calibration (robo-rl calibrate camera)
-    device: str = "0"  # hardware: number, path or URL of the camera
-    rendered: bool = False  # --robot --emulate: poses from tags in a rendered camera
+    camera: tuple[Path, ...] = ()  # hardware: calibration of each camera (robo-rl calibrate camera)
+    device: tuple[str, ...] = ("0",)  # hardware: number, path or URL of each camera
+    rendered: bool = False  # --robot --emulate: poses from tags in two rendered cameras
     calibration: Path | None = None  # so101: file that the servos' registers must agree with
     think: float = 0.01  # s that the policy may take; its process is asked again in the next period
     patience: float = 0.006  # s, so101: what a reply may take beyond its time on the wire
@@ -171,17 +172,23 @@ def _stage(
     return WiredStage(task, given, control=command.control, eyes=eyes, console=console, **options)
 
 
-def _eyes(command: DeployCommand) -> TagPerception | None:
-    """Perception by the tags and the camera that were given, already looking."""
-    if command.tags is None and command.camera is None:
+def _eyes(command: DeployCommand) -> Perception | None:
+    """Perception by the tags and the cameras that were given, already looking."""
+    if command.tags is None and not command.camera:
         return None
-    if command.tags is None or command.camera is None:
-        raise ValueError("--tags and --camera belong together")
+    if command.tags is None or len(command.camera) != len(command.device):
+        raise ValueError(
+            f"--tags, --camera and --device belong together, one device for each camera; got "
+            f"{len(command.camera)} cameras and {len(command.device)} devices"
+        )
     objects, family = load_tags(command.tags)
-    camera = CameraModel.load(command.camera)
-    device = int(command.device) if command.device.isdigit() else command.device
-    source = VideoDevice(device, camera.width, camera.height)
-    return TagPerception(source, TagLocator(camera, objects, family)).start()
+    looking = []
+    for file, name in zip(command.camera, command.device, strict=True):
+        camera = CameraModel.load(file)
+        device = int(name) if name.isdigit() else name
+        source = VideoDevice(device, camera.width, camera.height)
+        looking.append(TagPerception(source, TagLocator(camera, objects, family)).start())
+    return Together(looking)
 
 
 def _guard(command: DeployCommand, bundle: PolicyBundle) -> GuardianConfig:
