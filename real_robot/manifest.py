@@ -114,6 +114,7 @@ class Manifest:
     park: Floats = ()  # (n,) rad where the arm may go limp without falling; () if there is none
     limits: Limits = Limits()
     reward: RewardSpec = RewardSpec(model="", text="")
+    training: Mapping[str, Any] = field(default_factory=dict)  # learner, steps, seed, randomisation
     metrics: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)  # name -> sha256, by write_manifest

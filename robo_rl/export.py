@@ -133,11 +133,13 @@ def export(
     folder: Path,
     *,
     reward_hash: str = "",
+    training: Mapping[str, Any] | None = None,
 ) -> Path:
     """Writes the learner's policy as a bundle in ``folder``, replacing one that is there.
 
     ``reward_text`` is the goal's sentences or the reward's source, ``metrics`` what the policy was
-    measured at, ``reward_hash`` of the reward model's weights or source.
+    measured at, ``reward_hash`` of the reward model's weights or source, ``training`` how it was
+    trained.
     """
     if folder.exists() and not (folder / MANIFEST).exists():
         raise ValueError(f"{folder} exists and holds no bundle; give another folder")
@@ -160,6 +162,7 @@ def export(
         park=_park(task),
         limits=_limits(robot, workspace),
         reward=RewardSpec(model=model, text=reward_text, hash=reward_hash),
+        training=jsonable(dict(training or {})),
         metrics=jsonable({**metrics, "sentence": goal.text, "export_error": error}),
         versions=versions(),
     )

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +137,7 @@ def train(
             evaluation.as_dict(),
             run.path / "bundle",
             reward_hash=made.program.hash if made.program is not None else "",
+            training=how(config, learner.env_steps),
         )
     else:
         export_policy(learner, task, run.path / POLICY)
@@ -158,6 +159,18 @@ def training_env(task: Task[Any], config: TrainConfig, threads: int) -> BatchEnv
     )
     env.width = 0.0
     return env
+
+
+def how(config: TrainConfig, env_steps: int) -> dict[str, Any]:
+    """What a bundle says of its training; with no ``randomize`` there was no noise and no delay."""
+    spread = asdict(Randomize(width=config.randomize)) if config.randomize else {}
+    return {
+        "reward": config.reward,
+        "learner": config.learner,
+        "env_steps": env_steps,
+        "seed": config.seed,
+        "randomize": spread,
+    }
 
 
 def widen(learner: Learner, config: TrainConfig) -> None:

@@ -70,8 +70,16 @@ def _screens(command: BenchCommand, console: Console) -> tuple[str, list[dict[st
     return MEASURED["screens"][1], rows, screens.markdown(rows)
 
 
+def _arms(command: BenchCommand, console: Console) -> tuple[str, list[dict[str, Any]], str]:
+    from robo_rl.benches import arms
+
+    rows = arms.measure(command.runs / "arms", command.seed, console)
+    return MEASURED["arms"][1], rows, arms.markdown(rows)
+
+
 # Without a peer: (function -> (title, rows, table), text).
 MEASURED: dict[str, tuple[Callable[..., tuple[str, list[dict[str, Any]], str]], str]] = {
+    "arms": (_arms, "reach and push of the dense reward on both emulated arms, over their wires"),
     "screens": (_screens, "archive screens on rewards that must pass and on ones that must not"),
 }
 

@@ -1,0 +1,147 @@
+"""`robo-rl bench arms`: policies of the dense reward, through deploy, on emulated arms.
+
+Each policy is trained once and judged in simulation on 1,000 episodes; then its bundle drives the
+arm over the arm's own wire protocol. What is finished is not done again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from reward_models.metrics import wilson
+from robo_rl.config import TrainConfig
+from robo_rl.presets import preset
+from robo_rl.runs import jsonable, write_json
+
+ARMS = ("so101", "ur5e")
+GOALS = {"reach": "touch_red_cube", "push": "red_cube_next_to_blue_ball"}
+EPISODES = 100  # on the arm, in every way
+WIDTH = {"reach": 0.0, "push": 1.0}  # of randomised rows: push needs to have met noise and delay
+
+
+@dataclass(frozen=True)
+class Way:
+    """Under what a bundle drives an arm."""
+
+    name: str
+    noise: float  # m, of perceived positions
+    latency: float  # s
+    rendered: bool = False  # poses from tags in rendered cameras
+    tasks: tuple[str, ...] = ("reach", "push")
+
+
+WAYS = (
+    Way("as it is", 0.0, 0.0),
+    Way("40 ms, 2 mm", 0.002, 0.04),
+    Way("rendered cameras", 0.0, 0.0, rendered=True, tasks=("reach",)),
+)
+
+
+def config(task: str, arm: str, runs: Path, seed: int) -> TrainConfig:
+    """How the policy for ``task`` on ``arm`` is trained."""
+    base = TrainConfig(runs=runs, seed=seed)
+    return replace(
+        preset(task, base=base),
+        goal=GOALS[task],
+        reward="task",
+        robot=arm,
+        randomize=WIDTH[task],
+        name=f"{task}-{arm}",
+    )
+
+
+def measure(
+    runs: Path, seed: int = 0, console: Console | None = None, episodes: int = EPISODES
+) -> list[dict[str, Any]]:
+    """Rows of all policies on all arms in all ways."""
+    rows = []
+    for arm in ARMS:
+        for task in GOALS:
+            wanted = config(task, arm, runs, seed)
+            row = {"task": task, "goal": wanted.goal, "arm": arm, "randomize": wanted.randomize}
+            row |= _trained(wanted, console)
+            for way in WAYS:
+                if task in way.tasks:
+                    row[way.name] = _driven(wanted, way, episodes, console)
+            rows.append(row)
+    return rows
+
+
+def _trained(wanted: TrainConfig, console: Console | None) -> dict[str, Any]:
+    """The policy's figures in simulation."""
+    folder = wanted.runs / wanted.name
+    if (folder / "config.json").exists():
+        kept = json.loads((folder / "config.json").read_text())
+        ours = jsonable(wanted)
+        other = [k for k in ours if k not in ("runs", "name") and kept.get(k) != ours[k]]
+        if other:
+            raise ValueError(f"{folder} was trained with other {', '.join(other)}; move it away")
+    if not (folder / "result.json").exists():
+        from robo_rl.train import train
+
+        begun = (folder / "config.json").exists()
+        train(wanted, resume=folder if begun else None, console=console)
+    result = json.loads((folder / "result.json").read_text())
+    return {"simulation": result["evaluation"], "env_steps": result["env_steps"]}
+
+
+def _driven(
+    wanted: TrainConfig, way: Way, episodes: int, console: Console | None
+) -> dict[str, Any]:
+    """The bundle on the emulated arm, its figures kept in the run's folder."""
+    from real_robot import PolicyBundle
+    from robo_rl.commands.deploy import run_episodes, task_of
+    from robo_rl.stages import EmulatedStage, closing
+
+    folder = wanted.runs / wanted.name
+    path = folder / f"arm-{way.name.replace(' ', '-').replace(',', '')}-{episodes}.json"
+    if not path.exists():
+        bundle = PolicyBundle.load(folder / "bundle")
+        task = task_of(bundle)
+        begun = time.process_time()
+        stage = EmulatedStage(task, noise=way.noise, latency=way.latency, tags=way.rendered)
+        with closing(stage):
+            result = run_episodes(bundle, task, stage, episodes=episodes, console=console)
+        write_json(
+            path,
+            {
+                "arm": result.arm,
+                "episodes": result.episodes,
+                "successes": result.successes,
+                "ended": result.ended,
+                "reasons": list(result.reasons),
+                "limited": result.limited,
+                "processor_s": time.process_time() - begun,
+            },
+        )
+    return json.loads(path.read_text())
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """The table; in brackets the 95 % interval, and runs that were stopped before their end."""
+    names = [way.name for way in WAYS]
+    lines = [
+        f"| policy | arm | simulation, n=1000 | {' | '.join(names)} |",
+        "|---|---|---|" + "---|" * len(names),
+    ]
+    for row in rows:
+        e = row["simulation"]
+        cells = [f"{100 * e['success']:.1f} ({100 * e['low']:.1f}-{100 * e['high']:.1f})"]
+        for name in names:
+            cells.append(_cell(row[name]) if name in row else "")
+        lines.append(f"| {row['task']} {row['goal']} | {row['arm']} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(way: dict[str, Any]) -> str:
+    won, n = way["successes"], way["episodes"]
+    low, high = wilson(won, n)
+    stopped = n - way["ended"].get("done", 0)
+    note = f", {stopped} stopped" if stopped else ""
+    return f"{100 * won / n:.0f} ({100 * low:.0f}-{100 * high:.0f}, n={n}{note})"
