@@ -131,18 +131,7 @@ def dataset(
     frames = []
     for start in range(0, count, 1024):
         part = slice(start, start + 1024)
-        frames.append(env.render_states(states[part], look=slice_look(look, part)))
+        frames.append(env.render_states(states[part], look=look.rows(part)))
         if progress is not None:
             progress(min(1.0, (start + 1024) / count))
     return np.concatenate(frames), facts(env, signals, colour), states
-
-
-def slice_look(look: Look, part: slice) -> Look:
-    """The part of a Look that belongs to some of its frames."""
-    return Look(
-        geom_rgba={k: v[part] for k, v in (look.geom_rgba or {}).items()},
-        light=None if look.light is None else look.light[part],
-        camera_offset=None if look.camera_offset is None else look.camera_offset[part],
-        camera_roll=None if look.camera_roll is None else look.camera_roll[part],
-        fovy=None if look.fovy is None else look.fovy[part],
-    )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -21,6 +20,7 @@ from reward_models.base import Encoder, Segment
 from reward_models.config import DistillConfig
 from robo_rl.reward_data import collect
 from sims.batch_env import BatchEnv
+from sims.cache import cache_dir
 
 if TYPE_CHECKING:
     from reward_models.distill import Surrogate
@@ -67,14 +67,6 @@ def signals_segment(signals: dict[str, Array]) -> Segment:
 
 def _no_frames(camera: str, where: Array) -> Array:
     raise ValueError(f"these states come without frames, so camera {camera!r} shows nothing")
-
-
-def cache_dir() -> Path:
-    """Where distilled scenes are kept: $ROBO_RL_CACHE, else the user's cache folder."""
-    root = os.environ.get("ROBO_RL_CACHE")
-    if root:
-        return Path(root)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "robo-rl"
 
 
 def scene_key(env: BatchEnv, encoder: Encoder, config: SceneConfig) -> str:

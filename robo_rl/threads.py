@@ -17,8 +17,10 @@ def set_threads(simulation: int = 0, *, learning: int = 1) -> int:
     """The thread count for ``BatchEnv(num_threads=...)``, after setting everyone else's.
 
     Small networks learn fastest on one thread (SB3's SAC is slower on two), so the cores belong to
-    the simulation: ``simulation`` threads step and rasterise, 0 means one per core. Call it before
-    anything heavy is imported: a library that is loaded already keeps its threads, except torch.
+    the simulation: ``simulation`` threads step and draw, 0 means one per core. Software GL gets no
+    threads of its own: they gain nothing within a frame, and stand in the way of frames drawn side
+    by side (``sims/frame_pool.py``). Call it before anything heavy is imported: a library that is
+    loaded already keeps its threads, except torch.
     Child processes inherit the setting.
     """
     if simulation < 0 or learning < 1:
@@ -28,7 +30,7 @@ def set_threads(simulation: int = 0, *, learning: int = 1) -> int:
     simulation = simulation or os.cpu_count() or 1
     for name in _COMPUTE:
         os.environ[name] = str(learning)
-    os.environ[_GL] = str(simulation)
+    os.environ[_GL] = "0"  # in the thread that draws
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(learning)
     return simulation

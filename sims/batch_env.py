@@ -13,7 +13,8 @@ import mujoco
 import numpy as np
 from mujoco.batch import Batch, SimulationError
 
-from sims.cameras import Camera, Look, Renderer
+from sims.cameras import Camera, Look
+from sims.frame_pool import FramePool
 from sims.rng import RowRng
 from sims.task import Task, owned
 
@@ -41,7 +42,8 @@ class StepResult(NamedTuple):
 
 
 class BatchEnv:
-    """``num_envs`` rows of ``task``, stepped on ``num_threads`` threads (0: one per core).
+    """``num_envs`` rows of ``task``, stepped on ``num_threads`` threads (0: one per core), which
+    is also the most that draw their frames.
 
     ``rows`` names the random streams: ``BatchEnv(task, 1, rows=[k])`` is row ``k`` of any wider
     batch, bit for bit.
@@ -80,7 +82,8 @@ class BatchEnv:
         self._kept = self._state.copy()  # the last states known to be finite
         self.num_diverged = 0
         self.env_steps = 0
-        self._renderers: dict[tuple[int, int], Renderer] = {}
+        self._num_threads = num_threads
+        self._renderers: dict[tuple[int, int], FramePool] = {}
         self.batch.forward()
         columns = task.obs(self.views)
         self.obs_names = tuple(
@@ -232,7 +235,8 @@ class BatchEnv:
         height, width = size or (spec.height, spec.width)
         renderer = self._renderers.get((height, width))
         if renderer is None:
-            renderer = self._renderers[height, width] = Renderer(self.model, height, width)
+            renderer = FramePool(self.model, height, width, threads=self._num_threads)
+            self._renderers[height, width] = renderer
         return renderer.frames(states, spec.name, look)
 
     def camera(self, name: str | None = None) -> Camera:

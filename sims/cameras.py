@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import ctypes.util
+import dataclasses
 import importlib
 import os
 import sys
@@ -80,10 +81,22 @@ class Look:
     camera_roll: Array | None = None
     fovy: Array | None = None
 
+    def rows(self, part: slice) -> Look:
+        """The look of some of its frames."""
+        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        rgba = given.pop("geom_rgba")
+        return Look(
+            geom_rgba=None if rgba is None else {name: rows[part] for name, rows in rgba.items()},
+            **{name: None if rows is None else rows[part] for name, rows in given.items()},
+        )
 
-def _open_context(model: mujoco.MjModel, height: int, width: int) -> tuple[Any, mujoco.MjrContext]:
-    """A current GL context and MuJoCo's own on it, from the first backend that works."""
-    asked = os.environ.get("MUJOCO_GL", "").strip().lower()
+
+def _open_context(
+    model: mujoco.MjModel, height: int, width: int, asked: str
+) -> tuple[str, Any, mujoco.MjrContext]:
+    """The backend ``asked`` for, else the first that works, a current GL context of it, and
+    MuJoCo's own on that."""
+    asked = asked or os.environ.get("MUJOCO_GL", "").strip().lower()
     if asked and asked not in BACKENDS:
         raise RenderError(f"MUJOCO_GL must be one of {', '.join(BACKENDS)}, got {asked!r}")
     failures = []
@@ -101,7 +114,8 @@ def _open_context(model: mujoco.MjModel, height: int, width: int) -> tuple[Any, 
             context = importlib.import_module(f"mujoco.{backend}").GLContext(width, height)
             context.make_current()
             # GLFW without a display says nothing until MuJoCo asks for its functions.
-            return context, mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_50)
+            own = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_50)
+            return backend, context, own
         except mujoco.FatalError:
             failures.append(f"{backend}: gives no OpenGL context")
         except (ImportError, AttributeError, RuntimeError, OSError, ValueError) as error:
@@ -118,16 +132,20 @@ def _open_context(model: mujoco.MjModel, height: int, width: int) -> tuple[Any, 
 
 
 class Renderer:
-    """Renders stored state rows of one model; belongs to the thread that made it."""
+    """Renders stored state rows of one model; belongs to the thread that made it.
 
-    def __init__(self, model: mujoco.MjModel, height: int, width: int):
+    ``backend`` is one of BACKENDS; by default $MUJOCO_GL says, or the first that works.
+    """
+
+    def __init__(self, model: mujoco.MjModel, height: int, width: int, *, backend: str = ""):
         # A private copy: looks and the offscreen size are written into it.
         self._model = copy.copy(model)
         self._model.vis.quality.shadowsize = 0
         self._model.vis.quality.offsamples = 0
         self._model.vis.global_.offheight, self._model.vis.global_.offwidth = height, width
         self._thread = threading.get_ident()
-        self._gl, self._context = _open_context(self._model, height, width)
+        opened = _open_context(self._model, height, width, backend)
+        self.backend, self._gl, self._context = opened
         self._data = mujoco.MjData(self._model)
         self._scene = mujoco.MjvScene(self._model, maxgeom=max(200, 2 * self._model.ngeom))
         for flag in (
@@ -177,6 +195,13 @@ class Renderer:
                 mujoco.mjr_render(self._rect, self._scene, self._context)
                 mujoco.mjr_readPixels(out[i], None, self._rect, self._context)
         return out[:, ::-1]  # OpenGL's first row is the bottom one
+
+    def describe(self) -> str:
+        """What draws: the backend and the name that its OpenGL gives itself."""
+        from OpenGL import GL  # the platform is chosen by now
+
+        self._gl.make_current()
+        return f"{self.backend}, {GL.glGetString(GL.GL_RENDERER).decode()}"
 
     @contextlib.contextmanager
     def _restored(self, look: Look | None) -> Iterator[None]:

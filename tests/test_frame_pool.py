@@ -1,0 +1,145 @@
+"""Frames drawn on several threads: the same frames, and as many threads as are worth it."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sims
+from robo_rl.reward_data import jitter
+from sims import BatchEnv, frame_pool
+from sims.cameras import Look, Renderer
+from sims.frame_pool import SETTING, FramePool, fastest
+
+ROWS = 70  # not a multiple of a chunk
+
+
+@pytest.fixture(scope="module")
+def env() -> BatchEnv:
+    env = sims.make("reach", ROWS, seed=1, num_threads=1)
+    env.scatter()
+    env.render()  # with its one thread, before a test asks for more
+    return env
+
+
+@pytest.fixture
+def forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SETTING, "3")
+
+
+def others() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("frames")]
+
+
+def test_threads_draw_the_very_frames_that_one_draws(env: BatchEnv, forced: None) -> None:
+    look = Look(
+        geom_rgba={"table": np.random.default_rng(0).uniform(size=(ROWS, 4))},
+        **jitter(np.random.default_rng(1), ROWS, 0.1, 0.3),
+    )
+    states, one, pool = env.state(), Renderer(env.model, 48, 64), FramePool(env.model, 48, 64)
+    for given in (None, look):
+        frames = pool.frames(states, "top", given)
+        assert (frames == one.frames(states, "top", given)).all()
+    assert len(others()) == 2
+    pool.close()
+    pool.close()
+    assert not others()
+    one.close()
+
+
+def test_a_pool_that_nobody_closed_ends_its_threads(env: BatchEnv, forced: None) -> None:
+    pool = FramePool(env.model, 16, 16)
+    pool.frames(env.state(), "front")
+    threads = others()
+    assert len(threads) == 2
+    del pool
+    gc.collect()
+    for thread in threads:
+        thread.join(5.0)
+    assert not others()
+    assert (env.render() == env.render()).all()
+
+
+def test_an_error_of_any_thread_is_told_and_nothing_goes_on(env: BatchEnv, forced: None) -> None:
+    states, pool = env.state(), FramePool(env.model, 16, 16)
+    good = pool.frames(states, "front")
+    with pytest.raises(IndexError):
+        pool.frames(states, "front", Look(light=np.ones(ROWS - 1)))
+    with pytest.raises(ValueError, match="no camera 'rear' in this scene; known: front, top"):
+        pool.frames(states, "rear")
+    assert (pool.frames(states, "front") == good).all()
+    pool.close()
+
+
+def test_what_is_fastest_is_measured_once_for_a_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path))
+    monkeypatch.setattr(frame_pool, "cores", lambda: 6)
+    monkeypatch.setattr(frame_pool.os, "getloadavg", lambda: (6.0, 0.0, 0.0))
+    tried: list[int] = []
+
+    def machine(*rates: float):
+        def rate(threads: int) -> float:
+            tried.append(threads)
+            return rates[(1, 2, 4, 6).index(threads)]
+
+        return rate
+
+    assert fastest("a", machine(1.0, 1.8, 2.2, 2.0)) == 4
+    assert set(tried) == {1, 2, 4, 6}
+    tried.clear()
+    assert fastest("a", machine(1.0, 0.5, 0.5, 0.5)) == 4 and not tried
+    # What gains next to nothing is not worth a thread; another renderer is another machine.
+    assert fastest("b", machine(1.0, 1.05, 0.9, 0.8)) == 1
+    # Measured on busy cores that is not kept.
+    assert fastest("b", machine(1.0, 1.5, 0.9, 0.8)) == 2
+    monkeypatch.setattr(frame_pool.os, "getloadavg", lambda: (1.5, 0.0, 0.0))
+    assert fastest("c", machine(1.0, 1.05, 0.9, 0.8)) == 1
+    assert fastest("c", machine(1.0, 1.5, 0.9, 0.8)) == 1
+    (stored,) = tmp_path.iterdir()
+    assert sorted(json.loads(stored.read_text()).values()) == [1, 2, 4]
+    stored.write_text("spoilt")
+    assert fastest("a", machine(1.0, 2.0, 1.0, 1.0)) == 2
+
+
+def test_a_batch_draws_on_no_more_threads_than_it_was_given(
+    env: BatchEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path))
+    monkeypatch.delenv(SETTING, raising=False)
+    env.render()
+    assert not others() and not list(tmp_path.iterdir())  # one thread: nothing to measure
+    wide = sims.make("reach", ROWS, seed=1, num_threads=2)
+    wide.scatter()
+    few = wide.render(np.arange(frame_pool.FEW))
+    assert not others() and not list(tmp_path.iterdir())
+    assert (wide.render() == env.render()).all() and (few == env.render()[: len(few)]).all()
+    if frame_pool.cores() > 1:
+        assert len(others()) == 1  # for measuring, at least
+    wide.close()
+
+
+def test_a_setting_that_makes_no_sense_is_refused(
+    env: BatchEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SETTING, "many")
+    with pytest.raises(ValueError, match=f"{SETTING} must be a number of threads.*got 'many'"):
+        FramePool(env.model, 8, 8)
+
+
+def test_a_program_that_closes_nothing_ends(tmp_path: Path) -> None:
+    program = "import sims; e = sims.make('reach', 40); e.reset(); print(e.render().shape)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {SETTING: "2"}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stdout == "(40, 96, 96, 3)\n" and not done.stderr
