@@ -24,6 +24,7 @@ class TrainConfig:
     env_steps: int = 96_000  # simulated steps over all rows
     seed: int = 0  # of training; evaluation draws from seeds that no training uses
     episodes: int = 1000  # judged at the end
+    episode_s: float = 0.0  # s, of a training episode; 0: the task's; whole ones are judged
     randomize: float = 0.0  # width of the randomised rows, which it grows to; 0: all rows the same
     env_python: str = ""  # of gym:ID tasks: an interpreter to run the env in; empty: this one
     clip: ClipConfig = field(default_factory=ClipConfig)
@@ -47,6 +48,8 @@ class TrainConfig:
         for name in ("env_steps", "episodes", "labels_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.episode_s < 0:
+            raise ValueError(f"episode_s must be at least 0, got {self.episode_s}")
         if self.randomize < 0:
             raise ValueError(f"randomize must be at least 0, got {self.randomize}")
         if self.seed < 0 or self.seed >= 500_000_000:

@@ -1,6 +1,7 @@
-"""What a task needs that the defaults do not give: a line for each task that needs something.
+"""What a task needs that the defaults do not give: an entry for each task that needs something.
 
-A preset only changes defaults; every option that is typed stays as typed.
+Where the goals of a task need different things, an entry is named "task goal". A preset only
+changes defaults; every option that is typed stays as typed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from robo_rl.learners.config import LEARNERS, PPOConfig
 
 @dataclass(frozen=True)
 class Preset:
-    """Other defaults of one task."""
+    """Other defaults of one task, or of one of its goals."""
 
     run: dict[str, Any]  # of TrainConfig
     ppo: dict[str, Any] = field(default_factory=dict)  # of PPOConfig
@@ -29,12 +30,18 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-def preset(task: str, learner: str = "ppo", base: TrainConfig | None = None) -> TrainConfig:
-    """``base`` (the defaults) with what ``task`` needs, tuned for ``learner``."""
+def preset(
+    task: str, learner: str = "ppo", base: TrainConfig | None = None, goal: str = ""
+) -> TrainConfig:
+    """``base`` (the defaults) with what ``task`` and ``goal`` (a key) need, for ``learner``.
+
+    A learner other than PPO gets its own defaults and the preset's ``run`` alone.
+    """
     if learner not in LEARNERS:
         raise ValueError(f"unknown learner {learner!r}; known: {', '.join(LEARNERS)}")
     base = replace(base or TrainConfig(), task=task, learner=learner, tuning=LEARNERS[learner]())
-    found = PRESETS.get(task)
+    base = replace(base, goal=goal or base.goal)
+    found = PRESETS.get(f"{task} {goal}") or PRESETS.get(task)
     if found is None:
         return base
     tuning = replace(base.tuning, **found.ppo) if type(base.tuning) is PPOConfig else base.tuning

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +150,13 @@ def train(
 
 
 def training_env(task: Task[Any], config: TrainConfig, threads: int) -> BatchEnv:
-    """The rows to train on: all the same, or randomised from a width of 0 on."""
+    """The rows to train on: all the same, or randomised from a width of 0 on.
+
+    Their episodes may be shorter than those that are judged: what happens after the first seconds
+    (lying where it fell, say) may be nothing to learn from.
+    """
+    if config.episode_s:
+        task = replace(task, episode_s=config.episode_s)
     options = {"seed": config.seed, "num_threads": threads}
     if not config.randomize:
         return BatchEnv(task, config.tuning.num_envs, **options)

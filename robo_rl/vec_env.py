@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from reward_models.base import RewardModel
 from robo_rl.episodes import EpisodeStats
+from robo_rl.learners.scale import RewardScale
 from robo_rl.trace import Observer, Transition
 from robo_rl.vec_sim import Resumable, VecSim
 
@@ -29,11 +30,16 @@ class SB3VecEnv(VecEnv):
 
     With a reward model the rewards returned are 0: its scores are added where SB3 stores the
     transitions, from ``last_step()``, and the task's own reward is only counted. Without one the
-    task's own reward is returned.
+    task's own reward is returned, divided by ``scale`` where there is one.
     """
 
-    def __init__(self, sim: VecSim, reward_model: RewardModel | None = None):
-        self.sim, self.reward_model = sim, reward_model
+    def __init__(
+        self,
+        sim: VecSim,
+        reward_model: RewardModel | None = None,
+        scale: RewardScale | None = None,
+    ):
+        self.sim, self.reward_model, self.scale = sim, reward_model, scale
         self.observer = Observer(sim, reward_model.needs if reward_model else frozenset())
         self.episodes = EpisodeStats(sim.num_envs)
         self._last: Transition | None = None
@@ -78,8 +84,11 @@ class SB3VecEnv(VecEnv):
             self._look = self.observer.look(after, ids)
         self._last = Transition(before, after, self._action, self._first, diverged)
         self._first = done
-        learned = self.reward_model is not None
-        reward = np.zeros(self.num_envs, np.float32) if learned else step.reward.astype(np.float32)
+        reward = step.reward.astype(np.float32)
+        if self.reward_model is not None:
+            reward = np.zeros(self.num_envs, np.float32)
+        elif self.scale is not None:
+            reward = self.scale(reward, done)
         return obs, reward, done, infos
 
     def last_step(self) -> Transition:
@@ -101,9 +110,11 @@ class SB3VecEnv(VecEnv):
     def state_dict(self) -> dict[str, Array]:
         """The simulator's state and this adapter's counters; without the former if it has none."""
         sim = self.sim.state_dict() if isinstance(self.sim, Resumable) else {}
+        scale = self.scale.state_dict() if self.scale else {}
         return {
             **{f"sim/{name}": array for name, array in sim.items()},
             **{f"episodes/{name}": array for name, array in self.episodes.state_dict().items()},
+            **{f"scale/{name}": array for name, array in scale.items()},
             "first": self._first.copy(),
             "counters": np.array([self.env_steps, self.diverged, self.observer.frames_rendered]),
         }
@@ -116,6 +127,8 @@ class SB3VecEnv(VecEnv):
 
         counters = (int(count) for count in saved["counters"])
         self.env_steps, self.diverged, self.observer.frames_rendered = counters
+        if self.scale is not None:
+            self.scale.load_state_dict(part("scale/"))
         if not isinstance(self.sim, Resumable):
             return False
         self.sim.load_state_dict(part("sim/"))

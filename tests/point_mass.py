@@ -40,9 +40,11 @@ class PointMass:
         diverge: float = 0.0,
         scale: float = 1.0,
         offset: float = 0.0,
+        reward_scale: float = 1.0,
     ):
         self.num_envs, self.steps, self.ragged, self.diverge = num_envs, steps, ragged, diverge
         self.scale, self.offset = scale, offset  # of the observations
+        self.reward_scale = reward_scale
         self.rng = np.random.default_rng(seed)
         self.pos, self.goal = np.zeros((num_envs, 2)), np.zeros((num_envs, 2))
         self.time = np.zeros(num_envs, np.int64)
@@ -71,7 +73,8 @@ class PointMass:
         truncated = (self.time >= self.steps) | (early & ~terminated) | diverged
         near = np.linalg.norm(self.goal - self.pos, axis=1)
         info = {"success": near < 0.1, "diverged": diverged}
-        return Result(self._obs(), -near, terminated, truncated, info)
+        reward = -self.reward_scale * near
+        return Result(self._obs(), reward, terminated, truncated, info)
 
     def _obs(self) -> Array:
         obs = np.concatenate([self.pos, self.goal - self.pos], axis=1)

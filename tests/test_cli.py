@@ -110,11 +110,14 @@ def test_a_task_brings_its_own_defaults_and_what_is_typed_stays():
     from robo_rl.commands.train import parse_train
     from robo_rl.presets import PRESETS
 
-    for task, preset in PRESETS.items():
-        parsed = parse_train([task])
+    for name, preset in PRESETS.items():
+        task, *goal = name.split()
+        parsed = parse_train([task, *(f"--goal={key}" for key in goal)])
         assert {k: getattr(parsed, k) for k in preset.run} == preset.run
         assert {k: getattr(parsed.tuning, k) for k in preset.ppo} == preset.ppo
     typed = parse_train(["push", "--env-steps", "500", "--tuning.log-std-init", "-2"])
     assert (typed.env_steps, typed.tuning.log_std_init) == (500, -2.0)
     assert parse_train(["push", "--learner", "sac"]).tuning == SACConfig()
     assert parse_train(["reach"]).tuning == PPOConfig()
+    said = parse_train(["ant", "--goal", "The ant lies down on its back."])
+    assert said.episode_s == PRESETS["ant lie_down"].run["episode_s"]

@@ -104,7 +104,44 @@ def test_without_a_reward_model_the_task_rewards():
     assert "reward" not in rows[-1] and rows[-1]["episode_return"] > rows[0]["episode_return"]
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)
+@pytest.mark.parametrize("scored", [True, False])
+def test_the_unit_of_a_reward_does_not_matter_where_it_is_normalised(scored):
+    def returns(factor: float) -> np.ndarray:
+        """Of the last rollout, (T, N)."""
+        config = dataclasses.replace(PPO_SMALL, normalise_reward=True)
+        point = PointMass(8, ragged=0.1, reward_scale=1.0 if scored else factor)
+        model = Nearness(factor=factor) if scored else None
+        learner = make_learner(config, point, model)
+        learn(learner, 8 * 16 * 5)
+        return learner.buffer.returns
+
+    one, other = returns(1.0), returns(4096.0)
+    np.testing.assert_allclose(other, one, rtol=1e-2)
+    assert 0.3 < np.abs(one).mean() < 10
+
+
+def test_scored_and_own_rewards_are_normalised_alike():
+    """The same reward from a reward model and from the task teaches the same, step by step."""
+
+    class Own(Nearness):
+        def score(self, segment):
+            gap = np.linalg.norm(segment.signals["goal"] - segment.signals["pos"], axis=-1)
+            return RewardOutput(-gap[1:], segment.valid)
+
+    config = dataclasses.replace(PPO_SMALL, normalise_reward=True)
+    scored, own = (make_learner(config, PointMass(8, ragged=0.1), m) for m in (Own(), None))
+    for learner in (scored, own):
+        seed_everything(0)
+        learn(learner, 8 * 16 * 4)
+    np.testing.assert_allclose(scored.buffer.returns, own.buffer.returns, rtol=1e-4)
+    mine, theirs = (x.env.scale.state_dict()["stats"] for x in (scored, own))
+    np.testing.assert_allclose(mine, theirs, rtol=1e-5)
+
+
+RESUMED = [*CONFIGS, dataclasses.replace(PPO_SMALL, normalise_reward=True)]
+
+
+@pytest.mark.parametrize("config", RESUMED, ids=lambda config: type(config).__name__)
 def test_a_resumed_run_equals_an_uninterrupted_one(config, tmp_path):
     def model() -> Window:
         return Window(3)  # reaches back over the end of a rollout

@@ -12,7 +12,9 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
+import sims
 from robo_rl.config import TrainConfig, from_json
+from robo_rl.goals import read_goal
 from robo_rl.presets import PRESETS, preset
 
 Json = Annotated[bool, tyro.conf.arg(name="json")]
@@ -67,11 +69,15 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         elif arg == "--learner" and i + 1 < len(args):
             learner = args[i + 1]
     parsed = _parse(args, TrainCommand.task, learner)
-    return _parse(args, parsed.task, learner) if parsed.task in PRESETS else parsed
+    if all(name.split()[0] != parsed.task for name in PRESETS):
+        return parsed
+    task = sims.make_task(parsed.task)
+    goal = read_goal(task, parsed.goal).key if parsed.goal else next(iter(task.goals()))
+    return _parse(args, parsed.task, learner, goal)
 
 
-def _parse(args: list[str], task: str, learner: str) -> TrainCommand:
-    default = TrainCommand(**vars(preset(task, learner)))
+def _parse(args: list[str], task: str, learner: str, goal: str = "") -> TrainCommand:
+    default = TrainCommand(**vars(preset(task, learner, goal=goal)))
     return tyro.cli(TrainCommand, args=args, prog="robo-rl train", default=default)
 
 

@@ -53,8 +53,12 @@ class ScoredRolloutBuffer(RolloutBuffer):
     def compute_returns_and_advantage(self, last_values: torch.Tensor, dones: Array) -> None:
         end = self.trace.count
         self.output = self.scorer.score(self.trace, end - self.buffer_size, end)
+        reward = self.output.reward
+        if self.env.scale is not None:
+            ends = np.concatenate([self.episode_starts[1:], dones[None]]).astype(bool)
+            reward = np.stack(list(map(self.env.scale, reward, ends)))
         # Added, not assigned: SB3 has put gamma * V(last state) into the rewards of truncated rows.
-        self.rewards += self.output.reward
+        self.rewards += reward
         super().compute_returns_and_advantage(last_values, dones)
 
     def state_dict(self) -> dict[str, Array]:

@@ -41,6 +41,7 @@ class PPOConfig(LearnerConfig):
     clip_ratio: float = 0.2  # largest change of an action's probability that is rewarded
     entropy: float = 0.0  # weight of the entropy bonus
     log_std_init: float = -1.5  # log of the first standard deviation of actions
+    normalise_reward: bool = False  # scale rewards so that returns have a deviation of 1
     max_grad_norm: float = 0.5  # gradients are scaled down to this
 
 

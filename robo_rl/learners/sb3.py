@@ -27,6 +27,7 @@ from robo_rl.learners.config import (
     TQCConfig,
 )
 from robo_rl.learners.features import NormalisedObs, ObsNormaliser
+from robo_rl.learners.scale import RewardScale
 from robo_rl.runs import Checkpoint, CheckpointError
 from robo_rl.scoring import Scorer
 from robo_rl.threads import seed_everything
@@ -149,7 +150,9 @@ def make_learner(
             f"{sim.num_envs} rows"
         )
     seed_everything(seed)
-    env = SB3VecEnv(sim, reward_model)
+    scaled = isinstance(config, PPOConfig) and config.normalise_reward
+    scale = RewardScale(config.num_envs, config.gamma) if scaled else None
+    env = SB3VecEnv(sim, reward_model, scale)
     env.action_space.seed(seed)
     scorer = Scorer(reward_model, env.observer) if reward_model else None
     normaliser = ObsNormaliser(sim.obs_dim) if config.normalise_obs else None
