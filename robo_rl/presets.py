@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import sims
 from robo_rl.config import TrainConfig
+from robo_rl.goals import read_goal
 from robo_rl.learners.config import LEARNERS, PPOConfig
 
 
@@ -21,28 +23,61 @@ class Preset:
     ppo: dict[str, Any] = field(default_factory=dict)  # of PPOConfig
 
 
+# Of all bodies: what they do next depends on more than what an arm sees ahead of it, and their
+# rewards come in units of their own.
+_BODY: dict[str, Any] = {
+    "normalise_reward": True,
+    "n_steps": 64,
+    "minibatches": 8,
+    "epochs": 5,
+    "gamma": 0.99,
+    "learning_rate": 7e-4,
+    "log_std_init": -0.7,
+}
+
 PRESETS: dict[str, Preset] = {
     # The way round to the far side of the object is found by large first steps or not at all.
     "push": Preset({"env_steps": 600_000, "checkpoint_every": 100_000}, {"log_std_init": -0.5}),
     "drawer": Preset({"env_steps": 200_000}),
     # A cube is first held by chance, which needs jaws that move far enough to close on it.
     "lift": Preset({"env_steps": 200_000}, {"log_std_init": -0.7}),
+    "hopper forward": Preset({"env_steps": 1_200_000, "checkpoint_every": 200_000}, _BODY),
+    # A flip is over within a second; whoever has fallen by then lies there for the other seven.
+    "hopper front_flip": Preset(
+        {"env_steps": 1_500_000, "checkpoint_every": 200_000, "episode_s": 2.0}, _BODY
+    ),
+    "ant forward": Preset({"env_steps": 2_000_000, "checkpoint_every": 200_000}, _BODY),
+    # Likewise: what is to be learned happens in the first seconds.
+    "ant lie_down": Preset(
+        {"env_steps": 300_000, "checkpoint_every": 100_000, "episode_s": 4.0},
+        _BODY | {"gamma": 0.97, "n_steps": 40, "log_std_init": -0.3},
+    ),
 }
 
 
 def preset(
     task: str, learner: str = "ppo", base: TrainConfig | None = None, goal: str = ""
 ) -> TrainConfig:
-    """``base`` (the defaults) with what ``task`` and ``goal`` (a key) need, for ``learner``.
+    """``base`` (the defaults) with what ``task`` needs for ``goal``, tuned for ``learner``.
 
-    A learner other than PPO gets its own defaults and the preset's ``run`` alone.
+    ``goal`` is a sentence or a key; empty: that of ``base``. A learner other than PPO gets its own
+    defaults, and of the preset ``run`` alone.
     """
     if learner not in LEARNERS:
         raise ValueError(f"unknown learner {learner!r}; known: {', '.join(LEARNERS)}")
     base = replace(base or TrainConfig(), task=task, learner=learner, tuning=LEARNERS[learner]())
     base = replace(base, goal=goal or base.goal)
-    found = PRESETS.get(f"{task} {goal}") or PRESETS.get(task)
+    found = PRESETS.get(_name(task, base.goal)) or PRESETS.get(task)
     if found is None:
         return base
     tuning = replace(base.tuning, **found.ppo) if type(base.tuning) is PPOConfig else base.tuning
     return replace(base, tuning=tuning, **found.run)
+
+
+def _name(task: str, goal: str) -> str:
+    """What an entry for this goal alone would be called."""
+    if not any(name.startswith(f"{task} ") for name in PRESETS):
+        return task  # saves reading the sentence
+    made = sims.make_task(task)
+    key = read_goal(made, goal).key if goal else next(iter(made.goals()))
+    return f"{task} {key}"

@@ -98,13 +98,29 @@ def dense(base: TrainConfig) -> list[Entry]:
     ]
 
 
+BODIES = (  # task, goal
+    ("hopper", "forward"),
+    ("hopper", "front_flip"),
+    ("ant", "lie_down"),
+    ("ant", "forward"),
+)
+
+
+def bodies(base: TrainConfig) -> list[Entry]:
+    """What bodies do, from their hand-written dense reward."""
+    return [
+        Entry(f"{task}: {goal}", replace(preset(task, base=base, goal=goal), reward="task"))
+        for task, goal in BODIES
+    ]
+
+
 def sentences(base: TrainConfig) -> list[Entry]:
     """Programs that templates write from the sentence beside the dense reward, at equal steps."""
     entries = []
     for seed in SEEDS:  # all goals once, before any has its second seed
         for written in WRITTEN:
-            one = base if written.task == "reach" else preset(written.task, base=base)
-            one = replace(one, goal=written.goal, robot=written.robot, seed=seed)
+            one = preset(written.task, base=base, goal=written.goal)
+            one = replace(one, robot=written.robot, seed=seed)
             for reward in REWARDS:
                 name = row_name(written, reward, seed)
                 entries.append(Entry(name, replace(one, reward=reward)))
@@ -116,6 +132,7 @@ SUITES: dict[str, tuple[Callable[[TrainConfig], list[Entry]], str]] = {
     "goals": (goals, "one policy per reach goal, three seeds for three of them"),
     "push": (push, "push from its sentence beside the dense reward"),
     "dense": (dense, "arm tasks from their hand-written dense reward"),
+    "bodies": (bodies, "what bodies do, from their hand-written dense reward"),
     "sentences": (sentences, "programs written from sentences beside the dense rewards, 3 seeds"),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ import pytest
 import sims
 from robo_rl.cli import main
 from robo_rl.goals import read_goal
+from robo_rl.presets import preset
+from robo_rl.train import training_env
+from sims.batch_env import BatchEnv
 from sims.tasks import BODIES
 
 
@@ -45,3 +49,15 @@ def test_a_goal_is_known_by_its_sentence_and_its_key(kind: type) -> None:
             assert read_goal(task, said).key == key
     other = read_goal(task, "the robot bakes a cake")
     assert not other.key and other.formula is None and "known:" in other.refusal
+
+
+def test_training_episodes_may_be_shorter_than_those_that_are_judged() -> None:
+    task = sims.make_task("ant", goal="lie_down")
+    config = preset("ant", goal="lie_down")
+    env = training_env(task, config, 1)
+    assert env.max_steps * env.control_dt == pytest.approx(config.episode_s)
+    assert env.max_steps < BatchEnv(task, 1).max_steps  # what `evaluate` plays
+    whole = training_env(task, replace(config, episode_s=0.0), 1)
+    assert whole.max_steps * whole.control_dt == pytest.approx(task.episode_s)
+    with pytest.raises(ValueError, match="whole number of 0.05 s"):
+        training_env(task, replace(config, episode_s=4.01), 1)

@@ -36,7 +36,8 @@ def main(argv: Sequence[str]) -> int:
     """Searches, or goes on with a search, and prints the verdict."""
     args = list(argv)
     command = _parse(args, SearchCommand())
-    trained = preset(command.task)  # the task may need more steps or other first ones
+    # The goal may need more steps or larger first ones.
+    trained = preset(command.task, goal=command.goal)
     command = _parse(args, SearchCommand(env_steps=trained.env_steps, tuning=trained.tuning))
     own = {f.name: getattr(command, f.name) for f in dataclasses.fields(SearchConfig)}
     console = Console(stderr=True)

@@ -12,9 +12,7 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
-import sims
 from robo_rl.config import TrainConfig, from_json
-from robo_rl.goals import read_goal
 from robo_rl.presets import PRESETS, preset
 
 Json = Annotated[bool, tyro.conf.arg(name="json")]
@@ -70,10 +68,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
             learner = args[i + 1]
     parsed = _parse(args, TrainCommand.task, learner)
     if all(name.split()[0] != parsed.task for name in PRESETS):
-        return parsed
-    task = sims.make_task(parsed.task)
-    goal = read_goal(task, parsed.goal).key if parsed.goal else next(iter(task.goals()))
-    return _parse(args, parsed.task, learner, goal)
+        return parsed  # also a task that is none: whoever trains it says so
+    return _parse(args, parsed.task, learner, parsed.goal)
 
 
 def _parse(args: list[str], task: str, learner: str, goal: str = "") -> TrainCommand:
