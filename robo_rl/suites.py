@@ -88,14 +88,13 @@ DENSE = (  # task, arm, goal
 
 
 def dense(base: TrainConfig) -> list[Entry]:
-    """Arm tasks from their hand-written dense reward."""
-    return [
-        Entry(
-            f"{task}: {goal}, {robot}",
-            replace(preset(task, base=base), robot=robot, goal=goal, reward="task"),
-        )
-        for task, robot, goal in DENSE
-    ]
+    """Arm tasks from their hand-written dense reward, and each task's floor."""
+    entries = []
+    for task, robot, goal in DENSE:
+        one = replace(preset(task, base=base), robot=robot, goal=goal, reward="task")
+        name = f"{task}: {goal}, {robot}"
+        entries += [Entry(name, one), Entry(f"{name}, untrained", one, "untrained")]
+    return entries
 
 
 BODIES = (  # task, goal; the fewest steps first
@@ -209,7 +208,7 @@ def _row(entry: Entry, config: TrainConfig, console: Console | None) -> dict[str
     if entry.kind == "untrained":
         from robo_rl.learners.sb3 import make_learner
 
-        env = sims.make(config.task, config.tuning.num_envs, goal=key)
+        env = sims.BatchEnv(task, config.tuning.num_envs)
         learner = make_learner(config.tuning, env, seed=config.seed)
         return {"evaluation": evaluate(task, learner.act, episodes=config.episodes).as_dict()}
     path = config.runs / config.name

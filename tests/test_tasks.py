@@ -15,6 +15,7 @@ import sims
 from reward_models.base import from_dict
 from sims import BatchEnv, robots, terms
 from sims.task import Task
+from sims.tasks.handling import Handling
 from sims.tasks.push import NEXT_TO
 from sims.tasks.tabletop import LEFT, THINGS, Tabletop
 
@@ -172,6 +173,10 @@ def test_the_expert_reaches_the_goal_and_the_truth_is_consistent(
         assert np.allclose(result.reward, sum(rewards.values()), atol=1e-5)
     # A reward worth learning from is higher where the expert ends than where it begins.
     assert trace[-1][2].reward.mean() > trace[0][2].reward.mean() + 0.1
+    if isinstance(env.task, Handling):
+        success = np.stack([row[0] for row in trace])
+        reward = np.stack([row[2].reward for row in trace])
+        assert reward[success].max() > reward[~success].max(), "the best reward is a success's"
     assert trace[-1][2].truncated.all() and not trace[-2][2].truncated.any()
     assert not trace[-1][2].terminated.any()
 
