@@ -88,7 +88,10 @@ def test_a_bundle_says_what_the_policy_needs_and_plays_back(trained, tmp_path):
     task = sims.make_task("reach")
     goal = read_goal(task, next(iter(task.goals())))
     figures = {"success": np.float64(0.5)}
-    folder = export(trained, task, goal, "a caption", figures, tmp_path / "b", reward_hash="abc")
+    about = {"seed": 3, "randomize": {"width": np.float64(1.0)}}
+    folder = export(
+        trained, task, goal, "a caption", figures, tmp_path / "b", reward_hash="abc", training=about
+    )
     bundle = PolicyBundle.load(folder, task_card=task.card())
     manifest = bundle.manifest
     sources = {i.name: i.source for i in manifest.inputs}
@@ -98,6 +101,7 @@ def test_a_bundle_says_what_the_policy_needs_and_plays_back(trained, tmp_path):
     }  # fmt: skip
     assert manifest.goal == goal.key and manifest.metrics["sentence"] == goal.text
     assert manifest.metrics["success"] == 0.5 and manifest.metrics["export_error"] <= 1e-4
+    assert manifest.training == {"seed": 3, "randomize": {"width": 1.0}}
     assert dataclasses.astuple(manifest.reward) == ("TipHeight", "a caption", "abc")
     env = sims.make("reach", 40, seed=7)
     obs = env.reset()
