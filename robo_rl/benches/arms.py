@@ -22,6 +22,7 @@ from robo_rl.runs import jsonable, write_json
 ARMS = ("so101", "ur5e")
 GOALS = {"reach": "touch_red_cube", "push": "red_cube_next_to_blue_ball"}
 EPISODES = 100  # on the arm, in every way
+PART = 25  # of them, whose figures are kept if the rest is interrupted
 # Of randomised rows: push needs to have met noise. From 1 on rows are late by up to two steps, with
 # which it was learnt less well.
 WIDTH = {"reach": 0.0, "push": 0.9}
@@ -98,33 +99,41 @@ def _trained(wanted: TrainConfig, console: Console | None) -> dict[str, Any]:
 def _driven(
     wanted: TrainConfig, way: Way, episodes: int, console: Console | None
 ) -> dict[str, Any]:
-    """The bundle on the emulated arm, its figures kept in the run's folder."""
+    """The bundle on the emulated arm, in parts whose figures are kept in the run's folder."""
     from real_robot import PolicyBundle
     from robo_rl.commands.deploy import run_episodes, task_of
     from robo_rl.stages import EmulatedStage, closing
 
     folder = wanted.runs / wanted.name
-    path = folder / f"arm-{way.name.replace(' ', '-').replace(',', '')}-{episodes}.json"
-    if not path.exists():
-        bundle = PolicyBundle.load(folder / "bundle")
-        task = task_of(bundle)
-        begun = time.process_time()
-        stage = EmulatedStage(task, noise=way.noise, latency=way.latency, tags=way.rendered)
-        with closing(stage):
-            result = run_episodes(bundle, task, stage, episodes=episodes, console=console)
-        write_json(
-            path,
-            {
-                "arm": result.arm,
-                "episodes": result.episodes,
-                "successes": result.successes,
-                "ended": result.ended,
-                "reasons": list(result.reasons),
-                "limited": result.limited,
-                "processor_s": time.process_time() - begun,
-            },
-        )
-    return json.loads(path.read_text())
+    slug = way.name.replace(" ", "-").replace(",", "")
+    total: dict[str, Any] = {
+        "episodes": 0, "successes": 0, "ended": {}, "reasons": [], "processor_s": 0.0
+    }  # fmt: skip
+    while (first := total["episodes"]) < episodes:
+        found = sorted(folder.glob(f"arm-{slug}-{first:03d}-*.json"))
+        if found:
+            part = json.loads(found[0].read_text())
+        else:
+            bundle = PolicyBundle.load(folder / "bundle")
+            task = task_of(bundle)
+            begun = time.process_time()
+            stage = EmulatedStage(task, noise=way.noise, latency=way.latency, tags=way.rendered)
+            with closing(stage):
+                count = min(PART, episodes - first)
+                done = run_episodes(
+                    bundle, task, stage, episodes=count, first=first, console=console
+                )
+            if "interrupted" in done.ended:
+                raise KeyboardInterrupt
+            part = {name: getattr(done, name) for name in total if name != "processor_s"}
+            part["processor_s"] = time.process_time() - begun
+            part = jsonable(part | {"arm": done.arm, "limited": done.limited})
+            write_json(folder / f"arm-{slug}-{first:03d}-{count}.json", part)
+        for name in ("episodes", "successes", "reasons", "processor_s"):
+            total[name] += part[name]
+        for how, times in part["ended"].items():
+            total["ended"][how] = total["ended"].get(how, 0) + times
+    return total
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:

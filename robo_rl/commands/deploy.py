@@ -233,13 +233,14 @@ def run_episodes(
     stage: Stage,
     *,
     episodes: int = 20,
+    first: int = 0,
     seed: int = 0,
     log: Path | None = None,
     console: Console | None = None,
     policy: PolicyProcess | None = None,
     guardian: Guardian | None = None,
 ) -> ArmResult:
-    """Runs a bundle for ``episodes`` scenes of ``stage``."""
+    """Runs a bundle for ``episodes`` scenes of ``stage``, from number ``first`` on."""
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}")
     steps = round(task.episode_s / task.control_dt)
@@ -248,8 +249,9 @@ def run_episodes(
     successes, ended, missed = 0, {}, 0
     late, thought, reasons, limited = [], [], [], []
     # A person is asked between episodes: no bar then.
+    numbers = range(first, first + episodes)
     quiet = console is None or getattr(stage, "asks", False)
-    for index in track(range(episodes), "arm     ", console=console, disable=quiet, transient=True):
+    for index in track(numbers, "arm     ", console=console, disable=quiet, transient=True):
         scene = stage.scene(ARM_SEED + 1000 * seed + index)
         reached: list[bool] = []
 
