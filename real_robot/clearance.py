@@ -94,6 +94,10 @@ class Clearance:
         mine = [g for g in solid if model.geom_bodyid[g] in arm]
         still = [g for g in solid if g not in mine and model.body_weldid[model.geom_bodyid[g]] == 0]
         pairs = [(a, b) for i, a in enumerate(mine) for b in mine[i + 1 :] if self._apart(a, b)]
+        # Jaws are there to close: closed ones with just the margin between them froze the arm.
+        jaws = {model.joint(j).bodyid[0] for j in (robot.gripper_joint, *robot.gripper_followers)}
+        bodies = model.geom_bodyid
+        pairs = [(a, b) for a, b in pairs if not {bodies[a], bodies[b]} <= jaws]
         # What cannot move away from the table may well stand on it.
         moving = [g for g in mine if model.body_weldid[model.geom_bodyid[g]] != 0]
         pairs += [(a, b) for a in moving for b in still]

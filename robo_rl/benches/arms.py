@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from reward_models.metrics import wilson
-from robo_rl.config import TrainConfig
+from robo_rl.config import TrainConfig, from_json
 from robo_rl.presets import preset
 from robo_rl.runs import jsonable, write_json
 
@@ -82,9 +82,9 @@ def _trained(wanted: TrainConfig, console: Console | None) -> dict[str, Any]:
     """The policy's figures in simulation."""
     folder = wanted.runs / wanted.name
     if (folder / "config.json").exists():
-        kept = json.loads((folder / "config.json").read_text())
-        ours = jsonable(wanted)
-        other = [k for k in ours if k not in ("runs", "name") and kept.get(k) != ours[k]]
+        kept = from_json(TrainConfig, json.loads((folder / "config.json").read_text()))
+        kept = replace(kept, runs=wanted.runs, name=wanted.name)
+        other = [k for k, v in vars(wanted).items() if vars(kept)[k] != v]
         if other:
             raise ValueError(f"{folder} was trained with other {', '.join(other)}; move it away")
     if not (folder / "result.json").exists():
