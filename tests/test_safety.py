@@ -401,6 +401,13 @@ def test_an_arm_that_touches_may_only_move_away() -> None:
     np.testing.assert_allclose(up[-1], robot.home, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["so101", "ur5e", "fr3"])
+def test_closed_jaws_are_not_in_their_own_way(name: str) -> None:
+    clearance = Clearance.of(sims.make_task("reach", robot=name))
+    near = clearance.near(sims.robots.get(name).home, 0.0)
+    assert near.what == "" and near.room == clearance.margin
+
+
 @pytest.mark.fault(16, 17)
 def test_a_stall_and_a_hit_stop_the_arm(took: Callable) -> None:
     memory = FILTER.start(measured((0, 0)), 0.0)
