@@ -6,6 +6,7 @@ what the env itself reports, or is not reported at all.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -107,7 +108,13 @@ def train_foreign(
 
 def make_sim(config: TrainConfig, num_envs: int, seed: int) -> ForeignEnv:
     """Rows of the config's env, in its interpreter."""
-    return ForeignEnv(config.task, num_envs, seed=seed, python=config.env_python)
+    try:
+        kwargs = json.loads(config.env_kwargs)
+    except ValueError:
+        kwargs = None
+    if not isinstance(kwargs, dict):
+        raise ValueError(f"env_kwargs must be a JSON object, got {config.env_kwargs!r}")
+    return ForeignEnv(config.task, num_envs, seed=seed, python=config.env_python, kwargs=kwargs)
 
 
 def evaluate_foreign(config: TrainConfig, act: Act, episodes: int) -> ForeignEvaluation:

@@ -241,3 +241,61 @@ def test_the_line_trains_and_judges_on_somebody_elses_env(
     assert "use --reward task, and none of --goal" in capsys.readouterr().err
     assert main(["train", "gym:CartPole-v1", "--reward", "task", "--runs", str(tmp_path)]) == 1
     assert "CartPole-v1 has actions Discrete(2)" in capsys.readouterr().err
+
+
+SUITES = {  # of other people, whose pins clash with ours
+    "fetch": ("gym:gymnasium_robotics:FetchReachDense-v4", {}, 50),
+    "metaworld": ("gym:metaworld:Meta-World/MT1", {"env_name": "reach-v3"}, 500),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", SUITES)
+def test_other_peoples_suites_run_in_environments_of_their_own(
+    suite: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from robo_rl.benches.peers import environment, make_environment
+    from robo_rl.cli import main
+
+    if not environment(suite):
+        make_environment(suite)
+    theirs, (name, kwargs, length) = environment(suite), SUITES[suite]
+    env, again = (
+        ForeignEnv(name, 2, seed=4, frames=True, python=theirs,
+                   kwargs=kwargs | ({"camera_name": "corner"} if suite == "metaworld" else {}))
+        for _ in range(2)
+    )  # fmt: skip
+    assert (env.reset() == again.reset()).all() and env.max_steps == length and env.act_dim == 4
+    rng, before = np.random.default_rng(0), env.render()
+    for step in range(1, length + 1):
+        action = rng.uniform(-1, 1, (2, 4))
+        result, twin = env.step(action), again.step(action)
+        assert (result.obs == twin.obs).all() and (result.reward == twin.reward).all()
+        assert np.isfinite(result.obs).all() and result.info["success"].shape == (2,)
+        assert result.truncated.all() == (step == length)
+    after = env.render()
+    assert before.shape[0] == 2 and before.shape[3] == 3 and (after != before).any()
+    env.close()
+    again.close()
+
+    asked = f"{name} --reward task --env-python {theirs} --name theirs --runs {tmp_path}"
+    sizes = "--env-steps 1024 --tuning.num-envs 4 --tuning.n-steps 128 --episodes 4"
+    given = ["--env-kwargs", json.dumps(kwargs)]
+    assert main(["train", *asked.split(), *sizes.split(), *given]) == 0
+    said = capsys.readouterr().out
+    assert "return " in said and "success " in said and "n=4" in said
+    assert main(["evaluate", str(tmp_path / "theirs"), "--episodes", "4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["successes"] in range(5)
+
+
+def test_arguments_for_an_env_are_a_json_object(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from robo_rl.cli import main
+
+    asked = ["train", "gym:Reacher-v5", "--reward", "task", "--runs", str(tmp_path)]
+    for wrong in ("[1]", "reach-v3"):
+        assert main([*asked, "--env-kwargs", wrong]) == 1
+        assert f"env_kwargs must be a JSON object, got '{wrong}'" in capsys.readouterr().err
+    assert main([*asked, "--env-kwargs", '{"nonsense": 1}']) == 1
+    assert "gym:Reacher-v5 cannot be made" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Peers of the benches in processes, and where pins clash in environments, of their own.
 
-``python -m robo_rl.benches.peers`` makes those environments; a bench says which are missing.
+``python -m robo_rl.benches.peers`` makes those environments, ``... peers fetch`` one of them; a
+bench says which are missing. Their pythons also serve ``gym:ID --env-python``.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ import subprocess
 import sys
 import venv
 
-from robo_rl.scene import cache_dir
+from sims.cache import cache_dir
 
+# Pins that were tried together; what clashes with ours is why these environments are apart.
 ENVIRONMENTS = {
-    "envpool": ["envpool", "gymnasium", "numpy"],
-    "fetch": ["gymnasium-robotics<1.4.2", "mujoco<3.3", "gymnasium"],
+    "envpool": ["envpool==1.2.5", "gymnasium==1.4.0"],
+    "fetch": ["gymnasium-robotics==1.4.1", "mujoco==3.2.7", "gymnasium==1.4.0"],
+    # Meta-World does not say that it needs packaging.
+    "metaworld": ["metaworld==3.1.1", "mujoco==3.3.0", "gymnasium==1.4.0", "packaging"],
 }
 
 PEER = """
@@ -95,6 +99,21 @@ def make_environment(name: str) -> None:
     (folder / "made").touch()
 
 
+def main(names: list[str]) -> int:
+    """Makes the environments called ``names`` (all by default) and prints their pythons."""
+    unknown = sorted(set(names) - set(ENVIRONMENTS))
+    if unknown:
+        print(f"unknown: {', '.join(unknown)}; known: {', '.join(ENVIRONMENTS)}", file=sys.stderr)
+        return 1
+    for name in names or ENVIRONMENTS:
+        try:
+            make_environment(name)
+        except OSError as error:
+            print(error, file=sys.stderr)
+            return 1
+        print(f"{name}: {environment(name)}")
+    return 0
+
+
 if __name__ == "__main__":
-    for each in sys.argv[1:] or ENVIRONMENTS:
-        make_environment(each)
+    sys.exit(main(sys.argv[1:]))
