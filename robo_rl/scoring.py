@@ -7,6 +7,7 @@ Segment, so a whole rollout, or a whole replay buffer, is scored in few large ca
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reward_models.base import RewardModel, RewardOutput, Segment
+from robo_rl.threads import simulation_waits
 from robo_rl.trace import FRAMES, Observer, Trace
 
 Array = np.ndarray
@@ -157,7 +159,11 @@ class Scorer:
             blocks = _Blocks(starts.shape)
             for packing in packings(starts, batch=self.batch, skip=skip):
                 valid = packing.valid & ~packing.take(diverged)
-                output = self.model.score(self._segment(trace, ring, packing, valid))
+                segment = self._segment(trace, ring, packing, valid)
+                # An image encoder keeps every core busy; a small network is slower on several.
+                frames = "frames" in self.model.needs
+                with simulation_waits() if frames else contextlib.nullcontext():
+                    output = self.model.score(segment)
                 _check(output, valid, type(self.model).__name__)
                 blocks.put(packing, output, valid)
             if len(blocks.versions) == 1:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 
 # OpenMP, MKL and OpenBLAS read these when they load; llvmpipe (software GL) when a context is made.
 _COMPUTE = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _GL = "LP_NUM_THREADS"
+
+_simulation = 1  # threads of the simulation; 1 until they are set
 
 
 def set_threads(simulation: int = 0, *, learning: int = 1) -> int:
@@ -27,13 +31,27 @@ def set_threads(simulation: int = 0, *, learning: int = 1) -> int:
         raise ValueError(
             f"threads must be simulation >= 0 and learning >= 1, got {simulation} and {learning}"
         )
-    simulation = simulation or os.cpu_count() or 1
+    global _simulation
+    _simulation = simulation = simulation or os.cpu_count() or 1
     for name in _COMPUTE:
         os.environ[name] = str(learning)
     os.environ[_GL] = "0"  # in the thread that draws
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(learning)
     return simulation
+
+
+@contextlib.contextmanager
+def simulation_waits() -> Iterator[None]:
+    """Lends the simulation's threads to torch, for large work during which nothing is simulated."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(before, _simulation))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def seed_everything(seed: int) -> None:

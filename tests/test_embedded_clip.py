@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 import sims
 from reward_models.config import FitConfig
@@ -93,6 +94,17 @@ def test_encoding_does_not_depend_on_the_batch(env: sims.BatchEnv) -> None:
         single = np.concatenate([encoder.encode(frames[i : i + 1]) for i in range(20)])
         np.testing.assert_allclose(whole, single, atol=tolerance)
         np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1.0, atol=1e-5)
+
+
+def test_folding_the_norms_into_the_convolutions_changes_nothing(env: sims.BatchEnv) -> None:
+    model = tiny_clip.load(tiny_clip.DEFAULT)
+    tower = tiny_clip.folded(model.clip.visual)
+    norms = [m for m in tower.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    assert not norms and any(isinstance(m, torch.nn.BatchNorm2d) for m in model.modules())
+    frames = torch.from_numpy(np.ascontiguousarray(env.render_states(env.state())))
+    with torch.inference_mode():
+        plain, quick = (F.normalize(model.images(frames, t), dim=-1) for t in (None, tower))
+    assert (plain - quick).abs().max() < 1e-5
 
 
 def test_a_foreign_word_is_named(encoder: EmbeddedClip) -> None:

@@ -23,7 +23,7 @@ from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig, SACConfig, TD3C
 from robo_rl.learners.loop import learn
 from robo_rl.learners.sb3 import Learner, make_learner
 from robo_rl.runs import CheckpointError, RunDir
-from robo_rl.threads import seed_everything, set_threads
+from robo_rl.threads import seed_everything, set_threads, simulation_waits
 from robo_rl.vec_env import SimulationDiverged
 from robo_rl.vec_sim import VecSim
 
@@ -332,6 +332,10 @@ def test_threads_are_set_for_everyone(monkeypatch):
         monkeypatch.setenv(name, "7")  # put back after the test
     assert set_threads(3) == 3
     assert [os.environ[name] for name in names] == ["1", "1", "1", "0"]
+    assert torch.get_num_threads() == 1
+    with pytest.raises(KeyError), simulation_waits():
+        assert torch.get_num_threads() == 3
+        raise KeyError
     assert torch.get_num_threads() == 1
     assert set_threads() == os.cpu_count()
 

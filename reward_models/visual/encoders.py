@@ -96,12 +96,14 @@ class EmbeddedClip(TorchEncoder):
         self,
         path: Path | None = None,
         device: str = "cpu",
-        batch: int = 256,
+        batch: int = 0,  # frames encoded together; 0: what suits the device
         dtype: torch.dtype | None = None,
     ):
-        super().__init__(device, batch, dtype)
+        # On a processor the layers' outputs of a small batch stay in its caches.
+        super().__init__(device, batch or (32 if device == "cpu" else 256), dtype)
         path = path or tiny_clip.DEFAULT
         self.model = tiny_clip.load(path).to(self.device).to(memory_format=torch.channels_last)
+        self._tower = tiny_clip.folded(self.model.clip.visual)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
         self.name = f"embedded-{digest}"
         self.scale, self.bias = self.model.scale.item(), self.model.bias.item()
@@ -112,7 +114,7 @@ class EmbeddedClip(TorchEncoder):
             x = frames.permute(0, 3, 1, 2).float()
             x = F.interpolate(x, (size, size), mode="bilinear", antialias=True)
             frames = x.round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1)
-        return self.model.images(frames)
+        return self.model.images(frames, self._tower)
 
     def encode_texts(self, texts: tuple[str, ...]) -> Array:
         tokens = tiny_clip.tokenize(texts, self.model.config.context).to(self.device)
