@@ -27,7 +27,7 @@ class TrainConfig:
     episode_s: float = 0.0  # s, of a training episode; 0: the task's; whole ones are judged
     randomize: float = 0.0  # width of the randomised rows, which it grows to; 0: all rows the same
     env_python: str = ""  # of gym:ID tasks: an interpreter to run the env in; empty: this one
-    env_kwargs: str = "{}"  # of gym:ID tasks: what their constructor is given, a JSON object
+    env_kwargs: str = "{}"  # of gym:ID tasks: JSON object their constructor gets; "$SEED": a row's
     clip: ClipConfig = field(default_factory=ClipConfig)
     tuning: LearnerConfig = field(default_factory=PPOConfig)
     labels: int = 512  # frames per request where the distilled encoder is in doubt; 0: never ask

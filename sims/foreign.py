@@ -35,7 +35,9 @@ class ForeignEnv:
     """``num_envs`` rows of the Gymnasium env ``gym:ID``; a VecSim.
 
     ``info["success"]`` is there where the env reports ``is_success`` or ``success``. Signals:
-    ``obs``. There is a camera where ``frames`` is asked for.
+    ``obs``. There is a camera where ``frames`` is asked for. ``kwargs`` go to the constructor;
+    in them ``"$SEED"`` stands for each row's own seed, for envs that ``reset(seed=...)`` does not
+    seed.
     """
 
     def __init__(

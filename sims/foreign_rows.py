@@ -17,6 +17,8 @@ import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.spaces.utils import flatten, flatten_space
 
+SEED = "$SEED"  # in the env's arguments: each row's own seed
+
 
 class Rows:
     """``n`` copies of one env. A row that has ended stays where it is until it is reset."""
@@ -26,7 +28,10 @@ class Rows:
             importlib.import_module(options["import"])  # whose import registers the env
         mode = {"render_mode": "rgb_array"} if frames else {}
         kwargs = {**mode, **options.get("kwargs", {})}
-        self.envs = [gymnasium.make(env_id, **kwargs) for _ in range(n)]
+        self.envs = [
+            gymnasium.make(env_id, **{k: seed if v == SEED else v for k, v in kwargs.items()})
+            for seed in seeds[:n]
+        ]
         self.seeds = list(seeds)
         env = self.envs[0]
         self.space = env.observation_space
@@ -131,6 +136,8 @@ def serve() -> None:
         answers.write(json.dumps(fields) + "\n")
         answers.flush()
 
+    if sys.platform == "linux" and not os.environ.get("DISPLAY"):
+        os.environ.setdefault("MUJOCO_GL", "egl")  # frames without a screen
     try:
         rows = Rows(asked["id"], asked["n"], asked["seeds"], asked["frames"], asked["options"])
         told = rows.describe()

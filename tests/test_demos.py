@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -83,6 +85,35 @@ def test_memory_does_not_grow_with_the_number_of_episodes(tmp_path: Path) -> Non
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]
+
+
+# Writes a million steps and tells its peak memory, KiB, after the first round and at the end.
+MILLION = """
+import resource, sys
+from pathlib import Path
+import sims
+from sims.demos import DemoConfig, write_demos
+task, peaks = sims.make_task("reach"), []
+episodes = -(-1_000_000 // round(task.episode_s / task.control_dt))
+demos = write_demos(
+    task, Path(sys.argv[1]), DemoConfig(episodes=episodes, num_envs=256),
+    lambda share: peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss),
+)
+print(demos.steps, peaks[0], peaks[-1])
+"""
+
+
+@pytest.mark.slow
+def test_a_million_steps_are_not_held_in_memory(tmp_path: Path) -> None:
+    to = tmp_path / "million"
+    done = subprocess.run(
+        [sys.executable, "-c", MILLION, str(to)], capture_output=True, text=True, check=True
+    )
+    steps, first, last = map(int, done.stdout.split())
+    written = (to / "data" / "main_data.hdf5").stat().st_size / 1024
+    print(f"{steps} steps, {written / 1024:.0f} MiB; peak {first} KiB, then {last} KiB")
+    assert steps >= 1_000_000 and minari.MinariDataset(to / "data").total_steps == steps
+    assert last - first < 0.25 * written
 
 
 def test_what_cannot_be_demonstrated_is_refused(tmp_path: Path) -> None:

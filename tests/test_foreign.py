@@ -245,7 +245,7 @@ def test_the_line_trains_and_judges_on_somebody_elses_env(
 
 SUITES = {  # of other people, whose pins clash with ours
     "fetch": ("gym:gymnasium_robotics:FetchReachDense-v4", {}, 50),
-    "metaworld": ("gym:metaworld:Meta-World/MT1", {"env_name": "reach-v3"}, 500),
+    "metaworld": ("gym:metaworld:Meta-World/MT1", {"env_name": "reach-v3", "seed": "$SEED"}, 500),
 }
 
 
@@ -265,7 +265,9 @@ def test_other_peoples_suites_run_in_environments_of_their_own(
                    kwargs=kwargs | ({"camera_name": "corner"} if suite == "metaworld" else {}))
         for _ in range(2)
     )  # fmt: skip
-    assert (env.reset() == again.reset()).all() and env.max_steps == length and env.act_dim == 4
+    first = env.reset()
+    assert (again.reset() == first).all() and (first[0] != first[1]).any()
+    assert env.max_steps == length and env.act_dim == 4
     rng, before = np.random.default_rng(0), env.render()
     for step in range(1, length + 1):
         action = rng.uniform(-1, 1, (2, 4))
