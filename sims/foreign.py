@@ -226,7 +226,8 @@ class _Far:
         assert self._process is not None and self._process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            if not selector.select(self._timeout):
+            # A program that was stopped meanwhile has slept through the answer: look once more.
+            if not (selector.select(self._timeout) or selector.select(0)):
                 self._fail(f"gave no answer for {self._timeout:g} s; it was ended")
         line = self._process.stdout.readline()
         if not line:

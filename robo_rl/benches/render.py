@@ -1,4 +1,4 @@
-"""`robo-rl bench render`: frames/s of the arm scene at 224 px."""
+"""`robo-rl bench render`: frames/s of the arm scene at 224 px, and what threads add."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from robo_rl.benches.sim import Run, rate_of
 Array = np.ndarray
 
 SIDE = 224  # px
+SIDES = (96, 224)  # px, of the frames that rewards look at
 FRAMES = 128  # per round; the renderer as shipped draws a sixteenth of them
 
 
@@ -24,17 +25,31 @@ def bench(say: Callable[[str], None]) -> list[Figure]:
     env.scatter()
     states = env.state()
     runs: dict[str, Run] = {
-        "ours": lambda: len(env.render_states(states, size=(SIDE, SIDE))),
+        "ours": drawn(env, states, SIDE),
         "tuned": tuned(env, states),
         "shipped": shipped(env, states[: max(4, FRAMES // 16)]),
     }
+    single = sims.make("reach", FRAMES, num_threads=1)
+    for side in SIDES:
+        runs[f"all {side}"] = drawn(env, states, side)
+        runs[f"one {side}"] = drawn(single, states, side)
     found = interleaved({name: rate_of(run) for name, run in runs.items()})
     env.close()
-    what = f"arm scene, {SIDE} px, frames"
+    single.close()
+    what, one = f"arm scene, {SIDE} px, frames", "our frames on one thread"
     return [
         Figure(what, found["ours"], found["shipped"], "Gymnasium's renderer as shipped", 15.0),
         Figure(what, found["ours"], found["tuned"], "MuJoCo's bare calls, tuned alike", 0.9),
+        *(
+            Figure(f"{side} px, frames", found[f"all {side}"], found[f"one {side}"], one, 1.0)
+            for side in SIDES
+        ),
     ]
+
+
+def drawn(env: sims.BatchEnv, states: Array, side: int) -> Run:
+    """Our frames, on the threads that ``env`` may draw with."""
+    return lambda: len(env.render_states(states, size=(side, side)))
 
 
 def tuned(env: sims.BatchEnv, states: Array) -> Run:

@@ -37,6 +37,7 @@ def main(argv: Sequence[str]) -> int:
         BenchCommand, args=list(argv), prog="robo-rl bench", description=_description()
     )
     console = Console(stderr=True)
+    command.runs.mkdir(parents=True, exist_ok=True)
     if command.what in SUITES:
         base = TrainConfig(runs=command.runs, env_steps=command.env_steps, seed=command.seed)
         table = run_suite(command.what, base, console, command.journal)
