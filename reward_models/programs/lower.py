@@ -329,6 +329,8 @@ class _Lowering:
         nodes = [self.nodes[a] for a in args]
         size = self._together(op.infix or op.name, nodes)
         unit = self._unit(op, nodes)
+        if op.name == "subtract" and nodes[1].op == "constant" and nodes[1].value == 0.0:
+            return args[0]  # as a gate at 0 does; the same to the last bit
         return self._apply(
             op.name, args, None, size, op.boolean, unit,
             lambda: op.span(*(n.span for n in nodes)), op.function,

@@ -21,7 +21,9 @@ from reward_models.programs.ops import OPS
 
 Array = np.ndarray
 
-BLOCK = 4096  # rows at a time
+# Rows at a time. A signal of six numbers stays below the size (128 KiB) from which memory is asked
+# of the system anew for every array, which costs more than the arithmetic.
+BLOCK = 2048
 _DEEP = 12  # nesting of one printed expression; deeper ones get a name
 
 
@@ -64,6 +66,8 @@ class Program:
         space |= constants
         exec(compile(self.source, "<reward program>", "exec"), space)
         self._run = space["reward"]
+        self._arguments = [(i.signal, i.previous, i.size) for i in lowered.inputs]
+        self._names = tuple(lowered.components)
 
     @property
     def components(self) -> tuple[str, ...]:
@@ -92,26 +96,31 @@ class Program:
         remember (``so_far``) follow each column.
         """
         given = []
-        for entry in self.lowered.inputs:
-            source = action if entry.signal == "action" else None
+        for signal, previous, size in self._arguments:
+            source = action if signal == "action" else None
             if source is None:
-                source = ((before or {}) if entry.previous else after).get(entry.signal)
+                source = ((before or {}) if previous else after).get(signal)
             if source is None:
-                when = "before the action" if entry.previous else "after the action"
-                raise ValueError(f"the program reads {entry.signal!r} {when}, which was not given")
-            rows = len(source)
-            if np.size(source) != rows * max(1, entry.size):
-                raise ValueError(
-                    f"signal {entry.signal!r} must have {max(1, entry.size)} numbers per row, got "
-                    f"shape {np.shape(source)}"
-                )
-            shape = (rows, entry.size) if entry.size else (rows,)
-            given.append(np.asarray(source).reshape(shape))
+                when = "before the action" if previous else "after the action"
+                raise ValueError(f"the program reads {signal!r} {when}, which was not given")
+            array = np.asarray(source)
+            rows = len(array)
+            shape = (rows, size) if size else (rows,)
+            if array.shape != shape:
+                if array.size != rows * max(1, size):
+                    raise ValueError(
+                        f"signal {signal!r} must have {max(1, size)} numbers per row, got shape "
+                        f"{array.shape}"
+                    )
+                array = array.reshape(shape)
+            given.append(array)
         rows = len(given[0])
         if any(len(g) != rows for g in given) or rows % steps:
             raise ValueError(f"signals of {[len(g) for g in given]} rows in {steps} steps")
-        out = {name: np.empty(rows) for name in self.components}
         with np.errstate(all="ignore"):
+            if rows == 1:
+                return self._single(given)
+            out = {name: np.empty(rows) for name in self._names}
             if self.lowered.remembers:
                 self._by_columns(given, steps, rows, out)
             else:
@@ -119,6 +128,18 @@ class Program:
                     part = slice(start, start + BLOCK)
                     self._block([g[part] for g in given], 1, [o[part] for o in out.values()])
         return out
+
+    def _single(self, given: list[Array]) -> dict[str, Array]:
+        """One row, computed as two equal ones: see the module's text."""
+        doubled = []
+        for g in given:
+            columns = np.empty((*g.shape[1:], 2))
+            columns[:] = g.T if g.ndim > 1 else g
+            doubled.append(columns)
+        values = self._run(*doubled, 1)
+        # A number that depends on no signal is a number still; the others are two equal ones.
+        return {n: np.array(v[:1] if np.ndim(v) else [v], np.float64)
+                for n, v in zip(self._names, values, strict=True)}  # fmt: skip
 
     def _by_columns(self, given: list[Array], steps: int, rows: int, out: Any) -> None:
         columns = rows // steps
@@ -134,13 +155,9 @@ class Program:
                 o[:, part] = result.reshape(steps, -1)
 
     def _block(self, given: list[Array], steps: int, out: list[Array]) -> None:
-        rows = len(given[0])
-        if rows == 1:  # see the module's text
-            given = [np.concatenate([g, g]) for g in given]
-            padded = [np.empty(2) for _ in out]
-            self._block(given, 1, padded)
-            for o, p in zip(out, padded, strict=True):
-                o[:] = p[:1]
+        if len(given[0]) == 1:
+            for o, value in zip(out, self._single(given).values(), strict=True):
+                o[:] = value
             return
         values = self._run(*(np.ascontiguousarray(g.T, np.float64) for g in given), steps)
         for o, value in zip(out, values, strict=True):
@@ -253,6 +270,8 @@ def _print(lowered: Lowered, prefix: str) -> tuple[str, dict[str, tuple[float, .
     for node in lowered.nodes:
         for arg in node.args:
             uses[arg] += 1
+    for node in lowered.components.values():
+        uses[node] += 1
     constants: dict[str, tuple[float, ...]] = {}
     text: list[str] = []
     depth: list[int] = []
