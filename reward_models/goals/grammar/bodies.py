@@ -22,13 +22,25 @@ _GOING = (
 _MAKING = "(do|make|perform|execute|complete|land|turn)"
 _FRONT, _BACK = "(front|forward|forwards)", "(back|backward|backwards)"
 _LEG = "(leg|legs|one leg|one of [its|your] legs|your leg|its leg|one of [its|your] feet)"
-_ARMS = "[both|both of|two] [its|your|his|her|their] arms"
+_ARMS = "[both|both of|two] [its|your|his|her|their] (arms|hands)"
 _ABOVE = (
-    "[in air|into air|high|above [its|your|his|her] head|over [its|your|his|her] head|overhead]"
+    "[in air|into air|high|above [its|your|his|her] head|over [its|your|his|her] head|overhead|"
+    "up high|(to|towards|toward) (sky|ceiling)]"
 )
 _ON_KNEES = "on [to] [its|your|his|her|both] knees"
 _ACTIONS = {  # verbs as stems, without articles
     f"{_GOING} [straight] (forward|forwards|ahead|onward|onwards)": "forward",
+    "make (your|its) way [straight] (forward|forwards|ahead|onward|onwards)": "forward",
+    f"(show|give) (me|us) {_FRONT} (flip|somersault)": "front_flip",
+    f"(show|give) (me|us) {_BACK} (flip|somersault)": "back_flip",
+    "(show|give) (me|us) backflip": "back_flip",
+    "(show|give) (me|us) frontflip": "front_flip",
+    f"{_FRONT} (flip|somersault)": "front_flip",
+    f"{_BACK} (flip|somersault)": "back_flip",
+    f"{_MAKING} (flip|somersault) {_FRONT}": "front_flip",
+    f"{_MAKING} (flip|somersault) {_BACK}": "back_flip",
+    f"(flip|somersault) (yourself|itself) [over] {_FRONT}": "front_flip",
+    f"(flip|somersault) (yourself|itself) [over] {_BACK}": "back_flip",
     f"{_MAKING} {_FRONT} (flip|somersault)": "front_flip",
     f"(flip|somersault) [over] {_FRONT}": "front_flip",
     f"{_MAKING} {_BACK} (flip|somersault)": "back_flip",
@@ -37,31 +49,41 @@ _ACTIONS = {  # verbs as stems, without articles
     f"(flip|somersault) [over] {_BACK}": "back_flip",
     "backflip": "back_flip",
     "frontflip": "front_flip",
-    f"wave [with] {_LEG} [in air|about|around]": "wave",
+    f"wave [with] {_LEG} [in air|about|around|back and forth|at me|to me]": "wave",
+    f"(give|do) [me|us] wave with {_LEG}": "wave",
     "lie down [flat] [on [its|your] back|on (ground|floor)]": "lie_down",
     "lie [flat] on (ground|floor)": "lie_down",
+    "(get|roll|turn|flop|drop|go) [over|down] (on|onto|on to) [its|your] back": "lie_down",
+    "(roll|turn|flop) [over] (on|onto|on to) [its|your] back and stay there": "lie_down",
     "lie flat": "lie_down",
     "lie [flat] on [its|your] back": "lie_down",
     "lower [its|your] (body|BODY) [down] to (ground|floor)": "lie_down",
-    "(stand|get|rise) up [on [its|your] feet]": "stand_up",
+    "(stand|get|rise|come) [back] up [on [to] [its|your] feet]": "stand_up",
+    "(stand|get|rise|come) [back] up onto [its|your] feet": "stand_up",
+    "(get|come|rise) [up] (to|into) standing [position]": "stand_up",
+    "stand tall": "stand_up",
     "(stand|rise) [upright|up straight|up tall]": "stand_up",
     "(get|rise) (to|on|onto) [its|your|his|her] feet": "stand_up",
     "kneel [down]": "kneel",
-    f"(get|go|drop|sink|fall) [down] {_ON_KNEES}": "kneel",
+    f"(get|go|drop|sink|fall|come) [down] {_ON_KNEES}": "kneel",
+    f"(lower|drop|get) (yourself|itself) [down] {_ON_KNEES}": "kneel",
+    "(get|go|drop|sink) [down] onto [its|your|his|her|both] knees": "kneel",
     f"be [down] {_ON_KNEES}": "kneel",
     f"(raise|lift) [up] {_ARMS} [up] {_ABOVE}": "raise_arms",
-    f"(put|hold|throw|keep) {_ARMS} [up] {_ABOVE}": "raise_arms",
+    f"(put|hold|throw|keep|stretch|reach) {_ARMS} [up] {_ABOVE}": "raise_arms",
     f"(hold|keep|have) {_ARMS} raised [up] {_ABOVE}": "raise_arms",
 }
-_EMPTY = expand(f"(put|hold|throw|keep) {_ARMS}")  # alone it does not say where
+_EMPTY = expand(f"(put|hold|throw|keep|stretch|reach) {_ARMS}")  # alone it does not say where
 _MEANING: Table = {
     words: name for words, name in table(_ACTIONS).items() if " ".join(words) not in _EMPTY
 }
 _VERBS = (
     "walk run hop jump leap gallop trot march stride crawl sprint jog race bound skip move go "
     "travel head advance proceed swim do make perform execute complete land turn flip somersault "
-    "wave lie lower stand get rise kneel drop sink fall raise lift put hold throw keep have be"
+    "wave lie lower stand get rise kneel drop sink fall raise lift put hold throw keep have be "
+    "come roll flop stretch reach show give start begin continue"
 ).split()
+_GOES_ON = ("be", "keep", "start", "begin", "continue", "get", "try")  # "keep walking forward"
 _STEM = inflected(_VERBS) | {"raised": "raised", "does": "do", "stood": "stood", "back": "back"}
 _OPENERS = table(
     {p: s for p, s in PHRASES.items() if set(s.split()) <= {"POLITE", "WANT", "SURE", "MODAL"}}
@@ -105,7 +127,7 @@ def _action(part: str, refuse: Refuser) -> str:
     assert opening is not None  # it may be empty
     words = clause[opening.end() :].split()
     stems = tuple(_STEM.get(word, word) for word in words)
-    for tried in (stems, stems[1:] if stems[:1] in (("be",), ("keep",)) else stems):
+    for tried in (stems, stems[1:] if stems[:1] and stems[0] in _GOES_ON else stems):
         if tried in _MEANING:
             return _MEANING[tried][0]
     if not words:

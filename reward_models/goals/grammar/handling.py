@@ -25,11 +25,11 @@ _UP = (
     "up from table|above table|off surface|off floor)"
 )
 _ON = "(on|onto|on to|upon|on top of|onto top of|atop)"
-_IN = "(in|into|in to|inside|inside of|within)"
+_IN = "(in|into|in to|inside|inside of|within|in its|into its|inside its)"
 _AT = "(to|at|over to|onto|on|on to)"
 _PUT = "(put|place|set|lay|rest|position|deposit)"
 _CARRY = "(move|bring|carry|take|transport|transfer|deliver|get)"
-_STORE = "(store|stow|stash|keep|insert|fit|push|slide|drop)"
+_STORE = "(store|stow|stash|keep|insert|fit|push|slide|drop|pop|slip|tuck|slot|stick|plug)"
 _BE = "(be|stay|remain)"
 _LYING = "(be|stay|remain|stand|sit|rest|lie)"
 _BY = "[by Y|using Y|with Y|by pulling Y|by pulling on Y]"
@@ -58,6 +58,8 @@ _CLAUSES = {
     f"X {_BE} (placed|put|set|moved|brought|carried) {_AT} Y": "at",
     f"{_PUT} X [down] {_IN} Y": "inside",
     f"{_CARRY} X {_IN} Y": "inside",
+    f"({_PUT}|tuck|pack) X (away|back) {_IN} Y": "inside",
+    f"(pop|stick) X [down] {_ON} Y": "on",
     f"{_STORE} X {_IN} Y": "inside",
     f"X {_LYING} {_IN} Y": "inside",
     f"X {_BE} (placed|put|set|stored|stowed|inserted|fitted) {_IN} Y": "inside",
@@ -77,6 +79,8 @@ _CLAUSES = {
     "(press|push) down [on] X": "pressed",
     "(press|push) on X": "pressed",
     "(hold|keep) X (down|pressed|pressed down)": "pressed",
+    "give X (press|push|click) [down]": "pressed",
+    "(tap|punch|push|press) X (in|down)": "pressed",
     "hold down X": "pressed",
     f"X {_BE} (pressed|pressed down|pushed|pushed down|pushed in|depressed|hit|down)": "pressed",
 }
@@ -95,7 +99,7 @@ _STEMS = (
     "lift raise hoist elevate pick hold keep get bring take move put place set lay rest position "
     "deposit carry transport transfer deliver stack pile store stow stash insert fit push slide "
     "drop open pull draw drag tug close shut press hit click depress shove make leave have build "
-    "grasp grab grip be stand sit lie stay remain"
+    "grasp grab grip be stand sit lie stay remain pop slip tuck slot stick plug pack give tap punch"
 ).split()
 _PLACES = {"be", "stand", "sit", "lie", "stay", "remain", "rest"}  # what a thing does by itself
 _THIRD: dict[str, str] = {"is": "be", "are": "be", "has": "have", "carries": "carry"}
@@ -124,6 +128,9 @@ _OPENERS = table(
         "you": "HAND",
     }
 )
+# "all the way open": as far as open goes there is no more of it.
+_WHOLLY = re.compile(r"(?<!\S)(?:all way|fully|completely|entirely|wide) "
+                     r"(?=(?:open|closed|shut|in|out|down|back|up)(?!\S))")  # fmt: skip
 _POSSIBLE = {"can", "could", "may", "might", "would"}
 _HANDLED = frozenset({"lift", "place", "open", "close", "press", "insert"})
 
@@ -193,6 +200,9 @@ class _Reader:
         polite = len(s.split()) < len(symbols)
         s = re.sub(r"(?:, )*(?:AND )?(?:, )*THEN(?: ,)*", "THEN", s)
         s = re.sub(r"(?:, )*AND(?: ,)*", "AND", s).strip(" ,")
+        s = _WHOLLY.sub("", s)
+        for target in (e.name for e in self.card.entities if e.kind == "target"):
+            s = re.sub(rf"(#{target}) (?:spot|area|zone|location|position|place)(?!\S)", r"\1", s)
         tower = re.sub("AND", "and", s)
         if words := self.words(tower, polite):
             things = [w[1:] for w in words if w[0] == "#"]
@@ -284,6 +294,8 @@ class _Reader:
                 return []
             if verb == "be":
                 return []
+            if wanted and _GOING.get(verb, "") in _PLACES - {"be"}:  # "I want it lying on the box"
+                return [thing, _GOING[verb], *rest]
             if verb in _THIRD and _THIRD[verb] in _PLACES:
                 going = _GOING.get(rest[0], "") if rest and verb == "is" else ""
                 return (
