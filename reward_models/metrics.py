@@ -31,6 +31,25 @@ def auc(score: Array, positive: Array) -> float:
     return float((ranks(score)[positive].sum() - p * (p + 1) / 2) / (p * n))
 
 
+def paired_gain(a: Array, b: Array, draws: int = 4000) -> tuple[float, float, float]:
+    """(mean of a - b, low, high): a 95 % bootstrap interval that keeps pairs together.
+
+    ``a``, ``b`` (S, E) are successes of S trainings on the same E episodes; trainings are drawn
+    with replacement, and episodes within them.
+    """
+    difference = np.asarray(a, float) - np.asarray(b, float)
+    if difference.ndim != 2 or not difference.size:
+        raise ValueError(f"expected (trainings, episodes), got {difference.shape}")
+    rng = np.random.default_rng(0)
+    trainings, episodes = difference.shape
+    means = np.empty(draws)
+    for i in range(draws):
+        rows = rng.integers(trainings, size=trainings)
+        means[i] = difference[rows][:, rng.integers(episodes, size=episodes)].mean()
+    low, high = np.quantile(means, (0.025, 0.975))
+    return float(difference.mean()), float(low), float(high)
+
+
 def wilson(successes: int, n: int, z: float = 1.96) -> tuple[float, float]:
     """Wilson's 95 % interval of a rate, (low, high) in [0, 1]."""
     if n < 1:

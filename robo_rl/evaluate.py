@@ -65,10 +65,10 @@ def evaluate(
     env = BatchEnv(task, episodes, seed=seed)
     success, distance = run_episode(env, act)
     env.close()
-    return _summary(task.goal if judged else "", seed, success, distance, env)
+    return summary(task.goal if judged else "", seed, success, distance, env)
 
 
-def _summary(goal: str, seed: int, success: Array, distance: Array, env: BatchEnv) -> Evaluation:
+def summary(goal: str, seed: int, success: Array, distance: Array, env: BatchEnv) -> Evaluation:
     return Evaluation(
         goal,
         len(success),
@@ -107,7 +107,7 @@ def evaluate_expert(task: Task[Any], *, episodes: int = 1000, seed: int = TEST_S
     rng = np.random.default_rng(seed)
     success, distance = run_episode(env, lambda obs: task.expert(env.views, rng))
     env.close()
-    return _summary(task.goal, seed, success, distance, env)
+    return summary(task.goal, seed, success, distance, env)
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ class LLMWriter:
             parents = tuple(fingerprint(e.draft.text) for e in best(evidence, 1))
             draft = self._ask(ask, "", parents)
             for _ in range(self.repairs):
-                found = self._check(draft.text, card)
+                found = self.findings(draft.text, card)
                 if not errors(found):
                     break
                 better = self.repair(card, goal, draft, found)
@@ -116,7 +116,8 @@ class LLMWriter:
         notes = notes if reply.finished else f"{notes} cut short at {self.max_tokens} tokens"
         return Draft(program_in(reply.text), self.name, notes.strip(), parents)
 
-    def _check(self, text: str, card: TaskCard) -> Sequence[Diagnostic]:
+    def findings(self, text: str, card: TaskCard) -> Sequence[Diagnostic]:
+        """What is wrong with a program: the language's checks, then the writer's own."""
         try:
             load(text, card)
         except Refused as refused:

@@ -27,6 +27,7 @@ class BenchCommand:
     runs: Path = Path("runs/bench")  # where the runs and tables go
     env_steps: int = TrainConfig.env_steps  # per run of reach, in suites
     seed: int = 0  # of training, in suites
+    share: float = 1.0  # of the steps of `search`: below 1 it is only a trial run
     journal: Path | None = None  # of a suite: finished rows, kept from sitting to sitting
     as_json: Json = False  # print JSON
 
@@ -47,6 +48,7 @@ def main(argv: Sequence[str]) -> int:
     if command.what in MEASURED:
         title, rows, table = MEASURED[command.what][0](command, console)
         path = command.runs / f"{command.what}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, {"title": title, "rows": rows, "versions": versions()})
         print(path.read_text() if command.as_json else table, end="")
         return 0
@@ -78,10 +80,18 @@ def _arms(command: BenchCommand, console: Console) -> tuple[str, list[dict[str, 
     return MEASURED["arms"][1], rows, arms.markdown(rows)
 
 
+def _searches(command: BenchCommand, console: Console) -> tuple[str, list[dict[str, Any]], str]:
+    from robo_rl.benches import searches
+
+    rows = searches.measure(command.runs / "searches", command.share, console)
+    return MEASURED["search"][1], rows, searches.markdown(rows)
+
+
 # Without a peer: (function -> (title, rows, table), text).
 MEASURED: dict[str, tuple[Callable[..., tuple[str, list[dict[str, Any]], str]], str]] = {
     "arms": (_arms, "reach and push of the dense reward on both emulated arms, over their wires"),
     "screens": (_screens, "archive screens on rewards that must pass and on ones that must not"),
+    "search": (_searches, "what three searches gain over a hand-written reward, at equal steps"),
 }
 
 

@@ -14,11 +14,13 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from robo_rl.search.model import ModelConfig, make_writer
+
 Json = Annotated[bool, tyro.conf.arg(name="json")]
 
 ACTIONS = {
     "read": "how a sentence is understood for a task",
-    "write": "write a reward program for a sentence, from templates (no network, no model)",
+    "write": "write a reward program for a sentence, by templates or a language model",
     "check": "read reward programs, run them on probes, and say what is wrong",
     "train": "train the embedded CLIP on frames and captions of the simulator",
     "report": "judge an encoder against the simulator's truth on held-out states",
@@ -77,10 +79,13 @@ def read(argv: Sequence[str]) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class WriteCommand:
-    """Writes a reward program for a sentence: templates over what the grammar reads in it."""
+    """Writes a reward program for a sentence: by templates over what the grammar reads in it, or by
+    a language model, whose answers go through the same checks until they pass."""
 
     task: str  # whose objects the sentence is about
     goal: str  # the sentence, or the key of one of the task's goals
+    writer: str = "offline"  # offline (no network, no model), llm, text2reward, eureka or card
+    model: ModelConfig = dataclasses.field(default_factory=ModelConfig)  # of writers that ask one
     out: Path | None = None  # file to write; default: print it
     explain: bool = False  # also say in plain language what each component rewards
 
@@ -94,9 +99,14 @@ def write(argv: Sequence[str]) -> int:
     from reward_models.programs import explain, load
     from reward_models.writers.offline import write as write_program
 
-    card = from_dict(sims.make_task(command.task).card())
+    task = sims.make_task(command.task)
+    card = from_dict(task.card())
     sentence = card.goals.get(command.goal, command.goal)
-    text = f"# {sentence}\n{write_program(read_sentence(sentence, card), card)}"
+    if command.writer == "offline":
+        text = write_program(read_sentence(sentence, card), card)
+    else:
+        text = _asked(command, task, card, sentence)
+    text = f"# {sentence}\n{text}"
     program = load(text, card)
     if command.out is None:
         print(text, end="")
@@ -106,6 +116,34 @@ def write(argv: Sequence[str]) -> int:
     if command.explain:
         print("\n" + explain(program))
     return 0
+
+
+def _asked(command: WriteCommand, task: Any, card: Any, sentence: str) -> str:
+    """A language model's program that passed every check; ValueError with what was left to find."""
+    import sims
+    from reward_models.programs import errors, load
+    from reward_models.programs.preflight import Job, preflight
+    from robo_rl.archive import screened
+    from robo_rl.goals import read_goal
+
+    key = read_goal(task, sentence).key
+    judged = sims.make_task(command.task, goal=key) if key and command.writer == "card" else None
+
+    def found(text: str, card: Any) -> list[Any]:
+        [diagnostics] = preflight([Job(text)], card)
+        if judged is not None and not errors(diagnostics):
+            diagnostics += screened(load(text, card), judged).diagnostics
+        return diagnostics
+
+    writer, budget = make_writer(command.writer, command.model, found)
+    [draft] = writer.propose(card, sentence, 1)
+    Console(stderr=True).print(
+        f"{budget.used_calls} calls, {budget.used_tokens:,} tokens, {budget.used_money:.4f} spent"
+    )
+    if wrong := errors(writer.findings(draft.text, card)):
+        raise ValueError(f"after {command.model.repairs} repairs the model's program is still "
+                         f"refused: {'; '.join(map(str, wrong))}")  # fmt: skip
+    return draft.text
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from robo_rl.commands.train import learner_in
 from robo_rl.presets import preset
 from robo_rl.search.report import headline
 from robo_rl.search.run import SearchConfig, search
@@ -35,10 +36,20 @@ class SearchCommand(SearchConfig):
 def main(argv: Sequence[str]) -> int:
     """Searches, or goes on with a search, and prints the verdict."""
     args = list(argv)
-    command = _parse(args, SearchCommand())
+    learner = learner_in(args)
+    tuning = preset(SearchCommand.task, learner).tuning
+    command = _parse(args, SearchCommand(learner=learner, tuning=tuning))
     # The goal may need more steps or larger first ones.
-    trained = preset(command.task, goal=command.goal)
-    command = _parse(args, SearchCommand(env_steps=trained.env_steps, tuning=trained.tuning))
+    trained = preset(command.task, learner, goal=command.goal)
+    command = _parse(
+        args,
+        SearchCommand(
+            learner=learner,
+            env_steps=trained.env_steps,
+            episode_s=trained.episode_s,
+            tuning=trained.tuning,
+        ),
+    )
     own = {f.name: getattr(command, f.name) for f in dataclasses.fields(SearchConfig)}
     console = Console(stderr=True)
     path = search(SearchConfig(**own), resume=command.resume, console=console)

@@ -60,16 +60,22 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     """The train command's options; `--learner` decides which `--tuning` there is, and the task may
     have defaults of its own."""
     args = list(argv)
+    learner = learner_in(args)
+    parsed = _parse(args, TrainCommand.task, learner)
+    if all(name.split()[0] != parsed.task for name in PRESETS):
+        return parsed  # also a task that is none: whoever trains it says so
+    return _parse(args, parsed.task, learner, parsed.goal)
+
+
+def learner_in(args: Sequence[str]) -> str:
+    """The learner that the arguments name, or the default."""
     learner = "ppo"
     for i, arg in enumerate(args):
         if arg.startswith("--learner="):
             learner = arg.partition("=")[2]
         elif arg == "--learner" and i + 1 < len(args):
             learner = args[i + 1]
-    parsed = _parse(args, TrainCommand.task, learner)
-    if all(name.split()[0] != parsed.task for name in PRESETS):
-        return parsed  # also a task that is none: whoever trains it says so
-    return _parse(args, parsed.task, learner, parsed.goal)
+    return learner
 
 
 def _parse(args: list[str], task: str, learner: str, goal: str = "") -> TrainCommand:

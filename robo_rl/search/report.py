@@ -8,8 +8,10 @@ from typing import Any
 WHAT = {
     "winner": "winner of the search",
     "sentence": "program of the sentence, unsearched",
-    "dense": "hand-written dense reward",
+    "dense": "hand-written dense reward (oracle)",
+    "null": "random program of the winner's shape (null)",
     "sentence_total": "program of the sentence, with the search's steps on top",
+    "dense_total": "hand-written dense reward, with the search's steps on top",
 }
 
 
@@ -17,6 +19,24 @@ def percent(row: Mapping[str, Any]) -> str:
     """``97.3 % (95.8-98.3, n=1000)``."""
     low, high = 100 * row["low"], 100 * row["high"]
     return f"{100 * row['success']:.1f} % ({low:.1f}-{high:.1f}, n={row['episodes']})"
+
+
+NATURE = " (templates and mutation, no understanding)"
+
+
+def spent(summary: Mapping[str, Any]) -> str:
+    """What a language model has cost."""
+    used = summary.get("spent") or {}
+    if not used:
+        return ""
+    return f" ({used['calls']} calls, {used['tokens']:,} tokens, {used['money']:.4f} in money)"
+
+
+def gain(found: Mapping[str, float] | None) -> str:
+    """``+3.1 (-1.0 to 7.2)`` points of success."""
+    if not found:
+        return ""
+    return f"{100 * found['gain']:+.1f} ({100 * found['low']:.1f} to {100 * found['high']:.1f})"
 
 
 def headline(summary: Mapping[str, Any]) -> str:
@@ -32,8 +52,8 @@ def markdown(summary: Mapping[str, Any]) -> str:
     lines = [
         f"# Search: {summary['goal']}",
         "",
-        f"Task {summary['task']}, ground truth {summary['truth']}, writer {config['writer']} "
-        "(templates and mutation, no understanding).",
+        f"Task {summary['task']}, ground truth {summary['truth']}, writer {config['writer']}"
+        f"{NATURE if config['writer'] == 'offline' else spent(summary)}.",
         "",
         "## Verdict",
         "",
@@ -42,13 +62,15 @@ def markdown(summary: Mapping[str, Any]) -> str:
         f"on {_joined(seeds['selection'])}. A training that failed counts as no success. The "
         "intervals are over episodes; how much trainings differ is seen from their own figures.",
         "",
-        "| reward | success (95 % interval) | each training | env steps each | failed |",
-        "|---|---|---|---|---|",
+        "| reward | success (95 % interval) | each training | env steps each | failed "
+        "| winner's gain (95 %, paired) |",
+        "|---|---|---|---|---|---|",
     ]
     for what, row in summary["verdict"].items():
         each = ", ".join(f"{100 * t['success']:.1f}" for t in row["trainings"])
         steps = ", ".join(sorted({f"{t['env_steps']:,}" for t in row["trainings"]}))
-        lines.append(f"| {WHAT[what]} | {percent(row)} | {each} | {steps} | {row['failed']} |")
+        lines.append(f"| {WHAT[what]} | {percent(row)} | {each} | {steps} | {row['failed']} | "
+                     f"{gain(summary.get('gains', {}).get(what))} |")  # fmt: skip
     winner = next(c for c in summary["candidates"] if c["name"] == summary["winner"])
     lines += [
         "",

@@ -10,7 +10,8 @@
 
 Three sets of seeds share nothing: programs are trained on the first, chosen on the second, and the
 winner, trained again from scratch on a seed of its own, is quoted on the third, beside the program
-that the sentence has without a search and the hand-written dense reward, at equal steps.
+that the sentence has without a search, the hand-written dense reward (the oracle) and a random
+program of the same shape (the null), at equal steps.
 """
 
 from __future__ import annotations
@@ -18,29 +19,37 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import sims
 from reward_models.base import TaskCard
-from reward_models.metrics import wilson
-from reward_models.programs import Refused, errors, load
+from reward_models.goals.predicates import Formula
+from reward_models.metrics import paired_gain, wilson
+from reward_models.programs import Diagnostic, Refused, errors, load
 from reward_models.programs.preflight import Job, preflight
-from reward_models.writers.offline import write
+from reward_models.writers.offline import NoTemplate, write
+from reward_models.writers.transport import Budget
+from robo_rl.archive import screened, trials
 from robo_rl.config import from_json
 from robo_rl.evaluate import SELECT_SEED, TEST_SEED
 from robo_rl.goals import ReadGoal, read_goal
-from robo_rl.learners.config import PPOConfig
+from robo_rl.learners.config import LEARNERS, LearnerConfig, OffPolicyConfig, PPOConfig
 from robo_rl.runs import atomic_write, jsonable, versions, write_json
+from robo_rl.search.controls import random_program
 from robo_rl.search.executor import Limits, Pool
 from robo_rl.search.journal import Journal, JournalError
+from robo_rl.search.model import WRITERS, Asked, ModelConfig, make_writer
 from robo_rl.search.report import WHAT, markdown
-from robo_rl.search.strategy import STRATEGIES, Candidate, Offline, Told
+from robo_rl.search.strategy import Candidate, Offline, Told
+from robo_rl.search.worker import unpacked
+from sims.task import Task
 
 JOURNAL = "journal.jsonl"
 SEARCH_SEED = 100_000_000  # candidates are trained on it
@@ -54,28 +63,44 @@ class SearchConfig:
     task: str = "reach"  # as `robo-rl list tasks` shows
     goal: str = ""  # a sentence that the task has a ground truth for
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
-    writer: str = "offline"  # who proposes programs: offline
+    writer: str = "offline"  # who proposes programs: offline, llm, text2reward, eureka, card
     candidates: int = 6  # programs per round
     rounds: int = 2  # of proposals, each made from what the earlier ones showed
     env_steps: int = 96_000  # of a whole training; the first rungs of the ladder are shorter
+    episode_s: float = 0.0  # s, of a training episode; 0: the task's; whole ones are judged
     rungs: int = 3  # steps double from one to the next, and the better half goes on
     seed: int = 0  # of proposals and trainings
     select_episodes: int = 256  # that a candidate is chosen by
     episodes: int = 1000  # that the verdict is quoted on
     final_seeds: int = 1  # trainings of the winner and of each program it is compared with
-    equal_total: bool = False  # also give the unsearched program the steps that the search took
+    equal_total: bool = False  # also give what it is compared with the steps that the search took
+    screens: bool = True  # refuse what the archive of known policies shows to be a bad reward
+    relabel: bool = False  # off-policy: candidates begin with the best one's replay, scored anew
     workers: int = 1  # trainings at a time
     minutes: float = 60.0  # of wall time for one training, after which it has failed
     stall_s: float = 180.0  # without a sign of life, after which a training has failed
     memory_gb: float = 24.0  # of address space for one training
-    tuning: PPOConfig = field(default_factory=PPOConfig)
+    learner: str = "ppo"  # as `robo-rl list learners` shows
+    tuning: LearnerConfig = field(default_factory=PPOConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)  # of writers that ask one
     runs: Path = Path("runs")  # folder of all runs
     name: str = ""  # of the search; empty: made of task, goal and seed
 
     def check(self) -> None:
         """ValueError where a setting makes no sense."""
-        if self.writer not in STRATEGIES:
-            raise ValueError(f"unknown writer {self.writer!r}; known: {', '.join(STRATEGIES)}")
+        if self.writer not in ("offline", *WRITERS):
+            known = ", ".join(("offline", *WRITERS))
+            raise ValueError(f"unknown writer {self.writer!r}; known: {known}")
+        if self.learner not in LEARNERS or type(self.tuning) is not LEARNERS[self.learner]:
+            tuned = type(self.tuning).__name__
+            known = ", ".join(LEARNERS)
+            raise ValueError(f"learner {self.learner!r} does not go with {tuned}; known: {known}")
+        if self.relabel and not isinstance(self.tuning, OffPolicyConfig):
+            raise ValueError(
+                f"relabel needs a learner with a replay buffer; {self.learner} has none"
+            )
+        if self.writer in WRITERS:
+            make_writer(self.writer, self.model)  # what it lacks is said now
         whole = ("candidates", "rounds", "env_steps", "rungs", "select_episodes", "episodes",
                  "final_seeds", "workers")  # fmt: skip
         for name in whole:
@@ -139,7 +164,8 @@ def _judged_goal(config: SearchConfig) -> ReadGoal:
         raise ValueError(goal.refusal)
     if not goal.key:
         raise ValueError(f"a search chooses by ground truth, and there is {goal.truth}")
-    write(goal.formula, goal.card)  # a goal without a template is an error now, not in an hour
+    if config.writer == "offline":
+        write(goal.formula, goal.card)  # no template: an error now, not in an hour
     return goal
 
 
@@ -162,9 +188,9 @@ class _Search:
         assert goal.formula is not None
         self.config, self.goal, self.path, self.journal = config, goal, path, journal
         self.console = console
-        self.strategy: Offline = STRATEGIES[config.writer](
-            goal.formula, goal.card, goal.text, config.candidates, config.seed
-        )
+        self.judged = sims.make_task(config.task, robot=config.robot or None, goal=goal.key)
+        self.budget: Budget | None = None
+        self.strategy: Offline | Asked = self._strategy(goal.formula)
         limits = Limits(
             seconds=60 * config.minutes,
             stall_s=config.stall_s,
@@ -175,6 +201,24 @@ class _Search:
         self.answers = {(e["name"], e["rung"]): e for e in journal.of("answered")}
         self.finals = {(e["what"], e["index"]): e for e in journal.of("judged")}
         self.say = console.print if console else lambda *_: None
+
+    def _strategy(self, formula: Formula) -> Offline | Asked:
+        config, goal = self.config, self.goal
+        if config.writer == "offline":
+            archive = trials(self.judged)[0] if self.judged.has_expert else None
+            return Offline(formula, goal.card, goal.text, config.candidates, config.seed, archive)
+        budget = Budget(config.model.tokens, config.model.money, config.model.calls)
+        for spent in self.journal.of("spent")[-1:]:  # what a search that goes on has spent
+            budget.used_tokens, budget.used_money = spent["tokens"], spent["money"]
+            budget.used_calls = spent["calls"]
+        writer, self.budget = make_writer(config.writer, config.model, self._evaluator(), budget)
+        return Asked(writer, goal.card, goal.text, config.candidates)
+
+    def _evaluator(self) -> Callable[[str, TaskCard], list[Diagnostic]] | None:
+        """What CARD's coder hears from its evaluator before anything is trained."""
+        if self.config.writer != "card" or not self.config.screens:
+            return None
+        return lambda text, card: list(screened(load(text, card), self.judged).diagnostics)
 
     def run(self) -> None:
         with _Bar(self.console, self._planned()) as bar:
@@ -198,7 +242,7 @@ class _Search:
             total += config.rounds * alive * steps
             alive = -(-alive // 2)
         finals = config.env_steps * config.final_seeds
-        total += 3 * finals + config.equal_total * (finals + total * config.final_seeds)
+        total += 4 * finals + 2 * config.equal_total * (finals + total * config.final_seeds)
         return total
 
     # Rounds.
@@ -208,7 +252,12 @@ class _Search:
             candidates = [Candidate.from_json(c) for c in asked[0]["candidates"]]
             self.strategy.remember(candidates)
         else:
-            candidates = self.strategy.ask(number)
+            try:
+                candidates = self.strategy.ask(number)
+            finally:  # also what was spent in vain is spent
+                if (b := self.budget) is not None:
+                    self.journal.append("spent", tokens=b.used_tokens, money=b.used_money,
+                                        calls=b.used_calls)  # fmt: skip
             self.journal.append("asked", round=number, candidates=candidates)
         self.candidates |= {c.name: c for c in candidates}
         alive = self._screened(candidates)
@@ -226,8 +275,9 @@ class _Search:
     def _screened(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Those that the language and the probes accept; the others are answered for here."""
         new = [c for c in candidates if (c.name, 0) not in self.answers]
+        judged = self.judged if self.config.screens else None
         for candidate, why in zip(
-            new, refusals([c.text for c in new], self.goal.card), strict=True
+            new, refusals([c.text for c in new], self.goal.card, judged), strict=True
         ):
             if why:
                 self._answered(candidate, 0, {"kind": "refused", "message": why, "env_steps": 0})
@@ -242,16 +292,32 @@ class _Search:
                       SELECT_SEED + config.seed, config.select_episodes)
             for c in new
         ]  # fmt: skip
+        for job in jobs:
+            job |= {"link": True, **self._replay(job["name"])}
         for index, answer in self.pool.run(jobs, self.bar.under_way):
             self._answered(new[index], rung, answer)
             self.bar.done(steps)
+
+    def _replay(self, name: str) -> dict[str, Any]:
+        """Where a candidate's replay comes from and goes to, for learners that keep one."""
+        if not self.config.relabel:
+            return {}
+        folder = self.path / "trainings"
+        found: dict[str, Any] = {"keep_replay": str(folder / f"{name}.replay.npz")}
+        for told in self.strategy.best():
+            kept = folder / f"{told.candidate.name}-{int(told.rank[0])}.replay.npz"
+            if kept.exists():
+                return found | {"replay": str(kept)}
+        return found
 
     def _job(
         self, name: str, text: str | None, steps: int, seed: int, judge_seed: int, episodes: int
     ) -> dict[str, Any]:
         return {
             "name": name, "text": text, "task": self.config.task, "robot": self.config.robot,
-            "goal": self.goal.key, "tuning": jsonable(self.config.tuning), "env_steps": steps,
+            "goal": self.goal.key, "learner": self.config.learner,
+            "tuning": jsonable(self.config.tuning), "env_steps": steps,
+            "episode_s": self.config.episode_s,
             "seed": seed, "judge_seed": judge_seed, "episodes": episodes,
         }  # fmt: skip
 
@@ -270,7 +336,9 @@ class _Search:
         found = answer["evaluation"]
         left = found["distance_median"]
         rank = (float(rung), found["success"], -left if math.isfinite(left) else -math.inf)
-        return Told(candidate, rank, {k: tuple(v) for k, v in answer["curves"].items()})
+        curves = {k: tuple(v) for k, v in answer["curves"].items()}
+        said = tuple(Diagnostic(**d) for d in answer.get("diagnostics", ()))
+        return Told(candidate, rank, curves, said)
 
     def _winner(self) -> Candidate:
         best = self.strategy.best()
@@ -284,11 +352,13 @@ class _Search:
     # The verdict.
     def _judge(self, winner: Candidate) -> None:
         config = self.config
-        texts = {"winner": winner.text, "sentence": self.strategy.standard(), "dense": None}
+        texts = {"winner": winner.text, **self._unsearched(), "dense": None}
+        texts["null"] = random_program(winner.text, self.goal.card, config.seed)
         steps = dict.fromkeys(texts, config.env_steps)
         if config.equal_total:
-            texts["sentence_total"] = texts["sentence"]
-            steps["sentence_total"] = config.env_steps + self._search_steps()
+            for what in [w for w in ("sentence", "dense") if w in texts]:
+                texts[f"{what}_total"] = texts[what]
+                steps[f"{what}_total"] = config.env_steps + self._search_steps()
         wanted = [(w, k) for k in range(config.final_seeds) for w in texts]
         new = [key for key in wanted if key not in self.finals]
         jobs = [
@@ -303,6 +373,14 @@ class _Search:
                 "judged", what=what, index=index, seed=jobs[at]["seed"], **answer
             )
             self.bar.done(steps[what])
+
+    def _unsearched(self) -> dict[str, str]:
+        """The program that the sentence has without a search, where there is a template for it."""
+        assert self.goal.formula is not None
+        try:
+            return {"sentence": f"# {self.goal.text}\n{write(self.goal.formula, self.goal.card)}"}
+        except NoTemplate:
+            return {}
 
     def _search_steps(self) -> int:
         """Env steps of all candidates, the failed ones too."""
@@ -339,12 +417,37 @@ class _Search:
                               config.episodes)
                 for what in WHAT if any(w == what for w, _ in self.finals)
             },
+            "gains": gains([e for _, e in sorted(self.finals.items())], config.episodes),
+            "spent": (self.journal.of("spent") or [{}])[-1],
             "versions": versions(),
         }  # fmt: skip
 
 
-def refusals(texts: Sequence[str], card: TaskCard) -> list[str]:
-    """For each program why it may not be trained with; empty: it may."""
+def gains(judged: Sequence[dict[str, Any]], episodes: int) -> dict[str, dict[str, float]]:
+    """{what: {gain, low, high}}: the winner's success less that of what it is compared with, with
+    the paired bootstrap interval over trainings of the same seed and over the same episodes."""
+    won: dict[str, dict[int, list[int]]] = {}
+    for answer in judged:
+        row = [0] * episodes
+        if answer["kind"] == "trained":
+            if "won" not in answer:  # of a journal from before episodes were kept
+                return {}
+            row = unpacked(answer["won"], episodes)
+        won.setdefault(answer["what"], {})[answer["index"]] = row
+    found = {}
+    for what, rows in won.items():
+        both = sorted(rows.keys() & won["winner"].keys())
+        if what != "winner" and both:
+            gain, low, high = paired_gain(
+                np.array([won["winner"][k] for k in both]), np.array([rows[k] for k in both])
+            )
+            found[what] = {"gain": gain, "low": low, "high": high}
+    return found
+
+
+def refusals(texts: Sequence[str], card: TaskCard, judged: Task[Any] | None = None) -> list[str]:
+    """For each program why it may not be trained with; empty: it may. With a task, its archive of
+    known policies is asked too."""
     found = []
     for text in texts:
         try:
@@ -354,7 +457,10 @@ def refusals(texts: Sequence[str], card: TaskCard) -> list[str]:
             found.append(str(refused))
     ran = [i for i, why in enumerate(found) if not why]
     for i, diagnostics in zip(ran, preflight([Job(texts[i]) for i in ran], card), strict=True):
-        found[i] = "; ".join(map(str, errors(diagnostics)))
+        wrong = errors(diagnostics)
+        if not wrong and judged is not None:
+            wrong = errors(screened(load(texts[i], card), judged).diagnostics)
+        found[i] = "; ".join(map(str, wrong))
     return found
 
 

@@ -1,8 +1,9 @@
 """Ask and tell: which programs to try next, given how the earlier ones did.
 
 Structure outside, numbers inside. A round draws a few structures (which terms there are, of what
-shape, in which stages) and for each of them a few settings of its numbers (weights, slopes); the
-numbers start from the best program's after Eureka's reflection on its components. What a strategy
+shape, in which stages) and for each of them a few settings of its numbers (weights, slopes): one
+fitted to the archive's preferences where there is an archive, the others mutated. The numbers start
+from the best program's after Eureka's reflection on its components. What a strategy
 asks follows from its seed, the round and what it was told, so a search that was interrupted asks
 the same again. It is templates and random mutation, no understanding.
 """
@@ -17,7 +18,11 @@ import numpy as np
 
 from reward_models.base import TaskCard
 from reward_models.goals.predicates import Formula
+from reward_models.programs import Program, load
+from reward_models.programs.diagnostics import Diagnostic
+from reward_models.screens import Trials
 from reward_models.writers.offline import Numbers, Structure, reflected, write
+from robo_rl.search.fit import fit
 
 INSIDE = 3  # settings of the numbers for each structure of a round
 TRIES = 50  # to draw a program that was not asked before
@@ -30,15 +35,16 @@ class Candidate:
     name: str  # c00, c01, ... in the order asked
     round: int
     text: str
-    structure: Structure
-    numbers: Numbers
+    structure: Structure | None = None  # of a template
+    numbers: Numbers | None = None
     parents: tuple[str, ...] = ()  # names
     notes: str = ""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Candidate:
         """The candidate that ``jsonable`` wrote."""
-        parts = {"structure": Structure(**data["structure"]), "numbers": Numbers(**data["numbers"])}
+        made = {"structure": Structure, "numbers": Numbers}
+        parts = {name: kind(**data[name]) for name, kind in made.items() if data[name] is not None}
         return cls(**{**data, **parts, "parents": tuple(data["parents"])})
 
 
@@ -49,6 +55,7 @@ class Told:
     candidate: Candidate
     rank: tuple[float, ...]  # empty: it failed
     curves: Mapping[str, tuple[float, ...]]  # {component: a few means along training}
+    diagnostics: tuple[Diagnostic, ...] = ()
 
 
 class Offline:
@@ -56,11 +63,19 @@ class Offline:
 
     name = "offline"
 
-    def __init__(self, formula: Formula, card: TaskCard, sentence: str, count: int, seed: int = 0):
+    def __init__(
+        self,
+        formula: Formula,
+        card: TaskCard,
+        sentence: str,
+        count: int,
+        seed: int = 0,
+        trials: Trials | None = None,
+    ):
         if count < 1:
             raise ValueError(f"a round needs at least 1 candidate, got {count}")
         self.formula, self.card, self.sentence = formula, card, sentence
-        self.count, self.seed = count, seed
+        self.count, self.seed, self.trials = count, seed, trials
         self.told: dict[str, Told] = {}
         self._asked: list[Candidate] = []
 
@@ -114,14 +129,19 @@ class Offline:
         attempt: int,
     ) -> tuple[Structure, Numbers, str]:
         """One draw: candidates 0..outside-1 bring structures, the others numbers for those."""
-        structure = parent.candidate.structure if parent else Structure()
-        numbers = parent.candidate.numbers if parent else Numbers()
+        structure = (parent.candidate.structure if parent else None) or Structure()
+        numbers = (parent.candidate.numbers if parent else None) or Numbers()
         notes = []
         if parent is not None and (better := reflected(numbers, dict(parent.curves))) != numbers:
             changed = [k for k, v in asdict(better).items() if v != asdict(numbers)[k]]
             numbers, notes = better, [f"reflection on {', '.join(changed)}"]
         if index >= outside and asked:
-            structure = asked[(index - outside) % min(outside, len(asked))].structure
+            structure = asked[(index - outside) % min(outside, len(asked))].structure or structure
+            if index < 2 * outside and attempt == 0 and self.trials is not None:
+                found = fit(lambda n: self._program(structure, n), numbers, self.trials, rng)
+                if found is not None and found.numbers != numbers:
+                    said = f"numbers fitted, loss {found.before:.3f} -> {found.after:.3f}"
+                    return structure, found.numbers, "; ".join([*notes, said])
             return structure, numbers.mutated(rng), "; ".join([*notes, "numbers mutated"])
         if index == 0 and attempt == 0:  # the best structure so far; at first, the standard program
             return structure, numbers, "; ".join(notes) or "standard"
@@ -133,8 +153,8 @@ class Offline:
         ]
         return mutated, numbers, "; ".join([*notes, *changes])
 
+    def _program(self, structure: Structure, numbers: Numbers) -> Program:
+        return load(self._text(structure, numbers), self.card)
+
     def _text(self, structure: Structure, numbers: Numbers) -> str:
         return f"# {self.sentence}\n{write(self.formula, self.card, numbers, structure)}"
-
-
-STRATEGIES = {"offline": Offline}

@@ -13,6 +13,8 @@ import re
 import resource
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +53,7 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
     import sims
     from reward_models.base import from_dict
     from reward_models.programs import ProgramReward, load
-    from robo_rl.evaluate import evaluate
+    from robo_rl.evaluate import run_episode, summary
     from robo_rl.learners.config import LEARNERS
     from robo_rl.learners.loop import learn
     from robo_rl.learners.sb3 import make_learner
@@ -70,14 +72,20 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
     began = time.monotonic()
     task = sims.make_task(job["task"], robot=job["robot"] or None, goal=job["goal"])
     tuning = {k: tuple(v) if isinstance(v, list) else v for k, v in job["tuning"].items()}
-    config = LEARNERS["ppo"](**tuning)
-    env = Watched(task, config.num_envs, seed=job["seed"], num_threads=threads)
+    config = LEARNERS[job.get("learner", "ppo")](**tuning)
+    # Training episodes may be shorter than those that are judged, as in `robo-rl train`.
+    short = replace(task, episode_s=job["episode_s"]) if job.get("episode_s") else task
+    env = Watched(short, config.num_envs, seed=job["seed"], num_threads=threads)
     model = None
     if job["text"] is not None:  # None: the task's own dense reward
         program = load(job["text"], from_dict(task.card()))
         model = ProgramReward(program, episode_steps=env.max_steps)
     learner = make_learner(config, env, model, seed=job["seed"])
+    if job.get("replay") and model is not None:
+        take_replay(learner, job["replay"], model)
     rows = learn(learner, job["env_steps"])
+    if job.get("keep_replay"):
+        np.savez(job["keep_replay"], **learner.buffer.state_dict())
     env.close()
     for name, weight in learner.algorithm.policy.named_parameters():
         if not torch.isfinite(weight).all():
@@ -87,14 +95,87 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
         pulse.beat(learner.env_steps)
         return learner.act(obs)
 
-    evaluation = evaluate(task, act, episodes=job["episodes"], seed=job["judge_seed"])
-    return {
+    judges = BatchEnv(task, job["episodes"], seed=job["judge_seed"])
+    pay = _Pay(judges, model) if job.get("link") and model is not None else None
+    success, distance = run_episode(judges, act if pay is None else pay.seen(act))
+    evaluation = summary(task.goal, job["judge_seed"], success, distance, judges)
+    answer = {
         "kind": "trained",
         "evaluation": evaluation.as_dict(),
+        "won": packed(success),
         "curves": curves(rows),
         "env_steps": learner.env_steps,
         "seconds": round(time.monotonic() - began, 2),
     }
+    if pay is not None:
+        answer |= pay.linked(success, distance)
+    judges.close()
+    return answer
+
+
+class _Pay:
+    """What the episodes of an evaluation are paid, beside how they end."""
+
+    def __init__(self, env: Any, model: Any):
+        self.env, self.model = env, model
+        self.signals: list[dict[str, Any]] = []
+        self.actions: list[Any] = []
+        self.names = [s for s in model.program.signals if s != "action"]
+
+    def seen(self, act: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """``act``, with what it saw and did kept."""
+
+        def acting(obs: Any) -> Any:
+            now = self.env.signals()
+            self.signals.append({name: now[name] for name in self.names})
+            self.actions.append(act(obs))
+            return self.actions[-1]
+
+        return acting
+
+    def linked(self, success: Any, distance: Any) -> dict[str, Any]:
+        """{link, diagnostics} of mean pay with outcome: success first, then the distance left."""
+        import numpy as np
+
+        from reward_models.base import Segment
+        from reward_models.screens import linked
+
+        now = self.env.signals()
+        rows = [*self.signals, {name: now[name] for name in self.names}]
+        action = np.stack(self.actions)
+        # Rows that ended early are paid to the end of the longest: ranks, not sums, are compared.
+        valid = np.ones(action.shape[:2], bool)
+        stacked = {name: np.stack([row[name] for row in rows]) for name in self.names}
+        segment = Segment(stacked, lambda camera, where: np.zeros(0), action, valid)
+        paid = self.model.score(segment).reward.mean(axis=0)
+        found = linked(paid, success - distance / (1.0 + np.abs(distance).max()))
+        if found is None:
+            return {}
+        value, finding = found
+        return {"link": value, "diagnostics": [finding.as_dict()] if finding else []}
+
+
+def take_replay(learner: Any, path: str, model: Any) -> None:
+    """Begins with another candidate's transitions, scored anew by this one's program."""
+    import numpy as np
+
+    with np.load(path, allow_pickle=False) as saved:
+        learner.buffer.load_state_dict(dict(saved))
+    learner.buffer.relabel(model)
+    learner.algorithm.learning_starts = 0
+
+
+def packed(won: Any) -> str:
+    """Successes (E,) as hexadecimal digits, four to each."""
+    import numpy as np
+
+    return np.packbits(np.asarray(won, bool)).tobytes().hex()
+
+
+def unpacked(text: str, episodes: int) -> list[int]:
+    """The successes that ``packed`` wrote."""
+    bits = "".join(f"{byte:08b}" for byte in bytes.fromhex(text))
+    return [int(bit) for bit in bits[:episodes]]
 
 
 def curves(rows: list[dict[str, float]]) -> dict[str, list[float]]:

@@ -1,0 +1,144 @@
+"""What a search gains: ``robo-rl bench search``, three independent searches for each comparison.
+
+The winner of a search, trained again from scratch, beside the hand-written reward with the search's
+steps on top, so that both have had the same steps in all. Each search keeps its journal, and the
+command goes on where it stopped; a search that is done is only told again.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+import sims
+from reward_models.metrics import paired_gain
+from robo_rl.presets import preset
+from robo_rl.search.journal import Journal
+from robo_rl.search.run import JOURNAL, SearchConfig, search
+from robo_rl.search.worker import unpacked
+
+# task, goal, what its dense reward is.
+COMPARED = (
+    ("hopper", "forward", "Gymnasium's v5 reward"),
+    ("push", "red_cube_next_to_blue_ball", "our dense reward"),
+)
+SEARCHES = 3
+FEWEST_STEPS, FEWEST_EPISODES = 512, 16  # of a trial run
+
+
+def config(task: str, goal: str, seed: int, runs: Path, share: float = 1.0) -> SearchConfig:
+    """One search; ``share`` of the full steps and episodes makes a trial run of it."""
+    base = preset(task, goal=goal)
+    return SearchConfig(
+        task=task,
+        goal=sims.make_task(task).goals()[goal].sentence,
+        candidates=6,
+        rounds=2,
+        rungs=3,
+        env_steps=max(FEWEST_STEPS, round(share * base.env_steps)),
+        episode_s=base.episode_s,
+        select_episodes=max(FEWEST_EPISODES, round(min(1.0, 10 * share) * 256)),
+        episodes=max(FEWEST_EPISODES, round(min(1.0, 10 * share) * 1000)),
+        seed=seed,
+        equal_total=True,
+        tuning=base.tuning,
+        runs=runs,
+        name=f"{task}-{goal}-{seed}",
+    )
+
+
+def measure(runs: Path, share: float = 1.0, console: Console | None = None) -> list[dict[str, Any]]:
+    """One row per comparison; runs what is missing."""
+    rows = []
+    for task, goal, dense in COMPARED:
+        summaries, won = [], {"winner": [], "dense_total": []}
+        for seed in range(SEARCHES):
+            one = config(task, goal, seed, runs, share)
+            folder = runs / one.name
+            if console is not None:
+                console.rule(f"{task} {goal}, search {seed + 1} of {SEARCHES}")
+            if (folder / JOURNAL).exists():
+                _same(folder, one)
+            search(one, resume=folder if (folder / JOURNAL).exists() else None, console=console)
+            summaries.append(json.loads((folder / "search.json").read_text()))
+            finals = _finals(folder, one.episodes)
+            for what in won:
+                won[what].append(finals[what])
+        gain, low, high = paired_gain(np.array(won["winner"]), np.array(won["dense_total"]))
+        rows.append(
+            {
+                "task": task,
+                "goal": goal,
+                "dense": dense,
+                "gain": gain,
+                "low": low,
+                "high": high,
+                "searches": [
+                    {
+                        "seed": s["config"]["seed"],
+                        "search_env_steps": s["search_env_steps"],
+                        "winner": s["winner"],
+                        "failures": s["failures"],
+                        "verdict": {w: v["success"] for w, v in s["verdict"].items()},
+                        "gains": s["gains"],
+                    }
+                    for s in summaries
+                ],
+            }
+        )
+    return rows
+
+
+def _finals(folder: Path, episodes: int) -> dict[str, list[int]]:
+    """{what: success of every test episode} of a finished search."""
+    journal = Journal(folder / JOURNAL)
+    try:
+        return {
+            e["what"]: unpacked(e["won"], episodes) if e["kind"] == "trained" else [0] * episodes
+            for e in journal.of("judged")
+        }
+    finally:
+        journal.close()
+
+
+def _same(folder: Path, wanted: SearchConfig) -> None:
+    """ValueError where a search that was begun has other steps than what is asked for."""
+    journal = Journal(folder / JOURNAL)
+    begun = journal.of("begun")
+    journal.close()
+    for name in ("env_steps", "episodes", "candidates", "rounds"):
+        if begun and begun[0]["config"][name] != getattr(wanted, name):
+            raise ValueError(
+                f"{folder} holds a search with {name} {begun[0]['config'][name]}, asked for "
+                f"{getattr(wanted, name)}; give another --runs"
+            )
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """The comparisons, then every search."""
+    lines = [
+        "| task | beside, at equal total steps | gain of the winner (95 %, paired) |",
+        "|---|---|---|",
+    ]
+    for row in rows:
+        gain, low, high = (100 * row[k] for k in ("gain", "low", "high"))
+        lines.append(
+            f"| {row['task']} {row['goal']} | {row['dense']} | "
+            f"{gain:+.1f} points ({low:.1f} to {high:.1f}) |"
+        )
+    kinds = ("winner", "sentence", "dense", "null", "sentence_total", "dense_total")
+    lines += ["", f"| search | steps | {' | '.join(kinds)} | failures |", f"|{'---|' * 9}"]
+    for row in rows:
+        for one in row["searches"]:
+            shown = [
+                f"{100 * one['verdict'][k]:.1f} %" if k in one["verdict"] else "" for k in kinds
+            ]
+            lines.append(
+                f"| {row['task']} {one['seed']} | {one['search_env_steps']:,} | "
+                f"{' | '.join(shown)} | {one['failures'].split(':')[0]} |"
+            )
+    return "\n".join(lines) + "\n"

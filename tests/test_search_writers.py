@@ -1,0 +1,195 @@
+"""What a search is made of beside templates: fitted numbers, controls, a language model, replay."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openai_server import OpenAIServer
+
+import sims
+from reward_models.base import from_dict
+from reward_models.goals import read
+from reward_models.metrics import paired_gain
+from reward_models.programs import Program, load
+from reward_models.programs.preflight import Job, preflight
+from reward_models.writers.lines import Numbers
+from reward_models.writers.offline import write
+from robo_rl.archive import trials
+from robo_rl.benches import searches
+from robo_rl.cli import main
+from robo_rl.search.controls import random_program
+from robo_rl.search.fit import fit, preference_loss
+from robo_rl.search.run import gains
+from robo_rl.search.strategy import Offline
+from robo_rl.search.worker import packed, unpacked
+
+REPLIES = json.loads((Path(__file__).parent / "data/llm_replies.json").read_text())
+REACH = sims.make_task("reach")
+CARD = from_dict(REACH.card())
+SENTENCE = CARD.goals["touch_red_cube"]
+FORMULA = read(SENTENCE, CARD)
+
+
+def made(numbers: Numbers) -> Program:
+    return load(write(FORMULA, CARD, numbers), CARD)
+
+
+def test_numbers_are_fitted_to_the_archives_preferences() -> None:
+    archive, _ = trials(REACH)
+    spoilt = Numbers(wide=3.0, tight=1.5, bonus=0.01)  # slopes that hardly tell near from far
+    found = fit(made, spoilt, archive, np.random.default_rng(0))
+    assert found is not None and found.after < 0.8 * found.before
+    assert found.before == preference_loss(made(spoilt), archive)
+    assert found.after == preference_loss(made(found.numbers), archive)
+    again = fit(made, spoilt, archive, np.random.default_rng(0))
+    assert again == found
+    asked = Offline(FORMULA, CARD, SENTENCE, 6, 0, archive).ask(0)
+    assert sum("numbers fitted, loss" in c.notes for c in asked) == 2
+    assert "numbers fitted" not in " ".join(c.notes for c in asked[:2])
+
+
+@pytest.mark.parametrize(("task", "goal"), [("reach", "touch_red_cube"), ("hopper", "forward")])
+def test_the_null_control_has_the_winners_shape_and_another_sense(task: str, goal: str) -> None:
+    card = from_dict(sims.make_task(task).card())
+    text = write(read(card.goals[goal], card), card)
+    null = random_program(text, card, 3)
+    assert null == random_program(text, card, 3) != random_program(text, card, 4)
+    program = load(null, card)
+    assert program.components == load(text, card).components and not program.warnings
+    assert not preflight([Job(null)], card)[0]
+
+
+def test_gains_are_paired() -> None:
+    rng = np.random.default_rng(0)
+    hard = rng.random((3, 200))  # how hard an episode is: what both must deal with
+    a, b = hard < 0.6, hard < 0.5
+    value, low, high = paired_gain(a, b)
+    assert low < value < high and value == pytest.approx(0.1, abs=0.03) and low > 0.05
+    alone = paired_gain(a, rng.random((3, 200)) < 0.5)
+    assert alone[2] - alone[1] > 1.5 * (high - low)
+    with pytest.raises(ValueError, match="trainings, episodes"):
+        paired_gain(np.zeros(3), np.zeros(3))
+    assert unpacked(packed(a[0]), 200) == a[0].tolist()
+    judged = [
+        {"what": what, "index": k, "kind": "trained", "won": packed(rows[k])}
+        for what, rows in (("winner", a), ("dense", b))
+        for k in range(3)
+    ]
+    assert gains(judged, 200) == {"dense": {"gain": value, "low": low, "high": high}}
+    judged[0] = {"what": "winner", "index": 0, "kind": "nan"}  # a failed training won nothing
+    assert gains(judged, 200)["dense"]["gain"] < 0.0
+    assert gains([{k: v for k, v in j.items() if k != "won"} for j in judged], 200) == {}
+
+
+ENDPOINT = ["--model.model", "test", "--model.key-variable", "TEST_KEY"]
+
+
+def test_a_model_writes_and_repairs_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("openai")
+    monkeypatch.setenv("TEST_KEY", "sk-very-secret")
+    tape = tmp_path / "tape.jsonl"
+    arguments = ["reward", "write", "--task", "reach", "--goal", SENTENCE, "--writer", "eureka"]
+    with OpenAIServer([REPLIES["broken"], REPLIES["malicious"], REPLIES["good"]]) as server:
+        online = [*ENDPOINT, "--model.base-url", server.url, "--model.cassette", str(tape)]
+        assert main([*arguments, *online]) == 0
+        assert len(server.requests) == 3
+    out, err = capsys.readouterr()
+    assert load(out, CARD).components == ("near", "effort") and "3 calls" in err
+    assert main([*arguments, "--model.cassette", str(tape)]) == 0  # the same without a network
+    assert capsys.readouterr().out == out
+    with OpenAIServer([REPLIES["units"]]) as server:
+        online = [*ENDPOINT, "--model.base-url", server.url, "--model.repairs", "1"]
+        assert main([*arguments, *online]) == 1
+    err = capsys.readouterr().err
+    assert "after 1 repairs" in err and "adds metres and radians" in err
+    assert "sk-very-secret" not in out + err + tape.read_text()
+
+
+def test_card_hears_from_the_screens_before_anything_is_trained(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("openai")
+    monkeypatch.setenv("TEST_KEY", "sk-very-secret")
+    farming = "```python\ndef reward(action):\n    return {'move': mean(square(action))}\n```"
+    with OpenAIServer([farming, REPLIES["good"]]) as server:
+        online = [*ENDPOINT, "--model.base-url", server.url]
+        goal = ["--task", "reach", "--goal", SENTENCE, "--writer", "card"]
+        assert main(["reward", "write", *goal, *online]) == 0
+        assert "aimless motion is paid" in server.requests[1]["messages"][1]["content"]
+    assert load(capsys.readouterr().out, CARD).components == ("near", "effort")
+
+
+SMALL = [
+    "--candidates", "2", "--rounds", "2", "--rungs", "1", "--select-episodes", "8", "--episodes",
+    "16", "--workers", "2", "--name", "small", "--goal", SENTENCE,
+]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_model_writes_for_a_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The full loop: proposals, refusals, trainings, reflection in the next round's request."""
+    monkeypatch.setenv("TEST_KEY", "sk-very-secret")
+    other = REPLIES["good"].replace("0.05", "0.10")
+    with OpenAIServer([REPLIES["good"], other, other, REPLIES["malicious"]]) as server:
+        online = [*ENDPOINT, "--model.base-url", server.url, "--model.repairs", "0"]
+        steps = ["--env-steps", "256", "--tuning.num-envs", "8", "--tuning.n-steps", "16"]
+        options = ["--writer", "eureka", "--runs", str(tmp_path)]
+        assert main(["search", "reach", *SMALL, *options, *online, *steps]) == 0
+        asked = [r["messages"][1]["content"] for r in server.requests]
+    assert len(asked) == 4 and "The best program so far" in asked[2]
+    summary = json.loads((tmp_path / "small" / "search.json").read_text())
+    kinds = [c["trainings"][0]["kind"] for c in summary["candidates"]]
+    assert kinds == ["trained", "trained", "trained", "refused"]
+    assert summary["spent"]["calls"] == 4
+    for path in (tmp_path / "small").rglob("*"):
+        if path.is_file():
+            assert b"sk-very-secret" not in path.read_bytes(), path
+    assert main(["search", "--resume", str(tmp_path / "small")]) == 0  # asks nobody
+    assert "sk-very-secret" not in "".join(capsys.readouterr())
+
+
+@pytest.mark.slow
+def test_replay_is_relabelled_for_the_next_candidate(tmp_path: Path) -> None:
+    options = ["--learner", "sac", "--relabel", "--env-steps", "256", "--runs", str(tmp_path)]
+    tuning = ["--tuning.num-envs", "8", "--tuning.batch-size", "32", "--tuning.learning-starts",
+              "64", "--tuning.gradient-steps", "1"]  # fmt: skip
+    assert main(["search", "reach", *SMALL, *options, *tuning]) == 0
+    folder = tmp_path / "small" / "trainings"
+    jobs = [json.loads(p.read_text()) for p in sorted(folder.glob("c0?-0.json"))]
+    assert ["replay" in job for job in jobs] == [False, False, True, True]
+    with np.load(jobs[2]["keep_replay"]) as later, np.load(jobs[2]["replay"]) as first:
+        assert len(later["ring/rewards"]) == 2 * len(first["ring/rewards"]) == 2 * 256 // 8
+        old = slice(0, len(first["ring/rewards"]))
+        assert np.array_equal(later["ring/actions"][old], first["ring/actions"])
+        program = load(jobs[2]["text"], CARD)
+        after = {n: later[f"trace/after/{n}"][old].reshape(256, -1) for n in program.signals
+                 if n != "action"}  # fmt: skip
+        reward = sum(program(after, later["ring/actions"][old].reshape(256, -1)).values())
+        assert np.allclose(later["ring/rewards"][old].reshape(-1), reward, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_bench_search_goes_on_where_it_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searches, "COMPARED", (("reach", "touch_red_cube", "our dense reward"),))
+    monkeypatch.setattr(searches, "SEARCHES", 2)
+    options = ["bench", "search", "--runs", str(tmp_path), "--share", "0.001", "--json"]
+    assert main(options) == 0
+    [row] = json.loads(capsys.readouterr().out)["rows"]
+    assert row["low"] <= row["gain"] <= row["high"] and len(row["searches"]) == 2
+    kinds = {"winner", "sentence", "dense", "null", "sentence_total", "dense_total"}
+    assert all(s["verdict"].keys() == kinds for s in row["searches"])
+    journals = {p: p.read_bytes() for p in tmp_path.rglob("journal.jsonl")}
+    assert main(options[:-1]) == 0  # told again, nothing done again
+    assert "gain of the winner" in capsys.readouterr().out
+    assert {p: p.read_bytes() for p in journals} == journals and len(journals) == 2
+    assert main([*options[:4], "--share", "0.01"]) == 1
+    assert "give another --runs" in capsys.readouterr().err
