@@ -60,6 +60,8 @@ def test_the_null_control_has_the_winners_shape_and_another_sense(task: str, goa
     program = load(null, card)
     assert program.components == load(text, card).components and not program.warnings
     assert not preflight([Job(null)], card)[0]
+    blind = random_program("def reward(action):\n    return {'a': effort(action)}\n", card)
+    assert "action" not in load(blind, card).signals
 
 
 def test_gains_are_paired() -> None:

@@ -64,7 +64,7 @@ def test_rows_are_kept_from_sitting_to_sitting(
 ) -> None:
     def two(base: TrainConfig) -> list[suites.Entry]:
         return [
-            suites.Entry(row_name(WRITTEN[0], reward, 0), replace(base, reward=reward), "untrained")
+            suites.Entry(row_name(WRITTEN[0], reward, 0), replace(base, reward=reward), "expert")
             for reward in ("offline", "task")
         ]
 

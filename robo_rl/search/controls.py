@@ -10,6 +10,7 @@ import numpy as np
 
 from reward_models.base import TaskCard
 from reward_models.programs import load
+from reward_models.programs.lower import Input
 
 READ = 4  # numbers of the state that a component follows
 WIDEST = 3.0  # half range of a signal whose card names none to speak of
@@ -21,6 +22,9 @@ def random_program(text: str, card: TaskCard, seed: int = 0) -> str:
     program, rng = load(text, card), np.random.default_rng(seed)
     signals = {s.name: s for s in card.signals}
     reads = [i for i in program.lowered.inputs if i.signal in signals]
+    if not reads:  # it reads the action alone
+        sizes = {s.name: int(np.prod(s.shape)) if s.shape else 0 for s in card.signals}
+        reads = [Input(name, name, False, size) for name, size in sizes.items()]
     arguments, entries = [], []
     for name in program.components:
         parts = []
