@@ -20,7 +20,7 @@ from reward_models.goals import (
 )
 from reward_models.goals.predicates import check
 from robo_rl.goals import read_goal
-from robo_rl.sentence_score import outcome, own_key
+from robo_rl.sentence_score import outcome, own_key, score
 
 ROWS = json.loads(
     (Path(__file__).parent / "data" / "goal_sentences_suite_dev.json").read_text("utf-8")
@@ -47,6 +47,11 @@ def test_the_suite_corpus(name: str) -> None:
         if row["task"] != name:
             continue
         assert read_goal(task, row["sentence"]).key == own_key(row), row["sentence"]
+
+
+def test_talk_is_read_or_refused_and_never_misread() -> None:
+    found = score(Path(__file__).parent / "data" / "goal_sentences_suite_talk.json")["all"]
+    assert found["total"] == 45 and found["right"] >= 38 and found["wrong_accepted"] == 0
 
 
 def test_outcomes_of_a_corpus() -> None:

@@ -22,11 +22,13 @@ _GOING = (
 _MAKING = "(do|make|perform|execute|complete|land|turn)"
 _FRONT, _BACK = "(front|forward|forwards)", "(back|backward|backwards)"
 _LEG = "(leg|legs|one leg|one of [its|your] legs|your leg|its leg|one of [its|your] feet)"
-_ARMS = "[both|both of|two] [its|your|his|her|their] (arms|hands)"
+_ARMS = "[both|both of|two] [its|your|his|her|their] arms"
 _ABOVE = (
-    "[in air|into air|high|above [its|your|his|her] head|over [its|your|his|her] head|overhead|"
-    "up high|(to|towards|toward) (sky|ceiling)]"
+    "[in air|into air|high|above [its|your|his|her] head|over [its|your|his|her] head|overhead]"
 )
+# Shorter lists for the rarer words: every choice multiplies what must be expanded.
+_HANDS = "[both|your|its|both your|both its] (hands|arms)"
+_HIGH = "(up|high|overhead|in air|into air|to sky|to ceiling|towards sky|towards ceiling)"
 _ON_KNEES = "on [to] [its|your|his|her|both] knees"
 _ACTIONS = {  # verbs as stems, without articles
     f"{_GOING} [straight] (forward|forwards|ahead|onward|onwards)": "forward",
@@ -70,10 +72,12 @@ _ACTIONS = {  # verbs as stems, without articles
     "(get|go|drop|sink) [down] onto [its|your|his|her|both] knees": "kneel",
     f"be [down] {_ON_KNEES}": "kneel",
     f"(raise|lift) [up] {_ARMS} [up] {_ABOVE}": "raise_arms",
-    f"(put|hold|throw|keep|stretch|reach) {_ARMS} [up] {_ABOVE}": "raise_arms",
+    f"(put|hold|throw|keep) {_ARMS} [up] {_ABOVE}": "raise_arms",
+    f"(raise|lift) {_HANDS} [up]": "raise_arms",
+    f"(raise|lift|put|hold|keep|throw|stretch|reach) {_HANDS} [up] {_HIGH}": "raise_arms",
     f"(hold|keep|have) {_ARMS} raised [up] {_ABOVE}": "raise_arms",
 }
-_EMPTY = expand(f"(put|hold|throw|keep|stretch|reach) {_ARMS}")  # alone it does not say where
+_EMPTY = expand(f"(put|hold|throw|keep) {_ARMS}")  # alone it does not say where
 _MEANING: Table = {
     words: name for words, name in table(_ACTIONS).items() if " ".join(words) not in _EMPTY
 }
