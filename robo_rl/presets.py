@@ -50,7 +50,7 @@ PRESETS: dict[str, Preset] = {
         {"env_steps": 1_500_000, "checkpoint_every": 200_000, "episode_s": 2.0}, _BODY
     ),
     "ant forward": Preset({"env_steps": 2_000_000, "checkpoint_every": 200_000}, _BODY),
-    # Likewise. 300,000 steps are enough to turn over, not to keep still afterwards.
+    # It happens in the first seconds too. 300,000 steps are enough to turn over, not to keep still.
     "ant lie_down": Preset(
         {"env_steps": 1_000_000, "checkpoint_every": 100_000, "episode_s": 4.0},
         _BODY | {"gamma": 0.97, "n_steps": 80, "log_std_init": -0.3},
