@@ -47,4 +47,4 @@ def test_a_peer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, 
 def test_frames_are_measured_beside_both_renderers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render, "FRAMES", 8)
     figures = render.bench(lambda text: None)
-    assert len(figures) == 2 and figures[0].ratio > 1 and figures[0].peer > 0
+    assert len(figures) == 4 and figures[0].ratio > 1 and figures[0].peer > 0
