@@ -28,6 +28,7 @@ class BenchCommand:
     env_steps: int = TrainConfig.env_steps  # per run of reach, in suites
     seed: int = 0  # of training, in suites
     share: float = 1.0  # of the steps of `search`: below 1 it is only a trial run
+    episodes: int = 100  # at least, of each policy on each arm in each way, in arms
     journal: Path | None = None  # of a suite: finished rows, kept from sitting to sitting
     as_json: Json = False  # print JSON
 
@@ -76,7 +77,7 @@ def _screens(command: BenchCommand, console: Console) -> tuple[str, list[dict[st
 def _arms(command: BenchCommand, console: Console) -> tuple[str, list[dict[str, Any]], str]:
     from robo_rl.benches import arms
 
-    rows = arms.measure(command.runs / "arms", command.seed, console)
+    rows = arms.measure(command.runs / "arms", command.seed, console, command.episodes)
     return MEASURED["arms"][1], rows, arms.markdown(rows)
 
 
