@@ -17,6 +17,7 @@ class RunConfig:
     pose_noise: float = 0.002  # m, standard deviation of a seen position on each axis
     pose_drift: float = 0.001  # m/sqrt(s), by which an object may wander without being noticed
     max_retries: int = 4  # ticks in a row without a measurement
+    max_spoilt: float = 0.02  # share of a second's measurements that may come in spoilt
     max_gap: float = 0.3  # s, the loop may be late in a row
     margin: float = 0.02  # rad kept from the ends of the joint range
     lag: float = 0.6  # rad between a target and its joint

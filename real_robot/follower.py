@@ -98,6 +98,10 @@ class Follower:
                 )
         return ""
 
+    def ages(self, now: float) -> dict[str, float]:
+        """{object: s since the pose that was last acted on was seen}."""
+        return {name: now - pose.t for name, pose in self._poses.items()}
+
     def wish(self, state: RobotState, index: int, goal: Array, gripper: float) -> Wish:
         """The wish for period ``index``, when the arm is on its way to ``goal`` (n,) rad.
 

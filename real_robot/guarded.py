@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -35,11 +36,20 @@ class GuardedArm:
     sent: Sent  # the last target as the device took it
     state: RobotState  # the last measurement
 
-    def __init__(self, driver: RobotDriver, safety: SafetyFilter, clock: Clock, max_retries: int):
+    def __init__(
+        self,
+        driver: RobotDriver,
+        safety: SafetyFilter,
+        clock: Clock,
+        max_retries: int,
+        max_spoilt: float = 0.02,
+    ):
         self.driver, self.safety = driver, safety
         self.retries = 0  # ticks without a measurement so far
         self._clock, self._max_retries = clock, max_retries
         self._silent = 0  # the same, in a row
+        self._spoilt: deque[float] = deque()  # s, when within the last second one came in spoilt
+        self._allowed = max(2, int(max_spoilt / safety.period))
 
     def seed(self) -> None:
         """The next target counts from where the arm is now."""
@@ -97,9 +107,24 @@ class GuardedArm:
                 raise
             self.retries += 1
             self._silent += 1
+            if error.fault is Fault.COMM_CORRUPT:
+                self._count_spoilt(str(error))
             return None
         self._silent, self.state = 0, state
         return state
+
+    def _count_spoilt(self, last: str) -> None:
+        """A wire that spoils every now and then stops the arm before it spoils everything."""
+        now = self._now()
+        self._spoilt.append(now)
+        while now - self._spoilt[0] > 1.0:
+            self._spoilt.popleft()
+        if len(self._spoilt) > self._allowed:
+            raise SafetyStop(
+                Fault.COMM_CORRUPT,
+                f"{len(self._spoilt)} measurements were spoilt within a second, allowed are "
+                f"{self._allowed}; check cable, plugs and power. The last: {last}",
+            )
 
     def _now(self) -> float:
         return self._clock.now_ns() * 1e-9

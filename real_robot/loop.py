@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,8 +54,9 @@ def run(
     config: RunConfig | None = None,
     clock: Clock | None = None,
     log: str | Path | None = None,
-    stop: Callable[[], bool] | None = None,
+    stop: Callable[[], bool | Fault] | None = None,
     on_transition: Callable[[Transition], None] | None = None,
+    watch: Callable[[Tick, Mapping[str, float]], None] | None = None,
     policy: PolicyProcess | None = None,
     guardian: Guardian | None = None,
     human: Human | None = None,
@@ -65,9 +66,11 @@ def run(
 ) -> RunResult:
     """Runs ``bundle`` on an arm for ``steps`` actions or ``seconds``, else until asked to stop.
 
-    ``task`` is made from the manifest where it is not given. ``stop`` is asked every period; the
-    first Ctrl-C, SIGTERM or SIGHUP does the same, a second one also stops parking. ``log`` names an
-    MCAP file to write. ``on_transition`` hears of every change of state, within the loop.
+    ``task`` is made from the manifest where it is not given. ``stop`` is asked every period, on the
+    way to the park pose too, where only ``Fault.ESTOP`` counts: it latches, and the arm is relaxed
+    where it stands. The first Ctrl-C, SIGTERM or SIGHUP stops too, a second one also stops parking.
+    ``log`` names an MCAP file to write. ``on_transition`` hears of every change of state, ``watch``
+    of every tick and of the ages (s) of the poses acted on, both within the loop.
     ``policy`` answers in place of the bundle, from its own process; ``guardian`` stops the arm
     should this process die; ``human`` may take the arm and give it back; ``dial`` is asked every
     period for the share of full speed. In ``shadow`` the policy is asked and its targets are
@@ -107,7 +110,7 @@ def run(
         smoothing=bundle.manifest.action.smoothing,
         stall=config.stall,
     )
-    arm = GuardedArm(driver, safety, clock, config.max_retries)
+    arm = GuardedArm(driver, safety, clock, config.max_retries, config.max_spoilt)
     total = math.inf if seconds is None else round(seconds / robot.period)
     if steps is not None:
         total = steps * follower.per_action
@@ -141,6 +144,7 @@ def run(
         around = _Around(
             listen=listen,
             recorder=recorder,
+            watch=watch,
             stop=stop,
             guardian=guardian,
             human=human,
@@ -187,7 +191,8 @@ class _Around:
 
     listen: Callable[[Transition], None] = lambda transition: None
     recorder: Recorder | None = None
-    stop: Callable[[], bool] | None = None
+    watch: Callable[[Tick, Mapping[str, float]], None] | None = None
+    stop: Callable[[], bool | Fault] | None = None
     guardian: Guardian | None = None
     human: Human | None = None
     dial: Callable[[], float] = lambda: 1.0
@@ -210,6 +215,7 @@ class _Session:
         around: _Around,
     ):
         self._stop, self._recorder, self._guardian = around.stop, around.recorder, around.guardian
+        self._watch = around.watch
         self._human, self._dial, self._shadow = around.human, around.dial, around.shadow
         self._grip = Grip(arm.safety.period)
         self._arm, self._driver, self._joints = arm, arm.driver, arm.safety.joints
@@ -249,7 +255,8 @@ class _Session:
                 return Ended.INTERRUPTED, Fault.OPERATOR, str(error)
             except (SafetyStop, RobotFault) as error:
                 self._why = str(error)
-                if error.fault.response is Response.HOLD:
+                mild = error.fault.response is not Response.LATCH and isinstance(error, SafetyStop)
+                if mild or error.fault.response is Response.HOLD:
                     return Ended.SAFETY_STOP, error.fault, str(error)
                 self._latch(error)
                 return Ended.FAULT, error.fault, str(error)
@@ -406,7 +413,7 @@ class _Session:
             do()
         except (SafetyStop, RobotFault, _Interrupted) as error:
             self._notes.append(f"{what}: {error}")
-            if isinstance(error, RobotFault):
+            if isinstance(error, RobotFault) or getattr(error, "fault", None) is Fault.ESTOP:
                 self._latch(error)
             return False
         return True
@@ -423,8 +430,11 @@ class _Session:
         count, last = self._heard()
         if count > self._borne:
             raise _Interrupted(last)
-        if not self._borne and self._stop is not None and self._stop():
-            raise _Interrupted("asked to stop")
+        if self._stop is not None and (asked := self._stop()):
+            if asked is Fault.ESTOP:
+                raise SafetyStop(Fault.ESTOP, "the operator's emergency stop")
+            if not self._borne:
+                raise _Interrupted("asked to stop")
         done = self._arm.exchange(wish, move=self._machine.phase is not Phase.SHADOW)
         if done is not None:
             driven = self._machine.phase in DRIVEN
@@ -440,9 +450,14 @@ class _Session:
                 self._recorder.tape(entries, self._machine.history[-1].t)
 
     def _record(self, woke: float, done: Exchange, thought: Thought | None) -> None:
+        if self._recorder is None and self._watch is None:
+            return
+        phase, skipped = self._machine.phase.value, self._skipped
+        tick = Tick(phase, woke, self._late, skipped, thought, *done)
         if self._recorder is not None:
-            phase, skipped = self._machine.phase.value, self._skipped
-            self._recorder.tick(Tick(phase, woke, self._late, skipped, thought, *done))
+            self._recorder.tick(tick)
+        if self._watch is not None:
+            self._watch(tick, {} if self._follower is None else self._follower.ages(done.t))
 
     def _wait(self) -> int:
         """Until the next period; returns periods skipped."""

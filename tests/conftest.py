@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,4 +59,5 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> objec
 def pytest_sessionfinish(session: pytest.Session) -> None:
     path = session.config.getoption("--faults")
     if path:
-        Path(path).write_text(session.config.stash[SHOWN].page(f"pytest --faults {path}"))
+        command = "pytest " + shlex.join(map(str, session.config.invocation_params.args))
+        Path(path).write_text(session.config.stash[SHOWN].page(command))

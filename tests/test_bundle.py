@@ -115,6 +115,7 @@ def test_a_recurrent_policy_carries_its_state(tmp_path: Path) -> None:
     np.testing.assert_allclose(bundle.act(obs, state)[0], [1, 1])
 
 
+@pytest.mark.fault(53)
 @pytest.mark.parametrize("name", ["policy.onnx", "golden.npz"])
 def test_one_changed_byte_is_refused(folder: Path, name: str) -> None:
     content = bytearray((folder / name).read_bytes())
@@ -139,6 +140,7 @@ def test_missing_extra_and_unfinished_bundles_are_refused(folder: Path) -> None:
         PolicyBundle.load(folder)
 
 
+@pytest.mark.fault(54)
 def test_another_policy_fails_its_golden_vectors(tmp_path: Path) -> None:
     write(tmp_path / "b", onnx_policy(bias=2e-4))
     with pytest.raises(BundleError, match="golden vector"):
@@ -164,6 +166,7 @@ def test_both_sides_are_printed_when_shapes_differ(tmp_path: Path) -> None:
         PolicyBundle.load(tmp_path / "b")
 
 
+@pytest.mark.fault(55)
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
@@ -195,6 +198,7 @@ def test_another_task_is_refused(folder: Path, changes: dict, match: str) -> Non
         PolicyBundle.load(folder).check_columns({"thing": 3, "qpos": 2})
 
 
+@pytest.mark.fault(56)
 @pytest.mark.parametrize(
     ("path", "value", "match"),
     [

@@ -229,6 +229,7 @@ def test_what_does_not_fit_is_refused_before_the_arm_is_touched(bundle: PolicyBu
         RunConfig(max_age=float("nan"))
 
 
+@pytest.mark.fault(40)
 def test_it_ramps_slowly_to_the_start_set_and_refuses_from_afar(
     bundle: PolicyBundle, tmp_path: Path
 ) -> None:
@@ -265,6 +266,7 @@ def test_an_arm_outside_its_range_or_with_a_fault_is_never_made_stiff(bundle: Po
 
 
 # How it can end.
+@pytest.mark.fault(18, 19)
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_policy_that_is_not_finite_is_stopped_and_parked(
     bundle: PolicyBundle, bad: float, monkeypatch: pytest.MonkeyPatch
@@ -296,6 +298,7 @@ def test_an_arm_in_motion_is_braked_and_not_thrown_to_a_halt(
     assert (np.abs(np.diff(steps, axis=0)) <= SO101.acceleration_limit * 0.01**2 + 1e-9).all()
 
 
+@pytest.mark.fault(20)
 def test_an_observation_that_is_not_finite_never_reaches_the_policy(bundle: PolicyBundle) -> None:
     rig = Rig(bundle)
 
@@ -308,6 +311,7 @@ def test_an_observation_that_is_not_finite_never_reaches_the_policy(bundle: Poli
     assert "measured red_cube" in result.reason and result.actions == 0
 
 
+@pytest.mark.fault(27)
 def test_an_exception_in_the_policy_stops_the_arm_and_comes_out(
     bundle: PolicyBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -404,6 +408,7 @@ def test_what_cannot_be_stopped_is_reported(bundle: PolicyBundle) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.fault(46)
 def test_a_frozen_measurement_is_never_acted_on(bundle: PolicyBundle) -> None:
     """The client library that goes on returning its last value after the link died."""
     rig = Rig(bundle)
@@ -452,6 +457,7 @@ def test_a_device_with_limits_of_its_own_is_found_out(bundle: PolicyBundle) -> N
     assert "its limits are not those it describes" in result.reason
 
 
+@pytest.mark.fault(33, 35)
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_run_parked(bundle: PolicyBundle, which: signal.Signals) -> None:
     rig, before = Rig(bundle), signal.getsignal(which)
@@ -467,6 +473,7 @@ def test_a_signal_ends_the_run_parked(bundle: PolicyBundle, which: signal.Signal
     assert signal.getsignal(which) is before
 
 
+@pytest.mark.fault(34)
 def test_a_second_ctrl_c_ends_parking_too(bundle: PolicyBundle) -> None:
     rig = Rig(bundle)
 
@@ -513,6 +520,7 @@ class Slow:
         return self._bundle.act(obs, state)
 
 
+@pytest.mark.fault(38)
 def test_missed_periods_are_skipped_counted_and_never_made_up_for(bundle: PolicyBundle) -> None:
     rig = Rig(bundle, period=0.01)
     rig.bundle = Slow(bundle, rig.clock, lambda call: 0.035 if call == 3 else 0.002)
@@ -527,6 +535,7 @@ def test_missed_periods_are_skipped_counted_and_never_made_up_for(bundle: Policy
     assert result.latency["lateness"].max == pytest.approx(0.0)
 
 
+@pytest.mark.fault(38, 39)
 def test_a_long_gap_stops_the_arm(bundle: PolicyBundle) -> None:
     rig = Rig(bundle, period=0.01)
     rig.bundle = Slow(bundle, rig.clock, lambda call: 0.09 if call < 3 else 0.5)

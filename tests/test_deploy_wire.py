@@ -141,6 +141,7 @@ def test_mistakes_are_one_line(
     assert said in error and error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_an_emulator_ends_with_the_process_that_started_it() -> None:
     parent = (
         "import os, subprocess, sys\n"

@@ -102,6 +102,18 @@ def test_an_exception_in_the_policy_comes_with_its_traceback(
     assert "Traceback" in policy.traceback
 
 
+@pytest.mark.fault(30)
+def test_nobody_else_can_speak_to_bridge_or_policy(policy: PolicyProcess) -> None:
+    """The pair of sockets has no name, and no other process of ours inherits an end."""
+    assert policy._socket.getsockname() == policy._socket.getpeername() == ""
+    assert not policy._socket.get_inheritable()
+    held = subprocess.run(
+        [sys.executable, "-c", "import os; print(sorted(os.listdir('/proc/self/fd')))"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert str(policy._socket.fileno()) not in held.replace("'", "").strip("[]\n").split(", ")
+
+
 @pytest.mark.fault(53)
 def test_a_bundle_that_was_changed_meanwhile_is_refused(
     bundle: PolicyBundle, folder: Path, tmp_path: Path

@@ -100,6 +100,7 @@ def test_a_log_cut_anywhere_is_read_up_to_there(tmp_path: Path) -> None:
         read_log(cut)
 
 
+@pytest.mark.fault(36)
 def test_a_full_disk_costs_the_log_and_nothing_else() -> None:
     with pytest.raises(OSError):
         Recorder("/no/such/folder/run.mcap", {})
@@ -112,6 +113,7 @@ def test_a_full_disk_costs_the_log_and_nothing_else() -> None:
     assert recorder.dropped > 0
 
 
+@pytest.mark.fault(36)
 def test_a_slow_disk_drops_records_and_never_blocks(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "slow")
     reader = os.open(tmp_path / "slow", os.O_RDONLY | os.O_NONBLOCK)

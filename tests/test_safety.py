@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hostile import Hostile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -136,38 +137,16 @@ def soak(robot_name: str, actions: int, seed: int) -> np.ndarray:
     clearance = Clearance.of(sims.make_task("reach", robot=robot_name))
     arm = NullDriver(robot).describe()
     filter = SafetyFilter.build(arm, clearance=clearance, patience=1e9)
-    rng, n = np.random.default_rng(seed), len(robot.joints)
-    low, high = robot.joint_range.T
-    joint, sent, stops = robot.home.copy(), [robot.home], 0
+    joint, sent, stops, hostile = robot.home.copy(), [robot.home], 0, Hostile(robot, seed)
     memory = filter.start(measured(joint), 0.0)
-    kind, wish = "", joint
     for k in range(actions):
         t = filter.period * (k + 1)
-        if k % 25 == 0:
-            kind = rng.choice(["anywhere", "extremes", "huge", "small", "ramp"])
-        if kind == "anywhere":
-            wish = rng.uniform(low, high)
-        elif kind == "extremes":
-            wish = np.where(np.arange(n) % 2 == k % 2, low, high)
-        elif kind == "huge":
-            wish = rng.choice([-1e308, 1e9, -7.0, 1e-300], n)
-        elif kind == "small":
-            wish = memory.qpos + rng.normal(0, 0.02, n)
-        else:
-            wish = wish + 0.03
-        asked = Wish(
-            wish, float(rng.uniform(-1, 2)), qvel=rng.normal(0, 5, n), dial=rng.uniform(0.1, 1)
-        )
-        if k % 7 == 3:
-            bad = rng.choice([math.nan, math.inf, -math.inf])
-            asked = dataclasses.replace(
-                asked, qpos=wish[: n - 1] if k % 2 else np.where(np.arange(n) == k % n, bad, wish)
-            )
+        asked = hostile(k, memory.qpos)
         try:
             safe, memory, _ = filter.step(measured(joint, t, k), asked, t, memory)
-            assert k % 7 != 3
+            assert not hostile.bad(k)
         except SafetyStop as stop:
-            assert k % 7 == 3, stop
+            assert hostile.bad(k), stop
             stops += 1
             safe, memory = filter.brake(memory)
         assert 0.0 <= safe.gripper <= 1.0

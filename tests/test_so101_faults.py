@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,18 @@ def arm() -> Iterator[Arm]:
 
 
 class Ride:
-    """One run of the bundle; ``act`` happens in the period ``at`` of RUN."""
+    """One run of the bundle; ``act`` happens in the period ``at`` of RUN, or in every one."""
 
-    def __init__(self, arm: Arm, bundle: PolicyBundle, act: Callable[[], object], at: int = 20):
+    def __init__(
+        self,
+        arm: Arm,
+        bundle: PolicyBundle,
+        act: Callable[[], object],
+        at: int = 20,
+        every: bool = False,
+    ):
         self.arm, self.struck, self.stopped = arm, 0.0, 0.0
+        self._every = every
         self._act, self._at, self._ticks, self._running = act, at, 0, False
         emulator = arm.emulator
         self.success = False
@@ -75,6 +84,7 @@ class Ride:
             self._ticks += 1
             if self._ticks == self._at:
                 self.struck = self._now()
+            if self._ticks == self._at or self._every:
                 self._act()
         return False
 
@@ -164,6 +174,28 @@ def test_no_garbage_is_ever_a_measurement(arm: Arm) -> None:
         np.testing.assert_allclose(arm.driver.read().qpos, arm.truth()[:-1], atol=0.0016)
 
 
+@pytest.mark.fault(3)
+def test_a_wire_that_spoils_three_of_a_hundred_stops_the_arm_in_good_order(
+    arm: Arm, bundle: PolicyBundle, took: Took
+) -> None:
+    def spoil() -> None:
+        if ride_ticks() % 25 == 20:
+            arm.emulator.wire("corrupt")
+
+    ticks = [0]
+
+    def ride_ticks() -> int:
+        ticks[0] += 1
+        return ticks[0]
+
+    ride = Ride(arm, bundle, spoil, every=True)
+    assert (ride.result.ended, ride.result.fault) == (Ended.SAFETY_STOP, Fault.COMM_CORRUPT)
+    assert "3 measurements were spoilt within a second, allowed are 2" in ride.result.reason
+    assert ride.phases == GOOD and all(ride.result.acks.values())
+    assert ride.result.retries == 3
+    took(0.01, "held after the third")
+
+
 @pytest.mark.fault(7)
 def test_a_pulled_cable_is_a_clear_fault_at_once(
     arm: Arm, bundle: PolicyBundle, took: Took
@@ -195,6 +227,28 @@ def test_it_is_found_again_behind_another_name_but_must_be_identified(tmp_path: 
         assert arm.driver.read().fault is Fault.NONE
         with pytest.raises(RobotFault, match=r"call enable\(\) first"):
             arm.driver.send(Target(np.zeros(5), 0.0))
+
+
+@pytest.mark.fault(8)
+def test_a_serial_number_finds_the_port_under_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the USB host lists is played: no adapter is here. The port behind it is real."""
+    from types import SimpleNamespace
+
+    from serial.tools import list_ports
+
+    plugged: list[SimpleNamespace] = []
+    monkeypatch.setattr(list_ports, "comports", lambda: plugged)
+    with so101() as arm:
+        found = drivers.make("so101", "5A46083062", clock=arm.clock, patience=PATIENCE)
+        with pytest.raises(RobotFault, match="no USB adapter has the serial number '5A46083062'"):
+            found.connect()
+        for _ in range(2):
+            plugged[:] = [SimpleNamespace(device=arm.emulator.port, serial_number="5A46083062")]
+            found.connect()
+            assert found.identify().serial == "5A46083062"
+            found.close()
+            arm.emulator.unplug()
+            arm.emulator.plug()
 
 
 @pytest.mark.fault(9)
@@ -257,7 +311,29 @@ def test_a_calibration_that_is_not_this_arms_is_refused(tmp_path: Path) -> None:
         Calibration.load(file, names)
 
 
+@pytest.mark.fault(11)
+def test_a_bundle_for_another_arms_calibration_never_makes_this_one_stiff(
+    arm: Arm, bundle: PolicyBundle, tmp_path: Path
+) -> None:
+    reach_bundle.write(tmp_path, "so101")
+    other = replace(bundle.manifest, calibration="0" * 64)
+    policy = (tmp_path / "policy.onnx").read_bytes()
+    ride = Ride(arm, PolicyBundle(other, policy), lambda: None)
+    assert (ride.result.ended, ride.result.fault) == (Ended.SAFETY_STOP, Fault.CONFIG)
+    assert "the bundle is for the arm with calibration 0000" in ride.result.reason
+    assert ride.phases == "CONNECTED OFFLINE" and not any(torque(arm))
+
+
 # Trouble in the servos.
+@pytest.mark.fault(14)
+def test_a_warm_servo_slows_the_arm(arm: Arm, bundle: PolicyBundle) -> None:
+    arm.emulator.register(2, "present_temperature", 64)
+    ride = Ride(arm, bundle, lambda: None)
+    assert ride.result.ended is Ended.DONE and ride.result.limited["dial"].max() > 0.9
+    arm.up()
+    assert arm.driver.read().derate == pytest.approx(0.4)  # 6 of the last 15 degrees are left
+
+
 @pytest.mark.fault(12)
 def test_an_encoder_that_jumps_is_not_believed(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
     ride = Ride(arm, bundle, lambda: arm.emulator.glitch(2, readings=2))

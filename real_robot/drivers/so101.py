@@ -51,6 +51,7 @@ STALL = 2.94  # N m, at full load
 SPEED = 4.71  # rad/s without load; twice this between two readings is no motion
 SLACK = 0.1  # rad, jumps below this are not looked at
 JUMPS = 3  # readings in a row that jump before the encoder is not believed any more
+WARM, HOT = 55.0, 70.0  # deg C: slower from there on, and where the servo lets go by itself
 GRIPPER_TORQUE = 500  # 0.1 %: jaws that press at full torque overload their servo
 TRIES = 3  # for what must not be lost: torque on, torque off, hold
 
@@ -335,7 +336,7 @@ class So101Driver:
         """A measurement of all joints, taken when the request went out."""
         calibration = self._known()
         t = self._clock.now_ns() * 1e-9
-        ticks, words, torque, error = self._measure()
+        ticks, words, torque, error, heat = self._measure()
         fault = next((f for bit, f in CAUSES if error & bit), Fault.NONE)
         if self._enabled and fault is Fault.NONE and not torque.all():
             fault = Fault.TORQUE
@@ -352,6 +353,7 @@ class So101Driver:
             effort=(sign * load * (STALL / 1000))[:-1],
             gripper=float(np.clip(calibration.opening(ticks[-1]), 0.0, 1.0)),
             fault=fault,
+            derate=float(np.clip((HOT - heat.max()) / (HOT - WARM), 0.1, 1.0)),
         )
 
     def send(self, target: Target) -> Sent:
@@ -387,8 +389,8 @@ class So101Driver:
         self._tell(self._ids[joint], address, value, size)
 
     # Below the contract.
-    def _measure(self) -> tuple[Array, tuple[Array, Array], Array, int]:
-        """Positions (n,) in steps, (speeds, loads), torque switches, and all error bits."""
+    def _measure(self) -> tuple[Array, tuple[Array, Array], Array, int, Array]:
+        """Positions (n,) in steps, (speeds, loads), torque switches, all error bits, deg C."""
         port, n = self._open(), len(self._ids)
         self._turn += 1
         length = LENGTHS[self._turn % len(LENGTHS)]
@@ -416,6 +418,7 @@ class So101Driver:
             (_signs(word[:, 1], 15), _signs(word[:, 2], 10)),
             table[:, 0],
             bits,
+            table[:, 23],
         )
 
     def _check_motion(self, ticks: Array) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from rich.progress import track
 
 from real_robot import (
     Ended,
+    Fault,
     Guardian,
     GuardianConfig,
     Phase,
@@ -31,6 +33,7 @@ from real_robot import (
     run,
 )
 from real_robot.camera import CameraModel, VideoDevice
+from real_robot.monitor import Monitor
 from real_robot.perception import Perception, Together
 from real_robot.tags import TagLocator, TagPerception, load_tags
 from reward_models.metrics import wilson
@@ -66,6 +69,7 @@ class DeployCommand:
     noise: float = 0.002  # m, standard deviation of perceived object positions
     seed: int = 0  # of the scenes
     log: Path | None = None  # folder for one MCAP log per episode
+    monitor: bool = True  # real time, in a terminal: show the run, with keys that stop the arm
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False  # print JSON
 
 
@@ -108,6 +112,9 @@ def main(argv: Sequence[str]) -> int:
             stack.enter_context(policy)
         if isinstance(stage, WiredStage) and command.robot in UNWATCHED:
             guardian = stack.enter_context(Guardian(_guard(command, bundle)))
+        monitor = None
+        if command.monitor and stage.realtime and sys.stdin.isatty() and console.is_terminal:
+            monitor = stack.enter_context(Monitor(bundle.manifest.arm))
         result = run_episodes(
             bundle,
             task,
@@ -118,6 +125,7 @@ def main(argv: Sequence[str]) -> int:
             console=console,
             policy=policy,
             guardian=guardian,
+            monitor=monitor,
         )
     print(json.dumps(dataclasses.asdict(result), indent=1) if command.as_json else result.line())
     for reason in result.reasons:
@@ -239,6 +247,7 @@ def run_episodes(
     console: Console | None = None,
     policy: PolicyProcess | None = None,
     guardian: Guardian | None = None,
+    monitor: Monitor | None = None,
 ) -> ArmResult:
     """Runs a bundle for ``episodes`` scenes of ``stage``, from number ``first`` on."""
     if episodes < 1:
@@ -248,14 +257,20 @@ def run_episodes(
         log.mkdir(parents=True, exist_ok=True)
     successes, ended, missed = 0, {}, 0
     late, thought, reasons, limited = [], [], [], []
-    # A person is asked between episodes: no bar then.
+    asks = getattr(stage, "asks", False)  # a person, between episodes: no bar then
     numbers = range(first, first + episodes)
-    quiet = console is None or getattr(stage, "asks", False)
+    quiet = console is None or asks or monitor is not None
     for index in track(numbers, "arm     ", console=console, disable=quiet, transient=True):
+        if monitor is not None and asks:
+            monitor.hide()
         scene = stage.scene(ARM_SEED + 1000 * seed + index)
+        if monitor is not None:
+            monitor.begin(scene.driver.describe(), index - first + 1, episodes, successes)
         reached: list[bool] = []
 
         def judge(change: Any, reached: list[bool] = reached) -> None:
+            if monitor is not None:
+                monitor.note(phase=change.after.value)
             # The truth at the moment the policy lets go, before the arm is parked.
             if change.before is Phase.RUN:
                 reached.append(stage.success())
@@ -270,6 +285,8 @@ def run_episodes(
             clock=scene.clock,
             log=None if log is None else log / f"episode_{index:04d}.mcap",
             on_transition=judge,
+            watch=None if monitor is None else monitor.tick,
+            stop=None if monitor is None else monitor.stop,
             policy=policy,
             guardian=guardian,
         )
@@ -277,15 +294,23 @@ def run_episodes(
         name = result.ended.value
         ended[name] = ended.get(name, 0) + 1
         if result.ended is Ended.DONE:
-            asked = getattr(stage, "asks", False)
-            successes += bool(stage.ask() if asked else reached and reached[-1])
+            if monitor is not None and asks:
+                monitor.hide()
+            successes += bool(stage.ask() if asks else reached and reached[-1])
         else:
             reasons.append(f"episode {index}: {name}: {result.reason}")
         missed += result.missed
         late.append(result.latency["lateness"].p99)
         thought.append(result.latency["policy"].p99 if stage.realtime else _think_time(bundle))
         limited.append({name: float(np.max(share)) for name, share in result.limited.items()})
+        if stage.realtime and console is not None and not console.is_terminal:
+            console.print(
+                f"episode {index - first + 1} of {episodes}: {name}, {successes} reached so far, "
+                f"{result.missed} periods missed"
+            )
         if result.ended is Ended.INTERRUPTED or (policy is not None and not policy.alive):
+            break
+        if result.fault is Fault.ESTOP:  # a person's to clear
             break
     done = sum(ended.values())
     stages = limited[0] if limited else {}

@@ -1,0 +1,61 @@
+"""Hostile actions through filter, driver and wire: what the device end was told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hostile import Hostile
+
+import sims
+from real_robot import Clearance, SafetyFilter, SafetyStop
+from real_robot.drivers.calibration import UNIT
+from real_robot.guarded import GuardedArm
+from robo_rl.stages import EmulatedStage, closing
+
+TICK = {"so101": UNIT, "ur5e": 1e-9}  # rad, that a target is rounded to
+
+
+@pytest.mark.parametrize("robot", ["so101", pytest.param("ur5e", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("actions", [200, pytest.param(5000, marks=pytest.mark.slow)])
+@pytest.mark.fault(18, 19, 21, 23, 24)
+def test_hostile_actions_over_the_wire_stay_within_limits(robot: str, actions: int) -> None:
+    task, hostile = sims.make_task("reach", robot=robot), Hostile(sims.ROBOTS[robot], 2)
+    with closing(EmulatedStage(task)) as stage:
+        driver, _, clock = stage.scene(1)
+        driver.connect()
+        driver.identify()
+        driver.enable()
+        about = driver.describe()
+        safety = SafetyFilter.build(about, clearance=Clearance.of(task), patience=1e9)
+        arm = GuardedArm(driver, safety, clock, max_retries=4)
+        arm.seed()
+        stops, sent = [], []
+        for k in range(actions):
+            try:
+                arm.exchange(lambda state, k=k: hostile(k, arm.memory.qpos))
+            except SafetyStop as stop:
+                stops.append((k, stop))
+                arm.brake()
+            sent.append(arm.sent.qpos)
+            clock.sleep_until_ns(clock.now_ns() + round(about.period * 1e9))
+        end = stage._end
+        told = end._control.call("traffic") if robot == "ur5e" else end._now().traffic()
+        driver.relax()
+        driver.close()
+    n = len(about.joints)
+    sent = np.array(sent)
+    low, high, step = (
+        np.array(told[name], float)[:n] for name in ("goal_low", "goal_high", "goal_step")
+    )
+    print(  # shown with pytest -s
+        f"{robot}: {actions} actions, {len(stops)} stops, "
+        f"fastest {(step / about.period / about.velocity).max():.3f} of the limit"
+    )
+    assert [k for k, _ in stops] == [k for k in range(actions) if hostile.bad(k)], stops
+    # Position: exactly what was sent, all of it within the joints' limits.
+    np.testing.assert_allclose(low, sent.min(axis=0), atol=1e-9)
+    np.testing.assert_allclose(high, sent.max(axis=0), atol=1e-9)
+    assert (low >= about.position[:, 0]).all() and (high <= about.position[:, 1]).all()
+    assert told.get("beyond_limits", 0) == 0
+    assert (step <= about.velocity * about.period + TICK[robot]).all()
+    assert np.ptp(sent, axis=0).max() > 0.5 or actions < 1000  # it was not just frozen
