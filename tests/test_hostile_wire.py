@@ -21,7 +21,8 @@ TICK = {"so101": UNIT, "ur5e": 1e-9}  # rad, that a target is rounded to
 def test_hostile_actions_over_the_wire_stay_within_limits(robot: str, actions: int) -> None:
     task, hostile = sims.make_task("reach", robot=robot), Hostile(sims.ROBOTS[robot], 2)
     with closing(EmulatedStage(task)) as stage:
-        driver, _, clock = stage.scene(1)
+        scene = stage.scene(1)
+        driver, clock = scene.driver, scene.clock
         driver.connect()
         driver.identify()
         driver.enable()
