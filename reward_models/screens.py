@@ -23,7 +23,7 @@ Array = np.ndarray
 KINDS = ("expert", "loose", "short", "still", "random", "swing")
 
 PREFERRED = 0.75  # least share of (success, failure) pairs in which the success is paid more
-SHORT = 0.98  # most that stopping short may be paid, where success is 1 and doing nothing 0
+SHORT = 1.00  # stopping short must be paid less than this, where success is 1 and doing nothing 0
 FARMED = 0.60  # most that random or swinging actions may be paid, on the same scale
 LIVING = 0.05  # least distance of success over doing nothing, in shares of all that is paid
 DROP = 0.30  # most that may be lost on the way to success, in shares of the way's own range
@@ -110,12 +110,12 @@ def stopping_short(reward: Array, trials: Trials) -> Answer:
         return None
     paid = scale(np.array([reward[v, n][-_tail(v) :].mean() for n, v in _columns(trials, short)]))
     most = float(np.median(paid))
-    if most <= SHORT:
+    if most < SHORT:
         return most, None
     return most, Diagnostic(
         "hack",
-        f"stopping short is paid {most:.2f} where success is paid 1 and doing nothing 0, at most "
-        f"{SHORT:g}",
+        f"stopping short is paid {most:.2f} where success is paid 1 and doing nothing 0, "
+        f"expected less than {SHORT:g}",
         hint="add a bonus where the goal holds, or steepen the last slope",
     )
 
@@ -136,8 +136,8 @@ def farming(reward: Array, trials: Trials) -> Answer:
         return most, None
     return most, Diagnostic(
         "farming",
-        f"aimless motion is paid {most:.2f} where success is paid 1 and doing nothing 0, at most "
-        f"{FARMED:g}",
+        f"aimless motion is paid {most:.2f} where success is paid 1 and doing nothing 0, "
+        f"at most {FARMED:g}",
         hint="reward where things are, not how much moves",
     )
 
