@@ -184,7 +184,7 @@ def test_a_few_steps_of_training_reduce_the_loss(env: sims.BatchEnv) -> None:
     fit(
         frames,
         known,
-        FitConfig(steps=41, batch=64),
+        FitConfig(steps=41, batch=32),
         lambda share, row: losses.append(row["match"]),
     )
     assert len(losses) == 2 and losses[-1] < losses[0]

@@ -39,6 +39,9 @@ def main(argv: Sequence[str]) -> int:
         BenchCommand, args=list(argv), prog="robo-rl bench", description=_description()
     )
     console = Console(stderr=True)
+    known = ("all", *BENCHES, *MEASURED, *SUITES)
+    if command.what not in known:
+        raise ValueError(f"unknown bench {command.what!r}; known: {', '.join(known)}")
     command.runs.mkdir(parents=True, exist_ok=True)
     if command.what in SUITES:
         base = TrainConfig(runs=command.runs, env_steps=command.env_steps, seed=command.seed)
@@ -49,14 +52,10 @@ def main(argv: Sequence[str]) -> int:
     if command.what in MEASURED:
         title, rows, table = MEASURED[command.what][0](command, console)
         path = command.runs / f"{command.what}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, {"title": title, "rows": rows, "versions": versions()})
         print(path.read_text() if command.as_json else table, end="")
         return 0
     names = list(BENCHES) if command.what == "all" else [command.what]
-    if names[0] not in BENCHES:
-        known = ", ".join(("all", *BENCHES, *MEASURED, *SUITES))
-        raise ValueError(f"unknown bench {command.what!r}; known: {known}")
     set_threads()
     for name in names:
         figures = run_bench(name, lambda text: console.print(f"[dim]{text}[/dim]"))
