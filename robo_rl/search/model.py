@@ -13,7 +13,7 @@ from reward_models.writers.cassette import Player, Recorder, Transport
 from reward_models.writers.llm import LLMWriter
 from reward_models.writers.methods import METHODS
 from reward_models.writers.transport import Budget, Endpoint, Metered, OpenAITransport
-from robo_rl.search.strategy import Candidate, Told
+from robo_rl.search.strategy import Candidate, History
 
 WRITERS = ("llm", *METHODS)  # llm: Eureka's method
 
@@ -65,26 +65,12 @@ def make_writer(
     return LLMWriter(transport, method, name, config.repairs, check=check), budget
 
 
-class Asked:
+class Asked(History):
     """Ask and tell for a writer: what was tried so far is its evidence."""
 
     def __init__(self, writer: LLMWriter, card: TaskCard, sentence: str, count: int):
+        super().__init__()
         self.writer, self.card, self.sentence, self.count = writer, card, sentence, count
-        self.told: dict[str, Told] = {}
-        self._asked: list[Candidate] = []
-
-    def remember(self, candidates: list[Candidate]) -> None:
-        """Takes over what was asked before an interruption."""
-        self._asked += candidates
-
-    def tell(self, told: Told) -> None:
-        """Adds or replaces what is known of a candidate."""
-        self.told[told.candidate.name] = told
-
-    def best(self) -> list[Told]:
-        """Those that were trained, best first."""
-        known = [t for t in self.told.values() if t.rank]
-        return sorted(known, key=lambda t: t.rank, reverse=True)
 
     def ask(self, round_: int) -> list[Candidate]:
         """The candidates of a round."""

@@ -58,7 +58,28 @@ class Told:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-class Offline:
+class History:
+    """What a search has asked and been told: the side of ask and tell that all writers share."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, Told] = {}
+        self._asked: list[Candidate] = []
+
+    def remember(self, candidates: list[Candidate]) -> None:
+        """Takes over what was asked before an interruption."""
+        self._asked += candidates
+
+    def tell(self, told: Told) -> None:
+        """Adds or replaces what is known of a candidate."""
+        self.told[told.candidate.name] = told
+
+    def best(self) -> list[Told]:
+        """Those that were trained, best first."""
+        known = [t for t in self.told.values() if t.rank]
+        return sorted(known, key=lambda t: t.rank, reverse=True)
+
+
+class Offline(History):
     """The templates' terms, stages and numbers, mutated."""
 
     name = "offline"
@@ -74,27 +95,13 @@ class Offline:
     ):
         if count < 1:
             raise ValueError(f"a round needs at least 1 candidate, got {count}")
+        super().__init__()
         self.formula, self.card, self.sentence = formula, card, sentence
         self.count, self.seed, self.trials = count, seed, trials
-        self.told: dict[str, Told] = {}
-        self._asked: list[Candidate] = []
 
     def standard(self) -> str:
         """The program that the sentence has without any search."""
         return self._text(Structure(), Numbers())
-
-    def remember(self, candidates: list[Candidate]) -> None:
-        """Takes over what was asked before an interruption."""
-        self._asked += candidates
-
-    def tell(self, told: Told) -> None:
-        """Adds or replaces what is known of a candidate."""
-        self.told[told.candidate.name] = told
-
-    def best(self) -> list[Told]:
-        """Those that were trained, best first."""
-        known = [t for t in self.told.values() if t.rank]
-        return sorted(known, key=lambda t: t.rank, reverse=True)
 
     def ask(self, round_: int) -> list[Candidate]:
         """The candidates of a round; fewer than ``count`` only where nothing new can be drawn."""
