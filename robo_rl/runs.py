@@ -100,8 +100,9 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, the platform and the libraries that figures depend on."""
-    found = {"python": platform.python_version(), "platform": platform.platform()}
+    """Versions of Python and the libraries that figures depend on; the kind of machine."""
+    kind = f"{platform.system()}-{platform.machine()}"
+    found = {"python": platform.python_version(), "platform": kind}
     for library in _LIBRARIES:
         try:
             found[library] = importlib.metadata.version(library)
