@@ -7,6 +7,7 @@ Arrays are (n,) in the order of the arm's joints.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple
@@ -68,21 +69,20 @@ class Moment:
     seq: int | None  # of the last measurement; None before the first
 
 
-class Stage:
+class Stage(ABC):
     """One stage; stages are immutable."""
 
     name: ClassVar[str]  # of its flag
-    pressing: ClassVar[float] = (
-        0.0  # rad, by which it must change a target to count as limiting too long
-    )
+    # rad, by which it must change a target to count as limiting too long
+    pressing: ClassVar[float] = 0.0
 
     def start(self, moment: Moment) -> Any:
         """What ``step`` gets as ``own`` the first time, with the arm at rest."""
         return None
 
+    @abstractmethod
     def step(self, motion: Motion, moment: Moment, own: Any) -> tuple[Motion, Any]:
         """The motion this stage lets through, and its ``own`` for the next tick; or SafetyStop."""
-        raise NotImplementedError
 
     def flags(self, before: Motion, after: Motion, moment: Moment) -> dict[str, Array]:
         """{limit: (n,) bool} of the joints that it limited."""

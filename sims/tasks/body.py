@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -174,9 +175,9 @@ class Lagged(Runner[L]):
             "scratch": mujoco.MjData(model), "current": False,
         }  # fmt: skip
 
+    @abstractmethod
     def lagging(self, v: L) -> Array:
         """(N, 2) m: where the body is according to the derived fields."""
-        raise NotImplementedError
 
     def place(self, v: L) -> Array:
         return v.lagged_place
