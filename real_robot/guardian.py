@@ -18,14 +18,13 @@ import os
 import select
 import signal
 import socket
-import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
-from real_robot import drivers
+from real_robot import child, drivers
 from real_robot.driver import Bequeathing, RobotFault
 from real_robot.realtime import realtime
 
@@ -52,20 +51,13 @@ class Guardian:
     """The bridge's side: tells the guardian that all is well."""
 
     def __init__(self, config: GuardianConfig):
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
         about = json.dumps(asdict(config) | {"bridge": os.getpid()})
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "real_robot.guardian", about, str(theirs.fileno())],
-            pass_fds=[theirs.fileno()], env=env, stdin=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-        theirs.close()
-        self._socket = ours
-        ours.settimeout(30.0)
+        self._child, self._socket = child.start("real_robot.guardian", about)
+        self._socket.settimeout(30.0)
         self._state = _LIMP
-        if ours.recv(1) != _READY:
+        if self._socket.recv(1) != _READY:
             raise RuntimeError("the guardian did not start; see its message above")
-        ours.setblocking(False)
+        self._socket.setblocking(False)
 
     @property
     def pid(self) -> int:

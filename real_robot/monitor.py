@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from real_robot import child
 from real_robot.driver import Description, Fault
 from real_robot.panel import DONE, ESTOP, STOP
 from real_robot.recorder import Tick
@@ -34,15 +35,8 @@ class Monitor:
 
     def __init__(self, robot: str):
         self._terminal = termios.tcgetattr(sys.stdin)
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "real_robot.panel", robot, str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            env=env,
-        )
-        theirs.close()
-        self._socket, self._pressed = ours, b""
+        self._child, self._socket = child.start("real_robot.panel", robot, terminal=True)
+        self._pressed = b""
         self._clear()
 
     def _clear(self) -> None:
@@ -111,10 +105,15 @@ class Monitor:
 
     def stop(self) -> bool | Fault:
         """Whether a key asked to stop; ESTOP if it asked for that."""
-        key, self._pressed = self._pressed, b""
         with contextlib.suppress(OSError):
-            key = self._socket.recv(16, socket.MSG_DONTWAIT) or key
+            self._hear(self._socket.recv(16, socket.MSG_DONTWAIT))
+        key, self._pressed = self._pressed, b""
         return Fault.ESTOP if key == ESTOP else key == STOP
+
+    def _hear(self, said: bytes) -> None:
+        """Keeps a key until ``stop`` asks; nothing takes an emergency stop back."""
+        if said in (STOP, ESTOP) and self._pressed != ESTOP:
+            self._pressed = said
 
     def hide(self) -> None:
         """The terminal is the operator's, as it was; until ``begin``."""
@@ -126,7 +125,7 @@ class Monitor:
             self._socket.settimeout(2.0)
             self._socket.send(json.dumps(what).encode())
             while (said := self._socket.recv(16)) not in (DONE, b""):
-                self._pressed = said
+                self._hear(said)
         self._socket.setblocking(False)
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ Run as a program (``python -m real_robot.policy_process FOLDER FD``) this is the
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import struct
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from real_robot import child
 from real_robot.bundle import PolicyBundle
 from real_robot.driver import Fault
 from real_robot.filters.stage import SafetyStop
@@ -50,18 +50,9 @@ class PolicyProcess:
         self._budget, self._misses = budget, misses
         self._width = bundle.manifest.action.dim
         self._seq = self._silent = 0
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        for end in (ours, theirs):
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _PACKET)
-        # One thread: it shares the machine with the loop. A session of its own: Ctrl-C is the
-        # bridge's to handle.
-        env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "real_robot.policy_process", str(folder), str(theirs.fileno())],
-            pass_fds=[theirs.fileno()], env=env, stdin=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-        theirs.close()
-        self._socket = ours
+        self._child, self._socket = child.start(
+            "real_robot.policy_process", str(folder), packet=_PACKET
+        )
         kind, _, payload = self._receive(_START_S)
         if kind == _ERROR:
             raise BundleError(payload.decode().strip().splitlines()[-1])

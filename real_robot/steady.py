@@ -40,12 +40,12 @@ class Steady:
             known = self._known.get(name)
             if known is None:
                 self._known[name] = _Known(pose, self._noise)
-            elif pose.t != known.pose.t:
+            elif pose.t > known.pose.t:
                 self._known[name] = self._joined(known, pose)
         return {name: known.pose for name, known in self._known.items()}
 
     def _joined(self, known: _Known, pose: Pose) -> _Known:
-        wandered = known.variance + self._drift * max(0.0, pose.t - known.pose.t)
+        wandered = known.variance + self._drift * (pose.t - known.pose.t)
         away = pose.pos - known.pose.pos
         square = float(away @ away) / 3.0
         if square > MOVED**2 * (wandered + self._noise):
