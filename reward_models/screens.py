@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -86,14 +87,14 @@ def preference(reward: Array, trials: Trials) -> Answer:
     """Share of (success, failure) pairs of episodes in which the success has the higher mean
     reward: the trajectory preference of CARD (arXiv:2410.14660), over pairs instead of against the
     best failure alone, which one lucky failure decides."""
-    paid, won = _per_episode(reward, trials), trials.succeeded
+    paid, won = per_episode(reward, trials), trials.succeeded
     if not won[trials.kind == "expert"].any() or won.all():
         return None
     a, b = paid[won][:, None], paid[~won][None]
     share = float(((a > b) + 0.5 * (a == b)).mean())
-    if share >= PREFERRED:
-        return share, None
-    return share, Diagnostic(
+    return _answer(
+        share,
+        share >= PREFERRED,
         "preference",
         f"episodes that succeed are paid more than others in {share:.0%} of pairs, expected "
         f"{PREFERRED:.0%}",
@@ -110,9 +111,9 @@ def stopping_short(reward: Array, trials: Trials) -> Answer:
         return None
     paid = scale(np.array([reward[v, n][-_tail(v) :].mean() for n, v in _columns(trials, short)]))
     most = float(np.median(paid))
-    if most < SHORT:
-        return most, None
-    return most, Diagnostic(
+    return _answer(
+        most,
+        most < SHORT,
         "hack",
         f"stopping short is paid {most:.2f} where success is paid 1 and doing nothing 0, "
         f"expected less than {SHORT:g}",
@@ -126,15 +127,15 @@ def farming(reward: Array, trials: Trials) -> Answer:
     rows = np.isin(trials.kind, ("random", "swing")) & ~trials.success.any(axis=0)
     if scale is None or not rows.any():
         return None
-    paid = scale(_per_episode(reward, trials))
+    paid = scale(per_episode(reward, trials))
     most = max(
         float(paid[rows & (trials.kind == kind)].mean())
         for kind in ("random", "swing")
         if (rows & (trials.kind == kind)).any()
     )
-    if most <= FARMED:
-        return most, None
-    return most, Diagnostic(
+    return _answer(
+        most,
+        most <= FARMED,
         "farming",
         f"aimless motion is paid {most:.2f} where success is paid 1 and doing nothing 0, "
         f"at most {FARMED:g}",
@@ -146,9 +147,11 @@ def living(reward: Array, trials: Trials) -> Answer:
     """How far success is paid over doing nothing, in shares of the most or of the range that is
     paid; where episodes may end early, also whether staying costs more than ending."""
     still = trials.kind == "still"
-    idle = _per_episode(reward, trials)[still]
+    idle = per_episode(reward, trials)[still]
     if trials.terminates and idle.mean() < 0.0:
-        return float(idle.mean()), Diagnostic(
+        return _answer(
+            float(idle.mean()),
+            False,
             "living",
             f"doing nothing is paid {idle.mean():.3g} a step: ending the episode early is better",
             hint="make the reward positive while the episode lasts",
@@ -159,9 +162,9 @@ def living(reward: Array, trials: Trials) -> Answer:
     low, high = np.quantile(reward[trials.segment.valid], (0.01, 0.99))
     whole = max(high - low, abs(high), abs(low), 1e-12)
     margin = float((held - np.median(idle)) / whole)
-    if margin >= LIVING:
-        return margin, None
-    return margin, Diagnostic(
+    return _answer(
+        margin,
+        margin >= LIVING,
         "living",
         f"success is paid {held:.3g} a step and doing nothing {np.median(idle):.3g}: a difference "
         f"of {margin:.2f} of all that is paid, expected {LIVING:g}",
@@ -185,9 +188,9 @@ def order(reward: Array, trials: Trials) -> Answer:
     if not drops:
         return None
     drop = float(np.median(drops))
-    if drop <= DROP:
-        return drop, None
-    return drop, Diagnostic(
+    return _answer(
+        drop,
+        drop <= DROP,
         "order",
         f"on the way to success a demonstration loses {drop:.0%} of what it had gained, at most "
         f"{DROP:.0%}",
@@ -213,15 +216,30 @@ def linked(paid: Array, outcome: Array) -> Answer:
     value = spearman(paid, outcome)
     if not np.isfinite(value):
         return None
-    if value >= LINKED:
-        return value, None
-    return value, Diagnostic(
+    return _answer(
+        value,
+        value >= LINKED,
         "goodhart",
         f"over selection episodes pay and outcome have a rank correlation of {value:.2f}, expected "
         f"{LINKED:g}",
         severity="warning",
         hint="look at the best paid episodes that fail",
     )
+
+
+def _answer(
+    figure: float,
+    passes: bool,
+    code: str,
+    message: str,
+    *,
+    hint: str,
+    severity: Literal["error", "warning"] = "error",
+) -> Answer:
+    """The figure, and a finding where it does not pass."""
+    if passes:
+        return figure, None
+    return figure, Diagnostic(code, message, hint=hint, severity=severity)
 
 
 def _columns(trials: Trials, rows: Array) -> list[tuple[int, Array]]:
@@ -234,8 +252,8 @@ def _tail(valid: Array) -> int:
     return max(1, int(valid.sum()) // 4)
 
 
-def _per_episode(reward: Array, trials: Trials) -> Array:
-    """(N,) mean reward per step."""
+def per_episode(reward: Array, trials: Trials) -> Array:
+    """(N,) mean reward per step of each episode, of rewards (T, N)."""
     valid = trials.segment.valid
     return np.where(valid, reward, 0.0).sum(axis=0) / np.maximum(valid.sum(axis=0), 1)
 
@@ -252,7 +270,7 @@ def _scale(reward: Array, trials: Trials) -> Callable[[Array], Array] | None:
     """What maps the pay of doing nothing to 0 and that of success to 1; None where success is paid
     no more, which is another screen's to say, or there is none."""
     held = _held(reward, trials)
-    idle = float(np.median(_per_episode(reward, trials)[trials.kind == "still"]))
+    idle = float(np.median(per_episode(reward, trials)[trials.kind == "still"]))
     if held is None or held - idle <= 1e-9:
         return None
     return lambda paid: (paid - idle) / (held - idle)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from reward_models.base import Signal, TaskCard
 from reward_models.goals.predicates import Atom
-from reward_models.writers.lines import Lines, NoTemplate, Numbers, Realised, signal_of
+from reward_models.writers.lines import Lines, NoTemplate, Numbers, Realised, rounded, signal_of
 
 TURN = 2 * math.pi
 
@@ -73,9 +73,9 @@ def _flip(sign: str) -> Callable[[Lines, TaskCard, Atom, Numbers], Realised]:
         height = p.let("height", f"{p.read(card.entity(atom.subject))}[2]")
         head = p.let("head", f"{height} + {HEAD} * cos({turn})")
         p.say("once upside down in the air, then a whole turn round and on the foot again")
-        inverted = f"(abs({turn} - {_n(TURN / 2)}) <= {INVERTED}) & ({head} >= {FREE})"
+        inverted = f"(abs({turn} - {rounded(TURN / 2)}) <= {INVERTED}) & ({head} >= {FREE})"
         over = p.let("over", f"so_far({inverted})")
-        landed = f"{over} * ((abs({turn} - {_n(TURN)}) <= {LANDED}) & ({height} >= {FOOTED}))"
+        landed = f"{over} * ((abs({turn} - {rounded(TURN)}) <= {LANDED}) & ({height} >= {FOOTED}))"
         done = p.let("done", f"so_far({landed})")
         rate = p.let("rate", f"clip(({turn} - {before}) / {card.control_dt!r}, {-SPIN}, {SPIN})")
         air = p.let("air", f"ramp({height}, {ALOFT[0]}, {ALOFT[1]})")
@@ -197,7 +197,3 @@ def _limbs(card: TaskCard, name: str, count: int, atom: Atom) -> Signal:
     if signal.shape[0] != count:
         raise NoTemplate(f"no template for {atom} by a body with {signal.shape[0]} {name[:4]}")
     return signal
-
-
-def _n(value: float) -> str:
-    return repr(round(value, 6))

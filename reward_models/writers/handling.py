@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from reward_models.base import Entity, TaskCard
 from reward_models.goals.predicates import Atom, role
-from reward_models.writers.lines import Lines, NoTemplate, Numbers, Realised, signal_of
+from reward_models.writers.lines import Lines, NoTemplate, Numbers, Realised, rounded, signal_of
 
 OPEN, CLOSED, PRESSED = 0.85, 0.05, 0.75  # of the joint's range: at least, at most, at least
 BESIDE_BAR = 0.021  # m, from the bar to a closed hand that pushes it
@@ -44,16 +44,13 @@ HELD = 0.03  # m, from the tip to the centre of what the jaws have between them
 def _lifted(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     thing = p.read(card.entity(atom.subject))
     jaws = signal_of(card, "gripper")
-    gap = p.let("gap", f"norm({p.read(_hand(card))} - {thing})")
-    held = p.let("held", f"near(below({gap}, {HELD}), {n.tight!r})")
+    gap, held = _held(p, p.read(_hand(card)), thing, n)
     low, high = jaws.range
     shut = p.let("shut", f"1.0 - ramp({p.joint(jaws)}, {low!r}, {high!r})")
     up = p.let("up", f"{held} * ramp({thing}[2], {LYING}, {HIGH})")
     left = p.let("away", f"hypot(above({thing}[2], {HIGH}), below({gap}, {HELD}))")
-    share, rest = n.wide_share, round(1 - n.wide_share, 6)
-    near = f"({share!r} * near({gap}, {n.wide!r}) + {rest!r} * near({gap}, {n.tight!r}))"
     terms = {
-        "reach": f"{n.reach_weight!r} * {near}",
+        "reach": f"{n.reach_weight!r} * ({_near(gap, n)})",
         "close": f"{n.close_weight!r} * {held} * {shut}",
         "lift": f"{n.move_weight!r} * {up}",
     }
@@ -74,12 +71,12 @@ def _slid(opens: bool) -> Callable[[Lines, TaskCard, Atom, Numbers], Realised]:
         level = p.let("level", f"norm({tip}[:2] - ({handle}[:2] {side} {BESIDE_BAR} * {out}))")
         off = p.let("off", f"hypot({level}, outside({tip}[2] - {handle}[2], {-UNDER_BAR}, 0.0))")
         if opens:
-            left = p.let("away", f"above({joint}, {_n(OPEN * travel)})")
+            left = p.let("away", f"above({joint}, {rounded(OPEN * travel)})")
             way = OPEN * travel
         else:
-            left = p.let("away", f"below({joint}, {_n(CLOSED * travel)})")
+            left = p.let("away", f"below({joint}, {rounded(CLOSED * travel)})")
             way = (1 - CLOSED) * travel
-        slid = p.let("slid", f"1.0 - {left} / {_n(way)}")
+        slid = p.let("slid", f"1.0 - {left} / {rounded(way)}")
         terms = {
             "reach": f"{n.reach_weight!r} * {_kept(left, f'near({off}, {n.behind_scale!r})')}",
             "slide": f"{n.move_weight!r} * {slid}",
@@ -94,8 +91,8 @@ def _pressed(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     signal = signal_of(card, f"{thing.body}_joint")
     way = PRESSED * signal.range[1]
     off = p.let("off", f"norm({p.read(_hand(card))} - {p.read(thing)})")
-    left = p.let("away", f"above({p.joint(signal)}, {_n(way)})")
-    pressed = p.let("pressed", f"1.0 - {left} / {_n(way)}")
+    left = p.let("away", f"above({p.joint(signal)}, {rounded(way)})")
+    pressed = p.let("pressed", f"1.0 - {left} / {rounded(way)}")
     terms = {
         "reach": f"{n.reach_weight!r} * {_kept(left, f'near({off}, {n.wide!r})')}",
         "press": f"{n.move_weight!r} * {pressed}",
@@ -115,8 +112,7 @@ def _put(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     jaws = signal_of(card, "gripper")
     off = p.let("off", PLACES.get(where.kind, STACKED).format(thing=thing, place=place))
     down = p.let("down", f"{off} <= 0.0")
-    gap = p.let("gap", f"norm({tip} - {thing})")
-    held = p.let("held", f"near(below({gap}, {HELD}), {n.tight!r})")
+    gap, held = _held(p, tip, thing, n)
     opening = p.let("opening", f"ramp({p.joint(jaws)}, {jaws.range[0]!r}, {jaws.range[1]!r})")
     aside = p.let("aside", f"norm({thing}[:2] - {place}[:2])")
     # High while it is carried, but not over the place, where it is to go down.
@@ -128,8 +124,7 @@ def _put(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     clear = p.let("clear", f"above({tip}[2] - {thing}[2], {LEFT_ALONE})")
     left = p.let("away", f"hypot({off}, {clear})")
     gone = p.let("gone", f"0.5 * {opening} + 0.5 * near({clear}, {n.tight!r})")
-    share, rest = n.wide_share, round(1 - n.wide_share, 6)
-    near = f"{share!r} * near({gap}, {n.wide!r}) + {rest!r} * near({gap}, {n.tight!r})"
+    near = _near(gap, n)
     terms = {
         "reach": f"{n.reach_weight!r} * where({down}, 1.0, {near})",
         "close": f"{n.close_weight!r} * where({down}, 1.0, {held} * (1.0 - {opening}))",
@@ -150,8 +145,7 @@ def _inserted(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     thing, tip, hole = p.read(stick), p.read(_hand(card)), p.read(card.entity(atom.object))
     lean = p.vector(signal_of(card, f"{stick.body}_up")) + "[2]"
     jaws = signal_of(card, "gripper")
-    gap = p.let("gap", f"norm({tip} - {thing})")
-    held = p.let("held", f"near(below({gap}, {HELD}), {n.tight!r})")
+    gap, held = _held(p, tip, thing, n)
     shut = p.let("shut", f"1.0 - ramp({p.joint(jaws)}, {jaws.range[0]!r}, {jaws.range[1]!r})")
     aside = p.let("aside", f"norm({thing}[:2] - {hole}[:2])")
     deep = p.let("deep", f"{hole}[2] - ({thing}[2] - {HALF_PEG} * {lean})")
@@ -161,8 +155,7 @@ def _inserted(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     high = p.let("high", f"maximum(ramp(-{deep}, -0.03, 0.005), near({aside}, 0.003))")
     upright = p.let("upright", f"ramp({lean}, 0.5, {IN_LINE})")
     into = p.let("into", f"{upright} * near({aside}, 0.01) * ramp({deep}, 0.0, {IN_HOLE})")
-    share, rest = n.wide_share, round(1 - n.wide_share, 6)
-    near = f"{share!r} * near({gap}, {n.wide!r}) + {rest!r} * near({gap}, {n.tight!r})"
+    near = _near(gap, n)
     line = f"(0.2 + 0.4 * near({aside}, {n.wide!r}) + 0.4 * near({aside}, 0.01))"
     terms = {
         "reach": f"{n.reach_weight!r} * {_kept(left, near)}",
@@ -183,13 +176,21 @@ HANDLED: dict[str, Callable[[Lines, TaskCard, Atom, Numbers], Realised]] = {
 }
 
 
+def _held(p: Lines, tip: str, thing: str, n: Numbers) -> tuple[str, str]:
+    """(distance from the tip to the thing, how far the jaws have it between them)."""
+    gap = p.let("gap", f"norm({tip} - {thing})")
+    return gap, p.let("held", f"near(below({gap}, {HELD}), {n.tight!r})")
+
+
+def _near(gap: str, n: Numbers) -> str:
+    """Closeness that is felt from afar and still rises close by."""
+    share, rest = n.wide_share, round(1 - n.wide_share, 6)
+    return f"{share!r} * near({gap}, {n.wide!r}) + {rest!r} * near({gap}, {n.tight!r})"
+
+
 def _kept(left: str, progress: str) -> str:
     """Progress that is not lost once the goal is reached."""
     return f"where({left} <= 0.0, 1.0, {progress})"
-
-
-def _n(value: float) -> str:
-    return repr(round(float(value), 6))
 
 
 def _hand(card: TaskCard) -> Entity:

@@ -97,6 +97,11 @@ class Numbers:
         return replace(self, **changed)
 
 
+def rounded(value: float) -> str:
+    """A number as programs write it."""
+    return repr(round(float(value), 6))
+
+
 def signal_of(card: TaskCard, name: str) -> Signal:
     """The card's signal of that name, or NoTemplate."""
     for signal in card.signals:

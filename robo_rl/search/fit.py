@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reward_models.programs import Program, ProgramReward
-from reward_models.screens import Trials
+from reward_models.screens import Trials, per_episode
 from reward_models.writers.lines import Numbers
 
 SHARP = 10.0  # a difference of a tenth of the spread is a clear preference
@@ -57,10 +57,8 @@ def preference_loss(program: Program, trials: Trials) -> float:
     """Mean -log sigmoid of (success's pay - failure's) over all pairs of the archive."""
     model = ProgramReward(program, episode_steps=len(trials.success))
     reward = model.score(trials.segment).reward.astype(float)
-    valid = trials.segment.valid
-    low, high = np.quantile(reward[valid], (0.01, 0.99))
-    paid = np.where(valid, reward, 0.0).sum(axis=0) / valid.sum(axis=0)
-    paid = SHARP * paid / max(high - low, 1e-9)
+    low, high = np.quantile(reward[trials.segment.valid], (0.01, 0.99))
+    paid = SHARP * per_episode(reward, trials) / max(high - low, 1e-9)
     won = trials.succeeded
     difference = paid[won][:, None] - paid[~won][None]
     return float(np.logaddexp(0.0, -difference).mean())
