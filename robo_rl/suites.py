@@ -154,9 +154,9 @@ def run_suite(
     folder.mkdir(parents=True, exist_ok=True)
     kept = json.loads(journal.read_text())["rows"] if journal and journal.exists() else []
     known = {row["config_hash"]: row for row in kept}
+    keys = [config_hash(entry) for entry in entries]
     rows = []
-    for index, entry in enumerate(entries):
-        key = config_hash(entry)
+    for index, (key, entry) in enumerate(zip(keys, entries, strict=True)):
         path = folder / f"{key[:12]}.json"
         row = known.get(key)
         if row is None and path.exists():
@@ -171,8 +171,7 @@ def run_suite(
         rows.append(row)
         if journal is not None and key not in known:
             known[key] = row
-            current = {config_hash(e) for e in entries}
-            written = [r for r in known.values() if r["config_hash"] in current]
+            written = [r for r in known.values() if r["config_hash"] in keys]
             write_json(journal, {"title": title, "rows": written})
     write_json(base.runs / f"{name}.json", {"title": title, "rows": rows, "versions": versions()})
     table = base.runs / f"{name}.md"
@@ -184,10 +183,6 @@ def run_suite(
 def config_hash(entry: Entry) -> str:
     """The name of everything that an entry's figures depend on: sha256 of its configuration."""
     config = jsonable(replace(entry.config, runs=Path(), name=""))
-    # Options younger than the first journals count where they are on: rows from before stay known.
-    for options, name in ((config, "episode_s"), (config["tuning"], "normalise_reward")):
-        if not options.get(name):
-            options.pop(name, None)
     facts = {"config": config, "kind": entry.kind, "judged_as": entry.judged_as}
     if entry.config.reward == "offline":
         goal = read_goal(sims.make_task(config["task"], robot=config["robot"] or None),
