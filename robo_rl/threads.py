@@ -41,6 +41,12 @@ def set_threads(simulation: int = 0, *, learning: int = 1) -> int:
     return simulation
 
 
+def users_own() -> dict[str, str]:
+    """The environment variables without those that ``set_threads`` sets: what a program has that
+    somebody starts beside ours."""
+    return {name: value for name, value in os.environ.items() if name not in (*_COMPUTE, _GL)}
+
+
 @contextlib.contextmanager
 def simulation_waits() -> Iterator[None]:
     """Lends the simulation's threads to torch, for large work during which nothing is simulated."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 
 import sims
-from robo_rl.benches import render, sim
-from robo_rl.benches.peers import Peer, environment
+from robo_rl.benches import interleaved, render, sim
+from robo_rl.benches.peers import STEPPER, Peer, environment
 from robo_rl.benches.sim import ours, rate_of, raw
 
 
@@ -27,11 +28,23 @@ def test_ours_and_raw_play_the_same_controls(name: str) -> None:
 
 
 def test_a_peer_answers_from_its_own_process_and_fails_in_one_line() -> None:
-    peer = Peer(sys.executable, "async", "Reacher-v5", 2, 5)
-    assert peer.env_id == "Reacher-v5" and peer() == 10
+    peer = Peer(sys.executable, STEPPER, "async", "Reacher-v5", 2, 5, 1)
+    assert peer.name == "Reacher-v5" and peer() == 10
     peer.close()
     with pytest.raises(OSError, match="a peer of the bench ended: .*Nothing"):
-        Peer(sys.executable, "async", "Nothing-v0", 1, 5)
+        Peer(sys.executable, STEPPER, "async", "Nothing-v0", 1, 5, 1)
+
+
+def test_a_peer_has_the_users_variables_without_our_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LP_NUM_THREADS", "0")
+    monkeypatch.setenv("USERS_OWN", "kept")
+    names = "LP_NUM_THREADS", "OMP_NUM_THREADS", "USERS_OWN", "MUJOCO_GL"
+    said = f"import os; print(*map(os.environ.get, {names}))"
+    peer = Peer(sys.executable, said, MUJOCO_GL="egl")
+    peer.close()
+    assert peer.name == "None None kept egl"
 
 
 def test_a_peer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:  # noqa: ANN001
@@ -46,5 +59,7 @@ def test_a_peer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, 
 
 def test_frames_are_measured_beside_both_renderers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render, "FRAMES", 8)
+    monkeypatch.setattr(render, "interleaved", partial(interleaved, repeats=1))
     figures = render.bench(lambda text: None)
-    assert len(figures) == 4 and figures[0].ratio > 1 and figures[0].peer > 0
+    assert len(figures) == 5 and all(figure.peer > 0 for figure in figures)
+    assert figures[0].ratio > 1  # beside Gymnasium's renderer as shipped

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import venv
 
+from robo_rl.threads import users_own
 from sims.cache import cache_dir
 
 # Pins that were tried together; what clashes with ours is why these environments are apart.
@@ -20,7 +21,7 @@ ENVIRONMENTS = {
     "metaworld": ["metaworld==3.1.1", "mujoco==3.3.0", "gymnasium==1.4.0", "packaging"],
 }
 
-PEER = """
+STEPPER = """
 import json, sys, time
 import numpy as np
 kind, env_id, n, steps, threads = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6])
@@ -51,14 +52,18 @@ env.close()
 
 
 class Peer:
-    """A contender in a process of its own: a line in, one run, a line back."""
+    """A contender in a process of its own: a line in, one run, a line back.
 
-    def __init__(self, python: str, kind: str, env_id: str, n: int, steps: int, threads: int = 1):
+    ``code`` prints its ``name`` when it is ready, then what a run did, as often as it is told. It
+    has the variables of whoever started us and ``variables``: none of our settings of threads.
+    """
+
+    def __init__(self, python: str, code: str, *arguments: object, **variables: str):
         self._process = subprocess.Popen(
-            [python, "-c", PEER, kind, env_id, str(n), str(steps), str(threads)],
+            [python, "-c", code, *map(str, arguments)], env=users_own() | variables,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-        self.env_id = self._line()
+        self.name = self._line()
 
     def __call__(self) -> int:
         assert self._process.stdin is not None

@@ -16,7 +16,7 @@ from mujoco.batch import Batch
 
 import sims
 from robo_rl.benches import Figure, interleaved, rate
-from robo_rl.benches.peers import Peer, environment
+from robo_rl.benches.peers import STEPPER, Peer, environment
 from sims.rng import RowRng
 
 Array = np.ndarray
@@ -44,16 +44,16 @@ def scene(name: str, say: Callable[[str], None]) -> list[Figure]:
     if env.task.mirrors:
         for workers in sorted({1, cores, 2 * cores}):
             peers[f"async {workers}"] = Peer(
-                sys.executable, "async", env.task.mirrors, workers, steps
+                sys.executable, STEPPER, "async", env.task.mirrors, workers, steps, 1
             )
     other = "envpool" if env.task.mirrors else "fetch"
     python = environment(other)
     if not python:
         say(f"no {other} beside it; make it: python -m robo_rl.benches.peers {other}")
     elif other == "envpool":
-        peers["envpool"] = Peer(python, other, env.task.mirrors, ROWS, steps, cores)
+        peers["envpool"] = Peer(python, STEPPER, other, env.task.mirrors, ROWS, steps, cores)
     else:
-        peers["fetch"] = Peer(python, other, "FetchReach-v4", cores, steps)
+        peers["fetch"] = Peer(python, STEPPER, other, "FetchReach-v4", cores, steps, 1)
     work = {label: rate_of(run) for label, run in (runs | peers).items()}
     found = interleaved(work)
     for peer in peers.values():
@@ -70,7 +70,7 @@ def scene(name: str, say: Callable[[str], None]) -> list[Figure]:
         beside = f"Gymnasium's AsyncVectorEnv, {best.removeprefix('async ')} workers (its best)"
         figures.append(figure(found[best], beside, TARGETS[name]))
     if "envpool" in found:
-        figures.append(figure(found["envpool"], f"EnvPool's {peers['envpool'].env_id}", 1.5))
+        figures.append(figure(found["envpool"], f"EnvPool's {peers['envpool'].name}", 1.5))
     if "fetch" in found:
         figures.append(figure(found["fetch"], f"FetchReach-v4, {cores} workers", 5.0))
     return figures
