@@ -20,15 +20,10 @@ from sims.task import Task, owned
 
 Array = np.ndarray
 
-_UNSTABLE = [
-    int(w)
-    for w in (
-        mujoco.mjtWarning.mjWARN_BADQPOS,
-        mujoco.mjtWarning.mjWARN_BADQVEL,
-        mujoco.mjtWarning.mjWARN_BADQACC,
-        mujoco.mjtWarning.mjWARN_BADCTRL,
-    )
-]
+# Bad positions, speeds, accelerations and controls follow each other among MuJoCo's warnings.
+_UNSTABLE = slice(
+    mujoco.mjtWarning.mjWARN_BADQPOS.value, mujoco.mjtWarning.mjWARN_BADCTRL.value + 1
+)
 
 
 class StepResult(NamedTuple):
@@ -80,6 +75,9 @@ class BatchEnv:
         self._step = np.zeros(num_envs, np.int64)
         self._started = np.zeros(num_envs, bool)
         self._kept = self._state.copy()  # the last states known to be finite
+        # What a step that fails goes back to; new arrays of this size cost more than copying.
+        self._before = self._state.copy()
+        self._kept_owned = {name: array.copy() for name, array in self._owned.items()}
         self.num_diverged = 0
         self.env_steps = 0
         self._num_threads = num_threads
@@ -150,8 +148,10 @@ class BatchEnv:
         # A NaN action is a fault of its row alone: it moves nothing and is reported as diverged.
         finite = np.isfinite(action).all(axis=1)
         action = np.clip(np.where(finite[:, None], action, 0.0), -1.0, 1.0)
-        before = self._state.copy()
-        kept = {name: array.copy() for name, array in self._owned.items()}
+        before, kept = self._before, self._kept_owned
+        np.copyto(before, self._state)
+        for name, array in self._owned.items():
+            np.copyto(kept[name], array)
         # MuJoCo sets a counter to 1 when it resets an unstable row, also where it was 1 before.
         self._warning[:, _UNSTABLE, 1] = 0
         self.task.control(self.views, action)
@@ -160,7 +160,7 @@ class BatchEnv:
             self.batch.step(nstep=self.n_substeps, stage=self.task.stage)
         except SimulationError as error:
             diverged[list(error.ids)] = True
-        diverged |= self._warning[:, _UNSTABLE, 1].sum(axis=1) > 0
+        diverged |= self._warning[:, _UNSTABLE, 1].any(axis=1)
         diverged |= ~np.isfinite(self._state).all(axis=1)
         if diverged.any():
             # Whoever wrote a NaN into a state gets the one before it back.
@@ -171,7 +171,7 @@ class BatchEnv:
                 array[diverged] = kept[name][diverged]
             self.batch.forward(np.flatnonzero(diverged))
             self.num_diverged += int(diverged.sum())
-        self._kept = before
+        self._before, self._kept = self._kept, before
         self.task.after_step(self.views, np.flatnonzero(~diverged))
         self._step += 1
         self.env_steps += self.num_envs
@@ -194,8 +194,11 @@ class BatchEnv:
         return self._obs()
 
     def _obs(self) -> Array:
-        columns = self.task.obs(self.views)
-        return np.concatenate(list(columns.values()), axis=1).astype(np.float32)
+        obs, end = np.empty((self.num_envs, self.obs_dim), np.float32), 0
+        for column in self.task.obs(self.views).values():
+            start, end = end, end + column.shape[1]
+            obs[:, start:end] = column
+        return obs
 
     def signals(self) -> dict[str, Array]:
         """Copies of what a reward may read, {name: (N, ...)}."""

@@ -66,8 +66,8 @@ class Ant(Lagged[AntViews]):
         side, waves, most = np.zeros((n, 4)), np.zeros((n, 4)), np.zeros((n, 1))
         return AntViews(**self.common(batch), hips=hips, side=side, waves=waves, most=most)
 
-    def lagging(self, v: AntViews) -> Array:
-        return v.xpos[:, 1, :2]
+    def lagging(self, v: AntViews, rows: Array | slice) -> Array:
+        return v.xpos[rows, 1, :2]
 
     def feet(self, v: AntViews) -> Array:
         """(N, 4, 3) m: the ends of the legs."""

@@ -150,6 +150,7 @@ class LaggedViews(RunnerViews):
     xpos: Array  # (N, nbody, 3) m; this and the next two are one substep late, see ``settle``
     geom_xpos: Array  # (N, ngeom, 3) m
     ncon: Array  # (N,) contacts
+    pushed: Array  # (N, nbody, 6) N and N m, forces that somebody writes
     lagged_place: Array = field(metadata={"owned": True})  # (N, 2) m
     cfrc_ext: Array = field(metadata={"owned": True})  # (N, nbody, 6) torque N m and force N
     scratch: mujoco.MjData  # of one row
@@ -170,41 +171,49 @@ class Lagged(Runner[L]):
         return {
             "batch": batch, "qpos": batch.qpos, "qvel": batch.qvel, "ctrl": batch.ctrl,
             "xpos": batch.xpos, "geom_xpos": batch.geom_xpos, "ncon": batch.ncon,
+            "pushed": batch.xfrc_applied,
             "before": np.zeros((n, 2)), "lagged_place": np.zeros((n, 2)),
             "cfrc_ext": np.zeros((n, model.nbody, 6)),
             "scratch": mujoco.MjData(model), "current": False,
         }  # fmt: skip
 
     @abstractmethod
-    def lagging(self, v: L) -> Array:
-        """(N, 2) m: where the body is according to the derived fields."""
+    def lagging(self, v: L, rows: Array | slice) -> Array:
+        """(n, 2) m: where the bodies of ``rows`` are according to the derived fields."""
 
     def place(self, v: L) -> Array:
         return v.lagged_place
 
     def after_reset(self, v: L, ids: Array) -> None:
         v.current = False
-        v.lagged_place[ids] = self.lagging(v)[ids]
-        v.cfrc_ext[ids] = 0.0  # as Gymnasium's are until the first step
+        rows = chosen(ids, len(v.qpos))
+        v.lagged_place[rows] = self.lagging(v, rows)
+        v.cfrc_ext[rows] = 0.0  # as Gymnasium's are until the first step
         super().after_reset(v, ids)
 
     def after_step(self, v: L, ids: Array) -> None:
         v.current = False
-        v.lagged_place[ids] = self.lagging(v)[ids]
-        v.cfrc_ext[ids] = 0.0
-        # Forces come from contacts or from whoever writes xfrc_applied; most rows may have none.
-        acted = (v.ncon[ids] > 0) | v.batch.xfrc_applied[ids].any(axis=(1, 2))
-        model, data = v.batch.model, v.scratch
-        for row in ids[acted]:
+        rows = chosen(ids, len(v.qpos))
+        v.lagged_place[rows] = self.lagging(v, rows)
+        v.cfrc_ext[rows] = 0.0
+        # Forces come from contacts or from whoever pushes; most rows may have none.
+        acted = (v.ncon[rows] > 0) | v.pushed[rows].any(axis=(1, 2))
+        model, data, forces = v.batch.model, v.scratch, v.scratch.cfrc_ext
+        for row in ids[acted].tolist():
             v.batch.get_data(row, data)
             mujoco.mj_rnePostConstraint(model, data)
-            v.cfrc_ext[row] = data.cfrc_ext
+            v.cfrc_ext[row] = forces
 
     def settle(self, v: L) -> None:
         """Makes positions of bodies and geoms those of the state as it is now."""
         if not v.current:
             v.batch.forward(stage=mujoco.mjtStage.mjSTAGE_POS.value)
             v.current = True
+
+
+def chosen(ids: Array, num_rows: int) -> Array | slice:
+    """Rows ``ids`` (n,) as an index; all of them as a slice, with which numpy copies nothing."""
+    return slice(None) if len(ids) == num_rows else ids
 
 
 def asset(xml: str) -> Path:

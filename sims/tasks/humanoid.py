@@ -13,7 +13,16 @@ from mujoco.batch import Batch
 from sims.cameras import Camera
 from sims.rng import RowRng
 from sims.task import Array, Entity, Signal, TaskGoal
-from sims.tasks.body import Lagged, LaggedViews, body_entity, inside, squares, tracking, up
+from sims.tasks.body import (
+    Lagged,
+    LaggedViews,
+    body_entity,
+    chosen,
+    inside,
+    squares,
+    tracking,
+    up,
+)
 from sims.terms import near, norm, outside
 
 HEIGHT = (1.0, 2.0)  # m, of the torso, while healthy
@@ -34,8 +43,9 @@ class HumanoidViews(LaggedViews):
     """Row i is env i; qpos is torso position m and quaternion, then 17 joints."""
 
     xipos: Array  # (N, nbody, 3) m, of the bodies' centres of mass, one substep late
-    derived: tuple[Array, ...]  # (N, k) each: inertias, speeds, actuator forces, one substep late
-    lagged: Array = field(metadata={"owned": True})  # (N, k) inertias, speeds, actuator forces
+    derived: tuple[Array, ...]  # (N, ...) inertias, speeds, actuator forces, one substep late
+    lagged: Array = field(metadata={"owned": True})  # (N, k) the same, as they were kept
+    kept: tuple[Array, ...]  # views of ``lagged`` in the shapes of ``derived``
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,11 +64,16 @@ class Humanoid(Lagged[HumanoidViews]):
     persistent: bool = True
 
     def bind(self, batch: Batch) -> HumanoidViews:
-        n, model = batch.nsim, batch.model
-        parts = batch.cinert, batch.cvel, batch.qfrc_actuator
-        width = 16 * (model.nbody - 1) + model.nv - 6
+        # Without the world, and without the root, which no motor drives.
+        derived = batch.cinert[:, 1:], batch.cvel[:, 1:], batch.qfrc_actuator[:, 6:]
+        ends = np.cumsum([part[0].size for part in derived])
+        lagged = np.zeros((batch.nsim, ends[-1]))
+        kept = tuple(
+            lagged[:, end - part[0].size : end].reshape(part.shape)
+            for part, end in zip(derived, ends, strict=True)
+        )
         return HumanoidViews(
-            **self.common(batch), xipos=batch.xipos, derived=parts, lagged=np.zeros((n, width))
+            **self.common(batch), xipos=batch.xipos, derived=derived, lagged=lagged, kept=kept
         )
 
     def reset(self, v: HumanoidViews, ids: Array, rng: RowRng) -> None:
@@ -76,10 +91,10 @@ class Humanoid(Lagged[HumanoidViews]):
             [np.cos(yaw), np.sin(yaw), -np.cos(yaw), np.sin(yaw)], axis=1
         )
 
-    def lagging(self, v: HumanoidViews) -> Array:
-        """(N, 2) m: the centre of mass."""
+    def lagging(self, v: HumanoidViews, rows: Array | slice) -> Array:
+        """(n, 2) m: the centres of mass."""
         mass = v.batch.model.body_mass
-        return np.einsum("b,Nbk->Nk", mass / mass.sum(), v.xipos[:, :, :2])
+        return np.einsum("b,nbk->nk", mass / mass.sum(), v.xipos[rows, :, :2])
 
     def after_reset(self, v: HumanoidViews, ids: Array) -> None:
         super().after_reset(v, ids)
@@ -90,9 +105,9 @@ class Humanoid(Lagged[HumanoidViews]):
         self._keep(v, ids)
 
     def _keep(self, v: HumanoidViews, ids: Array) -> None:
-        inertia, speed, force = v.derived
-        parts = (part[ids, 1:].reshape(len(ids), -1) for part in (inertia, speed))
-        v.lagged[ids] = np.concatenate([*parts, force[ids, 6:]], axis=1)
+        rows = chosen(ids, len(v.qpos))
+        for part, kept in zip(v.derived, v.kept, strict=True):
+            kept[rows] = part[rows]
 
     def obs(self, v: HumanoidViews) -> dict[str, Array]:
         forces = v.cfrc_ext[:, 1:].reshape(len(v.qpos), -1)
