@@ -26,7 +26,9 @@ class FitConfig:
     minutes: float = 12.0  # wall time of the training loop
     steps: int = 0  # gradient steps; 0: as many as fit into ``minutes``
     batch: int = 128
-    learning_rate: float = 2e-3
+    learning_rate: float = 5e-3  # of the image tower, at its highest
+    text_learning_rate: float = 2.5e-3
+    captions: float = 0.5  # share of all captions that each step is judged by, drawn anew
     weight_decay: float = 0.02
     rank_weight: float = 1.0
     position_weight: float = 2.0

@@ -56,8 +56,8 @@ def gripper_relations(facts: Facts) -> dict[str, Array]:
     nearest = offset + along[..., None] * back
     touch = np.maximum(np.linalg.norm(nearest, axis=2) - HALF - FINGER_RADIUS, 0.0)
     level = np.linalg.norm(offset[..., :2], axis=2)
-    height = outside(offset[..., 2], 0.045, 0.105)
-    above = np.hypot(outside(level, 0.0, 0.015), height)
+    # Over its footprint, and clear of it: a hand that rests on the top is not above it.
+    above = np.hypot(outside(level, 0.0, HALF), outside(offset[..., 2], 0.05, 0.105))
     return {
         "touch": touch,
         "above": above,

@@ -1,8 +1,8 @@
-"""The embedded CLIP: open_clip's own model at 96 px with a vocabulary of words.
+"""The embedded CLIP: open_clip's model at 96 px with an image tower and a vocabulary of our own.
 
-A ModifiedResNet image tower and a two-layer text tower (Radford et al. 2021, arXiv:2103.00020)
-under SigLIP's sigmoid head (Zhai et al. 2023, arXiv:2303.15343), 1.6 M parameters. Its text tower
-knows the words of the tabletop alone; any other word is an error, never a guess.
+A tower of keypoints and a two-layer text tower (Radford et al. 2021, arXiv:2103.00020) under
+SigLIP's sigmoid head (Zhai et al. 2023, arXiv:2303.15343). Its text tower knows the words of the
+tabletop alone; any other word is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
+from reward_models.visual.keypoint_tower import KeypointTower, TowerConfig
+
 Array = np.ndarray
 
 WORDS = (
@@ -38,7 +40,7 @@ class TinyClipConfig:
     """Sizes of the towers."""
 
     size: int = 96  # px
-    width: int = 16  # channels of the first image stage
+    tower: TowerConfig = TowerConfig()
     embed_dim: int = 256
     text_width: int = 64
     text_layers: int = 2
@@ -53,9 +55,8 @@ class TinyClip(torch.nn.Module):
         self.config = config = config or TinyClipConfig()
         self.clip = CLIP(
             config.embed_dim,
-            CLIPVisionCfg(
-                layers=(1, 1, 1, 1), width=config.width, image_size=config.size, head_width=32
-            ),
+            # A tower that open_clip wants to build, the smallest; ours takes its place.
+            CLIPVisionCfg(layers=1, width=64, patch_size=32, image_size=config.size),
             CLIPTextCfg(
                 context_length=config.context,
                 vocab_size=len(WORDS) + 2,
@@ -66,6 +67,7 @@ class TinyClip(torch.nn.Module):
             init_logit_scale=float(np.log(10.0)),
             init_logit_bias=-3.0,
         )
+        self.clip.visual = KeypointTower(config.size, config.embed_dim, config.tower)
 
     @property
     def scale(self) -> torch.Tensor:
@@ -141,7 +143,9 @@ def load(path: Path = DEFAULT) -> TinyClip:
             meta = file.metadata() or {}
         if meta.get("words", "").split() != WORDS:
             raise ValueError(f"{path} was trained on another vocabulary; {retrain}")
-        model = TinyClip(TinyClipConfig(**json.loads(meta["config"])))
+        config = json.loads(meta["config"])
+        config["tower"] = TowerConfig(**config["tower"])
+        model = TinyClip(TinyClipConfig(**config))
         model.load_state_dict({k: v.float() for k, v in load_file(path).items()})
     except (SafetensorError, KeyError, TypeError, RuntimeError, json.JSONDecodeError) as error:
         first = str(error).splitlines()[0]

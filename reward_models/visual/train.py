@@ -51,14 +51,17 @@ def fit(
     model.to(memory_format=torch.channels_last)
     targets = positions(facts)
     readout = torch.nn.Linear(model.config.embed_dim, targets.shape[1]).to(device)
-    parameters = [*model.parameters(), *readout.parameters()]
+    sees = [*model.clip.visual.parameters(), *readout.parameters()]
+    reads = [p for name, p in model.named_parameters() if not name.startswith("clip.visual.")]
+    rates = (config.learning_rate, config.text_learning_rate)
     optimizer = torch.optim.AdamW(
-        parameters,
-        lr=config.learning_rate,
+        [{"params": sees}, {"params": reads}],
         weight_decay=config.weight_decay,
         betas=(0.9, 0.98),
+        fused=True,
     )
     tokens = tokenize(CAPTIONS).to(device)
+    captions = round(config.captions * len(CAPTIONS))
     truths, weights = (torch.from_numpy(a) for a in grade(facts))
     targets = torch.from_numpy(targets)
     # A processor without bf16 instructions emulates them, twelve times slower than fp32.
@@ -80,13 +83,14 @@ def fit(
             else (time.monotonic() - start) / (60.0 * config.minutes)
         )
         rate = min(1.0, (step + 1) / 100) * 0.5 * (1 + np.cos(np.pi * min(done, 1.0)))
-        for group in optimizer.param_groups:
-            group["lr"] = config.learning_rate * max(rate, 0.01)
+        for group, highest in zip(optimizer.param_groups, rates, strict=True):
+            group["lr"] = highest * max(rate, 0.01)
         batch = photometric(torch.from_numpy(frames[ids]).to(device), rng)
-        truth, weight = truths[ids].to(device), weights[ids].to(device)
+        asked = torch.from_numpy(rng.permutation(len(CAPTIONS))[:captions])
+        truth, weight = (a[ids][:, asked].to(device) for a in (truths, weights))
         with amp:
             raw = model.images(batch)
-            text = model.texts(tokens)
+            text = model.texts(tokens[asked])
         raw, text = raw.float(), text.float()
         logits = model.scale * F.normalize(raw, dim=-1) @ text.T + model.bias
         match = F.binary_cross_entropy_with_logits(logits, truth, weight, reduction="sum")
@@ -98,7 +102,7 @@ def fit(
         loss = 4.0 * match + config.rank_weight * rank + config.position_weight * place
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        torch.nn.utils.clip_grad_norm_([*sees, *reads], 1.0)
         optimizer.step()
         with torch.no_grad():
             model.clip.logit_scale.clamp_(max=float(np.log(100.0)))

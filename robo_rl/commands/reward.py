@@ -227,7 +227,7 @@ class TrainClipCommand:
 
     task: str = "reach"  # whose scene
     frames: int = 80_000  # rendered for training
-    steps: int = 8_000  # gradient steps; 0: as many as fit into the minutes
+    steps: int = 4_100  # gradient steps; 0: as many as fit into the minutes
     minutes: float = 15.0  # of fitting, with --steps 0
     seed: int = 11  # of states and weights
     device: str = "cpu"  # cpu or cuda
@@ -281,7 +281,7 @@ def train(argv: Sequence[str]) -> int:
         model = fit(frames, facts, config, show)
     out = command.out or tiny_clip.DEFAULT
     card: dict[str, Any] = {
-        "model": "open_clip CLIP, ModifiedResNet (1, 1, 1, 1), word vocabulary",
+        "model": "open_clip CLIP, keypoint image tower, word vocabulary",
         "task": command.task,
         "licence": "Apache-2.0",
         "frames": command.frames,
