@@ -244,9 +244,7 @@ def test_mutation_and_reflection() -> None:
     assert all(load(d.text, CARD) for d in first)
     again = OfflineWriter(seed=1).propose(CARD, goal, 4)
     assert [d.text for d in again] == [d.text for d in first]
-    evidence = [
-        Evidence(first[1], 0.6, {"behind": (0.3, 0.4), "push": (0.2, 0.2), "there": (0, 0)})
-    ]
+    evidence = [Evidence(first[1], {"behind": (0.3, 0.4), "push": (0.2, 0.2), "there": (0, 0)})]
     [child] = writer.propose(CARD, goal, 1, evidence)
     assert child.parents and load(child.text, CARD)
     base = Numbers()

@@ -26,10 +26,12 @@ class Draft:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of a program that was tried: figures, never the success predicate itself."""
+    """What a writer is told of a program that was tried and trained: never its success.
+
+    Whoever searches gives the evidence with the program it would keep first.
+    """
 
     draft: Draft
-    success: float | None  # share of selection episodes; None: it was not trained
     curves: dict[str, tuple[float, ...]]  # {component: a few means along training}
     diagnostics: tuple[Diagnostic, ...] = ()
 

@@ -86,7 +86,7 @@ class LLMWriter:
         drafts = []
         for index in range(count):
             ask = task_prompt(card, goal) + "\n" + self.method(card, goal, index, evidence)
-            parents = tuple(fingerprint(e.draft.text) for e in best(evidence, 1))
+            parents = tuple(fingerprint(e.draft.text) for e in evidence[:1])
             draft = self._ask(ask, "", parents)
             for _ in range(self.repairs):
                 found = self.findings(draft.text, card)
@@ -123,9 +123,3 @@ class LLMWriter:
         except Refused as refused:
             return refused.diagnostics
         return self.check(text, card) if self.check is not None else ()
-
-
-def best(evidence: Sequence[Evidence], count: int) -> list[Evidence]:
-    """The most successful of what was tried."""
-    tried = [e for e in evidence if e.success is not None]
-    return sorted(tried, key=lambda e: -(e.success or 0.0))[:count]

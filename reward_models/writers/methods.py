@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from reward_models.base import TaskCard
 from reward_models.writers.base import Evidence
-from reward_models.writers.llm import best, findings
+from reward_models.writers.llm import findings
 
 Method = Callable[[TaskCard, str, int, Sequence[Evidence]], str]
 
@@ -32,17 +32,15 @@ def text2reward(examples: Mapping[str, str] | None = None, shots: int = 2) -> Me
 
 def eureka(card: TaskCard, goal: str, index: int, evidence: Sequence[Evidence]) -> str:
     """A fresh program first; then one that improves on the best, from its component statistics."""
-    parents = best(evidence, 1)
-    if not parents:
+    if not evidence:
         return f"Write the reward program for the goal. This is attempt {index + 1}: be different."
     return "\n".join(
         [
             "The best program so far:",
-            f"```python\n{parents[0].draft.text}```",
-            reflection(parents[0]),
-            "Tips: if success stays near zero, write the program anew; a component that hardly "
-            "changes must be rescaled, rewritten or dropped; one that dominates must be made "
-            "smaller.",
+            f"```python\n{evidence[0].draft.text}```",
+            reflection(evidence[0]),
+            "Tips: a component that hardly changes must be rescaled, rewritten or dropped; one "
+            "that dominates must be made smaller; if none rises, write the program anew.",
             f"Write an improved program. This is attempt {index + 1}.",
         ]
     )
@@ -51,13 +49,13 @@ def eureka(card: TaskCard, goal: str, index: int, evidence: Sequence[Evidence]) 
 def card(card_: TaskCard, goal: str, index: int, evidence: Sequence[Evidence]) -> str:
     """Eureka's feedback with the evaluator's findings on the best program."""
     ask = eureka(card_, goal, index, evidence)
-    wrong = [d for e in best(evidence, 1) for d in e.diagnostics]
+    wrong = [d for e in evidence[:1] for d in e.diagnostics]
     return f"{ask}\nThe evaluator found:\n{findings(wrong)}" if wrong else ask
 
 
 def reflection(evidence: Evidence) -> str:
-    """Success and, for each component, its course along training."""
-    lines = [f"Success after training: {evidence.success or 0.0:.2f}", "Means along training:"]
+    """Each component's course along training."""
+    lines = ["Means along training:"]
     for name, curve in evidence.curves.items():
         values = ", ".join(f"{v:.2f}" for v in curve)
         lines.append(f"- {name}: {values} (least {min(curve):.2f}, most {max(curve):.2f})")

@@ -297,10 +297,7 @@ class OfflineWriter:
         self, card: TaskCard, goal: str, count: int, evidence: Sequence[Evidence] = ()
     ) -> list[Draft]:
         formula = read(goal, card)
-        parents = sorted(
-            (e for e in evidence if e.success is not None and e.draft.writer == self.name),
-            key=lambda e: -(e.success or 0.0),
-        )[:2]
+        parents = [e for e in evidence if e.draft.writer == self.name][:2]
         drafts = []
         for index in range(count):
             numbers, origin = Numbers(), ()

@@ -76,10 +76,9 @@ class Asked(History):
         """The candidates of a round."""
         best = self.best()
         evidence = [
-            Evidence(Draft(t.candidate.text, self.writer.name), t.rank[1], dict(t.curves),
-                     t.diagnostics)
+            Evidence(Draft(t.candidate.text, self.writer.name), dict(t.curves), t.diagnostics)
             for t in best
-        ]  # fmt: skip
+        ]
         drafts = self.writer.propose(self.card, self.sentence, self.count, evidence)
         parents = (best[0].candidate.name,) if best else ()
         asked = [
