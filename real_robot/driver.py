@@ -14,12 +14,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from sims.robots import Robot
+from sims.robots.robot import JERK_S
 
 Array = np.ndarray
-
-# s in which a joint's acceleration builds up where no jerk is published: two periods at 100 Hz,
-# and slow beside a servo's current loop.
-JERK_S = 0.02
 
 
 class Response(Enum):
@@ -142,7 +139,7 @@ class Description:
                 "position": robot.joint_range,
                 "velocity": robot.velocity_limit,
                 "acceleration": robot.acceleration_limit,
-                "jerk": robot.jerk_limit,
+                "jerk": robot.jerk,
                 "effort": robot.effort_limit,
                 "period": period,
             }

@@ -7,12 +7,13 @@ import numpy as np
 from real_robot.driver import Description, Fault, Identity, RobotFault, RobotState, Sent, Target
 from real_robot.pacing import Clock, RealClock
 from sims.robots import Robot
+from sims.robots.robot import TARGET_DT
 
 
 class NullDriver:
     """RobotDriver without a device; ``robot`` lends its names, limits and home pose."""
 
-    def __init__(self, robot: Robot, *, clock: Clock | None = None, period: float = 0.01):
+    def __init__(self, robot: Robot, *, clock: Clock | None = None, period: float = TARGET_DT):
         self._robot, self._period = robot, period
         self._clock = clock or RealClock()
         self._target = Target(np.array(robot.home), 0.0)

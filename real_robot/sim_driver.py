@@ -11,6 +11,7 @@ import numpy as np
 from real_robot.driver import Description, Fault, Identity, RobotFault, RobotState, Sent, Target
 from real_robot.pacing import Clock, RealClock
 from real_robot.sim_scene import Scene
+from sims.robots.robot import TARGET_DT
 from sims.task import Task
 
 Array = np.ndarray
@@ -31,7 +32,7 @@ class SimDriver:
         task: Task[Any],
         *,
         clock: Clock | None = None,
-        period: float = 0.01,  # s between targets
+        period: float = TARGET_DT,  # s between targets
         command_delay: float = 0.0,  # s until a target takes effect
         latency: float = 0.0,  # s by which measurements are old when read
         encoder: float = ENCODER,  # rad, resolution of angles and targets; 0: exact

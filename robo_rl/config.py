@@ -26,6 +26,7 @@ class TrainConfig:
     episodes: int = 1000  # judged at the end
     episode_s: float = 0.0  # s, of a training episode; 0: the task's; whole ones are judged
     randomize: float = 0.0  # width of the randomised rows, which it grows to; 0: all rows the same
+    shaped: bool = False  # rows move within the limits that the bridge on a real arm keeps to
     env_python: str = ""  # of gym:ID tasks: an interpreter to run the env in; empty: this one
     env_kwargs: str = "{}"  # of gym:ID tasks: JSON object their constructor gets; "$SEED": a row's
     clip: ClipConfig = field(default_factory=ClipConfig)

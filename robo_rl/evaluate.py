@@ -60,9 +60,13 @@ def evaluate(
     judged: bool = True,
     episodes: int = 1000,
     seed: int = TEST_SEED,
+    shaped: bool = False,
 ) -> Evaluation:
-    """Runs ``act`` (obs (N, obs_dim) -> action (N, act_dim)) for one episode in every row."""
-    env = BatchEnv(task, episodes, seed=seed)
+    """Runs ``act`` (obs (N, obs_dim) -> action (N, act_dim)) for one episode in every row.
+
+    ``shaped``: within the limits that the bridge on a real arm keeps to.
+    """
+    env = BatchEnv(task, episodes, seed=seed, shaped=shaped)
     success, distance = run_episode(env, act)
     env.close()
     return summary(task.goal if judged else "", seed, success, distance, env)

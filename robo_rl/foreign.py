@@ -62,10 +62,10 @@ def train_foreign(
     config: TrainConfig, *, resume: Path | None = None, console: Console | None = None
 ) -> ForeignTrained:
     """Trains on the env's own reward, judges on unseen seeds, writes the policy's graph."""
-    if config.reward != "task" or config.goal or config.robot or config.randomize:
+    if config.reward != "task" or config.goal or config.robot or config.randomize or config.shaped:
         raise ValueError(
             f"{config.task} has its own reward and no goals or robots of ours: use --reward task, "
-            "and none of --goal, --robot, --randomize"
+            "and none of --goal, --robot, --randomize, --shaped"
         )
     from robo_rl.export import check, deterministic_actor, to_onnx
     from robo_rl.learners.loop import learn

@@ -113,6 +113,12 @@ def train(
     start = time.monotonic()
     evaluation = evaluate(task, learner.act, judged=bool(goal.key), episodes=config.episodes)
     shown = record(task, learner.act, episodes=SHOWN)
+    within: dict[str, Any] = {}
+    if config.shaped:
+        judged = evaluate(
+            task, learner.act, judged=bool(goal.key), episodes=config.episodes, shaped=True
+        )
+        within = {"evaluation_shaped": judged.as_dict()}
     result = {
         "goal": goal.text,
         "formula": str(goal.formula),
@@ -120,6 +126,7 @@ def train(
         "reward": config.reward,
         "captions": made.text,
         "evaluation": evaluation.as_dict(),
+        **within,
         "env_steps": learner.env_steps,
         "frames": {"scene": made.frames, "training": rendered, "labels": labels_asked},
     }
@@ -157,7 +164,7 @@ def training_env(task: Task[Any], config: TrainConfig, threads: int) -> BatchEnv
     """
     if config.episode_s:
         task = replace(task, episode_s=config.episode_s)
-    options = {"seed": config.seed, "num_threads": threads}
+    options = {"seed": config.seed, "num_threads": threads, "shaped": config.shaped}
     if not config.randomize:
         return BatchEnv(task, config.tuning.num_envs, **options)
     env = RandomizedEnv(
@@ -176,6 +183,7 @@ def how(config: TrainConfig, env_steps: int) -> dict[str, Any]:
         "env_steps": env_steps,
         "seed": config.seed,
         "randomize": spread,
+        "shaped": config.shaped,
     }
 
 

@@ -16,6 +16,7 @@ from mujoco.batch import Batch, SimulationError
 from sims.cameras import Camera, Look
 from sims.frame_pool import FramePool
 from sims.rng import RowRng
+from sims.shaping import ShapedTargets
 from sims.task import Task, owned
 
 Array = np.ndarray
@@ -24,6 +25,7 @@ Array = np.ndarray
 _UNSTABLE = slice(
     mujoco.mjtWarning.mjWARN_BADQPOS.value, mujoco.mjtWarning.mjWARN_BADCTRL.value + 1
 )
+_NOTHING = mujoco.mjtStage.mjSTAGE_NONE.value
 
 
 class StepResult(NamedTuple):
@@ -41,7 +43,8 @@ class BatchEnv:
     is also the most that draw their frames.
 
     ``rows`` names the random streams: ``BatchEnv(task, 1, rows=[k])`` is row ``k`` of any wider
-    batch, bit for bit.
+    batch, bit for bit. ``shaped`` rows move within the limits of speed, acceleration and jerk that
+    an arm's bridge keeps to (``sims/shaping.py``); a state row then ends in the last command.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class BatchEnv:
         seed: int = 0,
         num_threads: int = 0,
         rows: list[int] | None = None,
+        shaped: bool = False,
     ):
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, got {num_envs}")
@@ -71,6 +75,7 @@ class BatchEnv:
         self._goal = task.goals()[task.goal]
         self._owned = owned(self.views)
         self._state, self._warning = self.batch.state, self.batch.warning
+        self._shaped = ShapedTargets(task, self.batch, self.n_substeps) if shaped else None
         self._episode = np.full(num_envs, -1, np.int64)
         self._step = np.zeros(num_envs, np.int64)
         self._started = np.zeros(num_envs, bool)
@@ -97,7 +102,13 @@ class BatchEnv:
     @property
     def nstate(self) -> int:
         """Width of a state row."""
-        return self._state.shape[1]
+        return self._state.shape[1] + self._commands.shape[1]
+
+    @property
+    def _commands(self) -> Array:
+        """(N, 3 n) place, speed and acceleration last told to shaped rows' joints, else (N, 0)."""
+        command = np.zeros((self.num_envs, 0)) if self._shaped is None else self._shaped.command
+        return command.reshape(self.num_envs, -1)
 
     def reset(self, mask: Array | None = None) -> Array:
         """Observations (N, obs_dim) f32 after new episodes in the masked rows (all by default)."""
@@ -134,6 +145,8 @@ class BatchEnv:
         write(self.views, ids, RowRng(self.seed, self.rows[ids], self._episode[ids]))
         self.batch.forward(ids)
         self.task.after_reset(self.views, ids)
+        if self._shaped is not None:
+            self._shaped.begin(ids)
         self._kept[ids] = self._state[ids]
 
     def step(self, action: Array) -> StepResult:
@@ -152,14 +165,11 @@ class BatchEnv:
         np.copyto(before, self._state)
         for name, array in self._owned.items():
             np.copyto(kept[name], array)
+        commands = self._commands.copy()
         # MuJoCo sets a counter to 1 when it resets an unstable row, also where it was 1 before.
         self._warning[:, _UNSTABLE, 1] = 0
-        self.task.control(self.views, action)
         diverged = ~finite
-        try:
-            self.batch.step(nstep=self.n_substeps, stage=self.task.stage)
-        except SimulationError as error:
-            diverged[list(error.ids)] = True
+        self._drive(action, diverged)
         diverged |= self._warning[:, _UNSTABLE, 1].any(axis=1)
         diverged |= ~np.isfinite(self._state).all(axis=1)
         if diverged.any():
@@ -169,6 +179,7 @@ class BatchEnv:
             self._state[diverged] = before[diverged]
             for name, array in self._owned.items():
                 array[diverged] = kept[name][diverged]
+            self._commands[diverged] = commands[diverged]
             self.batch.forward(np.flatnonzero(diverged))
             self.num_diverged += int(diverged.sum())
         self._before, self._kept = self._kept, before
@@ -190,6 +201,30 @@ class BatchEnv:
             info,
         )
 
+    def _drive(self, action: Array, failed: Array) -> None:
+        """Control and physics of one action; marks the rows (N,) bool in which MuJoCo raised."""
+        shaped = self._shaped
+        if shaped is None:
+            self.task.control(self.views, action)
+            self._simulate(self.n_substeps, self.task.stage, failed)
+            return
+        # As the bridge's follower: to the new goal in equal parts, one for each target.
+        start = shaped.goal
+        self.task.control(self.views, action)
+        way = shaped.goal - start
+        goal = start
+        for tick in range(1, shaped.ticks + 1):
+            goal = shaped.tick(start + tick / shaped.ticks * way, way / self.control_dt)
+            last = tick == shaped.ticks
+            self._simulate(shaped.substeps, self.task.stage if last else _NOTHING, failed)
+        shaped.write(goal)
+
+    def _simulate(self, nstep: int, stage: int, failed: Array) -> None:
+        try:
+            self.batch.step(nstep=nstep, stage=stage)
+        except SimulationError as error:
+            failed[list(error.ids)] = True
+
     def _after_step_obs(self) -> Array:
         return self._obs()
 
@@ -210,13 +245,16 @@ class BatchEnv:
 
     def state(self, ids: Array | None = None) -> Array:
         """State rows (n, nstate) f64: everything a frame or a restart depends on."""
-        return self._state.copy() if ids is None else self._state[ids].copy()
+        rows = slice(None) if ids is None else ids
+        return np.concatenate([self._state[rows], self._commands[rows]], axis=1)
 
     def set_state(self, states: Array) -> None:
         """Writes state rows (N, nstate) and makes every view current."""
-        if np.shape(states) != self._state.shape:
-            raise ValueError(f"states must have shape {self._state.shape}, got {np.shape(states)}")
-        self._state[:] = states
+        width = self._state.shape[1]
+        shape = (self.num_envs, width + self._commands.shape[1])
+        if np.shape(states) != shape:
+            raise ValueError(f"states must have shape {shape}, got {np.shape(states)}")
+        self._state[:], self._commands[:] = states[:, :width], states[:, width:]
         self.batch.forward()
         self.task.after_reset(self.views, np.arange(self.num_envs))
         self._started[:] = True
@@ -240,6 +278,8 @@ class BatchEnv:
         if renderer is None:
             renderer = FramePool(self.model, height, width, threads=self._num_threads)
             self._renderers[height, width] = renderer
+        if self._shaped is not None:
+            states = states[:, : self._state.shape[1]]
         return renderer.frames(states, spec.name, look)
 
     def camera(self, name: str | None = None) -> Camera:
@@ -257,6 +297,7 @@ class BatchEnv:
             "rows": self.rows.copy(),
             "episode": self._episode.copy(),
             "step": self._step.copy(),
+            **({} if self._shaped is None else {"commands": self._commands.copy()}),
             "counters": np.array([self.env_steps, self.num_diverged]),
             **{f"owned/{name}": array.copy() for name, array in self._owned.items()},
         }
@@ -272,6 +313,8 @@ class BatchEnv:
                     "it was saved by another task or number of envs"
                 )
         self._state[:] = saved["state"]
+        if self._shaped is not None:
+            self._commands[:] = saved["commands"]
         for name, array in self._owned.items():
             array[:] = saved[f"owned/{name}"]
         self.seed, self.rows = int(saved["seed"]), saved["rows"].copy()

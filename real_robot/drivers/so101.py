@@ -42,6 +42,7 @@ from real_robot.drivers.calibration import UNIT, Calibration, JointCalibration
 from real_robot.pacing import Clock, RealClock
 from sims import robots
 from sims.robots import Robot
+from sims.robots.robot import TARGET_DT
 
 Array = np.ndarray
 T = TypeVar("T")
@@ -135,7 +136,7 @@ class So101Driver:
         *,
         calibration: Path | None = None,
         clock: Clock | None = None,
-        period: float = 0.01,
+        period: float = TARGET_DT,
         patience: float = 0.006,
     ):
         self._where, self._period = port, period

@@ -29,6 +29,7 @@ from real_robot.driver import Description, Fault, Identity, RobotFault, RobotSta
 from real_robot.pacing import Clock, RealClock
 from sims import robots
 from sims.robots import Robot
+from sims.robots.robot import TARGET_DT
 
 Array = np.ndarray
 
@@ -63,7 +64,7 @@ class UrDriver:
         robot: str = "ur5e",
         gripper: bool = True,
         clock: Clock | None = None,
-        period: float = 0.01,
+        period: float = TARGET_DT,
         watchdog: float = WATCHDOG,
         stale: float = STALE / RATE + PATIENCE,
     ):

@@ -17,8 +17,8 @@ import ruckig
 
 from real_robot.filters.braking import Stop, brake
 from real_robot.filters.stage import EPS, Array, Moment, Motion, Stage
+from sims.shaping import ALMOST, BEHIND
 
-_ALMOST = 0.99  # share of full speed up to which a wish's own motion is gone along with
 _SHARES = (1.0, 0.998, 0.99)  # of acceleration and jerk, tried in turn
 
 
@@ -30,7 +30,7 @@ class Shaping(Stage):
     """
 
     name: ClassVar[str] = "shaping"
-    pressing: ClassVar[float] = 0.1  # rad, to fall behind by that much is more than smoothing
+    pressing: ClassVar[float] = BEHIND  # rad, to fall behind by that much is more than smoothing
     velocity: Array  # (n,) rad/s
     acceleration: Array  # (n,) rad/s^2
     jerk: Array  # (n,) rad/s^3
@@ -52,7 +52,7 @@ class Shaping(Stage):
         most = self.gripper_speed * self.period
         gripper = float(np.clip(wish.gripper, last.gripper - most, last.gripper + most))
         # A wish that moves, the same as if it rested, and the way out that is always there.
-        fastest = _ALMOST * self.velocity
+        fastest = ALMOST * self.velocity
         for qvel in (np.clip(wish.qvel, -fastest, fastest), np.zeros_like(wish.qvel)):
             step = self._plan(last, wish.qpos, qvel)
             for opening in dict.fromkeys((gripper, last.gripper)):

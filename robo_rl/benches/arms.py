@@ -56,6 +56,7 @@ def config(task: str, arm: str, runs: Path, seed: int) -> TrainConfig:
         reward="task",
         robot=arm,
         randomize=WIDTH[task],
+        shaped=True,
         name=f"{task}-{arm}",
     )
 
@@ -92,7 +93,11 @@ def _trained(wanted: TrainConfig, console: Console | None) -> dict[str, Any]:
         begun = (folder / "config.json").exists()
         train(wanted, resume=folder if begun else None, console=console)
     result = json.loads((folder / "result.json").read_text())
-    return {"simulation": result["evaluation"], "env_steps": result["env_steps"]}
+    return {
+        "simulation": result["evaluation"],
+        "shaped": result["evaluation_shaped"],
+        "env_steps": result["env_steps"],
+    }
 
 
 def _driven(
@@ -136,15 +141,20 @@ def _driven(
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
-    """The table; in brackets the 95 % interval, and runs that were stopped before their end."""
+    """The table; in brackets the 95 % interval, and runs that were stopped before their end.
+
+    "Within limits" is the simulation with the bridge's limits in it, as in training.
+    """
     names = [way.name for way in WAYS]
     lines = [
-        f"| policy | arm | simulation, n=1000 | {' | '.join(names)} |",
-        "|---|---|---|" + "---|" * len(names),
+        f"| policy | arm | simulation, n=1000 | within limits, n=1000 | {' | '.join(names)} |",
+        "|---|---|---|---|" + "---|" * len(names),
     ]
     for row in rows:
-        e = row["simulation"]
-        cells = [f"{100 * e['success']:.1f} ({100 * e['low']:.1f}-{100 * e['high']:.1f})"]
+        cells = [
+            f"{100 * e['success']:.1f} ({100 * e['low']:.1f}-{100 * e['high']:.1f})"
+            for e in (row["simulation"], row["shaped"])
+        ]
         for name in names:
             cells.append(_cell(row[name]) if name in row else "")
         lines.append(f"| {row['task']} {row['goal']} | {row['arm']} | {' | '.join(cells)} |")

@@ -13,6 +13,11 @@ from sims.cameras import Camera
 
 Array = NDArray[np.float64]
 
+TARGET_DT = 0.01  # s between two joint targets that an arm is sent
+# s in which a joint's acceleration builds up where no jerk is published: two periods at 100 Hz,
+# and slow beside a servo's current loop.
+JERK_S = 0.02
+
 
 class Builder(Protocol):
     """A function that adds one arm to a spec."""
@@ -99,6 +104,11 @@ class Robot:
         if np.any(self.home < self.joint_range[:, 0]) or np.any(self.home > self.joint_range[:, 1]):
             msg = f"{self.name}: home lies outside the joint limits"
             raise ValueError(msg)
+
+    @property
+    def jerk(self) -> Array:
+        """(n,) rad/s^3, the published limit or what the acceleration's takes ``JERK_S`` for."""
+        return self.acceleration_limit / JERK_S if self.jerk_limit is None else self.jerk_limit
 
     @property
     def grip_range(self) -> tuple[float, float]:

@@ -1,0 +1,187 @@
+"""Rows within the bridge's limits: against its own filter, and as reproducible as any others."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import sims
+from real_robot.driver import Description, RobotState
+from real_robot.filters.braking import brake
+from real_robot.safety import SafetyFilter, Source, Wish
+from sims import BatchEnv, robots
+from sims.randomize import Randomize, RandomizedEnv
+from sims.robots.robot import TARGET_DT
+from sims.shaping import Command, Shaper
+
+Array = np.ndarray
+
+ARMS = pytest.mark.parametrize("arm", ("so101", "ur5e"))
+TICKS = 5  # per action
+
+
+def made(arm: str = "ur5e", n: int = 6, **options: object) -> BatchEnv:
+    task = sims.make_task("push", robot=arm)
+    return BatchEnv(task, n, **{"seed": 3, "shaped": True} | options)
+
+
+def actions(env: BatchEnv, steps: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).uniform(-1, 1, (steps, env.num_envs, env.act_dim))
+
+
+@ARMS
+def test_the_limits_are_those_that_the_bridge_keeps(arm: str) -> None:
+    robot = robots.get(arm)
+    mine, bridge = Shaper.of(robot), SafetyFilter.build(Description.of(robot, TARGET_DT)).shaping
+    for name in ("velocity", "acceleration", "jerk", "period"):
+        assert np.all(getattr(mine, name) == getattr(bridge, name))
+
+
+@ARMS
+def test_it_ends_where_the_filters_own_quickest_stop_does(arm: str) -> None:
+    shaper, rng = Shaper.of(robots.get(arm)), np.random.default_rng(0)
+    n = len(shaper.velocity)
+    qpos, qvel = rng.normal(size=n), 0.3 * rng.normal(size=n)
+    qacc = rng.uniform(-1, 1, n) * shaper.acceleration
+    stop = brake(qpos, qvel, qacc, shaper.acceleration, shaper.jerk, shaper.period)
+    np.testing.assert_allclose(shaper.rest(qpos, qvel, qacc), stop.end, atol=1e-9)
+
+
+@ARMS
+@pytest.mark.parametrize("turns", (1, 4))  # actions between two changes of mind
+def test_random_wishes_come_out_as_from_the_bridges_filter(arm: str, turns: int) -> None:
+    """20 actions of 5 targets, each up to 50 mrad from the goal: from the filter's own command, its
+    next one is met to 0.15 mrad, 0.05 mrad as a rule.
+
+    Left alone the two drift apart where wishes turn about faster than the arm can follow: both
+    switch between full accelerations, and one that switches within a tick is early or late by it.
+    """
+    robot, rng = robots.get(arm), np.random.default_rng(turns)
+    safety, shaper = SafetyFilter.build(Description.of(robot, TARGET_DT)), Shaper.of(robot)
+    n = len(robot.joints)
+    # Away from the ends of the range, where the filter has more to say.
+    start = np.clip(robot.home, *(robot.joint_range + (0.8, -0.8)).T)
+
+    def seen(tick: int, qpos: Array) -> RobotState:
+        zero = np.zeros(n)
+        return RobotState(tick * TARGET_DT, tick * TARGET_DT, tick, qpos, zero, zero, 0.0)
+
+    memory, tick = safety.start(seen(0, start), 0.0), 0
+    alone = Command(start, np.zeros(n), np.zeros(n))
+    off, apart, held = [], [], []
+    for action in range(20):
+        if action % turns == 0:
+            step = rng.uniform(-1, 1, n) * rng.uniform(0.002, 0.05)
+        origin = memory.goal
+        for part in range(1, TICKS + 1):
+            tick += 1
+            wish = Wish(
+                origin + part / TICKS * step, 0.0, qvel=step / (TICKS * TARGET_DT),
+                source=Source.POLICY, origin=origin,
+            )  # fmt: skip
+            near = shaper.towards(Command(*memory.command[:3]), wish.qpos, wish.qvel)
+            alone = shaper.towards(alone, wish.qpos, wish.qvel)
+            state = seen(tick, memory.qpos)
+            target, memory, _ = safety.step(state, wish, tick * TARGET_DT, memory)
+            off.append(near.qpos - target.qpos)
+            apart.append(alone.qpos - target.qpos)
+            held.append(wish.qpos - target.qpos)
+    assert np.abs(off).max() < 1.5e-4 and rms(off) < 5e-5
+    assert rms(apart) < (0.3 if turns > 1 else 0.6) * rms(held)
+
+
+def rms(values: list[Array]) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
+@ARMS
+def test_commands_keep_the_limits_and_rest_where_they_should(arm: str) -> None:
+    shaper, rng = Shaper.of(robots.get(arm)), np.random.default_rng(0)
+    rows, dt = (16, len(shaper.velocity)), shaper.period
+    last = Command(*np.zeros((3, *rows)))
+    for tick in range(400):
+        if tick % 80 == 0:
+            goal = rng.uniform(-0.5, 0.5, rows)
+        now = shaper.towards(last, goal, np.zeros(rows))
+        assert (np.abs(now.qvel) <= shaper.velocity + 1e-9).all()
+        assert (np.abs(now.qacc) <= shaper.acceleration + 1e-9).all()
+        assert (np.abs(now.qacc - last.qacc) <= shaper.jerk * dt + 1e-9).all()
+        np.testing.assert_allclose(now.qpos, last.qpos + dt * last.qvel, atol=shaper.jerk[0] * dt**3
+                                   + shaper.acceleration[0] * dt**2)  # fmt: skip
+        last = now
+    for _ in range(200):
+        last = shaper.towards(last, goal, np.zeros(rows))
+    np.testing.assert_allclose(last.qpos, goal, atol=1e-3)
+
+
+def test_a_row_moves_later_than_one_without_limits_and_is_told_of_its_goal() -> None:
+    env, plain = made(), made(shaped=False)
+    assert (env.reset() == plain.reset()).all()
+    start = plain.views.qpos.copy()
+    action = np.zeros((6, 3))
+    action[:, 0] = 1.0
+    for _ in range(3):
+        env.step(action)
+        plain.step(action)
+    moved = [np.abs(e.views.qpos - start).max(axis=1) for e in (env, plain)]
+    assert (moved[0] < 0.6 * moved[1]).all() and (moved[0] > 0).all()
+    # Between steps the goal stands where the task writes and observes it.
+    assert (env.views.ctrl != env._commands.reshape(6, 3, -1)[:, 0]).any()
+
+
+@pytest.mark.parametrize("randomised", (False, True))
+def test_a_row_alone_is_that_row_of_a_wider_batch(randomised: bool) -> None:
+    def batch(n: int, **options: object) -> BatchEnv:
+        if not randomised:
+            return made(n=n, **options)
+        task = sims.make_task("push", robot="ur5e")
+        return RandomizedEnv(task, n, randomize=Randomize(), seed=3, shaped=True, **options)
+
+    wide, alone = batch(6), batch(1, rows=[4])
+    assert (wide.reset()[4] == alone.reset()[0]).all()
+    for action in actions(wide, 60):
+        many, one = wide.step(action), alone.step(action[4:5])
+        assert (many.obs[4] == one.obs[0]).all() and many.reward[4] == one.reward[0]
+        assert (wide.state()[4] == alone.state()[0]).all()
+        done = many.terminated | many.truncated
+        wide.reset(done)
+        alone.reset(done[4:5])
+
+
+def test_saved_rows_and_state_rows_continue_bit_for_bit() -> None:
+    env, saved, restored = made(), made(seed=9), made(seed=9)
+    env.reset()
+    for other in (saved, restored):
+        other.reset()
+    for action in actions(env, 15):
+        env.step(action)
+    saved.load_state_dict(env.state_dict())
+    restored.set_state(env.state())
+    for action in actions(env, 20, seed=1):
+        step = env.step(action)
+        for other in (saved, restored):
+            assert (other.step(action).obs == step.obs).all()
+            assert (other.state() == env.state()).all()
+    assert env.render_states(env.state()[:1], size=(32, 32)).shape == (1, 32, 32, 3)
+    with pytest.raises(ValueError, match="saved by another task"):
+        env.load_state_dict(made(shaped=False).state_dict())
+
+
+def test_a_broken_action_leaves_the_command_as_it_was() -> None:
+    env = made()
+    env.reset()
+    env.step(actions(env, 1)[0])
+    before, action = env.state(), actions(env, 1)[0]
+    action[2] = np.nan
+    assert env.step(action).info["diverged"].tolist() == [row == 2 for row in range(6)]
+    assert (env.state()[2] == before[2]).all()
+
+
+def test_what_has_no_arm_or_no_whole_periods_is_refused() -> None:
+    with pytest.raises(ValueError, match="'hopper' moves no arm"):
+        BatchEnv(sims.make_task("hopper"), 2, shaped=True)
+    task = dataclasses.replace(sims.make_task("reach"), control_dt=0.125)
+    with pytest.raises(ValueError, match=r"whole periods of 0.01 s"):
+        BatchEnv(task, 2, shaped=True)
