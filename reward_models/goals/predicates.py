@@ -36,7 +36,7 @@ class Predicate:
 _GRIPPER = frozenset({"gripper"})
 _OBJECT = frozenset({"object"})
 _BODY = frozenset({"body"})
-_TOPS = frozenset({"target", "stack"})  # a mark on the table, or a thing that can be stacked on
+_TOPS = frozenset({"target", "disc", "stack"})  # a mark on the table, or what can be stacked on
 _HOLLOWS = frozenset({"drawer", "hole"})
 
 PREDICATES: dict[str, Predicate] = {
@@ -49,7 +49,7 @@ PREDICATES: dict[str, Predicate] = {
         Predicate("far", _GRIPPER | _OBJECT, "{subject} is far from {object}", mirror="far"),
         Predicate("next_to", _OBJECT, "{subject} is next to {object}", mirror="next_to"),
         Predicate("lifted", frozenset({"lift"}), "{subject} is lifted", arity=1),
-        Predicate("on", frozenset({"place"}), "{subject} is on {object}", objects=_TOPS),
+        Predicate("on", frozenset({"place", "push"}), "{subject} is on {object}", objects=_TOPS),
         Predicate(
             "inside", frozenset({"place", "insert"}), "{subject} is in {object}", objects=_HOLLOWS
         ),
@@ -63,6 +63,8 @@ PREDICATES: dict[str, Predicate] = {
         Predicate("lie_down", _BODY, "{subject} lies down", arity=1),
         Predicate("stand_up", _BODY, "{subject} stands up", arity=1),
         Predicate("kneel", _BODY, "{subject} kneels", arity=1),
+        Predicate("at", _BODY, "{subject} is at {object}"),
+        Predicate("balanced", frozenset({"balance"}), "{subject} stays upright", arity=1),
         Predicate("raise_arms", _BODY, "{subject} raises both arms", arity=1),
     )
 }

@@ -32,6 +32,7 @@ from reward_models.goals.grammar.lexicon import ARTICLES
 from reward_models.goals.grammar.names import Names
 from reward_models.goals.grammar.refusals import CODES, Refusal, Refuser
 from reward_models.goals.grammar.rewrites import REWRITES, symbols_of
+from reward_models.goals.grammar.speech import read_speech
 from reward_models.goals.grammar.words import match_phrases, split_words
 from reward_models.goals.predicates import Formula
 
@@ -42,6 +43,15 @@ MAX_WORDS = 80
 
 def read(text: str, card: TaskCard) -> Formula:
     """The formula a sentence means on this card; ``Refusal`` where that is not certain."""
+    try:
+        return _read_plain(text, card)
+    except Refusal:
+        if (atom := read_speech(text, card)) is not None:
+            return atom
+        raise
+
+
+def _read_plain(text: str, card: TaskCard) -> Formula:
     if body := only_body(card):
         return read_body(text, card, body)
     if handled(card) and (formula := read_handling(text, card)):

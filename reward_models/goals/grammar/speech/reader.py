@@ -1,0 +1,473 @@
+"""Reads what the plain grammar did not: whole sentences as people say them, of one goal.
+
+1. Comments, calls and cheers are dropped, segment by segment (``comments``, ``openings``).
+2. What only introduces a wish is taken off the front, what only rounds it off from the end.
+3. What is left must be, word for word, one order or one state of ``deeds`` or ``poses``.
+4. All ways to do this must end in the same goal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+
+from reward_models.base import TaskCard
+from reward_models.goals.grammar.speech import comments, deeds, openings, poses
+from reward_models.goals.grammar.speech.naming import Naming, plain_words
+from reward_models.goals.grammar.speech.patterns import Automaton, members
+from reward_models.goals.grammar.speech.verbs import CLASSES, forms_of
+from reward_models.goals.predicates import Atom, check, role
+
+MAX_WORDS = 60
+_OF_THE_HAND = ("touch", "above", "left_of", "right_of", "far")
+_ASKING = frozenset(
+    "could can would will might may why how please want like love need wish let shall possible "
+    "mind chance hope what".split()
+)
+_WISHING = frozenset("if wish wished hoping hoped wanted imagine when wondering".split())
+_PRONOUNS = ("it", "this", "that", "them", "there")
+
+
+@cache
+def _automata() -> dict[str, Automaton]:
+    modal = (
+        "[,] (should|must|shall|will|to|has to|have to|needs to|need to|ought to|is to|are to|"
+        "is going to|is supposed to|is meant to|are supposed to|had better|would|better|"
+        "is required to|is expected to|has got to|wants to|want to|needs|is asked to|"
+        "is requested to|will have to|should please|can please|is told to|could please|must now|"
+        "should now|should be made to|needs to be made to|must be made to|should try to|tries to|"
+        "try to|should go and|goes and|manages to|should start to|starts to|starts|begins|"
+        "begins to|is able to|shall please|has managed to|should always be seen to|please|"
+        "should manage to|must try to|has orders to|would please|should come to|comes to|"
+        "is instructed to|was to|were to|might please|is ordered to|will please|succeeds to|"
+        "should proceed to|proceeds to|gets to|to please|to go and|to try to|to try and|to start|"
+        "to begin to|to begin|to start to|go|to go|do|does|did|may|keeps|should keep|to keep|"
+        "must keep|continues to|in state of|itself) [please|now|also|finally|simply|just|then]"
+    ).replace("|may|", "|").replace("should always be seen to|", "")
+    be = (
+        f"[now|also|finally|just|then|safely|both|itself|,] ({{MADE}}|{{MADE_S}}|{{MADE_ING}}|are|"
+        "being|been|has been|have been|is being|be being|having been|has become|has got|"
+        "has ended up|has to be|have to be|is now|is to be|to be|is left|is kept|is found|"
+        "is seen|has come to be|it is|it be|it must be|it should be|it has to be|it becomes|"
+        "it must become|must become|it ends up|it should become|it needs to be|it gets|"
+        "have become|is made|be made|be made to be|get made|is brought|find itself|finds itself|"
+        "it should find itself|it should end up|it must end up|it should be found) "
+        "[being|to be|now|nicely|safely|just|all|left|standing]"
+    )
+    return {
+        "orders": Automaton(deeds.ORDERS),
+        "states": Automaton(deeds.STATES),
+        "poses": Automaton(poses.ORDERS),
+        "openings": Automaton({"": openings.OPENINGS}),
+        "closings": Automaton({"": openings.CLOSINGS}),
+        "calls": Automaton({"": openings.CALLS}),
+        "modal": Automaton({"": (modal,)}),
+        "be": Automaton({"": (be,)}),
+        "was": Automaton({"": ("(was|were|became|got|went|ended up|came|stayed|sat|rested)",)}),
+        "motion": Automaton({"": _MOTION}),
+        "joint": Automaton({"": _JOINTS}),
+    }
+
+
+_MOTION = (  # what may be done until something holds
+    "({SHOVE}|{CARRY}|{PUT}|{LIFT}|{PICK}|{INSERT}|{DRAW}|{SHUTTING}|{DIP}|{GRASP}|{STOW}) "
+    "[on] ANY [{ALONG}|around|up|down|in|out|closer|gently|along table|across table|toward Y|towards Y|"
+    "to Y|over to Y|against Y|forward|back|back in|off table|on|away|upwards|downwards|inwards|"
+    "outwards|toward you|towards you|all way|over table|about]".replace("|gently|", "|"),
+    "({LEADHAND}) HAND [{ALONG}|around|up|down|closer|forward|back|away|away from X|toward X|"
+    "towards X|to X|over to X|near X|sideways|out]",
+    "({GO}) [{ALONG}|around|up|down|closer|forward|back|away|toward X|towards X|to X|over to X|out]",
+    "(use|move|work) [your|its] (legs|arms|body)",
+)
+_JOINTS = (
+    "(so|so that|such that|until|till|in such way that|in way that|in order that|in such manner "
+    "that|so as|and make sure that|and make sure|making sure that|making sure|and see that|"
+    "up to where|to point where|to where|until you see that|until you see|till you see|"
+    "until at last|to such point that|, so that|, so|, until|, till|, and make sure that|"
+    ", and make sure|, such that|until finally|and keep going until|and do not stop until|"
+    "and continue until|and keep on until|far enough that|far enough so that|far enough so|"
+    "just so|just until|, just until|with result that|to get|to have|to make|to leave|"
+    "and leave|and have|and get|to see|and so|leaving|making|getting|and let)",
+)
+
+
+@cache
+def _stems() -> dict[str, str]:
+    """-ing and -s forms of every verb -> its stem."""
+    words = {
+        part.split()[0]
+        for name in CLASSES
+        for part in members(name).split("|")
+        if part.strip() and part.split()[0].isalpha()
+    } | set(
+        "do make perform execute complete wave wiggle shake say greet raise lift put hold throw "
+        "stretch reach lie lay stand get rise kneel drop sink fall roll flop turn flip somersault "
+        "build create give have keep let use balance hover stay remain straighten adopt assume "
+        "take climb jump show maintain apply join unite cover top fill plug swing sit crouch "
+        "backflip frontflip stabilise stabilize steady prevent stop tumble arise kiss greet bend "
+        "point stick land settle relax rest recline sprawl advance distance steer separate "
+        "construct form tuck occupy propel".split()
+    )
+    found: dict[str, str] = {}
+    for verb in words:
+        for form in ("s", "ing"):
+            for said in forms_of(verb)[form]:
+                found.setdefault(said, verb)
+    return found | {"has": "have", "does": "do", "is": "be", "being": "be", "having": "have"}
+
+
+@lru_cache(maxsize=64)
+def _naming(card: TaskCard) -> Naming:
+    return Naming(card)
+
+
+def read_speech(text: str, card: TaskCard) -> Atom | None:
+    """The one goal of a sentence on this card; None where it is not certain."""
+    naming = Naming(card)
+    words = plain_words(text)
+    if not naming.actor or not words or len(words) > MAX_WORDS:
+        return None
+    tokens = naming.read(words)
+    if tokens is None:
+        return None
+    return _Reading(card, naming, text.rstrip(" .!)\"'").endswith("?")).sentence(tokens)
+
+
+class _Reading:
+    def __init__(self, card: TaskCard, naming: Naming, asked: bool) -> None:
+        self.card, self.naming, self.asked = card, naming, asked
+        self.auto = _automata()
+        self.things = [f"#{e.name}" for e in naming.things]
+        self.handled = any(
+            {"lift", "place", "open", "close", "press", "insert"} & set(e.affordances)
+            for e in card.entities
+        )
+        self.body = role(card.entity(naming.actor)) == "body"
+        self.mentioned: list[str] = []
+        self.framed = False
+
+    def sentence(self, tokens: list[str]) -> Atom | None:
+        self.mentioned = [t for t in dict.fromkeys(tokens) if t[0] == "#" or t == "HAND"]
+        kept: list[list[str]] = []
+        dropped = 0
+        for segment in comments.segments(tokens):
+            if self._call(segment) or comments.is_comment(segment):
+                dropped += 1
+                self.framed |= self._call(segment)
+            else:
+                kept.append(segment)
+        if not kept or len(kept) > 5:
+            return None
+        whole = [t for i, s in enumerate(kept) for t in ([","] if i else []) + s]
+        found = self._goal(whole)
+        if found is not None or self._several:
+            return found
+        if len(kept) > 1 and (topic := self._topic(kept)) is not None:
+            return topic
+        return self._chain(whole)
+
+    _several = False
+
+    def _call(self, segment: list[str]) -> bool:
+        return bool(self.auto["calls"].whole(segment))
+
+    def _topic(self, kept: list[list[str]]) -> Atom | None:
+        """ "for the green can, stand at its right"; "the gripper, it should be above the ball"."""
+        for at, rest in ((kept[0], kept[1:]), (kept[-1], kept[:-1])):
+            bare = [t for t in at if t not in ("for", "about", "regarding", "with", "as", "of",
+                    "concerning", "take", "see", "to", "on", "and", "so", "now")]  # fmt: skip
+            if len(bare) == 1 and (bare[0][0] == "#" or bare[0] == "HAND"):
+                said = [t for i, s in enumerate(rest) for t in ([","] if i else []) + s]
+                self.mentioned = bare
+                found = self._goal(_with_pronoun(said, bare[0]))
+                if found is not None:
+                    return found
+        return None
+
+    def _chain(self, tokens: list[str]) -> Atom | None:
+        """Several clauses that all come to one goal: "grip it, carry it over, put it in"."""
+        parts = comments.clauses(tokens)
+        if len(parts) < 2:
+            return None
+        goals: list[Atom] = []
+        led: list[list[str]] = []
+        for part in parts:
+            if self._call(part) or not part:
+                continue
+            goal = self._goal(part)
+            if goal is not None:
+                if goals and goal != goals[-1] and not _leads(goals[-1], goal, self.card):
+                    return None
+                goals.append(goal)
+            elif self._several or goals or not self._leading(part):
+                return None
+            else:
+                led.append(part)
+        if not goals:
+            return None
+        named = {t for part in led for t in part if t[0] == "#"}
+        about = {f"#{goals[-1].subject}", f"#{goals[-1].object}"}
+        bodies = {self.card.entity(t[1:]).body for t in named}
+        fits = bodies <= {self.card.entity(t[1:]).body for t in about if t != "#"}
+        return goals[-1] if fits else None
+
+    def _leading(self, part: list[str]) -> bool:
+        """Whether a clause only leads up to a goal: "go over to the cube", "grip it"."""
+        for core, *_ in self._cores(part):
+            for shaped, _names in self._shapes([*core]):
+                if self.auto["motion"].whole(_as_thing(shaped)):
+                    return True
+        return False
+
+    def _goal(self, tokens: list[str]) -> Atom | None:
+        found: set[Atom] = set()
+        tried = [tokens, *self._resolved(tokens)]
+        for variant in tried:
+            for core, framed, wishing, asking in self._cores(variant):
+                if self.asked and not asking:
+                    continue
+                found |= self._deeds(core, framed or self.framed, wishing)
+            if found:
+                break
+        if not found:
+            for variant in tried:
+                found |= self._results(variant)
+                if found:
+                    break
+        self._several = len(found) > 1
+        return found.pop() if len(found) == 1 else None
+
+    def _resolved(self, tokens: list[str]) -> Iterator[list[str]]:
+        if not set(tokens) & set(_PRONOUNS):
+            return
+        could = self.mentioned or [*self.things, "HAND"]
+        could = [t for t in could if t[0] == "#"] + [t for t in could if t == "HAND"]
+        things = [t for t in could if t[0] == "#"]
+        if len(self.mentioned) == 0 and len(things) > 1:
+            things = [t for t in things if t != "#handle"]
+        merged: list[list[str]] = [_with_pronoun(tokens, t) for t in things or self.things]
+        yield from merged
+        yield _with_pronoun(tokens, "HAND")
+
+    def _cores(self, tokens: list[str]) -> Iterator[tuple[list[str], bool, bool, bool]]:
+        """What is left when openings and closings are taken off, in every way."""
+        n = len(tokens)
+        starts, todo = {0}, [0]
+        while todo:
+            for end, _ in self.auto["openings"].ends(tokens, todo.pop()):
+                if end not in starts and end < n:
+                    starts.add(end)
+                    todo.append(end)
+        closed: dict[int, list[int]] = {}
+        for i in range(1, n):
+            for end, _ in self.auto["closings"].ends(tokens, i):
+                closed.setdefault(end, []).append(i)
+            if tokens[i] == ",":
+                closed.setdefault(i + 1, []).append(i)
+        ends, todo = {n}, [n]
+        while todo:
+            for i in closed.get(todo.pop(), ()):
+                if i not in ends:
+                    ends.add(i)
+                    todo.append(i)
+        for start in sorted(starts):
+            for end in sorted(ends, reverse=True):
+                if start < end:
+                    frame = {*tokens[:start], *tokens[end:]}
+                    yield (
+                        tokens[start:end],
+                        bool(frame - {","}),
+                        bool(_WISHING & frame),
+                        bool(_ASKING & frame),
+                    )
+
+    def _results(self, tokens: list[str]) -> set[Atom]:
+        """ "move it over until it touches": the goal is what holds in the end."""
+        found: set[Atom] = set()
+        for i in range(1, len(tokens) - 1):
+            for j, _ in self.auto["joint"].ends(tokens, i):
+                for head, *_ in self._cores(tokens[:i]):
+                    heads = [s for s, _ in self._shapes(head)]
+                    if not any(self.auto["motion"].whole(_as_thing(s)) for s in heads):
+                        continue
+                    moved = [t for t in head if t[0] == "#" or t == "HAND"][:1] or ["HAND"]
+                    tail = tokens[j:]
+                    for variant in (tail, _with_pronoun(tail, moved[0])):
+                        for core, *_ in self._cores(variant):
+                            for atom in self._deeds(core, True, False):
+                                if self._same(moved[0], atom):
+                                    found.add(atom)
+        return found
+
+    def _same(self, moved: str, atom: Atom) -> bool:
+        """Whether what is moved is what the goal is about."""
+        if moved == "HAND":
+            return atom.subject == self.naming.actor or not atom.object
+        return self.card.entity(moved[1:]).body == self.card.entity(atom.subject).body
+
+    def _deeds(self, core: list[str], framed: bool, wishing: bool) -> set[Atom]:
+        if len(core) == 1 and core[0][0] == "#":
+            return set()
+        found: set[Atom] = set()
+        for words, kind in self._moods(core, framed, wishing):
+            for shaped, names in self._shapes(words):
+                tables = ["states"] if kind == "state" else ["orders", "states"]
+                for table in [*tables, *(["poses"] if self.body else [])]:
+                    for label in self.auto[table].whole(shaped):
+                        if (atom := self._atom(label, names)) is not None:
+                            found.add(atom)
+        return found
+
+    def _moods(
+        self, core: list[str], framed: bool, wishing: bool
+    ) -> Iterator[tuple[list[str], str]]:
+        """The clause as an order that begins with a stem, or as a state "X be ..."."""
+        first = core[0]
+        yield core, "any"
+        stems = _stems()
+        if first.endswith("ing") and first in stems:
+            yield [stems[first], *core[1:]], "any"
+        subjects = [1] if first == "HAND" or first[0] == "#" or first == "you" else []
+        if len(core) > 3 and core[1] == "and" and core[2][0] in "#H" and first[0] in "#H":
+            subjects.append(3)
+        for n in subjects:
+            who, rest = core[:n], core[n:]
+            if not rest:
+                continue
+            rests = [(rest, False)]
+            rests += [(rest[end:], True) for end, _ in self.auto["modal"].ends(rest)]
+            for said, told in rests:
+                yield from self._said(who, said, told, framed, wishing)
+
+    def _said(
+        self, who: list[str], said: list[str], told: bool, framed: bool, wishing: bool
+    ) -> Iterator[tuple[list[str], str]]:
+        if not said:
+            return
+        stems = _stems()
+        acts = who in (["HAND"], ["you"])
+        verb = said[0]
+        if acts:
+            if told or (framed and verb not in stems):
+                yield said, "any"
+            if verb in stems:
+                yield [stems[verb], *said[1:]], "any"
+            if verb in ("is", "be", "are") and said[1:] and said[1] in stems and \
+                    said[1].endswith("ing"):  # fmt: skip
+                yield [stems[said[1]], *said[2:]], "any"
+            if verb in ("is", "be", "stays", "stay", "remains", "ends"):
+                yield ["be", *said[1:]], "any"
+            if wishing or verb in ("has", "have", "having", "been"):
+                past = said[1:] if verb in ("has", "have", "having") else said
+                if past and (stem := _past().get(past[0])):
+                    yield [stem, *past[1:]], "any"
+        if told:
+            yield [*who, *said], "state"
+        for end, _ in self.auto["be"].ends(said):
+            if said[end:]:
+                yield [*who, "be", *said[end:]], "state"
+                if acts:
+                    yield ["be", *said[end:]], "any"
+        if wishing:
+            for end, _ in self.auto["was"].ends(said):
+                yield [*who, "be", *said[end:]], "state"
+                if acts:
+                    yield ["be", *said[end:]], "any"
+            if (stem := _past().get(verb)) is not None:
+                yield [*who, stem, *said[1:]], "state"
+        if framed or verb not in _past():
+            yield [*who, "be", *said], "state"
+
+    def _shapes(self, words: list[str]) -> Iterator[tuple[list[str], dict[str, str]]]:
+        """The words with X and Y for things, in both ways."""
+        words = ["HAND" if w in ("you", "i") and w == "you" else w for w in words]
+        named = list(dict.fromkeys(w for w in words if w[0] == "#"))
+        if "#handle" in named and len(named) > 1:
+            rest = [n for n in named if n != "#handle"]
+            yield from self._shapes(["HANDLE" if w == "#handle" else w for w in words])
+            if len(rest) > 1:
+                return
+        if len(named) > 2:
+            return
+        for order in ([named, named[::-1]] if len(named) == 2 else [named]):
+            names = dict(zip("XY", order, strict=False))
+            back = {name: letter for letter, name in names.items()}
+            shaped = [back.get(w, w) for w in words]
+            yield shaped, names
+            marks = {
+                x for x, n in names.items() if self.card.entity(n[1:]).kind in ("target", "disc")
+            }
+            if "Y" in marks:
+                yield ["M" if w == "Y" else w for w in shaped], names
+
+    def _atom(self, label: str, names: dict[str, str]) -> Atom | None:
+        actor = self.naming.actor
+        x, y = (names.get(letter, "#")[1:] for letter in "XY")
+        balance = "balance" in self.card.entity(actor).affordances
+        if balance != (label == "balanced"):
+            return None
+        atom: Atom | None = None
+        if label in poses.ORDERS:
+            fits = self.body and not self.things
+            atom = Atom(label, actor) if fits and not names else None
+        elif label in _OF_THE_HAND and x and not y:
+            if self.body:
+                atom = Atom("at", actor, x) if label == "touch" else None
+            elif not self.handled:
+                atom = Atom(label, actor, x)
+        elif label == "next_to" and x and y and not self.handled and not self.body:
+            atom = Atom(label, x, y)
+        elif label == "under" and x and y:
+            atom = Atom("on", y, x)
+        elif label in ("on", "inside", "inserted") and x:
+            if label == "inserted" and "insert" not in self.card.entity(x).affordances:
+                return None
+            hollow = [e.name for e in self.card.entities if e.kind in ("hole", "drawer")]
+            where = y or (hollow[0] if len(hollow) == 1 and label != "on" else "")
+            atom = Atom("on" if label == "on" else "inside", x, where) if where else None
+        elif label in ("lifted", "open", "closed", "pressed") and x and not y:
+            atom = Atom(label, x)
+        if atom is None:
+            return None
+        try:
+            check(atom, self.card)
+        except ValueError:
+            return None
+        return atom
+
+
+@cache
+def _past() -> dict[str, str]:
+    """Past forms of every verb -> its stem."""
+    found: dict[str, str] = {}
+    for verb in set(_stems().values()):
+        for said in forms_of(verb)["ed"]:
+            found.setdefault(said, verb)
+    return found
+
+
+def _leads(first: Atom, then: Atom, card: TaskCard) -> bool:
+    """What is put somewhere was lifted before, and a drawer that takes something was opened."""
+    if then.predicate not in ("on", "inside"):
+        return False
+    lifted = first == Atom("lifted", then.subject)
+    return lifted or first == Atom("open", then.object)
+
+
+def _with_pronoun(tokens: list[str], name: str) -> list[str]:
+    out: list[str] = []
+    for i, t in enumerate(tokens):
+        after = tokens[i + 1] if i + 1 < len(tokens) else ""
+        if t in ("it", "them") or (t in ("this", "that") and (after in ("", ",") or i == 0)):
+            out.append(name)
+        elif t == "there" and i and tokens[i - 1] not in ("is", "be"):
+            out.append(t)
+        elif t == "its" and after in ("left", "right", "side"):
+            out += [name, "'s"]
+        else:
+            out.append(t)
+    return out
+
+
+def _as_thing(words: Sequence[str]) -> list[str]:
+    return [("X" if w in ("HANDLE", "it") else w) for w in words]
