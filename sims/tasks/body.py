@@ -255,6 +255,12 @@ def inside(x: Array, low: float, high: float) -> Array:
     return (low < x) & (x < high)
 
 
-def body_entity(name: str, aliases: tuple[str, ...], body: str, signal: str) -> Entity:
+def body_entity(
+    name: str,
+    aliases: tuple[str, ...],
+    body: str,
+    signal: str,
+    affordances: tuple[str, ...] = ("move",),
+) -> Entity:
     """The body itself, as something a sentence can name."""
-    return Entity(name, aliases, "", "body", ("move",), body, signal)
+    return Entity(name, aliases, "", "body", affordances, body, signal)

@@ -57,7 +57,8 @@ class InvertedPendulum(Body[PoleViews]):
         return (*super().signal_docs(), cart)
 
     def entities(self) -> tuple[Entity, ...]:
-        return (body_entity("pole", ("pendulum", "stick", "rod"), "pole", "cart_pos"),)
+        names = ("pendulum", "stick", "rod")
+        return (body_entity("pole", names, "pole", "cart_pos", ("move", "balance")),)
 
     def terminated(self, v: PoleViews) -> Array | bool:
         return ~upright(v)

@@ -105,9 +105,8 @@ def is_comment(segment: list[str]) -> bool:
         return False
     if _ORDERED.search(text) or sum(w[0] == "#" for w in words) > 1:
         return False
-    if re.match(r"(?:i|we) (?:need|have to have) (?!my |our |some |a |his |her |that |to see|to get |"
-                r"room|space|more room|help)", text):  # fmt: skip
-        return False
+    if re.match(r"(?:i|we) need (?!(?:my |our |some |his |her |to see |to get )?\w+(?: \w+)?$)", text):
+        return False  # "I need my socks", and not "I need it high up on the ..."
     if re.match(r"(?:i|we) .*(?<!\S)need .*(?:#|HAND|it(?!\S))", text):
         return False
     if any(w[0] == "#" for w in words) and _ACTS.search(text) and not _REASON.match(text):
@@ -117,7 +116,7 @@ def is_comment(segment: list[str]) -> bool:
 
 # Harmless though they hold a word that is not elsewhere.
 _HARMLESS = re.compile(
-    r"(?<!\S)(?:do not you worry|i would like to|we would like to|would love to|want to (?:see|hear|"
+    r"(?<!\S)(?:do not you worry|you must be|i would like to|we would like to|would love to|want to (?:see|hear|"
     r"check|test|show|know|find out|watch|learn|look|prove|take|film|photograph)|"
     r"wants to see|would be|where i want it|where i want HAND|want to see|it would|i would|"
     r"for my (?:second|third) \w+)(?!\S)"
@@ -138,7 +137,8 @@ _ACTS = re.compile(
 _CUT = re.compile(
     r"(?<!\S)(?:(?=(?:because|cause) )|(?=since (?:i|we|that|it|my|our|he|she|they) )|"
     r"(?=as (?:i|we|my|our) )|(?=so (?:that )?(?:i|we|my \w+|our \w+|everyone|he|she|they) (?:can|"
-    r"may|will|could|might|get|have) )|(?=(?:just )?(?:in order )?to (?:see (?:if|what|how)|hear|"
+    r"may|will|could|might|get|have) )|(?<!want )(?<!like )(?<!love )(?<!need )(?<!wish )(?<!going )(?<!hope )(?<!excited )(?<!wants )"
+    r"(?=(?:just )?(?:in order )?to (?:see (?:if|what|how)|hear|"
     r"check|test|impress|amuse|entertain|celebrate) )|"
     r"(?:and )?so (?=(?:please|could|can|would|will|let|why|be|just|now|you|kindly|it would|i want|"
     r"i would|put|push|pull|move|bring|lift|pick|open|close|shut|press|hit|go|get|take|touch|stay|"

@@ -270,7 +270,7 @@ STATES: dict[str, tuple[str, ...]] = {
         "(under|underneath|below|beneath|directly under|directly below|directly beneath|"
         "directly underneath|right under|right below|right beneath|right underneath|"
         "just below|just under|just beneath|straight below|straight under) HAND",
-        "(position|place|spot|point|hover|space|hovering|somewhere|air) {ABOVE} X",
+        "[position|place|spot|point|hover|space|hovering|somewhere|air] {ABOVE} X",
         "HAND be in (space|air|position|place|spot) {ABOVE} X",
     ),
     "left_of": (
@@ -278,6 +278,7 @@ STATES: dict[str, tuple[str, ...]] = {
         "moved|brought|put|set|waiting|somewhere|there|over|in place|in position|held] {LEFT}",
         "X be (to|on|at) right [{OFSIDE}] of HAND",
         "HAND be {LEFT} [side]",
+        "{LEFT}",
     ),
     "right_of": (),
     "far": (
@@ -285,13 +286,13 @@ STATES: dict[str, tuple[str, ...]] = {
         "located|brought|staying|standing|somewhere|pulled|withdrawn|parked|retracted] {AWAY} X",
         "HAND be [moved|at|kept at|placed at|held at|to] {WIDE} (distance|gap) [away] "
         "(from|to|off) X",
-        "X be [very|really|quite|so|well|way] {AWAY} HAND",
+        "{AWAY} X",
         "[there be] [{WIDE}|lots of|plenty of|lot of|some] (distance|gap|space|room|separation) "
         "between (HAND and X|X and HAND)",
         "(distance|gap|space|separation) between (HAND and X|X and HAND) be "
         "(large|big|wide|great|long|generous)",
         "(HAND and X|X and HAND) be [very|well|wide|quite] (far apart|apart|well apart|"
-        "separated|well separated|far from each other|far away from each other)",
+        "far from each other|far away from each other)",
     ),
     "next_to": (
         "X be [{SHOVE_ED}|located|situated|standing|sitting|resting|lying|waiting|parked|found|"

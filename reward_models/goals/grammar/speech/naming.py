@@ -23,9 +23,7 @@ _SLANG = {
 _THE = frozenset("the a an".split())
 _MINE = frozenset("this that these those my our your its his her their some".split())
 _LOOKS = frozenset(  # what a thing may be called besides its colour; it tells no two things apart
-    "little small tiny big large nice lovely cute dear old shiny round square wooden plastic "
-    "bright whole good pretty wee solid metal single beautiful funny poor sweet handsome "
-    "rolling favourite favorite rubber simple trusty mighty toy"
+    "little small nice lovely cute dear old bright whole good pretty poor sweet trusty mighty"
     .split()
 )
 _VAGUE = frozenset("thing one object item piece guy fellow thingy toy shape".split())
@@ -119,8 +117,11 @@ class Naming:
 
     def read(self, words: list[str]) -> list[str] | None:
         """The words with things as ``#name``, without articles; None where one is not certain."""
-        words = [SHADES.get(w, w) for w in words]
-        words = ["grey" if w == "gray" else w for w in words]
+        if _HANDING.search(" ".join(words)):
+            return None
+        shades = {w for w in words if w in SHADES}
+        words = ["grey" if w == "gray" else SHADES.get(w, w) for w in words]
+        self.shaded = bool(shades)
         out: list[str] = []
         i = 0
         while i < len(words):
@@ -158,7 +159,8 @@ class Naming:
             if not colour:
                 return "", start + 1
             following = words[i] if i < len(words) else ","
-            if following in _PLAIN_AFTER:  # "red on blue"
+            named = words[start] in self.colours and not self.shaded
+            if following in _PLAIN_AFTER and named:  # "red on blue"
                 return self._chosen(set(self.colour), colour, i)
             return None
         if not certain and len(key) == 1 and key[0] in _VERBISH and self._order(words, i, start):
@@ -221,6 +223,11 @@ class Naming:
         return "", end
 
 
+# "hand over the ball", "tip over the can": verbs, unless something stands before them.
+_HANDING = re.compile(
+    r"(?<!the )(?<!a )(?<!your )(?<!its )(?<!arm )(?<!finger )(?<!robot )(?<!s )(?<!r )"
+    r"\b(?:hand|tip) over\b"
+)
 _PLAIN_AFTER = frozenset(
     "on onto upon atop over above under below beneath underneath at and , goes is should must be "
     "to up in stacked placed sits rests first top bottom please supports carries ends".split()

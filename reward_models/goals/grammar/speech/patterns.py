@@ -109,8 +109,8 @@ class Automaton:
                 if part == "[":
                     self._free[at].append(inner)
                 at = inner
-            elif part[0] == "{":
-                at = self._choice(_PARTS.findall(members(part[1:-1]))[::-1], at)
+            elif part[0] == "{" or part == "ANY":
+                at = self._choice(_PARTS.findall(members(part.strip("{}")))[::-1], at)
             else:
                 following = self._state()
                 self._next[at].setdefault(part, []).append(following)

@@ -25,21 +25,21 @@ _ASKING = frozenset(
     "mind chance hope what".split()
 )
 _WISHING = frozenset("if wish wished hoping hoped wanted imagine when wondering".split())
-_PRONOUNS = ("it", "this", "that", "them", "there")
+_PRONOUNS = ("it", "this", "that", "its")
 
 
 @cache
 def _automata() -> dict[str, Automaton]:
     modal = (
         "[,] (should|must|shall|will|to|has to|have to|needs to|need to|ought to|is to|are to|"
-        "is going to|is supposed to|is meant to|are supposed to|had better|would|better|"
+        "is going to|is supposed to|is meant to|are supposed to|had better|better|"
         "is required to|is expected to|has got to|wants to|want to|needs|is asked to|"
-        "is requested to|will have to|should please|can please|is told to|could please|must now|"
+        "is requested to|will have to|should please|is told to|must now|"
         "should now|should be made to|needs to be made to|must be made to|should try to|tries to|"
         "try to|should go and|goes and|manages to|should start to|starts to|starts|begins|"
         "begins to|is able to|shall please|has managed to|should always be seen to|please|"
-        "should manage to|must try to|has orders to|would please|should come to|comes to|"
-        "is instructed to|was to|were to|might please|is ordered to|will please|succeeds to|"
+        "should manage to|must try to|has orders to|should come to|comes to|"
+        "is instructed to|is ordered to|will please|succeeds to|"
         "should proceed to|proceeds to|gets to|to please|to go and|to try to|to try and|to start|"
         "to begin to|to begin|to start to|go|to go|do|does|did|may|keeps|should keep|to keep|"
         "must keep|continues to|in state of|itself) [please|now|also|finally|simply|just|then]"
@@ -62,6 +62,7 @@ def _automata() -> dict[str, Automaton]:
         "closings": Automaton({"": openings.CLOSINGS}),
         "calls": Automaton({"": openings.CALLS}),
         "modal": Automaton({"": (modal,)}),
+        "would": Automaton({"": ("(would|could|can|might|may|were to) [please]",)}),
         "be": Automaton({"": (be,)}),
         "was": Automaton({"": ("(was|were|became|got|went|ended up|came|stayed|sat|rested)",)}),
         "motion": Automaton({"": _MOTION}),
@@ -74,9 +75,9 @@ _MOTION = (  # what may be done until something holds
     "[on] ANY [{ALONG}|around|up|down|in|out|closer|gently|along table|across table|toward Y|towards Y|"
     "to Y|over to Y|against Y|forward|back|back in|off table|on|away|upwards|downwards|inwards|"
     "outwards|toward you|towards you|all way|over table|about]".replace("|gently|", "|"),
-    "({LEADHAND}) HAND [{ALONG}|around|up|down|closer|forward|back|away|away from X|toward X|"
+    "({LEADHAND}) HAND [{ALONG}|around|up|down|closer|forward|toward X|"
     "towards X|to X|over to X|near X|sideways|out]",
-    "({GO}) [{ALONG}|around|up|down|closer|forward|back|away|toward X|towards X|to X|over to X|out]",
+    "({GO}) [{ALONG}|around|up|down|closer|forward|toward X|towards X|to X|over to X|out]",
     "(use|move|work) [your|its] (legs|arms|body)",
 )
 _JOINTS = (
@@ -151,14 +152,16 @@ class _Reading:
         kept: list[list[str]] = []
         dropped = 0
         for segment in comments.segments(tokens):
-            if self._call(segment) or comments.is_comment(segment):
+            called = self._call(segment)
+            if called or (comments.is_comment(segment) and self._goal(segment) is None):
                 dropped += 1
-                self.framed |= self._call(segment)
+                self.framed |= called
             else:
                 kept.append(segment)
         if not kept or len(kept) > 5:
             return None
         whole = [t for i, s in enumerate(kept) for t in ([","] if i else []) + s]
+        self._several = False
         found = self._goal(whole)
         if found is not None or self._several:
             return found
@@ -169,7 +172,8 @@ class _Reading:
     _several = False
 
     def _call(self, segment: list[str]) -> bool:
-        return bool(self.auto["calls"].whole(segment))
+        cores = (core for core, *_ in self._cores(segment))
+        return any(self.auto["calls"].whole(core) for core in cores)
 
     def _topic(self, kept: list[list[str]]) -> Atom | None:
         """ "for the green can, stand at its right"; "the gripper, it should be above the ball"."""
@@ -178,9 +182,8 @@ class _Reading:
                     "concerning", "take", "see", "to", "on", "and", "so", "now")]  # fmt: skip
             if len(bare) == 1 and (bare[0][0] == "#" or bare[0] == "HAND"):
                 said = [t for i, s in enumerate(rest) for t in ([","] if i else []) + s]
-                self.mentioned = bare
-                found = self._goal(_with_pronoun(said, bare[0]))
-                if found is not None:
+                named = _with_pronoun(said, bare[0])
+                if named != said and (found := self._goal(named)) is not None:
                     return found
         return None
 
@@ -192,8 +195,6 @@ class _Reading:
         goals: list[Atom] = []
         led: list[list[str]] = []
         for part in parts:
-            if self._call(part) or not part:
-                continue
             goal = self._goal(part)
             if goal is not None:
                 if goals and goal != goals[-1] and not _leads(goals[-1], goal, self.card):
@@ -221,33 +222,28 @@ class _Reading:
 
     def _goal(self, tokens: list[str]) -> Atom | None:
         found: set[Atom] = set()
-        tried = [tokens, *self._resolved(tokens)]
-        for variant in tried:
-            for core, framed, wishing, asking in self._cores(variant):
-                if self.asked and not asking:
-                    continue
-                found |= self._deeds(core, framed or self.framed, wishing)
+        # As it stands, then with every thing that "it" may be.
+        for tried in ([tokens], [*self._resolved(tokens)]):
+            for variant in tried:
+                for core, framed, wishing, asking in self._cores(variant):
+                    if asking or not self.asked:
+                        found |= self._deeds(core, framed or self.framed, wishing)
+            if not found:
+                for variant in tried:
+                    found |= self._results(variant)
             if found:
                 break
-        if not found:
-            for variant in tried:
-                found |= self._results(variant)
-                if found:
-                    break
         self._several = len(found) > 1
         return found.pop() if len(found) == 1 else None
 
     def _resolved(self, tokens: list[str]) -> Iterator[list[str]]:
         if not set(tokens) & set(_PRONOUNS):
             return
-        could = self.mentioned or [*self.things, "HAND"]
-        could = [t for t in could if t[0] == "#"] + [t for t in could if t == "HAND"]
-        things = [t for t in could if t[0] == "#"]
-        if len(self.mentioned) == 0 and len(things) > 1:
-            things = [t for t in things if t != "#handle"]
-        merged: list[list[str]] = [_with_pronoun(tokens, t) for t in things or self.things]
-        yield from merged
-        yield _with_pronoun(tokens, "HAND")
+        things = [t for t in self.mentioned if t[0] == "#"]
+        if not things:
+            things = [t for t in self.things if t != "#handle"]
+        for name in (*things, *(["HAND"] if "HAND" in self.mentioned or self.body else [])):
+            yield _with_pronoun(tokens, name)
 
     def _cores(self, tokens: list[str]) -> Iterator[tuple[list[str], bool, bool, bool]]:
         """What is left when openings and closings are taken off, in every way."""
@@ -335,6 +331,8 @@ class _Reading:
             if not rest:
                 continue
             rests = [(rest, False)]
+            if wishing:
+                rests += [(rest[end:], True) for end, _ in self.auto["would"].ends(rest)]
             rests += [(rest[end:], True) for end, _ in self.auto["modal"].ends(rest)]
             for said, told in rests:
                 yield from self._said(who, said, told, framed, wishing)
@@ -458,7 +456,7 @@ def _with_pronoun(tokens: list[str], name: str) -> list[str]:
     out: list[str] = []
     for i, t in enumerate(tokens):
         after = tokens[i + 1] if i + 1 < len(tokens) else ""
-        if t in ("it", "them") or (t in ("this", "that") and (after in ("", ",") or i == 0)):
+        if t == "it" or (t in ("this", "that") and (after in ("", ",") or i == 0)):
             out.append(name)
         elif t == "there" and i and tokens[i - 1] not in ("is", "be"):
             out.append(t)

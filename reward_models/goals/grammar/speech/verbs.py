@@ -13,7 +13,7 @@ CLASSES = {
     ),
     "SHOVE": (
         "push|slide|shove|nudge|drag|pull|scoot|roll|scooch|shift|move|bring|get|take|guide|"
-        "steer|herd|haul|tow|tug|bump|scrape|ease|edge|sweep|budge|usher|lead|put|place|set|"
+        "steer|haul|tow|tug|bump|scrape|edge|sweep|budge|usher|lead|put|place|set|"
         "position|send|relocate|reposition|transport|carry|transfer|convey|draw|park|deliver|"
         "press|have|leave|fetch|run|direct|stick|pop|arrange"
     ),
@@ -62,17 +62,17 @@ CLASSES = {
     "DIP": "tap|poke|push|press|punch|move|bring|hold|keep|nudge|jab|prod|click|send|drive|get|"
     "hit|shove|force|bop",
     "TOUCH": (
-        "touch|tap|poke|contact|reach|meet|prod|pat|boop|brush|feel|tap on|poke at|kiss|"
+        "touch|tap|poke|contact|reach|meet|prod|pat|boop|feel|tap on|poke at|kiss|"
         "brush against|bump against|bump into|press against|rest against|lean against|rest on|"
         "reach for|reach to|reach out to|reach out and touch|reach over to|"
-        "touch on|dab|graze|bop|come up against|connect with|"
+        "touch on|dab|bop|come up against|connect with|"
         "touch upon|brush up against|make contact with"
     ),
     "LEADHAND": (
         "move|bring|put|place|position|get|take|guide|steer|set|keep|hold|send|direct|lead|rest|"
         "navigate|maneuver|manoeuvre|drive|park|have|lay|station|shift|slide|leave|swing|float|"
         "hover|stretch|extend|press|raise|lower|lift|retract|pull|withdraw|stand|fly|settle|relocate|"
-        "situate|point|carry|transfer|locate|stop|draw|back|remove"
+        "situate|carry|transfer|locate|stop|draw|back|remove"
     ),
     "GO": (
         "go|move|come|get|travel|head|drive|navigate|proceed|shift|return|slide|glide|fly|drift|"
@@ -95,17 +95,17 @@ CLASSES = {
     "down in|over into|all way into|all way in|straight into|over in|deep into|down inside|"
     "in side|right inside|fully into|fully in|completely into|fully inside|directly into",
     "NEAR": (
-        "next to|beside|alongside|adjacent to|near|near to|close to|by|close by|nearby|besides|"
-        "right next to|right beside|right by|right near|just next to|just beside|directly next to|"
+        "next to|beside|alongside|adjacent to|near|near to|close to|close by|nearby|besides|"
+        "right next to|right beside|right near|just next to|just beside|directly next to|"
         "right alongside|right up next to|up next to|up against|against|right against|"
         "right up against|at side of|by side of|to side of|in contact with|side by side with|"
         "neighbouring|neighboring|touching|over by|over beside|over next to|over near|"
         "over against|together with|at flank of|hard by|up beside|up close to|up alongside|"
         "close up to|tight against|flush against|flush with|abutting|in vicinity of|"
         "in proximity to|in proximity of|directly beside|immediately next to|immediately beside|"
-        "very close to|really close to|right close to|over alongside|up to|up by|back to back with|"
+        "very close to|really close to|right close to|over alongside|up to|back to back with|"
         "shoulder to shoulder with|cheek to cheek with|into contact with|down next to|nearer|"
-        "just by|down beside|across next to|across beside|beside of|closely beside|beside to|"
+        "down beside|across next to|across beside|beside of|closely beside|beside to|"
         "neighbour of|neighbor of|neighbour to|neighbor to|along side of|along side|close beside"
     ),
     "UPTO": (
@@ -137,8 +137,8 @@ CLASSES = {
         "at safe distance away from|at good distance away from|at great distance from|"
         "at large distance from|at long distance from|at big distance from|large distance from|"
         "off from|safely away from|way off from|way away from|right away from|"
-        "out of reach of|out of way of|good way from|good way away from|good way off from|"
-        "further away from|farther away from|remote from|some distance from|"
+        "good way from|good way away from|good way off from|"
+        "remote from|some distance from|"
         "some distance away from|at some distance from|very far from|very far away from|"
         "really far from|really far away from|quite far from|quite far away from|"
         "distance away from|plenty of distance from|"
@@ -150,7 +150,7 @@ CLASSES = {
         "way over away from|far off|far out from|well far from|good distance off from|"
         "far far away from|way far from|far and away from|to far from|to place far from|"
         "in place far from|somewhere far from|somewhere far away from|at far distance from|"
-        "far distance from|at wide distance from|out of range of|long away from|at arms length from"
+        "far distance from|at wide distance from|long away from|at arms length from"
     ),
     "WIDE": "safe|good|long|great|large|big|fair|wide|generous|healthy|decent|clear|respectful|"
     "huge|comfortable|sensible|proper|nice",
