@@ -77,7 +77,6 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "(keep|stay|remain|stand|move|get|back|steer|step|pull|be|go) (away|off|back|clear|well "
         "clear|well away|right away|far away|far|well back|right back|far back) (from|of) X",
         "{LEADHAND} HAND [{ALONG}] [to be|so it is|so that it is|until it is|very|really] "
-        "{AWAY} X",
         "{LEADHAND} HAND [{ALONG}] [to|so it is at|so that it is at|at|until it is at|up to] "
         "{WIDE} (distance|way|gap|space) [away] (from|off) X",
         "(keep|maintain|leave|hold|put|get|have|make|create|allow) [your|{WIDE}|plenty of|lots of|"
@@ -104,8 +103,10 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "{SHOVE} X [{ALONG}] to Y 's side",
         "{SHOVE} X [{ALONG}] [to|on|by|at|over to|over by] side of Y",
         "(let|have|make|get) X (go|come|be|stand|sit|rest|stay|move|lie|touch|meet|join|end up|"
-        "slide|travel|get|visit|become|nestle|snuggle up|cuddle up) [{ALONG}] ({NEAR}|{UPTO}) Y",
-        "(make|let|have|get) X (touch|touching|meet|join|visit|contact|kiss|greet|reach) Y",
+        "slide|travel|get|visit|become|nestle|snuggle up|cuddle up|snuggle|cuddle|run|walk|hop|roll|"
+        "head|scoot|go and sit|go and stand|go sit|go stand|go and be|park|settle) [{ALONG}] ({NEAR}|{UPTO}) Y",
+        "(make|let|have|get) X [go|go and|come|come and] (touch|touching|meet|join|visit|contact|"
+        "kiss|greet|reach|cuddle|hug|see|say hello to|say hi to|keep company with|find|touches) Y",
         "(make|let|have) X (neighbour|neighbor|buddy|companion) of Y",
         "(join|unite|introduce|pair|partner) X (to|with|up with) Y",
         "{SHOVE} X [{ALONG}] (in|into) (contact|touch) with Y",
@@ -270,7 +271,7 @@ STATES: dict[str, tuple[str, ...]] = {
         "(under|underneath|below|beneath|directly under|directly below|directly beneath|"
         "directly underneath|right under|right below|right beneath|right underneath|"
         "just below|just under|just beneath|straight below|straight under) HAND",
-        "[position|place|spot|point|hover|space|hovering|somewhere|air] {ABOVE} X",
+        "(position|place|spot|point|hover|space|hovering|somewhere|air) {ABOVE} X",
         "HAND be in (space|air|position|place|spot) {ABOVE} X",
     ),
     "left_of": (
@@ -278,7 +279,6 @@ STATES: dict[str, tuple[str, ...]] = {
         "moved|brought|put|set|waiting|somewhere|there|over|in place|in position|held] {LEFT}",
         "X be (to|on|at) right [{OFSIDE}] of HAND",
         "HAND be {LEFT} [side]",
-        "{LEFT}",
     ),
     "right_of": (),
     "far": (
@@ -286,7 +286,6 @@ STATES: dict[str, tuple[str, ...]] = {
         "located|brought|staying|standing|somewhere|pulled|withdrawn|parked|retracted] {AWAY} X",
         "HAND be [moved|at|kept at|placed at|held at|to] {WIDE} (distance|gap) [away] "
         "(from|to|off) X",
-        "{AWAY} X",
         "[there be] [{WIDE}|lots of|plenty of|lot of|some] (distance|gap|space|room|separation) "
         "between (HAND and X|X and HAND)",
         "(distance|gap|space|separation) between (HAND and X|X and HAND) be "
@@ -443,6 +442,12 @@ STATES: dict[str, tuple[str, ...]] = {
         "pressing down on|pushing down on|pressing down|pushing in|clicking) X [down|in]",
         "[there be] pressure on X",
     ),
+}
+BARE: dict[str, tuple[str, ...]] = {  # where the hand is to be, after what says that it is wanted
+    "above": ("{ABOVE} X",),
+    "left_of": ("{LEFT}",),
+    "right_of": ("{RIGHT}",),
+    "far": ("{AWAY} X",),
 }
 
 _TOP = "(on top|at top|above|up top|on its top|on top of it|over|upper|up|on upper level|at very top)"

@@ -64,17 +64,23 @@ def _automata() -> dict[str, Automaton]:
         "modal": Automaton({"": (modal,)}),
         "would": Automaton({"": ("(would|could|can|might|may|were to) [please]",)}),
         "be": Automaton({"": (be,)}),
+        "bare": Automaton(deeds.BARE),
         "was": Automaton({"": ("(was|were|became|got|went|ended up|came|stayed|sat|rested)",)}),
-        "motion": Automaton({"": _MOTION}),
+        "motion": Automaton({"carry": _CARRYING, "push": _MOTION}),
         "joint": Automaton({"": _JOINTS}),
     }
 
 
-_MOTION = (  # what may be done until something holds
-    "({SHOVE}|{CARRY}|{PUT}|{LIFT}|{PICK}|{INSERT}|{DRAW}|{SHUTTING}|{DIP}|{GRASP}|{STOW}) "
+_WAY = (
     "[on] ANY [{ALONG}|around|up|down|in|out|closer|gently|along table|across table|toward Y|towards Y|"
     "to Y|over to Y|against Y|forward|back|back in|off table|on|away|upwards|downwards|inwards|"
-    "outwards|toward you|towards you|all way|over table|about]".replace("|gently|", "|"),
+    "outwards|toward you|towards you|all way|over table|about]".replace("|gently|", "|")
+)
+_CARRYING = (  # what may be done with things that can be held until something holds
+    "({SHOVE}|{CARRY}|{PUT}|{LIFT}|{PICK}|{INSERT}|{DRAW}|{SHUTTING}|{DIP}|{GRASP}|{STOW}) " + _WAY,
+)
+_MOTION = (  # and with any thing
+    "({SHOVE}|go to|move to|reach for|reach|approach|go over to|head to|go get) " + _WAY,
     "({LEADHAND}) HAND [{ALONG}|around|up|down|closer|forward|toward X|"
     "towards X|to X|over to X|near X|sideways|out]",
     "({GO}) [{ALONG}|around|up|down|closer|forward|toward X|towards X|to X|over to X|out]",
@@ -148,13 +154,13 @@ class _Reading:
         self.framed = False
 
     def sentence(self, tokens: list[str]) -> Atom | None:
-        self.mentioned = [t for t in dict.fromkeys(tokens) if t[0] == "#" or t == "HAND"]
         kept: list[list[str]] = []
-        dropped = 0
-        for segment in comments.segments(tokens):
+        parts = comments.segments(tokens)
+        uncalled = [t for part in parts if not self._call(part) for t in part]
+        self.mentioned = [t for t in dict.fromkeys(uncalled) if t[0] == "#" or t == "HAND"]
+        for segment in parts:
             called = self._call(segment)
             if called or (comments.is_comment(segment) and self._goal(segment) is None):
-                dropped += 1
                 self.framed |= called
             else:
                 kept.append(segment)
@@ -165,6 +171,8 @@ class _Reading:
         found = self._goal(whole)
         if found is not None or self._several:
             return found
+        if len(kept) == 2 and _is_so(kept[0]):  # "the drawer is shut and I wish it was open"
+            return self._goal(kept[1])
         if len(kept) > 1 and (topic := self._topic(kept)) is not None:
             return topic
         return self._chain(whole)
@@ -183,8 +191,14 @@ class _Reading:
             if len(bare) == 1 and (bare[0][0] == "#" or bare[0] == "HAND"):
                 said = [t for i, s in enumerate(rest) for t in ([","] if i else []) + s]
                 named = _with_pronoun(said, bare[0])
-                if named != said and (found := self._goal(named)) is not None:
-                    return found
+                tried = [named] if named != said else []
+                if "," not in said and at is kept[0]:  # "cube, go next to the can"
+                    tried += [["let", bare[0], *said], [bare[0], *said]]
+                elif said[0] == "up":
+                    tried += [[*said, bare[0]]]
+                for words in tried:
+                    if (found := self._goal(words)) is not None:
+                        return found
         return None
 
     def _chain(self, tokens: list[str]) -> Atom | None:
@@ -220,16 +234,21 @@ class _Reading:
                     return True
         return False
 
+    def _moves(self, shaped: list[str]) -> bool:
+        """Whether these words only move something that this card lets move."""
+        labels = self.auto["motion"].whole(_as_thing(shaped))
+        return bool(labels & {"push", "carry"} if self.handled else labels & {"push"})
+
     def _goal(self, tokens: list[str]) -> Atom | None:
         found: set[Atom] = set()
-        # As it stands, then with every thing that "it" may be.
-        for tried in ([tokens], [*self._resolved(tokens)]):
-            for variant in tried:
-                for core, framed, wishing, asking in self._cores(variant):
-                    if asking or not self.asked:
-                        found |= self._deeds(core, framed or self.framed, wishing)
+        cores = [*self._cores(tokens)]
+        for pronouns in (False, True):  # as it stands, then with every thing that "it" may be
+            for core, framed, wishing, asking in cores:
+                if asking or not self.asked:
+                    for variant in self._resolved(core) if pronouns else [core]:
+                        found |= self._deeds(variant, framed or self.framed, wishing)
             if not found:
-                for variant in tried:
+                for variant in self._resolved(tokens) if pronouns else [tokens]:
                     found |= self._results(variant)
             if found:
                 break
@@ -284,7 +303,7 @@ class _Reading:
             for j, _ in self.auto["joint"].ends(tokens, i):
                 for head, *_ in self._cores(tokens[:i]):
                     heads = [s for s, _ in self._shapes(head)]
-                    if not any(self.auto["motion"].whole(_as_thing(s)) for s in heads):
+                    if not any(map(self._moves, heads)):
                         continue
                     moved = [t for t in head if t[0] == "#" or t == "HAND"][:1] or ["HAND"]
                     tail = tokens[j:]
@@ -308,7 +327,8 @@ class _Reading:
         for words, kind in self._moods(core, framed, wishing):
             for shaped, names in self._shapes(words):
                 tables = ["states"] if kind == "state" else ["orders", "states"]
-                for table in [*tables, *(["poses"] if self.body else [])]:
+                tables += ["poses"] * self.body + ["bare"] * framed
+                for table in tables:
                     for label in self.auto[table].whole(shaped):
                         if (atom := self._atom(label, names)) is not None:
                             found.add(atom)
@@ -442,6 +462,11 @@ def _past() -> dict[str, str]:
         for said in forms_of(verb)["ed"]:
             found.setdefault(said, verb)
     return found
+
+
+def _is_so(part: list[str]) -> bool:
+    """ "The drawer is shut": how things are, in three words."""
+    return len(part) == 3 and part[0][0] == "#" and part[1] in ("is", "was", "looks")
 
 
 def _leads(first: Atom, then: Atom, card: TaskCard) -> bool:
