@@ -34,7 +34,7 @@ from reward_models.goals.grammar.refusals import CODES, Refusal, Refuser
 from reward_models.goals.grammar.rewrites import REWRITES, symbols_of
 from reward_models.goals.grammar.speech import read_speech
 from reward_models.goals.grammar.words import match_phrases, split_words
-from reward_models.goals.predicates import Formula
+from reward_models.goals.predicates import Atom, Formula
 
 __all__ = ["CODES", "MAX_WORDS", "Refusal", "read"]
 
@@ -44,7 +44,12 @@ MAX_WORDS = 80
 def read(text: str, card: TaskCard) -> Formula:
     """The formula a sentence means on this card; ``Refusal`` where that is not certain."""
     try:
-        return _read_plain(text, card)
+        formula = _read_plain(text, card)
+        if isinstance(formula, Atom) and formula.predicate == "touch":
+            if "press" in card.entity(formula.object).affordances:  # a poke at a button
+                said = read_speech(text, card)
+                return said or formula
+        return formula
     except Refusal:
         if (atom := read_speech(text, card)) is not None:
             return atom

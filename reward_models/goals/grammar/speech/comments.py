@@ -82,7 +82,10 @@ _HEADS = tuple(
         r"(?:it|that|this) (?:is|will be|would be|was|makes) (?:my|our|so|such|a|an|very|really|"
         r"where|what|how|for|important|fun|nice|good|great|lovely|easy|better|best|late|time|hot|"
         r"cold|getting|dinner|bedtime|nicer|safer|tidier|prettier|the)(?: .+)?",
-        r"(?:it|that|this) (?:is|s) (?:important|fun|easy|late|simple|nice)",
+        r"(?:it|that|this|they) (?:is|was|are|looks?|seems?|feels?) (?:(?!#|HAND)\w+ ?){1,6}",
+        r"(?:the )?(?!#|HAND|you|there|what|this|that|it|success|goal|done)\w+(?: time)? (?:is|are|was|"
+        r"looks?) (?:so |very |really )?(?!to |at |on |in )\w+(?: today| now| here)?",
+        r"i would hate to .+",
         r"you (?:are|must be|look|seem|have been) (?:so |very |really |a |such |my |the |our |all )*"
         r"(?:\w+)(?: \w+)?",
         r"you (?:can do|have got|know|have done|did) .+",
@@ -99,6 +102,10 @@ _ORDERED = re.compile(r"(?<!\S)(?:to be|be) (?:#|HAND)|(?<!\S)(?:and|,) (?:you|H
 
 def is_comment(segment: list[str]) -> bool:
     """Whether a segment only gives a reason or a remark."""
+    if segment[-2:] == ["after", "all"]:
+        segment = segment[:-2]
+    if not segment:
+        return False
     words = [w for w in segment if w not in ("and", "so") or w != segment[0]]
     text = " ".join(words)
     if any(w in _DANGER - {"about"} or w[0].isdigit() for w in _harmless(text).split()):
@@ -116,7 +123,8 @@ def is_comment(segment: list[str]) -> bool:
 
 # Harmless though they hold a word that is not elsewhere.
 _HARMLESS = re.compile(
-    r"(?<!\S)(?:do not you worry|you must be|i would like to|we would like to|would love to|want to (?:see|hear|"
+    r"(?<!\S)(?:i would hate to (?:lose|miss|forget|trip|step)|"
+    r"do not you worry|you must be|i would like to|we would like to|would love to|want to (?:see|hear|"
     r"check|test|show|know|find out|watch|learn|look|prove|take|film|photograph)|"
     r"wants to see|would be|where i want it|where i want HAND|want to see|it would|i would|"
     r"for my (?:second|third) \w+)(?!\S)"

@@ -332,6 +332,7 @@ STATES: dict[str, tuple[str, ...]] = {
         "X be (placed|put|where|right where|there where|located where|moved to where|to be "
         "where|exactly where) [Y|at Y|on Y|onto Y]",
         "X be (where|right where|moved to where|put where|placed where|set where) Y is",
+        "X be ({SHOVE_ED}|{CARRY_ED}|{PUT_ED}) [over|across] (to|onto) where (Y|M) is",
         "Y be (supporting|holding|carrying|bearing|receiving|under|underneath|beneath|below|"
         "directly under|directly below|directly beneath|right under|right underneath|"
         "directly underneath|right beneath|right below) X [{UPON}]",

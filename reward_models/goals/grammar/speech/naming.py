@@ -45,7 +45,7 @@ _OWN_ACTORS = {  # and of some bodies only
     "swimmer": "swimmer snake worm eel fish swimming~robot snake~robot swimmer~robot",
     "pole": "pole pendulum stick rod inverted~pendulum beam broomstick broom mast bar",
     "fingertip": "fingertip tip finger arm robot robot~arm end~of~arm tip~of~arm arm~tip hand "
-    "finger~tip arm~end end~effector tip~of~finger end~of~robot~arm reacher robotic~arm "
+    "finger~tip end arm~end end~effector tip~of~finger end~of~robot~arm reacher robotic~arm "
     "end~of~finger tip~of~robot tip~of~robot~arm arm~'s~tip robot~'s~tip point~of~finger "
     "robot~'s~fingertip fingertip~of~arm arm~'s~fingertip fingertip~of~robot end~of~reacher",
     "arm": "arm robot tip hand robot~arm pusher arm~tip robotic~arm gripper end~effector "
@@ -61,7 +61,7 @@ _THINGS = {  # kind -> other names
     "goal~spot target~area goal~area dot target~zone goal~zone target~position goal~position",
     "ball": "ball sphere orb globe",
     "cylinder": "cylinder can tube puck",
-    "button": "button switch knob push~button buzzer press~button",
+    "button": "button switch knob push~button pushbutton buzzer press~button",
     "drawer": "drawer tray compartment drawer~box",
     "handle": "handle bar grip drawer~handle knob",
     "peg": "peg pin dowel rod stick",
@@ -82,6 +82,7 @@ _BEFORE_NOUN = frozenset(
 def plain_words(text: str) -> list[str]:
     """Lower-case words, articles kept, commas for every stop."""
     words = list(split_words(text))
+    words = [w for i, w in enumerate(words) if not (w in _THE and i and words[i - 1] == "of")]
     return [part for word in words for part in _SLANG.get(word, word).split()]
 
 

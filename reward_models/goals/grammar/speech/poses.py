@@ -31,7 +31,7 @@ _ONBACK = f"(on|onto|on to|over on|over onto|over on to|flat on|flat onto|down o
 _BELLYUP = "(belly up|tummy up|belly side up|stomach up|legs up|feet up|upside down|legs in air|feet in air|legs up in air|feet up in air|belly to sky|belly to ceiling|belly facing up|belly upward|belly upwards|with [your|its] (belly|tummy|stomach|legs|feet) (up|in air|to sky|up in air|facing up|to ceiling|upwards|upward|pointing up|skyward|towards sky|towards ceiling)|face up|back down and belly up|back to ground|with [your|its] back (on|to|against) (ground|floor)|back on ground|back on floor|back against ground|back against floor)"
 _GROUND = "(ground|floor|deck|dirt|grass|carpet|mat|rug|back)"
 _FOOT = (
-    "on foot|on your legs|on its legs|on two legs|on four legs|on all four legs|on all fours|"
+    "on foot|on those legs|on those two legs|on those two legs of yours|on those legs of yours|on your own two legs|on its own two legs|on your legs|on its legs|on two legs|on four legs|on all four legs|on all fours|"
     "on both legs|on your two legs|on its two legs|through water|in water|through waves|"
     "along floor|along ground|across floor|across ground|on ground|on floor|over ground|"
     "along track|down track|across field|through pool|with your legs|with its legs|with his legs|"
@@ -121,6 +121,8 @@ ORDERS: dict[str, tuple[str, ...]] = {
         f"{_ONE} {_NICE} (flip|somersault|salto) (that is|which goes|that goes|going|turning|in|to|"
         f"towards|toward) (forward|forwards|front|forward direction|front direction|forwards direction) {_AIR}",
         f"frontflip {_AIR}",
+        f"(throw|launch|fling|hurl|put) (yourself|itself) into {_NICE} (front|forward|forwards) {_FLIPS} {_AIR}",
+        f"(flippy|flip|flipped) (flip|flop) [to|towards] (front|forward|forwards)",
         f"(flip|somersault) (front|forward|forwards) over",
         "(forward|forwards|front) you flip",
         f"(go|flip) (forward|forwards) (in|into|with) {_FLIPS} {_AIR}",

@@ -64,6 +64,7 @@ def _automata() -> dict[str, Automaton]:
         "modal": Automaton({"": (modal,)}),
         "would": Automaton({"": ("(would|could|can|might|may|were to) [please]",)}),
         "be": Automaton({"": (be,)}),
+        "letting": Automaton({"": ("(have|make|let|get|see|watch) (it|this|that)",)}),
         "bare": Automaton(deeds.BARE),
         "was": Automaton({"": ("(was|were|became|got|went|ended up|came|stayed|sat|rested)",)}),
         "motion": Automaton({"carry": _CARRYING, "push": _MOTION}),
@@ -156,7 +157,7 @@ class _Reading:
     def sentence(self, tokens: list[str]) -> Atom | None:
         kept: list[list[str]] = []
         parts = comments.segments(tokens)
-        uncalled = [t for part in parts if not self._call(part) for t in part]
+        uncalled = [t for p in parts if p == ["HAND"] or not self._call(p) for t in p]
         self.mentioned = [t for t in dict.fromkeys(uncalled) if t[0] == "#" or t == "HAND"]
         for segment in parts:
             called = self._call(segment)
@@ -167,6 +168,8 @@ class _Reading:
         if not kept or len(kept) > 5:
             return None
         whole = [t for i, s in enumerate(kept) for t in ([","] if i else []) + s]
+        if self.asked:  # a question that asks for something
+            self.asked = not any(asking for *_, asking in self._cores(whole))
         self._several = False
         found = self._goal(whole)
         if found is not None or self._several:
@@ -210,6 +213,8 @@ class _Reading:
         led: list[list[str]] = []
         for part in parts:
             goal = self._goal(part)
+            if goal is None and self.body and self._call(part):
+                continue  # "fire up those legs and ..."
             if goal is not None:
                 if goals and goal != goals[-1] and not _leads(goals[-1], goal, self.card):
                     return None
@@ -228,9 +233,9 @@ class _Reading:
 
     def _leading(self, part: list[str]) -> bool:
         """Whether a clause only leads up to a goal: "go over to the cube", "grip it"."""
-        for core, *_ in self._cores(part):
-            for shaped, _names in self._shapes([*core]):
-                if self.auto["motion"].whole(_as_thing(shaped)):
+        for core, framed, wishing, _ in self._cores(part):
+            for words, _kind in self._moods(core, framed, wishing):
+                if any(self._moves(shaped) for shaped, _ in self._shapes(words)):
                     return True
         return False
 
@@ -269,7 +274,11 @@ class _Reading:
         n = len(tokens)
         starts, todo = {0}, [0]
         while todo:
-            for end, _ in self.auto["openings"].ends(tokens, todo.pop()):
+            start = todo.pop()
+            found = [end for end, _ in self.auto["openings"].ends(tokens, start)]
+            if self.body and not self.things:  # "have it jump"
+                found += [end for end, _ in self.auto["letting"].ends(tokens, start)]
+            for end in found:
                 if end not in starts and end < n:
                     starts.add(end)
                     todo.append(end)
@@ -395,6 +404,8 @@ class _Reading:
                 yield [*who, stem, *said[1:]], "state"
         if framed or verb not in _past():
             yield [*who, "be", *said], "state"
+            if acts:
+                yield ["be", *said], "any"
 
     def _shapes(self, words: list[str]) -> Iterator[tuple[list[str], dict[str, str]]]:
         """The words with X and Y for things, in both ways."""

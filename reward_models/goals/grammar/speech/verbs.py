@@ -66,13 +66,13 @@ CLASSES = {
         "brush against|bump against|bump into|press against|rest against|lean against|rest on|"
         "reach for|reach to|reach out to|reach out and touch|reach over to|"
         "touch on|dab|bop|come up against|connect with|"
-        "touch upon|brush up against|make contact with"
+        "touch upon|go get|go touch|get to|go for|brush up against|make contact with"
     ),
     "LEADHAND": (
         "move|bring|put|place|position|get|take|guide|steer|set|keep|hold|send|direct|lead|rest|"
         "navigate|maneuver|manoeuvre|drive|park|have|lay|station|shift|slide|leave|swing|float|"
         "hover|stretch|extend|press|raise|lower|lift|retract|pull|withdraw|stand|fly|settle|relocate|"
-        "situate|carry|transfer|locate|stop|draw|back|remove"
+        "situate|line|carry|transfer|locate|stop|draw|back|remove"
     ),
     "GO": (
         "go|move|come|get|travel|head|drive|navigate|proceed|shift|return|slide|glide|fly|drift|"
@@ -84,7 +84,7 @@ CLASSES = {
     "HOVER": "hover|float|hang|stay|wait|be|remain|sit|stop|stand|pause|hold|rest|park|linger|"
     "levitate|keep|settle|rise|soar|dangle|reside|lie",
     # Where. "over" and "across" alone only say that something moves.
-    "ALONG": "over|across|along|all the way|straight|right|directly|on over|all way|over there",
+    "ALONG": "over|across|along|up|in|all the way|straight|right|directly|on over|all way|over there",
     "DOWN": "down|back down|off",
     "ON": "on|onto|on to|upon|on top of|onto top of|atop|on top|up on|up onto|down on|down onto|"
     "right on|over on|over onto|over on top of|up on top of|right on top of|to top of|"
