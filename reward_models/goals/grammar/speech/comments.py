@@ -56,17 +56,19 @@ _HEADS = tuple(
     for pattern in (
         rf"(?:because|since|as|cause|for|seeing that|given that|now that|in case) {_I} .+",
         rf"(?:because|since|as|cause|given that|now that) {_THING} {_BE} .+",
-        rf"(?:because|since|as|cause|given that) (?:it|that|this|there) (?:is|was|makes|looks|gets|"
-        rf"helps|would) .+",
-        rf"(?:because|since|as|cause) (?:of )?(?:my|our|the|his|her|these|those|today) .+",
+        r"(?:because|since|as|cause|given that) (?:it|that|this|there) (?:is|was|makes|looks|gets|"
+        r"helps|would) .+",
+        r"(?:because|since|as|cause) (?:of )?(?:my|our|the|his|her|these|those|today) .+",
         rf"(?:just )?(?:so|so that|in order that) {_I} (?:can|may|will|am|get|have|could|might|is|"
         r"are|stop|do not) .+",
         r"(?:just )?(?:so|so that) (?:it|that|this|#\w+) (?:looks|feels|will look|is nicer|is "
         r"prettier|is tidy|is neat) .+",
-        r"(?:just |only )?(?:to|in order to|so as to) (?:see|hear|check|test|show|impress|know|find "
+        r"(?:just |only )?(?:to|in order to|so as to) (?:see|hear|check|test|show|impress|know|"
+        r"find "
         r"out|prove|celebrate|cheer|entertain|amuse|help|please|practise|practice|warm up|exercise|"
         r"demonstrate|learn|try out|train|win|delight|surprise|greet|tidy|save) .+",
-        rf"(?:i|we) (?:would like|want|need|would love) to (?:see|hear|check|test|show|know|find out|"
+        r"(?:i|we) (?:would like|want|need|would love) to (?:see|hear|check|test|show|know|find "
+        r"out|"
         r"watch|learn|look|prove|take|film|photograph) .+",
         rf"(?:and )?(?:i|we) (?:{_KNOWING}) .+",
         rf"(?:i|we|somebody|someone|my \w+|our \w+) (?:just |have |had |have just |recently )*"
@@ -76,17 +78,20 @@ _HEADS = tuple(
         rf"(?:{_THING}) makes me \w+",
         rf"(?:{_THING}) {_BE} (?:so |very |really |quite |too |all |a |bit |little |looking |"
         rf"getting )*\w+(?: and \w+)?",
-        r"(?:my|our|his|her|the) (?!hand|arm|claw)\w+ (?:is|are|was|were|loves?|likes?|needs?|says?|said|"
+        r"(?:my|our|his|her|the) (?!hand|arm|claw)\w+ (?:is|are|was|were|loves?|likes?|needs?|"
+        r"says?|said|"
         r"told|has|have|will|hopes?|wonders?|thinks?|bets?|asks?|asked|would like|keeps?|gets?|"
         r"cheers?|came|comes|waits?) .+",
         r"(?:it|that|this) (?:is|will be|would be|was|makes) (?:my|our|so|such|a|an|very|really|"
         r"where|what|how|for|important|fun|nice|good|great|lovely|easy|better|best|late|time|hot|"
         r"cold|getting|dinner|bedtime|nicer|safer|tidier|prettier|the)(?: .+)?",
         r"(?:it|that|this|they) (?:is|was|are|looks?|seems?|feels?) (?:(?!#|HAND)\w+ ?){1,6}",
-        r"(?:the )?(?!#|HAND|you|there|what|this|that|it|success|goal|done)\w+(?: time)? (?:is|are|was|"
+        r"(?:the )?(?!#|HAND|you|there|what|this|that|it|success|goal|done)\w+(?: time)? (?:is|are"
+        r"|was|"
         r"looks?) (?:so |very |really )?(?!to |at |on |in )\w+(?: today| now| here)?",
         r"i would hate to .+",
-        r"you (?:are|must be|look|seem|have been) (?:so |very |really |a |such |my |the |our |all )*"
+        r"you (?:are|must be|look|seem|have been) (?:so |very |really |a |such |my |the |our |all "
+        r")*"
         r"(?:\w+)(?: \w+)?",
         r"you (?:can do|have got|know|have done|did) .+",
         r"(?:everyone|everybody|people|the crowd|crowd|fans|kids|the kids|children|audience) "
@@ -124,7 +129,8 @@ def is_comment(segment: list[str]) -> bool:
 # Harmless though they hold a word that is not elsewhere.
 _HARMLESS = re.compile(
     r"(?<!\S)(?:i would hate to (?:lose|miss|forget|trip|step)|"
-    r"do not you worry|you must be|i would like to|we would like to|would love to|want to (?:see|hear|"
+    r"do not you worry|you must be|i would like to|we would like to|would love to|want to (?:see|"
+    r"hear|"
     r"check|test|show|know|find out|watch|learn|look|prove|take|film|photograph)|"
     r"wants to see|would be|where i want it|where i want HAND|want to see|it would|i would|"
     r"for my (?:second|third) \w+)(?!\S)"
@@ -145,7 +151,8 @@ _ACTS = re.compile(
 _CUT = re.compile(
     r"(?<!\S)(?:(?=(?:because|cause) )|(?=since (?:i|we|that|it|my|our|he|she|they) )|"
     r"(?=as (?:i|we|my|our) )|(?=so (?:that )?(?:i|we|my \w+|our \w+|everyone|he|she|they) (?:can|"
-    r"may|will|could|might|get|have) )|(?<!want )(?<!like )(?<!love )(?<!need )(?<!wish )(?<!going )(?<!hope )(?<!excited )(?<!wants )"
+    r"may|will|could|might|get|have) )|(?<!want )(?<!like )(?<!love )(?<!need )(?<!wish )(?<!going"
+    r" )(?<!hope )(?<!excited )(?<!wants )"
     r"(?=(?:just )?(?:in order )?to (?:see (?:if|what|how)|hear|"
     r"check|test|impress|amuse|entertain|celebrate) )|"
     r"(?:and )?so (?=(?:please|could|can|would|will|let|why|be|just|now|you|kindly|it would|i want|"

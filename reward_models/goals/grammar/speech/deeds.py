@@ -103,8 +103,10 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "{SHOVE} X [{ALONG}] to Y 's side",
         "{SHOVE} X [{ALONG}] [to|on|by|at|over to|over by] side of Y",
         "(let|have|make|get) X (go|come|be|stand|sit|rest|stay|move|lie|touch|meet|join|end up|"
-        "slide|travel|get|visit|become|nestle|snuggle up|cuddle up|snuggle|cuddle|run|walk|hop|roll|"
-        "head|scoot|go and sit|go and stand|go sit|go stand|go and be|park|settle) [{ALONG}] ({NEAR}|{UPTO}) Y",
+        "slide|travel|get|visit|become|nestle|snuggle up|cuddle up|snuggle|cuddle|run|walk|hop|"
+        "roll|"
+        "head|scoot|go and sit|go and stand|go sit|go stand|go and be|park|settle) [{ALONG}] ("
+        "{NEAR}|{UPTO}) Y",
         "(make|let|have|get) X [go|go and|come|come and] (touch|touching|meet|join|visit|contact|"
         "kiss|greet|reach|cuddle|hug|see|say hello to|say hi to|keep company with|find|touches) Y",
         "(make|let|have) X (neighbour|neighbor|buddy|companion) of Y",
@@ -405,9 +407,8 @@ STATES: dict[str, tuple[str, ...]] = {
     "open": (
         "X be [fully|wide|all way|completely|{DRAW_ED}|left|kept|standing|held|found|slid|"
         "in|to be|made|lying|back] {OPENED} [{BY}]",
-        "X be (opened|opened up|open|opened out|extended|in open position|in open state|ajar "
-        "and open|drawn|opening|at its open position|in its open position|not closed)"
-        " [{BY}]".replace("|not closed", ""),
+        "X be (opened|opened up|open|opened out|extended|in open position|in open state|ajar and "
+        "open|drawn|opening|at its open position|in its open position) [{BY}]",
         "X (open|opens|slide|slides|come|comes|go|goes|pull|pulls|stand|stands|roll|rolls|glide|"
         "glides|move|moves|open|opens) {OPENED}",
         "X (open|opens) [up]",
@@ -451,10 +452,21 @@ BARE: dict[str, tuple[str, ...]] = {  # where the hand is to be, after what says
     "far": ("{AWAY} X",),
 }
 
-_TOP = "(on top|at top|above|up top|on its top|on top of it|over|upper|up|on upper level|at very top)"
-_LOW = "(at bottom|on bottom|below|underneath|beneath|as base|under|at base|under it|lower|down below|down|as bottom)"
-_KIT = "(tower|stack|pile|two cube tower|little tower|small tower|small stack|little stack|tower of two|tower of two cubes|two block tower|nice tower|tall tower|tower of cubes|tower of blocks)"
-_BUILD = "(build|make|create|form|construct|set up|build up|erect|give me|do|have|assemble|i want|get)"
+_TOP = (
+    "(on top|at top|above|up top|on its top|on top of it|over|upper|up|on upper level|at very "
+    "top)"
+)
+_LOW = (
+    "(at bottom|on bottom|below|underneath|beneath|as base|under|at base|under it|lower|down "
+    "below|down|as bottom)"
+)
+_KIT = (
+    "(tower|stack|pile|two cube tower|little tower|small tower|small stack|little stack|tower of "
+    "two|tower of two cubes|two block tower|nice tower|tall tower|tower of cubes|tower of blocks)"
+)
+_BUILD = (
+    "(build|make|create|form|construct|set up|build up|erect|give me|do|have|assemble|i want|get)"
+)
 _FINE = "[of ANY and ANY|from ANY and ANY|with ANY and ANY|out of ANY and ANY|from them|of both]"
 SHARED = {  # parts of the patterns above
     "BY": "by HAND|using HAND|with HAND|by HANDLE|by its HANDLE|by using HANDLE|with HANDLE|"

@@ -8,55 +8,150 @@ from __future__ import annotations
 
 _OWN = "[your|its|his|her|their|these|those|HAND 's]"
 _BOTH = "[both|both of|two|all two]"
-_ONE = "[do|perform|execute|make|turn|land|complete|pull off|throw|try|attempt|carry out|have|achieve|give me|give us|show me|show us|nail|demonstrate|produce|go for|go into|manage|stick]"
-_NICE = "[one|single|full|complete|whole|nice|beautiful|lovely|big|proper|good|perfect|wonderful|fancy|spectacular|nice big|great|little|clean|real|amazing|cool|another one]".replace("|another one", "")
+_ONE = (
+    "[do|perform|execute|make|turn|land|complete|pull off|throw|try|attempt|carry out|have|"
+    "achieve|give me|give us|show me|show us|nail|demonstrate|produce|go for|go into|manage|"
+    "stick]"
+)
+_NICE = (
+    "[one|single|full|complete|whole|nice|beautiful|lovely|big|proper|good|perfect|wonderful|"
+    "fancy|spectacular|nice big|great|little|clean|real|amazing|cool]"
+)
 _FLIPS = "(flip|somersault|salto|flips over|flip over|summersault|flipping|somersaulting|flip jump)"
-_TUMBLE = "(flip|somersault|flip over|turn over|tumble over|go head over heels|go heels over head|rotate once|do flip|do somersault|do salto|turn somersault|turn flip|jump and flip|jump up and flip|hop and flip|flip yourself|flip itself|flip HAND|flip yourself over|flip itself over|flip HAND over|somersault over|go for flip|go for somersault|make flip|make somersault|perform flip|perform somersault|complete flip|execute flip|leap and flip|spring into flip|tumble|vault over|turn head over heels|throw yourself into flip|throw flip|roll over in air|spin over|flip right over|flip all way over|flip head over heels|somersault head over heels|do full flip|do one flip|flip through air|flip in air|flip over in air|perform full flip|do complete flip|make full flip|flip once|turn somersault in air|do flip over)"
-_AIR = "[in air|through air|in mid air|into air|midair|over|for crowd|for kids|for audience|for everyone|and land|and land it|and land on your feet|and land safely]"
+_TUMBLE = (
+    "(flip|somersault|flip over|turn over|tumble over|go head over heels|go heels over head|"
+    "rotate once|do flip|do somersault|do salto|turn somersault|turn flip|jump and flip|jump up "
+    "and flip|hop and flip|flip yourself|flip itself|flip HAND|flip yourself over|flip itself "
+    "over|flip HAND over|somersault over|go for flip|go for somersault|make flip|make somersault|"
+    "perform flip|perform somersault|complete flip|execute flip|leap and flip|spring into flip|"
+    "tumble|vault over|turn head over heels|throw yourself into flip|throw flip|roll over in air|"
+    "spin over|flip right over|flip all way over|flip head over heels|somersault head over heels|"
+    "do full flip|do one flip|flip through air|flip in air|flip over in air|perform full flip|do "
+    "complete flip|make full flip|flip once|turn somersault in air|do flip over)"
+)
+_AIR = (
+    "[in air|through air|in mid air|into air|midair|over|for crowd|for kids|for audience|for "
+    "everyone|and land|and land it|and land on your feet|and land safely]"
+)
 _WHOSE = "(leg|legs|foot|paw|limb|leggy|limbs|feet)"
-_LEG = f"({_OWN} {_WHOSE}|one of {_OWN} {_WHOSE}|one {_WHOSE}|one of four legs|any leg|some leg|one of your four legs|any of {_OWN} legs|one of those four legs|one of its four legs|one single leg|any one of {_OWN} legs|one of {_OWN} little legs|little leg|one little leg|HAND 's leg|at least one leg|one of legs of HAND|leg of HAND|spider leg|one spider leg)"
-_ATME = "[at me|to me|at us|to us|at camera|to camera|at crowd|to crowd|to everyone|at everyone|to everybody|at everybody|to fans|at fans|for fans|for crowd|for camera|to audience|at audience|to people|at people|to friends|to my friends|to my friend|to my family|for everyone|to class|at class|to grandma|at grandma|to kids|to children|at kids|at children|to my kids|to mum|to mom|to dad|to neighbours|to spectators|to judges|to judge|to public|to folks|at folks|to visitors|to guests|goodbye|hello|hi|bye|bye bye|to say hello|to say hi|in greeting|as greeting|like saying hello|like you mean it|hello to me|hello to us|hello to crowd|hello to everyone|to greet us|to greet me]"
-_ABOUT = "[in air|about|around|back and forth|up in air|up and down|side to side|from side to side|to and fro|through air|left and right|in greeting|high|hello|hi|goodbye|up|overhead|off ground]"
+_LEG = (
+    f"({_OWN} {_WHOSE}|one of {_OWN} {_WHOSE}|one {_WHOSE}|one of four legs|any leg|some leg|one "
+    f"of your four legs|any of {_OWN} legs|one of those four legs|one of its four legs|one single"
+    f" leg|any one of {_OWN} legs|one of {_OWN} little legs|little leg|one little leg|HAND 's leg"
+    f"|at least one leg|one of legs of HAND|leg of HAND|spider leg|one spider leg)"
+)
+_ATME = (
+    "[at me|to me|at us|to us|at camera|to camera|at crowd|to crowd|to everyone|at everyone|to "
+    "everybody|at everybody|to fans|at fans|for fans|for crowd|for camera|to audience|at audience"
+    "|to people|at people|to friends|to my friends|to my friend|to my family|for everyone|to "
+    "class|at class|to grandma|at grandma|to kids|to children|at kids|at children|to my kids|to "
+    "mum|to mom|to dad|to neighbours|to spectators|to judges|to judge|to public|to folks|at folks"
+    "|to visitors|to guests|goodbye|hello|hi|bye|bye bye|to say hello|to say hi|in greeting|as "
+    "greeting|like saying hello|like you mean it|hello to me|hello to us|hello to crowd|hello to "
+    "everyone|to greet us|to greet me]"
+)
+_ABOUT = (
+    "[in air|about|around|back and forth|up in air|up and down|side to side|from side to side|to "
+    "and fro|through air|left and right|in greeting|high|hello|hi|goodbye|up|overhead|off ground]"
+)
 _WAVE = "(wave|wiggle|shake|swing|wag|waggle|flap|waft|twirl)"
-_ARMS = f"({_BOTH} {_OWN} (arms|hands)|{_OWN} {_BOTH} (arms|hands)|{_BOTH} (arms|hands) of HAND|arms and hands|both|both limbs)".replace("|both|both limbs", "")
-_ARMUP = "(up|high|up high|overhead|in air|into air|up in air|up into air|high in air|high up|to sky|to ceiling|towards sky|towards ceiling|toward sky|toward ceiling|to heaven|to heavens|above head|over head|above your head|over your head|above its head|over its head|above his head|over his head|above her head|over her head|up above your head|up over your head|up above its head|up over its head|up above head|up over head|aloft|skyward|skywards|upward|upwards|up to sky|up to ceiling|up towards sky|up toward sky|up overhead|high above your head|high above its head|high over your head|high above head|high over head|up there|straight up|straight up in air|all way up|in sky|above your shoulders|above its shoulders|up above your shoulders|above shoulders|above shoulder height|above shoulder level|over shoulders|up so high|right up|up and over head|to roof|up to roof|up in sky|up top)"
-_LIFTARM = "(raise|lift|put|hold|keep|throw|stretch|reach|stick|get|bring|move|hoist|elevate|extend|have|thrust|push|pop|shoot|fling|point|place|swing|punch|pump|wave|take|shove|send|lift up|raise up|put up|hold up|reach up|stretch up|throw up|bring up|stick up|let)"
-_KNEES = "(on|onto|on to|upon|to|down on|down to|down onto|on both|onto both|to both|on two|onto two) (knees|your knees|its knees|his knees|her knees|their knees|both knees|both your knees|both its knees|both of your knees|both of its knees|your two knees|two knees|knee|one knee|your knee)".replace("|knee|one knee|your knee", "")
-_KNEEL = "(kneeling|kneeled|knelt|kneel) [down] (position|pose|posture|stance|state|place|configuration|attitude|down position|stand)"
-_FEET = "(feet|your feet|its feet|his feet|her feet|their feet|both feet|your two feet|its two feet|two feet|both your feet|both its feet|your legs|its legs|his legs|two legs|both legs|your own feet|his own feet|its own feet|your own two feet|its own two feet|its own legs|your own legs|own two feet)"
-_UPRIGHT = "(upright|up straight|up tall|tall|straight|upright and tall|up|tall and straight|straight up|up nice and tall|erect|up right|straight and tall|up nice and straight|bolt upright|vertical|vertically|up upright|proud|tall and proud|up proudly|up on two legs|up proud)"
-_STANDING = "(standing|upright|standing up|erect|stand up|stand|vertical|straight up|up|on feet) [up|upright] (position|pose|posture|stance|state|place|configuration|attitude)"
+_ARMS = (
+    f"({_BOTH} {_OWN} (arms|hands)|{_OWN} {_BOTH} (arms|hands)|{_BOTH} (arms|hands) of HAND|arms "
+    f"and hands|both|both limbs)"
+).replace("|both|both limbs", "")
+_ARMUP = (
+    "(up|high|up high|overhead|in air|into air|up in air|up into air|high in air|high up|to sky|"
+    "to ceiling|towards sky|towards ceiling|toward sky|toward ceiling|to heaven|to heavens|above "
+    "head|over head|above your head|over your head|above its head|over its head|above his head|"
+    "over his head|above her head|over her head|up above your head|up over your head|up above its"
+    " head|up over its head|up above head|up over head|aloft|skyward|skywards|upward|upwards|up "
+    "to sky|up to ceiling|up towards sky|up toward sky|up overhead|high above your head|high "
+    "above its head|high over your head|high above head|high over head|up there|straight up|"
+    "straight up in air|all way up|in sky|above your shoulders|above its shoulders|up above your "
+    "shoulders|above shoulders|above shoulder height|above shoulder level|over shoulders|up so "
+    "high|right up|up and over head|to roof|up to roof|up in sky|up top)"
+)
+_LIFTARM = (
+    "(raise|lift|put|hold|keep|throw|stretch|reach|stick|get|bring|move|hoist|elevate|extend|have"
+    "|thrust|push|pop|shoot|fling|point|place|swing|punch|pump|wave|take|shove|send|lift up|raise"
+    " up|put up|hold up|reach up|stretch up|throw up|bring up|stick up|let)"
+)
+_KNEES = (
+    "(on|onto|on to|upon|to|down on|down to|down onto|on both|onto both|to both|on two|onto two) "
+    "(knees|your knees|its knees|his knees|her knees|their knees|both knees|both your knees|both "
+    "its knees|both of your knees|both of its knees|your two knees|two knees)"
+)
+_KNEEL = (
+    "(kneeling|kneeled|knelt|kneel) [down] (position|pose|posture|stance|state|place|"
+    "configuration|attitude|down position|stand)"
+)
+_FEET = (
+    "(feet|your feet|its feet|his feet|her feet|their feet|both feet|your two feet|its two feet|"
+    "two feet|both your feet|both its feet|your legs|its legs|his legs|two legs|both legs|your "
+    "own feet|his own feet|its own feet|your own two feet|its own two feet|its own legs|your own "
+    "legs|own two feet)"
+)
+_UPRIGHT = (
+    "(upright|up straight|up tall|tall|straight|upright and tall|up|tall and straight|straight up"
+    "|up nice and tall|erect|up right|straight and tall|up nice and straight|bolt upright|"
+    "vertical|vertically|up upright|proud|tall and proud|up proudly|up on two legs|up proud)"
+)
+_STANDING = (
+    "(standing|upright|standing up|erect|stand up|stand|vertical|straight up|up|on feet) [up|"
+    "upright] (position|pose|posture|stance|state|place|configuration|attitude)"
+)
 _BACK = "(your back|its back|his back|her back|back|their back|HAND 's back|back of HAND)"
-_ONBACK = f"(on|onto|on to|over on|over onto|over on to|flat on|flat onto|down on|down onto|upon|right onto|right over onto|down flat on|over to|round onto|all way onto|all way over onto) {_BACK}"
-_BELLYUP = "(belly up|tummy up|belly side up|stomach up|legs up|feet up|upside down|legs in air|feet in air|legs up in air|feet up in air|belly to sky|belly to ceiling|belly facing up|belly upward|belly upwards|with [your|its] (belly|tummy|stomach|legs|feet) (up|in air|to sky|up in air|facing up|to ceiling|upwards|upward|pointing up|skyward|towards sky|towards ceiling)|face up|back down and belly up|back to ground|with [your|its] back (on|to|against) (ground|floor)|back on ground|back on floor|back against ground|back against floor)"
+_ONBACK = (
+    f"(on|onto|on to|over on|over onto|over on to|flat on|flat onto|down on|down onto|upon|right "
+    f"onto|right over onto|down flat on|over to|round onto|all way onto|all way over onto) "
+    f"{_BACK}"
+)
+_BELLYUP = (
+    "(belly up|tummy up|belly side up|stomach up|legs up|feet up|upside down|legs in air|feet in "
+    "air|legs up in air|feet up in air|belly to sky|belly to ceiling|belly facing up|belly upward"
+    "|belly upwards|with [your|its] (belly|tummy|stomach|legs|feet) (up|in air|to sky|up in air|"
+    "facing up|to ceiling|upwards|upward|pointing up|skyward|towards sky|towards ceiling)|face up"
+    "|back down and belly up|back to ground|with [your|its] back (on|to|against) (ground|floor)|"
+    "back on ground|back on floor|back against ground|back against floor)"
+)
 _GROUND = "(ground|floor|deck|dirt|grass|carpet|mat|rug|back)"
 _FOOT = (
-    "on foot|on those legs|on those two legs|on those two legs of yours|on those legs of yours|on your own two legs|on its own two legs|on your legs|on its legs|on two legs|on four legs|on all four legs|on all fours|"
-    "on both legs|on your two legs|on its two legs|through water|in water|through waves|"
-    "along floor|along ground|across floor|across ground|on ground|on floor|over ground|"
-    "along track|down track|across field|through pool|with your legs|with its legs|with his legs|"
-    "using your legs|using its legs|one hop after another|one step after another|step by step|"
-    "hop by hop|hop after hop|step after step|one foot after other|one leg after other|"
-    "on one leg|on its one leg|on your one leg|on single leg|on its leg|on your leg|"
-    "across water|on its feet|on your feet|on two feet|by {STRIDE_ING}|by {STRIDE_ING} on foot|"
-    "with hops|in hops|with steps|by taking steps|by making hops|by using its legs|"
-    "by using your legs|like snake|like cheetah|like frog|like kangaroo|like spider|like ant|"
-    "like fish|like eel|like person|like human|like human being|like cat|like soldier|like bunny|like rabbit|"
-    "{STRIDE_ING}|across room|across stage|across screen|across arena|across world|"
-    "in hopping motion|in walking motion|in swimming motion|down road|on road|along road|"
-    "along path|down path|across ground on foot|through air|by moving your legs|by moving its legs|"
-    "by wriggling|by undulating|by wiggling|by slithering|on land|by swimming motion|by leaps|"
-    "by jumps|by hops|by steps|in leaps|in jumps|in bounds|in leaps and bounds|with leaps|"
-    "with jumps|with bounds|at run|at walk|at gallop|at trot|at jog|at canter|at sprint|and keep going|and keep moving|"
-    "and do not stop|along|and on|and on and on|as you do|in water like snake"
-).replace("and do not stop|", "")
-_PACE = "(walk|run|hop|jump|leap|gallop|trot|march|stroll|jog|sprint|swim|step|steps|hops|leaps|jumps|bounds|strides|crawl|dash|walking|running|swimming|hopping|jumping|stride|wander|trip|journey|move|movement|little walk|little run|little hop|little swim|little hops|little steps|few steps|lap|amble|ramble|paddle|dip|hike|strolling|jogging|crawling|galloping|sprinting|couple of hops|some steps|some hops|some jumps|steady steps|slither|crawl|wriggle)".replace("|lap|", "|")
-_GAIT = "(motion|gait|movement|locomotion|progress|action|travel|walk|run|direction|advance|stroll|progression|march)"
+    "on foot|on those legs|on those two legs|on those two legs of yours|on those legs of yours|on"
+    " your own two legs|on its own two legs|on your legs|on its legs|on two legs|on four legs|on "
+    "all four legs|on all fours|on both legs|on your two legs|on its two legs|through water|in "
+    "water|through waves|along floor|along ground|across floor|across ground|on ground|on floor|"
+    "over ground|along track|down track|across field|through pool|with your legs|with its legs|"
+    "with his legs|using your legs|using its legs|one hop after another|one step after another|"
+    "step by step|hop by hop|hop after hop|step after step|one foot after other|one leg after "
+    "other|on one leg|on its one leg|on your one leg|on single leg|on its leg|on your leg|across "
+    "water|on its feet|on your feet|on two feet|by {STRIDE_ING}|by {STRIDE_ING} on foot|with hops"
+    "|in hops|with steps|by taking steps|by making hops|by using its legs|by using your legs|like"
+    " snake|like cheetah|like frog|like kangaroo|like spider|like ant|like fish|like eel|like "
+    "person|like human|like human being|like cat|like soldier|like bunny|like rabbit|{STRIDE_ING}"
+    "|across room|across stage|across screen|across arena|across world|in hopping motion|in "
+    "walking motion|in swimming motion|down road|on road|along road|along path|down path|across "
+    "ground on foot|through air|by moving your legs|by moving its legs|by wriggling|by undulating"
+    "|by wiggling|by slithering|on land|by swimming motion|by leaps|by jumps|by hops|by steps|in "
+    "leaps|in jumps|in bounds|in leaps and bounds|with leaps|with jumps|with bounds|at run|at "
+    "walk|at gallop|at trot|at jog|at canter|at sprint|and keep going|and keep moving|along|and "
+    "on|and on and on|as you do|in water like snake"
+)
+_PACE = (
+    "(walk|run|hop|jump|leap|gallop|trot|march|stroll|jog|sprint|swim|step|steps|hops|leaps|jumps"
+    "|bounds|strides|crawl|dash|walking|running|swimming|hopping|jumping|stride|wander|trip|"
+    "journey|move|movement|little walk|little run|little hop|little swim|little hops|little steps"
+    "|few steps|amble|ramble|paddle|dip|hike|strolling|jogging|crawling|galloping|sprinting|"
+    "couple of hops|some steps|some hops|some jumps|steady steps|slither|crawl|wriggle)"
+)
+_GAIT = (
+    "(motion|gait|movement|locomotion|progress|action|travel|walk|run|direction|advance|stroll|"
+    "progression|march)"
+)
 
 ORDERS: dict[str, tuple[str, ...]] = {
     "forward": (
-        "{STRIDE} [and {STRIDE}] [yourself|itself|HAND|it|your body|body|its body] [{ALONG}|on|back] "
-        "{FORWARD} [{FOOT}]".replace("|on|back]", "|on]"),
+        "{STRIDE} [and {STRIDE}] [yourself|itself|HAND|it|your body|body|its body] [{ALONG}|on] "
+        "{FORWARD} [{FOOT}]",
         "{STRIDE} [and|to] {STRIDE} {FORWARD} [{FOOT}]",
         "{STRIDE} {STRIDE} {STRIDE} {FORWARD} [{FOOT}]",
         "{STRIDE} {STRIDE_ING} [{ALONG}] {FORWARD} [{FOOT}]",
@@ -119,11 +214,13 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "(forward|forwards|front|forward direction|frontwards|ahead|front direction|front way|"
         f"frontward|forwards direction) {_AIR}",
         f"{_ONE} {_NICE} (flip|somersault|salto) (that is|which goes|that goes|going|turning|in|to|"
-        f"towards|toward) (forward|forwards|front|forward direction|front direction|forwards direction) {_AIR}",
+        f"towards|toward) (forward|forwards|front|forward direction|front direction|forwards "
+        f"direction) {_AIR}",
         f"frontflip {_AIR}",
-        f"(throw|launch|fling|hurl|put) (yourself|itself) into {_NICE} (front|forward|forwards) {_FLIPS} {_AIR}",
-        f"(flippy|flip|flipped) (flip|flop) [to|towards] (front|forward|forwards)",
-        f"(flip|somersault) (front|forward|forwards) over",
+        f"(throw|launch|fling|hurl|put) (yourself|itself) into {_NICE} (front|forward|forwards) "
+        f"{_FLIPS} {_AIR}",
+        "(flippy|flip|flipped) (flip|flop) [to|towards] (front|forward|forwards)",
+        "(flip|somersault) (front|forward|forwards) over",
         "(forward|forwards|front) you flip",
         f"(go|flip) (forward|forwards) (in|into|with) {_FLIPS} {_AIR}",
         f"(jump|hop|leap|spring) [up] (and|into|and do|and perform|and turn|doing|for) {_NICE} "
@@ -167,16 +264,19 @@ ORDERS: dict[str, tuple[str, ...]] = {
         f"(lie|lay|lay yourself|lay itself|lay HAND|lie yourself|rest|settle|stretch out|sprawl|"
         f"collapse|relax|snooze|nap|sleep|recline|be lying|lie back|lie down|lay down|lie flat|"
         f"rest yourself|be|remain|stay|have rest|take rest|take nap|have nap|have lie down|"
-        f"have lie|have little lie down|have snooze|chill|chill out|plop down|flop down|go to sleep|"
+        f"have lie|have little lie down|have snooze|chill|chill out|plop down|flop down|go to "
+        f"sleep|"
         f"get down|sunbathe|go down|flop|drop down|fall down|drop|fall|be lying down|be resting|"
         f"stay lying|lounge|crash out|spread out|put yourself down|put yourself|settle down|"
         f"fall over|fall back|lower yourself|lower itself|sink down|sit back) "
         f"[down] [flat|back|out|still|comfortably] {_ONBACK} "
         f"[on {_GROUND}|and stay there|and relax|and rest|and have rest|and stay|and stay put|with "
-        f"legs up|with legs in air|with your legs up|with your legs in air|and stay like that|belly "
+        f"legs up|with legs in air|with your legs up|with your legs in air|and stay like that|"
+        f"belly "
         f"up|and remain there|for nap|for rest|for while|for little rest|for bit|and sleep]",
         f"(lie|lay|lay yourself|lay HAND|go|get|be|turn|roll|flip|flop|rest|stretch out|end up|"
-        f"stay|remain|settle|turn yourself|roll yourself|roll over|turn over|flip over|flip yourself"
+        f"stay|remain|settle|turn yourself|roll yourself|roll over|turn over|flip over|flip "
+        f"yourself"
         f"|lie down|lay down|sleep|nap|collapse|sprawl) {_BELLYUP}",
         "lie (down|flat|down flat|flat out|back|back down|still on your back)",
         f"lie [down] [flat] on {_GROUND}",
@@ -186,7 +286,8 @@ ORDERS: dict[str, tuple[str, ...]] = {
         f"(roll|turn|flip|flop|tip|get|go|drop|fall|tumble|move|put|lay|bring|throw|place|keel|"
         f"swing|topple|settle|switch|end|wind|shift|rotate|lower|end up|come to rest) "
         f"[yourself|itself|HAND|body|your body|its body] [over|right over|up|down|round|around|"
-        f"all way over|all way|flat] {_ONBACK} [and (stay|stay there|lie there|lie still|rest|relax|"
+        f"all way over|all way|flat] {_ONBACK} [and (stay|stay there|lie there|lie still|rest|"
+        f"relax|"
         f"remain there|stay like that|lie down|stay put|lie flat|sleep)]",
         f"{_ONBACK} [you go|with you|now|HAND]",
         f"{_BELLYUP}",
@@ -313,9 +414,9 @@ ORDERS: dict[str, tuple[str, ...]] = {
     ),
     "balanced": (
         "(keep|hold|make|get|have|leave|maintain|let|put|stand|help|see|set|balance|bring) HAND "
-        "[stay|stand|be|remain|to stay|to stand|staying|standing|balanced|balancing|to be|"
-        "to remain|keep|stays|stands] [nice and|steady and|nicely|perfectly|fully|always|"
-        "straight and|up and|right|held] {UPRIGHT} [{BALANCING}]".replace("|always", ""),
+        "[stay|stand|be|remain|to stay|to stand|staying|standing|balanced|balancing|to be|to "
+        "remain|keep|stays|stands] [nice and|steady and|nicely|perfectly|fully|straight and|up "
+        "and|right|held] {UPRIGHT} [{BALANCING}]",
         "(keep|hold|make|get|have|leave|maintain|let|help) HAND (balanced|balance|balancing|in "
         "balance|steady|stable|standing|up|stand|stay up|stand up|to stand|in equilibrium|to "
         "stay up|to balance|standing up|steady and upright|from falling|from falling over|"
@@ -335,9 +436,8 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "(balance|balanced|balancing|standing|up|steady|stable|equilibrium) [{BALANCING}]",
         "[nice] [and] {UPRIGHT} HAND",
         "HAND {UPRIGHT} [{BALANCING}]",
-        "HAND be [always|held|kept|standing|staying|balanced|balancing|in|maintained|left|kept "
-        "standing|still] [nice and|perfectly|fully|held] {UPRIGHT} [{BALANCING}]"
-        "".replace("always|", ""),
+        "HAND be [held|kept|standing|staying|balanced|balancing|in|maintained|left|kept standing|"
+        "still] [nice and|perfectly|fully|held] {UPRIGHT} [{BALANCING}]",
         "HAND be (balanced|balancing|in balance|kept balanced|standing|in equilibrium|stable|"
         "kept in balance|held in balance|kept from falling|kept from falling over|"
         "steady|kept steady|steady and upright|held steady|stabilised|stabilized) [{BALANCING}]",
@@ -378,9 +478,9 @@ SHARED = {
     "upwards|upward|standing vertical|standing vertically|and vertical|balanced upright|"
     "in its upright position|in its vertical position|upright and balanced|upright and steady|"
     "balanced and upright|upright and stable|upright standing|stood up|tall and straight",
-    "BALANCING": "on cart|on top of cart|on its cart|on base|by moving cart|by moving base|"
-    "by sliding cart|in balance|and balanced|without falling|in air|on wheels|balanced|"
-    "by pushing cart|by driving cart|and steady|and standing|in its place|on trolley|on wagon|"
-    "atop cart|atop its cart|atop base|by balancing it|with cart|using cart|and stable|steadily|"
-    "on end|through episode|throughout".replace("|without falling", ""),
+    "BALANCING": "on cart|on top of cart|on its cart|on base|by moving cart|by moving base|by "
+    "sliding cart|in balance|and balanced|in air|on wheels|balanced|by pushing cart|by driving "
+    "cart|and steady|and standing|in its place|on trolley|on wagon|atop cart|atop its cart|atop "
+    "base|by balancing it|with cart|using cart|and stable|steadily|on end|through episode|"
+    "throughout",
 }

@@ -31,21 +31,20 @@ _PRONOUNS = ("it", "this", "that", "its")
 @cache
 def _automata() -> dict[str, Automaton]:
     modal = (
-        "[,] (should|must|shall|will|to|has to|have to|needs to|need to|ought to|is to|are to|"
-        "is going to|is supposed to|is meant to|are supposed to|had better|better|"
-        "is required to|is expected to|has got to|wants to|want to|needs|is asked to|"
-        "is requested to|will have to|should please|is told to|must now|"
-        "should now|should be made to|needs to be made to|must be made to|should try to|tries to|"
-        "try to|should go and|goes and|manages to|should start to|starts to|starts|begins|"
-        "begins to|is able to|shall please|has managed to|should always be seen to|please|"
-        "should manage to|must try to|has orders to|should come to|comes to|"
-        "is instructed to|is ordered to|will please|succeeds to|"
-        "should proceed to|proceeds to|gets to|to please|to go and|to try to|to try and|to start|"
-        "to begin to|to begin|to start to|go|to go|do|does|did|may|keeps|should keep|to keep|"
-        "must keep|continues to|in state of|itself) [please|now|also|finally|simply|just|then]"
-    ).replace("|may|", "|").replace("should always be seen to|", "")
+        "[,] (should|must|shall|will|to|has to|have to|needs to|need to|ought to|is to|are to|is "
+        "going to|is supposed to|is meant to|are supposed to|had better|better|is required to|is "
+        "expected to|has got to|wants to|want to|needs|is asked to|is requested to|will have to|"
+        "should please|is told to|must now|should now|should be made to|needs to be made to|must "
+        "be made to|should try to|tries to|try to|should go and|goes and|manages to|should start "
+        "to|starts to|starts|begins|begins to|is able to|shall please|has managed to|please|"
+        "should manage to|must try to|has orders to|should come to|comes to|is instructed to|is "
+        "ordered to|will please|succeeds to|should proceed to|proceeds to|gets to|to please|to go"
+        " and|to try to|to try and|to start|to begin to|to begin|to start to|go|to go|do|does|did"
+        "|keeps|should keep|to keep|must keep|continues to|in state of|itself) [please|now|also|"
+        "finally|simply|just|then]"
+    )
     be = (
-        f"[now|also|finally|just|then|safely|both|itself|,] ({{MADE}}|{{MADE_S}}|{{MADE_ING}}|are|"
+        "[now|also|finally|just|then|safely|both|itself|,] ({MADE}|{MADE_S}|{MADE_ING}|are|"
         "being|been|has been|have been|is being|be being|having been|has become|has got|"
         "has ended up|has to be|have to be|is now|is to be|to be|is left|is kept|is found|"
         "is seen|has come to be|it is|it be|it must be|it should be|it has to be|it becomes|"
@@ -73,9 +72,9 @@ def _automata() -> dict[str, Automaton]:
 
 
 _WAY = (
-    "[on] ANY [{ALONG}|around|up|down|in|out|closer|gently|along table|across table|toward Y|towards Y|"
+    "[on] ANY [{ALONG}|around|up|down|in|out|closer|along table|across table|toward Y|towards Y|"
     "to Y|over to Y|against Y|forward|back|back in|off table|on|away|upwards|downwards|inwards|"
-    "outwards|toward you|towards you|all way|over table|about]".replace("|gently|", "|")
+    "outwards|toward you|towards you|all way|over table|about]"
 )
 _CARRYING = (  # what may be done with things that can be held until something holds
     "({SHOVE}|{CARRY}|{PUT}|{LIFT}|{PICK}|{INSERT}|{DRAW}|{SHUTTING}|{DIP}|{GRASP}|{STOW}) " + _WAY,

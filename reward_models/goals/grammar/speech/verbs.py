@@ -71,7 +71,8 @@ CLASSES = {
     "LEADHAND": (
         "move|bring|put|place|position|get|take|guide|steer|set|keep|hold|send|direct|lead|rest|"
         "navigate|maneuver|manoeuvre|drive|park|have|lay|station|shift|slide|leave|swing|float|"
-        "hover|stretch|extend|press|raise|lower|lift|retract|pull|withdraw|stand|fly|settle|relocate|"
+        "hover|stretch|extend|press|raise|lower|lift|retract|pull|withdraw|stand|fly|settle|"
+        "relocate|"
         "situate|line|carry|transfer|locate|stop|draw|back|remove"
     ),
     "GO": (
@@ -84,7 +85,8 @@ CLASSES = {
     "HOVER": "hover|float|hang|stay|wait|be|remain|sit|stop|stand|pause|hold|rest|park|linger|"
     "levitate|keep|settle|rise|soar|dangle|reside|lie",
     # Where. "over" and "across" alone only say that something moves.
-    "ALONG": "over|across|along|up|in|all the way|straight|right|directly|on over|all way|over there",
+    "ALONG": "over|across|along|up|in|all the way|straight|right|directly|on over|all way|over "
+    "there",
     "DOWN": "down|back down|off",
     "ON": "on|onto|on to|upon|on top of|onto top of|atop|on top|up on|up onto|down on|down onto|"
     "right on|over on|over onto|over on top of|up on top of|right on top of|to top of|"
@@ -117,7 +119,8 @@ CLASSES = {
         "above|over|directly above|right above|directly over|right over|just above|just over|"
         "straight above|straight over|on top of|over top of|over and above|atop|up above|up over|"
         "vertically above|somewhere above|immediately above|higher than|"
-        "on top|overhead of|in air above|in air over|to above|to over|in place above|at place above|"
+        "on top|overhead of|in air above|in air over|to above|to over|in place above|at place "
+        "above|"
         "in position above|in position over|in space above|in spot above|to position above|"
         "to point above|to spot above|to place above|to place over|at point above|squarely above|"
         "squarely over|to top of|at top of|over head of|over top|high above|high over|"
@@ -128,10 +131,12 @@ CLASSES = {
         "just to|just|directly|directly to|immediately to|right to|straight to|onto|by|over|"
         "immediately|standing to|positioned to|somewhere to|up to]"
     ),
-    "OFSIDE": "(hand side|side|hand|hand part|handside|flank|hand flank|hand side part|part|sidehand)",
+    "OFSIDE": "(hand side|side|hand|hand part|handside|flank|hand flank|hand side part|part|"
+    "sidehand)",
     "AWAY": (
         "far from|far away from|away from|well away from|clear of|well clear of|at distance from|"
-        "far off from|distant from|far apart from|long way from|long way away from|long way off from|"
+        "far off from|distant from|far apart from|long way from|long way away from|long way off "
+        "from|"
         "long way off|a distance away from|at safe distance from|at good distance from|"
         "safe distance from|good distance from|safe distance away from|good distance away from|"
         "at safe distance away from|at good distance away from|at great distance from|"
@@ -179,7 +184,8 @@ CLASSES = {
         "end up resting|finish up being|come to lie|come to stand|be placed to be|find itself|"
         "find yourself|be there|reside|be hanging|end its way|be at rest|land|be set|come to sit|"
         "be put|hold|be staying|be held|be observed|perch|be perched|be ending up|finish being|"
-        "get to be|be nicely|show up|appear|arrive|wait|nestle|be nestled|park|be nestling|sit nicely"
+        "get to be|be nicely|show up|appear|arrive|wait|nestle|be nestled|park|be nestling|sit "
+        "nicely"
     ),
     "GOES": "go|come|move|travel|slide|get|head|fit|belong|drop|fall|slip|be going|arrive|land|"
     "settle|roll|end up going|pop|want to go|need to go|return|be coming|be moving",
