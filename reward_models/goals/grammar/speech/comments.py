@@ -117,7 +117,8 @@ def is_comment(segment: list[str]) -> bool:
         return False
     if _ORDERED.search(text) or sum(w[0] == "#" for w in words) > 1:
         return False
-    if re.match(r"(?:i|we) need (?!(?:my |our |some |his |her |to see |to get )?\w+(?: \w+)?$)", text):
+    needed = r"(?:my |our |some |his |her |to see |to get )?\w+(?: \w+)?$"
+    if re.match(rf"(?:i|we) need (?!{needed})", text):
         return False  # "I need my socks", and not "I need it high up on the ..."
     if re.match(r"(?:i|we) .*(?<!\S)need .*(?:#|HAND|it(?!\S))", text):
         return False

@@ -204,8 +204,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         f"{{OPEN}} X {_BY}",
         f"{{DRAW}} X [{{ALONG}}] {{OPENED}} {_BY}",
         "(make|get|leave|keep|have|hold|see) X {OPENED}",
-        "(make|let|have|get) X (slide|come|go|pull|roll|move|be|spring|stand|glide|swing) "
-        "{OPENED}",
+        "(make|let|have|get) X (slide|come|go|pull|roll|move|be|spring|stand|glide|swing) {OPENED}",
         "(pull|slide|draw|tug|yank|drag) {OPENED} X",
         "(do|perform|execute) (opening|opening up) of X",
         "(give|hand) X (pull|tug|yank) {OPENED}",
@@ -453,8 +452,7 @@ BARE: dict[str, tuple[str, ...]] = {  # where the hand is to be, after what says
 }
 
 _TOP = (
-    "(on top|at top|above|up top|on its top|on top of it|over|upper|up|on upper level|at very "
-    "top)"
+    "(on top|at top|above|up top|on its top|on top of it|over|upper|up|on upper level|at very top)"
 )
 _LOW = (
     "(at bottom|on bottom|below|underneath|beneath|as base|under|at base|under it|lower|down "
@@ -541,11 +539,13 @@ for _name in ("ORDERS", "STATES"):
     )
 for _one, _other in (("left", "LEFT"), ("right", "RIGHT")):
     SHARED[_other] = (
-        f"{{SIDE}} {_one} [{{OFSIDE}}] of X|{{SIDE}} X 's {_one} [{{OFSIDE}}]|"
-        f"{{SIDE}} {_one} [{{OFSIDE}}] X|[to] {_one}ward of X|[to] {_one}wards of X|"
-        f"{_one} (from|to) X|[to] (place|spot|position|point|area|somewhere) "
-        f"[on|to|at] {_one} [{{OFSIDE}}] of X|in (place|spot|position) [on|to|at] "
-        f"{_one} [{{OFSIDE}}] of X"
-    ).replace(f"|{{SIDE}} {_one} [{{OFSIDE}}] X", f"|{{SIDE}} {_one} {{OFSIDE}} X").replace(
-        f"|{_one} (from|to) X", f"|{_one} from X"
+        (
+            f"{{SIDE}} {_one} [{{OFSIDE}}] of X|{{SIDE}} X 's {_one} [{{OFSIDE}}]|"
+            f"{{SIDE}} {_one} [{{OFSIDE}}] X|[to] {_one}ward of X|[to] {_one}wards of X|"
+            f"{_one} (from|to) X|[to] (place|spot|position|point|area|somewhere) "
+            f"[on|to|at] {_one} [{{OFSIDE}}] of X|in (place|spot|position) [on|to|at] "
+            f"{_one} [{{OFSIDE}}] of X"
+        )
+        .replace(f"|{{SIDE}} {_one} [{{OFSIDE}}] X", f"|{{SIDE}} {_one} {{OFSIDE}} X")
+        .replace(f"|{_one} (from|to) X", f"|{_one} from X")
     )

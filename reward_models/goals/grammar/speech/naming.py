@@ -23,8 +23,7 @@ _SLANG = {
 _THE = frozenset("the a an".split())
 _MINE = frozenset("this that these those my our your its his her their some".split())
 _LOOKS = frozenset(  # what a thing may be called besides its colour; it tells no two things apart
-    "little small nice lovely cute dear old bright whole good pretty poor sweet trusty mighty"
-    .split()
+    "little small nice lovely cute dear old bright whole good pretty poor sweet trusty mighty".split()
 )
 _VAGUE = frozenset("thing one object item piece guy fellow thingy toy shape".split())
 _ACTORS = frozenset(  # other names of a body that moves itself
@@ -67,8 +66,10 @@ _THINGS = {  # kind -> other names
     "peg": "peg pin dowel rod stick",
     "hole": "hole slot opening socket peg~hole",
 }
-_GOAL_BALL = "target ball goal point sphere spot dot marker target~ball goal~ball target~point " \
+_GOAL_BALL = (
+    "target ball goal point sphere spot dot marker target~ball goal~ball target~point "
     "target~sphere target~spot mark goal~point circle target~position goal~position target~marker"
+)
 _VERBISH = frozenset(  # nouns that are orders too: "grip the cube", "slot it in"
     "stick grip bar slot pin opening can tip touch tool box block mark spot pad point ball circle "
     "arm press finger hand switch goal target robot".split()

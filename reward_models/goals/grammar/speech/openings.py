@@ -238,12 +238,12 @@ OPENINGS = (
     f"please have|please|we have|we see|i see|i have|i should have|i should find|one should see|"
     f"you will have|it will be that|i must see|i will see|we will see|we will have|things should "
     f"be so that|everything should be so that]",
-    f"(when|once|after|as soon as|by time|before) [everything|it|all|this|you|we|it all|all of "
+    f"(when|once|after|as soon as|by time) [everything|it|all|this|you|we|it all|all of "
     f"this|that|episode|time|task|job|work|all this|HAND|movement|run|everything you do|all work|"
     f"you all] (is|are|has|have|gets|be|was) [all|been|said and] {_DONE} [,] [i want|we want|i "
     f"need|we need|i expect|we expect|i would like|we would like|we should have|we should see|i "
     f"should see|i want to see|we want to see|i would like to see|you should have|we should find|"
-    f"i expect to see|i expect to find|there should be|we should have seen|please]".replace("|before)", ")"),
+    f"i expect to see|i expect to find|there should be|we should have seen|please]",
     "(when|once|after) (you|HAND) (finish|finishes|stop|stops|have finished) [,]",
     f"[and|so|but] [my|your|our|today 's|current|new|next|this|one|only|first|final|simple|whole|"
     f"single|here is] [simple|one|only|main|current|next|little|new|final|single|big] {_TASK} "
@@ -294,12 +294,14 @@ OPENINGS = (
     "(use|using|with|take|by means of|by using|through|employ|via|make use of) [just|simply] HAND"
     " [and|to|,|so that|for|please|in order to|so as to]",
     "(command|order|tell|ask|get|have|make|let|allow|instruct|cause|help|direct|move|set|program|"
-    "drive|train|teach|persuade|want|see|watch|prompt|request|need|send|bring)" + " (it|HAND|yourself|itself|us|me) " + "(to|so it|so that it|so|into|and|in)",
+    "drive|train|teach|persuade|want|see|watch|prompt|request|need|send|bring) "
+    "(it|HAND|yourself|itself|us|me) (to|so it|so that it|so|into|and|in)",
     "(have|make|let|get|see|watch|help|set|send|keep|find|drive|command|order|show|show me|show "
     "us|bring) (HAND|yourself|itself|us all|this|that thing|this thing)",
     "(you|HAND) [really|just|simply] (want to|wants to|should|must)",
     "(keep|keep on|start|begin|go|continue|get|try|get started|practise|practice|go on|consider|"
-    "set about|get on with|work on|be) ".rstrip() + " ",
+    "set about|get on with|work on|be) ".rstrip()
+    + " ",
     "(please|me|us) [you] [to]",
     "(if|when|whenever) (you|HAND) [would|could|can|will] (like|please|want|wish|feel like it|can"
     "|could|may|are ready|have time|are free|have moment|have minute|get chance|get moment|be so "

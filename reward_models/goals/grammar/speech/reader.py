@@ -417,7 +417,7 @@ class _Reading:
                 return
         if len(named) > 2:
             return
-        for order in ([named, named[::-1]] if len(named) == 2 else [named]):
+        for order in [named, named[::-1]] if len(named) == 2 else [named]:
             names = dict(zip("XY", order, strict=False))
             back = {name: letter for letter, name in names.items()}
             shaped = [back.get(w, w) for w in words]
