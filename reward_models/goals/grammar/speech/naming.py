@@ -23,7 +23,7 @@ _SLANG = {
 _THE = frozenset("the a an".split())
 _MINE = frozenset("this that these those my our your its his her their some".split())
 _LOOKS = frozenset(  # what a thing may be called besides its colour; it tells no two things apart
-    "little small nice lovely cute dear old bright whole good pretty poor sweet trusty mighty".split()
+    "little small nice lovely cute dear old bright whole good pretty poor sweet trusty".split()
 )
 _VAGUE = frozenset("thing one object item piece guy fellow thingy toy shape".split())
 _ACTORS = frozenset(  # other names of a body that moves itself
