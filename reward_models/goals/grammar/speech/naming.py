@@ -44,7 +44,7 @@ _OWN_ACTORS = {  # and of some bodies only
     "swimmer": "swimmer snake worm eel fish swimming~robot snake~robot swimmer~robot",
     "pole": "pole pendulum stick rod inverted~pendulum beam broomstick broom mast bar",
     "fingertip": "fingertip tip finger arm robot robot~arm end~of~arm tip~of~arm arm~tip hand "
-    "finger~tip end arm~end end~effector tip~of~finger end~of~robot~arm reacher robotic~arm "
+    "finger~tip arm~end end~effector tip~of~finger end~of~robot~arm reacher robotic~arm "
     "end~of~finger tip~of~robot tip~of~robot~arm arm~'s~tip robot~'s~tip point~of~finger "
     "robot~'s~fingertip fingertip~of~arm arm~'s~fingertip fingertip~of~robot end~of~reacher",
     "arm": "arm robot tip hand robot~arm pusher arm~tip robotic~arm gripper end~effector "
