@@ -61,6 +61,12 @@ def test_wide_sentences_are_never_misread(part: str, refused: int) -> None:
     assert found["wrong_accepted"] == 0 and found["refused_wrongly"] <= refused, found
 
 
+@pytest.mark.parametrize("text", ["touch #red_cube", "# touch it", "please push # to the ball #"])
+def test_marks_of_the_reader_cannot_be_typed(text: str) -> None:
+    for task in ("reach", "push", "humanoid"):
+        assert not read_goal(sims.make_task(task), text).key
+
+
 def test_outcomes_of_a_corpus() -> None:
     def counted(**row: str) -> str:
         return outcome({"task": "drawer", **row})

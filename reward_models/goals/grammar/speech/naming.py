@@ -82,7 +82,8 @@ _BEFORE_NOUN = frozenset(
 
 def plain_words(text: str) -> list[str]:
     """Lower-case words, articles kept, commas for every stop."""
-    words = list(split_words(text))
+    # "#" marks what a word was found to name; nobody's sentence may say it.
+    words = ["?" if w[0] == "#" else w for w in split_words(text)]
     words = [w for i, w in enumerate(words) if not (w in _THE and i and words[i - 1] == "of")]
     return [part for word in words for part in _SLANG.get(word, word).split()]
 
