@@ -539,13 +539,9 @@ for _name in ("ORDERS", "STATES"):
     )
 for _one, _other in (("left", "LEFT"), ("right", "RIGHT")):
     SHARED[_other] = (
-        (
-            f"{{SIDE}} {_one} [{{OFSIDE}}] of X|{{SIDE}} X 's {_one} [{{OFSIDE}}]|"
-            f"{{SIDE}} {_one} [{{OFSIDE}}] X|[to] {_one}ward of X|[to] {_one}wards of X|"
-            f"{_one} (from|to) X|[to] (place|spot|position|point|area|somewhere) "
-            f"[on|to|at] {_one} [{{OFSIDE}}] of X|in (place|spot|position) [on|to|at] "
-            f"{_one} [{{OFSIDE}}] of X"
-        )
-        .replace(f"|{{SIDE}} {_one} [{{OFSIDE}}] X", f"|{{SIDE}} {_one} {{OFSIDE}} X")
-        .replace(f"|{_one} (from|to) X", f"|{_one} from X")
+        f"{{SIDE}} {_one} [{{OFSIDE}}] of X|{{SIDE}} X 's {_one} [{{OFSIDE}}]|"
+        f"{{SIDE}} {_one} {{OFSIDE}} X|[to] {_one}ward of X|[to] {_one}wards of X|"
+        f"{_one} from X|[to] (place|spot|position|point|area|somewhere) "
+        f"[on|to|at] {_one} [{{OFSIDE}}] of X|in (place|spot|position) [on|to|at] "
+        f"{_one} [{{OFSIDE}}] of X"
     )

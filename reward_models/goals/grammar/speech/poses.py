@@ -57,8 +57,8 @@ _ABOUT = (
 _WAVE = "(wave|wiggle|shake|swing|wag|waggle|flap|waft|twirl)"
 _ARMS = (
     f"({_BOTH} {_OWN} (arms|hands)|{_OWN} {_BOTH} (arms|hands)|{_BOTH} (arms|hands) of HAND|arms "
-    f"and hands|both|both limbs)"
-).replace("|both|both limbs", "")
+    f"and hands)"
+)
 _ARMUP = (
     "(up|high|up high|overhead|in air|into air|up in air|up into air|high in air|high up|to sky|"
     "to ceiling|towards sky|towards ceiling|toward sky|toward ceiling|to heaven|to heavens|above "
@@ -163,8 +163,8 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "(your|its|his|her|my|HAND 's) way [{ALONG}] {FORWARD} [{FOOT}]",
         "(make|find|wend) way {FORWARD} [{FOOT}]",
         f"(take|have|do|make|perform|execute|go for|go on|head for|enjoy|start|begin|keep up|come "
-        f"for) [some|few|good|nice|big|several|series of|little|brisk] {_PACE} [{{FOOT}}] "
-        "[{ALONG}|in] {FORWARD} [{FOOT}]".replace("|several|series of|", "|").replace("|brisk", ""),
+        f"for) [some|few|good|nice|big|little] {_PACE} [{{FOOT}}] "
+        "[{ALONG}|in] {FORWARD} [{FOOT}]",
         f"(take|make|do) {_PACE} {{FORWARD}} and (advance|advances|go|goes|proceed|progress|"
         "moves on|move on)",
         f"(take|make|do) {_PACE} (to|in) [the] {{FORWARD}} [direction] [and advances|and advance|"
@@ -209,7 +209,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
     ),
     "front_flip": (
         f"{_ONE} {_NICE} (front|forward|forwards|frontward|frontal) {_FLIPS} {_AIR}",
-        f"{_ONE} {_NICE} (frontflip|front flips|frontflipping) {_AIR}".replace("front flips|", ""),
+        f"{_ONE} {_NICE} (frontflip|frontflipping) {_AIR}",
         f"{_TUMBLE} [in air|over] [in|to|towards|toward] "
         "(forward|forwards|front|forward direction|frontwards|ahead|front direction|front way|"
         f"frontward|forwards direction) {_AIR}",
@@ -257,7 +257,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         f"(move|swing|sway) {_LEG} (back and forth|up and down|from side to side|side to side|"
         f"to and fro|left and right|in wave|in waving motion|like wave|in greeting|in wave motion|"
         f"as if waving|like waving|in waving gesture|as wave) {_ATME}",
-        "(make|do) [leg] (wave|waving) (with|of|using) {LEG}".replace("{LEG}", _LEG),
+        f"(make|do) [leg] (wave|waving) (with|of|using) {_LEG}",
         f"waving [of|with] {_LEG} {_ABOUT} {_ATME}",
     ),
     "lie_down": (
@@ -315,8 +315,8 @@ ORDERS: dict[str, tuple[str, ...]] = {
         f"raise yourself|return|make it) "
         f"[back|right|up|firmly|straight|steady|up straight|up tall] (to|on|onto|on to|back to|"
         f"back on|up on|up onto|upon|up to) {_FEET}",
-        f"(stand|rise|sit|be|get|stay|become|remain|hold yourself|keep|end up|go|straighten) "
-        f"{_UPRIGHT} [on {_FEET}|and proud]".replace("|sit|", "|"),
+        f"(stand|rise|be|get|stay|become|remain|hold yourself|keep|end up|go|straighten) "
+        f"{_UPRIGHT} [on {_FEET}|and proud]",
         f"(get|come|rise|move|go|be|return|get back|end|end up|finish|assume|adopt|take|take up|"
         f"get yourself|stay|hold|keep|have|achieve|reach|strike|show|put yourself|change|pull "
         f"yourself|raise yourself|finish up|switch|transition|stand) [up|back|back up] [to|into|in|"
@@ -358,8 +358,8 @@ ORDERS: dict[str, tuple[str, ...]] = {
         f"down|ease yourself|ease|end|end up|finish|wind up|crouch|kneel|drop yourself|descend|"
         f"collapse|slump|plop|flop|move|sit|stand|balance|put weight|put your weight|go and get|"
         f"lower|land|support yourself|pop|squat|wait|sink yourself|finish up|throw yourself|fall "
-        f"down|sink down|drop down|go down|get down|come down|bend down|settle down|hit|walk) "
-        f"[right] [yourself] [down|right down|all way down] {_KNEES}".replace("|walk)", ")"),
+        f"down|sink down|drop down|go down|get down|come down|bend down|settle down|hit) "
+        f"[right] [yourself] [down|right down|all way down] {_KNEES}",
         f"(bring|put|place|set|lower|get|touch|plant|press|rest|drop) "
         f"[both|two] [of] [your|its|his|her|their] knees [down|both] "
         f"(to|on|onto|down on|down to|against|touching) {_GROUND}",
@@ -451,6 +451,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "(do|perform) balancing act with HAND",
     ),
 }
+# A back flip is asked for in the words of a front flip, with the direction turned round.
 ORDERS["back_flip"] = tuple(
     p.replace("(front|forward|forwards|frontward|frontal)",
               "(back|backward|backwards|rear|reverse|backways|rearward)")
