@@ -74,6 +74,7 @@ _VERBISH = frozenset(  # nouns that are orders too: "grip the cube", "slot it in
     "stick grip bar slot pin opening can tip touch tool box block mark spot pad point ball circle "
     "arm press finger hand switch goal target robot".split()
 )
+_HOW = frozenset("open opened closed shut close pressed press lifted raised inserted".split())
 _BEFORE_NOUN = frozenset(
     "of above over from to beside near on onto in into inside at by with under against and below "
     "beneath atop upon within touch touching".split()
@@ -134,10 +135,19 @@ class Naming:
             name, end = found
             if name:
                 out.append(name)
-            elif words[i] not in _THE:
-                out.append(words[i])
+            elif words[i] not in _THE or self._state_of(words, i + 1):
+                out.append(words[i])  # "go to the open drawer": how it is, and no order
             i = end
         return _joined(out)
+
+    def _state_of(self, words: list[str], i: int) -> bool:
+        """Whether a word tells of the thing named after it how it is."""
+        return (
+            words[i - 1] == "the"
+            and words[i : i + 1] != []
+            and words[i] in _HOW
+            and bool(self._noun(words, i + 1))
+        )
 
     def _phrase(self, words: list[str], start: int) -> tuple[str, int] | None:
         """The thing named from here on and where its name ends; '' where none is."""

@@ -105,7 +105,7 @@ OPENINGS = (
     "(could|can|would|will|may|might|shall) (i|we) [please] (ask|get|have|see|bother you|trouble "
     "you|request|ask you|tell you|watch|beg|invite you|beg you|suggest|interest you in) [you] "
     "[for|to|that]",
-    "could [please]",
+    "could please",
     "can please",
     "[and] (perhaps|maybe|possibly) (you|HAND|we) (could|can|might|would)",
     "(would|could|will) you [please|ever|kindly] (like to|like|be happy to)",
@@ -159,23 +159,23 @@ OPENINGS = (
     "need to|only need to|only have to|can start|can begin|may begin|can do it) [now|please|just|"
     "simply|go and|try to|also|all|then|finally|make sure that|make sure|make sure to|be sure to]",
     # wishes
-    f"(i|we) [do|really|just|now|also|simply|only|should|kindly|very much|hereby|still|so|truly|"
+    f"(i|we) [do|really|just|now|also|simply|should|kindly|very much|hereby|still|so|truly|"
     f"would|humbly|politely|sincerely|certainly|absolutely|always|would really|would just|would "
     f"very much|would kindly|would also|most|today|honestly|actually] {_WANT} [really|just|now|"
-    f"also|very much|kindly|for|so much|it|that|all|please|ever so much|nothing more than|most of"
-    f" all|from you|it so much|it very much|you all] [it|if|to see|to watch|for|that|you to|you "
+    f"also|very much|kindly|for|so much|it|that|all|please|ever so much|most of"
+    f" all|from you|it so much|it very much|you all] [it|to see|to watch|for|that|you to|you "
     f"please to|you|to find|to observe|to have|to get|to know that|to be able to see|to make|you "
     f"to make|you to try to|to ask you to|to ask you for|to ask that|to ask|to ask you|to request"
     f"|to request that|to request you to|to tell you to|to end up with|of you that|of you to|for "
     f"you to|you to please|you to go and|you to go ahead and|HAND to|when|when you|to have you|to"
     f" see you|to watch you|watching|watching you|seeing|seeing you|forward to seeing|to look at|"
     f"to witness|to enjoy|to admire|to look|to see how|to see that|to see how you|it if you|it if"
-    f"|if you|if you could|it if you could|it if you would|if you would|if we|if we could|if we|"
+    f"|if you could|it if you could|it if you would|if you would|if we could|"
     f"to see if you can|your help to|for you to please|in end|to see it that|to see whether you "
     f"can|that you|you to help me|it to be so that|it so|it that|it when|it when you|now|you to "
     f"see to it that|you to ensure that|you to ensure|to be sure that|to be sure|to make sure|to "
     f"make sure that|to be shown|you to show me|you to do is|to happen is] [could|would|can|will|"
-    f"please|to] ".replace("|nothing more than", "").replace("only|", ""),
+    f"please|to] ",
     f"(i|we) would be [so|very|really|most|ever so|just|quite|more than|truly|extremely] {_HAPPY} "
     f"(if|to see|to find|when|to have|to watch|for|to know that|that|with|by|seeing|to get|to "
     f"discover|about seeing|you to) [you|we|HAND] [could|would|can|to|just|might|see]",
@@ -183,6 +183,7 @@ OPENINGS = (
     "(if|whether) [you|we|HAND] [could|would|can|might|may] [please]",
     "(i|we) (would like|would love|like|love|want|wish|need|hope|expect|would be happy|would be "
     "glad) [it] (for|to have|to see|that) ",
+    "(i|we) [would|really|would really] (like|love|appreciate|prefer) if (you|we)",
     "(i|we) (think|believe|say|guess|reckon|feel|suggest|propose|know|figure|suppose|trust|am "
     "sure|bet|would say|vote|decided|have decided|would suggest|would propose|imagine) [that] [it"
     " is time [for you|for us] to|you should|you must|you could|we should|you ought to|you need "
@@ -254,10 +255,10 @@ OPENINGS = (
     f"when|is when|is if|is achieved when|is done when|is met when|is to get|is reached if|"
     f"consists of|is complete when|consists in|shall be|involves|is this|is as follows|is just|is"
     f" simply|equals|demands|is having|calls for|is reached once|has|comes when|is where|must "
-    f"show|should show|will show|wants|is nothing but|is met if|is achieved if|says|for you is) "
+    f"show|should show|will show|wants|is met if|is achieved if|says|for you is) "
     f"[,] [that|to|for|for you to|to have|to see|in|with|when|having|you must|we see|we have|you "
     f"have|you should|for HAND to|just|of|to make|to get|to make sure that|to make sure|that you|"
-    f"being that]".replace("|is nothing but", ""),
+    f"being that]",
     "(done|finished|success|successful|complete|victory|win|we win|you win|correct|right|solved|"
     "completed|good|passed|it is done|it is finished|task is done|task is finished|job is done|"
     "job done|task done|you are done|you have finished|you have succeeded|it counts|it succeeds|"

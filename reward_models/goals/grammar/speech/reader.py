@@ -26,6 +26,17 @@ _ASKING = frozenset(
 )
 _WISHING = frozenset("if wish wished hoping hoped wanted imagine when wondering".split())
 _PRONOUNS = ("it", "this", "that", "its")
+# What an opening may not end in where a thing follows: then that thing is only where to go ("go
+# to the ball next to the cube"), and no state of it is asked for.
+_PLACING = frozenset(
+    "to at on onto upon into in by toward towards near over around against through past".split()
+)
+_AIMING = frozenset(
+    "go going come coming head reach target try aim aiming approach move moving work working shoot "
+    "strive run walk proceed start started begin continue use using prepare concentrate focus "
+    "touch hurry seek".split()
+)
+_BY_SIGHT = frozenset("watch look consider practise practice demonstrate be execute".split())
 
 
 @cache
@@ -190,11 +201,14 @@ class _Reading:
         for at, rest in ((kept[0], kept[1:]), (kept[-1], kept[:-1])):
             bare = [t for t in at if t not in ("for", "about", "regarding", "with", "as", "of",
                     "concerning", "take", "see", "to", "on", "and", "so", "now")]  # fmt: skip
-            if len(bare) == 1 and (bare[0][0] == "#" or bare[0] == "HAND"):
+            sent = {"to", "on", "see"} & set(at) and "as" not in at  # "to the ball, ..."
+            if len(bare) == 1 and (bare[0][0] == "#" or bare[0] == "HAND") and not sent:
                 said = [t for i, s in enumerate(rest) for t in ([","] if i else []) + s]
                 named = _with_pronoun(said, bare[0])
                 tried = [named] if named != said else []
-                if "," not in said and at is kept[0]:  # "cube, go next to the can"
+                if (
+                    "," not in said and at is kept[0] and "take" not in at
+                ):  # "cube, go next to the can"
                     tried += [["let", bare[0], *said], [bare[0], *said]]
                 elif said[0] == "up":
                     tried += [[*said, bare[0]]]
@@ -215,6 +229,8 @@ class _Reading:
             if goal is None and self.body and self._call(part):
                 continue  # "fire up those legs and ..."
             if goal is not None:
+                if led and led[-1][-1] in ("HAND", *self.things) and part[0][0] == "#":
+                    return None  # "move the hand and the ball next to the cube"
                 if goals and goal != goals[-1] and not _leads(goals[-1], goal, self.card):
                     return None
                 goals.append(goal)
@@ -262,9 +278,7 @@ class _Reading:
     def _resolved(self, tokens: list[str]) -> Iterator[list[str]]:
         if not set(tokens) & set(_PRONOUNS):
             return
-        things = [t for t in self.mentioned if t[0] == "#"]
-        if not things:
-            things = [t for t in self.things if t != "#handle"]
+        things = [t for t in self.mentioned if t[0] == "#"]  # "lift it" alone names nothing
         for name in (*things, *(["HAND"] if "HAND" in self.mentioned or self.body else [])):
             yield _with_pronoun(tokens, name)
 
@@ -294,6 +308,8 @@ class _Reading:
                     ends.add(i)
                     todo.append(i)
         for start in sorted(starts):
+            if _goes_to(tokens, start):
+                continue
             for end in sorted(ends, reverse=True):
                 if start < end:
                     frame = {*tokens[:start], *tokens[end:]}
@@ -472,6 +488,21 @@ def _past() -> dict[str, str]:
         for said in forms_of(verb)["ed"]:
             found.setdefault(said, verb)
     return found
+
+
+def _goes_to(tokens: list[str], start: int) -> bool:
+    """Whether what stands before ``start`` sends somebody to the thing that is named there."""
+    thing = tokens[start]
+    if not start or not (thing[0] == "#" or thing in ("HAND", *_PRONOUNS)):
+        return False
+    last, before = tokens[start - 1], tokens[start - 2] if start > 1 else ""
+    if thing in _PRONOUNS and (tokens[start + 1 : start + 2] or " ")[0][0] in "#H":
+        return False  # "see to it the pole stays up"
+    if last in ("and", "for", "with") and before in _AIMING | {"HAND", "it"}:
+        return True
+    if last == "be" and before:
+        return False  # "it would be"
+    return last in _PLACING | _AIMING | _BY_SIGHT
 
 
 def _is_so(part: list[str]) -> bool:
