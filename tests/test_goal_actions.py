@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import sims
 from reward_models.base import TaskCard, from_dict
@@ -18,13 +22,15 @@ from reward_models.goals import (
     parse_formula,
     read,
 )
+from reward_models.goals.grammar.speech import deeds, openings, poses, read_speech
+from reward_models.goals.grammar.speech.patterns import members
+from reward_models.goals.grammar.speech.verbs import CLASSES
 from reward_models.goals.predicates import check
 from robo_rl.goals import read_goal
 from robo_rl.sentence_score import outcome, own_key, score
 
-ROWS = json.loads(
-    (Path(__file__).parent / "data" / "goal_sentences_suite_dev.json").read_text("utf-8")
-)
+ROWS_AT = Path(__file__).parent / "data"
+ROWS = json.loads((ROWS_AT / "goal_sentences_suite_dev.json").read_text("utf-8"))
 HANDLING = ("lift", "pick_place", "stack", "drawer", "button", "peg", "drawer_then_place")
 BODIES = ("hopper", "half_cheetah", "walker2d", "swimmer", "ant", "humanoid")
 
@@ -65,6 +71,77 @@ def test_wide_sentences_are_never_misread(part: str, refused: int) -> None:
 def test_marks_of_the_reader_cannot_be_typed(text: str) -> None:
     for task in ("reach", "push", "humanoid"):
         assert not read_goal(sims.make_task(task), text).key
+
+
+@pytest.mark.parametrize(
+    ("task", "text"),
+    [
+        ("drawer", "go to the open drawer"),
+        ("drawer", "push the closed drawer"),
+        ("lift", "reach the cube in the air"),
+        ("stack", "go to the red cube on the blue cube"),
+        ("pick_place", "aim for the cube on the target"),
+        ("peg", "try the peg in the hole"),
+        ("drawer_then_place", "go to the cube in the drawer"),
+        ("reach", "go to the hand above the cube"),
+        ("push", "move the hand and the ball next to the cube"),
+        ("push", "take the ball, go next to the cube"),
+    ],
+)
+def test_how_a_thing_is_found_is_no_goal(task: str, text: str) -> None:
+    assert not read_goal(sims.make_task(task), text).key
+
+
+CARDS = {task: card_of(task) for task in sorted(sims.TASKS)}
+SPOKEN = sorted(
+    {
+        word
+        for table in (
+            openings.OPENINGS,
+            openings.CLOSINGS,
+            openings.CALLS,
+            *deeds.ORDERS.values(),
+            *deeds.STATES.values(),
+            *poses.ORDERS.values(),
+        )
+        for pattern in table
+        for word in re.findall(r"[a-z']+", pattern)
+    }
+    | {form for stem in CLASSES for form in re.findall(r"[a-z]+", members(stem))}
+)
+SAID = st.sampled_from(
+    ["the cube", "the red cube", "the blue ball", "the drawer", "the target", "the hole", "it",
+     "the robot", "you", "not", "never", "do not", "without", ",", "?", "and", "then", "#"]
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    words=st.lists(st.one_of(st.sampled_from(SPOKEN), SAID), max_size=40),
+    task=st.sampled_from(sorted(CARDS)),
+)
+def test_any_talk_is_read_or_refused(words: list[str], task: str) -> None:
+    began = time.process_time()
+    try:
+        formula = read(" ".join(words), CARDS[task])
+    except Refusal:
+        pass
+    else:
+        check(formula, CARDS[task]) if isinstance(formula, Atom) else None
+    assert time.process_time() - began < 5  # some hundred times what a sentence takes
+
+
+def test_a_negation_before_an_order_is_never_ignored() -> None:
+    rows = json.loads((ROWS_AT / "goal_sentences_wide_dev.json").read_text("utf-8"))
+    tried = 0
+    for i, row in enumerate(r for r in rows if "goal" in r):
+        card = CARDS[row["task"]]
+        if answer(row["sentence"], card).startswith("refuse:"):
+            continue
+        tried += 1
+        said = f"{('not', 'never', 'do not')[i % 3]} {row['sentence']}"
+        assert answer(said, card).startswith("refuse:"), said
+    assert tried > 300
 
 
 def test_outcomes_of_a_corpus() -> None:

@@ -155,7 +155,8 @@ def read_handling(text: str, card: TaskCard) -> Formula | None:
     asks = any(token.symbol in ("POLITE", "WANT") for token in tokens)
     possible = any(t.symbol == "MODAL" and t.text.split()[0] in _POSSIBLE for t in tokens)
     question = bool(re.search(r"\?[^\w]*$", text)) and not asks
-    if not (wrong or possible or question):
+    marks = "#" in raw  # the reader's own, which nobody may type
+    if not (wrong or possible or question or marks):
         formula = _Reader(names, refuse).formula([token.symbol for token in tokens])
         if formula is not None:
             return formula
