@@ -22,7 +22,7 @@ from reward_models.goals import (
     parse_formula,
     read,
 )
-from reward_models.goals.grammar.speech import deeds, openings, poses, read_speech
+from reward_models.goals.grammar.speech import deeds, openings, poses
 from reward_models.goals.grammar.speech.patterns import members
 from reward_models.goals.grammar.speech.verbs import CLASSES
 from reward_models.goals.predicates import check
