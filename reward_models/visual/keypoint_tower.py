@@ -35,7 +35,9 @@ class TowerConfig:
 class Convolution(nn.Module):
     """Convolution, batch norm, ReLU; ``skip`` adds the input before the ReLU."""
 
-    def __init__(self, inputs: int, outputs: int, size: int = 3, stride: int = 1, skip=False):
+    def __init__(
+        self, inputs: int, outputs: int, size: int = 3, stride: int = 1, skip: bool = False
+    ):
         super().__init__()
         self.conv = nn.Conv2d(inputs, outputs, size, stride, size // 2, bias=False)
         self.norm = nn.BatchNorm2d(outputs)
