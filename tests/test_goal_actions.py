@@ -80,6 +80,7 @@ def test_marks_of_the_reader_cannot_be_typed(text: str) -> None:
         ("drawer", "push the closed drawer"),
         ("lift", "reach the cube in the air"),
         ("stack", "go to the red cube on the blue cube"),
+        ("stack", "go to the tower with the red cube on the blue cube"),
         ("pick_place", "aim for the cube on the target"),
         ("peg", "try the peg in the hole"),
         ("drawer_then_place", "go to the cube in the drawer"),

@@ -261,6 +261,7 @@ def test_reads(text: str, formula: str) -> None:
         ("push the cube next to the cube", "unsupported"),
         ("touch the left side of the cube", "unsupported"),
         ("touch the ball left of the cube", "unsupported"),
+        ("use the gripper to the ball next to the cube", "unsupported"),
         ("go to the ball next to the cube", "unsupported"),
         ("come to the ball next to the cube", "unsupported"),
         ("I want to get to the ball beside the cube", "unsupported"),

@@ -9,7 +9,9 @@ Reading goes in five steps, each a short table and a short function:
 5. clauses      what is left must match one clause pattern from its first to its last word
 
 A card without a gripper, about one body that moves itself, is read by ``bodies`` instead; on a card
-whose things can be lifted, opened or pressed ``handling`` reads first.
+whose things can be lifted, opened or pressed ``handling`` reads first. What all of these refuse is
+tried by ``speech``, which takes reasons, calls and introductions off a sentence as people say it;
+it uses ``words`` and ``lexicon``, and nothing of the five steps.
 
 Every word must be accounted for: by a table, by the card, or by the closed list of polite words.
 A word that is not is a refusal, never a guess, because a policy trained on a misread sentence is

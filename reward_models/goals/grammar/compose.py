@@ -163,7 +163,7 @@ class Composer:
             )
             s = re.sub(r"^(?:HAND )?WANT (?:(?:that|to) )?", "", s)
             s = re.sub(rf"^MODAL ({THING}) (?=be |{VERB} |{RELATION} )", r"\1 MODAL ", s)
-            s = re.sub(r"^(?:HAND (?:MODAL )?)?use HAND (?:to|AND) ", "", s)
+            s = re.sub(r"^(?:HAND (?:MODAL )?)?use HAND (?:to|AND) (?!#)", "", s)
             s = re.sub(r"^(?:with|using|use) (?:HAND_CALLED|HAND(?: ,)?) ", "", s)
             s = re.sub(rf" (?:with|using|use) HAND(?=$| to | UNTIL | {RELATION} )", "", s)
         return s

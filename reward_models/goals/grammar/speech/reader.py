@@ -495,7 +495,7 @@ def _goes_to(tokens: list[str], start: int) -> bool:
     if not start or start >= len(tokens):
         return False
     thing = tokens[start]
-    if not (thing[0] == "#" or thing in ("HAND", *_PRONOUNS)):
+    if not (thing[0] == "#" or thing in ("HAND", "tower", *_PRONOUNS)):
         return False
     last, before = tokens[start - 1], tokens[start - 2] if start > 1 else ""
     if thing in _PRONOUNS and (tokens[start + 1 : start + 2] or " ")[0][0] in "#H":
