@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +26,7 @@ from robo_rl.presets import preset
 from robo_rl.runs import RunDir, jsonable, versions, write_json
 from robo_rl.sentences import REWARDS, SEEDS, WRITTEN, row_name
 from robo_rl.sentences import markdown as sentences_table
+from robo_rl.threads import cores, limit_cores
 
 DEMO_GOAL = "touch_red_cube"
 SEEDED = ("touch_red_cube", "above_blue_ball", "left_of_green_cylinder")
@@ -141,43 +144,74 @@ TABLES: dict[str, Callable[[list[dict[str, Any]]], str]] = {"sentences": sentenc
 
 
 def run_suite(
-    name: str, base: TrainConfig, console: Console | None = None, journal: Path | None = None
+    name: str,
+    base: TrainConfig,
+    console: Console | None = None,
+    journal: Path | None = None,
+    jobs: int = 1,
 ) -> Path:
     """Runs what is missing of a suite and writes ``<runs>/<suite>.json`` and ``.md``.
 
     ``journal`` is a file of finished rows that outlives the runs' folder, so that a suite may be
     worked through in several sittings. A row is known by the hash of its whole configuration, its
-    program included: one whose configuration has changed since is run again.
+    program included: one whose configuration has changed since is run again. ``jobs`` rows are
+    worked at side by side, each in a process of its own with its share of the cores.
     """
     entries, title = SUITES[name][0](base), SUITES[name][1]
     folder = base.runs / name
     folder.mkdir(parents=True, exist_ok=True)
     kept = json.loads(journal.read_text())["rows"] if journal and journal.exists() else []
-    known = {row["config_hash"]: row for row in kept}
     keys = [config_hash(entry) for entry in entries]
-    rows = []
-    for index, (key, entry) in enumerate(zip(keys, entries, strict=True)):
+    known = {row["config_hash"]: row for row in kept}
+    for key in keys:
         path = folder / f"{key[:12]}.json"
-        row = known.get(key)
-        if row is None and path.exists():
-            row = json.loads(path.read_text())
-        if row is None:
-            if console is not None:
-                console.rule(f"{name} {index + 1}/{len(entries)}: {entry.name}")
-            config = replace(entry.config, runs=folder, name=key[:12])
-            row = {"name": entry.name, "config_hash": key, **_row(entry, config, console)}
-            row["versions"] = versions()
-            write_json(path, row)
-        rows.append(row)
-        if journal is not None and key not in known:
-            known[key] = row
-            written = [r for r in known.values() if r["config_hash"] in keys]
-            write_json(journal, {"title": title, "rows": written})
+        if key not in known and path.exists():
+            known[key] = json.loads(path.read_text())
+
+    def finished() -> list[dict[str, Any]]:
+        return [known[key] for key in keys if key in known]
+
+    missing = [(key, entry) for key, entry in zip(keys, entries, strict=True) if key not in known]
+    for key, row in _worked(missing, folder, jobs, console):
+        row = {"name": dict(missing)[key].name, "config_hash": key, **row, "versions": versions()}
+        write_json(folder / f"{key[:12]}.json", row)
+        known[key] = row
+        if journal is not None:
+            write_json(journal, {"title": title, "rows": finished()})
+        if console is not None:
+            console.print(f"{name} {len(finished())}/{len(keys)} done: {row['name']}")
+    rows = finished()
     write_json(base.runs / f"{name}.json", {"title": title, "rows": rows, "versions": versions()})
     table = base.runs / f"{name}.md"
     above = TABLES[name](rows) + "\n" if name in TABLES else ""
     table.write_text(above + markdown(rows))
     return table
+
+
+def _worked(
+    missing: list[tuple[str, Entry]], folder: Path, jobs: int, console: Console | None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(hash, row) of every missing entry, as they are finished."""
+    configs = {key: replace(e.config, runs=folder, name=key[:12]) for key, e in missing}
+    if jobs == 1:
+        for key, entry in missing:
+            if console is not None:
+                console.rule(entry.name)
+            yield key, _row(entry, configs[key], console)
+        return
+    with ProcessPoolExecutor(
+        jobs,
+        get_context("spawn"),
+        initializer=limit_cores,
+        initargs=(max(1, cores() // jobs),),
+        max_tasks_per_child=1,
+    ) as pool:
+        futures = {pool.submit(_row, entry, configs[key], None): key for key, entry in missing}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:  # what has not begun shall not begin after a failure
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def config_hash(entry: Entry) -> str:

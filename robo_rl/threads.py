@@ -13,6 +13,7 @@ import numpy as np
 # OpenMP, MKL and OpenBLAS read these when they load; llvmpipe (software GL) when a context is made.
 _COMPUTE = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _GL = "LP_NUM_THREADS"
+CORES = "ROBO_RL_CORES"  # how many a program of ours takes, where it is not to take all of them
 
 _simulation = 1  # threads of the simulation; 1 until they are set
 
@@ -21,7 +22,8 @@ def set_threads(simulation: int = 0, *, learning: int = 1) -> int:
     """The thread count for ``BatchEnv(num_threads=...)``, after setting everyone else's.
 
     Small networks learn fastest on one thread (SB3's SAC is slower on two), so the cores belong to
-    the simulation: ``simulation`` threads step and draw, 0 means one per core. Software GL gets no
+    the simulation: ``simulation`` threads step and draw, 0 means one per core (of those that the
+    environment variable ``ROBO_RL_CORES`` allows, where it is set). Software GL gets no
     threads of its own: they gain nothing within a frame, and stand in the way of frames drawn side
     by side (``sims/frame_pool.py``). Call it before anything heavy is imported: a library that is
     loaded already keeps its threads, except torch.
@@ -32,13 +34,28 @@ def set_threads(simulation: int = 0, *, learning: int = 1) -> int:
             f"threads must be simulation >= 0 and learning >= 1, got {simulation} and {learning}"
         )
     global _simulation
-    _simulation = simulation = simulation or os.cpu_count() or 1
+    _simulation = simulation = simulation or cores()
     for name in _COMPUTE:
         os.environ[name] = str(learning)
     os.environ[_GL] = "0"  # in the thread that draws
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(learning)
     return simulation
+
+
+def cores() -> int:
+    """How many cores this program may take; ValueError where ``ROBO_RL_CORES`` is no number."""
+    asked = os.environ.get(CORES, "")
+    if not asked:
+        return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    if not asked.isdecimal() or int(asked) < 1:
+        raise ValueError(f"{CORES} must be a whole number from 1, got {asked!r}")
+    return int(asked)
+
+
+def limit_cores(count: int) -> None:
+    """What this program and those that it starts may take from now on."""
+    os.environ[CORES] = str(count)
 
 
 def users_own() -> dict[str, str]:

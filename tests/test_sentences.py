@@ -90,3 +90,22 @@ def test_rows_are_kept_from_sitting_to_sitting(
     kept = json.loads(journal.read_text())["rows"]
     assert len(kept) == 2 and all(r["versions"] for r in kept)
     assert len({p.name for p in (tmp_path / "second" / "sentences").iterdir()}) == 2
+
+
+def test_rows_side_by_side_are_the_rows_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def three(base: TrainConfig) -> list[suites.Entry]:
+        return [
+            suites.Entry(f"seed {seed}", replace(base, seed=seed), kind)
+            for seed, kind in ((0, "expert"), (1, "untrained"), (2, "expert"))
+        ]
+
+    monkeypatch.setitem(suites.SUITES, "sentences", (three, "three rows"))
+    monkeypatch.setattr(suites, "TABLES", {})
+    base = replace(TINY, goal="touch_red_cube")
+    rows = []
+    for jobs in (1, 2):
+        table = suites.run_suite("sentences", replace(base, runs=tmp_path / f"{jobs}"), jobs=jobs)
+        rows.append(json.loads(table.with_suffix(".json").read_text())["rows"])
+    assert rows[0] == rows[1] and [r["name"] for r in rows[0]] == ["seed 0", "seed 1", "seed 2"]

@@ -30,6 +30,7 @@ class BenchCommand:
     share: float = 1.0  # of the steps of `search`: below 1 it is only a trial run
     episodes: int = 100  # at least, of each policy on each arm in each way, in arms
     journal: Path | None = None  # of a suite: finished rows, kept from sitting to sitting
+    jobs: int = 1  # of a suite: rows worked at side by side
     as_json: Json = False  # print JSON
 
 
@@ -45,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     command.runs.mkdir(parents=True, exist_ok=True)
     if command.what in SUITES:
         base = TrainConfig(runs=command.runs, env_steps=command.env_steps, seed=command.seed)
-        table = run_suite(command.what, base, console, command.journal)
+        table = run_suite(command.what, base, console, command.journal, command.jobs)
         shown = table.with_suffix(".json") if command.as_json else table
         print(shown.read_text(), end="")
         return 0

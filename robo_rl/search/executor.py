@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from robo_rl.runs import write_json
+from robo_rl.threads import cores
 
 # A training gets nothing of our environment but what it needs to start: no keys.
 _KEPT = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "MUJOCO_GL", "TMPDIR", "VIRTUAL_ENV")
@@ -47,7 +48,7 @@ class Pool:
 
     def __init__(self, folder: Path, workers: int = 1, limits: Limits | None = None):
         self.folder, self.workers, self.limits = folder, workers, limits or Limits()
-        self.threads = max(1, (os.cpu_count() or 1) // workers)
+        self.threads = max(1, cores() // workers)
         folder.mkdir(parents=True, exist_ok=True)
 
     def run(

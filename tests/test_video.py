@@ -1,0 +1,32 @@
+"""Films are written quickly and read back as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from robo_rl.video import annotate, grid, read_frames, write_webm
+
+
+def _episode(seed: int, steps: int = 24) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    ground = cv2.resize(rng.integers(60, 200, (6, 6, 3), np.uint8), (96, 96))
+    frames = np.repeat(ground[None], steps, axis=0)
+    for t in range(steps):
+        frames[t, 40:56, 2 * t : 2 * t + 16] = (220, 40, 40)
+    return frames
+
+
+def test_a_film_comes_back_as_it_was(tmp_path: Path) -> None:
+    reward = np.linspace(0, 1, 24)
+    success = reward > 0.7
+    shown = grid([annotate(_episode(k), reward, success, f"episode {k}") for k in range(4)], 2)
+    write_webm(tmp_path / "film.webm", shown, fps=12.5)
+    back, fps = read_frames(tmp_path / "film.webm")
+    assert back.shape == shown.shape and fps == pytest.approx(12.5, rel=0.01)
+    error = np.abs(back.astype(float) - shown)
+    assert error.mean() < 6 and error.mean(axis=(1, 2, 3)).max() < 10
+    assert [p.name for p in tmp_path.iterdir()] == ["film.webm"]
