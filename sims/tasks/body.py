@@ -65,7 +65,11 @@ class Body(Task[B]):
         with warnings.catch_warnings():
             # What MuJoCo thinks of the style of these files is nothing that a user here can mend.
             warnings.filterwarnings("ignore", "compiler attribute", UserWarning)
-            return self.spec().compile()
+            model = self.spec().compile()
+        if model.ntree == 1:
+            # One island in any case: looking for more costs up to 7 % and changes no bit.
+            model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ISLAND)
+        return model
 
     def control(self, v: B, action: Array) -> None:
         low, high = v.batch.model.actuator_ctrlrange.T
