@@ -34,7 +34,10 @@ from real_robot.tags import TagLocator, TagPerception
 from sims.task import Task
 
 LINUX = sys.platform == "linux"
-VIEWS = (0.0, 1.2)  # rad from the front: what hides an object from one camera seldom does from two
+VIEWS = (
+    -0.8,
+    0.8,
+)  # rad from the front: what hides an object from one camera seldom does from both
 FRAME_S = 1 / 15  # s between two pictures of each
 ALONE = 30.0  # s, for a reply on a compressed clock: nothing is late there, only starved
 
