@@ -34,7 +34,10 @@ from real_robot.tags import TagLocator, TagPerception
 from sims.task import Task
 
 LINUX = sys.platform == "linux"
-VIEWS = (
+# rad from the front, of two cameras: what hides an object from one seldom does from both. The UR5e's
+# gripper is wide and stands in the way of one that looks from the front.
+VIEWS = {"ur5e": (-0.8, 0.8)}
+_VIEWS = (0.0, 1.2)  # of other arms
     -0.8,
     0.8,
 )  # rad from the front: what hides an object from one camera seldom does from both
@@ -111,7 +114,7 @@ class EmulatedStage:
         self.name = f"the emulated {self._robot}"
         self._cameras: list[tuple[EmulatedCamera, TagLocator]] = []
         if tags:
-            scenes = [TaggedScene(task, default_view(task, turn)) for turn in VIEWS]
+            scenes = [TaggedScene(task, default_view(task, turn)) for turn in VIEWS.get(self._robot, _VIEWS)]
             self._cameras = [
                 (EmulatedCamera(s, self._state), TagLocator(s.camera, s.objects)) for s in scenes
             ]
