@@ -128,6 +128,7 @@ class Description:
     gripper_speed: float = 5.0  # 1/s, of the 0..1 range
     jerk: Array | None = None  # (n,) rad/s^3; None: the acceleration builds up in 20 ms
     effort: Array | None = None  # (n,) N m that the joints can do; None: unknown
+    overload: Array | None = None  # (n,) measured N m that motors give up at; None: they do not
 
     @classmethod
     def of(cls, robot: Robot, period: float, **known: Any) -> Description:
@@ -153,6 +154,8 @@ class Description:
         shapes = {"position": (n, 2), "velocity": (n,), "acceleration": (n,), "jerk": (n,)}
         if self.effort is not None:
             shapes["effort"] = (n,)
+        if self.overload is not None:
+            shapes["overload"] = (n,)
         for name, shape in shapes.items():
             array = np.array(getattr(self, name), float)
             if array.shape != shape or not np.isfinite(array).all():

@@ -128,7 +128,10 @@ class SafetyFilter:
             gripper_speed=robot.gripper_speed,
             admit=clear.admit,
         )
-        effort = np.full(n, np.inf) if robot.effort is None else robot.effort
+        effort, overload = (
+            np.full(n, np.inf) if known is None else known
+            for known in (robot.effort, robot.overload)
+        )
         stages = (
             Provenance(max_age, max_wish_age),
             Finite(robot.joints),
@@ -138,7 +141,7 @@ class SafetyFilter:
             JointRange(position),
             clear,
             shaping,
-            Lag(robot.joints, window, shaping),
+            Lag(robot.joints, window, shaping, overload),
             Effort(robot.joints, effort, stall),
             Encode(robot.joints, position, velocity, robot.period),
         )

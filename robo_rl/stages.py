@@ -34,7 +34,9 @@ from real_robot.tags import TagLocator, TagPerception
 from sims.task import Task
 
 LINUX = sys.platform == "linux"
-VIEWS = (0.0, 1.2)  # rad from the front: what hides an object from one camera seldom does from two
+# rad from the front, of two cameras: what hides an object from one seldom does from both. The
+# UR5e's gripper is wide and stands in the way of one that looks from the front.
+VIEWS = {"so101": (0.0, 1.2), "ur5e": (-0.8, 0.8)}
 FRAME_S = 1 / 15  # s between two pictures of each
 ALONE = 30.0  # s, for a reply on a compressed clock: nothing is late there, only starved
 
@@ -108,7 +110,8 @@ class EmulatedStage:
         self.name = f"the emulated {self._robot}"
         self._cameras: list[tuple[EmulatedCamera, TagLocator]] = []
         if tags:
-            scenes = [TaggedScene(task, default_view(task, turn)) for turn in VIEWS]
+            turns = VIEWS.get(self._robot, VIEWS["so101"])
+            scenes = [TaggedScene(task, default_view(task, turn)) for turn in turns]
             self._cameras = [
                 (EmulatedCamera(s, self._state), TagLocator(s.camera, s.objects)) for s in scenes
             ]

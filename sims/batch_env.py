@@ -255,6 +255,8 @@ class BatchEnv:
         if np.shape(states) != shape:
             raise ValueError(f"states must have shape {shape}, got {np.shape(states)}")
         self._state[:], self._commands[:] = states[:, :width], states[:, width:]
+        if self._shaped is not None:
+            self._shaped.hear(np.arange(self.num_envs))
         self.batch.forward()
         self.task.after_reset(self.views, np.arange(self.num_envs))
         self._started[:] = True

@@ -8,6 +8,7 @@ beside MuJoCo's state, so frames and restarts stay functions of a state row alon
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -90,11 +91,13 @@ class RandomizedEnv(BatchEnv):
         }
         # Everything drawn, (N, p): shares, delays in steps, the place in the noise table.
         self._drawn = np.zeros((num_envs, ends[-1]))
-        self._longest = 1 + np.ceil(randomize.width * np.array(
-            [randomize.action_delay, randomize.obs_delay]
-        )).astype(int)  # fmt: skip
-        self._actions = np.zeros((self._longest[0], num_envs, self.act_dim))  # newest first
-        self._seen = np.zeros((self._longest[1], num_envs, self.obs_dim), np.float32)
+        longest = [randomize.width * late for late in (randomize.action_delay, randomize.obs_delay)]
+        # Newest first. Shaped rows choose their goals at once; their arms hear late of commands.
+        late = 0 if self._shaped else math.ceil(longest[0])
+        self._actions = np.zeros((1 + late, num_envs, self.act_dim))
+        self._seen = np.zeros((1 + math.ceil(longest[1]), num_envs, self.obs_dim), np.float32)
+        if self._shaped:
+            self._shaped.hear_late(math.ceil(longest[0] * self._shaped.ticks))
         self._shown = np.zeros((num_envs, self.obs_dim), np.float32)
         self._table = np.random.default_rng(20_240_229).standard_normal(_NOISE).astype(np.float32)
 
@@ -122,10 +125,7 @@ class RandomizedEnv(BatchEnv):
             if name == "noise":
                 unit[:, columns] = np.floor(0.5 * (unit[:, columns] + 1.0) * _NOISE)
             elif name.endswith("delay"):
-                most = self.width * getattr(r, name)
-                # Any whole number of steps up to the most is as likely as another.
-                share = 0.5 * (unit[:, columns] + 1.0)
-                unit[:, columns] = np.floor(share * (np.floor(most) + 1.0))
+                unit[:, columns] = 0.5 * self.width * getattr(r, name) * (unit[:, columns] + 1.0)
             else:
                 unit[:, columns] *= self.width * getattr(r, name)
         assert unit.shape == (n, self._drawn.shape[1])
@@ -133,6 +133,9 @@ class RandomizedEnv(BatchEnv):
 
     def _apply(self, ids: Array) -> None:
         """Writes what was drawn into the models of rows ``ids``."""
+        if self._shaped:
+            late = self._shaped.ticks * self._drawn[ids, self._part["action_delay"]][:, 0]
+            self._shaped.late[ids] = late.round().astype(int)
         factor = {
             name: 1.0 + self._drawn[ids, self._part[name]]
             for name in ("mass", "friction", "damping", "gain")
@@ -155,14 +158,24 @@ class RandomizedEnv(BatchEnv):
 
     # Acting and seeing late.
     def step(self, action: Array) -> StepResult:
-        """As BatchEnv's; each row gets its action of some steps ago, and sees as late."""
+        """As BatchEnv's; each row gets its action of some time ago, and sees as late.
+
+        Shares of a step lie between two: of each action, as much as falls into the step.
+        """
         action = np.asarray(action)
-        if action.shape != (self.num_envs, self.act_dim) or self._longest[0] == 1:
+        if action.shape != (self.num_envs, self.act_dim) or len(self._actions) == 1:
             return super().step(action)
         self._actions[1:] = self._actions[:-1]
-        self._actions[0] = action
-        late = self._drawn[:, self._part["action_delay"]][:, 0].astype(int)
-        return super().step(self._actions[late, np.arange(self.num_envs)])
+        self._actions[0] = np.clip(action, -1.0, 1.0)
+        return super().step(self._late(self._actions, "action_delay", np.arange(self.num_envs)))
+
+    def _late(self, past: Array, name: str, ids: Array) -> Array:
+        """What rows ``ids`` get of ``past`` (k, N, m), newest first, with the delay drawn."""
+        late = self._drawn[ids, self._part[name]]  # (n, 1) steps
+        newer = np.minimum(late[:, 0].astype(int), len(past) - 1)
+        older = np.minimum(newer + 1, len(past) - 1)
+        share = (late - newer[:, None]).astype(past.dtype)
+        return (1 - share) * past[newer, ids] + share * past[older, ids]
 
     def _start_seeing(self, ids: Array) -> None:
         clean = super()._obs()
@@ -176,8 +189,7 @@ class RandomizedEnv(BatchEnv):
         return self._shown.copy()
 
     def _show(self, ids: Array) -> None:
-        late = self._drawn[ids, self._part["obs_delay"]][:, 0].astype(int)
-        self._shown[ids] = self._seen[late, ids]
+        self._shown[ids] = self._late(self._seen, "obs_delay", ids)
         sigma = np.float32(self.width * self.randomize.obs_noise)
         if sigma:
             start = self._drawn[ids, self._part["noise"]][:, 0].astype(np.int64)
@@ -247,6 +259,7 @@ class RandomizedEnv(BatchEnv):
             "random/actions": self._actions.copy(),
             "random/seen": self._seen.copy(),
             "random/shown": self._shown.copy(),
+            **({"random/sent": self._shaped.sent.copy()} if self._shaped else {}),
             "random/width": np.array(self.width),
         }
 
@@ -260,6 +273,8 @@ class RandomizedEnv(BatchEnv):
         super().load_state_dict(saved)
         self._actions[:], self._seen[:] = saved["random/actions"], saved["random/seen"]
         self._shown[:], self.width = saved["random/shown"], float(saved["random/width"])
+        if self._shaped:
+            self._shaped.sent[:] = saved["random/sent"]
 
 
 def widened(randomize: Randomize, share: float) -> float:

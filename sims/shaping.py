@@ -103,7 +103,14 @@ class ShapedTargets:
         actuators = [model.actuator(name).id for name in arm.joints]
         joints = [int(model.joint(name).qposadr[0]) for name in arm.joints]
         self._ctrl, self._qpos = (batch.ctrl, actuators), (batch.qpos, joints)
-        self.command = np.zeros((batch.ctrl.shape[0], 3, len(arm.joints)))  # qpos, qvel, qacc
+        n = batch.ctrl.shape[0]
+        self.command = np.zeros((n, 3, len(arm.joints)))  # qpos, qvel, qacc
+        self.late = np.zeros(n, int)  # (N,) ticks until an arm hears of a command
+        self.sent = self.command[None, :, 0].copy()  # (longest + 1, N, n) rad, the newest first
+
+    def hear_late(self, longest: int) -> None:
+        """Makes room for rows that are ``late`` by up to ``longest`` ticks."""
+        self.sent = np.repeat(self.command[None, :, 0], longest + 1, axis=0)
 
     @property
     def goal(self) -> Array:
@@ -115,6 +122,11 @@ class ShapedTargets:
         """Rows ``ids`` stand still where they are told to be."""
         self.command[ids] = 0.0
         self.command[ids, 0] = self.goal[ids]
+        self.hear(ids)
+
+    def hear(self, ids: Array) -> None:
+        """Arms ``ids`` have heard of all commands."""
+        self.sent[:, ids] = self.command[ids, 0]
 
     def tick(self, qpos: Array, qvel: Array) -> Array:
         """Commands the next point on the way to ``qpos`` (N, n) rad, moving at ``qvel``.
@@ -128,7 +140,9 @@ class ShapedTargets:
             qpos = near
         command = self._shaper.towards(Command(*self.command.transpose(1, 0, 2)), qpos, qvel)
         self.command[:] = np.stack(command, axis=1)
-        self.write(command.qpos)
+        self.sent[1:] = self.sent[:-1]
+        self.sent[0] = command.qpos
+        self.write(self.sent[self.late, np.arange(len(qpos))])
         return np.clip(qpos, command.qpos - BEHIND, command.qpos + BEHIND)
 
     def write(self, targets: Array) -> None:

@@ -16,7 +16,7 @@ def test_a_cell_says_share_interval_and_what_was_stopped() -> None:
     row = {
         "task": "push", "goal": "red_cube_next_to_blue_ball", "arm": "ur5e",
         "simulation": {"success": 0.981, "low": 0.971, "high": 0.988},
-        "shaped": {"success": 0.972, "low": 0.96, "high": 0.981},
+        "without_limits": {"success": 0.972, "low": 0.96, "high": 0.981},
         "as it is": driven, "40 ms, 2 mm": driven | {"ended": {"done": 100}},
     }  # fmt: skip
     assert arms.markdown([row]).splitlines()[-1] == (

@@ -408,6 +408,32 @@ def test_a_stall_and_a_hit_stop_the_arm(took: Callable) -> None:
     raise AssertionError("a blocked joint went on pushing")
 
 
+@pytest.mark.parametrize("known", (True, False))
+def test_a_joint_that_leans_is_eased_before_its_motor_gives_up(known: bool) -> None:
+    """Against a wall: the effort is what a servo makes of target minus joint."""
+    robot = dataclasses.replace(
+        ROBOT, effort=None, overload=np.array([4.0, 4.0]) if known else None
+    )
+    filter = SafetyFilter.build(robot, lag=0.5)
+    still, t, targets, over, longest = np.zeros(2), 0.0, [], 0.0, 0.0
+    memory, target = filter.start(measured(still), 0.0), np.zeros(2)
+    for k in range(500):
+        t = filter.period * (k + 1)
+        effort = np.clip(40.0 * (target - still), -5.0, 5.0)
+        over = over + filter.period if effort[0] >= 4.0 else 0.0
+        longest = max(longest, over)
+        state = measured(still, t, k, effort=effort)
+        safe, memory, _ = filter.step(state, Wish(np.array([0.3, 0.0]), 0.0), t, memory)
+        target = safe.qpos
+        targets.append(target)
+    assert_within(filter, np.array(targets), still)
+    if known:
+        assert 0.8 < longest < 1.4  # and then it pushes again
+        assert np.max(targets[-100:], axis=0)[0] > 0.1
+    else:
+        assert longest > 9.0
+
+
 def test_the_gripper_is_checked_and_slowed() -> None:
     memory = FILTER.start(measured((0, 0)), 0.0)
     with pytest.raises(SafetyStop, match="gripper is nan"):

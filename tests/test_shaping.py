@@ -131,6 +131,36 @@ def test_a_row_moves_later_than_one_without_limits_and_is_told_of_its_goal() -> 
     assert (env.views.ctrl != env._commands.reshape(6, 3, -1)[:, 0]).any()
 
 
+def test_an_arm_hears_of_commands_as_many_ticks_late_as_its_row_has_drawn() -> None:
+    nothing = {f.name: 0.0 for f in dataclasses.fields(Randomize) if f.name != "width"}
+    task = sims.make_task("push", robot="ur5e")
+    late = Randomize(**(nothing | {"action_delay": 1.0}))
+    env = RandomizedEnv(task, 48, randomize=late, seed=3, shaped=True)
+    env.reset()
+    assert env._shaped is not None
+    ticks = env._shaped.late.copy()
+    assert set(ticks) == {0, 1, 2, 3, 4, 5}
+    prompt = BatchEnv(task, 48, seed=3, shaped=True)
+    prompt.reset()
+    still = prompt.views.qpos.copy()
+    given = actions(env, 4)
+    env.step(given[0])
+    prompt.step(given[0])
+    moved = np.abs(env.views.qpos - still).max(axis=1)
+    assert (env.views.qpos == prompt.views.qpos)[ticks == 0].all()
+    assert moved[ticks == 5].max() < 1e-4 < moved[ticks < 3].min()
+    for action in given[1:]:
+        env.step(action)
+    rows = np.arange(48)
+    behind = np.abs(env._shaped.command[:, 0] - env._shaped.sent[ticks, rows]).max(axis=1)
+    assert (behind[ticks == 0] == 0).all() and (behind[ticks > 0] > 0).all()
+    other = RandomizedEnv(task, 48, randomize=late, seed=8, shaped=True)
+    other.reset()
+    other.load_state_dict(env.state_dict())
+    for action in actions(env, 6, seed=1):
+        assert (other.step(action).obs == env.step(action).obs).all()
+
+
 @pytest.mark.parametrize("randomised", (False, True))
 def test_a_row_alone_is_that_row_of_a_wider_batch(randomised: bool) -> None:
     def batch(n: int, **options: object) -> BatchEnv:

@@ -49,6 +49,7 @@ T = TypeVar("T")
 
 MODEL = 777  # STS3215
 STALL = 2.94  # N m, at full load
+OVERLOAD = 0.8  # of that; for 2 s, and the servo protects itself (its registers 36 and 35)
 SPEED = 4.71  # rad/s without load; twice this between two readings is no motion
 SLACK = 0.1  # rad, jumps below this are not looked at
 JUMPS = 3  # readings in a row that jump before the encoder is not believed any more
@@ -167,8 +168,12 @@ class So101Driver:
                     np.minimum(position[:, 1], measured[:, 1]),
                 ]
             )
-        # Its load is a share of the motor's voltage: no torque to hold against a limit.
-        return Description.of(robot, self._period, position=position, effort=None)
+        # Its load is a share of the motor's voltage: no torque to hold against a limit, but what
+        # the servo's own protection goes by.
+        overload = np.full(len(robot.joints), OVERLOAD * STALL)
+        return Description.of(
+            robot, self._period, position=position, effort=None, overload=overload
+        )
 
     # Connecting.
     def connect(self) -> None:

@@ -10,7 +10,7 @@ dial            the operator's share of full speed, less where the device is war
 range           joint and gripper range, less a margin
 clearance       the workspace, the table and the arm itself
 shaping         velocity, acceleration and jerk, always able to stop in range and in the clear
-lag             the command stays near the measured joint, which bounds the force
+lag             the command stays near the measured joint, which bounds the force; eases who leans
 effort          no pushing without moving, no hit
 encode          nothing but a target within all limits goes to the driver
 ==============  =================================================================================

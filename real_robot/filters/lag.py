@@ -1,13 +1,14 @@
 """Lag: a target stays near its measured joint, which bounds the force of the arm.
 
 The window is wide: a soft arm leans on its own position error, and a narrow window would act as a
-torque limit and freeze it.
+torque limit and freeze it. A joint that has leaned hard for a while is eased, though: brought back
+to where it is until it pushes no more, before its motor's own protection lets the arm go.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from real_robot.driver import Fault
 from real_robot.filters.shaping import Shaping
 from real_robot.filters.stage import EPS, Array, Moment, Motion, SafetyStop, Stage
 
+_HARD, _EASED = 0.9, 0.6  # of the overload: pushing hard, and no more
+_EASE_S = 1.0  # s of pushing hard; motors give up after about 2
 _LOST = 1.5  # windows: a joint farther than this from its target is pushed or blocked
 
 
@@ -30,10 +33,20 @@ class Lag(Stage):
     joints: tuple[str, ...]
     window: Array  # (n,) rad to either side of the measured joint
     shaping: Shaping
+    overload: Array  # (n,) measured N m at which motors give up, inf where they do not
 
-    def step(self, motion: Motion, moment: Moment, own: Any) -> tuple[Motion, Any]:
-        measured = moment.state.qpos
-        near = np.clip(motion.goal, measured - self.window, measured + self.window)
+    def start(self, moment: Moment) -> Array:
+        """(n,) s since when each joint pushes hard, inf where it does not."""
+        return np.full(len(self.joints), np.inf)
+
+    def step(self, motion: Motion, moment: Moment, own: Array) -> tuple[Motion, Array]:
+        measured, pushed = moment.state.qpos, np.abs(moment.state.effort) / self.overload
+        eased = moment.now - own > _EASE_S
+        since = np.where(
+            pushed > np.where(eased, _EASED, _HARD), np.minimum(own, moment.now), np.inf
+        )
+        window = np.where(eased & np.isfinite(since), 0.0, self.window)
+        near = np.clip(motion.goal, measured - window, measured + window)
         if (np.abs(near - motion.goal) > EPS).any():
             low, high = self.shaping.position.T
             edge = motion._replace(qpos=np.clip(near, low, high), qvel=np.zeros_like(near))
@@ -46,7 +59,7 @@ class Lag(Stage):
                 f"{self.joints[i]} is at {measured[i]:.3f} rad, its target at {motion.qpos[i]:.3f} "
                 f"rad: farther than {_LOST * self.window[i]:.3f} rad. Is it blocked or pushed?",
             )
-        return motion, own
+        return motion, since
 
     def flags(self, before: Motion, after: Motion, moment: Moment) -> dict[str, Array]:
         """The joints that would have left the window."""

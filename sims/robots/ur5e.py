@@ -111,9 +111,10 @@ LINKS: tuple[Link, ...] = (
 SHOULDER_SERVO = Servo(kp=2500.0, kv=110.0, force=150.0, armature=0.1)
 WRIST_SERVO = Servo(kp=600.0, kv=25.0, force=28.0, armature=0.1)
 SPEED = math.pi  # rad/s, every joint
-# Not published. With every joint at this at once, in the worst pose, no joint needs more torque
-# than it has.
-ACCELERATION = np.full(6, 3.0)  # rad/s^2
+# What the maker's ROS 2 driver plans with ("chosen conservatively", the arm is limited by torque
+# alone; ur_moveit_config/config/joint_limits.yaml). With every joint at twice this at once, in the
+# worst pose, no joint needs more torque than it has.
+ACCELERATION = np.full(6, 5.0)  # rad/s^2
 
 # The gripper, z out of the flange, the jaws along x.
 PALM_MASS, FINGER_MASS = 0.777441, 0.0612811  # kg
