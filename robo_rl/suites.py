@@ -172,8 +172,9 @@ def run_suite(
         return [known[key] for key in keys if key in known]
 
     missing = [(key, entry) for key, entry in zip(keys, entries, strict=True) if key not in known]
+    names = {key: entry.name for key, entry in missing}
     for key, row in _worked(missing, folder, jobs, console):
-        row = {"name": dict(missing)[key].name, "config_hash": key, **row, "versions": versions()}
+        row = {"name": names[key], "config_hash": key, **row, "versions": versions()}
         write_json(folder / f"{key[:12]}.json", row)
         known[key] = row
         if journal is not None:
