@@ -17,6 +17,7 @@ import sims
 from real_robot import Clearance, Fault, Limits, RobotState, SafetyFilter, SafetyStop, Target
 from real_robot.driver import Description
 from real_robot.filters.braking import brake
+from real_robot.filters.stage import Moment, Motion
 from real_robot.null_driver import NullDriver
 from real_robot.safety import FilterMemory, Source, Wish
 
@@ -184,6 +185,27 @@ def test_a_feasible_constant_wish_is_reached_and_kept(
     targets, flags, memory = follow(FILTER, [*others, *[wish] * 150])
     np.testing.assert_allclose(targets[-1], wish, atol=1e-9)
     assert not np.any(list(flags[-1].values()))
+
+
+@pytest.mark.parametrize("looks", ("all the way", "at its end"))
+def test_the_way_to_a_stop_is_in_the_clear_too(looks: str) -> None:
+    """Joint b is faster and stops sooner, so while both brake it gets further ahead of a."""
+    ahead = 0.2  # rad, by which b may be ahead of a before something is in the way
+
+    def admit(way: list[np.ndarray], gripper: float, last: Motion) -> bool:
+        return all(b - a <= ahead for a, b in (way if looks == "all the way" else way[-1:]))
+
+    shaping = dataclasses.replace(FILTER.shaping, admit=admit)
+    rest, wish = np.zeros(2), np.array([1.5, 0.9])
+    motion, furthest = Motion(rest, rest, rest, 0.0, rest), 0.0
+    for _ in range(100):
+        motion = shaping.towards(
+            Motion(wish, rest, rest, 0.0, wish),
+            Moment(measured(rest), Wish(wish, 0.0), 0.0, motion, None),
+        )
+        furthest = max(furthest, float(motion.qpos[1] - motion.qpos[0]))
+    # To what lies between two places that are looked at.
+    assert 0.1 < furthest and (furthest <= ahead + 0.02) == (looks == "all the way"), furthest
 
 
 def test_a_resting_wish_is_approached_without_overshoot() -> None:

@@ -21,6 +21,7 @@ class Stop(NamedTuple):
     end: Array  # (n,) rad where it ends
     low: Array  # (n,) rad, the lowest place on the way
     high: Array  # (n,) rad, the highest
+    seconds: float  # until the last joint rests
 
 
 def brake(
@@ -62,5 +63,5 @@ def brake(
     ends = np.stack([np.zeros_like(v), side * back, side * end])
     return Stop(
         qpos + side * way, side * speed, side * acc, qpos + side * end,
-        qpos + ends.min(axis=0), qpos + ends.max(axis=0),
+        qpos + ends.min(axis=0), qpos + ends.max(axis=0), float((down + held + up).max()),
     )  # fmt: skip

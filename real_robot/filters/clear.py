@@ -7,6 +7,7 @@ clear, however it is shaped afterwards, is the shaping stage's to see to, with `
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -51,11 +52,19 @@ class Clear(Stage):
                 good = middle
         return motion._replace(qpos=start + good * way, qvel=np.zeros_like(way)), own
 
-    def admit(self, pose: Array, gripper: float, last: Motion) -> bool:
-        """Whether the arm may rest in ``pose`` (n,) rad, ``gripper`` open, after ``last``."""
+    def admit(self, way: Sequence[Array], gripper: float, last: Motion) -> bool:
+        """Whether the arm may rest in the last pose (n,) rad of ``way``, ``gripper`` open.
+
+        On the way there it need not keep the margin, but it may not touch. ``last`` is the command
+        before, and an arm that has less room than that already may only gain some.
+        """
         if self.clearance is None:
             return True
-        return self._room(pose, gripper) >= self._floor(last.qpos, last.gripper)
+        *passed, rest = way
+        floor = self._floor(last.qpos, last.gripper)
+        return self._room(rest, gripper) >= floor and all(
+            self._room(pose, gripper) >= min(floor, 0.0) for pose in passed
+        )
 
     def _room(self, pose: Array, gripper: float) -> float:
         return self.clearance.near(pose, gripper).room

@@ -2,13 +2,14 @@
 
 A wish that moves is met in its own frame, where it rests: a target that keeps within the limits is
 followed exactly, without the delay of one that is planned to stop at every tick. Whatever is done,
-the arm must be able to stop afterwards, within its range and in the clear: a step after which it
-could not is not taken, and it brakes instead, which the step before made sure of.
+the arm must be able to stop afterwards, within its range and in the clear all the way: a step
+after which it could not is not taken, and it brakes instead, which the step before made sure of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -19,14 +20,17 @@ from real_robot.filters.braking import Stop, brake
 from real_robot.filters.stage import EPS, Array, Moment, Motion, Stage
 from sims.shaping import ALMOST, BEHIND
 
+_APART = 0.1  # rad between two places on the way to a stop that are looked at
+_PLACES = 6  # looked at on one way
 _SHARES = (1.0, 0.998, 0.99)  # of acceleration and jerk, tried in turn
 
 
 @dataclass(frozen=True, eq=False)
 class Shaping(Stage):
-    """Limits of every joint; ``admit`` says whether the arm may stop in a pose.
+    """Limits of every joint; ``admit`` says whether the arm may stop along some poses.
 
-    ``admit(pose (n,) rad, gripper, last command)``; the gripper is light and stops at once.
+    ``admit(poses (n,) rad, the last to rest in, gripper, last command)``; the gripper is light and
+    stops at once.
     """
 
     name: ClassVar[str] = "shaping"
@@ -37,7 +41,7 @@ class Shaping(Stage):
     position: Array  # (n, 2) rad, low and high
     period: float  # s
     gripper_speed: float  # 1/s
-    admit: Callable[[Array, float, Motion], bool] = lambda pose, gripper, last: True
+    admit: Callable[[list[Array], float, Motion], bool] = lambda way, gripper, last: True
     _otg: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -87,7 +91,15 @@ class Shaping(Stage):
         high = np.maximum(self.position[:, 1], last.qpos) + EPS
         if (stop.low < low).any() or (stop.high > high).any():
             return False
-        return self.admit(stop.end, motion.gripper, last)
+        return self.admit([*self._way(motion, stop), stop.end], motion.gripper, last)
+
+    def _way(self, motion: Motion, stop: Stop) -> Iterator[Array]:
+        """Poses (n,) rad about equally far apart on the way from ``motion`` to its stop."""
+        places = math.ceil(float(np.abs(stop.end - motion.qpos).max()) / _APART)
+        for part in np.arange(min(places, _PLACES)) / max(min(places, _PLACES), 1):
+            # Joints that slow down evenly have come that part of their way after this time.
+            seconds = stop.seconds * (1.0 - math.sqrt(1.0 - part))
+            yield brake(*motion[:3], self.acceleration, self.jerk, seconds).qpos
 
     def _plan(self, last: Motion, qpos: Array, qvel: Array) -> Motion | None:
         """The next command of the quickest way to a wish at ``qpos`` that moves at ``qvel``.

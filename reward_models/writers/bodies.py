@@ -52,9 +52,9 @@ HOLDING = 0.35  # m/s, most speed of the torso in a pose that is held
 def _forward(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     torso, before = p.read(card.entity(atom.subject)), p.before(card.entity(atom.subject))
     speed = p.let("speed", f"({torso}[0] - {before}[0]) / {card.control_dt!r}")
-    # Standing still pays something too: an episode that ends early must be no way out.
-    going = p.let("going", f"ramp({speed}, {-0.5 * n.pace!r}, {n.pace!r})")
+    going = p.let("going", f"ramp({speed}, 0.0, {n.pace!r})")
     terms = {"go": f"{n.move_weight!r} * {going}"}
+    # Being up pays a little, or falling early would be no loss; most of it is for going.
     known = {s.name for s in card.signals}
     if "pitch" in known:
         lean = p.joint(signal_of(card, "pitch"))

@@ -6,7 +6,6 @@ import contextlib
 import gc
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -18,7 +17,8 @@ import tyro
 
 from real_robot import VirtualClock, emulators
 from real_robot.emulators.device import EPOCH
-from real_robot.realtime import realtime
+from real_robot.interrupts import StopSignals
+from real_robot.realtime import DEVICE, realtime
 from sims import make_task
 
 
@@ -54,15 +54,15 @@ def main(argv: Sequence[str]) -> int:
     else:
         options["host"] = command.host
         options["clock"] = VirtualClock(EPOCH) if command.compressed else None
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.ExitStack() as stack:
+        signals = stack.enter_context(StopSignals())
         arm = stack.enter_context(
             emulators.make(command.robot, task, **options).start(control=command.control)
         )
         gc.collect()
         gc.freeze()  # a collection of all that was imported would keep the wire waiting for 50 ms
         if command.realtime:
-            for note in stack.enter_context(realtime()):
+            for note in stack.enter_context(realtime(helpers=DEVICE)):
                 print(note, file=sys.stderr)
         about = {"robot": command.robot, "where": arm.where, "control": arm.control_port}
         if command.as_json:
@@ -75,9 +75,6 @@ def main(argv: Sequence[str]) -> int:
                 f"--control {arm.control_port}",
                 flush=True,
             )
-        try:
-            while arm.running and command.parent in (None, os.getppid()):
-                time.sleep(0.2)
-        except KeyboardInterrupt:
-            pass
+        while arm.running and not signals.count and command.parent in (None, os.getppid()):
+            time.sleep(0.2)
     return 0
