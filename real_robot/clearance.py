@@ -7,6 +7,7 @@ objects do not count: touching them is the task.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import mujoco
@@ -44,8 +45,15 @@ class Clearance:
         self._tool = model.site(robot.tool_site).id
         self._workspace = np.array(workspace, float) if len(workspace) else None
         self.pairs = self._pairs(robot)  # (k, 2) geoms
-        self._radius = np.where(model.geom_rbound > 0, model.geom_rbound, np.inf)  # m, of spheres
+        radius = np.where(model.geom_rbound > 0, model.geom_rbound, np.inf)  # m, of spheres
+        self._reach = (radius[self.pairs].sum(axis=1) + margin) ** 2  # (k,) m^2
+        # Of each pair the one's bounding sphere and the other's box, then the other way round.
+        self._sphere = np.concatenate([self.pairs[:, 0], self.pairs[:, 1]])  # (2k,) geoms
+        self._box = np.concatenate([self.pairs[:, 1], self.pairs[:, 0]])
+        self._radius, self._aabb = radius[self._sphere], model.geom_aabb[self._box]
         self._segment = np.zeros(6)
+        # A tick asks for the last command, and for the next one's ends, more than once.
+        self._recent = lru_cache(maxsize=16)(self._near)
 
     @classmethod
     def of(cls, task: Task[Any], **options: Any) -> Clearance:
@@ -54,7 +62,10 @@ class Clearance:
 
     def near(self, qpos: Array, gripper: float) -> Near:
         """The least room with the joints at ``qpos`` (n,) rad and the gripper that far open."""
-        data = self._data
+        return self._recent(np.asarray(qpos, float).tobytes(), float(gripper))
+
+    def _near(self, pose: bytes, gripper: float) -> Near:
+        data, qpos = self._data, np.frombuffer(pose)
         data.qpos[self._arm.qpos] = qpos
         data.qpos[self._jaws] = self._arm.jaw_angle(gripper)
         mujoco.mj_kinematics(self._model, data)
@@ -67,23 +78,27 @@ class Clearance:
                 end = "low" if i < 3 else "high"
                 axis = "xyz"[i % 3]
                 best = Near(float(inside[i]), f"tool, {end} end of the workspace in {axis}")
-        for a, b in self.pairs[self._least_room() < self.margin]:
+        for a, b in self._close():
             room = mujoco.mj_geomDistance(self._model, data, a, b, best.room, self._segment)
             if room < best.room:
                 best = Near(room, f"{self._name(a)} - {self._name(b)}")
         return best
 
-    def _least_room(self) -> Array:
-        """(k,) m that the pairs are apart at least: one's bounding sphere from the other's box."""
-        rooms = []
-        for a, b in (self.pairs.T, self.pairs.T[::-1]):
-            at = self._data.geom_xpos[a] - self._data.geom_xpos[b]
-            turn = self._data.geom_xmat[b].reshape(-1, 3, 3)
-            at = np.einsum("kij,ki->kj", turn, at)  # in the box's frame
-            box = self._model.geom_aabb[b]
-            outside = np.maximum(np.abs(at - box[:, :3]) - box[:, 3:], 0.0)
-            rooms.append(np.sqrt((outside**2).sum(axis=1)) - self._radius[a])
-        return np.maximum(*rooms)
+    def _close(self) -> Array:
+        """(m, 2) the pairs that may be closer than the margin, told from what bounds them."""
+        places, turns = self._data.geom_xpos, self._data.geom_xmat
+        k = len(self.pairs)
+        apart = places.take(self._sphere[:k], axis=0) - places.take(self._box[:k], axis=0)
+        close = np.flatnonzero(np.einsum("kj,kj->k", apart, apart) < self._reach)
+        ways = np.concatenate([close, close + k])
+        box = self._box.take(ways)
+        at = places.take(self._sphere.take(ways), axis=0) - places.take(box, axis=0)
+        at = np.einsum("kij,ki->kj", turns.take(box, axis=0).reshape(-1, 3, 3), at)  # in its frame
+        aabb = self._aabb.take(ways, axis=0)
+        outside = np.maximum(np.abs(at - aabb[:, :3]) - aabb[:, 3:], 0.0)
+        room = np.sqrt(np.einsum("kj,kj->k", outside, outside)) - self._radius.take(ways)
+        far = (room >= self.margin).reshape(2, -1).any(axis=0)
+        return self.pairs[close[~far]]
 
     def _pairs(self, robot: Robot) -> Array:
         """Pairs of geoms that could touch and must not: arm and arm, arm and what stands still."""

@@ -19,23 +19,19 @@ from collections.abc import Iterator
 AVAILABLE = sys.platform == "linux"
 PRIORITY = 50  # of SCHED_FIFO, below the kernel's own threads
 HELPERS = 10  # of the log writer and the like
-DEVICE = 60  # of an emulated device: a real one takes no processor time that a loop could spin away
 _CURRENT_AND_FUTURE = 1 | 2  # MCL_CURRENT | MCL_FUTURE
 
 
 @contextlib.contextmanager
-def realtime(helpers: int = HELPERS) -> Iterator[tuple[str, ...]]:
-    """SCHED_FIFO for this thread and locked memory inside; yields what was not permitted.
-
-    ``helpers`` is the priority of the threads that run already.
-    """
+def realtime() -> Iterator[tuple[str, ...]]:
+    """SCHED_FIFO for this thread and locked memory inside; yields what was not permitted."""
     missing = []
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     others = {t.native_id for t in threading.enumerate()} - {threading.get_native_id(), None}
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
         for thread in others:
-            os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(helpers))
+            os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(HELPERS))
     except PermissionError:
         missing.append("SCHED_FIFO is not permitted: other programs can delay the loop")
     locked = _libc().mlockall(_CURRENT_AND_FUTURE) == 0

@@ -37,7 +37,8 @@ class Clear(Stage):
         places = min(_PLACES, max(1, math.ceil(farthest / _APART)))
         looked = min(1.0, places * _APART / max(farthest, _APART))  # at that part of the way
         good = 0.0
-        for part in np.linspace(looked / places, looked, places):
+        for place in range(1, places + 1):
+            part = looked * place / places
             if self._room(start + part * way, motion.gripper) < floor:
                 bad = part
                 break

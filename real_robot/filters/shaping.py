@@ -95,10 +95,11 @@ class Shaping(Stage):
 
     def _way(self, motion: Motion, stop: Stop) -> Iterator[Array]:
         """Poses (n,) rad about equally far apart on the way from ``motion`` to its stop."""
-        places = math.ceil(float(np.abs(stop.end - motion.qpos).max()) / _APART)
-        for part in np.arange(min(places, _PLACES)) / max(min(places, _PLACES), 1):
+        yield motion.qpos
+        places = min(_PLACES, math.ceil(float(np.abs(stop.end - motion.qpos).max()) / _APART))
+        for place in range(1, places):
             # Joints that slow down evenly have come that part of their way after this time.
-            seconds = stop.seconds * (1.0 - math.sqrt(1.0 - part))
+            seconds = stop.seconds * (1.0 - math.sqrt(1.0 - place / places))
             yield brake(*motion[:3], self.acceleration, self.jerk, seconds).qpos
 
     def _plan(self, last: Motion, qpos: Array, qvel: Array) -> Motion | None:

@@ -18,7 +18,7 @@ import tyro
 from real_robot import VirtualClock, emulators
 from real_robot.emulators.device import EPOCH
 from real_robot.interrupts import StopSignals
-from real_robot.realtime import DEVICE, realtime
+from real_robot.realtime import realtime
 from sims import make_task
 
 
@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
         gc.collect()
         gc.freeze()  # a collection of all that was imported would keep the wire waiting for 50 ms
         if command.realtime:
-            for note in stack.enter_context(realtime(helpers=DEVICE)):
+            for note in stack.enter_context(realtime()):
                 print(note, file=sys.stderr)
         about = {"robot": command.robot, "where": arm.where, "control": arm.control_port}
         if command.as_json:
