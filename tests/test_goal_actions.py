@@ -23,6 +23,7 @@ from reward_models.goals import (
     read,
 )
 from reward_models.goals.grammar.speech import deeds, openings, poses
+from reward_models.goals.grammar.speech.implied import IMPLIED
 from reward_models.goals.grammar.speech.patterns import members
 from reward_models.goals.grammar.speech.verbs import CLASSES
 from reward_models.goals.predicates import check
@@ -56,14 +57,16 @@ def test_the_suite_corpus(name: str) -> None:
 
 
 def test_talk_is_read_or_refused_and_never_misread() -> None:
-    found = score(Path(__file__).parent / "data" / "goal_sentences_suite_talk.json")["all"]
-    assert found["total"] == 45 and found["right"] >= 38 and found["wrong_accepted"] == 0
+    found = score(ROWS_AT / "goal_sentences_suite_talk.json")["all"]
+    assert found["total"] == 45 and found["right"] >= 44 and found["wrong_accepted"] == 0
 
 
-@pytest.mark.parametrize(("part", "refused"), [("dev", 64), ("near", 1)])
-def test_wide_sentences_are_never_misread(part: str, refused: int) -> None:
-    """Of the development sentences some are still refused; of the near misses at most one."""
-    found = score(Path(__file__).parent / "data" / f"goal_sentences_wide_{part}.json")["all"]
+@pytest.mark.parametrize(
+    ("part", "refused"), [("wide_dev", 42), ("wide_near", 0), ("typed_dev", 0)]
+)
+def test_sentences_of_every_task_are_never_misread(part: str, refused: int) -> None:
+    """Of those that people say some are still refused; of what they type and near misses none."""
+    found = score(ROWS_AT / f"goal_sentences_{part}.json")["all"]
     assert found["wrong_accepted"] == 0 and found["refused_wrongly"] <= refused, found
 
 
@@ -93,6 +96,49 @@ def test_how_a_thing_is_found_is_no_goal(task: str, text: str) -> None:
     assert not read_goal(sims.make_task(task), text).key
 
 
+@pytest.mark.parametrize(
+    ("task", "text", "key"),
+    [
+        ("reach", "hover above the ball but don't touch it", "above_blue_ball"),
+        ("reach", "touch the ball without touching it", ""),
+        ("reach", "hover over the ball without touching the cube", ""),
+        ("walker2d", "walk forward without falling over", "forward"),
+        ("walker2d", "walk forward until you fall", ""),
+        ("half_cheetah", "run as fast as possible", "forward"),
+        ("half_cheetah", "run backwards as fast as possible", ""),
+        ("pick_place", "put the cube on the marked disc and let go", "cube_at_target"),
+        ("lift", "lift the cube and let go", ""),
+        ("lift", "lift the cube and don't drop it", "lift_cube"),
+        ("drawer", "open the drawer completely", "open"),
+        ("drawer", "open the drawer halfway", ""),
+        ("button", "press and hold the button", "press"),
+        ("button", "press the button and let go", ""),
+    ],
+)
+def test_what_a_goal_implies_may_be_said_and_no_more(task: str, text: str, key: str) -> None:
+    assert read_goal(sims.make_task(task), text).key == key
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "key"),
+    [
+        ("drawer", "drawer closed", "close"),  # as under a picture
+        ("drawer", "the drawer closed", ""),  # tells what happened
+        ("peg", "peg inserted in the block", "insert"),
+        ("push", "push the cube towards the ball until they touch", "red_cube_next_to_blue_ball"),
+        ("push", "push the cube towards the ball until they are far apart", ""),
+        ("stack", "stack the cubes with the red one on top", "red_on_blue"),
+        ("stack", "stack the cubes with the blue one on top", ""),
+        ("inverted_pendulum", "don't let the pole fall", "balance"),
+        ("inverted_pendulum", "let the pole fall", ""),
+        ("drawer_then_place", "first open the drawer, then put the cube in", "cube_in_drawer"),
+        ("drawer_then_place", "open the drawer, push the cube away", ""),
+    ],
+)
+def test_goals_as_they_are_typed(task: str, text: str, key: str) -> None:
+    assert read_goal(sims.make_task(task), text).key == key
+
+
 CARDS = {task: card_of(task) for task in sorted(sims.TASKS)}
 SPOKEN = sorted(
     {
@@ -104,6 +150,7 @@ SPOKEN = sorted(
             *deeds.ORDERS.values(),
             *deeds.STATES.values(),
             *poses.ORDERS.values(),
+            *IMPLIED.values(),
         )
         for pattern in table
         for word in re.findall(r"[a-z']+", pattern)

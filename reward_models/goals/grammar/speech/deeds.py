@@ -17,6 +17,7 @@ _PUSHED = (
     "little push|smack|thump|bash|squeeze|"
     "nudge|shove|slap|boop|bonk|little tap|little poke|go)"
 )
+_CUBES = "[two|both|both of] (cubes|blocks|boxes|bricks|them)"
 ORDERS: dict[str, tuple[str, ...]] = {
     "touch": (
         "{TOUCH} X",
@@ -121,6 +122,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "lifted": (
         f"{{LIFT}} X [{{UP}}] {_BY}",
         f"{{PICK}} X {{UP}} {_BY}",
+        "pick X",
         "(make|let|get|have|help|see|send) X (rise|fly|float|go up|levitate|hover|go|rise up|come "
         "up|be up|soar|airborne|up|off table|be in air|be off table|leave table|lifted|lifted up|"
         "lift off|raised|raised up|picked up|hoisted|elevated|go up in air|go into air|"
@@ -155,6 +157,14 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "{GRASP} X and {STACK} it {ON} Y",
         "(use|take) X to (cover|top|crown|cap|occupy) Y",
         "(give|hand) Y X",
+        f"(stack|pile|pile up|stack up) {_CUBES} [,|with|so that|so] X [is|being|be|goes|stacked|"
+        "placed] {ON} Y",
+    ),
+    "uppermost": (  # X on the only other thing that it can be on
+        f"(stack|pile|pile up|stack up) {_CUBES} [,] [with|so that|so] X [one] [is|being|be|goes|"
+        "placed] {TOPMOST}",
+        "{BUILD} {KIT} [of [two|both] (cubes|blocks|boxes)] [,] [with|so that|so] X "
+        "[is|being|be|goes] {TOPMOST}",
     ),
     "under": (  # as "on", Y on X: of two things that can be stacked
         "({PUT}|{CARRY}|slide) X [{ALONG}] [{DOWN}] (under|underneath|beneath|below) Y",
@@ -165,7 +175,8 @@ ORDERS: dict[str, tuple[str, ...]] = {
     ),
     "inside": (
         f"({{PUT}}|{{CARRY}}|{{STOW}}) X [{{ALONG}}] [{{DOWN}}] [away|safely|back] {{IN}} Y {_BY}",
-        "({PUT}|{CARRY}|{STOW}) X away",
+        "({PUT}|{CARRY}|{STOW}) X [away|back] (in|inside|inside it|in it|into it)",
+        "(put|place|tuck|store|stow|stash|pack|file|hide|clear|set|get) X away",
         "(put|tuck|store|stow|stash|pack|file) away X [{IN} Y]",
         "(let|have|make|get) X (rest|sit|be|lie|land|stay|go|end up|live|come|enter|fit|settle|"
         "slide|slip|drop|move|find its place|find its home) [{ALONG}] [{DOWN}] ({IN} Y|Y)",
@@ -209,6 +220,8 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "(do|perform|execute) (opening|opening up) of X",
         "(give|hand) X (pull|tug|yank) {OPENED}",
         "pull on X {UNTILOPEN}",
+        "(pull|tug|use|grab|grip|hold|take|draw|slide|grasp) [on|at] HANDLE [back|out|"
+        "towards HAND] (to|and) ({OPEN}|pull|slide|draw) X [{OPENED}]",
     ),
     "closed": (
         f"{{CLOSE}} X [up|again] {_BY}",
@@ -219,6 +232,8 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "(give) X (push|shove|nudge|bump) {SHUT}",
         "(tuck|put) X (away|back)",
         "(do|perform|execute) (closing|closure|shutting) of X",
+        "(push|press|use|shove|grab|grip|hold) [on|at|against] HANDLE [in|back|forward] (to|and) "
+        "({CLOSE}|push|slide) X [{SHUT}]",
     ),
     "pressed": (
         f"{{PRESS}} X [down|in|inwards|inward|downwards|downward|home|all way down|all way in|"
@@ -467,6 +482,9 @@ _BUILD = (
 )
 _FINE = "[of ANY and ANY|from ANY and ANY|with ANY and ANY|out of ANY and ANY|from them|of both]"
 SHARED = {  # parts of the patterns above
+    "TOPMOST": _TOP[1:-1],
+    "KIT": _KIT[1:-1],
+    "BUILD": _BUILD[1:-1],
     "BY": "by HAND|using HAND|with HAND|by HANDLE|by its HANDLE|by using HANDLE|with HANDLE|"
     "using HANDLE|by pulling HANDLE|by pulling on HANDLE|by pulling|by pushing|by pulling it|"
     "by pushing it|by pushing HANDLE|by pushing on HANDLE|by tugging HANDLE|by grabbing HANDLE|"
@@ -480,7 +498,7 @@ SHARED = {  # parts of the patterns above
     "sitting on it|resting on it|on top of itself|atop it|above it|above|on its surface|over it",
     "WITHIN": "in it|inside|inside it|within|within it|inside itself|in|inside of it|in itself",
     "OPENED": "open|out|opened|wide open|all way out|all way open|fully open|completely open|"
-    "opened up|to open|towards you|toward you|outward|outwards|out open|out all way|towards me|"
+    "opened up|to open|towards HAND|toward HAND|outward|outwards|out open|out all way|towards me|"
     "open wide|toward me|fully out|fully opened|right out|right open|pulled out|pulled open|"
     "slid open|slid out|drawn out|extended|fully extended|to its open position|"
     "into open position|to open position|until it is open|until it opens|till it is open|"

@@ -55,7 +55,9 @@ _THINGS = {  # kind -> other names
     "target": "target goal disc disk spot mark pad marker circle zone goal~spot target~spot "
     "target~area target~zone target~position target~location goal~position goal~area goal~zone "
     "target~disc target~pad target~mark target~marker landing~pad target~circle target~point "
-    "goal~marker goal~location target~place goal~disc goal~pad goal~mark dot",
+    "goal~marker goal~location target~place goal~disc goal~pad goal~mark dot marked~disc "
+    "marked~disk marked~spot marked~place marked~position marked~area marked~circle marked~point "
+    "marked~location marked~zone marked~target",
     "disc": "disc disk goal target spot circle goal~disc target~disc mark marker pad target~spot "
     "goal~spot target~area goal~area dot target~zone goal~zone target~position goal~position",
     "ball": "ball sphere orb globe",
@@ -64,12 +66,14 @@ _THINGS = {  # kind -> other names
     "drawer": "drawer tray compartment drawer~box",
     "handle": "handle bar grip drawer~handle knob",
     "peg": "peg pin dowel rod stick",
-    "hole": "hole slot opening socket peg~hole",
+    "hole": "hole slot opening socket peg~hole block hole~of~block hole~in~block "
+    "hole~in~the~block block~'s~hole block~hole block~with~hole block~with~the~hole",
 }
 _GOAL_BALL = (
     "target ball goal point sphere spot dot marker target~ball goal~ball target~point "
     "target~sphere target~spot mark goal~point circle target~position goal~position target~marker"
 )
+_FIXED = frozenset("target disc hole drawer handle button".split())  # nobody carries these
 _VERBISH = frozenset(  # nouns that are orders too: "grip the cube", "slot it in"
     "stick grip bar slot pin opening can tip touch tool box block mark spot pad point ball circle "
     "arm press finger hand switch goal target robot".split()
@@ -116,6 +120,10 @@ class Naming:
                 self.nouns[key] = {"HAND"}
         if not hands and len(self.things) == 1:
             self.nouns[("thing",)] = {"HAND"}
+        loose = {e.name for e in self.things if e.kind not in _FIXED}
+        if len(loose) == 1 and not taken:
+            self.nouns.setdefault(("object",), loose)
+            self.nouns.setdefault(("item",), loose)
         self.longest = max(map(len, self.nouns), default=1)
         self.colours = COLOURS | set(self.colour.values()) - {""}
 

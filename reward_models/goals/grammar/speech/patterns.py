@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from reward_models.goals.grammar.speech import deeds, poses
+from reward_models.goals.grammar.speech import deeds, implied, poses
 from reward_models.goals.grammar.speech.verbs import CLASSES, forms_of
 
-_CLASSES = CLASSES | deeds.SHARED | poses.SHARED | {"ANY": "X|Y"}
+_CLASSES = CLASSES | deeds.SHARED | poses.SHARED | {"ANY": "X|Y", "ANYHOW": implied.ANYHOW}
 _PARTS = re.compile(r"\{\w+\}|[\w']+|[\[\]()|,]")
 
 

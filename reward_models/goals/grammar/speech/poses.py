@@ -124,7 +124,9 @@ _FOOT = (
     "with his legs|using your legs|using its legs|one hop after another|one step after another|"
     "step by step|hop by hop|hop after hop|step after step|one foot after other|one leg after "
     "other|on one leg|on its one leg|on your one leg|on single leg|on its leg|on your leg|across "
-    "water|on its feet|on your feet|on two feet|by {STRIDE_ING}|by {STRIDE_ING} on foot|with hops"
+    "water|on its feet|on your feet|on two feet|on its four legs|like HAND|"
+    "on your four legs|using all four legs|on leg|by {STRIDE_ING} on [its|one] leg|"
+    "by {STRIDE_ING}|by {STRIDE_ING} on foot|with hops"
     "|in hops|with steps|by taking steps|by making hops|by using its legs|by using your legs|like"
     " snake|like cheetah|like frog|like kangaroo|like spider|like ant|like fish|like eel|like "
     "person|like human|like human being|like cat|like soldier|like bunny|like rabbit|{STRIDE_ING}"
@@ -157,6 +159,8 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "{STRIDE} {STRIDE_ING} [{ALONG}] {FORWARD} [{FOOT}]",
         "{STRIDE} {FOOT} {FORWARD}",
         "{FORWARD} {FORWARD}",
+        "HAND {FORWARD}",
+        "(walk|run|swim|gallop|sprint|jog|march)",  # where else would it go
         "{CRAWLING} [{FOOT}]",
         "(advance|proceed|progress|continue|press on|go on|carry on) {FORWARD}",
         "(make|find|wend|work|pick|walk|run|push|swim|hop|crawl|fight|slither|wriggle|snake) "
@@ -449,6 +453,12 @@ ORDERS: dict[str, tuple[str, ...]] = {
         "so that|and|such that) (keep|hold|balance|stabilise|stabilize|HAND be|HAND stay|HAND "
         "stays|HAND is|HAND stands|HAND remains) [HAND] [balanced|standing|{UPRIGHT}|steady|up]",
         "(do|perform) balancing act with HAND",
+        "(do not|never) (let|allow) HAND [to] {TOPPLE}",
+        "HAND [should|must|may|shall|does|do|can|will|is|are] (not|never) [ever|to] "
+        "({TOPPLE}|{TOPPLE_ING}|{TOPPLE_S})",
+        "(use|move|drive|slide|shift|push) (cart|base|wagon|trolley) [left and right|back and "
+        "forth|about|around|to and fro|along] (so|so that|such that) HAND [should|must|may|shall|"
+        "does|do|can|will] (not|never) {TOPPLE}",
     ),
 }
 # A back flip is asked for in the words of a front flip, with the direction turned round.
@@ -470,6 +480,7 @@ ORDERS["back_flip"] = tuple(
 )  # fmt: skip
 SHARED = {
     "FOOT": _FOOT,
+    "TOPPLE": "fall|fall over|fall down|tip|tip over|topple|topple over|drop|drop down|tumble",
     "UPRIGHT": "upright|vertical|vertically|straight up|straight|up|up straight|erect|standing up|"
     "straight upwards|pointing up|pointing straight up|up right|in vertical position|"
     "in upright position|in upright posture|in vertical|in balance|straight upright|"

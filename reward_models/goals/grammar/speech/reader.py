@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 
 from reward_models.base import TaskCard
 from reward_models.goals.grammar.speech import comments, deeds, openings, poses
+from reward_models.goals.grammar.speech.implied import IMPLIED
 from reward_models.goals.grammar.speech.naming import Naming, plain_words
 from reward_models.goals.grammar.speech.patterns import Automaton, members
 from reward_models.goals.grammar.speech.verbs import CLASSES, forms_of
@@ -79,6 +80,8 @@ def _automata() -> dict[str, Automaton]:
         "was": Automaton({"": ("(was|were|became|got|went|ended up|came|stayed|sat|rested)",)}),
         "motion": Automaton({"carry": _CARRYING, "push": _MOTION}),
         "joint": Automaton({"": _JOINTS}),
+        "each": Automaton({"": _EACH}),
+        "implied": Automaton(IMPLIED),
     }
 
 
@@ -89,6 +92,7 @@ _WAY = (
 )
 _CARRYING = (  # what may be done with things that can be held until something holds
     "({SHOVE}|{CARRY}|{PUT}|{LIFT}|{PICK}|{INSERT}|{DRAW}|{SHUTTING}|{DIP}|{GRASP}|{STOW}) " + _WAY,
+    "(align|line up) X (with|to|over|above) Y",
 )
 _MOTION = (  # and with any thing
     "({SHOVE}|go to|move to|reach for|reach|approach|go over to|head to|go get) " + _WAY,
@@ -106,6 +110,14 @@ _JOINTS = (
     "and continue until|and keep on until|far enough that|far enough so that|far enough so|"
     "just so|just until|, just until|with result that|to get|to have|to make|to leave|"
     "and leave|and have|and get|to see|and so|leaving|making|getting|and let)",
+)
+
+_EACH = (  # of two things
+    "(are|be|is|stand|sit|lie|end up|come to be|become|get) [right|both|finally|standing|all] "
+    "(side by side|next to each other|next to one another|beside each other|beside one another|"
+    "adjacent|adjacent to each other|neighbours|neighbors|together|touching|touching each other|"
+    "in contact|close together|close to each other|near each other)",
+    "(touch|meet|touch each other|touch one another|meet each other|come together)",
 )
 
 
@@ -148,11 +160,14 @@ def read_speech(text: str, card: TaskCard) -> Atom | None:
     tokens = naming.read(words)
     if tokens is None:
         return None
-    return _Reading(card, naming, text.rstrip(" .!)\"'").endswith("?")).sentence(tokens)
+    asked = text.rstrip(" .!)\"'").endswith("?")
+    # "drawer closed": as under a picture, where "the drawer closed" tells what happened
+    caption = tokens[0][0] == "#" and words[0] not in ("the", "this", "that", "my", "your")
+    return _Reading(card, naming, asked, caption).sentence(tokens)
 
 
 class _Reading:
-    def __init__(self, card: TaskCard, naming: Naming, asked: bool) -> None:
+    def __init__(self, card: TaskCard, naming: Naming, asked: bool, caption: bool) -> None:
         self.card, self.naming, self.asked = card, naming, asked
         self.auto = _automata()
         self.things = [f"#{e.name}" for e in naming.things]
@@ -163,6 +178,7 @@ class _Reading:
         self.body = role(card.entity(naming.actor)) == "body"
         self.mentioned: list[str] = []
         self.framed = False
+        self.caption = caption
 
     def sentence(self, tokens: list[str]) -> Atom | None:
         kept: list[list[str]] = []
@@ -184,6 +200,8 @@ class _Reading:
         found = self._goal(whole)
         if found is not None or self._several:
             return found
+        if (plain := self._implied(whole)) is not None:
+            return plain
         if len(kept) == 2 and _is_so(kept[0]):  # "the drawer is shut and I wish it was open"
             return self._goal(kept[1])
         if len(kept) > 1 and (topic := self._topic(kept)) is not None:
@@ -191,6 +209,19 @@ class _Reading:
         return self._chain(whole)
 
     _several = False
+
+    def _implied(self, tokens: list[str]) -> Atom | None:
+        """A goal, and after it what goes without saying."""
+        for i in range(1, len(tokens)):
+            tail = ["it" if t[0] == "#" or t == "that" else t for t in tokens[i:]]
+            for predicate in self.auto["implied"].whole(tail):
+                goal = self._goal(tokens[:i]) or self._chain(tokens[:i])
+                if goal is None or goal.predicate != predicate:
+                    continue
+                about = {f"#{goal.subject}", f"#{goal.object}"}
+                if about.issuperset(t for t in tokens[i:] if t[0] == "#"):
+                    return goal
+        return None
 
     def _call(self, segment: list[str]) -> bool:
         cores = (core for core, *_ in self._cores(segment))
@@ -219,7 +250,7 @@ class _Reading:
 
     def _chain(self, tokens: list[str]) -> Atom | None:
         """Several clauses that all come to one goal: "grip it, carry it over, put it in"."""
-        parts = comments.clauses(tokens)
+        parts = comments.clauses(tokens[tokens[0] == "first" :])
         if len(parts) < 2:
             return None
         goals: list[Atom] = []
@@ -231,14 +262,12 @@ class _Reading:
             if goal is not None:
                 if led and led[-1][-1] in ("HAND", *self.things) and part[0][0] == "#":
                     return None  # "move the hand and the ball next to the cube"
-                if goals and goal != goals[-1] and not _leads(goals[-1], goal, self.card):
-                    return None
                 goals.append(goal)
             elif self._several or goals or not self._leading(part):
                 return None
             else:
                 led.append(part)
-        if not goals:
+        if not goals or not all(g == goals[-1] or _leads(g, goals[-1], self.card) for g in goals):
             return None
         named = {t for part in led for t in part if t[0] == "#"}
         about = {f"#{goals[-1].subject}", f"#{goals[-1].object}"}
@@ -331,6 +360,10 @@ class _Reading:
                         continue
                     moved = [t for t in head if t[0] == "#" or t == "HAND"][:1] or ["HAND"]
                     tail = tokens[j:]
+                    named = [t for t in head if t[0] == "#"]
+                    mutual = self.auto["each"].whole(tail[1:])
+                    if mutual and tail[0] == "they" and len(named) == 2:
+                        tail = [named[0], "be", "next", "to", named[1]]
                     for variant in (tail, _with_pronoun(tail, moved[0])):
                         for core, *_ in self._cores(variant):
                             for atom in self._deeds(core, True, False):
@@ -417,7 +450,7 @@ class _Reading:
                     yield ["be", *said[end:]], "any"
             if (stem := _past().get(verb)) is not None:
                 yield [*who, stem, *said[1:]], "state"
-        if framed or verb not in _past():
+        if framed or verb not in _past() or (self.caption and not acts):
             yield [*who, "be", *said], "state"
             if acts:
                 yield ["be", *said], "any"
@@ -463,12 +496,16 @@ class _Reading:
             atom = Atom(label, x, y)
         elif label == "under" and x and y:
             atom = Atom("on", y, x)
+        elif label == "uppermost" and x and not y:
+            others = [t[1:] for t in self.things if t != f"#{x}"]
+            atom = Atom("on", x, others[0]) if len(others) == 1 else None
         elif label in ("on", "inside", "inserted") and x:
             if label == "inserted" and "insert" not in self.card.entity(x).affordances:
                 return None
             hollow = [e.name for e in self.card.entities if e.kind in ("hole", "drawer")]
             where = y or (hollow[0] if len(hollow) == 1 and label != "on" else "")
-            atom = Atom("on" if label == "on" else "inside", x, where) if where else None
+            fits = where not in ("", x)
+            atom = Atom("on" if label == "on" else "inside", x, where) if fits else None
         elif label in ("lifted", "open", "closed", "pressed") and x and not y:
             atom = Atom(label, x)
         if atom is None:

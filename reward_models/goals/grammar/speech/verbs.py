@@ -9,7 +9,9 @@ CLASSES = {
     # With a thing as what is moved. What throws or breaks is in none of these.
     "CARRY": (
         "move|bring|carry|take|transport|transfer|deliver|get|convey|shift|relocate|haul|ferry|"
-        "lug|send|guide|steer|lead|pass|return|fetch|walk|fly"
+        "lug|send|guide|steer|lead|pass|return|fetch|walk|fly|pick up and move|pick up and carry|"
+        "lift|lift and move|grasp and move|grab and move|lift and carry|pick and carry|"
+        "pick and move"
     ),
     "SHOVE": (
         "push|slide|shove|nudge|drag|pull|scoot|roll|scooch|shift|move|bring|get|take|guide|"
@@ -20,7 +22,9 @@ CLASSES = {
     "PUT": (
         "put|place|set|lay|rest|position|deposit|pop|stick|plonk|plop|park|leave|settle|sit|stand|"
         "land|drop|drop off|set down|put down|lay down|balance|perch|plant|have|keep|arrange|"
-        "situate|locate|unload|release|let go of|let down|lower"
+        "situate|locate|unload|release|let go of|let down|lower|pick and place|pick up and place|"
+        "pick up and put|pick and put|grasp and place|grab and place|grab and put|take and place|"
+        "take and put|lift and place|lift and put|grip and place|pick up and set|grasp and put"
     ),
     "STACK": "stack|pile|pile up|stack up",
     "STOW": (
@@ -35,7 +39,11 @@ CLASSES = {
     ),
     "LIFT": (
         "lift|raise|hoist|elevate|heave|levitate|uplift|lift up|raise up|pick up|hold up|bring up|"
-        "take up|scoop up|hoist up|heave up|pull up|haul up|boost|get up|lift off|upraise|pluck up"
+        "take up|scoop up|hoist up|heave up|pull up|haul up|boost|get up|lift off|upraise|pluck up|"
+        "pick up and hold|pick up and lift|lift and hold|lift up and hold|grasp and lift|"
+        "grab and lift|grip and lift|grasp and raise|grab and raise|grip and raise|raise and hold|"
+        "pick and lift|"
+        "grasp and hold up|grab and hold up|hold and lift|pick and hold up|take and lift"
     ),
     "PICK": "pick|hold|scoop|bring|take|pull|haul|heave|pluck|keep|get|hoist|lift|raise|carry|send",
     "GRASP": (  # what leads to a goal and is none
@@ -57,7 +65,8 @@ CLASSES = {
         "trigger|operate|engage|actuate|press down|push down|push in|press in|hold down|"
         "press down on|push down on|press on|push on|push in on|boop|bash|bang|strike|prod|"
         "poke|tap|jab at|give it press|press upon|thumb|slam|buzz|ring|squish|squash|"
-        "trip|nudge|work|hammer|clap|pound|knock|compress"
+        "trip|nudge|work|hammer|clap|pound|knock|compress|press and hold|push and hold|"
+        "press down and hold|push down and hold"
     ),
     "DIP": "tap|poke|push|press|punch|move|bring|hold|keep|nudge|jab|prod|click|send|drive|get|"
     "hit|shove|force|bop",
@@ -66,7 +75,8 @@ CLASSES = {
         "brush against|bump against|bump into|press against|rest against|lean against|rest on|"
         "reach for|reach to|reach out to|reach out and touch|reach over to|"
         "touch on|dab|bop|come up against|connect with|"
-        "touch upon|go get|go touch|get to|go for|brush up against|make contact with"
+        "touch upon|go get|go touch|get to|go for|brush up against|make contact with|"
+        "approach and touch|reach and touch|go to and touch|move to and touch"
     ),
     "LEADHAND": (
         "move|bring|put|place|position|get|take|guide|steer|set|keep|hold|send|direct|lead|rest|"
@@ -212,7 +222,7 @@ CLASSES = {
         "straight on ahead|out ahead|out front|out in front|down track|along track|down road|"
         "in line forward|straight onward|forward and onward|onward and forward|"
         "onwards and forwards|away to front|ahead forward|in direction in front of you|"
-        "in front|from here to front|in positive direction|toward direction of front"
+        "in front|from here to front|in positive direction|toward direction of front|straight"
     ),
     "CRAWLING": "advance|proceed|press on|push on|forge ahead|make headway|make progress|"
     "march on|press ahead|push ahead|carry on ahead|walk on|run on|swim on|trot on|gallop on|"
