@@ -108,6 +108,8 @@ def test_how_a_thing_is_found_is_no_goal(task: str, text: str) -> None:
         ("half_cheetah", "run backwards as fast as possible", ""),
         ("pick_place", "put the cube on the marked disc and let go", "cube_at_target"),
         ("lift", "lift the cube and let go", ""),
+        ("lift", "lift the cube and hold it", "lift_cube"),
+        ("stack", "put the red cube on the blue cube and hold it", ""),
         ("lift", "lift the cube and don't drop it", "lift_cube"),
         ("drawer", "open the drawer completely", "open"),
         ("drawer", "open the drawer halfway", ""),

@@ -22,6 +22,10 @@ _THERE = "(there|like that|like this|that way|so|still|in place|in that pose|in 
 # Predicates, their endings.
 _ENDINGS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (
+        ("touch", "above", "left_of", "right_of", "far", "open", "closed"),
+        (f"{_OFF} (hold|holding|keep|keeping) [it|HAND] {_THERE}", f"{_OFF} hold it"),
+    ),
+    (
         ("above", "left_of", "right_of", "far"),
         (
             f"{_OFF} {_NOT} [{{ANYHOW}}] (touch|touching|contact|contacting|hit|hitting|bump|"

@@ -367,7 +367,7 @@ CLOSINGS = (
     " you go|go|go go|go go go|come on|let us go|off you go|away you go|i beg you|i ask you|i beg"
     "|i implore you|i pray|as always|as usual|as planned|as promised|as discussed|as agreed|and "
     "stay there|and stay that way|and stay like that|and keep it there|and keep it that way|and "
-    "leave it there|and leave it at that|and keep it so|and stay|and hold it there|and hold it|"
+    "leave it there|and leave it at that|and keep it so|and stay|"
     "and keep it like that|and leave it that way|and leave it like that|and remain there|and hold"
     "|and stay put|and remain so|and let it rest there|and keep it up|like champion|like champ|"
     "like pro|like star|like hero|like good robot|like you mean it|as you were trained|as we "
