@@ -162,6 +162,17 @@ def test_a_late_reply_is_never_served_as_fresh(took: Took) -> None:
         took(0.01 * (min(t for t in healed if t > 10) - 10), "fresh again")
 
 
+@pytest.mark.fault(4, 5)
+@pytest.mark.parametrize("kind", ["duplicate", "delay"])
+def test_an_old_answer_is_not_taken_for_who_somebody_is(kind: str) -> None:
+    """Whenever it comes: the delays end about where the driver gives up and asks again."""
+    with so101(patience=0.1) as arm:
+        arm.driver.connect()
+        for late in np.linspace(0.1, 0.11, 8):
+            arm.emulator.wire(kind, device=3, **({"seconds": late} if kind == "delay" else {}))
+            assert arm.driver.identify().model == "SO-101, 6 x STS3215"
+
+
 @pytest.mark.fault(3, 5, 6)
 def test_no_garbage_is_ever_a_measurement(arm: Arm) -> None:
     arm.up()

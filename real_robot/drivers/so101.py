@@ -47,7 +47,7 @@ from sims.robots.robot import TARGET_DT
 Array = np.ndarray
 T = TypeVar("T")
 
-MODEL = 777  # STS3215
+MODEL, MODEL_NUMBER = 777, 3  # STS3215, where a servo says so
 STALL = 2.94  # N m, at full load
 OVERLOAD = 0.8  # of that; for 2 s, and the servo protects itself (its registers 36 and 35)
 SPEED = 4.71  # rad/s without load; twice this between two readings is no motion
@@ -204,7 +204,7 @@ class So101Driver:
         port = self._open()
         firmware = set()
         for joint, servo in zip(self.joints, self._ids, strict=True):
-            model = self._ping(servo)
+            model = self._model(servo)
             if model is None:
                 raise RobotFault(
                     Fault.CONFIG,
@@ -247,15 +247,18 @@ class So101Driver:
         self._calibration, self._identity = Calibration(joints), Identity(**known["identity"])
         self._enabled = True
 
-    def _ping(self, servo: int) -> int | None:
-        """The model number of a servo, None if it does not answer."""
-        port = self._open()
-        for _ in range(TRIES):
-            port.is_using = False
-            model, result, _ = self._bus.ping(port, servo)
-            if result == sdk.COMM_SUCCESS:
-                return model
-        return None
+    def _model(self, servo: int) -> int | None:
+        """The model number of a servo, None if it does not answer.
+
+        Not by the vendor's ``ping``: it takes a late answer to an earlier ping for the number, and
+        an IndexError comes of the two bytes that are not there.
+        """
+        try:
+            return _words(self._ask(servo, MODEL_NUMBER, 2))[0]
+        except RobotFault as error:
+            if error.fault is Fault.DISCONNECTED:
+                raise
+            return None
 
     def _calibrate(self) -> None:
         """Takes the calibration from the servos' registers and compares it with the file."""
