@@ -63,17 +63,20 @@ def test_light_packages_load_no_torch_and_load_fast() -> None:
         "sims, sims.gym_env, real_robot, reward_models.base, reward_models.goals, "
         "reward_models.programs"
     )
+    # Beside what they build on, which a busy machine slows as much.
     code = (
         "import time, sys, json; start = time.process_time()\n"
+        "import numpy, mujoco, mujoco.batch, gymnasium; theirs = time.process_time()\n"
         f"import {modules}\n"
-        "print(json.dumps([time.process_time() - start, sorted(sys.modules)]))"
+        "ours = time.process_time() - theirs\n"
+        "print(json.dumps([ours / (theirs - start), sorted(sys.modules)]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    seconds, loaded = json.loads(done.stdout)
+    share, loaded = json.loads(done.stdout)
     assert not {name.split(".")[0] for name in loaded} & TORCH
-    assert seconds < 1.0
+    assert share < 1.5
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ what only introduces it ("I want", "the hopper should") nothing may be left over
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from reward_models.base import Entity, TaskCard
 from reward_models.goals.grammar.lexicon import ARTICLES, LEXICON, UNSUPPORTED, inflected
@@ -77,10 +78,6 @@ _ACTIONS = {  # verbs as stems, without articles
     f"(raise|lift|put|hold|keep|throw|stretch|reach) {_HANDS} [up] {_HIGH}": "raise_arms",
     f"(hold|keep|have) {_ARMS} raised [up] {_ABOVE}": "raise_arms",
 }
-_EMPTY = expand(f"(put|hold|throw|keep) {_ARMS}")  # alone it does not say where
-_MEANING: Table = {
-    words: name for words, name in table(_ACTIONS).items() if " ".join(words) not in _EMPTY
-}
 _VERBS = (
     "walk run hop jump leap gallop trot march stride crawl sprint jog race bound skip move go "
     "travel head advance proceed swim do make perform execute complete land turn flip somersault "
@@ -97,6 +94,14 @@ _OPENING = re.compile(
     r"(?:(?:WANT|SURE|MODAL) (?:that )?(?=(?:WANT|SURE|MODAL|BODY) ))*"
     r"(?:(?:WANT|SURE) )?(?:BODY (?:to |MODAL |SURE )*|MODAL BODY )?(?:SURE |to )*"
 )
+
+
+@cache
+def _meaning() -> Table:
+    """Every clause, and the action that it asks for."""
+    empty = set(expand(f"(put|hold|throw|keep) {_ARMS}"))  # alone it does not say where
+    found = table(_ACTIONS)
+    return {words: name for words, name in found.items() if " ".join(words) not in empty}
 
 
 def only_body(card: TaskCard) -> Entity | None:
@@ -131,12 +136,13 @@ def _action(part: str, refuse: Refuser) -> str:
     assert opening is not None  # it may be empty
     words = clause[opening.end() :].split()
     stems = tuple(_STEM.get(word, word) for word in words)
+    meaning = _meaning()
     for tried in (stems, stems[1:] if stems[:1] and stems[0] in _GOES_ON else stems):
-        if tried in _MEANING:
-            return _MEANING[tried][0]
+        if tried in meaning:
+            return meaning[tried][0]
     if not words:
         raise refuse("no_goal", "it asks for nothing")
-    known = {word for phrase in _MEANING for word in phrase}
+    known = {word for phrase in meaning for word in phrase}
     for word, stem in zip(words, stems, strict=True):
         if word in UNSUPPORTED and stem not in known:
             raise refuse("unsupported", f"{UNSUPPORTED[word]} ({word!r}) is not understood")

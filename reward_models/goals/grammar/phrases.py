@@ -246,14 +246,29 @@ PHRASES = {
 
 
 def expand(pattern: str) -> list[str]:
-    """All phrases of a pattern of PHRASES, innermost brackets first."""
-    bracket = re.search(r"\[([^\[\]()]*)\]|\(([^\[\]()]*)\)", pattern)
-    if bracket is None:
-        return [" ".join(pattern.split())]
-    inside = bracket[1] if bracket[1] is not None else bracket[2]
-    choices = inside.split("|") + ([""] if bracket[1] is not None else [])
-    before, after = pattern[: bracket.start()], pattern[bracket.end() :]
-    return [p for choice in choices for p in expand(f"{before}{choice}{after}")]
+    """All phrases of a pattern of PHRASES."""
+    phrases, _ = _expanded(_PARTS.findall(pattern), 0)
+    return [" ".join(phrase.split()) for phrase in phrases]
+
+
+_PARTS = re.compile(r"[\[\]()|]|[^\[\]()|]+")
+
+
+def _expanded(parts: list[str], at: int) -> tuple[list[str], int]:
+    """What the parts from ``at`` to the closing bracket may say, and where that stands."""
+    done, said = [], [""]
+    while at < len(parts) and parts[at] not in "])":
+        part = parts[at]
+        if part == "|":
+            done, said = done + said, [""]
+        elif part in "[(":
+            inner, at = _expanded(parts, at + 1)
+            inner += [""] * (part == "[")
+            said = [before + choice for before in said for choice in inner]
+        else:
+            said = [before + part for before in said]
+        at += 1
+    return done + said, at
 
 
 Table = dict[tuple[str, ...], tuple[str, ...]]
