@@ -63,20 +63,17 @@ def test_light_packages_load_no_torch_and_load_fast() -> None:
         "sims, sims.gym_env, real_robot, reward_models.base, reward_models.goals, "
         "reward_models.programs"
     )
-    # Beside what they build on, which a busy machine slows as much.
     code = (
         "import time, sys, json; start = time.process_time()\n"
-        "import numpy, mujoco, mujoco.batch, gymnasium; theirs = time.process_time()\n"
         f"import {modules}\n"
-        "ours = time.process_time() - theirs\n"
-        "print(json.dumps([ours / (theirs - start), sorted(sys.modules)]))"
+        "print(json.dumps([time.process_time() - start, sorted(sys.modules)]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    share, loaded = json.loads(done.stdout)
+    seconds, loaded = json.loads(done.stdout)
     assert not {name.split(".")[0] for name in loaded} & TORCH
-    assert share < 1.5
+    assert seconds < 1.0
 
 
 @pytest.mark.slow

@@ -34,10 +34,12 @@ SPEED = 0.4  # rad/s, at most
 SETTLE = 5.0  # s until everything has been imported
 
 
+OUTLAST = 2.0  # s: locking memory and letting go of it holds a core for longer than a period
+
+
 def empty(seconds: float, go: Any, out: Any) -> None:
-    """An empty loop, begun when ``go`` is set: puts (periods, missed, late p99 s, notes)."""
-    go.wait()
-    out.put(loop(seconds, lambda: None, lambda i: None))
+    """An empty loop in real time before ``go`` is set: puts (periods, missed, late p99 s, notes)."""
+    out.put(loop(seconds + OUTLAST, go.wait, lambda i: None))
 
 
 def loop(seconds: float, begin: Any, step: Any) -> tuple[int, int, float, tuple[str, ...]]:

@@ -214,13 +214,15 @@ class _Reading:
         """A goal, and after it what goes without saying."""
         for i in range(1, len(tokens)):
             tail = ["it" if t[0] == "#" or t == "that" else t for t in tokens[i:]]
-            for predicate in self.auto["implied"].whole(tail):
-                goal = self._goal(tokens[:i]) or self._chain(tokens[:i])
-                if goal is None or goal.predicate != predicate:
-                    continue
-                about = {f"#{goal.subject}", f"#{goal.object}"}
-                if about.issuperset(t for t in tokens[i:] if t[0] == "#"):
-                    return goal
+            predicates = self.auto["implied"].whole(tail)
+            if not predicates:
+                continue
+            goal = self._goal(tokens[:i]) or self._chain(tokens[:i])
+            if goal is None or goal.predicate not in predicates:
+                continue
+            about = {f"#{goal.subject}", f"#{goal.object}"}
+            if about.issuperset(t for t in tokens[i:] if t[0] == "#"):
+                return goal
         return None
 
     def _call(self, segment: list[str]) -> bool:
