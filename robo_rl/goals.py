@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reward_models.base import TaskCard, from_dict
+from reward_models.goals import Refusal, read
 from reward_models.goals.captions import Plan, stages
-from reward_models.goals.grammar import Refusal, read
 from reward_models.goals.predicates import Formula, atoms, role
 from sims.task import Task
 

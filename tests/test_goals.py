@@ -26,9 +26,9 @@ from reward_models.goals import (
     read,
     stages,
 )
-from reward_models.goals.grammar import CODES
 from reward_models.goals.grammar.lexicon import LEXICON
 from reward_models.goals.predicates import PREDICATES, atoms, check, role
+from reward_models.goals.refusal import CODES
 from reward_models.goals.score import flat, score
 
 DATA = Path(__file__).parent / "data"

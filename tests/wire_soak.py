@@ -38,7 +38,7 @@ OUTLAST = 2.0  # s: locking memory and letting go of it holds a core for longer 
 
 
 def empty(seconds: float, go: Any, out: Any) -> None:
-    """An empty loop in real time before ``go`` is set: puts (periods, missed, late p99 s, notes)."""
+    """An empty loop in real time from ``go`` on: puts (periods, missed, late p99 s, notes)."""
     out.put(loop(seconds + OUTLAST, go.wait, lambda i: None))
 
 

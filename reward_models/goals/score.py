@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from reward_models.base import TaskCard, from_dict
-from reward_models.goals.grammar import Refusal, read
+from reward_models.goals import Refusal, read
 from reward_models.goals.predicates import Atom, Formula, parse_formula
 
 _ENTITIES = (

@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from reward_models.base import TaskCard
-from reward_models.goals.grammar import read
+from reward_models.goals import read
 from reward_models.goals.predicates import And, Atom, Formula, Then, role
 from reward_models.programs.diagnostics import Diagnostic
 from reward_models.writers.base import Draft, Evidence, fingerprint

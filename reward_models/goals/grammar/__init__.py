@@ -32,13 +32,14 @@ from reward_models.goals.grammar.entities import mark_nouns, match_entities, wit
 from reward_models.goals.grammar.handling import check_movers, handled, read_handling
 from reward_models.goals.grammar.lexicon import ARTICLES
 from reward_models.goals.grammar.names import Names
-from reward_models.goals.grammar.refusals import CODES, Refusal, Refuser
+from reward_models.goals.grammar.refusals import Refuser
 from reward_models.goals.grammar.rewrites import REWRITES, symbols_of
 from reward_models.goals.grammar.speech import read_speech
 from reward_models.goals.grammar.words import match_phrases, split_words
 from reward_models.goals.predicates import Atom, Formula
+from reward_models.goals.refusal import Refusal
 
-__all__ = ["CODES", "MAX_WORDS", "Refusal", "read"]
+__all__ = ["MAX_WORDS", "read"]
 
 MAX_WORDS = 80
 

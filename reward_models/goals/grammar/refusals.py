@@ -5,16 +5,7 @@ from __future__ import annotations
 import difflib
 
 from reward_models.goals.grammar.lexicon import LEXICON
-
-CODES = ("unknown_word", "unknown_object", "ambiguous", "unsupported", "no_goal")
-
-
-class Refusal(ValueError):
-    """The sentence was not read; ``code`` (one of ``CODES``) says in what way, ``str`` says why."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+from reward_models.goals.refusal import Refusal
 
 
 class Refuser:
