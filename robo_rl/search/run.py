@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from rich.console import Console
@@ -54,6 +54,12 @@ from sims.task import Task
 JOURNAL = "journal.jsonl"
 SEARCH_SEED = 100_000_000  # candidates are trained on it
 FINAL_SEED = 200_000_000  # the winner and what it is compared with
+EqualTotal = Literal["none", "dense", "all"]
+TOTALS: dict[EqualTotal, tuple[str, ...]] = {
+    "none": (),
+    "dense": ("dense",),
+    "all": ("sentence", "dense"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +79,7 @@ class SearchConfig:
     select_episodes: int = 256  # that a candidate is chosen by
     episodes: int = 1000  # that the verdict is quoted on
     final_seeds: int = 1  # trainings of the winner and of each program it is compared with
-    equal_total: bool = False  # also give what it is compared with the steps that the search took
+    equal_total: EqualTotal = "none"  # which comparisons are also given the search's steps
     screens: bool = True  # refuse what the archive of known policies shows to be a bad reward
     relabel: bool = False  # off-policy: candidates begin with the best one's replay, scored anew
     workers: int = 1  # trainings at a time
@@ -106,6 +112,10 @@ class SearchConfig:
         for name in whole:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.equal_total not in TOTALS:
+            raise ValueError(
+                f"equal_total must be one of {', '.join(TOTALS)}, got {self.equal_total!r}"
+            )
         for name in ("minutes", "stall_s", "memory_gb"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
@@ -242,7 +252,9 @@ class _Search:
             total += config.rounds * alive * steps
             alive = -(-alive // 2)
         finals = config.env_steps * config.final_seeds
-        total += 4 * finals + 2 * config.equal_total * (finals + total * config.final_seeds)
+        total += 4 * finals + len(TOTALS[config.equal_total]) * (
+            finals + total * config.final_seeds
+        )
         return total
 
     # Rounds.
@@ -355,10 +367,9 @@ class _Search:
         texts = {"winner": winner.text, **self._unsearched(), "dense": None}
         texts["null"] = random_program(winner.text, self.goal.card, config.seed)
         steps = dict.fromkeys(texts, config.env_steps)
-        if config.equal_total:
-            for what in [w for w in ("sentence", "dense") if w in texts]:
-                texts[f"{what}_total"] = texts[what]
-                steps[f"{what}_total"] = config.env_steps + self._search_steps()
+        for what in [w for w in TOTALS[config.equal_total] if w in texts]:
+            texts[f"{what}_total"] = texts[what]
+            steps[f"{what}_total"] = config.env_steps + self._search_steps()
         wanted = [(w, k) for k in range(config.final_seeds) for w in texts]
         new = [key for key in wanted if key not in self.finals]
         jobs = [
