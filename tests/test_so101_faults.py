@@ -5,6 +5,7 @@ The clock is compressed: times taken are the arm's own.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -28,6 +29,7 @@ from real_robot import (
     drivers,
     run,
 )
+from real_robot.drivers import so101 as so101_driver
 from real_robot.drivers.calibration import Calibration
 
 Took = Callable[[float, str], None]
@@ -160,6 +162,22 @@ def test_a_late_reply_is_never_served_as_fresh(took: Took) -> None:
             assert state.t_host == pytest.approx(arm.clock.now_ns() * 1e-9)
         assert lost >= 2 and served == 40
         took(0.01 * (min(t for t in healed if t > 10) - 10), "fresh again")
+
+
+@pytest.mark.fault(4)
+@pytest.mark.parametrize("lingers", [True, False])
+def test_a_late_reply_costs_one_measurement(lingers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who does not wait for what is still owed loses the next one to it as well."""
+    monkeypatch.setattr(so101_driver, "LINGER", 0.5 * lingers)
+    with so101(patience=0.5) as arm:
+        arm.up()
+        arm.emulator.wire("delay", seconds=0.55)
+        with pytest.raises(RobotFault) as caught:
+            arm.driver.read()
+        assert caught.value.fault is Fault.COMM_TIMEOUT
+        arm.emulator.wire("delay", seconds=0.1, count=6)
+        with contextlib.nullcontext() if lingers else pytest.raises(RobotFault):
+            np.testing.assert_allclose(arm.driver.read().qpos, arm.truth()[:-1], atol=0.0016)
 
 
 @pytest.mark.fault(4, 5)

@@ -132,7 +132,7 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
 
         spawn = multiprocessing.get_context("spawn")
         results, go = spawn.Queue(), spawn.Event()
-        beside = spawn.Process(target=empty, args=(seconds, go, results))
+        beside = spawn.Process(target=empty, args=(seconds, go, results), daemon=True)
         beside.start()
         time.sleep(SETTLE)
         periods, missed, late, notes = loop(seconds, begin, step)

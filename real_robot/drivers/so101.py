@@ -8,7 +8,8 @@ One request per measurement reads registers 40 to 63 of all servos: torque, goal
 load. Each reply carries the servo's error bits, so an overload is seen in the next measurement. A
 reply bears no number. To tell late ones from the right ones, the length asked for and the order of
 the servos change from request to request, which repeats after 42; and where more bytes came than
-were asked for, the measurement is thrown away. The servos have no watchdog: if this process dies
+were asked for, the measurement is thrown away. What a given-up measurement still owes is waited
+for, briefly, before the next request. The servos have no watchdog: if this process dies
 they keep their last goal. A guardian process, not this driver, deals with that.
 """
 
@@ -55,6 +56,7 @@ SLACK = 0.1  # rad, jumps below this are not looked at
 JUMPS = 3  # readings in a row that jump before the encoder is not believed any more
 WARM, HOT = 55.0, 70.0  # deg C: slower from there on, and where the servo lets go by itself
 GRIPPER_TORQUE = 500  # 0.1 %: jaws that press at full torque overload their servo
+LINGER = 0.002  # s, that a request waits for replies which an earlier one gave up
 TRIES = 3  # for what must not be lost: torque on, torque off, hold
 
 # Registers: address, and bytes where not 1.
@@ -79,6 +81,8 @@ class _Port(sdk.PortHandler):
         self._patience = patience * 1000  # ms beyond the time on the wire
         self.written = 0  # bytes
         self.received = 0  # bytes since the last request
+        self.owed = 0  # bytes of replies that were given up
+        self._lingered = 0.0  # ms, that the request under way waited for those
 
     def getCurrentTime(self) -> float:  # noqa: N802, the vendor's name
         """Monotonic ms."""
@@ -86,13 +90,24 @@ class _Port(sdk.PortHandler):
 
     def setPacketTimeout(self, packet_length: int) -> None:  # noqa: N802
         """The time on the wire and our patience, for all replies to a request together."""
-        self.setPacketTimeoutMillis(self.tx_time_per_byte * packet_length + self._patience)
+        patience = max(0.0, self._patience - self._lingered)
+        self.setPacketTimeoutMillis(self.tx_time_per_byte * packet_length + patience)
 
     def clearPort(self) -> None:  # noqa: N802
         """Throws away what came too late, where the vendor's merely waits for the output."""
         with self._cable():
+            self._linger()
             self.ser.reset_input_buffer()
         self.received = 0
+
+    def _linger(self) -> None:
+        """Waits for replies that were given up: what is still to come would spoil the next ones."""
+        start, owed = self.getCurrentTime(), self.owed
+        self.owed = 0
+        while owed > 0 and (left := LINGER - (self.getCurrentTime() - start) / 1000) > 0:
+            ready, _, _ = select.select([self.ser.fileno()], [], [], left)
+            owed -= len(self.ser.read(owed)) if ready else 0
+        self._lingered = self.getCurrentTime() - start
 
     def writePort(self, packet: list[int]) -> int:  # noqa: N802
         """Writes; returns the number of bytes."""
@@ -406,20 +421,22 @@ class So101Driver:
         first = self._turn % n
         order = self._ids[first:] + self._ids[:first]
         port.is_using = False
+        asked = n * (length + 6)
         self._check(self._bus.syncReadTx(port, BLOCK, length, order, n), "request")
         table, bits = np.zeros((n, 24), int), 0
         for servo in order:
             joint = self.joints[servo - 1]
             data, result, error = self._bus.readRx(port, servo, length)
+            port.owed = 0 if result == sdk.COMM_SUCCESS else asked - port.received
             self._check(result, joint)
             if len(data) != length:
                 raise RobotFault(Fault.COMM_CORRUPT, f"{joint}: {len(data)} bytes, not {length}")
             table[servo - 1] = data[:24]
             bits |= error
-        if port.received != n * (length + 6):
+        if port.received != asked:
             raise RobotFault(
                 Fault.COMM_CORRUPT,
-                f"{port.received} bytes came, {n * (length + 6)} were asked for: some are late",
+                f"{port.received} bytes came, {asked} were asked for: some are late",
             )
         word = table[:, 16:24:2] + 256 * table[:, 17:24:2]  # position, speed, load, volts and heat
         return (
