@@ -1,4 +1,5 @@
-"""`robo-rl bench loop`: the control loop at 100 Hz beside an empty one, the policy beside torch.
+"""`robo-rl bench loop`: the control loop at 100 Hz beside an empty one, the policy beside torch,
+and a tick of each wire-tested arm's safety filter beside the period.
 
 The loop runs the whole bridge on an arm that is a variable: read, perceive, observe, act, filter,
 send, log. The empty loop waits for the same deadlines and does nothing. Lateness is counted from a
@@ -15,19 +16,31 @@ from pathlib import Path
 import numpy as np
 
 import sims
-from real_robot import NullDriver, PolicyBundle, RealClock, RunConfig, run, write_manifest
+from real_robot import (
+    Clearance,
+    NullDriver,
+    PolicyBundle,
+    RealClock,
+    RobotState,
+    RunConfig,
+    SafetyFilter,
+    run,
+    write_manifest,
+)
 from real_robot.layout import robot_of
 from real_robot.manifest import ActionSpec, InputSpec, Manifest, StartSet
 from real_robot.pacing import Pacer, quiet
 from real_robot.perception import Pose
 from real_robot.realtime import realtime
+from real_robot.safety import Wish
 from real_robot.twin import Twin
 from robo_rl.benches import Figure, interleaved
 
 PERIOD = 0.01  # s
 SECONDS = 4.0  # of each loop in each round
 HIDDEN = 256  # width of the policy's two layers
-CALLS = 2000  # of the policy in each round
+CALLS = 2000  # of the policy, and ticks of a filter, in each round
+FILTERED = ("so101", "ur5e")
 
 
 def bench(say: Callable[[str], None] = lambda text: None) -> list[Figure]:
@@ -69,6 +82,9 @@ def bench(say: Callable[[str], None] = lambda text: None) -> list[Figure]:
     policy = interleaved(
         {"onnx": lambda: p99(lambda: bundle.act(obs)), "torch": lambda: p99(think)}
     )
+    say("safety filters")
+    ticks = {arm: _Swinging(arm) for arm in FILTERED}
+    filters = interleaved({arm: lambda tick=tick: p50(tick) for arm, tick in ticks.items()})
     slack = 300.0  # us that the bridge may be later than an empty loop
     micro = 1e6
     return [
@@ -91,6 +107,13 @@ def bench(say: Callable[[str], None] = lambda text: None) -> list[Figure]:
             f"policy 2x{HIDDEN} p99", micro * policy["onnx"], micro * policy["torch"],
             "torch, one thread", 1.0, "us", less=True,
         ),
+        *(
+            Figure(
+                f"safety filter with clearance, {arm}, p50", micro * filters[arm], micro * PERIOD,
+                "the period", 0.25, "us", less=True,
+            )
+            for arm in FILTERED
+        ),
     ]  # fmt: skip
 
 
@@ -106,12 +129,44 @@ def empty() -> float:
 
 def p99(call: Callable[[], object]) -> float:
     """99th percentile s of ``call``."""
+    return float(np.percentile(_times(call), 99))
+
+
+def p50(call: Callable[[], object]) -> float:
+    """Median s of ``call``."""
+    return float(np.median(_times(call)))
+
+
+def _times(call: Callable[[], object]) -> list[float]:
     times = []
     for _ in range(CALLS):
         begun = time.perf_counter()
         call()
         times.append(time.perf_counter() - begun)
-    return float(np.percentile(times, 99))
+    return times
+
+
+class _Swinging:
+    """A tick of the filter of an arm whose joints swing about their home, each at its own beat."""
+
+    def __init__(self, name: str):
+        robot = sims.ROBOTS[name]
+        clearance = Clearance.of(sims.make_task("reach", robot=name))
+        about = NullDriver(robot, period=PERIOD).describe()
+        self._filter = SafetyFilter.build(about, clearance=clearance)
+        self._home, self._tick = robot.home, 0
+        self._beat = 2.7 * np.linspace(0.7, 1.0, len(robot.home))  # rad/s
+        self._memory = self._filter.start(self._measured(robot.home), 0.0)
+
+    def __call__(self) -> None:
+        self._tick += 1
+        now = PERIOD * self._tick
+        wish = Wish(self._home + 0.15 * np.sin(self._beat * now), 0.5 - 0.5 * np.cos(0.5 * now))
+        state = self._measured(self._memory.qpos, now)
+        _, self._memory, _ = self._filter.step(state, wish, now, self._memory)
+
+    def _measured(self, qpos: np.ndarray, now: float = 0.0) -> RobotState:
+        return RobotState(now, now, self._tick, qpos, np.zeros_like(qpos), np.zeros_like(qpos), 0.0)
 
 
 class _Still:
