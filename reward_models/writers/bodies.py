@@ -37,8 +37,8 @@ SIDE = 0.28  # sine of the leg's angle to where it points at rest
 WAVE = 3  # swings without putting the foot down
 LINKS = 4 * WAVE  # swings that are followed: the foot may come down in between
 RIGHT_WAY_UP = 0.6  # least height of the torso's own axis, 1 upright
-ON_BACK = -0.94
-AT_REST = 0.15  # m/s
+ON_BACK = -0.92
+AT_REST = 0.25  # m/s
 
 # A person.
 STANDING = (1.25, 0.22)  # m, least height of the torso, most height of the feet
@@ -126,7 +126,8 @@ def _wave(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
 
 
 def _lie_down(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
-    """On the back: what four legs carry lies still only there."""
+    """On the back: what four legs carry lies still only there. To lie is to be at rest, so the last
+    of the way, of turning and of coming to rest, pays as much as all the way before."""
     _limbs(card, "feet_pos", 4, atom)
     up = p.joint(signal_of(card, "torso_up"))
     speed = _speed(p, card)
@@ -134,7 +135,7 @@ def _lie_down(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     away = p.let("away", f"below({up}, {ON_BACK}) + below({speed}, {AT_REST}) / 1.0")
     terms = {
         "turn": f"{n.move_weight!r} * {turned}",
-        "still": f"{n.reach_weight!r} * {turned} * near({speed}, {HOLDING})",
+        "still": f"{n.move_weight!r} * near({away}, 0.25)",
     }
     return turned, away, terms
 

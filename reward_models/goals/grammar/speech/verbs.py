@@ -42,8 +42,8 @@ CLASSES = {
         "take up|scoop up|hoist up|heave up|pull up|haul up|boost|get up|lift off|upraise|pluck up|"
         "pick up and hold|pick up and lift|lift and hold|lift up and hold|grasp and lift|"
         "grab and lift|grip and lift|grasp and raise|grab and raise|grip and raise|raise and hold|"
-        "pick and lift|"
-        "grasp and hold up|grab and hold up|hold and lift|pick and hold up|take and lift"
+        "pick and lift|grasp and hold up|grab and hold up|hold and lift|pick and hold up|"
+        "take and lift"
     ),
     "PICK": "pick|hold|scoop|bring|take|pull|haul|heave|pluck|keep|get|hoist|lift|raise|carry|send",
     "GRASP": (  # what leads to a goal and is none
