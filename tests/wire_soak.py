@@ -34,12 +34,9 @@ SPEED = 0.4  # rad/s, at most
 SETTLE = 5.0  # s until everything has been imported
 
 
-OUTLAST = 2.0  # s: locking memory and letting go of it holds a core for longer than a period
-
-
 def empty(seconds: float, go: Any, out: Any) -> None:
     """An empty loop in real time from ``go`` on: puts (periods, missed, late p99 s, notes)."""
-    out.put(loop(seconds + OUTLAST, go.wait, lambda i: None))
+    out.put(loop(seconds, go.wait, lambda i: None))
 
 
 def loop(seconds: float, begin: Any, step: Any) -> tuple[int, int, float, tuple[str, ...]]:

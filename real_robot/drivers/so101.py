@@ -9,8 +9,8 @@ load. Each reply carries the servo's error bits, so an overload is seen in the n
 reply bears no number. To tell late ones from the right ones, the length asked for and the order of
 the servos change from request to request, which repeats after 42; and where more bytes came than
 were asked for, the measurement is thrown away. What a given-up measurement still owes is waited
-for, briefly, before the next request. The servos have no watchdog: if this process dies
-they keep their last goal. A guardian process, not this driver, deals with that.
+for, briefly, before the next request. The servos have no watchdog: if this process dies they keep
+their last goal. A guardian process, not this driver, deals with that.
 """
 
 from __future__ import annotations
