@@ -132,7 +132,9 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
         beside = spawn.Process(target=empty, args=(seconds, go, results), daemon=True)
         beside.start()
         time.sleep(SETTLE)
+        stolen = psutil.cpu_times().steal
         periods, missed, late, notes = loop(seconds, begin, step)
+        stolen = psutil.cpu_times().steal - stolen
         about, traffic = driver.describe(), control.call("traffic")
         acks = driver.relax()
         driver.close()
@@ -150,6 +152,8 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
             "late_p99_ms": 1000 * late,
             "empty_late_p99_ms": 1000 * empty_late,
             "empty_periods": empty_periods,
+            # What a virtual machine's host gave to others: more than nothing, and periods are lost.
+            "stolen_share": stolen / (seconds * psutil.cpu_count()),
             "retried": arm.retries,
             "retried_in_a_row": max(silence),
             "processor_s": process.cpu_times().user + process.cpu_times().system,
