@@ -22,7 +22,7 @@ from robo_rl.benches import searches
 from robo_rl.cli import main
 from robo_rl.search.controls import random_program
 from robo_rl.search.fit import fit, preference_loss
-from robo_rl.search.run import gains
+from robo_rl.search.run import SearchConfig, gains, search
 from robo_rl.search.strategy import Offline
 from robo_rl.search.worker import packed, unpacked
 
@@ -175,6 +175,24 @@ def test_replay_is_relabelled_for_the_next_candidate(tmp_path: Path) -> None:
                  if n != "action"}  # fmt: skip
         reward = sum(program(after, later["ring/actions"][old].reshape(256, -1)).values())
         assert np.allclose(later["ring/rewards"][old].reshape(-1), reward, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_comparison_may_have_the_steps_of_the_search_as_well(tmp_path: Path) -> None:
+    folder = search(
+        SearchConfig(
+            goal="touch the red cube", candidates=1, rounds=1, rungs=1, env_steps=512,
+            select_episodes=16, episodes=16, equal_total="all", runs=tmp_path,
+        )
+    )  # fmt: skip
+    told = json.loads((folder / "search.json").read_text())
+    alone = {"winner", "sentence", "dense", "null"}
+    assert told["verdict"].keys() == alone | {"sentence_total", "dense_total"}
+    jobs = (folder / "trainings").glob("final-*.json")
+    steps = {path.stem: json.loads(path.read_text())["env_steps"] for path in jobs}
+    both = 512 + told["search_env_steps"]
+    assert {steps[f"final-{what}-0"] for what in alone} == {512}
+    assert {steps[f"final-{what}_total-0"] for what in ("sentence", "dense")} == {both}
 
 
 @pytest.mark.slow

@@ -54,6 +54,7 @@ from sims.task import Task
 JOURNAL = "journal.jsonl"
 SEARCH_SEED = 100_000_000  # candidates are trained on it
 FINAL_SEED = 200_000_000  # the winner and what it is compared with
+# What is also trained with the search's own steps on top, by name.
 EqualTotal = Literal["none", "dense", "all"]
 TOTALS: dict[EqualTotal, tuple[str, ...]] = {
     "none": (),
