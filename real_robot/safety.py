@@ -188,22 +188,25 @@ class SafetyFilter:
         motion = Motion(wish.qpos, qvel, zero, wish.gripper, wish.qpos)
         moment = Moment(state, wish, now, memory.command, memory.seq)
         flags: dict[str, Array] = {}
-        kept, pressed = [], []
-        for stage, own, since in zip(self.stages, memory.own, memory.pressed, strict=True):
+        kept, pressed = [], np.full_like(memory.pressed, np.inf)
+        for i, stage in enumerate(self.stages):
             before = motion
-            motion, own = stage.step(before, moment, own)
+            motion, own = stage.step(before, moment, memory.own[i])
             kept.append(own)
-            if limited := stage.flags(before, motion, moment):
-                flags |= limited
-                pressing = np.abs(motion.qpos - before.qpos) > stage.pressing
+            limited = stage.flags(before, motion, moment)
+            flags |= limited
+            if motion.qpos is before.qpos or stage.pressing == np.inf:
+                continue
+            pressing = np.abs(motion.qpos - before.qpos) > stage.pressing
+            if pressing.any():
                 pressing &= np.any([*limited.values()], axis=0)
-                since = np.where(pressing, np.minimum(since, now), np.inf)
-            pressed.append(since)
-        flags["limited_long"] = self._long(np.array(pressed), now)
+                since = np.minimum(memory.pressed[i], now)
+                pressed[i] = np.where(pressing, since, np.inf)
+        flags["limited_long"] = self._long(pressed, now)
         # Steps that count from the goal must not run away from an arm that falls behind.
-        near = motion.qpos - Shaping.pressing, motion.qpos + Shaping.pressing
-        motion = motion._replace(goal=np.clip(motion.goal, *near))
-        after = FilterMemory(state.seq, motion, tuple(kept), np.array(pressed))
+        low, high = motion.qpos - Shaping.pressing, motion.qpos + Shaping.pressing
+        motion = motion._replace(goal=np.minimum(np.maximum(motion.goal, low), high))
+        after = FilterMemory(state.seq, motion, tuple(kept), pressed)
         return Target(motion.qpos, motion.gripper), after, flags
 
     def brake(self, memory: FilterMemory) -> tuple[Target, FilterMemory]:

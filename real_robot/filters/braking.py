@@ -53,24 +53,27 @@ def _joint(
     peak = min(acceleration, math.sqrt(max(jerk * v + a * a / 2, 0.0)))
     down = max((a + peak) / jerk, 0.0)  # s
     up = peak / jerk
-    v_held = v + a * down - jerk * down * down / 2
-    held = max(v_held - peak * up / 2, 0.0) / peak if peak > 0 else 0.0
+    flat = a - jerk * down  # rad/s^2 that is held
+    x1, v1 = down * (v + down * (a / 2 - jerk * down / 6)), v + down * (a - jerk * down / 2)
+    held = max(v1 - peak * up / 2, 0.0) / peak if peak > 0 else 0.0
+    x2, v2 = x1 + held * (v1 + flat * held / 2), v1 + flat * held
+    end = side * (x2 + up * (v2 + up * (flat / 2 + jerk * up / 6)))
 
     def at(t: float) -> tuple[float, float, float]:
         """Way, speed and acceleration after ``t`` s."""
-        t1 = min(t, down)
-        x = v * t1 + a * t1 * t1 / 2 - jerk * t1 * t1 * t1 / 6
-        s, b = v + a * t1 - jerk * t1 * t1 / 2, a - jerk * t1
-        t2 = min(max(t - down, 0.0), held)
-        x, s = x + s * t2 + b * t2 * t2 / 2, s + b * t2
-        t3 = min(max(t - down - held, 0.0), up)
-        x = x + s * t3 + b * t3 * t3 / 2 + jerk * t3 * t3 * t3 / 6
-        if t >= down + held + up:
-            return x, 0.0, 0.0
-        return x, s + b * t3 + jerk * t3 * t3 / 2, b + jerk * t3
+        if t < down:
+            x, s = t * (v + t * (a / 2 - jerk * t / 6)), v + t * (a - jerk * t / 2)
+            return x, s, a - jerk * t
+        t -= down
+        if t < held:
+            return x1 + t * (v1 + flat * t / 2), v1 + flat * t, flat
+        t -= held
+        if t < up:
+            x, s = x2 + t * (v2 + t * (flat / 2 + jerk * t / 6)), v2 + t * (flat + jerk * t / 2)
+            return x, s, flat + jerk * t
+        return side * end, 0.0, 0.0
 
     way, speed, acc = at(period)
-    end = side * at(math.inf)[0]
     back = 0.0
     if v < 0:  # first the other way, and it turns where v + a t - jerk t^2 / 2 is zero
         root = a + math.sqrt(max(a * a + 2 * jerk * v, 0.0))

@@ -18,7 +18,10 @@ class JointRange(Stage):
     position: Array  # (n, 2) rad, low and high, margin taken off
 
     def step(self, motion: Motion, moment: Moment, own: Any) -> tuple[Motion, Any]:
-        qpos = np.clip(motion.qpos, *self.position.T)
+        gripper = min(max(motion.gripper, 0.0), 1.0)
+        low, high = self.position.T
+        qpos = np.minimum(np.maximum(motion.qpos, low), high)
+        if (qpos == motion.qpos).all():
+            return motion._replace(gripper=gripper), own
         inside = np.abs(qpos - motion.qpos) <= EPS
-        gripper = float(np.clip(motion.gripper, 0.0, 1.0))
         return motion._replace(qpos=qpos, qvel=motion.qvel * inside, gripper=gripper), own

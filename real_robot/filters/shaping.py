@@ -54,10 +54,11 @@ class Shaping(Stage):
         """The next command on the way to ``wish``, counted from the last one."""
         last = moment.last
         most = self.gripper_speed * self.period
-        gripper = float(np.clip(wish.gripper, last.gripper - most, last.gripper + most))
+        gripper = min(max(wish.gripper, last.gripper - most), last.gripper + most)
         # A wish that moves, the same as if it rested, and the way out that is always there.
         fastest = ALMOST * self.velocity
-        for qvel in (np.clip(wish.qvel, -fastest, fastest), np.zeros_like(wish.qvel)):
+        moving = np.minimum(np.maximum(wish.qvel, -fastest), fastest)
+        for qvel in (moving, np.zeros_like(moving)):
             step = self._plan(last, wish.qpos, qvel)
             for opening in dict.fromkeys((gripper, last.gripper)):
                 if step is not None and self._may_stop(step._replace(gripper=opening), last):

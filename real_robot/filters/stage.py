@@ -86,6 +86,8 @@ class Stage(ABC):
 
     def flags(self, before: Motion, after: Motion, moment: Moment) -> dict[str, Array]:
         """{limit: (n,) bool} of the joints that it limited."""
+        if after.qpos is before.qpos:
+            return {self.name: np.zeros(len(after.qpos), bool)}
         return {self.name: np.abs(after.qpos - before.qpos) > EPS}
 
 
