@@ -105,6 +105,7 @@ def distilled(
         return Scene(surrogate, signals, _aside(env, signals), report, path)
 
     start = time.monotonic()
+    env.render_states(env.state()[:1], encoder.camera)  # who cannot draw hears of it before a wait
     progress("states", 0.0)
     states, signals = collect(env, config.frames, config.seed, config.rollouts)
     order = np.random.default_rng(config.seed).permutation(config.frames)
