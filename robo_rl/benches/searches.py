@@ -45,7 +45,7 @@ SEARCHES = 3
 FEWEST_STEPS, FEWEST_EPISODES = 512, 16  # of a trial run
 
 
-def config(one: Compared, seed: int, runs: Path, share: float = 1.0) -> SearchConfig:
+def config(one: Compared, seed: int, runs: Path, share: float = 1.0, jobs: int = 1) -> SearchConfig:
     """One search; ``share`` of the full steps and episodes makes a trial run of it."""
     base = preset(one.task, goal=one.goal)
     few = min(1.0, 10 * share)
@@ -61,19 +61,22 @@ def config(one: Compared, seed: int, runs: Path, share: float = 1.0) -> SearchCo
         episodes=max(FEWEST_EPISODES, round(few * one.episodes)),
         seed=seed,
         equal_total="dense",
+        workers=jobs,
         tuning=base.tuning,
         runs=runs,
         name=f"{one.task}-{one.goal}-{seed}",
     )
 
 
-def measure(runs: Path, share: float = 1.0, console: Console | None = None) -> list[dict[str, Any]]:
-    """One row per comparison; runs what is missing."""
+def measure(
+    runs: Path, share: float = 1.0, console: Console | None = None, jobs: int = 1
+) -> list[dict[str, Any]]:
+    """One row per comparison; runs what is missing, ``jobs`` trainings at a time."""
     rows = []
     for compared in COMPARED:
         summaries, won = [], {"winner": [], "dense_total": []}
         for seed in range(SEARCHES):
-            one = config(compared, seed, runs, share)
+            one = config(compared, seed, runs, share, jobs)
             folder = runs / one.name
             if console is not None:
                 console.rule(f"{compared.task} {compared.goal}, {seed + 1} of {SEARCHES}")

@@ -30,7 +30,7 @@ class BenchCommand:
     share: float = 1.0  # of the steps of `search`: below 1 it is only a trial run
     episodes: int = 100  # at least, of each policy on each arm in each way, in arms
     journal: Path | None = None  # of a suite: finished rows, kept from sitting to sitting
-    jobs: int = 1  # of a suite: rows worked at side by side
+    jobs: int = 1  # rows of a suite, trainings of `search`, worked at side by side
     as_json: Json = False  # print JSON
 
 
@@ -84,7 +84,7 @@ def _arms(command: BenchCommand, console: Console) -> tuple[str, list[dict[str, 
 def _searches(command: BenchCommand, console: Console) -> tuple[str, list[dict[str, Any]], str]:
     from robo_rl.benches import searches
 
-    rows = searches.measure(command.runs / "searches", command.share, console)
+    rows = searches.measure(command.runs / "searches", command.share, console, command.jobs)
     return MEASURED["search"][1], rows, searches.markdown(rows)
 
 

@@ -373,6 +373,7 @@ class _Search:
             steps[f"{what}_total"] = config.env_steps + self._search_steps()
         wanted = [(w, k) for k in range(config.final_seeds) for w in texts]
         new = [key for key in wanted if key not in self.finals]
+        new.sort(key=lambda key: -steps[key[0]])  # the longest first: no worker idles beside it
         jobs = [
             self._job(f"final-{what}-{index}", texts[what], steps[what],
                       FINAL_SEED + 1000 * config.seed + index, TEST_SEED, config.episodes)
