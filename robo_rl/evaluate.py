@@ -101,6 +101,8 @@ def run_episode(env: BatchEnv, act: Act) -> tuple[Array, Array]:
         success[now] = step.info["success"][now]
         distance[now] = env.distance()[now]
         over |= step.terminated | step.truncated
+        if over.all():
+            break
         obs = step.obs
     return success & ~failed, distance
 
