@@ -1,36 +1,19 @@
 """Guardian: a small process that stops the arm when the bridge itself dies or stalls.
 
 It holds one end of a socket and nothing of the arm. The bridge says each tick whether the arm is
-stiff, and once what it knows of the arm. When the other end closes (``kill -9``) or goes silent
-(``SIGSTOP``; then the bridge is killed first, since two may not drive one arm) and the arm is
-stiff, the guardian opens the port and holds the arm where it is, on the bridge's word for how it is
-calibrated. Then it asks the arm itself, parks it slowly where the bundle says how, and relaxes it,
-joint by joint. What it did goes to stderr and, as JSON, to the report file.
-
-Run as a program (``python -m real_robot.guardian JSON FD``) this is the guardian's side.
+stiff, and once what it knows of the arm; what becomes of it when the bridge falls silent is told in
+``guardian_process.py``. This is the bridge's side.
 """
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import select
-import signal
-import socket
-import sys
-import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import cast
 
-from real_robot import child, drivers
-from real_robot.driver import Bequeathing, RobotFault
-from real_robot.realtime import realtime
+from real_robot import child
 
-_READY, _STIFF, _LIMP, _KNOWN, _QUIT = b"r", b"s", b"l", b"k", b"q"
-_PACKET = 1 << 16  # bytes, more than is known of any arm
-_PR_SET_PDEATHSIG, _PF_EXITING = 1, 4  # of Linux: prctl.h, sched.h
+READY, STIFF, LIMP, KNOWN, QUIT = b"r", b"s", b"l", b"k", b"q"  # first bytes of what is said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +35,10 @@ class Guardian:
 
     def __init__(self, config: GuardianConfig):
         about = json.dumps(asdict(config) | {"bridge": os.getpid()})
-        self._child, self._socket = child.start("real_robot.guardian", about)
+        self._child, self._socket = child.start("real_robot.guardian_process", about)
         self._socket.settimeout(30.0)
-        self._state = _LIMP
-        if self._socket.recv(1) != _READY:
+        self._state = LIMP
+        if self._socket.recv(1) != READY:
             raise RuntimeError("the guardian did not start; see its message above")
         self._socket.setblocking(False)
 
@@ -85,13 +68,13 @@ class Guardian:
         ``known`` is what its driver bequeathes, so that the guardian need not ask the arm first.
         """
         if known is not None:
-            self._say(_KNOWN + json.dumps(known).encode())
-        self._state = _STIFF if stiff else _LIMP
+            self._say(KNOWN + json.dumps(known).encode())
+        self._state = STIFF if stiff else LIMP
         self._say(self._state)
 
     def close(self) -> None:
         """The bridge ends in good order: nobody needs a guardian any more."""
-        self._say(_QUIT)
+        self._say(QUIT)
         self._socket.close()
         self._child.wait()
 
@@ -100,140 +83,3 @@ class Guardian:
             self._socket.send(what)
         except OSError:
             pass  # it is gone or slow: the arm is still the bridge's
-
-
-def watch(about: dict, end: socket.socket) -> int:
-    """The guardian's side: waits for the bridge's end, and takes over if the arm is stiff."""
-    bridge = about.pop("bridge")
-    config = GuardianConfig(**about)
-    driver = drivers.make(config.robot, config.where, **config.options)  # imported before needed
-    import real_robot.loop  # noqa: F401
-
-    with realtime():  # where that is permitted: it sleeps until it is needed at once
-        death = _death_of_parent()
-        end.send(_READY)
-        return _on_guard(driver, config, bridge, end, death)
-
-
-def _death_of_parent() -> socket.socket:
-    """Becomes readable when the thread that started this process ends; elsewhere than Linux never.
-
-    The bridge's end of the socket closes only with the last of its threads, which on a busy machine
-    takes a third of a second: half a gigabyte of locked memory goes first.
-    """
-    death, wake = socket.socketpair()
-    wake.setblocking(False)
-    signal.signal(signal.SIGUSR1, lambda number, frame: None)
-    signal.set_wakeup_fd(wake.detach())
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGUSR1), 0, 0, 0)
-    return death
-
-
-def _ending(pid: int) -> bool:
-    """Whether the main thread of a process has ended (Linux)."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return True
-    return bool(int(stat.rsplit(")", 1)[1].split()[6]) & _PF_EXITING)
-
-
-def _on_guard(
-    driver: drivers.RobotDriver,
-    config: GuardianConfig,
-    bridge: int,
-    end: socket.socket,
-    death: socket.socket,
-) -> int:
-    stiff, known = False, None
-    while True:
-        heard = select.select([end, death], [], [], config.silence if stiff else None)[0]
-        why = "died"
-        if end in heard:
-            try:
-                said = end.recv(_PACKET)
-            except ConnectionResetError:
-                said = b""
-            if said == _QUIT:
-                return 0
-            if said.startswith(_KNOWN):
-                known = json.loads(said[1:])
-            elif said:
-                stiff = said == _STIFF
-            if said:
-                continue
-        elif heard:
-            death.recv(1)
-            if not _ending(bridge):
-                continue
-        elif stiff:
-            why = "stalled and was killed"
-        if not stiff:
-            return 0
-        seen = time.monotonic()
-        if not heard:
-            os.kill(bridge, signal.SIGKILL)
-        return take_over(driver, config, why, seen, known)
-
-
-def take_over(
-    driver: drivers.RobotDriver,
-    config: GuardianConfig,
-    why: str,
-    seen: float,
-    known: dict | None = None,
-) -> int:
-    """Holds, parks and relaxes the arm of a bridge that is gone; 0 if every joint is limp."""
-    from real_robot.loop import rescue
-
-    held = None
-    if known is not None:
-        # What fails here is tried again below, where the arm itself is asked first.
-        try:
-            cast(Bequeathing, driver).inherit(known)
-            driver.hold()
-            held = time.monotonic()
-        except RobotFault:
-            driver.close()
-    while True:
-        try:
-            driver.connect()
-            break
-        except RobotFault:
-            if time.monotonic() - seen > config.patience:
-                raise
-            time.sleep(0.001)  # the port is still the dead bridge's
-    first = held is not None
-    result = rescue(driver, config.park)
-    if held is None:
-        held = next((t.t for t in result.history if t.after.value == "hold"), None)
-    took = None if held is None else held - seen
-    report = {
-        "bridge": why,
-        "seen": seen,  # s, monotonic
-        "held": held,
-        "held_first": first,  # before the arm was asked anything
-        "held_after_s": took,
-        "fault": result.fault.value,
-        "reason": result.reason,
-        "limp": dict(result.acks),
-        "states": [t.after.value for t in result.history],
-        "notes": list(result.notes),
-    }
-    stiff = [joint for joint, limp in result.acks.items() if not limp]
-    when = "not held" if took is None else f"held after {1000 * took:.0f} ms"
-    print(
-        f"guardian: the bridge {why}; arm {when}; "
-        + (f"STILL STIFF: {', '.join(stiff)}" if stiff else "every joint is limp"),
-        file=sys.stderr,
-    )
-    if config.report:
-        part = Path(config.report + ".part")
-        part.write_text(json.dumps(report, indent=1))
-        part.replace(config.report)
-    return bool(stiff)
-
-
-if __name__ == "__main__":
-    sys.exit(watch(json.loads(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))))

@@ -20,10 +20,12 @@ from reward_models.programs import load
 from reward_models.writers.offline import CHOICES, Numbers, Structure, write
 from robo_rl.cli import main
 from robo_rl.evaluate import SELECT_SEED, TEST_SEED
+from robo_rl.search.config import SearchConfig
 from robo_rl.search.executor import Limits, Pool
+from robo_rl.search.failures import explained, refusals
 from robo_rl.search.journal import Journal, JournalError
-from robo_rl.search.run import SearchConfig, explained, refusals, verdict
 from robo_rl.search.strategy import INSIDE, Candidate, Offline, Told
+from robo_rl.search.verdict import verdict
 from robo_rl.search.worker import curves, kind_of
 from robo_rl.vec_env import SimulationDiverged
 

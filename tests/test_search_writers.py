@@ -20,10 +20,12 @@ from reward_models.writers.offline import write
 from robo_rl.archive import trials
 from robo_rl.benches import searches
 from robo_rl.cli import main
+from robo_rl.search.config import SearchConfig
 from robo_rl.search.controls import random_program
 from robo_rl.search.fit import fit, preference_loss
-from robo_rl.search.run import SearchConfig, gains, search
+from robo_rl.search.run import search
 from robo_rl.search.strategy import Offline
+from robo_rl.search.verdict import gains
 from robo_rl.search.worker import packed, unpacked
 
 REPLIES = json.loads((Path(__file__).parent / "data/llm_replies.json").read_text())

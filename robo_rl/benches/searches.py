@@ -18,8 +18,9 @@ from rich.console import Console
 import sims
 from reward_models.metrics import paired_gain
 from robo_rl.presets import preset
+from robo_rl.search.config import SearchConfig
 from robo_rl.search.journal import Journal
-from robo_rl.search.run import JOURNAL, SearchConfig, search
+from robo_rl.search.run import JOURNAL, search
 from robo_rl.search.worker import unpacked
 
 

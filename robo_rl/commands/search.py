@@ -14,8 +14,9 @@ from rich.console import Console
 
 from robo_rl.commands.train import learner_in
 from robo_rl.presets import preset
+from robo_rl.search.config import SearchConfig
 from robo_rl.search.report import headline
-from robo_rl.search.run import SearchConfig, search
+from robo_rl.search.run import search
 
 Json = Annotated[bool, tyro.conf.arg(name="json")]
 

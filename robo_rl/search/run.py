@@ -18,116 +18,37 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import sims
 from reward_models.base import TaskCard
 from reward_models.goals.predicates import Formula
-from reward_models.metrics import paired_gain, wilson
-from reward_models.programs import Diagnostic, Refused, errors, load
-from reward_models.programs.preflight import Job, preflight
+from reward_models.programs import Diagnostic, load
 from reward_models.writers.offline import NoTemplate, write
 from reward_models.writers.transport import Budget
 from robo_rl.archive import screened, trials
 from robo_rl.config import from_json
 from robo_rl.evaluate import SELECT_SEED, TEST_SEED
 from robo_rl.goals import ReadGoal, read_goal
-from robo_rl.learners.config import LEARNERS, LearnerConfig, OffPolicyConfig, PPOConfig
 from robo_rl.runs import atomic_write, jsonable, versions, write_json
+from robo_rl.search.bar import Bar
+from robo_rl.search.config import TOTALS, SearchConfig
 from robo_rl.search.controls import random_program
 from robo_rl.search.executor import Limits, Pool
+from robo_rl.search.failures import explained, refusals
 from robo_rl.search.journal import Journal, JournalError
-from robo_rl.search.model import WRITERS, Asked, ModelConfig, make_writer
+from robo_rl.search.model import Asked, make_writer
 from robo_rl.search.report import WHAT, markdown
 from robo_rl.search.strategy import Candidate, Offline, Told
-from robo_rl.search.worker import unpacked
-from sims.task import Task
+from robo_rl.search.verdict import gains, verdict
 
 JOURNAL = "journal.jsonl"
 SEARCH_SEED = 100_000_000  # candidates are trained on it
 FINAL_SEED = 200_000_000  # the winner and what it is compared with
-# What is also trained with the search's own steps on top, by name.
-EqualTotal = Literal["none", "dense", "all"]
-TOTALS: dict[EqualTotal, tuple[str, ...]] = {
-    "none": (),
-    "dense": ("dense",),
-    "all": ("sentence", "dense"),
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchConfig:
-    """One search."""
-
-    task: str = "reach"  # as `robo-rl list tasks` shows
-    goal: str = ""  # a sentence that the task has a ground truth for
-    robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
-    writer: str = "offline"  # who proposes programs: offline, llm, text2reward, eureka, card
-    candidates: int = 6  # programs per round
-    rounds: int = 2  # of proposals, each made from what the earlier ones showed
-    env_steps: int = 96_000  # of a whole training; the first rungs of the ladder are shorter
-    episode_s: float = 0.0  # s, of a training episode; 0: the task's; whole ones are judged
-    rungs: int = 3  # steps double from one to the next, and the better half goes on
-    seed: int = 0  # of proposals and trainings
-    select_episodes: int = 256  # that a candidate is chosen by
-    episodes: int = 1000  # that the verdict is quoted on
-    final_seeds: int = 1  # trainings of the winner and of each program it is compared with
-    equal_total: EqualTotal = "none"  # which comparisons are also given the search's steps
-    screens: bool = True  # refuse what the archive of known policies shows to be a bad reward
-    relabel: bool = False  # off-policy: candidates begin with the best one's replay, scored anew
-    workers: int = 1  # trainings at a time
-    minutes: float = 60.0  # of wall time for one training, after which it has failed
-    stall_s: float = 180.0  # without a sign of life, after which a training has failed
-    memory_gb: float = 24.0  # of address space for one training
-    learner: str = "ppo"  # as `robo-rl list learners` shows
-    tuning: LearnerConfig = field(default_factory=PPOConfig)
-    model: ModelConfig = field(default_factory=ModelConfig)  # of writers that ask one
-    runs: Path = Path("runs")  # folder of all runs
-    name: str = ""  # of the search; empty: made of task, goal and seed
-
-    def check(self) -> None:
-        """ValueError where a setting makes no sense."""
-        if self.writer not in ("offline", *WRITERS):
-            known = ", ".join(("offline", *WRITERS))
-            raise ValueError(f"unknown writer {self.writer!r}; known: {known}")
-        if self.learner not in LEARNERS or type(self.tuning) is not LEARNERS[self.learner]:
-            tuned = type(self.tuning).__name__
-            known = ", ".join(LEARNERS)
-            raise ValueError(f"learner {self.learner!r} does not go with {tuned}; known: {known}")
-        if self.relabel and not isinstance(self.tuning, OffPolicyConfig):
-            raise ValueError(
-                f"relabel needs a learner with a replay buffer; {self.learner} has none"
-            )
-        if self.writer in WRITERS:
-            make_writer(self.writer, self.model)  # what it lacks is said now
-        whole = ("candidates", "rounds", "env_steps", "rungs", "select_episodes", "episodes",
-                 "final_seeds", "workers")  # fmt: skip
-        for name in whole:
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.equal_total not in TOTALS:
-            raise ValueError(
-                f"equal_total must be one of {', '.join(TOTALS)}, got {self.equal_total!r}"
-            )
-        for name in ("minutes", "stall_s", "memory_gb"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
-        if not 0 <= self.seed < 1_000_000 or self.final_seeds > 100:
-            raise ValueError(f"seed must be in [0, 1,000,000) and final_seeds at most 100, got "
-                             f"{self.seed} and {self.final_seeds}")  # fmt: skip
-
-    @property
-    def ladder(self) -> list[int]:
-        """Env steps of each rung, the last one ``env_steps``."""
-        return [max(1, self.env_steps >> k) for k in reversed(range(self.rungs))]
 
 
 class SearchFailed(ValueError):
@@ -232,7 +153,7 @@ class _Search:
         return lambda text, card: list(screened(load(text, card), self.judged).diagnostics)
 
     def run(self) -> None:
-        with _Bar(self.console, self._planned()) as bar:
+        with Bar(self.console, self._planned()) as bar:
             self.bar = bar
             for number in range(self.config.rounds):
                 self._round(number)
@@ -434,118 +355,3 @@ class _Search:
             "spent": (self.journal.of("spent") or [{}])[-1],
             "versions": versions(),
         }  # fmt: skip
-
-
-def gains(judged: Sequence[dict[str, Any]], episodes: int) -> dict[str, dict[str, float]]:
-    """{what: {gain, low, high}}: the winner's success less that of what it is compared with, with
-    the paired bootstrap interval over trainings of the same seed and over the same episodes."""
-    won: dict[str, dict[int, list[int]]] = {}
-    for answer in judged:
-        row = [0] * episodes
-        if answer["kind"] == "trained":
-            if "won" not in answer:  # of a journal from before episodes were kept
-                return {}
-            row = unpacked(answer["won"], episodes)
-        won.setdefault(answer["what"], {})[answer["index"]] = row
-    found = {}
-    for what, rows in won.items():
-        both = sorted(rows.keys() & won["winner"].keys())
-        if what != "winner" and both:
-            gain, low, high = paired_gain(
-                np.array([won["winner"][k] for k in both]), np.array([rows[k] for k in both])
-            )
-            found[what] = {"gain": gain, "low": low, "high": high}
-    return found
-
-
-def refusals(texts: Sequence[str], card: TaskCard, judged: Task[Any] | None = None) -> list[str]:
-    """For each program why it may not be trained with; empty: it may. With a task, its archive of
-    known policies is asked too."""
-    found = []
-    for text in texts:
-        try:
-            load(text, card)
-            found.append("")
-        except Refused as refused:
-            found.append(str(refused))
-    ran = [i for i, why in enumerate(found) if not why]
-    for i, diagnostics in zip(ran, preflight([Job(texts[i]) for i in ran], card), strict=True):
-        wrong = errors(diagnostics)
-        if not wrong and judged is not None:
-            wrong = errors(screened(load(texts[i], card), judged).diagnostics)
-        found[i] = "; ".join(map(str, wrong))
-    return found
-
-
-def explained(candidates: Iterable[str], answers: dict[tuple[str, int], dict[str, Any]]) -> str:
-    """``20 of 24 candidates failed: 18 refused (unknown signal ...), 2 timed out (...)``."""
-    names = list(candidates)
-    failed: dict[str, dict[str, Any]] = {}
-    for (name, _), answer in sorted(answers.items()):
-        if answer["kind"] != "trained":
-            failed[name] = answer
-    if not failed:
-        return f"0 of {len(names)} candidates failed"
-    parts = []
-    for kind, count in Counter(a["kind"] for a in failed.values()).most_common():
-        reasons = Counter(
-            re.sub(r"^line \d+: ", "", a["message"]) for a in failed.values() if a["kind"] == kind
-        ).most_common()
-        first, times = reasons[0]
-        more = f", {count - times} for other reasons" if times < count else ""
-        parts.append(f"{count} {kind.replace('_', ' ')} ({first}{more})")
-    return f"{len(failed)} of {len(names)} candidates failed: {', '.join(parts)}"
-
-
-def verdict(trainings: Sequence[dict[str, Any]], episodes: int) -> dict[str, Any]:
-    """Success over all trainings of one program; one that failed has no success in any episode."""
-    won = [t["evaluation"]["successes"] if t["kind"] == "trained" else 0 for t in trainings]
-    total = episodes * len(trainings)
-    low, high = wilson(sum(won), total)
-    return {
-        "success": sum(won) / total,
-        "low": low,
-        "high": high,
-        "episodes": total,
-        "failed": sum(t["kind"] != "trained" for t in trainings),
-        "trainings": [
-            {"seed": t["seed"], "kind": t["kind"], "success": n / episodes,
-             "env_steps": t["env_steps"], "message": t.get("message", "")}
-            for t, n in zip(trainings, won, strict=True)
-        ],
-    }  # fmt: skip
-
-
-class _Bar:
-    """Env steps done of those planned; nothing without a console."""
-
-    def __init__(self, console: Console | None, planned: int):
-        self._done, self._progress = (
-            0,
-            Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
-                TimeElapsedColumn(),
-                console=console,
-                disable=console is None,
-            ),
-        )
-        self._task = self._progress.add_task("search", total=planned)
-
-    def __enter__(self) -> _Bar:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def stage(self, words: str) -> None:
-        self._progress.update(self._task, description=words)
-
-    def done(self, steps: int) -> None:
-        self._done += steps
-        self.under_way(0)
-
-    def under_way(self, steps: int) -> None:
-        self._progress.update(self._task, completed=self._done + steps)

@@ -1,0 +1,85 @@
+"""SearchConfig: the settings of a search, and what they may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from robo_rl.learners.config import LEARNERS, LearnerConfig, OffPolicyConfig, PPOConfig
+from robo_rl.search.model import WRITERS, ModelConfig, make_writer
+
+# What is also trained with the search's own steps on top, by name.
+EqualTotal = Literal["none", "dense", "all"]
+TOTALS: dict[EqualTotal, tuple[str, ...]] = {
+    "none": (),
+    "dense": ("dense",),
+    "all": ("sentence", "dense"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig:
+    """One search."""
+
+    task: str = "reach"  # as `robo-rl list tasks` shows
+    goal: str = ""  # a sentence that the task has a ground truth for
+    robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
+    writer: str = "offline"  # who proposes programs: offline, llm, text2reward, eureka, card
+    candidates: int = 6  # programs per round
+    rounds: int = 2  # of proposals, each made from what the earlier ones showed
+    env_steps: int = 96_000  # of a whole training; the first rungs of the ladder are shorter
+    episode_s: float = 0.0  # s, of a training episode; 0: the task's; whole ones are judged
+    rungs: int = 3  # steps double from one to the next, and the better half goes on
+    seed: int = 0  # of proposals and trainings
+    select_episodes: int = 256  # that a candidate is chosen by
+    episodes: int = 1000  # that the verdict is quoted on
+    final_seeds: int = 1  # trainings of the winner and of each program it is compared with
+    equal_total: EqualTotal = "none"  # which comparisons are also given the search's steps
+    screens: bool = True  # refuse what the archive of known policies shows to be a bad reward
+    relabel: bool = False  # off-policy: candidates begin with the best one's replay, scored anew
+    workers: int = 1  # trainings at a time
+    minutes: float = 60.0  # of wall time for one training, after which it has failed
+    stall_s: float = 180.0  # without a sign of life, after which a training has failed
+    memory_gb: float = 24.0  # of address space for one training
+    learner: str = "ppo"  # as `robo-rl list learners` shows
+    tuning: LearnerConfig = field(default_factory=PPOConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)  # of writers that ask one
+    runs: Path = Path("runs")  # folder of all runs
+    name: str = ""  # of the search; empty: made of task, goal and seed
+
+    def check(self) -> None:
+        """ValueError where a setting makes no sense."""
+        if self.writer not in ("offline", *WRITERS):
+            known = ", ".join(("offline", *WRITERS))
+            raise ValueError(f"unknown writer {self.writer!r}; known: {known}")
+        if self.learner not in LEARNERS or type(self.tuning) is not LEARNERS[self.learner]:
+            tuned = type(self.tuning).__name__
+            known = ", ".join(LEARNERS)
+            raise ValueError(f"learner {self.learner!r} does not go with {tuned}; known: {known}")
+        if self.relabel and not isinstance(self.tuning, OffPolicyConfig):
+            raise ValueError(
+                f"relabel needs a learner with a replay buffer; {self.learner} has none"
+            )
+        if self.writer in WRITERS:
+            make_writer(self.writer, self.model)  # what it lacks is said now
+        whole = ("candidates", "rounds", "env_steps", "rungs", "select_episodes", "episodes",
+                 "final_seeds", "workers")  # fmt: skip
+        for name in whole:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.equal_total not in TOTALS:
+            raise ValueError(
+                f"equal_total must be one of {', '.join(TOTALS)}, got {self.equal_total!r}"
+            )
+        for name in ("minutes", "stall_s", "memory_gb"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        if not 0 <= self.seed < 1_000_000 or self.final_seeds > 100:
+            raise ValueError(f"seed must be in [0, 1,000,000) and final_seeds at most 100, got "
+                             f"{self.seed} and {self.final_seeds}")  # fmt: skip
+
+    @property
+    def ladder(self) -> list[int]:
+        """Env steps of each rung, the last one ``env_steps``."""
+        return [max(1, self.env_steps >> k) for k in reversed(range(self.rungs))]
