@@ -63,6 +63,7 @@ def config(one: Compared, seed: int, runs: Path, share: float = 1.0, jobs: int =
         seed=seed,
         equal_total="dense",
         workers=jobs,
+        minutes=300.0,  # the longest training has twelve times the others' steps
         tuning=base.tuning,
         runs=runs,
         name=f"{one.task}-{one.goal}-{seed}",
