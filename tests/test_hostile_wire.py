@@ -12,7 +12,8 @@ import sims
 from real_robot import Clearance, SafetyFilter, SafetyStop
 from real_robot.drivers.calibration import UNIT
 from real_robot.guarded import GuardedArm
-from robo_rl.stages import EmulatedStage, closing
+from robo_rl.arm.emulated import EmulatedStage
+from robo_rl.arm.stage import closing
 
 TICK = {"so101": UNIT, "ur5e": 1e-9}  # rad, that a target is rounded to
 

@@ -61,7 +61,7 @@ def test_the_run_folder_is_complete(trained) -> None:  # noqa: ANN001
 
 
 def test_the_bundle_succeeds_on_the_simulated_arm(trained) -> None:  # noqa: ANN001
-    from robo_rl.commands.deploy import run_emulated
+    from robo_rl.arm.episodes import run_emulated
 
     arm = run_emulated(trained.bundle, episodes=10, noise=0.0)
     assert arm.ended == {"done": 10}, arm.reasons

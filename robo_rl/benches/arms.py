@@ -106,8 +106,9 @@ def _driven(
 ) -> dict[str, Any]:
     """The bundle on the emulated arm, in parts whose figures are kept in the run's folder."""
     from real_robot import PolicyBundle
-    from robo_rl.commands.deploy import run_episodes, task_of
-    from robo_rl.stages import EmulatedStage, closing
+    from robo_rl.arm.emulated import EmulatedStage
+    from robo_rl.arm.episodes import run_episodes, task_of
+    from robo_rl.arm.stage import closing
 
     folder = wanted.runs / wanted.name
     slug = way.name.replace(" ", "-").replace(",", "")

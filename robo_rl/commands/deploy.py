@@ -16,33 +16,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import tyro
 from rich.console import Console
-from rich.progress import track
 
-from real_robot import (
-    Ended,
-    Fault,
-    Guardian,
-    GuardianConfig,
-    Phase,
-    PolicyBundle,
-    PolicyProcess,
-    RunConfig,
-    run,
-)
+from real_robot import Ended, Guardian, GuardianConfig, PolicyBundle, PolicyProcess
 from real_robot.camera import CameraModel, VideoDevice
 from real_robot.monitor import Monitor
 from real_robot.perception import Perception, Together
 from real_robot.tags import TagLocator, TagPerception, load_tags
-from reward_models.metrics import wilson
-from robo_rl.stages import EmulatedStage, SimStage, Stage, WiredStage, closing
-from sims import make_task
+from robo_rl.arm.emulated import EmulatedStage
+from robo_rl.arm.episodes import run_episodes, task_of
+from robo_rl.arm.simulated import SimStage
+from robo_rl.arm.stage import Stage, closing
+from robo_rl.arm.wired import WiredStage
 from sims.task import Task
 
 UNWATCHED = ("so101",)  # arms that nothing stops when the bridge dies; UR's controller does it
-ARM_SEED = 800_000_000  # scenes on the arm: disjoint from training, selection and test
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,31 +60,6 @@ class DeployCommand:
     log: Path | None = None  # folder for one MCAP log per episode
     monitor: bool = True  # real time, in a terminal: show the run, with keys that stop the arm
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False  # print JSON
-
-
-@dataclass(frozen=True)
-class ArmResult:
-    """Episodes of one bundle on an arm."""
-
-    arm: str  # which
-    episodes: int
-    successes: int
-    ended: dict[str, int]  # how the runs ended
-    missed: int  # periods skipped
-    late_p99_ms: float
-    policy_p99_ms: float
-    limited: dict[str, float]  # share of ticks in which a filter stage limited some joint
-    reasons: tuple[str, ...]  # of the runs that did not end as planned
-
-    def line(self) -> str:
-        """One line for people."""
-        low, high = (100 * x for x in wilson(self.successes, self.episodes))
-        share = 100 * self.successes / self.episodes
-        return (
-            f"on {self.arm}: success {share:.1f} % ({low:.1f}-{high:.1f}, "
-            f"n={self.episodes}); policy p99 {self.policy_p99_ms:.2f} ms, "
-            f"missed periods {self.missed}"
-        )
 
 
 def main(argv: Sequence[str]) -> int:
@@ -131,13 +95,6 @@ def main(argv: Sequence[str]) -> int:
     for reason in result.reasons:
         console.print(reason)
     return 0 if set(result.ended) == {Ended.DONE.value} else 1
-
-
-def task_of(bundle: PolicyBundle) -> Task[Any]:
-    """The task that a bundle was trained on, with its parameters and its goal."""
-    manifest = bundle.manifest
-    params = {k: v for k, v in manifest.task_config.items() if k not in ("robot", "goal")}
-    return make_task(manifest.task, robot=manifest.arm, goal=manifest.goal or None, **params)
 
 
 def _stage(
@@ -215,126 +172,3 @@ def _guard(command: DeployCommand, bundle: PolicyBundle) -> GuardianConfig:
         silence=command.silence,
         report="" if command.log is None else str(command.log / "guardian.json"),
     )
-
-
-def run_emulated(
-    folder: Path,
-    *,
-    episodes: int = 20,
-    realtime: bool = False,
-    latency: float = 0.0,
-    noise: float = 0.002,
-    seed: int = 0,
-    log: Path | None = None,
-    console: Console | None = None,
-) -> ArmResult:
-    """Runs a bundle for ``episodes`` scenes on a simulated arm; success is read off the scene."""
-    bundle = PolicyBundle.load(folder)
-    task = task_of(bundle)
-    stage = SimStage(task, realtime, latency, noise)
-    return run_episodes(bundle, task, stage, episodes=episodes, seed=seed, log=log, console=console)
-
-
-def run_episodes(
-    bundle: PolicyBundle,
-    task: Task[Any],
-    stage: Stage,
-    *,
-    episodes: int = 20,
-    first: int = 0,
-    seed: int = 0,
-    log: Path | None = None,
-    console: Console | None = None,
-    policy: PolicyProcess | None = None,
-    guardian: Guardian | None = None,
-    monitor: Monitor | None = None,
-) -> ArmResult:
-    """Runs a bundle for ``episodes`` scenes of ``stage``, from number ``first`` on."""
-    if episodes < 1:
-        raise ValueError(f"episodes must be at least 1, got {episodes}")
-    steps = round(task.episode_s / task.control_dt)
-    if log is not None:
-        log.mkdir(parents=True, exist_ok=True)
-    successes, ended, missed = 0, {}, 0
-    late, thought, reasons, limited = [], [], [], []
-    asks = getattr(stage, "asks", False)  # a person, between episodes: no bar then
-    numbers = range(first, first + episodes)
-    quiet = console is None or asks or monitor is not None
-    for index in track(numbers, "arm     ", console=console, disable=quiet, transient=True):
-        if monitor is not None and asks:
-            monitor.hide()
-        scene = stage.scene(ARM_SEED + 1000 * seed + index)
-        if monitor is not None:
-            monitor.begin(scene.driver.describe(), index - first + 1, episodes, successes)
-        reached: list[bool] = []
-
-        def judge(change: Any, reached: list[bool] = reached) -> None:
-            if monitor is not None:
-                monitor.note(phase=change.after.value)
-            # The truth at the moment the policy lets go, before the arm is parked.
-            if change.before is Phase.RUN:
-                reached.append(stage.success())
-
-        result = run(
-            scene.driver,
-            bundle,
-            task=task,
-            perception=scene.eyes,
-            steps=steps,
-            config=RunConfig(realtime=stage.realtime),
-            clock=scene.clock,
-            log=None if log is None else log / f"episode_{index:04d}.mcap",
-            on_transition=judge,
-            watch=None if monitor is None else monitor.tick,
-            stop=None if monitor is None else monitor.stop,
-            policy=policy,
-            guardian=guardian,
-        )
-        scene.driver.close()
-        name = result.ended.value
-        ended[name] = ended.get(name, 0) + 1
-        if result.ended is Ended.DONE:
-            if monitor is not None and asks:
-                monitor.hide()
-            successes += bool(stage.ask() if asks else reached and reached[-1])
-        else:
-            reasons.append(f"episode {index}: {name}: {result.reason}")
-        missed += result.missed
-        late.append(result.latency["lateness"].p99)
-        thought.append(result.latency["policy"].p99 if stage.realtime else _think_time(bundle))
-        limited.append({name: float(np.max(share)) for name, share in result.limited.items()})
-        if stage.realtime and console is not None and not console.is_terminal:
-            console.print(
-                f"episode {index - first + 1} of {episodes}: {name}, {successes} reached so far, "
-                f"{result.missed} periods missed"
-            )
-        if result.ended is Ended.INTERRUPTED or (policy is not None and not policy.alive):
-            break
-        if result.fault is Fault.ESTOP:  # a person's to clear
-            break
-    done = sum(ended.values())
-    stages = limited[0] if limited else {}
-    return ArmResult(
-        stage.name,
-        done,
-        successes,
-        ended,
-        missed,
-        1000 * float(np.max(late)),
-        1000 * float(np.median(thought)),
-        {name: float(np.mean([x.get(name, 0.0) for x in limited])) for name in stages},
-        tuple(reasons),
-    )
-
-
-def _think_time(bundle: PolicyBundle) -> float:
-    """99th percentile s of the policy's answer, timed apart: compressed time stands still."""
-    import time
-
-    obs = np.zeros(bundle.manifest.obs_dim, np.float32)
-    times = []
-    for _ in range(200):
-        start = time.perf_counter()
-        bundle.act(obs)
-        times.append(time.perf_counter() - start)
-    return float(np.quantile(times, 0.99))

@@ -195,7 +195,7 @@ class DemoCommand:
 def demo(argv: Sequence[str]) -> int:
     """Trains from the frame reward alone, judges it, runs it on a simulated arm."""
     command = tyro.cli(DemoCommand, args=list(argv), prog="robo-rl demo")
-    from robo_rl.commands.deploy import run_emulated
+    from robo_rl.arm.episodes import run_emulated
     from robo_rl.train import train
 
     console = Console(stderr=True)

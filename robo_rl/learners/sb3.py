@@ -27,7 +27,7 @@ from robo_rl.learners.config import (
     TQCConfig,
 )
 from robo_rl.learners.features import NormalisedObs, ObsNormaliser
-from robo_rl.learners.scale import RewardScale
+from robo_rl.reward_scale import RewardScale
 from robo_rl.runs import Checkpoint, CheckpointError
 from robo_rl.scoring import Scorer
 from robo_rl.threads import seed_everything

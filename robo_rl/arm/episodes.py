@@ -1,0 +1,198 @@
+"""run_episodes(): a bundle's episodes on a stage, and what they came to."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from real_robot import Ended, Fault, Guardian, Phase, PolicyBundle, PolicyProcess, RunConfig, run
+from real_robot.monitor import Monitor
+from real_robot.report import RunResult
+from real_robot.states import Transition
+from reward_models.metrics import wilson
+from robo_rl.arm.simulated import SimStage
+from robo_rl.arm.stage import Stage
+from sims import make_task
+from sims.task import Task
+
+Array = np.ndarray
+
+ARM_SEED = 800_000_000  # scenes on the arm: disjoint from training, selection and test
+
+
+@dataclass(frozen=True)
+class ArmResult:
+    """Episodes of one bundle on an arm."""
+
+    arm: str  # which
+    episodes: int
+    successes: int
+    ended: dict[str, int]  # how the runs ended
+    missed: int  # periods skipped
+    late_p99_ms: float
+    policy_p99_ms: float
+    limited: dict[str, float]  # share of ticks in which a filter stage limited some joint
+    reasons: tuple[str, ...]  # of the runs that did not end as planned
+
+    def line(self) -> str:
+        """One line for people."""
+        low, high = (100 * x for x in wilson(self.successes, self.episodes))
+        share = 100 * self.successes / self.episodes
+        return (
+            f"on {self.arm}: success {share:.1f} % ({low:.1f}-{high:.1f}, "
+            f"n={self.episodes}); policy p99 {self.policy_p99_ms:.2f} ms, "
+            f"missed periods {self.missed}"
+        )
+
+
+def task_of(bundle: PolicyBundle) -> Task[Any]:
+    """The task that a bundle was trained on, with its parameters and its goal."""
+    manifest = bundle.manifest
+    params = {k: v for k, v in manifest.task_config.items() if k not in ("robot", "goal")}
+    return make_task(manifest.task, robot=manifest.arm, goal=manifest.goal or None, **params)
+
+
+def run_emulated(
+    folder: Path,
+    *,
+    episodes: int = 20,
+    realtime: bool = False,
+    latency: float = 0.0,
+    noise: float = 0.002,
+    seed: int = 0,
+    log: Path | None = None,
+    console: Console | None = None,
+) -> ArmResult:
+    """Runs a bundle for ``episodes`` scenes on a simulated arm; success is read off the scene."""
+    bundle = PolicyBundle.load(folder)
+    task = task_of(bundle)
+    stage = SimStage(task, realtime, latency, noise)
+    return run_episodes(bundle, task, stage, episodes=episodes, seed=seed, log=log, console=console)
+
+
+def run_episodes(
+    bundle: PolicyBundle,
+    task: Task[Any],
+    stage: Stage,
+    *,
+    episodes: int = 20,
+    first: int = 0,
+    seed: int = 0,
+    log: Path | None = None,
+    console: Console | None = None,
+    policy: PolicyProcess | None = None,
+    guardian: Guardian | None = None,
+    monitor: Monitor | None = None,
+) -> ArmResult:
+    """Runs a bundle for ``episodes`` scenes of ``stage``, from number ``first`` on."""
+    if episodes < 1:
+        raise ValueError(f"episodes must be at least 1, got {episodes}")
+    steps = round(task.episode_s / task.control_dt)
+    if log is not None:
+        log.mkdir(parents=True, exist_ok=True)
+    asks = getattr(stage, "asks", False)  # a person, between episodes: no bar then
+    numbers = range(first, first + episodes)
+    quiet = console is None or asks or monitor is not None
+    tally = _Tally()
+    for index in track(numbers, "arm     ", console=console, disable=quiet, transient=True):
+        if monitor is not None and asks:
+            monitor.hide()
+        scene = stage.scene(ARM_SEED + 1000 * seed + index)
+        if monitor is not None:
+            monitor.begin(scene.driver.describe(), index - first + 1, episodes, tally.successes)
+        held: list[bool] = []  # the goal, at the moment the policy lets go
+
+        def watch(change: Transition, held: list[bool] = held) -> None:
+            if monitor is not None:
+                monitor.note(phase=change.after.value)
+            if change.before is Phase.RUN:  # before the arm is parked
+                held.append(stage.success())
+
+        result = run(
+            scene.driver,
+            bundle,
+            task=task,
+            perception=scene.eyes,
+            steps=steps,
+            config=RunConfig(realtime=stage.realtime),
+            clock=scene.clock,
+            log=None if log is None else log / f"episode_{index:04d}.mcap",
+            on_transition=watch,
+            watch=None if monitor is None else monitor.tick,
+            stop=None if monitor is None else monitor.stop,
+            policy=policy,
+            guardian=guardian,
+        )
+        scene.driver.close()
+        reached = result.ended is Ended.DONE and held[-1:] == [True]
+        if result.ended is Ended.DONE and asks:
+            if monitor is not None:
+                monitor.hide()
+            reached = stage.ask()
+        tally.add(index, result, reached)
+        if stage.realtime and console is not None and not console.is_terminal:
+            console.print(
+                f"episode {index - first + 1} of {episodes}: {result.ended.value}, "
+                f"{tally.successes} reached so far, {result.missed} periods missed"
+            )
+        # The next episode needs a policy that lives; an emergency stop is a person's to clear.
+        gone = policy is not None and not policy.alive
+        if result.ended is Ended.INTERRUPTED or result.fault is Fault.ESTOP or gone:
+            break
+    return tally.result(stage.name, None if stage.realtime else _think_time(bundle))
+
+
+class _Tally:
+    """What the episodes so far came to."""
+
+    def __init__(self) -> None:
+        self.successes = 0
+        self._results: list[RunResult] = []
+        self._reasons: list[str] = []
+
+    def add(self, index: int, result: RunResult, reached: bool) -> None:
+        self._results.append(result)
+        self.successes += reached
+        if result.ended is not Ended.DONE:
+            self._reasons.append(f"episode {index}: {result.ended.value}: {result.reason}")
+
+    def result(self, arm: str, think_s: float | None) -> ArmResult:
+        """``think_s``: the policy's answer timed apart, where the clock stood still meanwhile."""
+        runs = self._results
+        thought = [r.latency["policy"].p99 if think_s is None else think_s for r in runs]
+        return ArmResult(
+            arm,
+            len(runs),
+            self.successes,
+            dict(Counter(r.ended.value for r in runs)),
+            sum(r.missed for r in runs),
+            1000 * float(np.max([r.latency["lateness"].p99 for r in runs])),
+            1000 * float(np.median(thought)),
+            _shares([r.limited for r in runs]),
+            tuple(self._reasons),
+        )
+
+
+def _shares(limited: Sequence[Mapping[str, Array]]) -> dict[str, float]:
+    """{filter stage: share of ticks in which it limited some joint}, the mean over episodes."""
+    worst = [{stage: float(np.max(share)) for stage, share in one.items()} for one in limited]
+    return {stage: float(np.mean([one.get(stage, 0.0) for one in worst])) for stage in worst[0]}
+
+
+def _think_time(bundle: PolicyBundle) -> float:
+    """99th percentile s of the policy's answer, timed apart: compressed time stands still."""
+    obs = np.zeros(bundle.manifest.obs_dim, np.float32)
+    times = []
+    for _ in range(200):
+        start = time.perf_counter()
+        bundle.act(obs)
+        times.append(time.perf_counter() - start)
+    return float(np.quantile(times, 0.99))

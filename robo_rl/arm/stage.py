@@ -1,0 +1,50 @@
+"""Stage: where ``deploy`` runs a bundle.
+
+A stage hands out, for each episode, a driver, eyes and a clock, and afterwards says whether the
+goal was reached: read off the scene where there is one, asked of the operator where there is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from real_robot.driver import RobotDriver
+from real_robot.pacing import Clock
+from real_robot.perception import Perception
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One episode's arm and eyes."""
+
+    driver: RobotDriver
+    eyes: Perception | None
+    clock: Clock
+
+
+class Stage(Protocol):
+    """A place where episodes happen."""
+
+    name: str  # "the simulated arm", for people
+    realtime: bool
+
+    def scene(self, seed: int) -> Scene:
+        """The arm and the objects of a new episode."""
+        ...
+
+    def success(self) -> bool:
+        """Whether the goal holds, at the moment when the policy lets go."""
+        ...
+
+
+@contextlib.contextmanager
+def closing(stage: Stage) -> Iterator[Stage]:
+    """Closes a stage that has something to close."""
+    try:
+        yield stage
+    finally:
+        if hasattr(stage, "close"):
+            stage.close()
