@@ -1,8 +1,6 @@
 """SO-101: RobotDriver over the vendor's client for Feetech STS servos (feetech-servo-sdk).
 
-The client is used as it is, through a port of ours that cures what its own port lacks: whatever
-waits in the input is thrown away before every request, time-outs are short and monotonic, waiting
-does not spin, and a cable that is pulled becomes a fault and not a raw OSError.
+The client is used as it is, through a port of ours (``feetech_port.py``).
 
 One request per measurement reads registers 40 to 63 of all servos: torque, goal, position, speed,
 load. Each reply carries the servo's error bits, so an overload is seen in the next measurement. A
@@ -17,10 +15,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import select
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
@@ -40,6 +37,8 @@ from real_robot.driver import (
     Target,
 )
 from real_robot.drivers.calibration import UNIT, Calibration, JointCalibration
+from real_robot.drivers.feetech_port import FeetechPort
+from real_robot.drivers.usb import find_port, serial_of
 from real_robot.pacing import Clock, RealClock
 from sims import robots
 from sims.robots import Robot
@@ -56,7 +55,6 @@ SLACK = 0.1  # rad, jumps below this are not looked at
 JUMPS = 3  # readings in a row that jump before the encoder is not believed any more
 WARM, HOT = 55.0, 70.0  # deg C: slower from there on, and where the servo lets go by itself
 GRIPPER_TORQUE = 500  # 0.1 %: jaws that press at full torque overload their servo
-LINGER = 0.002  # s, that a request waits for replies which an earlier one gave up
 TRIES = 3  # for what must not be lost: torque on, torque off, hold
 
 # Registers: address, and bytes where not 1.
@@ -71,71 +69,6 @@ CAUSES = (
     (8, Fault.OVERLOAD),  # too much current
     (32, Fault.OVERLOAD),
 )
-
-
-class _Port(sdk.PortHandler):
-    """The vendor's port with monotonic time-outs, an empty input and errors that are faults."""
-
-    def __init__(self, name: str, patience: float):
-        super().__init__(name)
-        self._patience = patience * 1000  # ms beyond the time on the wire
-        self.written = 0  # bytes
-        self.received = 0  # bytes since the last request
-        self.owed = 0  # bytes of replies that were given up
-        self._lingered = 0.0  # ms, that the request under way waited for those
-
-    def getCurrentTime(self) -> float:  # noqa: N802, the vendor's name
-        """Monotonic ms."""
-        return time.monotonic_ns() * 1e-6
-
-    def setPacketTimeout(self, packet_length: int) -> None:  # noqa: N802
-        """The time on the wire and our patience, for all replies to a request together."""
-        patience = max(0.0, self._patience - self._lingered)
-        self.setPacketTimeoutMillis(self.tx_time_per_byte * packet_length + patience)
-
-    def clearPort(self) -> None:  # noqa: N802
-        """Throws away what came too late, where the vendor's merely waits for the output."""
-        with self._cable():
-            self._linger()
-            self.ser.reset_input_buffer()
-        self.received = 0
-
-    def _linger(self) -> None:
-        """Waits for replies that were given up: what is still to come would spoil the next ones."""
-        start, owed = self.getCurrentTime(), self.owed
-        self.owed = 0
-        while owed > 0 and (left := LINGER - (self.getCurrentTime() - start) / 1000) > 0:
-            ready, _, _ = select.select([self.ser.fileno()], [], [], left)
-            owed -= len(self.ser.read(owed)) if ready else 0
-        self._lingered = self.getCurrentTime() - start
-
-    def writePort(self, packet: list[int]) -> int:  # noqa: N802
-        """Writes; returns the number of bytes."""
-        with self._cable():
-            done = self.ser.write(bytes(packet))
-        self.written += done
-        return done
-
-    def readPort(self, length: int) -> bytes:  # noqa: N802
-        """What has come, up to ``length`` bytes; sleeps until something has, or it is too late."""
-        if length <= 0:
-            return b""
-        with self._cable():
-            left = (self.packet_timeout - self.getTimeSinceStart()) / 1000
-            if left > 0:
-                select.select([self.ser.fileno()], [], [], left)
-            data = self.ser.read(length)
-        self.received += len(data)
-        return data
-
-    @contextlib.contextmanager
-    def _cable(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, termios.error, serial.SerialException, TypeError, ValueError) as error:
-            # pyserial raises TypeError and ValueError on a port that another thread closed.
-            self.is_using = False
-            raise RobotFault(Fault.DISCONNECTED, f"{self.port_name}: {error}") from error
 
 
 class So101Driver:
@@ -164,7 +97,7 @@ class So101Driver:
         self._calibration = self._file
         self._bus = sdk.PacketHandler(0)
         self._patience = patience
-        self._port: _Port | None = None
+        self._port: FeetechPort | None = None
         self._identity: Identity | None = None
         self._enabled = False
         self._turn = self._seq = self._written = 0
@@ -205,8 +138,8 @@ class So101Driver:
             ) from error
         self._port = port
 
-    def _open_port(self, path: str) -> _Port:
-        port = _Port(path, self._patience)
+    def _open_port(self, path: str) -> FeetechPort:
+        port = FeetechPort(path, self._patience)
         try:
             port.openPort()
         except (OSError, termios.error, serial.SerialException) as error:
@@ -533,7 +466,7 @@ class So101Driver:
         calibration, i = self._known(), servo - 1
         return int(np.clip(tick, calibration.low[i], calibration.high[i]))
 
-    def _open(self) -> _Port:
+    def _open(self) -> FeetechPort:
         if self._port is None:
             raise RobotFault(Fault.DISCONNECTED, "call connect() first")
         return self._port
@@ -560,28 +493,3 @@ def _signs(raw: Array, bit: int) -> Array:
     """``_signed`` of each element."""
     magnitude = raw & ((1 << bit) - 1)
     return np.where(raw >> bit & 1, -magnitude, magnitude)
-
-
-def find_port(where: str) -> str:
-    """The device path of ``where``: a path as it is, else a USB adapter's serial number."""
-    if "/" in where or where.upper().startswith("COM"):
-        return where
-    from serial.tools import list_ports
-
-    known = {port.serial_number: port.device for port in list_ports.comports()}
-    if where not in known:
-        raise RobotFault(
-            Fault.DISCONNECTED,
-            f"no USB adapter has the serial number {where!r}; present: "
-            f"{', '.join(f'{s} ({d})' for s, d in known.items() if s) or 'none'}",
-        )
-    return known[where]
-
-
-def serial_of(path: str) -> str:
-    """The serial number of the USB adapter at ``path``; the path itself where it has none."""
-    from serial.tools import list_ports
-
-    real = str(Path(path).resolve())
-    numbers = {port.device: port.serial_number for port in list_ports.comports()}
-    return numbers.get(real) or path

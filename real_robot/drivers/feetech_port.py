@@ -1,0 +1,86 @@
+"""FeetechPort: the vendor's serial port with monotonic time-outs and errors that are faults.
+
+What the vendor's own port lacks: whatever waits in the input is thrown away before every request,
+time-outs are short and monotonic, waiting does not spin, and a cable that is pulled becomes a fault
+and not a raw OSError.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import termios
+import time
+from collections.abc import Iterator
+
+import scservo_sdk as sdk
+import serial
+
+from real_robot.driver import Fault, RobotFault
+
+LINGER = 0.002  # s, that a request waits for replies which an earlier one gave up
+
+
+class FeetechPort(sdk.PortHandler):
+    """The vendor's port with monotonic time-outs, an empty input and errors that are faults."""
+
+    def __init__(self, name: str, patience: float):
+        super().__init__(name)
+        self._patience = patience * 1000  # ms beyond the time on the wire
+        self.written = 0  # bytes
+        self.received = 0  # bytes since the last request
+        self.owed = 0  # bytes of replies that were given up
+        self._lingered = 0.0  # ms, that the request under way waited for those
+
+    def getCurrentTime(self) -> float:  # noqa: N802, the vendor's name
+        """Monotonic ms."""
+        return time.monotonic_ns() * 1e-6
+
+    def setPacketTimeout(self, packet_length: int) -> None:  # noqa: N802
+        """The time on the wire and our patience, for all replies to a request together."""
+        patience = max(0.0, self._patience - self._lingered)
+        self.setPacketTimeoutMillis(self.tx_time_per_byte * packet_length + patience)
+
+    def clearPort(self) -> None:  # noqa: N802
+        """Throws away what came too late, where the vendor's merely waits for the output."""
+        with self._cable():
+            self._linger()
+            self.ser.reset_input_buffer()
+        self.received = 0
+
+    def _linger(self) -> None:
+        """Waits for replies that were given up: what is still to come would spoil the next ones."""
+        start, owed = self.getCurrentTime(), self.owed
+        self.owed = 0
+        while owed > 0 and (left := LINGER - (self.getCurrentTime() - start) / 1000) > 0:
+            ready, _, _ = select.select([self.ser.fileno()], [], [], left)
+            owed -= len(self.ser.read(owed)) if ready else 0
+        self._lingered = self.getCurrentTime() - start
+
+    def writePort(self, packet: list[int]) -> int:  # noqa: N802
+        """Writes; returns the number of bytes."""
+        with self._cable():
+            done = self.ser.write(bytes(packet))
+        self.written += done
+        return done
+
+    def readPort(self, length: int) -> bytes:  # noqa: N802
+        """What has come, up to ``length`` bytes; sleeps until something has, or it is too late."""
+        if length <= 0:
+            return b""
+        with self._cable():
+            left = (self.packet_timeout - self.getTimeSinceStart()) / 1000
+            if left > 0:
+                select.select([self.ser.fileno()], [], [], left)
+            data = self.ser.read(length)
+        self.received += len(data)
+        return data
+
+    @contextlib.contextmanager
+    def _cable(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, termios.error, serial.SerialException, TypeError, ValueError) as error:
+            # pyserial raises TypeError and ValueError on a port that another thread closed.
+            self.is_using = False
+            raise RobotFault(Fault.DISCONNECTED, f"{self.port_name}: {error}") from error
