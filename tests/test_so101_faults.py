@@ -29,7 +29,7 @@ from real_robot import (
     drivers,
     run,
 )
-from real_robot.drivers import so101 as so101_driver
+from real_robot.drivers import feetech_port
 from real_robot.drivers.calibration import Calibration
 
 Took = Callable[[float, str], None]
@@ -168,7 +168,7 @@ def test_a_late_reply_is_never_served_as_fresh(took: Took) -> None:
 @pytest.mark.parametrize("lingers", [True, False])
 def test_a_late_reply_costs_one_measurement(lingers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who does not wait for what is still owed loses the next one to it as well."""
-    monkeypatch.setattr(so101_driver, "LINGER", 0.5 * lingers)
+    monkeypatch.setattr(feetech_port, "LINGER", 0.5 * lingers)
     with so101(patience=0.5) as arm:
         arm.up()
         arm.emulator.wire("delay", seconds=0.55)

@@ -65,10 +65,11 @@ class So101Emulator(Emulator):
 
     def plug(self) -> str:
         """The cable goes in; the port may have another name than before."""
-        self._master, self._slave = os.openpty()
-        tty.setraw(self._slave)
-        os.set_blocking(self._master, False)
-        self.port = os.ttyname(self._slave)
+        with self.lock:
+            master, self._slave = os.openpty()
+            tty.setraw(self._slave)
+            os.set_blocking(master, False)
+            self._master, self.port = master, os.ttyname(self._slave)
         if self._link is not None:
             fresh = self._link.with_name(self._link.name + ".new")
             fresh.unlink(missing_ok=True)
@@ -79,11 +80,12 @@ class So101Emulator(Emulator):
 
     def unplug(self) -> None:
         """The cable comes out; the servos keep their power and their goals."""
-        for fd in (self._slave, self._master):
-            if fd >= 0:
-                os.close(fd)
-        self._master = self._slave = -1
-        self._out.clear()
+        with self.lock:  # else the serving thread reads from whatever next gets the same number
+            for fd in (self._slave, self._master):
+                if fd >= 0:
+                    os.close(fd)
+            self._master = self._slave = -1
+            self._out.clear()
 
     def shut(self) -> None:
         """Closes the pseudo-terminal."""
