@@ -32,7 +32,6 @@ def env() -> sims.BatchEnv:
 
 @pytest.fixture(scope="module")
 def encoder() -> EmbeddedClip:
-    torch.set_num_threads(2)
     return EmbeddedClip()
 
 

@@ -8,7 +8,6 @@ import json
 import numpy as np
 import onnx
 import pytest
-import torch
 from point_mass import Nearness, PointMass
 
 import sims
@@ -19,8 +18,6 @@ from robo_rl.goals import read_goal
 from robo_rl.learners import LearnerConfig, PPOConfig, SACConfig, TD3Config, TQCConfig
 from robo_rl.learners.loop import learn
 from robo_rl.learners.sb3 import Learner, make_learner
-
-torch.set_num_threads(1)
 
 SMALL = {"num_envs": 8, "net": (16, 16)}
 OFF = {"learning_starts": 64, "buffer_size": 512, "batch_size": 32, "gradient_steps": 1}

@@ -23,11 +23,9 @@ from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig, SACConfig, TD3C
 from robo_rl.learners.loop import learn
 from robo_rl.learners.sb3 import Learner, make_learner
 from robo_rl.runs import CheckpointError, RunDir
-from robo_rl.threads import seed_everything, set_threads, simulation_waits
+from robo_rl.threads import cores, seed_everything, set_threads, simulation_waits
 from robo_rl.vec_env import SimulationDiverged
 from robo_rl.vec_sim import VecSim
-
-torch.set_num_threads(1)
 
 # A rate that falls would fall with the total, and these runs are cut into halves of one.
 SMALL = {"num_envs": 8, "net": (16, 16), "final_rate": 1.0}
@@ -337,7 +335,7 @@ def test_threads_are_set_for_everyone(monkeypatch):
         assert torch.get_num_threads() == 3
         raise KeyError
     assert torch.get_num_threads() == 1
-    assert set_threads() == os.cpu_count()
+    assert set_threads() == cores()
 
 
 def test_seeds_decide_everything():

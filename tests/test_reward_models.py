@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -26,7 +25,6 @@ from reward_models.visual.clip_score import (
     goal_baseline,
 )
 
-torch.set_num_threads(1)
 RNG = np.random.default_rng(0)
 D = 16
 
