@@ -8,9 +8,10 @@ BIN := .venv/bin
 demo: .venv/stamp
 	$(BIN)/robo-rl demo
 
-# One thread a worker: two processes of one thread are quicker than one process of two.
+# One thread a worker: two processes of one thread are quicker than one process of two. Files in the
+# order of their names: by number of tests, the longest of few tests would come last and run alone.
 test: .venv/stamp lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 check: .venv/stamp lint
 	$(BIN)/python -m pytest -m 'slow or not slow' --faults docs/faults.md
