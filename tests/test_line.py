@@ -17,7 +17,7 @@ from robo_rl.rewards import ClipConfig
 from robo_rl.scene import SceneConfig
 
 SMALL = ClipConfig(
-    scene=SceneConfig(frames=1500, holdout=150, distill=DistillConfig(members=2, steps=700))
+    scene=SceneConfig(frames=1000, holdout=100, distill=DistillConfig(members=2, steps=500))
 )
 
 
@@ -45,7 +45,7 @@ def test_a_sentence_trains_a_policy_from_frames_alone(trained) -> None:  # noqa:
     result = json.loads((trained.run.path / "result.json").read_text())
     assert trained.evaluation.goal == "left_of_green_cylinder"
     assert trained.evaluation.success > 0.75, trained.evaluation.line()
-    assert result["frames"]["scene"] == 1500 and result["frames"]["training"] == 0
+    assert result["frames"]["scene"] == 1000 and result["frames"]["training"] == 0
     assert result["captions"] == "the gripper is left of the green cylinder"
 
 

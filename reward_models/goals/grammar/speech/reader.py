@@ -158,7 +158,7 @@ def read_speech(text: str, card: TaskCard) -> Atom | None:
     if not naming.actor or not words or len(words) > MAX_WORDS:
         return None
     tokens = naming.read(words)
-    if tokens is None:
+    if not tokens:  # None: a word that is not known; []: articles alone
         return None
     asked = text.rstrip(" .!)\"'").endswith("?")
     # "drawer closed": as under a picture, where "the drawer closed" tells what happened
