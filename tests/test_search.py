@@ -296,6 +296,7 @@ def test_a_search_of_which_nothing_trains_says_why(
         (["--learner", "sarsa"], "unknown learner 'sarsa'"),
         (["--resume", "nowhere"], "no search in nowhere"),
         (["--candidates", "0"], "candidates must be at least 1, got 0"),
+        (["--final-env-steps", "-1"], "final_env_steps must be at least 0, got -1"),
         (["--goal", "the red cube is far from the blue ball"], "no ground truth"),
     ],
 )

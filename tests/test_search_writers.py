@@ -184,16 +184,18 @@ def test_a_comparison_may_have_the_steps_of_the_search_as_well(tmp_path: Path) -
     folder = search(
         SearchConfig(
             goal="touch the red cube", candidates=1, rounds=1, rungs=1, env_steps=512,
-            select_episodes=16, episodes=16, equal_total="all", runs=tmp_path,
+            final_env_steps=1024, select_episodes=16, episodes=16, equal_total="all",
+            runs=tmp_path,
         )
     )  # fmt: skip
     told = json.loads((folder / "search.json").read_text())
     alone = {"winner", "sentence", "dense", "null"}
     assert told["verdict"].keys() == alone | {"sentence_total", "dense_total"}
-    jobs = (folder / "trainings").glob("final-*.json")
+    jobs = (folder / "trainings").glob("*.json")
     steps = {path.stem: json.loads(path.read_text())["env_steps"] for path in jobs}
-    both = 512 + told["search_env_steps"]
-    assert {steps[f"final-{what}-0"] for what in alone} == {512}
+    assert steps["c00-0"] == 512
+    both = 1024 + told["search_env_steps"]
+    assert {steps[f"final-{what}-0"] for what in alone} == {1024}
     assert {steps[f"final-{what}_total-0"] for what in ("sentence", "dense")} == {both}
 
 

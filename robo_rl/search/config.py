@@ -35,6 +35,7 @@ class SearchConfig:
     select_episodes: int = 256  # that a candidate is chosen by
     episodes: int = 1000  # that the verdict is quoted on
     final_seeds: int = 1  # trainings of the winner and of each program it is compared with
+    final_env_steps: int = 0  # of each of those; 0: as the last rung
     equal_total: EqualTotal = "none"  # which comparisons are also given the search's steps
     screens: bool = True  # refuse what the archive of known policies shows to be a bad reward
     relabel: bool = False  # off-policy: candidates begin with the best one's replay, scored anew
@@ -68,6 +69,8 @@ class SearchConfig:
         for name in whole:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.final_env_steps < 0:
+            raise ValueError(f"final_env_steps must be at least 0, got {self.final_env_steps}")
         if self.equal_total not in TOTALS:
             raise ValueError(
                 f"equal_total must be one of {', '.join(TOTALS)}, got {self.equal_total!r}"
@@ -83,3 +86,8 @@ class SearchConfig:
     def ladder(self) -> list[int]:
         """Env steps of each rung, the last one ``env_steps``."""
         return [max(1, self.env_steps >> k) for k in reversed(range(self.rungs))]
+
+    @property
+    def judged_steps(self) -> int:
+        """Env steps of each training that the verdict is about."""
+        return self.final_env_steps or self.env_steps

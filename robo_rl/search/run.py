@@ -173,7 +173,7 @@ class _Search:
         for steps in config.ladder:
             total += config.rounds * alive * steps
             alive = -(-alive // 2)
-        finals = config.env_steps * config.final_seeds
+        finals = config.judged_steps * config.final_seeds
         total += 4 * finals + len(TOTALS[config.equal_total]) * (
             finals + total * config.final_seeds
         )
@@ -288,10 +288,10 @@ class _Search:
         config = self.config
         texts = {"winner": winner.text, **self._unsearched(), "dense": None}
         texts["null"] = random_program(winner.text, self.goal.card, config.seed)
-        steps = dict.fromkeys(texts, config.env_steps)
+        steps = dict.fromkeys(texts, config.judged_steps)
         for what in [w for w in TOTALS[config.equal_total] if w in texts]:
             texts[f"{what}_total"] = texts[what]
-            steps[f"{what}_total"] = config.env_steps + self._search_steps()
+            steps[f"{what}_total"] = config.judged_steps + self._search_steps()
         wanted = [(w, k) for k in range(config.final_seeds) for w in texts]
         new = [key for key in wanted if key not in self.finals]
         new.sort(key=lambda key: -steps[key[0]])  # the longest first: no worker idles beside it
