@@ -63,7 +63,6 @@ class MadeReward:
 
 def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
     """The plan's captions; ``raw`` gives the last step the person's own words (pretrained CLIP)."""
-    opposite = {"subject": "", "object": ""}
     steps = []
     for atoms in goal.plan.steps:
         step = []
@@ -75,7 +74,6 @@ def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
             text = caption(other, goal.card)
             step.append(Caption(caption(atom, goal.card), text, (text,), not about_gripper))
         steps.append(step)
-    del opposite
     if raw and len(steps[-1]) == 1:
         last = steps[-1][0]
         steps[-1] = [Caption(goal.text, last.baseline, last.negatives, last.arm_free)]

@@ -47,6 +47,7 @@ class SceneConfig:
 class Scene:
     """A distilled scene: the surrogate, states to calibrate scores on, and what it cost."""
 
+    encoder: Encoder  # whose embeddings of frames it predicts
     surrogate: Surrogate
     signals: dict[str, Array]  # {name: (M, k)} of the states it was made of
     aside: dict[str, Array]  # the arm's own signals in a pose where it hides nothing
@@ -102,7 +103,7 @@ def distilled(
             targets = stored[TARGETS].astype(np.float32)
         surrogate.remember(*_train_part(signals, targets, config))
         report = {**card["report"], "frames": 0.0, "seconds": 0.0, "cached": 1.0}
-        return Scene(surrogate, signals, _aside(env, signals), report, path)
+        return Scene(encoder, surrogate, signals, _aside(env, signals), report, path)
 
     start = time.monotonic()
     env.render_states(env.state()[:1], encoder.camera)  # who cannot draw hears of it before a wait
@@ -128,7 +129,7 @@ def distilled(
     partial = path.with_suffix(".part.npz")
     np.savez(partial, **signals, **{TARGETS: targets.astype(np.float16)})
     partial.replace(path.with_suffix(".npz"))
-    return Scene(surrogate, signals, _aside(env, signals), report, path)
+    return Scene(encoder, surrogate, signals, _aside(env, signals), report, path)
 
 
 def _points(env: BatchEnv) -> tuple[str, ...]:
@@ -142,41 +143,6 @@ def _train_part(
 ) -> tuple[dict[str, Array], Array]:
     """The labelled rows that are not held out."""
     return {name: s[config.holdout :] for name, s in signals.items()}, targets[config.holdout :]
-
-
-def ask_labels(
-    scene: Scene,
-    env: BatchEnv,
-    encoder: Encoder,
-    act: Callable[[Array], Array],
-    *,
-    count: int,
-    threshold: float,
-    rng: np.random.Generator,
-) -> dict[str, float]:
-    """Labels on-policy states where the ensemble disagrees, and refits; {} where it does not.
-
-    One episode of ``act`` with exploration noise in every row of ``env``. If the mean spread there
-    is above ``threshold`` times that on held-out states, the ``count`` most doubtful states are
-    rendered, encoded and learnt.
-    """
-    states, signals = [], []
-    obs = env.reset()
-    for step in range(env.max_steps):
-        action = act(obs)
-        obs = env.step(action + 0.3 * rng.normal(size=action.shape)).obs
-        if step % 3 == 2:
-            states.append(env.state())
-            signals.append(env.signals())
-    rows = {name: np.concatenate([s[name] for s in signals]) for name in scene.surrogate.names}
-    _, spread = scene.surrogate.predict(rows)
-    asked = {"label_spread": float(spread.mean()), "labels": 0.0}
-    if spread.mean() <= threshold * scene.report["spread_mean"]:
-        return asked
-    doubtful = np.sort(np.argsort(spread)[-count:])
-    frames = env.render_states(np.concatenate(states)[doubtful], encoder.camera)
-    scene.surrogate.fit({n: r[doubtful] for n, r in rows.items()}, encoder.encode(frames))
-    return asked | {"labels": float(len(doubtful))}
 
 
 def audit(surrogate: Surrogate, signals: dict[str, Array], targets: Array) -> dict[str, float]:

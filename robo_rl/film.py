@@ -1,0 +1,49 @@
+"""film(): a policy's episodes as a video, each above the curve of its reward."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reward_models.base import RewardModel, Segment
+from robo_rl.evaluate import Recording
+from robo_rl.video import annotate, grid, write_webm
+from sims.batch_env import BatchEnv
+from sims.task import Task
+
+Array = np.ndarray
+
+COLUMNS = 3
+FRAME_S = 0.04  # s, about the time between two frames
+MOST_FRAMES = 250  # of an episode, about; long ones are shown with fewer a second
+
+
+def reward_along(model: RewardModel | None, env: BatchEnv, shown: Recording) -> Array:
+    """The reward (T, N) that ``model`` gives to a recording; without one, minus the true distance.
+
+    ``env`` draws the frames that the model looks at.
+    """
+    if model is None:
+        return -shown.distance[1:]
+
+    def frames(camera: str, where: Array) -> Array:
+        return env.render_states(shown.states[where], camera)
+
+    valid = np.ones(shown.action.shape[:2], bool)
+    return model.score(Segment(shown.signals, frames, shown.action, valid)).reward
+
+
+def film(path: Path, task: Task[Any], shown: Recording, reward: Array) -> None:
+    """Writes the recorded episodes as one video with their ``reward`` (T, N) below them."""
+    steps, episodes = shown.action.shape[:2]
+    every = max(1, round(FRAME_S / shown.control_dt), steps // MOST_FRAMES)
+    env = BatchEnv(task, 1)
+    videos = []
+    for row in range(episodes):
+        frames = env.render_states(shown.states[::every, row], size=(288, 288))
+        curve = np.concatenate([reward[:1, row], reward[:, row]])[::every]
+        videos.append(annotate(frames, curve, shown.success[::every, row], f"episode {row + 1}"))
+    env.close()
+    write_webm(path, grid(videos, COLUMNS), fps=1.0 / (every * shown.control_dt))

@@ -1,0 +1,45 @@
+"""stages(): progress bars of work that comes in named stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+
+def stages(console: Console | None) -> Any:
+    """A context whose value is ``progress(stage, share)``, drawn where there is a console."""
+    if console is None:
+        return nullcontext(lambda stage, share: None)
+    return _Stages(console)
+
+
+class _Stages:
+    def __init__(self, console: Console):
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TimeElapsedColumn(),
+            console=console,
+        )
+        self._tasks: dict[str, Any] = {}
+
+    def __enter__(self) -> Callable[[str, float], None]:
+        self._progress.start()
+        return self._update
+
+    def __exit__(self, *_: object) -> None:
+        for task in self._tasks.values():
+            self._progress.update(task, completed=1.0)
+        self._progress.stop()
+
+    def _update(self, stage: str, share: float) -> None:
+        if stage not in self._tasks:
+            for task in self._tasks.values():
+                self._progress.update(task, completed=1.0)
+            self._tasks[stage] = self._progress.add_task(f"{stage:8}", total=1.0)
+        self._progress.update(self._tasks[stage], completed=share)
