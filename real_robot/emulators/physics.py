@@ -72,7 +72,6 @@ class ArmPhysics:
         self.goal = self.qpos
         self._hand: Array | None = self.qpos
         self._due = self._clock.now_ns()
-        self.elapsed = 0.0  # s of physics since the reset
         self.highest_speed = np.zeros(len(self.joints))  # rad/s, measured at every step
 
     @property
@@ -123,5 +122,4 @@ class ArmPhysics:
             self.scene.ctrl[self._ctrl] = self.goal if held is None else held
             self.scene.step()
             self._due += self.step_ns
-            self.elapsed += dt
             np.maximum(self.highest_speed, np.abs(self.qvel), out=self.highest_speed)

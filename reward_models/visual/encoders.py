@@ -155,7 +155,7 @@ class OpenClip(TorchEncoder):
                 "or give the path of a local file"
             )
         try:
-            model, _, preprocess = open_clip.create_model_and_transforms(
+            model, _, _ = open_clip.create_model_and_transforms(
                 name, pretrained=pretrained, device=self.device
             )
         except (OSError, RuntimeError, ValueError) as error:

@@ -165,11 +165,10 @@ DRAWER = Fixture(
 )  # fmt: skip
 
 
-# A block with a square hole, as wide as the peg and a millimetre more, with a bevelled rim.
+# A block with a square hole, as wide as the peg and a millimetre more.
 PEG_RADIUS, PEG_HALF = 0.010, 0.035  # m
 CLEARANCE = 0.001  # m, hole less peg
 HOLE_DEPTH = 0.030  # m, which is also how high the block stands
-RIM = 0.006  # m, width and height of the bevel
 
 
 def _add_socket(spec: mujoco.MjSpec) -> None:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cache
 
 from reward_models.base import TaskCard
 from reward_models.goals.grammar.speech import comments, deeds, openings, poses
@@ -144,11 +144,6 @@ def _stems() -> dict[str, str]:
             for said in forms_of(verb)[form]:
                 found.setdefault(said, verb)
     return found | {"has": "have", "does": "do", "is": "be", "being": "be", "having": "have"}
-
-
-@lru_cache(maxsize=64)
-def _naming(card: TaskCard) -> Naming:
-    return Naming(card)
 
 
 def read_speech(text: str, card: TaskCard) -> Atom | None:
