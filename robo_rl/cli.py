@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
+import select
 import sys
 from collections.abc import Sequence
 
@@ -32,6 +34,26 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit status."""
     args = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = run(args)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return fail("stopped by Ctrl-C", 130)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.split(".")[0] in ("robo_rl", "sims", "reward_models"):
+            raise
+        return fail(f"{error}; install what training needs: pip install 'robo-rl[train]'")
+    except Exception as error:
+        if isinstance(error, BrokenPipeError) and nobody_reads():
+            return 0
+        if not expected(error):
+            raise
+        return fail(" ".join(str(error).split()) or type(error).__name__)
+
+
+def run(args: list[str]) -> int:
+    """Finds the command and runs it."""
     if not args or args[0] in ("-h", "--help", "help"):
         print(usage())
         return 0
@@ -46,19 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         return fail(f"unknown command {name!r}; known: {', '.join(COMMANDS)}.{hint}", 2)
     module, function = COMMANDS[name][1].split(":")
-    try:
-        command = getattr(importlib.import_module(f"robo_rl.commands.{module}"), function)
-        return int(command(args[1:]) or 0)
-    except KeyboardInterrupt:
-        return fail("stopped by Ctrl-C", 130)
-    except ModuleNotFoundError as error:
-        if error.name and error.name.split(".")[0] in ("robo_rl", "sims", "reward_models"):
-            raise
-        return fail(f"{error}; install what training needs: pip install 'robo-rl[train]'")
-    except Exception as error:
-        if not expected(error):
-            raise
-        return fail(" ".join(str(error).split()) or type(error).__name__)
+    command = getattr(importlib.import_module(f"robo_rl.commands.{module}"), function)
+    return int(command(args[1:]) or 0)
 
 
 def expected(error: Exception) -> bool:
@@ -67,6 +78,18 @@ def expected(error: Exception) -> bool:
     from sims.cameras import RenderError
 
     return isinstance(error, ValueError | OSError | RenderError | CheckpointError)
+
+
+def nobody_reads() -> bool:
+    """Whether stdout's reader is gone, as after ``robo-rl list | head -3``; then stdout goes too,
+    so that Python does not complain of it at the end."""
+    out = sys.stdout.fileno()
+    poll = select.poll()
+    poll.register(out, 0)
+    gone = any(event & select.POLLERR for _, event in poll.poll(0))
+    if gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out)
+    return gone
 
 
 def fail(message: str, status: int = 1) -> int:

@@ -95,6 +95,16 @@ def test_mistakes_are_one_line(
     assert not list(tmp_path.iterdir()), "a mistake must leave nothing behind"
 
 
+@pytest.mark.parametrize("args", [["--help"], ["list"], ["search", "--help"]])
+def test_a_reader_that_leaves_is_told_nothing(args: list[str]) -> None:
+    with subprocess.Popen(
+        [*PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
 def test_missing_gl_is_one_line(tmp_path: Path) -> None:
     done = run(
         "train", "reach", "--runs", tmp_path / "runs", "--goal", "touch the red cube",

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import tyro
 from rich.console import Console
 
 from robo_rl.benches import BENCHES, markdown, run_bench
+from robo_rl.commands.options import Json
 from robo_rl.config import TrainConfig
 from robo_rl.runs import versions, write_json
 from robo_rl.suites import SUITES, run_suite
 from robo_rl.threads import set_threads
-
-Json = Annotated[bool, tyro.conf.arg(name="json")]
 
 
 @dataclass(frozen=True, kw_only=True)

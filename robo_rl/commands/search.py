@@ -7,18 +7,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import tyro
 from rich.console import Console
 
+from robo_rl.commands.options import Json
 from robo_rl.commands.train import learner_in
 from robo_rl.presets import preset
 from robo_rl.search.config import SearchConfig
 from robo_rl.search.report import headline
 from robo_rl.search.run import search
-
-Json = Annotated[bool, tyro.conf.arg(name="json")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,15 +7,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import tyro
 from rich.console import Console
 
+from robo_rl.commands.options import Json
 from robo_rl.config import TrainConfig, from_json
 from robo_rl.presets import PRESETS, preset
-
-Json = Annotated[bool, tyro.conf.arg(name="json")]
 
 SENTENCE = "the gripper touches the red cube"
 

@@ -1,0 +1,31 @@
+"""`robo-rl reward`: read a sentence, write and check programs, train, judge and use encoders.
+
+One module per action, imported when it is called; each has ``main(argv)``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+ACTIONS = {
+    "read": "how a sentence is understood for a task",
+    "write": "write a reward program for a sentence, by templates or a language model",
+    "check": "read reward programs, run them on probes, and say what is wrong",
+    "train": "train the embedded CLIP on frames and captions of the simulator",
+    "report": "judge an encoder against the simulator's truth on held-out states",
+    "score": "score a run's episodes, a video or a folder of images against a sentence",
+}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Dispatches to one action."""
+    args = list(argv)
+    if not args or args[0] in ("-h", "--help"):
+        print("usage: robo-rl reward ACTION [...]\n")
+        print("\n".join(f"  {name:8} {text}" for name, text in ACTIONS.items()))
+        return 0
+    if args[0] not in ACTIONS:
+        raise ValueError(f"unknown action {args[0]!r}; known: {', '.join(ACTIONS)}")
+    action = importlib.import_module(f"robo_rl.commands.reward.{args[0]}")
+    return action.main(args[1:])

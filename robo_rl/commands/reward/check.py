@@ -1,0 +1,104 @@
+"""`robo-rl reward check`: whether reward programs are safe and sound."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+import sims
+from reward_models.base import TaskCard, from_dict
+from reward_models.programs import Diagnostic, Program, Refused, errors, explain, load
+from reward_models.programs.preflight import Job, preflight
+from robo_rl.archive import screened
+from robo_rl.commands.options import Json
+from robo_rl.goals import read_goal
+from sims.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckCommand:
+    """Judges reward programs: the language, units and shapes, then probes in a child process; with
+    --goal also what they pay to episodes of known policies (preference, hacks, farming, living
+    income, order of stages)."""
+
+    files: tyro.conf.Positional[tuple[Path, ...]]  # programs
+    task: str  # whose signals they read
+    goal: str = ""  # a sentence or key that the task has a ground truth for; empty: no screens
+    robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
+    explain: bool = False  # also say in plain language what each component rewards
+    as_json: Json = False  # print a list with one object per file
+
+
+@dataclass
+class _Judged:
+    """A file, its program unless it was refused, and what was found."""
+
+    path: Path
+    program: Program | None
+    found: list[Diagnostic]
+
+    @property
+    def fine(self) -> bool:
+        return not errors(self.found)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Prints the findings of each file; 0 only if no file has an error."""
+    command = tyro.cli(CheckCommand, args=list(argv), prog="robo-rl reward check")
+    if not command.files:
+        raise ValueError("give the files to check: robo-rl reward check FILE... --task TASK")
+    task = _task(command)
+    card = from_dict(task.card())
+    files = [_read(path, card) for path in command.files]
+    sound = [(file, file.program) for file in files if file.program is not None]
+    probed = preflight([Job(program.text) for _, program in sound], card)
+    for (file, program), diagnostics in zip(sound, probed, strict=True):
+        file.found += diagnostics
+        if command.goal and not errors(diagnostics):
+            file.found += screened(program, task).diagnostics
+    if command.as_json:
+        entries = [
+            {"file": str(f.path), "ok": f.fine, "diagnostics": [d.as_dict() for d in f.found]}
+            for f in files
+        ]
+        print(json.dumps(entries, indent=1))
+    else:
+        for file in files:
+            _print(file, command.explain)
+    return 0 if all(file.fine for file in files) else 1
+
+
+def _task(command: CheckCommand) -> Task[Any]:
+    """The task, with the ground truth of the goal if one is given; ValueError if it has none."""
+    task = sims.make_task(command.task, robot=command.robot or None)
+    if not command.goal:
+        return task
+    goal = read_goal(task, command.goal)
+    if not goal.key:
+        raise ValueError(
+            goal.refusal or f"screens judge by ground truth, and there is {goal.truth}"
+        )
+    return sims.make_task(command.task, robot=command.robot or None, goal=goal.key)
+
+
+def _read(path: Path, card: TaskCard) -> _Judged:
+    try:
+        program = load(path.read_bytes().decode("utf-8"), card)
+    except UnicodeDecodeError:
+        return _Judged(path, None, [Diagnostic("source", "not a text in UTF-8")])
+    except Refused as refused:
+        return _Judged(path, None, list(refused.diagnostics))
+    return _Judged(path, program, list(program.warnings))
+
+
+def _print(file: _Judged, explained: bool) -> None:
+    print(f"{file.path}: {'ok' if file.fine else 'refused'}")
+    for d in file.found:
+        print(f"  {'' if d.severity == 'error' else 'warning: '}{d}")
+    if file.fine and explained and file.program is not None:
+        print("  " + explain(file.program).replace("\n", "\n  "))

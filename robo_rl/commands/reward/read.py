@@ -1,0 +1,39 @@
+"""`robo-rl reward read`: how a sentence is understood, or why not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tyro
+
+import sims
+from robo_rl.commands.options import Json
+from robo_rl.goals import read_goal
+from robo_rl.rewards import captions_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadCommand:
+    """Shows how a sentence is understood."""
+
+    text: tyro.conf.Positional[str]  # the sentence
+    task: str = "reach"  # whose objects it is about
+    as_json: Json = False  # print JSON
+
+
+def main(argv: Sequence[str]) -> int:
+    """Prints the formula, the captions and the ground truth; exits 1 on a refusal."""
+    command = tyro.cli(ReadCommand, args=list(argv), prog="robo-rl reward read")
+    goal = read_goal(sims.make_task(command.task), command.text)
+    if goal.formula is None:
+        raise ValueError(goal.refusal)
+    steps = [[c.text for c in step] for step in captions_of(goal, raw=False)]
+    if command.as_json:
+        entry = {"formula": str(goal.formula), "captions": steps, "truth": goal.key}
+        print(json.dumps(entry, indent=1))
+    else:
+        captions = " -> ".join(" and ".join(step) for step in steps)
+        print(f"{goal.formula}\ncaptions: {captions}\n{goal.truth}")
+    return 0

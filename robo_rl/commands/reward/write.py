@@ -1,0 +1,79 @@
+"""`robo-rl reward write`: the program that a sentence becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tyro
+from rich.console import Console
+
+import sims
+from reward_models.base import TaskCard, from_dict
+from reward_models.goals import read as read_sentence
+from reward_models.programs import Diagnostic, errors, explain, load
+from reward_models.programs.preflight import Job, preflight
+from reward_models.writers import offline
+from robo_rl.archive import screened
+from robo_rl.goals import read_goal
+from robo_rl.search.model import ModelConfig, make_writer
+from sims.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteCommand:
+    """Writes a reward program for a sentence: by templates over what the grammar reads in it, or by
+    a language model, whose answers go through the same checks until they pass."""
+
+    task: str  # whose objects the sentence is about
+    goal: str  # the sentence, or the key of one of the task's goals
+    writer: str = "offline"  # offline (no network, no model), llm, text2reward, eureka or card
+    model: ModelConfig = field(default_factory=ModelConfig)  # of writers that ask one
+    out: Path | None = None  # file to write; default: print it
+    explain: bool = False  # also say in plain language what each component rewards
+
+
+def main(argv: Sequence[str]) -> int:
+    """Prints the program, or writes it; ValueError says what in the sentence is not understood."""
+    command = tyro.cli(WriteCommand, args=list(argv), prog="robo-rl reward write")
+    task = sims.make_task(command.task)
+    card = from_dict(task.card())
+    sentence = card.goals.get(command.goal, command.goal)
+    if command.writer == "offline":
+        text = offline.write(read_sentence(sentence, card), card)
+    else:
+        text = _asked(command, task, card, sentence)
+    text = f"# {sentence}\n{text}"
+    program = load(text, card)
+    if command.out is None:
+        print(text, end="")
+    else:
+        command.out.write_text(text)
+        print(command.out)
+    if command.explain:
+        print("\n" + explain(program))
+    return 0
+
+
+def _asked(command: WriteCommand, task: Task[Any], card: TaskCard, sentence: str) -> str:
+    """A language model's program that passed every check; ValueError with what was left to find."""
+    key = read_goal(task, sentence).key
+    judged = sims.make_task(command.task, goal=key) if key and command.writer == "card" else None
+
+    def found(text: str, card: TaskCard) -> list[Diagnostic]:
+        [diagnostics] = preflight([Job(text)], card)
+        if judged is not None and not errors(diagnostics):
+            diagnostics += screened(load(text, card), judged).diagnostics
+        return diagnostics
+
+    writer, budget = make_writer(command.writer, command.model, found)
+    [draft] = writer.propose(card, sentence, 1)
+    Console(stderr=True).print(
+        f"{budget.used_calls} calls, {budget.used_tokens:,} tokens, {budget.used_money:.4f} spent"
+    )
+    if wrong := errors(writer.findings(draft.text, card)):
+        raise ValueError(f"after {command.model.repairs} repairs the model's program is still "
+                         f"refused: {'; '.join(map(str, wrong))}")  # fmt: skip
+    return draft.text
