@@ -1,7 +1,7 @@
 """The `robo-rl` command: finds the command, turns mistakes into one clear line.
 
-Commands live in ``robo_rl/commands``; each is imported when it is called, so that help, listing,
-deploying and emulating load no torch.
+Each command is a module of its name in ``robo_rl/commands`` with ``main(argv)``; it is imported
+when it is called, so that help, listing, deploying and emulating load no torch.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import sys
 from collections.abc import Sequence
 
 COMMANDS = {
-    "demo": ("the whole line: a sentence, a trained policy, a simulated arm", "train:demo"),
-    "list": ("tasks, robots, rewards, learners, signals of a task", "info:show"),
-    "train": ("train a policy on a task with a reward", "train:main"),
-    "evaluate": ("ground-truth success of a run on unseen seeds", "train:evaluate_run"),
-    "report": ("write report.html of a run", "train:report"),
-    "reward": ("read a sentence; train, score and judge reward models", "reward:main"),
-    "search": ("search for a reward program that trains well, and judge it", "search:main"),
-    "export": ("write a run's policy as a bundle for the robot", "train:export_run"),
-    "deploy": ("run a policy bundle on an arm", "deploy:main"),
-    "calibrate": ("arms and cameras: zero, range, lens, place; tags to print", "calibrate:main"),
-    "emulate": ("the device end of an arm's wire protocol, physics behind it", "emulate:main"),
-    "demos": ("demonstrations of a task's expert, as a Minari data set", "demos:main"),
-    "replay": ("a log of the robot once more: states, limits, gap to simulation", "replay:main"),
-    "bench": ("measured figures, with their peers and controls", "bench:main"),
+    "demo": "the whole line: a sentence, a trained policy, a simulated arm",
+    "list": "tasks, robots, rewards, learners, signals of a task",
+    "train": "train a policy on a task with a reward",
+    "evaluate": "ground-truth success of a run on unseen seeds",
+    "report": "write report.html of a run",
+    "reward": "read a sentence; train, score and judge reward models",
+    "search": "search for a reward program that trains well, and judge it",
+    "export": "write a run's policy as a bundle for the robot",
+    "deploy": "run a policy bundle on an arm",
+    "calibrate": "arms and cameras: zero, range, lens, place; tags to print",
+    "emulate": "the device end of an arm's wire protocol, physics behind it",
+    "demos": "demonstrations of a task's expert, as a Minari data set",
+    "replay": "a log of the robot once more: states, limits, gap to simulation",
+    "bench": "measured figures, with their peers and controls",
 }
 
 
@@ -67,9 +67,7 @@ def run(args: list[str]) -> int:
         near = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         return fail(f"unknown command {name!r}; known: {', '.join(COMMANDS)}.{hint}", 2)
-    module, function = COMMANDS[name][1].split(":")
-    command = getattr(importlib.import_module(f"robo_rl.commands.{module}"), function)
-    return int(command(args[1:]) or 0)
+    return int(importlib.import_module(f"robo_rl.commands.{name}").main(args[1:]))
 
 
 def expected(error: Exception) -> bool:
@@ -101,7 +99,7 @@ def fail(message: str, status: int = 1) -> int:
 def usage() -> str:
     """What `robo-rl --help` prints."""
     lines = ["usage: robo-rl COMMAND [...]", ""]
-    lines += [f"  {name:10} {text}" for name, (text, _) in COMMANDS.items()]
+    lines += [f"  {name:10} {text}" for name, text in COMMANDS.items()]
     lines += [
         "",
         "robo-rl COMMAND --help shows a command's options.",

@@ -39,13 +39,7 @@ summary{cursor:pointer;color:var(--soft)}pre{font-size:.8rem;white-space:pre-wra
 
 def write_report(run: RunDir) -> Path:
     """Writes report.html of a finished run and returns its path; ValueError before it finished."""
-    result_path = run.path / "result.json"
-    if not result_path.exists():
-        raise ValueError(
-            f"{run.path} has no result.json: the run has not finished; continue it with "
-            f"robo-rl train --resume {run.path}"
-        )
-    result = json.loads(result_path.read_text())
+    result = run.result
     config, versions = run.config, json.loads((run.path / "versions.json").read_text())
     judged = result["evaluation"]
     page = "".join(

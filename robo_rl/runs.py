@@ -161,6 +161,19 @@ class RunDir:
         """The configuration the run was created with."""
         return json.loads((self.path / "config.json").read_text())
 
+    @property
+    def result(self) -> dict[str, Any]:
+        """What the run came to; ValueError before it has finished."""
+        self.check_finished()
+        return json.loads((self.path / "result.json").read_text())
+
+    def check_finished(self) -> None:
+        """ValueError where there is no result yet."""
+        if not (self.path / "result.json").exists():
+            raise ValueError(
+                f"{self.path} has not finished; continue it: robo-rl train --resume {self.path}"
+            )
+
     # Metrics.
     def append(self, row: Mapping[str, float | int | str]) -> None:
         """Adds a row to metrics.csv; a column not seen before widens the file."""

@@ -244,7 +244,7 @@ def _row(entry: Entry, config: TrainConfig, console: Console | None) -> dict[str
     path = config.runs / config.name
     begun = (path / "config.json").exists()
     trained = train(config, resume=path if begun else None, console=console)
-    result = json.loads((trained.run.path / "result.json").read_text())
+    result = trained.run.result
     if entry.judged_as:
         from real_robot.bundle import PolicyBundle
 

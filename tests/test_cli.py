@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from robo_rl.cli import COMMANDS, main
+from robo_rl.commands.reward import ACTIONS
 from robo_rl.learners.config import PPOConfig, SACConfig
 
 PROGRAM = [sys.executable, "-m", "robo_rl.cli"]
+EVERY = [*COMMANDS, *(f"reward {action}" for action in ACTIONS)]
 
 
 def run(*args: object, **env: str) -> subprocess.CompletedProcess[str]:
@@ -42,10 +44,20 @@ def test_light_commands_load_no_torch(code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command_loads_no_torch() -> None:
+    helps = f"""
+import contextlib
+from robo_rl.cli import main
+for command in {EVERY!r}:
+    with contextlib.suppress(SystemExit):
+        main([*command.split(), "--help"])"""
+    test_light_commands_load_no_torch(helps)
+
+
+@pytest.mark.parametrize("command", EVERY)
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     try:
-        status = main([command, "--help"])
+        status = main([*command.split(), "--help"])
     except SystemExit as error:
         status = error.code
     assert status == 0 and "usage" in capsys.readouterr().out.lower()

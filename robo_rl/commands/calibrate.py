@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import cv2
 import numpy as np
@@ -15,6 +15,7 @@ import tyro
 from rich.console import Console
 
 from real_robot.boards import Board, calibrate, place
+from robo_rl.commands.options import Json
 from sims import make_task
 
 DOTS = 10_000  # px/m of printed sheets: 254 dots to the inch
@@ -40,7 +41,7 @@ class Camera:
     along: tuple[float, float, float] = (0.0, -1.0, 0.0)  # world; which way its columns run,
     down: tuple[float, float, float] = (-1.0, 0.0, 0.0)  # and its rows
     square: float = 0.03  # m, side of one square as printed
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False  # print JSON
+    as_json: Json = False  # print JSON
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import tyro
 from rich.console import Console
 from rich.progress import Progress
 
+from robo_rl.commands.options import Json
 from sims.demos import DemoConfig
 
 
@@ -24,7 +24,7 @@ class DemosCommand(DemoConfig):
     to: tyro.conf.Positional[Path]  # a folder that does not exist yet
     goal: str = ""  # the key of one of the task's goals; empty: the first one
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False  # print JSON
+    as_json: Json = False  # print JSON
 
 
 def main(argv: Sequence[str]) -> int:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import tyro
 from rich.console import Console
@@ -29,6 +29,7 @@ from robo_rl.arm.episodes import run_episodes, task_of
 from robo_rl.arm.simulated import SimStage
 from robo_rl.arm.stage import Stage, closing
 from robo_rl.arm.wired import WiredStage
+from robo_rl.commands.options import Json
 from sims.task import Task
 
 UNWATCHED = ("so101",)  # arms that nothing stops when the bridge dies; UR's controller does it
@@ -59,7 +60,7 @@ class DeployCommand:
     seed: int = 0  # of the scenes
     log: Path | None = None  # folder for one MCAP log per episode
     monitor: bool = True  # real time, in a terminal: show the run, with keys that stop the arm
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False  # print JSON
+    as_json: Json = False  # print JSON
 
 
 def main(argv: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import tyro
 
@@ -19,6 +19,7 @@ from real_robot import VirtualClock, emulators
 from real_robot.emulators.device import EPOCH
 from real_robot.interrupts import StopSignals
 from real_robot.realtime import realtime
+from robo_rl.commands.options import Json
 from sims import make_task
 
 
@@ -37,7 +38,7 @@ class EmulateCommand:
     uncalibrated: bool = False  # so101: servos fresh from the factory
     realtime: bool = False  # ahead of other programs, where permitted: no device waits for a host
     parent: int | None = None  # ends when this process, which started it, has ended
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False  # print JSON
+    as_json: Json = False  # print JSON
 
 
 def main(argv: Sequence[str]) -> int:

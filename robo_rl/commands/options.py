@@ -6,4 +6,4 @@ from typing import Annotated
 
 import tyro
 
-Json = Annotated[bool, tyro.conf.arg(name="json")]  # `--json`, of a field that is not named so
+Json = Annotated[bool, tyro.conf.arg(name="json")]  # of a field that cannot be named so

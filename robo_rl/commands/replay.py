@@ -7,9 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
 
 import tyro
+
+from robo_rl.commands.options import Json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +18,7 @@ class ReplayCommand:
     """Runs a log of `robo-rl deploy --log` through the same states and filter, and compares."""
 
     log: tyro.conf.Positional[Path]  # an MCAP file
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False  # print JSON
+    as_json: Json = False  # print JSON
 
 
 def main(argv: Sequence[str]) -> int:

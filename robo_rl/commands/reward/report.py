@@ -6,15 +6,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 import tyro
 from rich.console import Console
 from rich.table import Table
 
-from reward_models.visual.encoders import make_encoder
 from robo_rl.commands.options import Json
-from robo_rl.reward_gate import gate
-from robo_rl.threads import set_threads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +26,12 @@ class ReportCommand:
 def main(argv: Sequence[str]) -> int:
     """Prints the gate's figures for every goal."""
     command = tyro.cli(ReportCommand, args=list(argv), prog="robo-rl reward report")
+    import torch  # takes seconds, which --help shall not
+
+    from reward_models.visual.encoders import make_encoder
+    from robo_rl.reward_gate import gate
+    from robo_rl.threads import set_threads
+
     torch.set_num_threads(set_threads())
     figures = gate(make_encoder(command.encoder), tasks=command.tasks, count=command.states)
     if command.as_json:

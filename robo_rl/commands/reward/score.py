@@ -13,7 +13,6 @@ import tyro
 
 import sims
 from reward_models.metrics import spearman
-from reward_models.visual.encoders import make_encoder
 from robo_rl.commands.options import Json
 from robo_rl.evaluate import TEST_SEED, make_task, record
 from robo_rl.goals import read_goal
@@ -41,6 +40,8 @@ class ScoreCommand:
 def main(argv: Sequence[str]) -> int:
     """Prints one score per frame; of a run, the correlation with the true distance too."""
     command = tyro.cli(ScoreCommand, args=list(argv), prog="robo-rl reward score")
+    from reward_models.visual.encoders import make_encoder  # torch: seconds, not for --help
+
     encoder = make_encoder(command.encoder)
     task, distance = sims.make_task(command.task), None
     text = command.goal
@@ -75,7 +76,7 @@ def _run_frames(path: Path, text: str) -> tuple[Array, Task[Any], Array, str]:
     """(frames (T+1, H, W, 3), task, true distance (T+1,) m, sentence) of one fresh episode of a
     run's policy."""
     run = RunDir.open(path)
-    result = json.loads((path / "result.json").read_text())
+    result = run.result
     task = make_task(run.config, result["truth"])
     shown = record(task, load_policy(path), episodes=1, seed=TEST_SEED + 1)
     env = BatchEnv(task, 1)

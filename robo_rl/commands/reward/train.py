@@ -9,21 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import sims
 from reward_models.config import FitConfig
-from reward_models.visual import tiny_clip
-from reward_models.visual.encoders import EmbeddedClip
-from reward_models.visual.train import fit
-from robo_rl.look_guard import write_guard
-from robo_rl.reward_data import dataset
-from robo_rl.reward_gate import gate
 from robo_rl.runs import versions
-from robo_rl.threads import set_threads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +35,16 @@ class TrainClipCommand:
 def main(argv: Sequence[str]) -> int:
     """Writes the weights, their card, and the state rows that guard the look."""
     command = tyro.cli(TrainClipCommand, args=list(argv), prog="robo-rl reward train")
+    import torch  # takes seconds, which --help shall not
+
+    from reward_models.visual import tiny_clip
+    from reward_models.visual.encoders import EmbeddedClip
+    from reward_models.visual.train import fit
+    from robo_rl.look_guard import write_guard
+    from robo_rl.reward_data import dataset
+    from robo_rl.reward_gate import gate
+    from robo_rl.threads import set_threads
+
     torch.set_num_threads(set_threads())
     console = Console(stderr=True)
     start = time.monotonic()

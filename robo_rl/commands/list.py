@@ -5,34 +5,35 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import tyro
 from rich.console import Console
 from rich.table import Table
 
 import sims
+from robo_rl.commands.options import Json
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListConfig:
+class ListCommand:
     """Lists what there is."""
 
     what: tyro.conf.Positional[
         Literal["all", "tasks", "robots", "rewards", "learners", "signals"]
     ] = "all"  # of what
     task: tyro.conf.Positional[str] = "reach"  # whose signals
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False  # print JSON
+    as_json: Json = False  # print JSON
 
 
-def show(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str]) -> int:
     """Prints tables, or one JSON object {family: {name: description}}."""
-    config = tyro.cli(
-        ListConfig, args=list(argv), prog="robo-rl list", config=(tyro.conf.FlagConversionOff,)[:0]
-    )
-    families = ["tasks", "robots", "rewards", "learners"] if config.what == "all" else [config.what]
-    listing = {family: _entries(family, config.task) for family in families}
-    if config.as_json:
+    command = tyro.cli(ListCommand, args=list(argv), prog="robo-rl list")
+    families = [command.what]
+    if command.what == "all":
+        families = ["tasks", "robots", "rewards", "learners"]
+    listing = {family: _entries(family, command.task) for family in families}
+    if command.as_json:
         print(json.dumps(listing, indent=1))
         return 0
     console = Console()

@@ -1,0 +1,52 @@
+"""`robo-rl demo`: the whole line, from a sentence to a simulated arm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+
+from robo_rl.config import TrainConfig
+
+SENTENCE = "the gripper touches the red cube"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoCommand:
+    """The whole line on the embedded defaults: sentence, reward, policy, report, simulated arm."""
+
+    goal: str = SENTENCE  # what to learn
+    runs: Path = Path("runs")  # folder of all runs
+    arm_episodes: int = 20  # on the simulated arm, through the control loop and safety filter
+
+
+def main(argv: Sequence[str]) -> int:
+    """Trains from the frame reward alone, judges it, runs it on a simulated arm."""
+    command = tyro.cli(DemoCommand, args=list(argv), prog="robo-rl demo")
+    from robo_rl.arm.episodes import run_emulated
+    from robo_rl.train import train
+
+    console = Console(stderr=True)
+    name = next(n for n in _names("demo") if not (command.runs / n).exists())
+    config = TrainConfig(goal=command.goal, runs=command.runs, name=name)
+    trained = train(config, console=console)
+    times = ", ".join(f"{what} {s:.0f} s" for what, s in trained.seconds.items())
+    console.print(f"time: {times}")
+    arm = run_emulated(trained.bundle, episodes=command.arm_episodes, console=console)
+    console.print(arm.line())
+    console.print(f"report: {trained.run.path / 'report.html'}")
+    console.print(f"video:  {trained.run.path / 'video.webm'}")
+    console.print(f"bundle: {trained.bundle}")
+    print(trained.evaluation.line())
+    return 0
+
+
+def _names(stem: str) -> Iterator[str]:
+    yield stem
+    number = 2
+    while True:
+        yield f"{stem}-{number}"
+        number += 1

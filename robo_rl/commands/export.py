@@ -1,0 +1,40 @@
+"""`robo-rl export`: the bundle of a run, for the robot."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from real_robot.bundle import PolicyBundle
+from robo_rl.runs import RunDir
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportCommand:
+    """Copies a run's policy bundle to a folder, verified."""
+
+    run: tyro.conf.Positional[Path]  # the run's folder
+    to: tyro.conf.Positional[Path]  # a folder that does not exist yet
+
+
+def main(argv: Sequence[str]) -> int:
+    """Verifies the bundle of a run, copies it, verifies the copy."""
+    command = tyro.cli(ExportCommand, args=list(argv), prog="robo-rl export")
+    run = RunDir.open(command.run)
+    run.check_finished()
+    bundle = run.path / "bundle"
+    if not bundle.exists():
+        raise ValueError(f"{run.path} moved no arm: it has no bundle; its policy is policy.onnx")
+    PolicyBundle.load(bundle)
+    if command.to.exists():
+        raise ValueError(f"{command.to} exists already; give a new folder")
+    partial = command.to.with_name(f".{command.to.name}.part")
+    shutil.copytree(bundle, partial)
+    partial.rename(command.to)
+    PolicyBundle.load(command.to)
+    print(command.to)
+    return 0
