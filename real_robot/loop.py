@@ -21,7 +21,15 @@ import numpy as np
 from real_robot.bundle import PolicyBundle
 from real_robot.clearance import Clearance
 from real_robot.config import RunConfig
-from real_robot.driver import Fault, Response, RobotDriver, RobotFault, RobotState, Target
+from real_robot.driver import (
+    Description,
+    Fault,
+    Response,
+    RobotDriver,
+    RobotFault,
+    RobotState,
+    Target,
+)
 from real_robot.follower import Follower, Thought
 from real_robot.guarded import Exchange, GuardedArm, Ramp
 from real_robot.guardian import Guardian
@@ -79,10 +87,7 @@ def run(
     Raises BundleError where the pieces do not fit, before the arm is touched; any other exception
     is a bug in one of the pieces and comes out after the arm was stopped.
     """
-    if steps is not None and seconds is not None:
-        raise ValueError(f"give steps or seconds, not both; got {steps} and {seconds} s")
-    if min(steps or 1, seconds or 1.0) <= 0:
-        raise ValueError(f"steps and seconds must be above 0, got {steps} and {seconds} s")
+    _check_length(steps, seconds)
     clock, config = clock or RealClock(), config or RunConfig()
     robot, task = driver.describe(), task or task_of(bundle.manifest)
     asked, own_process = StopSignals(), policy is not None
@@ -97,23 +102,12 @@ def run(
         stop = stop and _through(tape, "stop", stop)
         dial, heard = _through(tape, "dial", dial), _through(tape, "signals", heard)
     follower = Follower(bundle, task, robot, perception, clock, config, policy)
-    safety = SafetyFilter.build(
-        robot,
-        bundle.manifest.limits,
-        clearance=Clearance.of(task, margin=config.clearance, workspace=bundle.manifest.limits.box),
-        margin=config.margin,
-        lag=config.lag,
-        max_age=config.max_age,
-        max_wish_age=config.max_age + bundle.manifest.control_dt,
-        patience=config.patience,
-        handover=config.handover,
-        smoothing=bundle.manifest.action.smoothing,
-        stall=config.stall,
-    )
+    safety = _filter(robot, bundle.manifest, task, config)
     arm = GuardedArm(driver, safety, clock, config.max_retries, config.max_spoilt)
     total = math.inf if seconds is None else round(seconds / robot.period)
     if steps is not None:
         total = steps * follower.per_action
+    there = {"eyes": perception, "human": human, "stop": stop, "policy": own_process}
     about = {
         "bundle": bundle.sha256,
         "manifest": bundle.manifest,
@@ -122,16 +116,7 @@ def run(
         "periods": total,
         "wall_clock": datetime.now(UTC).isoformat(),  # when; nothing is timed by it
         "shadow": shadow,
-        "present": [
-            name
-            for name, who in {
-                "eyes": perception,
-                "human": human,
-                "stop": stop,
-                "policy": own_process,
-            }.items()
-            if who
-        ],
+        "present": [name for name, who in there.items() if who],
     }
     with Recorder(log, about) if log is not None else contextlib.nullcontext() as recorder:
 
@@ -168,6 +153,32 @@ def rescue(
     arm = GuardedArm(driver, safety, clock, config.max_retries)
     session = _Session(arm, None, park, config, clock, _Around())
     return session.result(*session.rescue())
+
+
+def _check_length(steps: int | None, seconds: float | None) -> None:
+    if steps is not None and seconds is not None:
+        raise ValueError(f"give steps or seconds, not both; got {steps} and {seconds} s")
+    if not all(given > 0 for given in (steps, seconds) if given is not None):
+        raise ValueError(f"steps and seconds must be above 0, got {steps} and {seconds} s")
+
+
+def _filter(
+    robot: Description, manifest: Manifest, task: Task[Any], config: RunConfig
+) -> SafetyFilter:
+    """The safety filter of a policy on an arm, within the limits of both."""
+    return SafetyFilter.build(
+        robot,
+        manifest.limits,
+        clearance=Clearance.of(task, margin=config.clearance, workspace=manifest.limits.box),
+        margin=config.margin,
+        lag=config.lag,
+        max_age=config.max_age,
+        max_wish_age=config.max_age + manifest.control_dt,
+        patience=config.patience,
+        handover=config.handover,
+        smoothing=manifest.action.smoothing,
+        stall=config.stall,
+    )
 
 
 def task_of(manifest: Manifest) -> Task[Any]:

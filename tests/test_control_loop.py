@@ -225,6 +225,9 @@ def test_what_does_not_fit_is_refused_before_the_arm_is_touched(bundle: PolicyBu
         Rig(bundle, period=0.03).run()
     with pytest.raises(ValueError, match="not both"):
         rig.run(driver=driver, seconds=1.0)
+    for length in ({"steps": 0}, {"seconds": 0.0}, {"seconds": float("nan")}):
+        with pytest.raises(ValueError, match="steps and seconds must be above 0"):
+            rig.run(driver=driver, **{"steps": None, **length})
     with pytest.raises(ValueError, match="max_age must be above 0"):
         RunConfig(max_age=float("nan"))
 
