@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,8 +73,7 @@ def _so101(command: tyro.conf.OmitArgPrefixes[So101]) -> int:
     console = Console(stderr=True)
     driver = drivers.make("so101", command.port, patience=command.patience)
     try:
-        setup = Setup(driver)
-        found = walk(setup, command.out, console.print, lambda text: _confirmed(console, text))
+        found = walk(Setup(driver), command.out, console.print, _Enter(console))
     finally:
         driver.close()
     for joint, c in found.joints.items():
@@ -82,19 +82,22 @@ def _so101(command: tyro.conf.OmitArgPrefixes[So101]) -> int:
     return 0
 
 
-def _confirmed(console: Console, text: str) -> bool:
-    """Whether Enter was pressed; asks once and then returns at once until it was."""
-    import select
+class _Enter:
+    """Whether Enter was pressed: asks once for a text, and answers at once until it was."""
 
-    if not getattr(console, "_asked", "") == text:
-        console.print(text + " [Enter]")
-        console._asked = text  # type: ignore[attr-defined]
-    ready, _, _ = select.select([sys.stdin], [], [], 0.02)
-    if not ready:
-        return False
-    if sys.stdin.readline() == "":
-        raise ValueError("the input ended before the arm was calibrated")
-    return True
+    def __init__(self, console: Console):
+        self._console, self._asked = console, ""
+
+    def __call__(self, text: str) -> bool:
+        if self._asked != text:
+            self._console.print(text + " [Enter]", markup=False)
+            self._asked = text
+        ready, _, _ = select.select([sys.stdin], [], [], 0.02)
+        if not ready:
+            return False
+        if sys.stdin.readline() == "":
+            raise ValueError("the input ended before the arm was calibrated")
+        return True
 
 
 def _camera(command: tyro.conf.OmitArgPrefixes[Camera]) -> int:
