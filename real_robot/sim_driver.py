@@ -118,7 +118,7 @@ class SimDriver:
         self._pending.clear()
         self._enabled = False
         self.scene.limp(True)
-        return {joint: True for joint in self.scene.robot.actuators}
+        return dict.fromkeys(self.scene.robot.actuators, True)
 
     def clear_fault(self) -> None:
         """Forgets the fault."""

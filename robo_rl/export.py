@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import torch
-import torch._dynamo  # noqa: F401 - needed to export; loaded after software GL it crashes (two LLVMs)
+import torch._dynamo  # needed to export; loaded after software GL it crashes (two LLVMs)
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import nn

@@ -184,4 +184,4 @@ def _details(
     return (
         _table(rows)
         + f"<details><summary>Configuration and versions</summary><pre>{text}</pre></details>"
-    )  # noqa: E501
+    )

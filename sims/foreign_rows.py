@@ -141,7 +141,7 @@ def serve() -> None:
     try:
         rows = Rows(asked["id"], asked["n"], asked["seeds"], asked["frames"], asked["options"])
         told = rows.describe()
-    except Exception as error:  # noqa: BLE001 - the other side says it in one line
+    except Exception as error:  # the other side says it in one line
         answer(error=f"{type(error).__name__}: {error}")
         return
     answer(**told)
@@ -168,7 +168,7 @@ def serve() -> None:
                 continue
             shared["obs"][:], shared["ended"][:] = rows.obs, rows.ended
             answer()
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:
             answer(error=f"{type(error).__name__}: {error}")
     rows.close()
 

@@ -47,7 +47,7 @@ def test_a_peer_has_the_users_variables_without_our_threads(
     assert peer.name == "None None kept egl"
 
 
-def test_a_peer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:  # noqa: ANN001
+def test_a_peer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path))
     monkeypatch.setattr(sim, "ROWS", 4)
     monkeypatch.setattr(sim, "STEPS", {"reach": 2})

@@ -146,7 +146,7 @@ def test_arms_are_raised_when_both_hands_are_above_the_head() -> None:
     ],
 )
 def test_no_goal_is_reached_by_keeping_still(name: str, goal: str) -> None:
-    env, truth = begun(name, goal, 8)
+    env, _truth = begun(name, goal, 8)
     reached = np.zeros(8, bool)
     for _ in range(150):
         reached |= env.step(np.zeros((8, env.act_dim))).info["success"]

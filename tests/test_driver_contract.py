@@ -111,7 +111,7 @@ def test_what_is_no_number_is_never_encoded(arm: Arm, bad: float) -> None:
 
 def test_a_target_out_of_range_is_clipped_and_said_to_be(arm: Arm) -> None:
     arm.up()
-    low, high = arm.driver.describe().position.T
+    _low, high = arm.driver.describe().position.T
     arm.driver.send(Target(arm.driver.read().qpos, 0.0))
     sent = arm.driver.send(Target(high + 0.5, 2.0))
     np.testing.assert_allclose(sent.qpos, high, atol=arm.resolution)

@@ -45,7 +45,7 @@ def test_a_target_takes_effect_after_the_delay_and_none_is_left_out() -> None:
 
 
 def test_a_stop_is_not_late_and_nothing_comes_after_it() -> None:
-    late, inner, clock = _arm(0.02, 0.0)
+    late, _inner, clock = _arm(0.02, 0.0)
     home = late.read().qpos
     late.send(Target(home + 0.2, 0.0))
     late.hold()

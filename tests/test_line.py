@@ -22,7 +22,7 @@ SMALL = ClipConfig(
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory):  # noqa: ANN201
+def trained(tmp_path_factory: pytest.TempPathFactory):
     import os
 
     from robo_rl.train import train
@@ -41,7 +41,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory):  # noqa: ANN201
     del os.environ["ROBO_RL_CACHE"]
 
 
-def test_a_sentence_trains_a_policy_from_frames_alone(trained) -> None:  # noqa: ANN001
+def test_a_sentence_trains_a_policy_from_frames_alone(trained) -> None:
     result = json.loads((trained.run.path / "result.json").read_text())
     assert trained.evaluation.goal == "left_of_green_cylinder"
     assert trained.evaluation.success > 0.75, trained.evaluation.line()
@@ -49,7 +49,7 @@ def test_a_sentence_trains_a_policy_from_frames_alone(trained) -> None:  # noqa:
     assert result["captions"] == "the gripper is left of the green cylinder"
 
 
-def test_the_run_folder_is_complete(trained) -> None:  # noqa: ANN001
+def test_the_run_folder_is_complete(trained) -> None:
     names = {p.name for p in trained.run.path.iterdir()}
     assert {"config.json", "versions.json", "metrics.csv", "result.json", "report.html"} <= names
     assert {"video.webm", "bundle", "checkpoints", "scene.json"} <= names
@@ -60,7 +60,7 @@ def test_the_run_folder_is_complete(trained) -> None:  # noqa: ANN001
     assert stored.clip == SMALL and isinstance(stored.tuning, PPOConfig)
 
 
-def test_the_bundle_succeeds_on_the_simulated_arm(trained) -> None:  # noqa: ANN001
+def test_the_bundle_succeeds_on_the_simulated_arm(trained) -> None:
     from robo_rl.arm.episodes import run_emulated
 
     arm = run_emulated(trained.bundle, episodes=10, noise=0.0)
@@ -68,7 +68,7 @@ def test_the_bundle_succeeds_on_the_simulated_arm(trained) -> None:  # noqa: ANN
     assert arm.successes >= 6
 
 
-def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:  # noqa: ANN001
+def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:
     from robo_rl.train import train
 
     config = TrainConfig(
@@ -80,7 +80,7 @@ def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:  # noqa:
     assert frames == {"scene": 0, "training": 0, "labels": 0}
 
 
-def test_evaluate_and_report_commands(trained, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ANN001
+def test_evaluate_and_report_commands(trained, capsys: pytest.CaptureFixture[str]) -> None:
     from robo_rl.cli import main
 
     assert main(["evaluate", str(trained.run.path), "--episodes", "200", "--json"]) == 0
@@ -95,7 +95,7 @@ def test_evaluate_and_report_commands(trained, capsys: pytest.CaptureFixture[str
     assert len(figures["score"]) == 51 and np.isfinite(figures["score"]).all()
 
 
-def test_a_tampered_bundle_is_refused(trained, tmp_path: Path) -> None:  # noqa: ANN001
+def test_a_tampered_bundle_is_refused(trained, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     command = [sys.executable, "-m", "robo_rl.cli"]
     done = subprocess.run([*command, "export", trained.run.path, copy], capture_output=True)

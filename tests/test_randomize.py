@@ -22,7 +22,7 @@ def only(**given: float) -> Randomize:
     return Randomize(**(NOTHING | given))
 
 
-def made(name: str, n: int = 8, randomize: Randomize | None = None, **options: object):  # noqa: ANN201
+def made(name: str, n: int = 8, randomize: Randomize | None = None, **options: object):
     task = sims.make_task(name)
     return RandomizedEnv(task, n, randomize=randomize or Randomize(), **{"seed": 3} | options)
 

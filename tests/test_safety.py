@@ -182,7 +182,7 @@ def test_100_000_hostile_actions_keep_every_arm_within_its_limits(robot: str) ->
 def test_a_feasible_constant_wish_is_reached_and_kept(
     wish: tuple[float, float], others: list[tuple[float, float]]
 ) -> None:
-    targets, flags, memory = follow(FILTER, [*others, *[wish] * 150])
+    targets, flags, _memory = follow(FILTER, [*others, *[wish] * 150])
     np.testing.assert_allclose(targets[-1], wish, atol=1e-9)
     assert not np.any(list(flags[-1].values()))
 

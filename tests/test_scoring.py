@@ -207,7 +207,7 @@ def test_unknown_cameras_and_undeclared_frames_are_refused():
 
 def test_means_are_over_scored_steps():
     model = Nearness()
-    env, trace, kept = record(PointMass(4, diverge=0.1, seed=5), model, 20)
+    env, trace, _kept = record(PointMass(4, diverge=0.1, seed=5), model, 20)
     scorer = Scorer(model, env.observer)
     output = scorer.score(trace, 0, 20)
     means = scorer.pop_means()

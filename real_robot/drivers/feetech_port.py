@@ -22,7 +22,7 @@ LINGER = 0.002  # s, that a request waits for replies which an earlier one gave 
 
 
 class FeetechPort(sdk.PortHandler):
-    """The vendor's port with monotonic time-outs, an empty input and errors that are faults."""
+    """The vendor's port, method names included, with our time-outs, input and errors."""
 
     def __init__(self, name: str, patience: float):
         super().__init__(name)
@@ -32,16 +32,16 @@ class FeetechPort(sdk.PortHandler):
         self.owed = 0  # bytes of replies that were given up
         self._lingered = 0.0  # ms, that the request under way waited for those
 
-    def getCurrentTime(self) -> float:  # noqa: N802, the vendor's name
+    def getCurrentTime(self) -> float:
         """Monotonic ms."""
         return time.monotonic_ns() * 1e-6
 
-    def setPacketTimeout(self, packet_length: int) -> None:  # noqa: N802
+    def setPacketTimeout(self, packet_length: int) -> None:
         """The time on the wire and our patience, for all replies to a request together."""
         patience = max(0.0, self._patience - self._lingered)
         self.setPacketTimeoutMillis(self.tx_time_per_byte * packet_length + patience)
 
-    def clearPort(self) -> None:  # noqa: N802
+    def clearPort(self) -> None:
         """Throws away what came too late, where the vendor's merely waits for the output."""
         with self._cable():
             self._linger()
@@ -57,14 +57,14 @@ class FeetechPort(sdk.PortHandler):
             owed -= len(self.ser.read(owed)) if ready else 0
         self._lingered = self.getCurrentTime() - start
 
-    def writePort(self, packet: list[int]) -> int:  # noqa: N802
+    def writePort(self, packet: list[int]) -> int:
         """Writes; returns the number of bytes."""
         with self._cable():
             done = self.ser.write(bytes(packet))
         self.written += done
         return done
 
-    def readPort(self, length: int) -> bytes:  # noqa: N802
+    def readPort(self, length: int) -> bytes:
         """What has come, up to ``length`` bytes; sleeps until something has, or it is too late."""
         if length <= 0:
             return b""

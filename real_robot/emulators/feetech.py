@@ -85,7 +85,7 @@ REGISTERS: dict[str, tuple[int, int, int]] = {
 }
 EEPROM = range(5, 40)
 MEMORY = 87
-READ_ONLY = {*range(0, 5), *range(56, 71)}
+READ_ONLY = {*range(5), *range(56, 71)}
 SIGN = {"homing_offset": 11, "goal_position": 15, "present_position": 15}
 SIGN |= {"present_velocity": 15, "present_load": 10}
 AMPS = 2.7 / 2.94  # A / (N m), stall current over stall torque

@@ -26,7 +26,7 @@ _SAYS = {
 def explain(program: Program) -> str:
     """One line per component, with the interval that it can take."""
     lowered = program.lowered
-    texts, whole = _texts(lowered)
+    _, whole = _texts(lowered)
     lines = []
     for name, node in lowered.components.items():
         low, high = lowered.nodes[node].span

@@ -42,7 +42,7 @@ MAX_VECTOR = 1024
 # name -> (fewest, most arguments) of the functions that are neither OPS nor primitives.
 SPECIAL = {
     "clip": (3, 3), "where": (3, 3), "dot": (2, 2), "vec": (1, 16), "power": (2, 2),
-    "so_far": (1, 1), **{name: (1, 1) for name in REDUCTIONS},
+    "so_far": (1, 1), **dict.fromkeys(REDUCTIONS, (1, 1)),
 }  # fmt: skip
 FUNCTIONS = frozenset(OPS) | ALIASES.keys() | SPECIAL.keys() | PRIMITIVES.keys()
 PREVIOUS = "prev_"

@@ -264,7 +264,7 @@ class _Reading:
                 return None
             else:
                 led.append(part)
-        if not goals or not all(g == goals[-1] or _leads(g, goals[-1], self.card) for g in goals):
+        if not goals or not all(g == goals[-1] or _leads(g, goals[-1]) for g in goals):
             return None
         named = {t for part in led for t in part if t[0] == "#"}
         about = {f"#{goals[-1].subject}", f"#{goals[-1].object}"}
@@ -546,7 +546,7 @@ def _is_so(part: list[str]) -> bool:
     return len(part) == 3 and part[0][0] == "#" and part[1] in ("is", "was", "looks")
 
 
-def _leads(first: Atom, then: Atom, card: TaskCard) -> bool:
+def _leads(first: Atom, then: Atom) -> bool:
     """What is put somewhere was lifted before, and a drawer that takes something was opened."""
     if then.predicate not in ("on", "inside"):
         return False
