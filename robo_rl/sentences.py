@@ -105,10 +105,14 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
         some = "" if entry["seeds"] == len(SEEDS) else f" ({entry['seeds']} of {len(SEEDS)} seeds)"
         lines.append(
             f"| {entry['goal']} | {_success(entry['offline'])} | {_success(entry['task'])} | "
-            f"{s['value']:.2f} ({s['low']:.2f}-{s['high']:.2f}) | "
+            f"{_share(s['value'])} ({_share(s['low'])}-{_share(s['high'])}) | "
             f"{'yes' if entry['counts'] else 'no'} | {verdict}{some} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _share(share: float) -> str:
+    return f"{share:.2f}" if share < 100 else "∞"  # of a dense reward that never succeeded
 
 
 def _success(rate: Mapping[str, Any]) -> str:
