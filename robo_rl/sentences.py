@@ -58,7 +58,8 @@ def verdicts(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for written in WRITTEN:
         pairs = [[known.get(row_name(written, reward, seed)) for reward in REWARDS]
                  for seed in SEEDS]  # fmt: skip
-        done = [[row["evaluation"] for row in pair if row] for pair in pairs if all(pair)]
+        whole = [[row for row in pair if row] for pair in pairs if all(pair)]
+        done = [[row["evaluation"] for row in pair] for pair in whole]
         entry: dict[str, Any] = {"goal": f"{written.task} {written.goal}", "seeds": len(done)}
         if done:
             won = np.array([[e["successes"] for e in pair] for pair in done])
@@ -68,6 +69,7 @@ def verdicts(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 rate = won[:, k].sum() / tried[:, k].sum()
                 entry[reward] = {"success": rate, "low": low, "high": high,
                                  "each": (won[:, k] / tried[:, k]).tolist()}  # fmt: skip
+            entry["env_steps"] = max(row["env_steps"] for pair in whole for row in pair)
             share, low, high = share_interval(won, tried)
             entry["share"] = {"value": share, "low": low, "high": high}
             entry["counts"] = bool(entry["task"]["success"] >= COUNTS)
@@ -93,12 +95,12 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     """The table of ``verdicts``."""
     lines = [
         "| sentence of | program: success (95 %), each seed | dense: success (95 %), each seed | "
-        "share (95 %) | counts | verdict |",
-        "|---|---|---|---|---|---|",
+        "share (95 %) | steps | counts | verdict |",
+        "|---|---|---|---|---|---|---|",
     ]
     for entry in verdicts(rows):
         if not entry["seeds"]:
-            lines.append(f"| {entry['goal']} | | | | | not run |")
+            lines.append(f"| {entry['goal']} | | | | | | not run |")
             continue
         s = entry["share"]
         verdict = "-" if not entry["counts"] else "reached" if entry["reached"] else "missed"
@@ -106,7 +108,7 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
         lines.append(
             f"| {entry['goal']} | {_success(entry['offline'])} | {_success(entry['task'])} | "
             f"{_share(s['value'])} ({_share(s['low'])}-{_share(s['high'])}) | "
-            f"{'yes' if entry['counts'] else 'no'} | {verdict}{some} |"
+            f"{entry['env_steps']:,} | {'yes' if entry['counts'] else 'no'} | {verdict}{some} |"
         )
     return "\n".join(lines) + "\n"
 

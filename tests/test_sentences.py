@@ -22,7 +22,7 @@ ENDS = ("distance_median", "distance_p90")  # of an evaluation, m
 def rows(offline: float, dense: float, seeds: int = 3, goal: int = 0) -> list[dict[str, Any]]:
     return [
         {"name": row_name(WRITTEN[goal], reward, seed),
-         "evaluation": {"successes": round(1000 * rate), "episodes": 1000}}
+         "evaluation": {"successes": round(1000 * rate), "episodes": 1000}, "env_steps": 96_000}
         for seed in SEEDS[:seeds]
         for reward, rate in (("offline", offline), ("task", dense))
     ]  # fmt: skip
