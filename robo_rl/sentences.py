@@ -69,7 +69,7 @@ def verdicts(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 rate = won[:, k].sum() / tried[:, k].sum()
                 entry[reward] = {"success": rate, "low": low, "high": high,
                                  "each": (won[:, k] / tried[:, k]).tolist()}  # fmt: skip
-            entry["env_steps"] = max(row["env_steps"] for pair in whole for row in pair)
+            entry["env_steps"] = max(row.get("env_steps", 0) for pair in whole for row in pair)
             share, low, high = share_interval(won, tried)
             entry["share"] = {"value": share, "low": low, "high": high}
             entry["counts"] = bool(entry["task"]["success"] >= COUNTS)
