@@ -13,6 +13,8 @@ import select
 import sys
 from collections.abc import Sequence
 
+STDOUT = 1  # its descriptor, whatever sys.stdout was replaced by
+
 COMMANDS = {
     "demo": "the whole line: a sentence, a trained policy, a simulated arm",
     "list": "tasks, robots, rewards, learners, signals of a task",
@@ -81,12 +83,11 @@ def expected(error: Exception) -> bool:
 def nobody_reads() -> bool:
     """Whether stdout's reader is gone, as after ``robo-rl list | head -3``; then stdout goes too,
     so that Python does not complain of it at the end."""
-    out = sys.stdout.fileno()
     poll = select.poll()
-    poll.register(out, 0)
+    poll.register(STDOUT, 0)
     gone = any(event & select.POLLERR for _, event in poll.poll(0))
     if gone:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), out)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
     return gone
 
 

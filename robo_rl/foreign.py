@@ -20,7 +20,7 @@ from real_robot.bundle import POLICY
 from reward_models.metrics import wilson
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import TEST_SEED
-from robo_rl.runs import RunDir, write_json
+from robo_rl.runs import RunDir
 from robo_rl.threads import set_threads
 from sims.foreign import ForeignEnv
 
@@ -102,7 +102,7 @@ def train_foreign(
         "env_steps": learner.env_steps, "export_error": error,
         "seconds": round(time.monotonic() - begun, 1),
     }  # fmt: skip
-    write_json(run.path / "result.json", result)
+    run.finish(result)
     return ForeignTrained(run, evaluation)
 
 

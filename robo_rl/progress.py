@@ -11,9 +11,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 
 def stages(console: Console | None) -> Any:
-    """A context whose value is ``progress(stage, share)``, drawn where there is a console."""
+    """A context whose value is ``progress(stage, share, note="")``, drawn where there is a console.
+
+    A stage that begins ends the one before it; the note stands beside its name.
+    """
     if console is None:
-        return nullcontext(lambda stage, share: None)
+        return nullcontext(lambda stage, share, note="": None)
     return _Stages(console)
 
 
@@ -28,7 +31,7 @@ class _Stages:
         )
         self._tasks: dict[str, Any] = {}
 
-    def __enter__(self) -> Callable[[str, float], None]:
+    def __enter__(self) -> Callable[..., None]:
         self._progress.start()
         return self._update
 
@@ -37,9 +40,10 @@ class _Stages:
             self._progress.update(task, completed=1.0)
         self._progress.stop()
 
-    def _update(self, stage: str, share: float) -> None:
+    def _update(self, stage: str, share: float, note: str = "") -> None:
         if stage not in self._tasks:
             for task in self._tasks.values():
                 self._progress.update(task, completed=1.0)
-            self._tasks[stage] = self._progress.add_task(f"{stage:8}", total=1.0)
-        self._progress.update(self._tasks[stage], completed=share)
+            self._tasks[stage] = self._progress.add_task(stage, total=1.0)
+        said = f"{stage:8} {note}" if note else f"{stage:8}"
+        self._progress.update(self._tasks[stage], completed=share, description=said)

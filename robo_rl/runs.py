@@ -5,6 +5,7 @@ runs/<name>/config.json      the resolved configuration
             versions.json    Python, platform and library versions
             metrics.csv      one row per rollout, appended; readable after a crash
             checkpoints/step_00012800/{weights.safetensors, state.npz, meta.json}
+            result.json      what it came to; there when it has finished
 ```
 
 A checkpoint is renamed into place when it is complete, and reading one never runs code: tensors
@@ -40,6 +41,7 @@ from safetensors.numpy import save as save_safetensors
 
 Array = np.ndarray
 
+RESULT = "result.json"
 WEIGHTS, STATE, META = "weights.safetensors", "state.npz", "meta.json"
 KEEP = 2  # checkpoints kept: the last one and one to fall back to
 _LIBRARIES = (
@@ -165,11 +167,20 @@ class RunDir:
     def result(self) -> dict[str, Any]:
         """What the run came to; ValueError before it has finished."""
         self.check_finished()
-        return json.loads((self.path / "result.json").read_text())
+        return json.loads((self.path / RESULT).read_text())
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is a result."""
+        return (self.path / RESULT).exists()
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        """Writes what the run came to, which makes it a finished one."""
+        write_json(self.path / RESULT, result)
 
     def check_finished(self) -> None:
         """ValueError where there is no result yet."""
-        if not (self.path / "result.json").exists():
+        if not self.finished:
             raise ValueError(
                 f"{self.path} has not finished; continue it: robo-rl train --resume {self.path}"
             )

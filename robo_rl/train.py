@@ -25,7 +25,7 @@ from robo_rl.learners.sb3 import Learner, make_learner
 from robo_rl.progress import stages
 from robo_rl.report import write_report
 from robo_rl.rewards import CODE, MadeReward, make_reward
-from robo_rl.runs import RunDir, atomic_write, write_json
+from robo_rl.runs import RunDir, atomic_write
 from robo_rl.scene import describe, write_card
 from robo_rl.threads import set_threads
 from sims.batch_env import BatchEnv
@@ -130,7 +130,7 @@ def train(
     data_env.close()
     laps.over("evaluate")
     result["seconds"] = {name: round(value, 1) for name, value in laps.seconds.items()}
-    write_json(run.path / "result.json", result)
+    run.finish(result)
     write_report(run)
     return Trained(run, goal, evaluation, bundle, laps.seconds)
 

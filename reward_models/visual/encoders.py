@@ -155,9 +155,7 @@ class OpenClip(TorchEncoder):
                 "or give the path of a local file"
             )
         try:
-            model, _, _ = open_clip.create_model_and_transforms(
-                name, pretrained=pretrained, device=self.device
-            )
+            model = open_clip.create_model(name, pretrained=pretrained, device=self.device)
         except (OSError, RuntimeError, ValueError) as error:
             raise ValueError(
                 f"cannot load {name} with weights {pretrained!r}: {str(error).splitlines()[0]}. "

@@ -82,18 +82,18 @@ def measure(
 def _trained(wanted: TrainConfig, console: Console | None) -> dict[str, Any]:
     """The policy's figures in simulation."""
     folder = wanted.runs / wanted.name
-    if (folder / "config.json").exists():
-        kept = from_json(TrainConfig, json.loads((folder / "config.json").read_text()))
+    run, begun = RunDir(folder), (folder / "config.json").exists()
+    if begun:
+        kept = from_json(TrainConfig, run.config)
         kept = replace(kept, runs=wanted.runs, name=wanted.name)
         other = [k for k, v in vars(wanted).items() if vars(kept)[k] != v]
         if other:
             raise ValueError(f"{folder} was trained with other {', '.join(other)}; move it away")
-    if not (folder / "result.json").exists():
+    if not run.finished:
         from robo_rl.train import train
 
-        begun = (folder / "config.json").exists()
         train(wanted, resume=folder if begun else None, console=console)
-    result = json.loads((folder / "result.json").read_text())
+    result = run.result
     return {
         "simulation": result["evaluation_shaped"],
         "without_limits": result["evaluation"],

@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
     encoder = make_encoder(command.encoder)
     task, distance = sims.make_task(command.task), None
     text = command.goal
-    if (command.source / "result.json").exists():
+    if RunDir(command.source).finished:
         frames, task, distance, text = _run_frames(command.source, text)
     else:
         frames, _ = read_frames(command.source)

@@ -11,10 +11,10 @@ from typing import Any
 
 import tyro
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import sims
 from reward_models.config import FitConfig
+from robo_rl.progress import stages
 from robo_rl.runs import versions
 
 
@@ -52,20 +52,16 @@ def main(argv: Sequence[str]) -> int:
     config = FitConfig(
         minutes=command.minutes, steps=command.steps, seed=command.seed, device=command.device
     )
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console) as progress:
-        bar = progress.add_task("frames", total=1.0)
+    with stages(console) as progress:
 
         def drawn(share: float) -> None:
-            progress.update(bar, completed=share)
-
-        frames, facts, states = dataset(env, command.frames, command.seed, progress=drawn)
-        fitting = progress.add_task("fit", total=1.0)
+            progress("frames", share)
 
         def fitted(share: float, losses: dict[str, float]) -> None:
             text = " ".join(f"{k} {v:.3f}" for k, v in losses.items() if k != "step")
-            progress.update(fitting, completed=share, description=f"fit  {text}")
+            progress("fit", share, text)
 
+        frames, facts, states = dataset(env, command.frames, command.seed, progress=drawn)
         model = fit(frames, facts, config, fitted).cpu()
     out = command.out or tiny_clip.DEFAULT
     card = _card(command, config, time.monotonic() - start)
