@@ -19,15 +19,15 @@ from robo_rl.evaluate import Evaluation, evaluate, record
 from robo_rl.export import export, export_policy
 from robo_rl.film import film, reward_along
 from robo_rl.goals import ReadGoal, read_goal
-from robo_rl.labels import Labels, on_policy_audit
 from robo_rl.learners.loop import learn
 from robo_rl.learners.sb3 import Learner, make_learner
 from robo_rl.progress import stages
 from robo_rl.report import write_report
 from robo_rl.rewards import CODE, MadeReward, make_reward
 from robo_rl.runs import RunDir, atomic_write
-from robo_rl.scene import describe, write_card
 from robo_rl.threads import set_threads
+from robo_rl.visual.labels import Labels, on_policy_audit
+from robo_rl.visual.scene import describe, write_card
 from sims.batch_env import BatchEnv
 from sims.randomize import Randomize, RandomizedEnv, widened
 from sims.task import Task

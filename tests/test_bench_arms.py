@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl.benches import arms
+from robo_rl.experiments import arms
 from robo_rl.runs import jsonable
 
 

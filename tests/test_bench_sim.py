@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import sims
-from robo_rl.benches import interleaved, render, sim
-from robo_rl.benches.peers import STEPPER, Peer, environment
-from robo_rl.benches.sim import ours, rate_of, raw
+from robo_rl.experiments import interleaved, render, sim
+from robo_rl.experiments.peers import STEPPER, Peer, environment
+from robo_rl.experiments.sim import ours, rate_of, raw
 
 
 @pytest.mark.parametrize("name", ("hopper", "reach"))
@@ -53,7 +53,7 @@ def test_a_peer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(sim, "STEPS", {"reach": 2})
     said: list[str] = []
     figures = sim.bench(said.append)
-    assert environment("fetch") == "" and "python -m robo_rl.benches.peers fetch" in said[-1]
+    assert environment("fetch") == "" and "python -m robo_rl.experiments.peers fetch" in said[-1]
     assert [figure.beside for figure in figures] == ["raw Batch.step"]
 
 

@@ -11,8 +11,8 @@ from point_mass import Nearness, PointMass, Window
 from stable_baselines3.common.vec_env import VecNormalize
 
 from robo_rl.learners.buffers import ScoredReplayBuffer, ScoredRolloutBuffer
-from robo_rl.scoring import Scorer
-from robo_rl.vec_env import SB3VecEnv
+from robo_rl.rollout.scoring import Scorer
+from robo_rl.rollout.vec_env import SB3VecEnv
 
 
 def rollout_buffer(env: SB3VecEnv, model, steps: int, **kwargs) -> ScoredRolloutBuffer:

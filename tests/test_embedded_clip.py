@@ -17,9 +17,9 @@ from reward_models.visual.captions import CAPTIONS, grade
 from reward_models.visual.encoders import EmbeddedClip, OpenClip, make_encoder
 from reward_models.visual.relations import gripper_relations
 from reward_models.visual.train import fit
-from robo_rl.look_guard import TOLERANCE, drift
-from robo_rl.reward_data import collect, dataset, facts
-from robo_rl.reward_gate import CLEAR, judge, swap_rates, text_cosine
+from robo_rl.visual.data import collect, dataset, facts
+from robo_rl.visual.gate import CLEAR, judge, swap_rates, text_cosine
+from robo_rl.visual.look_guard import TOLERANCE, drift
 from sims.cameras import Look
 
 RETRAIN = "the look of the scene has changed: run `robo-rl reward train` and commit both together"
@@ -166,7 +166,7 @@ def test_the_training_measure_agrees_with_the_judge_it_shares_no_code_with(
     states, signals = collect(env, 640, seed=4)
     relations = gripper_relations(facts(env, signals))
     names = [t.name for t in env.task.entities() if t.colour]
-    from robo_rl.reward_gate import _truth
+    from robo_rl.visual.gate import _truth
 
     for goal, (success, distance) in _truth(env, states).items():
         thing = next(i for i, name in enumerate(names) if goal.endswith(name))

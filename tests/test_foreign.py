@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import sims
-from robo_rl.vec_sim import VecSim, episode_steps
+from robo_rl.rollout.vec_sim import VecSim, episode_steps
 from sims.foreign import ForeignEnv, ForeignError
 
 Array = np.ndarray
@@ -254,8 +254,8 @@ SUITES = {  # of other people, whose pins clash with ours
 def test_other_peoples_suites_run_in_environments_of_their_own(
     suite: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from robo_rl.benches.peers import environment, make_environment
     from robo_rl.cli import main
+    from robo_rl.experiments.peers import environment, make_environment
 
     if not environment(suite):
         make_environment(suite)

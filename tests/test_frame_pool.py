@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import sims
-from robo_rl.reward_data import jitter
+from robo_rl.visual.data import jitter
 from sims import BatchEnv, frame_pool
 from sims.cameras import Look, Renderer
 from sims.frame_pool import SETTING, FramePool, fastest

@@ -27,8 +27,8 @@ from reward_models.goals.grammar.speech.implied import IMPLIED
 from reward_models.goals.grammar.speech.patterns import members
 from reward_models.goals.grammar.speech.verbs import CLASSES
 from reward_models.goals.predicates import check
+from robo_rl.experiments.sentence_score import outcome, own_key, score
 from robo_rl.goals import read_goal
-from robo_rl.sentence_score import outcome, own_key, score
 
 ROWS_AT = Path(__file__).parent / "data"
 ROWS = json.loads((ROWS_AT / "goal_sentences_suite_dev.json").read_text("utf-8"))

@@ -22,10 +22,10 @@ from reward_models.base import RewardOutput
 from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig, SACConfig, TD3Config, TQCConfig
 from robo_rl.learners.loop import learn
 from robo_rl.learners.sb3 import Learner, make_learner
+from robo_rl.rollout.vec_env import SimulationDiverged
+from robo_rl.rollout.vec_sim import VecSim
 from robo_rl.runs import CheckpointError, RunDir
 from robo_rl.threads import cores, seed_everything, set_threads, simulation_waits
-from robo_rl.vec_env import SimulationDiverged
-from robo_rl.vec_sim import VecSim
 
 # A rate that falls would fall with the total, and these runs are cut into halves of one.
 SMALL = {"num_envs": 8, "net": (16, 16), "final_rate": 1.0}

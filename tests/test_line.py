@@ -14,7 +14,7 @@ from reward_models.config import DistillConfig
 from robo_rl.config import TrainConfig, from_json
 from robo_rl.learners.config import PPOConfig
 from robo_rl.rewards import ClipConfig
-from robo_rl.scene import SceneConfig
+from robo_rl.visual.scene import SceneConfig
 
 SMALL = ClipConfig(
     scene=SceneConfig(frames=1000, holdout=100, distill=DistillConfig(members=2, steps=500))

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from point_mass import Nearness, PointMass, Window
 
 from reward_models.base import RewardOutput
-from robo_rl.scoring import Scorer, StoredFrames, packings
-from robo_rl.trace import Observer, Trace, Transition
-from robo_rl.vec_env import SB3VecEnv
+from robo_rl.rollout.scoring import Scorer, StoredFrames, packings
+from robo_rl.rollout.trace import Observer, Trace, Transition
+from robo_rl.rollout.vec_env import SB3VecEnv
 
 starts = st.integers(1, 12).flatmap(
     lambda steps: st.integers(1, 5).flatmap(

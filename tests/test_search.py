@@ -20,6 +20,7 @@ from reward_models.programs import load
 from reward_models.writers.offline import CHOICES, Numbers, Structure, write
 from robo_rl.cli import main
 from robo_rl.evaluate import SELECT_SEED, TEST_SEED
+from robo_rl.rollout.vec_env import SimulationDiverged
 from robo_rl.search.config import SearchConfig
 from robo_rl.search.executor import Limits, Pool
 from robo_rl.search.failures import explained, refusals
@@ -27,7 +28,6 @@ from robo_rl.search.journal import Journal, JournalError
 from robo_rl.search.strategy import INSIDE, Candidate, Offline, Told
 from robo_rl.search.verdict import verdict
 from robo_rl.search.worker import curves, kind_of
-from robo_rl.vec_env import SimulationDiverged
 
 CARD = from_dict(sims.make_task("push").card())
 SENTENCE = CARD.goals["red_cube_next_to_blue_ball"]

@@ -18,8 +18,8 @@ from reward_models.programs.preflight import Job, preflight
 from reward_models.writers.lines import Numbers
 from reward_models.writers.offline import write
 from robo_rl.archive import trials
-from robo_rl.benches import searches
 from robo_rl.cli import main
+from robo_rl.experiments import searches
 from robo_rl.search.config import SearchConfig
 from robo_rl.search.controls import random_program
 from robo_rl.search.fit import fit, preference_loss

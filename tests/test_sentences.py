@@ -10,10 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robo_rl import suites
 from robo_rl.config import TrainConfig
+from robo_rl.experiments import suites
+from robo_rl.experiments.sentences import (
+    SEEDS,
+    WRITTEN,
+    markdown,
+    row_name,
+    share_interval,
+    verdicts,
+)
 from robo_rl.learners.config import PPOConfig
-from robo_rl.sentences import SEEDS, WRITTEN, markdown, row_name, share_interval, verdicts
 
 TINY = TrainConfig(episodes=8, tuning=PPOConfig(num_envs=8))
 ENDS = ("distance_median", "distance_p90")  # of an evaluation, m

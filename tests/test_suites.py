@@ -7,8 +7,8 @@ import json
 import pytest
 
 import sims
-from robo_rl import suites
 from robo_rl.config import TrainConfig
+from robo_rl.experiments import suites
 from robo_rl.goals import read_goal
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from point_mass import Nearness, PointMass
 
-from robo_rl.vec_env import SB3VecEnv, SimulationDiverged
-from robo_rl.vec_sim import HasStates, Resumable, episode_steps
+from robo_rl.rollout.vec_env import SB3VecEnv, SimulationDiverged
+from robo_rl.rollout.vec_sim import HasStates, Resumable, episode_steps
 
 
 def rollout(env: SB3VecEnv, steps: int, seed: int = 0) -> list[tuple]:

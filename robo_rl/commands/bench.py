@@ -10,11 +10,11 @@ from typing import Any
 import tyro
 from rich.console import Console
 
-from robo_rl.benches import BENCHES, markdown, run_bench
 from robo_rl.commands.options import Json
 from robo_rl.config import TrainConfig
+from robo_rl.experiments import BENCHES, markdown, run_bench
+from robo_rl.experiments.suites import SUITES, run_suite
 from robo_rl.runs import versions, write_json
-from robo_rl.suites import SUITES, run_suite
 from robo_rl.threads import set_threads
 
 
@@ -67,21 +67,21 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _screens(command: BenchCommand, console: Console) -> tuple[str, list[dict[str, Any]], str]:
-    from robo_rl.benches import screens
+    from robo_rl.experiments import screens
 
     rows = screens.measure()
     return MEASURED["screens"][1], rows, screens.markdown(rows)
 
 
 def _arms(command: BenchCommand, console: Console) -> tuple[str, list[dict[str, Any]], str]:
-    from robo_rl.benches import arms
+    from robo_rl.experiments import arms
 
     rows = arms.measure(command.runs / "arms", command.seed, console, command.episodes)
     return MEASURED["arms"][1], rows, arms.markdown(rows)
 
 
 def _searches(command: BenchCommand, console: Console) -> tuple[str, list[dict[str, Any]], str]:
-    from robo_rl.benches import searches
+    from robo_rl.experiments import searches
 
     rows = searches.measure(command.runs / "searches", command.share, console, command.jobs)
     return MEASURED["search"][1], rows, searches.markdown(rows)

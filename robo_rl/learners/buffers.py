@@ -12,9 +12,9 @@ from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from reward_models.base import RewardModel, RewardOutput
-from robo_rl.scoring import Scorer
-from robo_rl.trace import Trace
-from robo_rl.vec_env import SB3VecEnv
+from robo_rl.rollout.scoring import Scorer
+from robo_rl.rollout.trace import Trace
+from robo_rl.rollout.vec_env import SB3VecEnv
 
 Array = np.ndarray
 

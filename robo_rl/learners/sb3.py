@@ -27,12 +27,12 @@ from robo_rl.learners.config import (
     TQCConfig,
 )
 from robo_rl.learners.features import NormalisedObs, ObsNormaliser
-from robo_rl.reward_scale import RewardScale
+from robo_rl.rollout.reward_scale import RewardScale
+from robo_rl.rollout.scoring import Scorer
+from robo_rl.rollout.vec_env import SB3VecEnv
+from robo_rl.rollout.vec_sim import VecSim, episode_steps
 from robo_rl.runs import Checkpoint, CheckpointError
-from robo_rl.scoring import Scorer
 from robo_rl.threads import seed_everything
-from robo_rl.vec_env import SB3VecEnv
-from robo_rl.vec_sim import VecSim, episode_steps
 
 Array = np.ndarray
 

@@ -29,8 +29,8 @@ def main(argv: Sequence[str]) -> int:
     import torch  # takes seconds, which --help shall not
 
     from reward_models.visual.encoders import make_encoder
-    from robo_rl.reward_gate import gate
     from robo_rl.threads import set_threads
+    from robo_rl.visual.gate import gate
 
     torch.set_num_threads(set_threads())
     figures = gate(make_encoder(command.encoder), tasks=command.tasks, count=command.states)

@@ -40,10 +40,10 @@ def main(argv: Sequence[str]) -> int:
     from reward_models.visual import tiny_clip
     from reward_models.visual.encoders import EmbeddedClip
     from reward_models.visual.train import fit
-    from robo_rl.look_guard import write_guard
-    from robo_rl.reward_data import dataset
-    from robo_rl.reward_gate import gate
     from robo_rl.threads import set_threads
+    from robo_rl.visual.data import dataset
+    from robo_rl.visual.gate import gate
+    from robo_rl.visual.look_guard import write_guard
 
     torch.set_num_threads(set_threads())
     console = Console(stderr=True)

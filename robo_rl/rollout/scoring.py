@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from reward_models.base import RewardModel, RewardOutput, Segment
+from robo_rl.rollout.trace import FRAMES, Observer, Trace
 from robo_rl.threads import simulation_waits
-from robo_rl.trace import FRAMES, Observer, Trace
 
 Array = np.ndarray
 

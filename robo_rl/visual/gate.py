@@ -18,7 +18,7 @@ import sims
 from reward_models.metrics import auc, spearman
 from reward_models.visual.captions import COLOURS
 from reward_models.visual.encoders import TorchEncoder
-from robo_rl.reward_data import collect, facts, jitter, paint
+from robo_rl.visual.data import collect, facts, jitter, paint
 from sims.batch_env import BatchEnv
 from sims.cameras import Look
 

@@ -34,7 +34,7 @@ from real_robot.perception import Pose
 from real_robot.realtime import realtime
 from real_robot.safety import Wish
 from real_robot.twin import Twin
-from robo_rl.benches import Figure, interleaved
+from robo_rl.experiments import Figure, interleaved
 
 PERIOD = 0.01  # s
 SECONDS = 4.0  # of each loop in each round

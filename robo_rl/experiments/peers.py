@@ -1,6 +1,6 @@
 """Peers of the benches in processes, and where pins clash in environments, of their own.
 
-``python -m robo_rl.benches.peers`` makes those environments, ``... peers fetch`` one of them; a
+``python -m robo_rl.experiments.peers`` makes those environments, ``... peers fetch`` one of them; a
 bench says which are missing. Their pythons also serve ``gym:ID --env-python``.
 """
 

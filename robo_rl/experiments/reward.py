@@ -14,12 +14,12 @@ import numpy as np
 
 import sims
 from reward_models.base import Encoder
-from robo_rl.benches import Figure, interleaved, rate
+from robo_rl.experiments import Figure, interleaved, rate
 from robo_rl.goals import read_goal
-from robo_rl.reward_gate import frames as render
 from robo_rl.rewards import ClipConfig, make_reward
-from robo_rl.scoring import Scorer
-from robo_rl.trace import Observer, Trace, Transition
+from robo_rl.rollout.scoring import Scorer
+from robo_rl.rollout.trace import Observer, Trace, Transition
+from robo_rl.visual.gate import frames as render
 from sims.batch_env import BatchEnv
 
 Array = np.ndarray

@@ -1,4 +1,4 @@
-"""How often sentences of the whole suite are read right: ``python -m robo_rl.sentence_score FILE``.
+"""How often sentences are read right: ``python -m robo_rl.experiments.sentence_score FILE``.
 
 A corpus is a JSON list of ``{"task", "sentence", "goal": "task/key"}`` or, for what is to be
 refused, ``{"task", "sentence", "refuse": true}`` (tests/data/README.md). Only counts are printed,

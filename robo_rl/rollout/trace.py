@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robo_rl.vec_sim import HasStates, VecSim
+from robo_rl.rollout.vec_sim import HasStates, VecSim
 
 Array = np.ndarray
 Look = Mapping[str, Array]

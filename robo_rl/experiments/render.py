@@ -11,9 +11,9 @@ import mujoco
 import numpy as np
 
 import sims
-from robo_rl.benches import Figure, interleaved
-from robo_rl.benches.peers import Peer
-from robo_rl.benches.sim import Run, rate_of
+from robo_rl.experiments import Figure, interleaved
+from robo_rl.experiments.peers import Peer
+from robo_rl.experiments.sim import Run, rate_of
 from sims.cameras import Renderer
 
 Array = np.ndarray

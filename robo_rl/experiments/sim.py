@@ -15,8 +15,8 @@ import numpy as np
 from mujoco.batch import Batch
 
 import sims
-from robo_rl.benches import Figure, interleaved, rate
-from robo_rl.benches.peers import STEPPER, Peer, environment
+from robo_rl.experiments import Figure, interleaved, rate
+from robo_rl.experiments.peers import STEPPER, Peer, environment
 from sims.rng import RowRng
 
 Array = np.ndarray
@@ -49,7 +49,7 @@ def scene(name: str, say: Callable[[str], None]) -> list[Figure]:
     other = "envpool" if env.task.mirrors else "fetch"
     python = environment(other)
     if not python:
-        say(f"no {other} beside it; make it: python -m robo_rl.benches.peers {other}")
+        say(f"no {other} beside it; make it: python -m robo_rl.experiments.peers {other}")
     elif other == "envpool":
         peers["envpool"] = Peer(python, STEPPER, other, env.task.mirrors, ROWS, steps, cores)
     else:

@@ -16,7 +16,7 @@ from reward_models.programs.preflight import Job, preflight
 from reward_models.visual.clip_score import FORMULAS, Caption
 from reward_models.writers.offline import write
 from robo_rl.goals import ReadGoal
-from robo_rl.scene import Scene, SceneConfig, distilled, signals_segment
+from robo_rl.visual.scene import Scene, SceneConfig, distilled, signals_segment
 from sims.batch_env import BatchEnv
 
 __all__ = ["FORMULAS", "REWARDS", "ClipConfig", "MadeReward", "make_reward"]
@@ -136,7 +136,7 @@ def _clip(
 ) -> MadeReward:
     from reward_models.visual.clip_score import ClipScore, FrameEmbedder, SurrogateEmbedder
     from reward_models.visual.encoders import make_encoder
-    from robo_rl.reward_data import collect
+    from robo_rl.visual.data import collect
 
     pretrained = not config.encoder.startswith("embedded")
     steps = captions_of(goal, raw=pretrained)

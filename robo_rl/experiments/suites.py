@@ -21,11 +21,11 @@ from rich.console import Console
 import sims
 from reward_models.writers.offline import write
 from robo_rl.config import TrainConfig
+from robo_rl.experiments.sentences import REWARDS, SEEDS, WRITTEN, row_name
+from robo_rl.experiments.sentences import markdown as sentences_table
 from robo_rl.goals import read_goal
 from robo_rl.presets import preset
 from robo_rl.runs import RunDir, jsonable, versions, write_json
-from robo_rl.sentences import REWARDS, SEEDS, WRITTEN, row_name
-from robo_rl.sentences import markdown as sentences_table
 from robo_rl.threads import cores, limit_cores
 
 DEMO_GOAL = "touch_red_cube"

@@ -18,7 +18,7 @@ import numpy as np
 
 from reward_models.base import Encoder, Segment
 from reward_models.config import DistillConfig
-from robo_rl.reward_data import collect
+from robo_rl.visual.data import collect
 from sims.batch_env import BatchEnv
 from sims.cache import cache_dir
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from reward_models.metrics import wilson
 from robo_rl.config import TrainConfig, from_json
 from robo_rl.presets import preset
-from robo_rl.runs import jsonable, write_json
+from robo_rl.runs import RunDir, jsonable, write_json
 
 ARMS = ("so101", "ur5e")
 GOALS = {"reach": "touch_red_cube", "push": "red_cube_next_to_blue_ball"}

@@ -10,10 +10,10 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from reward_models.base import RewardModel
-from robo_rl.episodes import EpisodeStats
-from robo_rl.reward_scale import RewardScale
-from robo_rl.trace import Observer, Transition
-from robo_rl.vec_sim import Resumable, VecSim
+from robo_rl.rollout.episodes import EpisodeStats
+from robo_rl.rollout.reward_scale import RewardScale
+from robo_rl.rollout.trace import Observer, Transition
+from robo_rl.rollout.vec_sim import Resumable, VecSim
 
 Array = np.ndarray
 

@@ -1,0 +1,1 @@
+"""The visual reward: distilled scenes, labels asked while learning, training data and gate."""
