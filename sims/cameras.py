@@ -91,6 +91,16 @@ class Look:
         )
 
 
+def before_software_gl() -> None:
+    """Loads triton, where it is installed: call it before a process's first OpenGL context.
+
+    Triton and software GL bring an LLVM each, and triton's crashes when it comes second: whoever
+    draws and then makes one of torch's optimisers, which import triton, would die of it.
+    """
+    with contextlib.suppress(ImportError):
+        importlib.import_module("triton")
+
+
 def _open_context(
     model: mujoco.MjModel, height: int, width: int, asked: str
 ) -> tuple[str, Any, mujoco.MjrContext]:
@@ -99,6 +109,7 @@ def _open_context(
     asked = asked or os.environ.get("MUJOCO_GL", "").strip().lower()
     if asked and asked not in BACKENDS:
         raise RenderError(f"MUJOCO_GL must be one of {', '.join(BACKENDS)}, got {asked!r}")
+    before_software_gl()
     failures = []
     for backend in [asked] if asked else BACKENDS:
         library = {"egl": "EGL", "osmesa": "OSMesa"}.get(backend)

@@ -20,6 +20,7 @@ import numpy as np
 
 from sims import foreign_rows
 from sims.batch_env import StepResult
+from sims.cameras import before_software_gl
 
 Array = np.ndarray
 
@@ -134,6 +135,8 @@ class _Near:
     """Rows in this process."""
 
     def start(self, env_id: str, n: int, seeds: list[int], frames: bool, options: Any) -> Any:
+        if frames:
+            before_software_gl()
         try:
             self._rows = foreign_rows.Rows(env_id, n, seeds, frames, options)
         except ValueError:

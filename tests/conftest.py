@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import sys
@@ -13,11 +12,6 @@ import pytest
 from faults import FAULTS, Shown
 
 from robo_rl.threads import cores, limit_cores
-
-# Triton and software GL bring an LLVM each; triton crashes where GL's was loaded before it.
-# Training loads it first by itself, a test that only renders does not.
-with contextlib.suppress(ImportError):
-    import triton  # noqa: F401
 
 SHOWN = pytest.StashKey[Shown]()
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import os
+import subprocess
+import sys
 import threading
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -148,3 +153,28 @@ def test_errors_say_what_to_do(env: BatchEnv, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("MUJOCO_GL", "vulkan")
     with pytest.raises(RenderError, match="must be one of egl, osmesa, glfw, got 'vulkan'"):
         Renderer(env.model, 8, 8)
+
+
+DRAWS_AND_LEARNS = {
+    "ours": """
+import sims
+env = sims.make("reach", 4); env.reset(); env.render()
+import torch
+torch.optim.Adam([torch.zeros(1, requires_grad=True)])
+""",
+    "Gymnasium's": """
+from sims.foreign import ForeignEnv
+env = ForeignEnv("gym:Reacher-v5", 1, frames=True); env.reset(); env.render()
+import triton  # as torch's optimisers do
+""",
+}
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="only triton crashes")
+@pytest.mark.parametrize("code", DRAWS_AND_LEARNS.values(), ids=DRAWS_AND_LEARNS)
+def test_whoever_draws_first_can_learn_afterwards(code: str) -> None:
+    """In a process of its own: where it fails, it fails by a segmentation fault."""
+    root = str(Path(__file__).parents[1])
+    env = {"MUJOCO_GL": "egl", **os.environ, "PYTHONPATH": root}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
