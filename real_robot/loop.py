@@ -92,6 +92,7 @@ def run(
     robot, task = driver.describe(), task or task_of(bundle.manifest)
     asked, own_process = StopSignals(), policy is not None
     heard: Callable[[], tuple[int, str]] = lambda: (asked.count, asked.last)  # noqa: E731
+    begun = clock.now_ns() * 1e-9
     if log is not None or tape is not None:
         tape = tape or Tape()
         clock = Taped(tape, "clock", clock, CALLS["clock"])
@@ -118,7 +119,8 @@ def run(
         "shadow": shadow,
         "present": [name for name, who in there.items() if who],
     }
-    with Recorder(log, about) if log is not None else contextlib.nullcontext() as recorder:
+    recording = contextlib.nullcontext() if log is None else Recorder(log, about, begun)
+    with recording as recorder:
 
         def listen(transition: Transition) -> None:
             if recorder is not None:
@@ -240,6 +242,7 @@ class _Session:
         self._acks: dict[str, bool] = {}
         self._notes: list[str] = []
         self._why = ""  # the run is over
+        self._woke = self._now()  # s, of the newest period
         self._pace()
 
     def run(self, total: float) -> tuple[Ended, Fault, str]:
@@ -292,9 +295,7 @@ class _Session:
 
     def result(self, ended: Ended, fault: Fault, reason: str) -> RunResult:
         """The report of a session that is over."""
-        meter, log = self._meter, self._recorder
-        if log is not None and (log.dropped or log.error):
-            self._notes.append(f"log: {log.dropped} records lost {log.error}".rstrip())
+        meter = self._meter
         long = meter.limited.get("limited_long", np.zeros(len(self._joints)))
         return RunResult(
             ended=ended,
@@ -310,6 +311,7 @@ class _Session:
             acks=self._acks,
             history=tuple(self._machine.history),
             notes=tuple(self._notes),
+            unlogged="" if self._recorder is None else self._recorder.lost,
         )
 
     # To RUN.
@@ -390,7 +392,7 @@ class _Session:
         """Brings the targets to rest as fast as the limits allow, also without measurements."""
         self._pace()
         while self._arm.memory.moving:
-            woke = self._now()
+            woke = self._woke = self._now()
             self._record(woke, self._arm.brake(), None)
             self._wait()
 
@@ -437,7 +439,7 @@ class _Session:
     # One period.
     def _tick(self, wish: Callable[[RobotState], Target]) -> int:
         """One exchange with the arm and the wait for the next; returns periods skipped."""
-        woke = self._now()
+        woke = self._woke = self._now()
         count, last = self._heard()
         if count > self._borne:
             raise _Interrupted(last)
@@ -458,7 +460,7 @@ class _Session:
     def _flush(self) -> None:
         if self._recorder is not None and self._tape is not None:
             if entries := self._tape.take():
-                self._recorder.tape(entries, self._machine.history[-1].t)
+                self._recorder.tape(entries, self._woke)
 
     def _record(self, woke: float, done: Exchange, thought: Thought | None) -> None:
         if self._recorder is None and self._watch is None:

@@ -2,11 +2,14 @@
 
 The loop hands over references and goes on; a thread turns them into JSON messages. Chunks are
 small and go to the operating system as they are finished, so after ``kill -9`` everything but the
-last fraction of a second can be read back with ``read_log``. Foxglove opens the file.
+last fraction of a second can be read back with ``read_log``, and made a whole file again with
+``recovery.recover``. Foxglove opens the file. All times are on one clock, the loop's.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import math
 import queue
@@ -33,6 +36,7 @@ from real_robot.tape import encode
 Array = np.ndarray
 
 CHUNK = 16 * 1024  # bytes of messages in a chunk: about 20 ticks
+RECOVERED = "recovered"  # in ``run``: the writer was killed, and the file was made whole later
 QUEUE = 4096  # records the writer may lag behind before records are dropped
 
 
@@ -92,15 +96,28 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 class Recorder:
     """Writes ``run`` (once, first), ``tick`` and ``transition`` messages to ``path``.
 
-    ``dropped`` counts records the disk was too slow for; ``error`` says why writing ended early.
-    Neither stops the arm.
+    ``t`` s on the loop's clock is when the run begins. ``dropped`` counts records the disk was too
+    slow for; ``error`` says why writing ended early. Neither stops the arm; ``lost`` says of both
+    in words. OSError, naming the file, where not even its head can be written. The file is locked
+    while it is written, so that nobody takes it for one whose writer was killed.
     """
 
-    def __init__(self, path: str | Path, run: Mapping[str, Any]):
+    def __init__(self, path: str | Path, run: Mapping[str, Any], t: float):
         self.path, self.dropped, self.error = Path(path), 0, ""
+        self._failure: BaseException | None = None
         self._file = open(self.path, "wb")  # the thread closes it
+        with contextlib.suppress(OSError):  # not every file system can
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._writer = Writer(self._file, chunk_size=CHUNK)
+        try:
+            self._writer.start(profile="", library="robo-rl")
+            self._file.flush()
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
         self._queue: queue.Queue[tuple[str, float, Any] | None] = queue.Queue(QUEUE)
-        self._queue.put(("run", 0.0, dict(run)))
+        self._queue.put(("run", t, dict(run)))
         self._thread = threading.Thread(target=self._write, name="recorder", daemon=True)
         self._thread.start()
 
@@ -128,10 +145,18 @@ class Recorder:
         self._put("transition", transition.t, transition)
 
     def close(self) -> None:
-        """Writes what is queued and the file's index."""
+        """Writes what is queued and the file's index; a bug in the writer comes out here."""
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join()
+        if self._failure is not None:
+            raise RuntimeError(f"the writer of {self.path} failed") from self._failure
+
+    @property
+    def lost(self) -> str:
+        """What of the log was not written, and why; "" where all of it was. After ``close``."""
+        why = self.error or ("the disk was too slow" if self.dropped else "")
+        return why and f"{self.path}: {why} ({self.dropped} records lost)"
 
     def _put(self, topic: str, t: float, record: Any) -> None:
         try:
@@ -142,14 +167,16 @@ class Recorder:
     def _write(self) -> None:
         try:
             with self._file:
-                self._drain(Writer(self._file, chunk_size=CHUNK))
+                self._drain(self._writer)
+            return
         except OSError as error:  # disk full, file system gone: the arm matters more
-            self.error = str(error)
-            while self._queue.get() is not None:
-                self.dropped += 1
+            self.error = error.strerror or str(error)
+        except BaseException as error:  # shown to whoever closes it, not lost with the thread
+            self._failure = error
+        while self._queue.get() is not None:
+            self.dropped += 1
 
     def _drain(self, writer: Writer) -> None:
-        writer.start(profile="", library="robo-rl")
         channels = {
             name: writer.register_channel(
                 topic=name,
@@ -185,8 +212,15 @@ class Log:
 
 
 def read_log(path: str | Path) -> Log:
-    """The log at ``path``, as much of it as was written."""
-    log = Log()
+    """The log at ``path``, as much of it as was written; ValueError where it is no log."""
+    log, path = Log(), Path(path)
+    if path.is_dir():
+        logs = sorted(one.name for one in path.glob("*.mcap"))
+        raise ValueError(
+            f"{path} is a folder; give one log of it: {', '.join(logs) or 'it has none'}"
+        )
+    if path.is_file() and not path.stat().st_size:
+        raise ValueError(f"{path} is empty: nothing of it was written. Was the disk full?")
     with open(path, "rb") as file:
         messages = NonSeekingReader(file).iter_messages(log_time_order=False)
         try:
@@ -198,7 +232,7 @@ def read_log(path: str | Path) -> Log:
                     log.tape += record["entries"]
                 else:
                     (log.ticks if channel.topic == "tick" else log.transitions).append(record)
-            log.complete = True
+            log.complete = not log.run.get(RECOVERED)
         except InvalidMagic as error:
             raise ValueError(f"{path} is not a log of this program: {error}") from error
         except (McapError, struct.error, zstandard.ZstdError):

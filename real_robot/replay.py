@@ -54,7 +54,8 @@ def replay(path: str | Path) -> Replayed:
     """Runs the log at ``path`` again and compares states and targets, bit for bit."""
     log = read_log(path)
     if not log.tape:
-        raise ValueError(f"{path} holds no tape: it was written by another version")
+        why = "was written by another version" if log.complete else "ends before the run began"
+        raise ValueError(f"{path} holds no tape: it {why}")
     manifest = Manifest.from_json(json.dumps(log.run["manifest"]))
     robot = Description(**{f.name: _tuple(log.run["robot"][f.name]) for f in fields(Description)})
     present, reel = log.run["present"], Reel(log.tape)

@@ -54,7 +54,8 @@ class RunResult:
     limited_long: tuple[str, ...]  # joints that were limited without a break for long
     acks: Mapping[str, bool]  # {joint: confirmed to be limp}; {} if it was never stiff
     history: tuple[Transition, ...]
-    notes: tuple[str, ...]  # what went wrong while stopping, log troubles
+    notes: tuple[str, ...]  # what went wrong while stopping
+    unlogged: str = ""  # what of the log was not written, and why; "" if all was, or none was asked
 
 
 @dataclass

@@ -56,7 +56,10 @@ FAULTS: dict[int, Promise] = {
     33: Promise("Ctrl-C, SIGTERM or SIGHUP", f"{H}, park, relax"),
     34: Promise("Ctrl-C again while parking", f"{H} at once; the arm's state is printed"),
     35: Promise("terminal lost", "as SIGHUP"),
-    36: Promise("disk full, log writer dead", "the run goes on for a while and says so"),
+    36: Promise(
+        "disk full, log writer dead",
+        "refused before the arm moves; later: the run goes on, then the command fails with a line",
+    ),
     37: Promise("wall clock set by an hour", "no effect"),
     38: Promise("the loop wakes 300 ms late", f"periods skipped, no burst; {H} over the limit"),
     39: Promise("the processor is taken", f"misses counted; {H} after too many in a row"),

@@ -125,6 +125,7 @@ def test_a_fresh_arm_is_sent_to_calibration(folder: Path, tmp_path: Path) -> Non
     ("args", "said"),
     [
         ([], "say which arm"),
+        (["--emulate", "--noise", "-1"], "--noise must be finite and not below 0, got -1"),
         (["--robot", "so101"], "so101 is found by --port"),
         (["--robot", "ur5e", "--host", "1.2.3.4"], "the bundle is for so101, not for ur5e"),
         (["--robot", "so101", "--emulate", "--realtime"], "compressed clock"),

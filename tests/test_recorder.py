@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import reach_bundle
+from mcap.reader import make_reader
 
 from real_robot import Fault, Recorder, RobotState, Sent, Target, read_log
 from real_robot.follower import Thought
 from real_robot.recorder import QUEUE, Tick
+from real_robot.recovery import recover, recover_all
 from real_robot.states import Phase, Transition
+from robo_rl.cli import main
 
 
 def tick(k: int) -> Tick:
@@ -37,11 +43,11 @@ def tick(k: int) -> Tick:
 
 
 def test_a_log_reads_back_as_it_was_written(tmp_path: Path) -> None:
-    with Recorder(tmp_path / "run.mcap", {"bundle": "abc", "limits": np.ones(2)}) as recorder:
+    with Recorder(tmp_path / "run.mcap", {"bundle": "abc", "limits": np.ones(2)}, 0.0) as recorder:
         recorder.transition(Transition(0.5, Phase.ARMED, Phase.ALIGN, "why"))
         for k in range(50):
             recorder.tick(tick(k))
-    assert (recorder.dropped, recorder.error) == (0, "")
+    assert (recorder.dropped, recorder.lost) == (0, "")
     log = read_log(tmp_path / "run.mcap")
     assert log.complete and len(log.ticks) == 50
     assert log.run == {"bundle": "abc", "limits": [1.0, 1.0]}
@@ -59,7 +65,7 @@ import sys, time
 sys.path[:0] = [{tests!r}]
 from test_recorder import tick
 from real_robot import Recorder
-recorder = Recorder({path!r}, {{"bundle": "abc"}})
+recorder = Recorder({path!r}, {{"bundle": "abc"}}, 0.0)
 for k in range(100_000):
     recorder.tick(tick(k))
     time.sleep(0.001)
@@ -80,16 +86,46 @@ def test_what_was_flushed_survives_kill_9(tmp_path: Path) -> None:
     assert not log.complete and log.run == {"bundle": "abc"}
     assert len(log.ticks) > 250  # a chunk is about 20 ticks
     assert [t["state"]["seq"] for t in log.ticks] == list(range(len(log.ticks)))
+    # Recovered, it opens where readers seek for the index, and still says that its end is missing.
+    assert recover_all(tmp_path) == [path] and recover_all(tmp_path) == []
+    with open(path, "rb") as file:
+        summary = make_reader(file).get_summary()
+    assert summary is not None and summary.statistics.message_count == 1 + len(log.ticks)
+    again = read_log(path)
+    assert not again.complete and again.run == {"bundle": "abc", "recovered": True}
+    assert again.ticks == log.ticks and [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_log_that_is_being_written_is_not_recovered(tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    with Recorder(path, {}, 0.0) as recorder:
+        for k in range(60):
+            recorder.tick(tick(k))
+        assert recover(path) == 0
+        recorder.tick(tick(60))
+    assert len(read_log(path).ticks) == 61 and recover(path) == 0
+
+
+def test_all_topics_are_on_one_clock(tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    with Recorder(path, {}, 1000.0) as recorder:
+        recorder.transition(Transition(1000.5, Phase.ARMED, Phase.ALIGN, "why"))
+        recorder.tape([("clock.now_ns", 1)], 1001.0)
+    with open(path, "rb") as file:
+        statistics = make_reader(file).get_summary().statistics
+    assert (statistics.message_start_time, statistics.message_end_time) == (
+        1_000_000_000_000, 1_001_000_000_000,
+    )  # fmt: skip
 
 
 def test_a_log_cut_anywhere_is_read_up_to_there(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole.mcap", tmp_path / "cut.mcap"
-    with Recorder(whole, {}) as recorder:
+    with Recorder(whole, {}, 0.0) as recorder:
         for k in range(60):
             recorder.tick(tick(k))
     content = whole.read_bytes()
     lengths = []
-    for end in range(8, len(content), 7):
+    for end in range(8, len(content), 29):
         cut.write_bytes(content[:end])
         log = read_log(cut)
         assert not log.complete
@@ -100,27 +136,96 @@ def test_a_log_cut_anywhere_is_read_up_to_there(tmp_path: Path) -> None:
         read_log(cut)
 
 
+@contextlib.contextmanager
+def disk_of(size: int) -> Iterator[None]:
+    """No file can grow beyond ``size`` bytes: the kernel refuses as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
 @pytest.mark.fault(36)
-def test_a_full_disk_costs_the_log_and_nothing_else() -> None:
-    with pytest.raises(OSError):
-        Recorder("/no/such/folder/run.mcap", {})
-    if not os.path.exists("/dev/full"):
-        pytest.skip("needs /dev/full")
-    with Recorder("/dev/full", {}) as recorder:
-        for k in range(200):
+def test_a_full_disk_is_refused_at_the_start_and_costs_a_run_nothing_but_its_log(
+    tmp_path: Path,
+) -> None:
+    for nowhere in ("/no/such/folder/run.mcap", "/dev/full"):
+        with pytest.raises(OSError, match=nowhere):
+            Recorder(nowhere, {}, 0.0)
+    path = tmp_path / "run.mcap"
+    with disk_of(30_000), Recorder(path, {}, 0.0) as recorder:
+        for k in range(500):
             recorder.tick(tick(k))
-    assert os.strerror(errno.ENOSPC) in recorder.error
-    assert recorder.dropped > 0
+    assert recorder.lost.startswith(f"{path}: File too large (") and recorder.dropped > 0
+
+
+def test_a_bug_in_the_writer_is_not_lost_with_its_thread(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "run.mcap", {"not JSON": object()}, 0.0)
+    with pytest.raises(RuntimeError, match="run.mcap failed"):
+        recorder.close()
+
+
+@pytest.mark.fault(36)
+def test_deploy_ends_with_a_line_where_its_log_does_not_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle, logs = tmp_path / "bundle", tmp_path / "logs"
+    bundle.mkdir()
+    reach_bundle.write(bundle, "so101")
+    with disk_of(100_000):
+        status = main(["deploy", str(bundle), "--emulate", "--episodes", "3", "--log", str(logs)])
+    told = capsys.readouterr()
+    assert status == 1 and "n=1)" in told.out  # no further episode
+    assert told.err.strip().count("\n") == 0
+    assert f"the log is not whole: {logs / 'episode_0000.mcap'}: File too large (" in told.err
+    (logs / "episode_0000.mcap").unlink()
+    (logs / "episode_0000.mcap").symlink_to("/dev/full")
+    assert main(["deploy", str(bundle), "--emulate", "--episodes", "3", "--log", str(logs)]) == 1
+    told = capsys.readouterr()
+    assert told.out == "" and "No space left on device: " in told.err  # before the arm is touched
+
+
+def test_what_is_no_log_is_said_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Recorder(tmp_path / "run.mcap", {}, 0.0):
+        pass
+    (tmp_path / "empty.mcap").touch()
+    for path, said in {
+        tmp_path: "is a folder; give one log of it: empty.mcap, run.mcap",
+        tmp_path / "empty.mcap": "is empty: nothing of it was written",
+        tmp_path / "run.mcap": "holds no tape",
+    }.items():
+        assert main(["replay", str(path)]) == 1
+        assert said in capsys.readouterr().err
+
+
+def test_an_export_that_does_not_fit_says_which_file_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    (run / "bundle").mkdir(parents=True)
+    reach_bundle.write(run / "bundle", "so101")
+    for name in ("config.json", "result.json"):
+        (run / name).write_text("{}")
+    with disk_of(100):
+        assert main(["export", str(run), str(tmp_path / "out" / "b")]) == 1
+    error = capsys.readouterr().err
+    assert "File too large" in error and "golden.npz" in error and error.count("\n") == 1
+    assert list((tmp_path / "out").iterdir()) == []
+    assert main(["export", str(run), str(tmp_path / "out" / "b")]) == 0
 
 
 @pytest.mark.fault(36)
 def test_a_slow_disk_drops_records_and_never_blocks(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "slow")
     reader = os.open(tmp_path / "slow", os.O_RDONLY | os.O_NONBLOCK)
-    recorder = Recorder(tmp_path / "slow", {})
+    recorder = Recorder(tmp_path / "slow", {}, 0.0)
     for k in range(2 * QUEUE):  # nobody reads: a recorder that blocks would stay here
         recorder.tick(tick(k))
     assert recorder.dropped > 0
     os.close(reader)  # the writer's pipe breaks; it must still come to an end
     recorder.close()
-    assert recorder.error
+    assert recorder.lost

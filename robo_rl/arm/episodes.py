@@ -15,6 +15,7 @@ from rich.progress import track
 
 from real_robot import Ended, Fault, Guardian, Phase, PolicyBundle, PolicyProcess, RunConfig, run
 from real_robot.monitor import Monitor
+from real_robot.recovery import recover_all
 from real_robot.report import RunResult
 from real_robot.states import Transition
 from reward_models.metrics import wilson
@@ -41,6 +42,7 @@ class ArmResult:
     policy_p99_ms: float
     limited: dict[str, float]  # share of ticks in which a filter stage limited some joint
     reasons: tuple[str, ...]  # of the runs that did not end as planned
+    unlogged: str = ""  # what of a log could not be written, which ends the episodes; "" if all was
 
     def line(self) -> str:
         """One line for people."""
@@ -92,12 +94,19 @@ def run_episodes(
     guardian: Guardian | None = None,
     monitor: Monitor | None = None,
 ) -> ArmResult:
-    """Runs a bundle for ``episodes`` scenes of ``stage``, from number ``first`` on."""
+    """Runs a bundle for ``episodes`` scenes of ``stage``, from number ``first`` on.
+
+    Logs in the folder ``log`` whose writer was killed are made whole first. A log that cannot be
+    written ends the episodes, once its run is over.
+    """
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}")
     steps = round(task.episode_s / task.control_dt)
     if log is not None:
         log.mkdir(parents=True, exist_ok=True)
+        for path in recover_all(log):
+            if console is not None:
+                console.print(f"{path}: its writer was killed; what it had written was recovered")
     asks = getattr(stage, "asks", False)  # a person, between episodes: no bar then
     numbers = range(first, first + episodes)
     quiet = console is None or asks or monitor is not None
@@ -145,7 +154,8 @@ def run_episodes(
             )
         # The next episode needs a policy that lives; an emergency stop is a person's to clear.
         gone = policy is not None and not policy.alive
-        if result.ended is Ended.INTERRUPTED or result.fault is Fault.ESTOP or gone:
+        ended = result.ended is Ended.INTERRUPTED or result.fault is Fault.ESTOP
+        if ended or gone or result.unlogged:
             break
     return tally.result(stage.name, None if stage.realtime else _think_time(bundle))
 
@@ -163,6 +173,7 @@ class _Tally:
         self.successes += reached
         if result.ended is not Ended.DONE:
             self._reasons.append(f"episode {index}: {result.ended.value}: {result.reason}")
+        self._reasons += [f"episode {index}: {note}" for note in result.notes]
 
     def result(self, arm: str, think_s: float | None) -> ArmResult:
         """``think_s``: the policy's answer timed apart, where the clock stood still meanwhile."""
@@ -178,6 +189,7 @@ class _Tally:
             1000 * float(np.median(thought)),
             _shares([r.limited for r in runs]),
             tuple(self._reasons),
+            runs[-1].unlogged,
         )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -66,6 +67,10 @@ class DeployCommand:
 def main(argv: Sequence[str]) -> int:
     """Runs the episodes; exits 1 where a run was stopped by a fault or the safety filter."""
     command = tyro.cli(DeployCommand, args=list(argv), prog="robo-rl deploy")
+    for name in ("noise", "latency", "think", "patience", "silence"):
+        value = getattr(command, name)
+        if not 0 <= value < math.inf:
+            raise ValueError(f"--{name} must be finite and not below 0, got {value:g}")
     console = Console(stderr=True)
     bundle = PolicyBundle.load(command.bundle)
     task = task_of(bundle)
@@ -94,7 +99,11 @@ def main(argv: Sequence[str]) -> int:
         )
     print(json.dumps(dataclasses.asdict(result), indent=1) if command.as_json else result.line())
     for reason in result.reasons:
-        console.print(reason)
+        console.print(reason, markup=False)
+    if result.unlogged:
+        raise OSError(
+            f"the log is not whole: {result.unlogged}; free space there, or give another --log"
+        )
     return 0 if set(result.ended) == {Ended.DONE.value} else 1
 
 

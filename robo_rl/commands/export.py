@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,19 @@ class ExportCommand:
     to: tyro.conf.Positional[Path]  # a folder that does not exist yet
 
 
+def copy(folder: Path, to: Path) -> None:
+    """Copies the files of ``folder`` to the new folder ``to``; OSError names the one that failed.
+
+    ``shutil.copytree`` gathers errors into one text that neither names the cause nor fits a line.
+    """
+    to.mkdir()
+    for path in sorted(folder.iterdir()):
+        try:
+            shutil.copyfile(path, to / path.name)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(to / path.name)) from error
+
+
 def main(argv: Sequence[str]) -> int:
     """Verifies the bundle of a run, copies it, verifies the copy."""
     command = tyro.cli(ExportCommand, args=list(argv), prog="robo-rl export")
@@ -32,9 +46,13 @@ def main(argv: Sequence[str]) -> int:
     PolicyBundle.load(bundle)
     if command.to.exists():
         raise ValueError(f"{command.to} exists already; give a new folder")
-    partial = command.to.with_name(f".{command.to.name}.part")
-    shutil.copytree(bundle, partial)
-    partial.rename(command.to)
-    PolicyBundle.load(command.to)
+    command.to.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(
+        dir=command.to.parent, prefix=f".{command.to.name}."
+    ) as temporary:
+        partial = Path(temporary) / "bundle"
+        copy(bundle, partial)
+        PolicyBundle.load(partial)
+        partial.rename(command.to)
     print(command.to)
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ class ReplayCommand:
     """Runs a log of `robo-rl deploy --log` through the same states and filter, and compares."""
 
     log: tyro.conf.Positional[Path]  # an MCAP file
+    recover: bool = False  # first make a log whose writer was killed a whole file again
     as_json: Json = False  # print JSON
 
 
@@ -25,8 +27,11 @@ def main(argv: Sequence[str]) -> int:
     """Prints how the replay came out, which limits were used, and the gap to the simulation."""
     command = tyro.cli(ReplayCommand, args=list(argv), prog="robo-rl replay")
     from real_robot.recorder import read_log
+    from real_robot.recovery import recover
     from real_robot.replay import gap, replay, usage
 
+    if command.recover and (saved := recover(command.log)):
+        print(f"recovered {saved} messages of {command.log}", file=sys.stderr)
     again, log = replay(command.log), read_log(command.log)
     uses, demand = usage(log)
     driven = sum(t["phase"] == "run" for t in log.ticks) > 1
