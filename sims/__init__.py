@@ -73,9 +73,14 @@ def register(task: type[Task[Any]]) -> type[Task[Any]]:
     return task
 
 
+def gymnasium_id(name: str) -> str:
+    """What Gymnasium calls the task: ``robo/PickPlace-v0``."""
+    return f"robo/{name.title().replace('_', '')}-v0"
+
+
 def _tell_gymnasium(name: str) -> None:
     gymnasium.register(
-        f"robo/{name.title().replace('_', '')}-v0",
+        gymnasium_id(name),
         entry_point="sims.gym_env:GymEnv",
         vector_entry_point="sims.gym_env:GymVectorEnv",
         kwargs={"task": name},

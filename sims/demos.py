@@ -3,21 +3,27 @@
 A data set is a folder: ``data/main_data.hdf5`` has a group per episode (``observations`` (T+1, k)
 f32, ``actions`` (T, act_dim) f32, ``rewards``, ``terminations``, ``truncations`` (T,), and
 ``infos/success`` (T+1,)), ``data/metadata.json`` the spaces and totals. ``minari.MinariDataset``
-opens it; nothing of ours is needed to read it. Episodes are written as they are made, so memory
-does not grow with their number.
+opens it; nothing of ours is needed to read it. Minari lists and loads by name what lies in the
+folder ``MINARI_DATASETS_PATH``, and there a data set's name is its place. Episodes are written as
+they are made, so memory does not grow with their number.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 
+import sims
 from sims.batch_env import BatchEnv
 from sims.task import Task
 
@@ -105,11 +111,23 @@ def write_demos(
                 successes += bool(played.success[played.length[row], row])
                 lost += bool(played.lost[row])
             progress(written / config.episodes)
-    metadata = _metadata(env, path.name, written, steps)
+    metadata = _metadata(env, minari_name(path), written, steps)
+    metadata["dataset_size"] = round((partial / "data" / "main_data.hdf5").stat().st_size / 1e6, 1)
     env.close()
     (partial / "data" / "metadata.json").write_text(json.dumps(metadata, indent=1))
     partial.rename(path)
     return Demos(path, written, steps, successes, lost)
+
+
+def minari_name(path: Path) -> str:
+    """The name that Minari knows a data set at ``path`` by: ``reach-v0``, or ``robo/reach-v0``
+    where that is its place in ``MINARI_DATASETS_PATH``. A folder named without a version opens by
+    its path, but Minari lists only what has one."""
+    if not re.fullmatch(r"[-\w]+-v\d+", path.name):
+        return re.sub(r"[^-\w]+", "-", path.name) + "-v0"
+    home = Path(os.environ.get("MINARI_DATASETS_PATH") or Path.home() / ".minari" / "datasets")
+    whole, home = path.resolve(), home.resolve()
+    return whole.relative_to(home).as_posix() if whole.is_relative_to(home) else path.name
 
 
 def play(env: BatchEnv, config: DemoConfig, rng: np.random.Generator) -> Round:
@@ -162,13 +180,22 @@ def _metadata(env: BatchEnv, name: str, episodes: int, steps: int) -> dict[str, 
         "jpeg_encoding": False,
         "observation_space": _box(env.obs_dim, -np.inf, np.inf),
         "action_space": _box(env.act_dim, -1.0, 1.0),
-        "dataset_id": f"robo/{name.lower().replace('_', '-')}-v0",
+        "dataset_id": name,
+        "env_spec": _env_spec(task),
         "minari_version": MINARI,
         "algorithm_name": "scripted expert",
         "description": f"{task.name}: {task.goals()[task.goal].sentence}",
         "obs_names": list(env.obs_names),
         "task": task.card()["params"] | {"name": task.name, "goal": task.goal},
     }
+
+
+def _env_spec(task: Task[Any]) -> str:
+    """What ``MinariDataset.recover_environment`` makes the env from, JSON."""
+    spec = gymnasium.spec(sims.gymnasium_id(task.name))
+    made = {f.name: getattr(task, f.name) for f in dataclasses.fields(task)}
+    chosen = {name: made[name] for name in ("robot", "goal") if made.get(name)}
+    return dataclasses.replace(spec, kwargs={**spec.kwargs, **chosen}).to_json()
 
 
 def _box(width: int, low: float, high: float) -> str:

@@ -15,7 +15,7 @@ import pytest
 import sims
 from robo_rl.cli import main
 from sims import BatchEnv
-from sims.demos import DemoConfig, write_demos
+from sims.demos import DemoConfig, minari_name, write_demos
 
 
 def test_minari_reads_what_the_command_writes(
@@ -23,10 +23,10 @@ def test_minari_reads_what_the_command_writes(
 ) -> None:
     to = tmp_path / "robo" / "reach-v0"
     to.parent.mkdir()
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     asked = "--episodes 20 --num-envs 8 --noise 0.1 --failures 0.4 --goal above_blue_ball --json"
     assert main(["demos", "reach", str(to), *asked.split()]) == 0
     told = json.loads(capsys.readouterr().out)
-    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     data = minari.load_dataset("robo/reach-v0")
     assert data.total_episodes == told["episodes"] == 20 and data.total_steps == told["steps"]
     env = sims.make("reach", 1)
@@ -46,8 +46,21 @@ def test_minari_reads_what_the_command_writes(
     won, lost = np.array(won), np.array(lost)
     assert won[~lost].mean() > 0.8 and won[lost].mean() < 0.6
     assert data.sample_episodes(3)
+    listed = minari.list_local_datasets()  # it warns of, and leaves out, what is misnamed
+    assert listed["robo/reach-v0"]["dataset_size"] > 0
+    again = data.recover_environment()
+    assert again.unwrapped.sim.task.goal == "above_blue_ball"
+    assert again.observation_space.shape == (env.obs_dim,)
     assert main(["demos", "reach", str(to)]) == 1
     assert "exists already; give a new folder" in capsys.readouterr().err
+
+
+def test_a_data_set_is_called_by_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    assert minari_name(tmp_path / "robo" / "reach-v0") == "robo/reach-v0"
+    assert minari_name(tmp_path / "reach-v3") == "reach-v3"
+    assert minari_name(tmp_path.parent / "elsewhere" / "reach-v0") == "reach-v0"
+    assert minari_name(tmp_path / "no version") == "no-version-v0"
 
 
 def test_an_episode_is_the_simulators_own(tmp_path: Path) -> None:
