@@ -56,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(args: list[str]) -> int:
     """Finds the command and runs it."""
+    args = import_named(args)
     if not args or args[0] in ("-h", "--help", "help"):
         print(usage())
         return 0
@@ -70,6 +71,25 @@ def run(args: list[str]) -> int:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         return fail(f"unknown command {name!r}; known: {', '.join(COMMANDS)}.{hint}", 2)
     return int(importlib.import_module(f"robo_rl.commands.{name}").main(args[1:]))
+
+
+def import_named(args: list[str]) -> list[str]:
+    """``args`` without ``--import MODULE``, wherever it stands: the modules are imported, and the
+    tasks that they register are known to every command."""
+    rest: list[str] = []
+    words = iter(args)
+    for word in words:
+        option, given, module = word.partition("=")
+        if option != "--import":
+            rest.append(word)
+            continue
+        module = module if given else next(words, "")
+        if not module:
+            raise ValueError("--import needs a module's name or a .py file")
+        from sims.plugins import bring_in
+
+        bring_in(module)
+    return rest
 
 
 def expected(error: Exception) -> bool:
@@ -104,6 +124,7 @@ def usage() -> str:
     lines += [
         "",
         "robo-rl COMMAND --help shows a command's options.",
+        "Every command takes --import MODULE|FILE.py: tasks of your own (docs/your_own_task.md).",
         'Start: robo-rl demo, or robo-rl train reach --goal "the gripper touches the blue ball"',
     ]
     return "\n".join(lines)

@@ -12,6 +12,7 @@ from typing import Any
 
 import gymnasium
 
+from sims import plugins
 from sims.batch_env import BatchEnv, StepResult
 from sims.foreign import PREFIX, ForeignEnv
 from sims.robots import ROBOTS
@@ -38,7 +39,10 @@ def make_task(
     if name not in TASKS:
         near = difflib.get_close_matches(name, TASKS, 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"unknown task {name!r}; known tasks: {', '.join(TASKS)}.{hint}")
+        raise ValueError(
+            f"unknown task {name!r}; known tasks: {', '.join(TASKS)}.{hint} A task of your own: "
+            "robo-rl --import FILE.py, docs/your_own_task.md"
+        )
     given = {"robot": robot, "goal": goal}
     params |= {key: value for key, value in given.items() if value is not None}
     known = [f.name for f in dataclasses.fields(TASKS[name])]
@@ -89,3 +93,4 @@ def _tell_gymnasium(name: str) -> None:
 
 for _name in TASKS:
     _tell_gymnasium(_name)
+plugins.announced()  # last: such a module imports this one
