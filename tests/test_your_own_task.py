@@ -81,7 +81,7 @@ def test_the_command_line_imports_it(
     assert done.returncode == 0 and "4 episodes, 200 steps, 4 succeed" in done.stdout, done.stderr
     monkeypatch.chdir(tmp_path)
     for args, said in (
-        ("demos roll again-v0", "unknown task 'roll'"),
+        ("demos rool rool-v0", "unknown task 'rool'"),
         ("list --import broken.py", "cannot import 'broken.py': ModuleNotFoundError"),
         ("list --import=none.py", "cannot import 'none.py': FileNotFoundError"),
         ("list --import", "--import needs a module's name"),
