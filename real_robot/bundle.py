@@ -6,7 +6,8 @@ The folder holds data only, nothing that runs on loading:
                    Normalisation, base policy and residual are inside the graph. A recurrent
                    policy also has input ``state`` (N, k) f32 and output ``next_state`` (N, k).
 ``golden.npz``     ``obs`` (G, obs_dim) f32 and ``action`` (G, act_dim) f32, G >= 64, from the
-                   learner itself (zero ``state``); replayed at every load.
+                   learner itself (zero ``state``); replayed at every load. ``sensed.NAME`` (G, k)
+                   f64 is what the observations were made of, for whoever feeds it without us.
 ``manifest.json``  ``Manifest`` below; ``write_manifest`` fills in the hash of every other file.
 
 An exporter writes policy.onnx and golden.npz, then calls ``write_manifest(folder, manifest)``.
@@ -66,9 +67,11 @@ class PolicyBundle:
         # Widths by name; the first axis is the row and may be anything.
         inputs = {i.name: i.shape[1:] for i in self._session.get_inputs()}
         outputs = {o.name: o.shape[1:] for o in self._session.get_outputs()}
-        width = inputs.get("state")  # None: feed-forward
-        expected_in = {"obs": [manifest.obs_dim]} | ({"state": width} if width else {})
-        expected_out = {"action": [manifest.action.dim]} | ({"next_state": width} if width else {})
+        names = self._names = manifest.graph
+        width = inputs.get(names.state)  # None: feed-forward
+        expected_in = {names.obs: [manifest.obs_dim]} | ({names.state: width} if width else {})
+        expected_out = {names.action: [manifest.action.dim]}
+        expected_out |= {names.next_state: width} if width else {}
         self._check("inputs", "manifest", expected_in, POLICY, inputs)
         self._check("outputs", "manifest", expected_out, POLICY, outputs)
         self._outputs = list(expected_out)
@@ -117,7 +120,8 @@ class PolicyBundle:
             raise ValueError(f"obs must have shape ({width},) or (N, {width}), got {obs.shape}")
         if state is None:
             state = np.zeros((len(rows), self._state_dim), np.float32)
-        feed = {"obs": rows, "state": state} if self._state_dim else {"obs": rows}
+        names = self._names
+        feed = {names.obs: rows} | ({names.state: state} if self._state_dim else {})
         raw, *after = self._session.run(self._outputs, feed)
         action = np.clip(raw, self._low, self._high)
         return (action[0] if obs.ndim == 1 else action), (after[0] if after else state)

@@ -11,8 +11,18 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from sims.task import ObsPart
+
 SCHEMA = 1
 SOURCES = ("joints", "perception", "camera")
+
+RULE = (
+    "obs holds the inputs one after the other, in their order; an input holds its parts one after "
+    "the other; a part is scale * (plus - minus) + offset, of the first `size` values of what plus "
+    "and minus name in sensed ('' is 0). All are float32, one row per arm. action is clipped to "
+    "action.low and action.high. Where the graph has them, state is 0 at the start of an episode "
+    "and next_state of the call before after that."
+)
 
 K = TypeVar("K")
 Floats = tuple[float, ...]
@@ -23,20 +33,45 @@ class BundleError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GraphSpec:
+    """The names of the graph's tensors, and how they are filled."""
+
+    obs: str = "obs"  # (rows, obs_dim)
+    action: str = "action"  # (rows, action.dim)
+    state: str = "state"  # (rows, k), of recurrent policies alone
+    next_state: str = "next_state"  # (rows, k)
+    rule: str = RULE
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensedSpec:
+    """One quantity that the parts of inputs are made of."""
+
+    name: str  # "red_cube_pos"
+    shape: tuple[int, ...]
+    unit: str  # "m"
+    frame: str  # "world" is that of the robot's base; "joint" in the order of ``joints``
+    doc: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class InputSpec:
     """One named column group of the observation, in the order of concatenation."""
 
     name: str  # key of Task.obs
     shape: tuple[int, ...]  # of one row
-    unit: str  # "rad"; "" where the task scales it
+    unit: str  # of the value 1: "rad", "0.25 m"
     source: str  # joints: the driver's alone; perception: object poses too; camera: frames
     dtype: str = "float32"
+    parts: tuple[ObsPart, ...] = ()  # what it is made of, in order; () if the task does not say
 
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
             _refuse(f"inputs[{self.name}].source", f"one of {', '.join(SOURCES)}", self.source)
         if self.dtype != "float32":
             _refuse(f"inputs[{self.name}].dtype", "float32", self.dtype)
+        if self.parts and sum(part.size for part in self.parts) != self.size:
+            _refuse(f"inputs[{self.name}].parts", f"{self.size} values together", self.parts)
 
     @property
     def size(self) -> int:
@@ -53,6 +88,7 @@ class ActionSpec:
     high: Floats  # (dim,)
     kind: str = "task"
     smoothing: float = 0.0  # s, time constant of the low-pass that training had on its targets
+    meaning: tuple[str, ...] = ()  # (dim,) of each element, in words; () if the task does not say
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.smoothing < math.inf:
@@ -110,6 +146,8 @@ class Manifest:
     action: ActionSpec
     control_dt: float  # s per action
     start: StartSet
+    graph: GraphSpec = GraphSpec()
+    sensed: tuple[SensedSpec, ...] = ()  # what the inputs' parts name
     calibration: str = ""  # of the one arm it is for, as its driver identifies it; "": any
     park: Floats = ()  # (n,) rad where the arm may go limp without falling; () if there is none
     limits: Limits = Limits()
@@ -141,6 +179,10 @@ class Manifest:
         for name in self.files:
             if name != name.strip("/.") or "/" in name or "\\" in name:
                 _refuse("files", "plain names of files inside the bundle", name)
+        named = {one.name for one in self.sensed} | {""}
+        for one in self.inputs:
+            if strange := {x for p in one.parts for x in (p.plus, p.minus)} - named:
+                _refuse(f"inputs[{one.name}].parts", "made of what sensed lists", sorted(strange))
         # A camera needs a graph with an image input, which the bridge does not feed.
         cameras = [i.name for i in self.inputs if i.source == "camera"]
         if cameras:
@@ -175,16 +217,26 @@ class Manifest:
             _refuse("manifest", "an object", data)
         if data.get("schema") != SCHEMA:
             _refuse("schema", f"{SCHEMA}, the version this program reads", data.get("schema"))
-        parts = {"action": ActionSpec, "limits": Limits, "start": StartSet, "reward": RewardSpec}
+        parts = {
+            "action": ActionSpec, "limits": Limits, "start": StartSet, "reward": RewardSpec,
+            "graph": GraphSpec,
+        }  # fmt: skip
         built: dict[str, Any] = {
             name: _build(kind, data[name], name) for name, kind in parts.items() if name in data
         }
         if "inputs" in data:
-            if not isinstance(data["inputs"], list):
-                _refuse("inputs", "a list", data["inputs"])
             built["inputs"] = tuple(
-                _build(InputSpec, entry, f"inputs[{i}]") for i, entry in enumerate(data["inputs"])
+                _build(
+                    InputSpec,
+                    entry
+                    if not isinstance(entry, dict) or "parts" not in entry
+                    else entry | {"parts": _list_of(ObsPart, entry["parts"], f"inputs[{i}].parts")},
+                    f"inputs[{i}]",
+                )
+                for i, entry in enumerate(_a_list(data["inputs"], "inputs"))
             )
+        if "sensed" in data:
+            built["sensed"] = _list_of(SensedSpec, data["sensed"], "sensed")
         return _build(cls, {**data, **built}, "manifest")
 
 
@@ -205,6 +257,18 @@ _CHECKS: dict[str, Any] = {
         isinstance(v, dict) and all(isinstance(x, str) for x in v.values())
     ),
 }
+
+
+def _a_list(data: Any, where: str) -> list[Any]:
+    if not isinstance(data, list):
+        _refuse(where, "a list", data)
+    return data
+
+
+def _list_of(kind: type[K], data: Any, where: str) -> tuple[K, ...]:
+    """One ``kind`` for each entry of a JSON list."""
+    entries = enumerate(_a_list(data, where))
+    return tuple(_build(kind, entry, f"{where}[{i}]") for i, entry in entries)
 
 
 def _build(kind: type[K], data: Any, where: str) -> K:

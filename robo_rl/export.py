@@ -6,10 +6,11 @@ and clipping are inside. Before the bundle is written its answers are held again
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,15 @@ from real_robot.bundle import (
 from real_robot.clearance import Clearance
 from real_robot.driver import RobotState
 from real_robot.layout import ArmLayout, has_arm, robot_of
-from real_robot.manifest import ActionSpec, InputSpec, Limits, Manifest, RewardSpec, StartSet
+from real_robot.manifest import (
+    ActionSpec,
+    InputSpec,
+    Limits,
+    Manifest,
+    RewardSpec,
+    SensedSpec,
+    StartSet,
+)
 from real_robot.perception import Pose
 from real_robot.twin import Twin
 from robo_rl.goals import ReadGoal
@@ -41,7 +50,7 @@ from robo_rl.learners.sb3 import Learner
 from robo_rl.runs import jsonable, versions
 from sims.batch_env import BatchEnv
 from sims.robots import Robot
-from sims.task import Task
+from sims.task import ObsPart, Task
 
 Array = np.ndarray
 
@@ -117,10 +126,11 @@ def check(policy: bytes, obs: Array, expected: Array) -> float:
 
 def export_policy(learner: Learner, task: Task[Any], path: Path) -> float:
     """Writes the learner's policy alone as a graph in ``path``; the error it was checked to."""
-    obs, _ = _visited(task, learner)
+    obs, _, _ = _visited(task, learner)
     policy = to_onnx(deterministic_actor(learner.algorithm), obs.shape[1])
     error = check(policy, obs, learner.act(obs))
-    path.write_bytes(policy)
+    with naming(path):
+        path.write_bytes(policy)
     return error
 
 
@@ -144,7 +154,7 @@ def export(
     if folder.exists() and not (folder / MANIFEST).exists():
         raise ValueError(f"{folder} exists and holds no bundle; give another folder")
     robot = robot_of(task)
-    obs, workspace = _visited(task, learner)
+    obs, sensed, workspace = _visited(task, learner)
     action = learner.act(obs)
     policy = to_onnx(deterministic_actor(learner.algorithm), obs.shape[1])
     error = check(policy, obs, action)
@@ -156,7 +166,13 @@ def export(
         joints=robot.joints,
         goal=goal.key,
         inputs=_inputs(task),
-        action=ActionSpec(dim=task.act_dim, low=(-1.0,) * task.act_dim, high=(1.0,) * task.act_dim),
+        action=ActionSpec(
+            dim=task.act_dim,
+            low=(-1.0,) * task.act_dim,
+            high=(1.0,) * task.act_dim,
+            meaning=task.action_doc(),
+        ),
+        sensed=_sensed(task),
         control_dt=task.control_dt,
         start=_starts(task),
         park=_park(task),
@@ -167,11 +183,16 @@ def export(
         versions=versions(),
     )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+    with (
+        naming(folder),
+        tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary,
+    ):
         built = Path(temporary) / "bundle"
         built.mkdir()
         (built / POLICY).write_bytes(policy)
-        np.savez(built / GOLDEN, obs=obs[:GOLDEN_KEPT], action=action[:GOLDEN_KEPT])
+        golden = {"obs": obs, "action": action}
+        golden |= {f"sensed.{name}": values for name, values in sensed.items()}
+        np.savez(built / GOLDEN, **{k: v[:GOLDEN_KEPT] for k, v in golden.items()})
         write_manifest(built, manifest)
         PolicyBundle.load(built, task_card=task.card())
         if folder.exists():
@@ -180,22 +201,47 @@ def export(
     return folder
 
 
-def _visited(task: Task[Any], learner: Learner) -> tuple[Array, tuple[float, ...]]:
-    """Of the policy's own episodes, with some noise: observations (``CHECKED_ROWS``, obs_dim) and
-    where the tool was, (6,) m, low and high of x, y and z, with some room (0 without an arm)."""
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An OSError without a path, as of a write on a full disk, is one of ``path``."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+
+
+def _visited(
+    task: Task[Any], learner: Learner
+) -> tuple[Array, dict[str, Array], tuple[float, ...]]:
+    """Of the policy's own episodes, with some noise: observations (``CHECKED_ROWS``, obs_dim), what
+    they were made of {name: (``CHECKED_ROWS``, k)} where the task says, and where the tool was,
+    (6,) m, low and high of x, y and z, with some room (0 without an arm)."""
     env = BatchEnv(task, 64, seed=EXPORT_SEED)
     rng = np.random.default_rng(EXPORT_SEED)
     arm = has_arm(task)
     tool = env.batch.site(robot_of(task).tool_site).xpos if arm else np.zeros((1, 3))
-    seen = [env.reset()]
+    names = {one.name for one in _sensed(task)}
+    seen, sensed = [env.reset()], {name: [] for name in names}
+
+    def sense() -> None:
+        for name, values in task.sensed(env.views).items() if names else ():
+            if name in names:
+                sensed[name].append(np.array(values))
+
+    sense()
     low, high = tool.min(axis=0), tool.max(axis=0)
     for _ in range(min(env.max_steps, VISITED_STEPS)):
         noise = rng.normal(0.0, 0.3, (env.num_envs, env.act_dim))
         seen.append(env.step(np.clip(learner.act(seen[-1]) + noise, -1, 1)).obs)
+        sense()
         low, high = np.minimum(low, tool.min(axis=0)), np.maximum(high, tool.max(axis=0))
     env.close()
     box = np.stack([low - _WORKSPACE_ROOM, high + _WORKSPACE_ROOM], axis=1)
-    return rng.permutation(np.concatenate(seen))[:CHECKED_ROWS], tuple(box.ravel().tolist())
+    kept = rng.permutation(len(seen) * env.num_envs)[:CHECKED_ROWS]
+    made_of = {name: np.concatenate(rows)[kept] for name, rows in sensed.items()}
+    return np.concatenate(seen)[kept], made_of, tuple(box.ravel().tolist())
 
 
 def _limits(robot: Robot, workspace: tuple[float, ...]) -> Limits:
@@ -249,10 +295,7 @@ def _starts(task: Task[Any]) -> StartSet:
 
 
 def _inputs(task: Task[Any]) -> tuple[InputSpec, ...]:
-    """The observation's columns; those that move with an object alone need perception.
-
-    A column that is a signal of the task as it is bears the signal's unit.
-    """
+    """The observation's columns; those that move with an object alone need perception."""
     twin = Twin(task)
     robot = robot_of(task)
     zero = np.zeros(len(robot.joints))
@@ -265,24 +308,32 @@ def _inputs(task: Task[Any]) -> tuple[InputSpec, ...]:
         return twin.observe(state, anywhere)
 
     moved = observe() != observe()
-    units = _units(task)
+    units = {doc.name: doc.unit for doc in task.sensed_docs()}
+    parts = task.obs_parts()
     inputs, at = [], 0
     for name, width in twin.columns.items():
         source = "perception" if moved[at : at + width].any() else "joints"
-        inputs.append(InputSpec(name=name, shape=(width,), unit=units.get(name, ""), source=source))
+        made_of = tuple(parts.get(name, ()))
+        unit = _unit(made_of, units)
+        inputs.append(InputSpec(name=name, shape=(width,), unit=unit, source=source, parts=made_of))
         at += width
     return tuple(inputs)
 
 
-def _units(task: Task[Any]) -> dict[str, str]:
-    """{column: unit} of the observation's columns that are signals, unscaled."""
-    env = BatchEnv(task, 2, seed=EXPORT_SEED)
-    env.reset()
-    signals, columns = env.signals(), task.obs(env.views)
-    same = {
-        doc.name: doc.unit
-        for doc in task.signal_docs()
-        if doc.name in columns and np.array_equal(columns[doc.name], signals[doc.name])
-    }
-    env.close()
-    return same
+def _unit(parts: Sequence[ObsPart], units: Mapping[str, str]) -> str:
+    """What the value 1 of a column is worth; "" where its parts differ in that."""
+    worth = {(part.scale, units[part.plus]) for part in parts}
+    if len(worth) != 1:
+        return ""
+    ((scale, unit),) = worth
+    return unit if scale == 1.0 else f"{1 / scale:g} {unit}"
+
+
+def _sensed(task: Task[Any]) -> tuple[SensedSpec, ...]:
+    """What the observation's parts are made of."""
+    named = {x for parts in task.obs_parts().values() for p in parts for x in (p.plus, p.minus)}
+    return tuple(
+        SensedSpec(name=d.name, shape=d.shape, unit=d.unit, frame=d.frame, doc=d.doc)
+        for d in task.sensed_docs()
+        if d.name in named
+    )

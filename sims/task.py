@@ -48,6 +48,20 @@ class Signal:
 
 
 @dataclass(frozen=True)
+class ObsPart:
+    """A stretch of an observation's column: ``scale * (plus - minus) + offset``, first ``size``.
+
+    ``plus`` and ``minus`` name arrays of ``Task.sensed``; "" is 0.
+    """
+
+    plus: str
+    size: int
+    scale: float = 1.0
+    minus: str = ""
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
 class Entity:
     """A thing a sentence can name."""
 
@@ -153,6 +167,25 @@ class Task(ABC, Generic[V]):
     act_dim: ClassVar[int]
 
     # What everyone else reads.
+    def sensed(self, v: V) -> Mapping[str, Array]:
+        """{name: (N, k)}, what ``obs_parts`` speaks of: signals, and what was last commanded."""
+        return self.signals(v)
+
+    def sensed_docs(self) -> tuple[Signal, ...]:
+        """What each array of ``sensed`` is."""
+        return self.signal_docs()
+
+    def obs_parts(self) -> Mapping[str, tuple[ObsPart, ...]]:
+        """{column of ``obs``: what it is made of, in order}; {} where nobody wrote it down.
+
+        For those who feed a policy without this code; a test holds it against ``obs``.
+        """
+        return {}
+
+    def action_doc(self) -> tuple[str, ...]:
+        """(act_dim,) what each element of an action in [-1, 1] means; () where nobody wrote it."""
+        return ()
+
     def card(self) -> dict[str, Any]:
         """The JSON-able description of the task that crosses to reward models and writers."""
         return {

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from point_mass import Nearness, PointMass
 
@@ -81,14 +83,19 @@ def trained() -> Learner:
     return learner
 
 
-def test_a_bundle_says_what_the_policy_needs_and_plays_back(trained, tmp_path):
+@pytest.fixture(scope="module")
+def folder(trained, tmp_path_factory) -> Path:
     task = sims.make_task("reach")
     goal = read_goal(task, next(iter(task.goals())))
     figures = {"success": np.float64(0.5)}
     about = {"seed": 3, "randomize": {"width": np.float64(1.0)}}
-    folder = export(
-        trained, task, goal, "a caption", figures, tmp_path / "b", reward_hash="abc", training=about
-    )
+    to = tmp_path_factory.mktemp("exported") / "b"
+    return export(trained, task, goal, "a caption", figures, to, reward_hash="abc", training=about)
+
+
+def test_a_bundle_says_what_the_policy_needs_and_plays_back(trained, folder):
+    task = sims.make_task("reach")
+    goal = read_goal(task, next(iter(task.goals())))
     bundle = PolicyBundle.load(folder, task_card=task.card())
     manifest = bundle.manifest
     sources = {i.name: i.source for i in manifest.inputs}
@@ -110,6 +117,34 @@ def test_a_bundle_says_what_the_policy_needs_and_plays_back(trained, tmp_path):
     assert manifest.start.gripper == pytest.approx(0.0, abs=1e-6)
     env.close()
     assert {p.name for p in folder.iterdir()} == {"policy.onnx", "golden.npz", "manifest.json"}
+
+
+def test_a_bundle_is_fed_from_its_manifest_and_onnxruntime_alone(folder):
+    """Nothing of ours reads the bundle here: names, order, scales and rule are the manifest's."""
+    told = json.loads((folder / "manifest.json").read_text())
+    golden = np.load(folder / "golden.npz")
+    known = {one["name"]: one for one in told["sensed"]}
+    parts = [part for one in told["inputs"] for part in one["parts"]]
+    rows = []
+    for part in parts:
+        plus, minus = (
+            golden[f"sensed.{name}"][:, : part["size"]] if name else 0.0
+            for name in (part["plus"], part["minus"])
+        )
+        rows.append(part["scale"] * (plus - minus) + part["offset"])
+    obs = np.concatenate(rows, axis=1).astype(np.float32)
+    session = onnxruntime.InferenceSession((folder / "policy.onnx").read_bytes())
+    (action,) = session.run([told["graph"]["action"]], {told["graph"]["obs"]: obs})
+    action = np.clip(action, told["action"]["low"], told["action"]["high"])
+    np.testing.assert_allclose(obs, golden["obs"], atol=1e-6)
+    np.testing.assert_allclose(action, golden["action"], atol=1e-4)
+    assert all(one["unit"] and one["doc"] for one in known.values())
+    assert {one["name"]: one["unit"] for one in told["inputs"]} == {
+        "qpos": "rad", "qvel": "10 rad/s", "lag": "0.2 rad", "tip": "0.25 m", "thing": "0.25 m",
+        "tip_to_thing": "0.25 m", "thing_to_thing": "0.25 m",
+    }  # fmt: skip
+    assert told["action"]["meaning"][2] == "1 moves the target of the tip by 0.02 m along world z"
+    assert "one after the other" in told["graph"]["rule"]
 
 
 def test_an_older_bundle_is_replaced_and_nothing_else(trained, tmp_path):

@@ -86,6 +86,27 @@ def test_obs_are_named_float32_columns(name: str, robot: str | None) -> None:
 
 
 @pytest.mark.parametrize(("name", "robot"), CASES)
+def test_obs_are_made_of_the_parts_that_are_documented(name: str, robot: str | None) -> None:
+    env = played(name, robot)[0]
+    task, parts = env.task, env.task.obs_parts()
+    sensed, docs = task.sensed(env.views), {doc.name: doc for doc in task.sensed_docs()}
+    assert bool(parts) == (robot is not None) == bool(task.action_doc())
+    for column, values in task.obs(env.views).items() if parts else ():
+        made = np.concatenate(
+            [
+                part.scale
+                * (sensed[part.plus] - (sensed[part.minus] if part.minus else 0.0))[:, : part.size]
+                + part.offset
+                for part in parts[column]
+            ],
+            axis=1,
+        )
+        np.testing.assert_allclose(made, values, atol=1e-9, err_msg=column)
+        assert {x for part in parts[column] for x in (part.plus, part.minus) if x} <= docs.keys()
+    assert len(task.action_doc()) in (0, task.act_dim)
+
+
+@pytest.mark.parametrize(("name", "robot"), CASES)
 def test_signals_are_as_their_documents_say(name: str, robot: str | None) -> None:
     env, _, played_signals = played(name, robot)
     docs = {doc.name: doc for doc in env.task.signal_docs()}

@@ -15,7 +15,7 @@ import numpy as np
 from mujoco.batch import Batch
 
 from sims.rng import RowRng
-from sims.task import Array, Entity, Signal
+from sims.task import Array, Entity, ObsPart, Signal
 from sims.tasks.tabletop import THINGS, TURNS, Tabletop, TabletopViews, Thing, polar
 from sims.terms import near, norm
 
@@ -119,6 +119,42 @@ class Handling(Tabletop):
         for fixture, joint in zip(self.moving, v.joint, strict=True):
             columns[fixture.joint] = (joint - fixture.range[0]) / np.ptp(fixture.range)
         return columns
+
+    def sensed(self, v: HandlingViews) -> dict[str, Array]:
+        joints = {f.joint: joint for f, joint in zip(self.moving, v.joint, strict=True)}
+        return {**super().sensed(v), **joints}
+
+    def obs_parts(self) -> dict[str, tuple[ObsPart, ...]]:
+        closed, opened = self.arm.grip_range
+        way, things = opened - closed, [f"{t.name}_pos" for t in self.things]
+        points = {point.name: f"{point.name}_pos" for f in self.fixtures for point in f.points}
+        parts = {
+            **self._arm_parts(len(self.arm.joints)),
+            "gripper": (ObsPart("gripper", 1, 1 / way, offset=-closed / way),),
+            "squeeze": (ObsPart("gripper", 1, 2 / way, "gripper_goal"),),
+        }
+        if things:
+            parts["thing"] = tuple(ObsPart(t, 3, 4.0) for t in things)
+            parts["tip_to_thing"] = tuple(ObsPart(t, 3, 10.0, "tip") for t in things)
+            parts["thing_turn"] = tuple(
+                ObsPart(f"{t.name}_{turn.name}", 2) for t in self.things for turn in TURNS[t.kind]
+            )
+            for name, point in points.items():
+                parts[f"thing_to_{name}"] = tuple(ObsPart(point, 3, 10.0, t) for t in things)
+        if len(things) > 1:
+            apart = list(zip(things, [*things[1:], things[0]], strict=True))
+            parts["thing_to_thing"] = tuple(ObsPart(a, 3, 10.0, b) for a, b in apart[1:])
+        for name, point in points.items():
+            parts[f"tip_to_{name}"] = (ObsPart(point, 3, 10.0, "tip"),)
+        for fixture in self.moving:
+            span = float(np.ptp(fixture.range))
+            low = fixture.range[0]
+            parts[fixture.joint] = (ObsPart(fixture.joint, 1, 1 / span, offset=-low / span),)
+        return parts
+
+    def action_doc(self) -> tuple[str, ...]:
+        jaws = f"1 opens the target of the jaws by {self.grip_step:g} of their way"
+        return (*super().action_doc(), jaws)
 
     @property
     def moving(self) -> tuple[Fixture, ...]:

@@ -7,7 +7,7 @@ Left and right are as seen in the front camera's picture, which looks back at th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import mujoco
@@ -18,7 +18,7 @@ from sims import ik, robots
 from sims.cameras import Camera
 from sims.rng import RowRng
 from sims.robots import Robot, Workspace
-from sims.task import Array, Entity, Signal, Task
+from sims.task import Array, Entity, ObsPart, Signal, Task
 from sims.terms import box_distance, cylinder_distance, norm, sphere_distance
 
 LEFT = -robots.SO101.workspace.front.axes()[0]  # (3,): left in every front picture, in the world
@@ -277,6 +277,43 @@ class Tabletop(Task[TabletopViews]):
             "tip_to_thing": (4.0 * (things - v.tip[:, None])).reshape(n, -1),
             "thing_to_thing": (4.0 * (things - np.roll(things, -1, axis=1))).reshape(n, -1),
         }
+
+    def sensed(self, v: TabletopViews) -> dict[str, Array]:
+        return {**self.signals(v), "goal": v.ctrl, "gripper_goal": v.gripper_ctrl}
+
+    def sensed_docs(self) -> tuple[Signal, ...]:
+        (qpos, jaws), what = self.signal_docs()[0:3:2], "last target, after every limit, of"
+        return (
+            *self.signal_docs(),
+            replace(qpos, name="goal", doc=f"{what} the arm joints"),
+            replace(jaws, name="gripper_goal", doc=f"{what} the gripper joint"),
+        )
+
+    def obs_parts(self) -> dict[str, tuple[ObsPart, ...]]:
+        n, things = len(self.arm.joints), [f"{t.name}_pos" for t in self.things]
+        return {
+            **self._arm_parts(n),
+            "thing": tuple(ObsPart(t, 3, 4.0) for t in things),
+            "tip_to_thing": tuple(ObsPart(t, 3, 4.0, "tip") for t in things),
+            "thing_to_thing": tuple(
+                ObsPart(one, 3, 4.0, other)
+                for one, other in zip(things, [*things[1:], things[0]], strict=True)
+            ),
+        }
+
+    @staticmethod
+    def _arm_parts(n: int) -> dict[str, tuple[ObsPart, ...]]:
+        """The columns of an arm of ``n`` joints."""
+        return {
+            "qpos": (ObsPart("qpos", n),),
+            "qvel": (ObsPart("qvel", n, 0.1),),
+            "lag": (ObsPart("goal", n, 5.0, "qpos"),),
+            "tip": (ObsPart("tip", 3, 4.0),),
+        }
+
+    def action_doc(self) -> tuple[str, ...]:
+        step = f"1 moves the target of the tip by {self.tip_step:g} m along world"
+        return tuple(f"{step} {axis}" for axis in "xyz")
 
     def signals(self, v: TabletopViews) -> dict[str, Array]:
         return {
