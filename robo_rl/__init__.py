@@ -1,4 +1,11 @@
-"""Training, scoring, evaluation and the command line; the only package that imports the others."""
+"""Training, scoring, evaluation and the command line; the only package that imports the others.
+
+```
+trained = robo_rl.train(robo_rl.TrainConfig(task="reach", goal="touch the blue ball"))
+trained.policy.act(obs)
+robo_rl.load("runs/NAME").policy.predict(obs)
+```
+"""
 
 from __future__ import annotations
 
@@ -6,7 +13,8 @@ import importlib
 from typing import Any
 
 # Loaded when first used: importing torch takes two seconds that `robo-rl --help` need not wait for.
-_HOME = {"train": "train", "TrainConfig": "config", "evaluate": "evaluate"}
+# No name here is a module's too: a module that is imported takes the place of what has its name.
+_HOME = {"TrainConfig": "config", "Trained": "trained", "load": "trained", "train": "training"}
 
 __all__ = sorted(_HOME)
 

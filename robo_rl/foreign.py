@@ -1,4 +1,4 @@
-"""Training and judging on ``gym:ID``, anyone's Gymnasium env, by its own reward.
+"""Judging on ``gym:ID``, anyone's Gymnasium env.
 
 Such an env has no goals of ours and no state rows: there is no sentence, no video, and success is
 what the env itself reports, or is not reported at all.
@@ -7,27 +7,19 @@ what the env itself reports, or is not reported at all.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
-from real_robot.bundle import POLICY
 from reward_models.metrics import wilson
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import TEST_SEED
-from robo_rl.runs import RunDir
-from robo_rl.threads import set_threads
 from sims.foreign import ForeignEnv
 
 Array = np.ndarray
 Act = Callable[[Array], Array]
-
-CHECKED_STEPS = 64  # whose observations the exported graph is held against the learner on
 
 
 @dataclass(frozen=True)
@@ -48,62 +40,6 @@ class ForeignEvaluation:
         low, high = (100 * x for x in wilson(self.successes, self.episodes))
         share = 100 * self.successes / self.episodes
         return f"{worth}); success {share:.1f} % ({low:.1f}-{high:.1f}, n={self.episodes})"
-
-
-@dataclass
-class ForeignTrained:
-    """A finished run."""
-
-    run: RunDir
-    evaluation: ForeignEvaluation
-
-
-def train_foreign(
-    config: TrainConfig, *, resume: Path | None = None, console: Console | None = None
-) -> ForeignTrained:
-    """Trains on the env's own reward, judges on unseen seeds, writes the policy's graph."""
-    if config.reward != "task" or config.goal or config.robot or config.randomize or config.shaped:
-        raise ValueError(
-            f"{config.task} has its own reward and no goals or robots of ours: use --reward task, "
-            "and none of --goal, --robot, --randomize, --shaped"
-        )
-    from robo_rl.export import check, deterministic_actor, to_onnx
-    from robo_rl.learners.loop import learn
-    from robo_rl.learners.sb3 import make_learner
-
-    set_threads()
-    name = config.name or f"{config.task.replace(':', '-')}-task-{config.learner}-{config.seed}"
-    path = resume or config.runs / name.replace("/", "-")
-    if resume is None:
-        RunDir.check_free(path)
-    begun = time.monotonic()
-    sim = make_sim(config, config.tuning.num_envs, config.seed)
-    run = RunDir.open(path) if resume else RunDir.create(path, config)
-    learner = make_learner(config.tuning, sim, seed=config.seed, device=config.device)
-    learn(
-        learner,
-        config.env_steps,
-        run=run,
-        checkpoint_every=config.checkpoint_every,
-        resume=resume is not None,
-        console=console,
-    )
-    seen = [sim.reset()]
-    for _ in range(CHECKED_STEPS):
-        seen.append(sim.step(learner.act(seen[-1])).obs)
-    obs = np.concatenate(seen)
-    graph = to_onnx(deterministic_actor(learner.algorithm), sim.obs_dim)
-    error = check(graph, obs, learner.act(obs))
-    (run.path / POLICY).write_bytes(graph)
-    sim.close()
-    evaluation = evaluate_foreign(config, learner.act, config.episodes)
-    result = {
-        "goal": "", "truth": "", "reward": "task", "evaluation": asdict(evaluation),
-        "env_steps": learner.env_steps, "export_error": error,
-        "seconds": round(time.monotonic() - begun, 1),
-    }  # fmt: skip
-    run.finish(result)
-    return ForeignTrained(run, evaluation)
 
 
 def make_sim(config: TrainConfig, num_envs: int, seed: int) -> ForeignEnv:

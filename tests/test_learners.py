@@ -20,6 +20,7 @@ from rich.console import Console
 import sims
 from reward_models.base import RewardOutput
 from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig, SACConfig, TD3Config, TQCConfig
+from robo_rl.learners.hooks import Hook
 from robo_rl.learners.loop import learn
 from robo_rl.learners.sb3 import Learner, make_learner
 from robo_rl.rollout.vec_env import SimulationDiverged
@@ -154,6 +155,13 @@ def test_a_resumed_run_equals_an_uninterrupted_one(config, tmp_path):
     assert_same(straight, again)
 
 
+class OnRow(Hook):
+    """Calls ``row`` with each metrics row."""
+
+    def __init__(self, row):
+        self.row = row
+
+
 class Tip(Nearness):
     """Distance between gripper and cube, from the tabletop's signals."""
 
@@ -183,11 +191,12 @@ KILLED = """
 import sys, time
 sys.path.insert(0, {tests!r})
 import torch
-from test_learners import KILL_CONFIG, KILL_EVERY, KILL_TOTAL, new
+from test_learners import KILL_CONFIG, KILL_EVERY, KILL_TOTAL, OnRow, new
+from robo_rl.learners.hooks import Hook
 from robo_rl.learners.loop import learn
 from robo_rl.runs import RunDir
 learn(new(KILL_CONFIG), KILL_TOTAL, run=RunDir.open({run!r}), checkpoint_every=KILL_EVERY,
-      on_row=lambda row: time.sleep(0.1))
+      hooks=[OnRow(lambda row: time.sleep(0.1))])
 """
 KILL_CONFIG = PPOConfig(num_envs=32, net=(16, 16), n_steps=32)
 KILL_EVERY, KILL_TOTAL = 2 * 1024, 10 * 1024
@@ -270,10 +279,10 @@ def test_a_simulator_without_state_goes_on_with_new_episodes(tmp_path):
     assert again.env_steps == 1024
 
 
-def test_on_row_ends_training_at_a_clean_point(tmp_path):
+def test_a_hook_ends_training_at_a_clean_point(tmp_path):
     run = RunDir.create(tmp_path / "run", PPO_SMALL)
     config = PPOConfig(**SMALL, n_steps=128)
-    rows = learn(new(config), 10_000, run=run, on_row=lambda row: row["env_steps"] < 2_000)
+    rows = learn(new(config), 10_000, run=run, hooks=[OnRow(lambda row: row["env_steps"] < 2_000)])
     assert [row["env_steps"] for row in rows] == [1024, 2048]
     assert run.latest_checkpoint().step == 2048
     straight = new(config)

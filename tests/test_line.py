@@ -25,7 +25,7 @@ SMALL = ClipConfig(
 def trained(tmp_path_factory: pytest.TempPathFactory):
     import os
 
-    from robo_rl.train import train
+    from robo_rl.training import train
 
     folder = tmp_path_factory.mktemp("line")
     os.environ["ROBO_RL_CACHE"] = str(folder / "cache")
@@ -69,7 +69,7 @@ def test_the_bundle_succeeds_on_the_simulated_arm(trained) -> None:
 
 
 def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:
-    from robo_rl.train import train
+    from robo_rl.training import train
 
     config = TrainConfig(
         goal="stay far from the red cube", clip=SMALL, env_steps=6_400, episodes=100, labels=0,

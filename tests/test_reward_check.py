@@ -18,7 +18,7 @@ from reward_models.programs import load
 from robo_rl.cli import main
 from robo_rl.config import TrainConfig
 from robo_rl.learners.config import PPOConfig
-from robo_rl.train import run_path, train
+from robo_rl.training import run_path, train
 
 GOOD = """def reward(tip, red_cube_pos, action):
     gap = norm(tip - red_cube_pos)

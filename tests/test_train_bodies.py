@@ -12,7 +12,7 @@ import sims
 from robo_rl.cli import main
 from robo_rl.goals import read_goal
 from robo_rl.presets import preset
-from robo_rl.train import training_env
+from robo_rl.training import training_env
 from sims.batch_env import BatchEnv
 from sims.tasks import BODIES
 

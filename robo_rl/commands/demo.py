@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     """Trains from the frame reward alone, judges it, runs it on a simulated arm."""
     command = tyro.cli(DemoCommand, args=list(argv), prog="robo-rl demo")
     from robo_rl.arm.episodes import run_emulated
-    from robo_rl.train import train
+    from robo_rl.training import train
 
     console = Console(stderr=True)
     name = next(n for n in _names("demo") if not (command.runs / n).exists())

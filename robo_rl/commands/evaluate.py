@@ -39,14 +39,14 @@ def main(argv: Sequence[str]) -> int:
         from robo_rl.foreign import evaluate_foreign
 
         config = from_json(TrainConfig, run.config)
-        foreign = evaluate_foreign(config, load_policy(run.path), command.episodes)
+        foreign = evaluate_foreign(config, load_policy(run.path).act, command.episodes)
         print(json.dumps(dataclasses.asdict(foreign)) if command.as_json else foreign.line())
         return 0
     task = make_task(run.config, truth)
     if command.expert:
         evaluation = evaluate_expert(task, episodes=command.episodes)
     else:
-        policy = load_policy(run.path)
+        policy = load_policy(run.path).act
         evaluation = evaluate(task, policy, judged=bool(truth), episodes=command.episodes)
     print(json.dumps(evaluation.as_dict(), indent=1) if command.as_json else evaluation.line())
     return 0

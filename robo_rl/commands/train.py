@@ -11,6 +11,7 @@ from typing import Any
 import tyro
 from rich.console import Console
 
+from real_robot.bundle import POLICY
 from robo_rl.commands.options import Json
 from robo_rl.config import TrainConfig, from_json
 from robo_rl.presets import PRESETS, preset
@@ -33,21 +34,15 @@ def main(argv: Sequence[str]) -> int:
     config = TrainConfig(**{k: v for k, v in vars(command).items() if k in own})
     if command.resume is not None:
         config = from_json(TrainConfig, _config_of(command.resume))
-    if config.task.startswith("gym:"):
-        from robo_rl.foreign import train_foreign
-
-        foreign = train_foreign(config, resume=command.resume, console=console)
-        as_json = (foreign.run.path / "result.json").read_text()
-        print(as_json if command.as_json else foreign.evaluation.line())
-        return 0
-    from robo_rl.train import train
+    from robo_rl.training import train
 
     trained = train(config, resume=command.resume, console=console)
     if command.as_json:
         print((trained.run.path / "result.json").read_text())
         return 0
     kept = f"bundle: {trained.bundle}" if trained.bundle else "no arm, so no bundle for one"
-    console.print(f"report: {trained.run.path / 'report.html'}; {kept}")
+    shown = [trained.run.path / name for name in ("report.html", POLICY)]
+    console.print(f"{' and '.join(str(p) for p in shown if p.exists())}; {kept}")
     print(trained.evaluation.line())
     return 0
 

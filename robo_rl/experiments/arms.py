@@ -90,7 +90,7 @@ def _trained(wanted: TrainConfig, console: Console | None) -> dict[str, Any]:
         if other:
             raise ValueError(f"{folder} was trained with other {', '.join(other)}; move it away")
     if not run.finished:
-        from robo_rl.train import train
+        from robo_rl.training import train
 
         train(wanted, resume=folder if begun else None, console=console)
     result = run.result

@@ -229,7 +229,7 @@ def config_hash(entry: Entry) -> str:
 
 def _row(entry: Entry, config: TrainConfig, console: Console | None) -> dict[str, Any]:
     from robo_rl.evaluate import evaluate, evaluate_expert
-    from robo_rl.train import train
+    from robo_rl.training import train
 
     key = entry.judged_as or config.goal
     task = sims.make_task(config.task, robot=config.robot or None, goal=key)

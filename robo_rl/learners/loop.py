@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
+from robo_rl.learners.hooks import Hook
 from robo_rl.learners.sb3 import Learner
-from robo_rl.runs import RunDir
+from robo_rl.runs import Checkpoint, RunDir
 
 Array = np.ndarray
 Row = dict[str, float]
@@ -32,7 +35,7 @@ def learn(
     checkpoint_every: int = 50_000,
     resume: bool = False,
     console: Console | None = None,
-    on_row: Callable[[Row], bool | None] | None = None,
+    hooks: Sequence[Hook] = (),
 ) -> list[Row]:
     """Trains until ``total_steps`` env steps are done in all; the metrics rows of this call.
 
@@ -41,17 +44,19 @@ def learn(
         checkpoint_every: env steps between checkpoints; the last state is always saved.
         resume: start from the run's latest checkpoint, if it has one.
         console: where a progress bar is drawn.
-        on_row: called with each metrics row; False ends training after the current update.
+        hooks: what else happens, each asked in this order.
     """
     if checkpoint_every < 1:
         raise ValueError(f"checkpoint_every must be at least 1 env step, got {checkpoint_every}")
-    spent = {"wall_s": 0.0, "processor_s": 0.0}  # by the part that is resumed
-    if resume:
-        if run is None:
-            raise ValueError("resume=True needs the run to resume")
+    if resume and run is None:
+        raise ValueError("resume=True needs the run to resume")
+    for hook in hooks:
+        hook.start(learner)
+    loop = _Loop(learner, run, checkpoint_every, hooks)
+    if resume and run is not None:
         checkpoint = run.latest_checkpoint()
         if checkpoint is not None:
-            spent |= checkpoint.meta["extra"]
+            loop.restore(checkpoint)
             if not learner.restore(checkpoint):
                 warnings.warn(
                     "this simulator cannot restore its state: learning goes on from the saved "
@@ -59,16 +64,20 @@ def learn(
                     stacklevel=2,
                 )
         run.drop_metrics_after(learner.env_steps)
-    loop = _Loop(learner, run, checkpoint_every, spent, on_row)
     remaining = total_steps - learner.env_steps
     if remaining <= 0:
         return []
     with _Bar(console, learner.env_steps, total_steps) as bar:
         loop.bar = bar
-        learner.algorithm.learn(
-            remaining, callback=loop, log_interval=None, reset_num_timesteps=False
-        )
+        with contextlib.suppress(_Enough):
+            learner.algorithm.learn(
+                remaining, callback=loop, log_interval=None, reset_num_timesteps=False
+            )
     return loop.rows
+
+
+class _Enough(Exception):
+    """A hook has asked for the end; raised between rollouts, with everything saved."""
 
 
 class _Loop(BaseCallback):
@@ -79,27 +88,49 @@ class _Loop(BaseCallback):
         learner: Learner,
         run: RunDir | None,
         checkpoint_every: int,
-        spent: Mapping[str, float],
-        on_row: Callable[[Row], bool | None] | None,
+        hooks: Sequence[Hook],
     ):
         super().__init__()
         self.rows: list[Row] = []
         self.bar: _Bar | None = None
-        self._learner, self._run, self._on_row = learner, run, on_row
+        self._learner, self._run, self._hooks = learner, run, hooks
         self._every, self._saved_at = checkpoint_every, learner.env_steps
-        self._began = {name: clock() - spent[name] for name, clock in _CLOCKS.items()}
+        self._began = {name: clock() for name, clock in _CLOCKS.items()}
         self._row_at, self._row_time = learner.env_steps, time.perf_counter()
         self._unseen: Array | None = None  # observations that the scale has not counted yet
         self._stop = False
 
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Goes on where the run that wrote ``checkpoint`` was."""
+        extra = checkpoint.meta["extra"]
+        self._began = {name: clock() - extra[name] for name, clock in _CLOCKS.items()}
+        self._row_at, self._saved_at = int(extra["row_at"]), checkpoint.step
+        for hook in self._hooks:
+            prefix = _state_of(hook)
+            saved = {
+                name.removeprefix(prefix): array
+                for name, array in checkpoint.state.items()
+                if hook.name and name.startswith(prefix)
+            }
+            if saved:
+                hook.load_state_dict(saved)
+
     def _on_step(self) -> bool:
-        return not self._stop
+        return True
 
     def _on_rollout_start(self) -> None:
         # Between an update and the next rollout: the only moment at which nothing is half done.
-        self._count_obs()
+        self._pause()
         if self._stop or self._learner.env_steps - self._saved_at >= self._every:
             self._save()
+        if self._stop:
+            raise _Enough
+
+    def _pause(self) -> None:
+        self._count_obs()
+        if self._learner.env_steps:  # something has been learned
+            asked = [hook.pause(self._learner) for hook in self._hooks]
+            self._stop = self._stop or any(answer is False for answer in asked)
 
     def _on_rollout_end(self) -> None:
         self._keep_obs()
@@ -110,9 +141,8 @@ class _Loop(BaseCallback):
             self.bar.update(steps)
 
     def _on_training_end(self) -> None:
-        if not self._stop:  # else the last rollout was cut short, and saved before
-            self._count_obs()
-            self._save()
+        self._pause()
+        self._save()
 
     # Observation scale: changed only between updates, so that a rollout's action probabilities and
     # its update see the same policy.
@@ -159,8 +189,8 @@ class _Loop(BaseCallback):
             self._run.append(row)
         if self.bar is not None:
             self.bar.update(steps, row)
-        if self._on_row is not None and self._on_row(row) is False:
-            self._stop = True
+        asked = [hook.row(row) for hook in self._hooks]
+        self._stop = self._stop or any(answer is False for answer in asked)
 
     def _spent(self) -> dict[str, float]:
         return {name: clock() - self._began[name] for name, clock in _CLOCKS.items()}
@@ -168,8 +198,19 @@ class _Loop(BaseCallback):
     def _save(self) -> None:
         if self._run is None or self._learner.env_steps == self._saved_at:
             return
-        self._run.save_checkpoint(self._learner.checkpoint(self._spent()))
+        made = self._learner.checkpoint(self._spent() | {"row_at": self._row_at})
+        beside = {
+            f"{_state_of(hook)}{name}": array
+            for hook in self._hooks
+            for name, array in hook.state_dict().items()
+        }
+        self._run.save_checkpoint(replace(made, state={**made.state, **beside}))
         self._saved_at = self._learner.env_steps
+
+
+def _state_of(hook: Hook) -> str:
+    """What the names of a hook's arrays begin with in a checkpoint."""
+    return f"hook/{hook.name}/"
 
 
 class _Bar:

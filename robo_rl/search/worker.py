@@ -48,15 +48,14 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
 
     threads = set_threads(job["threads"])
     import numpy as np
-    import torch
 
     import sims
     from reward_models.base import from_dict
     from reward_models.programs import ProgramReward, load
     from robo_rl.evaluate import run_episode, summary
+    from robo_rl.fit import fit
     from robo_rl.learners.config import LEARNERS
-    from robo_rl.learners.loop import learn
-    from robo_rl.learners.sb3 import make_learner
+    from robo_rl.learners.hooks import Hook
     from sims.batch_env import BatchEnv
 
     class Watched(BatchEnv):
@@ -69,6 +68,13 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
             pulse.beat(self.steps)
             return super().step(action)
 
+    class Taking(Hook):
+        """Begins with another candidate's transitions."""
+
+        def start(self, learner: Any) -> None:
+            if job.get("replay") and model is not None:
+                take_replay(learner, job["replay"], model)
+
     began = time.monotonic()
     task = sims.make_task(job["task"], robot=job["robot"] or None, goal=job["goal"])
     tuning = {k: tuple(v) if isinstance(v, list) else v for k, v in job["tuning"].items()}
@@ -80,16 +86,11 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
     if job["text"] is not None:  # None: the task's own dense reward
         program = load(job["text"], from_dict(task.card()))
         model = ProgramReward(program, episode_steps=env.max_steps)
-    learner = make_learner(config, env, model, seed=job["seed"])
-    if job.get("replay") and model is not None:
-        take_replay(learner, job["replay"], model)
-    rows = learn(learner, job["env_steps"])
+    fitted = fit(env, model, config, env_steps=job["env_steps"], seed=job["seed"], hooks=[Taking()])
+    learner = fitted.learner
     if job.get("keep_replay"):
         np.savez(job["keep_replay"], **learner.buffer.state_dict())
     env.close()
-    for name, weight in learner.algorithm.policy.named_parameters():
-        if not torch.isfinite(weight).all():
-            raise FloatingPointError(f"the policy's {name} became nan")
 
     def act(obs: np.ndarray) -> np.ndarray:
         pulse.beat(learner.env_steps)
@@ -103,7 +104,7 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
         "kind": "trained",
         "evaluation": evaluation.as_dict(),
         "won": packed(success),
-        "curves": curves(rows),
+        "curves": curves(fitted.rows),
         "env_steps": learner.env_steps,
         "seconds": round(time.monotonic() - began, 2),
     }

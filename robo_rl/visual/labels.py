@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from robo_rl.config import TrainConfig
+from robo_rl.learners.hooks import Hook
 from robo_rl.learners.sb3 import Learner
 from robo_rl.visual.scene import Scene, audit
 from sims.batch_env import BatchEnv
@@ -21,22 +22,25 @@ AUDITED = 256  # frames rendered after training to measure the distilled encoder
 
 
 @dataclass
-class Labels:
-    """Labels a scene while ``learner`` trains: called with each metrics row."""
+class Labels(Hook):
+    """Labels a scene while a policy trains, every so many metrics rows."""
 
     config: TrainConfig
     scene: Scene
     env: BatchEnv  # where its episodes run
-    learner: Learner
     frames: int = 0  # rendered so far
 
     _rows: int = field(default=0, init=False)
     _rng: np.random.Generator = field(init=False)
+    _learner: Learner = field(init=False)
 
     def __post_init__(self) -> None:
         self._rng = np.random.default_rng(self.config.seed)
 
-    def __call__(self, row: dict[str, float]) -> None:
+    def start(self, learner: Learner) -> None:
+        self._learner = learner
+
+    def row(self, row: Mapping[str, float]) -> None:
         config, surrogate = self.config, self.scene.surrogate
         self._rows += 1
         if not config.labels or self._rows % config.labels_every:
@@ -45,12 +49,12 @@ class Labels:
         self.frames += ask_labels(
             self.scene,
             self.env,
-            self.learner.act,
+            self._learner.act,
             count=config.labels,
             threshold=config.labels_above,
             rng=self._rng,
         )
-        relabel = getattr(self.learner.buffer, "relabel", None)
+        relabel = getattr(self._learner.buffer, "relabel", None)
         if surrogate.version != before and relabel is not None:
             relabel()
 

@@ -78,7 +78,7 @@ def _run_frames(path: Path, text: str) -> tuple[Array, Task[Any], Array, str]:
     run = RunDir.open(path)
     result = run.result
     task = make_task(run.config, result["truth"])
-    shown = record(task, load_policy(path), episodes=1, seed=TEST_SEED + 1)
+    shown = record(task, load_policy(path).act, episodes=1, seed=TEST_SEED + 1)
     env = BatchEnv(task, 1)
     frames = env.render_states(shown.states[:, 0])
     env.close()

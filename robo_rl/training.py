@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
@@ -16,41 +18,37 @@ from real_robot.bundle import POLICY
 from real_robot.layout import has_arm
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import Evaluation, evaluate, record
-from robo_rl.export import export, export_policy
+from robo_rl.export import check, deterministic_actor, export, export_policy, to_onnx
 from robo_rl.film import film, reward_along
+from robo_rl.fit import fit
+from robo_rl.foreign import evaluate_foreign, make_sim
 from robo_rl.goals import ReadGoal, read_goal
-from robo_rl.learners.loop import learn
-from robo_rl.learners.sb3 import Learner, make_learner
+from robo_rl.learners.hooks import Hook
+from robo_rl.learners.sb3 import Learner
 from robo_rl.progress import stages
 from robo_rl.report import write_report
 from robo_rl.rewards import CODE, MadeReward, make_reward
 from robo_rl.runs import RunDir, atomic_write
 from robo_rl.threads import set_threads
+from robo_rl.trained import Trained
 from robo_rl.visual.labels import Labels, on_policy_audit
 from robo_rl.visual.scene import describe, write_card
 from sims.batch_env import BatchEnv
+from sims.foreign import PREFIX
 from sims.randomize import Randomize, RandomizedEnv, widened
 from sims.task import Task
 
 SHOWN = 6  # episodes in the video
 PROGRAM = "reward.py"  # a reward program's text inside its run
-
-
-@dataclass
-class Trained:
-    """A finished run."""
-
-    run: RunDir
-    goal: ReadGoal
-    evaluation: Evaluation
-    bundle: Path | None  # None: the task moves no arm
-    seconds: dict[str, float]  # wall time of reward, training, evaluation
+CHECKED_STEPS = 64  # of a foreign env, whose observations its policy's graph is checked on
 
 
 def train(
     config: TrainConfig, *, resume: Path | None = None, console: Console | None = None
 ) -> Trained:
     """Trains, evaluates, reports and exports; ``resume`` continues the run in that folder."""
+    if config.task.startswith(PREFIX):
+        return _train_foreign(config, resume, console)
     threads = set_threads()
     set_threads(threads, learning=threads)  # no simulation beside it: the networks get every core
     task, goal = judged_task(config)
@@ -81,23 +79,22 @@ def train(
         say(f"scene: {describe(made.scene.report)}; {laps.seconds['reward']:.0f} s")
 
     set_threads(threads)
-    learner = make_learner(config.tuning, env, made.model, seed=config.seed, device=config.device)
-    labels = Labels(config, made.scene, data_env, learner) if made.scene is not None else None
-
-    def between(row: dict[str, float]) -> None:
-        if labels is not None:
-            labels(row)
-        widen(learner, config)
-
-    learn(
-        learner,
-        config.env_steps,
+    labels = Labels(config, made.scene, data_env) if made.scene is not None else None
+    hooks: list[Hook] = [labels] if labels is not None else []
+    fitted = fit(
+        env,
+        made.model,
+        config.tuning,
+        env_steps=config.env_steps,
+        seed=config.seed,
+        device=config.device,
         run=run,
-        checkpoint_every=config.checkpoint_every,
         resume=resume is not None,
+        checkpoint_every=config.checkpoint_every,
         console=console,
-        on_row=between,
+        hooks=[*hooks, Widening(env, config.env_steps)],
     )
+    learner = fitted.learner
     laps.over("train")
     frames = {
         "scene": made.frames,
@@ -129,10 +126,61 @@ def train(
     bundle = packed(run, config, learner, task, goal, made, evaluation)
     data_env.close()
     laps.over("evaluate")
-    result["seconds"] = {name: round(value, 1) for name, value in laps.seconds.items()}
+    result["seconds"] = laps.rounded()
     run.finish(result)
     write_report(run)
-    return Trained(run, goal, evaluation, bundle, laps.seconds)
+    return Trained(run, fitted, evaluation, bundle, laps.seconds)
+
+
+def _train_foreign(config: TrainConfig, resume: Path | None, console: Console | None) -> Trained:
+    """The same on ``gym:ID``: its own reward, return beside success, the policy's graph alone."""
+    if config.reward != "task" or config.goal or config.robot or config.randomize or config.shaped:
+        raise ValueError(
+            f"{config.task} has its own reward and no goals or robots of ours: use --reward task, "
+            "and none of --goal, --robot, --randomize, --shaped"
+        )
+    set_threads()
+    name = config.name or f"{config.task.replace(':', '-')}-task-{config.learner}-{config.seed}"
+    path = resume or config.runs / name.replace("/", "-")
+    if resume is None:
+        RunDir.check_free(path)
+    laps = _Laps()
+    sim = make_sim(config, config.tuning.num_envs, config.seed)
+    run = RunDir.open(path) if resume else RunDir.create(path, config)
+    fitted = fit(
+        sim,
+        None,
+        config.tuning,
+        env_steps=config.env_steps,
+        seed=config.seed,
+        device=config.device,
+        run=run,
+        resume=resume is not None,
+        checkpoint_every=config.checkpoint_every,
+        console=console,
+    )
+    laps.over("train")
+    seen = [sim.reset()]
+    for _ in range(CHECKED_STEPS):
+        seen.append(sim.step(fitted.act(seen[-1])).obs)
+    obs = np.concatenate(seen)
+    graph = to_onnx(deterministic_actor(fitted.learner.algorithm), sim.obs_dim)
+    error = check(graph, obs, fitted.act(obs))
+    atomic_write(run.path / POLICY, graph)
+    sim.close()
+    evaluation = evaluate_foreign(config, fitted.act, config.episodes)
+    laps.over("evaluate")
+    result = {
+        "goal": "",
+        "truth": "",
+        "reward": "task",
+        "evaluation": asdict(evaluation),
+        "env_steps": fitted.learner.env_steps,
+        "export_error": error,
+        "seconds": laps.rounded(),
+    }
+    run.finish(result)
+    return Trained(run, fitted, evaluation, None, laps.seconds)
 
 
 def judged_task(config: TrainConfig) -> tuple[Task[Any], ReadGoal]:
@@ -196,6 +244,10 @@ class _Laps:
         now = time.monotonic()
         self.seconds[name], self._since = now - self._since, now
 
+    def rounded(self) -> dict[str, float]:
+        """To tenths, for files."""
+        return {name: round(value, 1) for name, value in self.seconds.items()}
+
 
 def training_env(task: Task[Any], config: TrainConfig, threads: int) -> BatchEnv:
     """The rows to train on: all the same, or randomised from a width of 0 on.
@@ -228,11 +280,15 @@ def how(config: TrainConfig, env_steps: int) -> dict[str, Any]:
     }
 
 
-def widen(learner: Learner, config: TrainConfig) -> None:
+class Widening(Hook):
     """Lets the spread of randomised rows grow with training."""
-    sim = learner.env.sim
-    if isinstance(sim, RandomizedEnv):
-        sim.width = widened(sim.randomize, learner.env_steps / config.env_steps)
+
+    def __init__(self, env: BatchEnv, env_steps: int):
+        self._env, self._env_steps = env, env_steps
+
+    def row(self, row: Mapping[str, float]) -> None:
+        if isinstance(self._env, RandomizedEnv):
+            self._env.width = widened(self._env.randomize, row["env_steps"] / self._env_steps)
 
 
 def run_path(config: TrainConfig, goal: ReadGoal) -> Path:

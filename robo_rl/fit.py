@@ -1,0 +1,67 @@
+"""fit(): the one trainer. A simulator and a reward in, a policy out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from rich.console import Console
+
+from reward_models.base import RewardModel
+from robo_rl.learners.config import LearnerConfig
+from robo_rl.learners.hooks import Hook
+from robo_rl.learners.loop import Row, learn
+from robo_rl.learners.sb3 import Learner, make_learner
+from robo_rl.policies import Policy
+from robo_rl.rollout.vec_sim import VecSim
+from robo_rl.runs import RunDir
+
+
+@dataclass(frozen=True)
+class Fitted(Policy):
+    """A policy with the learner that it is part of."""
+
+    learner: Learner
+    rows: list[Row]  # of metrics
+
+
+def fit(
+    sim: VecSim,
+    reward: RewardModel | None,
+    config: LearnerConfig,
+    *,
+    env_steps: int,
+    seed: int = 0,
+    device: str = "cpu",
+    run: RunDir | None = None,
+    resume: bool = False,
+    checkpoint_every: int = 50_000,
+    console: Console | None = None,
+    hooks: Sequence[Hook] = (),
+) -> Fitted:
+    """The policy that ``config``'s learner has after ``env_steps`` steps of ``sim`` in all.
+
+    ValueError where a network became nan.
+
+    Args:
+        reward: what is learned; None: the simulator's own reward.
+        run: where metrics and checkpoints go; without it nothing is written.
+        resume: go on from the run's latest checkpoint, if it has one.
+        checkpoint_every: env steps between checkpoints.
+        hooks: what else happens while it learns, in this order.
+    """
+    learner = make_learner(config, sim, reward, seed=seed, device=device)
+    rows = learn(
+        learner,
+        env_steps,
+        run=run,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+        console=console,
+        hooks=hooks,
+    )
+    for name, weight in learner.algorithm.policy.named_parameters():
+        if not torch.isfinite(weight).all():
+            raise ValueError(f"training failed: the policy's {name} became nan")
+    return Fitted(learner.act, learner, rows)
