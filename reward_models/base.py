@@ -7,7 +7,7 @@ Nothing here imports torch.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -39,6 +39,7 @@ class Entity:
     affordances: tuple[str, ...]
     body: str
     pose_signal: str
+    half: tuple[float, ...] = ()  # m, half its width, depth and height as it stands; (): unknown
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,10 @@ def from_dict(card: Mapping[str, Any]) -> TaskCard:
 
     def build(kind: type, entry: Mapping[str, Any]) -> Any:
         names = kind.__dataclass_fields__
-        missing = [name for name in names if name not in entry]
-        if missing:
+        needed = [name for name, f in names.items() if f.default is MISSING]
+        if missing := [name for name in needed if name not in entry]:
             raise ValueError(f"task card: a {kind.__name__.lower()} lacks {', '.join(missing)}")
-        return kind(**{name: tuples(entry[name]) for name in names})
+        return kind(**{name: tuples(entry[name]) for name in names if name in entry})
 
     try:
         return TaskCard(

@@ -13,7 +13,8 @@ from typing import Any
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import Refusal, read
 from reward_models.goals.captions import Plan, stages
-from reward_models.goals.predicates import Formula, atoms, role
+from reward_models.goals.formula import Formula, atoms
+from reward_models.goals.predicates import role
 from sims.task import Task
 
 

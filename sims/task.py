@@ -72,6 +72,7 @@ class Entity:
     affordances: tuple[str, ...]  # what may be done to it: touch, push
     body: str  # MuJoCo body
     pose_signal: str  # the signal that holds its position, (3,)
+    half: tuple[float, ...] = ()  # m, half its width, depth and height as it stands; (): unknown
 
 
 @dataclass(frozen=True, kw_only=True)

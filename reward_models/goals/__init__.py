@@ -2,20 +2,21 @@
 
 from reward_models.base import TaskCard
 from reward_models.goals.captions import Plan, caption, describe_vocabulary, paraphrases, stages
-from reward_models.goals.predicates import And, Atom, Formula, Then, parse_formula
+from reward_models.goals.formula import Atom, Formula, FormulaError, Joined, fill, parse
 from reward_models.goals.refusal import Refusal
 
 __all__ = [
-    "And",
     "Atom",
     "Formula",
+    "FormulaError",
+    "Joined",
     "Plan",
     "Refusal",
-    "Then",
     "caption",
     "describe_vocabulary",
+    "fill",
     "paraphrases",
-    "parse_formula",
+    "parse",
     "read",
     "stages",
 ]

@@ -5,16 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reward_models.base import Entity, TaskCard
-from reward_models.goals.predicates import (
-    GRIPPER,
-    PREDICATES,
-    And,
-    Atom,
-    Formula,
-    Then,
-    role,
-    roles,
-)
+from reward_models.goals.formula import Atom, Formula, parts_of
+from reward_models.goals.predicates import GRIPPER, PREDICATES, role, roles
 
 # Statements for training a text tower. The first is the canonical caption's wording; each is read
 # back by the grammar (tests/test_goals.py), so what is trained is also what is understood.
@@ -84,6 +76,7 @@ _WORDINGS: dict[str, tuple[str, ...]] = {
         "{s} is placed inside {o}",
     ),
 }
+_WORDINGS["inserted"] = _WORDINGS["inside"]
 _WORDINGS["right_of"] = tuple(w.replace("left", "right") for w in _WORDINGS["left_of"])
 
 
@@ -124,18 +117,18 @@ def describe_vocabulary(card: TaskCard) -> str:
         verbs = [
             p.caption.format(subject="", object="").strip()
             for p in PREDICATES.values()
-            if who in p.subjects
+            if who in p.spoken
         ]
         if who == "gripper" and subjects and things:
             parts.append(f"{subjects[0]} {' / '.join(verbs)} {' / '.join(things)}")
         elif who == "object" and len(things) > 1:
             parts.append(f"one of these {' / '.join(verbs)} another")
     for p in PREDICATES.values():
-        if p.subjects <= {"gripper", "object", "body"}:
-            continue  # said above, or of a body
+        if p.spoken <= {"gripper", "object", "body"}:
+            continue  # said above, of a body, or by no sentence
         who, where = (
             [_names(e, card)[0] for e in card.entities if roles(e) & fit]
-            for fit in (p.subjects, p.objects)
+            for fit in (p.spoken, p.roles[-1])
         )
         if who and (p.arity == 1 or set(where) - set(who[:1])):
             parts.append(p.caption.format(subject=" / ".join(who), object=" / ".join(where)))
@@ -154,25 +147,26 @@ def stages(formula: Formula, gripper: str = GRIPPER) -> Plan:
 
 
 def _steps(formula: Formula, gripper: str) -> list[tuple[Atom, ...]]:
-    if isinstance(formula, Then):
-        return [step for part in formula.parts for step in _steps(part, gripper)]
+    parts = parts_of(formula, "then")
+    if len(parts) > 1:
+        return [step for part in parts for step in _steps(part, gripper)]
     together = _together(formula)
     steps: list[tuple[Atom, ...]] = []
     moved: list[Atom] = []
     for atom in together:
         if atom.subject != gripper:
-            steps.append((*moved, Atom("touch", gripper, atom.subject)))
+            steps.append((*moved, Atom.of("touch", gripper, atom.subject)))
             moved.append(atom)
     return [*steps, together]
 
 
 def _together(formula: Formula) -> tuple[Atom, ...]:
     """The set of atoms of a conjunction, without repeats, in the order they were said."""
-    if isinstance(formula, Atom):
-        return (formula,)
-    if isinstance(formula, And):
-        return tuple(dict.fromkeys(a for part in formula.parts for a in _together(part)))
-    raise ValueError(f"a sequence inside 'and' has no plan: {formula}; put 'then' outermost")
+    parts = parts_of(formula, "and")
+    if all(isinstance(part, Atom) for part in parts):
+        return tuple(dict.fromkeys(part for part in parts if isinstance(part, Atom)))
+    raise ValueError(f"captions show relations one after the other, not {formula}: expected atoms "
+                     "joined by 'and' inside 'then'; use --reward offline")  # fmt: skip
 
 
 def _names(entity: Entity, card: TaskCard) -> tuple[str, ...]:

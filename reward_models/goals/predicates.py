@@ -1,136 +1,71 @@
-"""The relations a goal can be made of, and formulas over them.
+"""The table of predicates: what a goal can say of a task's things, one row each.
 
-One table for everybody: the grammar reads sentences into these, captions write them back, and
-reward code computes them. Left and right are as the front camera's picture shows them.
+``docs/goals.md`` is the meaning of every row. The grammar reads sentences into these, captions
+write them back, and reward code computes them. Left and right are as the front camera's picture
+shows them.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from reward_models.base import Entity, TaskCard
+from reward_models.base import Entity
 
 GRIPPER = "gripper"  # the kind of the entity that acts on objects
 BODY = "body"  # the kind of a body that moves itself; every other kind is an object
+MARKS = frozenset({"target", "disc"})  # flat on the table
+FURNITURE = frozenset({"button", "drawer", "handle", "hole"})
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of a predicate or operator, in SI units.
+
+    ``default`` is what is meant where none is said, perhaps by the size of the entities; None: it
+    must be said. ``exact`` takes its place where another number of the same predicate was said,
+    and ``avoid`` under ``never`` and ``not``.
+    """
+
+    name: str
+    unit: str
+    default: float | Callable[[Sequence[Entity]], float | None] | None
+    exact: float | None = None
+    avoid: float | None = None
+    low: float = 0.0
+    high: float = 2.0
+
+    def meant(self, entities: Sequence[Entity], said: bool, avoided: bool) -> float | None:
+        """The number where it was not said; ``said``: another was."""
+        if avoided and self.avoid is not None:
+            return self.avoid
+        if said and self.exact is not None:
+            return self.exact
+        return self.default(entities) if callable(self.default) else self.default
 
 
 @dataclass(frozen=True)
 class Predicate:
-    """A relation of two entities; the first is the one that moves, the second is always an object.
-    With ``arity`` 1 it is an action of one entity.
+    """A relation of entities, the first of which is the one that moves, or an action of one.
 
-    ``caption`` is the canonical sentence, filled with ``subject`` and ``object``. ``mirror`` is the
-    predicate that holds with the two swapped, where there is one.
+    ``roles`` says for each entity what fits: of {"gripper", "thing", "object", "body"}, its kind,
+    or what it affords. ``caption`` is the canonical sentence, filled with ``subject``, ``object``
+    and ``third``. ``mirror`` is the predicate that holds with the first two swapped, where there is
+    one. ``needs``: numbers of which one must be said. ``spoken``: the first entities of which the
+    grammar reads it; where there are none, no sentence means it yet and it is written as a formula.
     """
 
     name: str
-    subjects: frozenset[str]  # of {"gripper", "object", "body"}, or what the thing must afford
+    roles: tuple[frozenset[str], ...]
     caption: str
+    numbers: tuple[Number, ...] = ()
     mirror: str = ""
-    arity: int = 2
-    objects: frozenset[str] = frozenset({"object"})  # or its kind, or what it must afford
+    needs: tuple[str, ...] = ()
+    spoken: frozenset[str] = frozenset()
 
-
-_GRIPPER = frozenset({"gripper"})
-_OBJECT = frozenset({"object"})
-_BODY = frozenset({"body"})
-_TOPS = frozenset({"target", "disc", "stack"})  # a mark on the table, or what can be stacked on
-_HOLLOWS = frozenset({"drawer", "hole"})
-
-PREDICATES: dict[str, Predicate] = {
-    p.name: p
-    for p in (
-        Predicate("touch", _GRIPPER, "{subject} touches {object}", mirror="touch"),
-        Predicate("above", _GRIPPER, "{subject} is above {object}"),
-        Predicate("left_of", _GRIPPER | _OBJECT, "{subject} is left of {object}", "right_of"),
-        Predicate("right_of", _GRIPPER | _OBJECT, "{subject} is right of {object}", "left_of"),
-        Predicate("far", _GRIPPER | _OBJECT, "{subject} is far from {object}", mirror="far"),
-        Predicate("next_to", _OBJECT, "{subject} is next to {object}", mirror="next_to"),
-        Predicate("lifted", frozenset({"lift"}), "{subject} is lifted", arity=1),
-        Predicate("on", frozenset({"place", "push"}), "{subject} is on {object}", objects=_TOPS),
-        Predicate(
-            "inside", frozenset({"place", "insert"}), "{subject} is in {object}", objects=_HOLLOWS
-        ),
-        Predicate("open", frozenset({"open"}), "{subject} is open", arity=1),
-        Predicate("closed", frozenset({"close"}), "{subject} is closed", arity=1),
-        Predicate("pressed", frozenset({"press"}), "{subject} is pressed", arity=1),
-        Predicate("forward", _BODY, "{subject} moves forward", arity=1),
-        Predicate("front_flip", _BODY, "{subject} does a front flip", arity=1),
-        Predicate("back_flip", _BODY, "{subject} does a back flip", arity=1),
-        Predicate("wave", _BODY, "{subject} waves a leg", arity=1),
-        Predicate("lie_down", _BODY, "{subject} lies down", arity=1),
-        Predicate("stand_up", _BODY, "{subject} stands up", arity=1),
-        Predicate("kneel", _BODY, "{subject} kneels", arity=1),
-        Predicate("at", _BODY, "{subject} is at {object}"),
-        Predicate("balanced", frozenset({"balance"}), "{subject} stays upright", arity=1),
-        Predicate("raise_arms", _BODY, "{subject} raises both arms", arity=1),
-    )
-}
-
-
-@dataclass(frozen=True)
-class Atom:
-    """``predicate(subject, object)``, the arguments being names of entities; an action of one
-    entity has no object."""
-
-    predicate: str
-    subject: str
-    object: str = ""
-
-    def __post_init__(self) -> None:
-        if self.predicate not in PREDICATES:
-            known = ", ".join(PREDICATES)
-            raise ValueError(f"no predicate {self.predicate!r}; known: {known}")
-        arity = PREDICATES[self.predicate].arity
-        if arity != 1 + bool(self.object):
-            raise ValueError(f"{self.predicate}: expected {arity} names, got {self}")
-        for name in (self.subject, self.object)[:arity]:
-            if not _NAME.fullmatch(name):
-                raise ValueError(f"an entity's name is letters, digits and _; got {name!r}")
-
-    def __str__(self) -> str:
-        names = f"{self.subject}, {self.object}" if self.object else self.subject
-        return f"{self.predicate}({names})"
-
-
-@dataclass(frozen=True)
-class Then:
-    """The parts hold one after the other, in this order."""
-
-    parts: tuple[Formula, ...]
-
-    def __post_init__(self) -> None:
-        _check_parts(self)
-
-    def __str__(self) -> str:
-        return f"then({', '.join(map(str, self.parts))})"
-
-
-@dataclass(frozen=True)
-class And:
-    """The parts hold at the same time; kept in the order they were said."""
-
-    parts: tuple[Formula, ...]
-
-    def __post_init__(self) -> None:
-        _check_parts(self)
-
-    def __str__(self) -> str:
-        return f"and({', '.join(map(str, self.parts))})"
-
-
-Formula = Atom | Then | And
-
-_NAME = re.compile(r"[A-Za-z0-9_]+")
-_TOKEN = re.compile(r"\s*([A-Za-z0-9_]+|[(),])")
-
-
-def _check_parts(formula: Then | And) -> None:
-    if len(formula.parts) < 2:
-        kind = type(formula).__name__
-        raise ValueError(f"{kind} joins two parts or more, got {len(formula.parts)}; use the part")
+    @property
+    def arity(self) -> int:
+        return len(self.roles)
 
 
 def role(entity: Entity) -> str:
@@ -140,75 +75,283 @@ def role(entity: Entity) -> str:
 
 def roles(entity: Entity) -> frozenset[str]:
     """Everything that a predicate may ask of an entity: its role, its kind, what it affords."""
-    return frozenset({role(entity), entity.kind, *entity.affordances})
+    loose = role(entity) == "object" and entity.kind not in MARKS | FURNITURE
+    return frozenset(
+        {role(entity), entity.kind, *entity.affordances, *({"thing"} if loose else ())}
+    )
 
 
-def check(formula: Formula, card: TaskCard) -> None:
-    """ValueError unless every atom names entities of the card that its predicate allows."""
-    for atom in atoms(formula):
-        subject = card.entity(atom.subject)
-        allowed = PREDICATES[atom.predicate].subjects
-        if not allowed & roles(subject):
-            who = " or ".join(sorted(allowed))
-            raise ValueError(f"{atom.predicate} takes a {who} as subject, got {subject.name!r}")
-        if not atom.object:
-            continue
-        target = card.entity(atom.object)
-        if role(target) != "object" or target == subject:
-            raise ValueError(f"{atom.predicate} is about another object, got {target.name!r}")
-        fits = PREDICATES[atom.predicate].objects
-        if not fits & roles(target):
-            raise ValueError(
-                f"{atom.predicate} takes a {' or '.join(sorted(fits))} as its second, "
-                f"got {target.name!r}"
-            )
+def _resting(entities: Sequence[Entity]) -> float | None:
+    """How far aside a thing may rest: half the width of what is under it, 3/4 of a mark's radius;
+    None where the card does not say its size."""
+    under = entities[-1]
+    if not under.half:
+        return None
+    return round(under.half[0] * (0.75 if under.kind in MARKS else 1.0), 6)
 
 
-def atoms(formula: Formula) -> Iterator[Atom]:
-    """Every atom of the formula, from left to right."""
-    if isinstance(formula, Atom):
-        yield formula
-    else:
-        for part in formula.parts:
-            yield from atoms(part)
+def _by_kind(thing: float, body: float) -> Callable[[Sequence[Entity]], float]:
+    """A default of things and another one of bodies."""
+    return lambda entities: body if entities[0].kind == BODY else thing
 
 
-def parse_formula(text: str) -> Formula:
-    """The formula that ``str`` wrote, such as ``then(touch(gripper, a), far(gripper, a))``."""
-    tokens: list[str] = []
-    at = 0
-    while text[at:].strip():
-        match = _TOKEN.match(text, at)
-        if match is None:
-            raise ValueError(f"formula {text!r}: expected a name or one of (),; got {text[at:]!r}")
-        tokens.append(match[1])
-        at = match.end()
-    tokens.reverse()
+def _fits(*names: str) -> frozenset[str]:
+    return frozenset(names)
 
-    def take(expected: str | None = None) -> str:
-        token = tokens.pop() if tokens else "the end"
-        if expected is None and not _NAME.fullmatch(token):
-            raise ValueError(f"formula {text!r}: expected a name, got {token!r}")
-        if expected is not None and token not in expected.split():
-            raise ValueError(f"formula {text!r}: expected one of {expected}, got {token!r}")
-        return token
 
-    def formula() -> Formula:
-        head = take()
-        take("(")
-        if head not in ("then", "and"):
-            subject = take()
-            if take(", )") == ")":
-                return Atom(head, subject)
-            target = take()
-            take(")")
-            return Atom(head, subject, target)
-        parts = [formula()]
-        while take(", )") == ",":
-            parts.append(formula())
-        return Then(tuple(parts)) if head == "then" else And(tuple(parts))
+_MOVER, _THING, _OBJECT, _BODY = (
+    _fits("gripper", "thing"), _fits("thing"), _fits("object"), _fits("body"),
+)  # fmt: skip
+_HAND, _ANY = _fits("gripper"), _fits("gripper", "object")
+_ACTOR = _fits("gripper", "thing", "body")
 
-    result = formula()
-    if tokens:
-        raise ValueError(f"formula {text!r}: expected the end, got {tokens[-1]!r}")
-    return result
+_HEIGHTS = (
+    Number("height", "m", 0.055),
+    Number("tolerance", "m", 0.035, exact=0.015),
+    Number("over", "m", 0.025),
+)
+_BESIDE = (
+    Number("gap", "m", 0.05, low=-2.0),
+    Number("most", "m", 2.0),
+    Number("abreast", "m", 0.05),
+)
+_WAY = (
+    Number("left", "m", 0.0, low=-2.0),
+    Number("front", "m", 0.0, low=-2.0),
+    Number("tolerance", "m", 0.02),
+)
+_PLACED = (
+    Number("aside", "m", _resting),
+    Number("tolerance", "m", 0.006),
+    Number("clear", "m", 0.005),
+)
+
+
+def _speed(thing: float, body: float | None = None) -> tuple[Number, ...]:
+    default = thing if body is None else _by_kind(thing, body)
+    return (Number("speed", "m/s", default, high=100.0),)
+
+
+def _share(default: float) -> tuple[Number, ...]:
+    return (Number("share", "1", default, high=1.0),)
+
+
+def _cosine(default: float) -> tuple[Number, ...]:
+    return (Number("cosine", "1", default, low=-1.0, high=1.0),)
+
+
+PREDICATES: dict[str, Predicate] = {
+    p.name: p
+    for p in (
+        Predicate(
+            "touch",
+            (_MOVER, _OBJECT),
+            "{subject} touches {object}",
+            (Number("within", "m", 0.02, avoid=0.004),),
+            mirror="touch",
+            spoken=_HAND,
+        ),
+        Predicate(
+            "above", (_MOVER, _OBJECT), "{subject} is above {object}", _HEIGHTS, spoken=_HAND
+        ),
+        Predicate("below", (_MOVER, _OBJECT), "{subject} is below {object}", _HEIGHTS),
+        Predicate(
+            "left_of",
+            (_ANY, _OBJECT),
+            "{subject} is left of {object}",
+            _BESIDE,
+            "right_of",
+            spoken=_ANY,
+        ),
+        Predicate(
+            "right_of",
+            (_ANY, _OBJECT),
+            "{subject} is right of {object}",
+            _BESIDE,
+            "left_of",
+            spoken=_ANY,
+        ),
+        Predicate(
+            "in_front_of", (_ANY, _OBJECT), "{subject} is in front of {object}", _BESIDE, "behind"
+        ),
+        Predicate(
+            "behind", (_ANY, _OBJECT), "{subject} is behind {object}", _BESIDE, "in_front_of"
+        ),
+        Predicate(
+            "near",
+            (_ANY, _OBJECT),
+            "{subject} is near {object}",
+            (Number("within", "m", 0.08),),
+            mirror="near",
+        ),
+        Predicate(
+            "far",
+            (_ANY, _OBJECT),
+            "{subject} is far from {object}",
+            (Number("least", "m", 0.18),),
+            mirror="far",
+            spoken=_ANY,
+        ),
+        Predicate(
+            "next_to",
+            (_OBJECT, _OBJECT),
+            "{subject} is next to {object}",
+            (Number("within", "m", 0.065), Number("standing", "m", 0.01)),
+            mirror="next_to",
+            spoken=_OBJECT,
+        ),
+        Predicate(
+            "between",
+            (_MOVER, _OBJECT, _OBJECT),
+            "{subject} is between {object} and {third}",
+            (Number("off", "m", 0.03), Number("ends", "1", 0.2, high=0.5)),
+        ),
+        Predicate(
+            "in_line",
+            (_THING, _THING, _THING),
+            "{subject}, {object} and {third} are in a line",
+            (Number("off", "m", 0.02),),
+        ),
+        Predicate(
+            "on",
+            (_fits("place", "push"), _fits("target", "disc", "stack")),
+            "{subject} is on {object}",
+            _PLACED,
+            spoken=_fits("place", "push"),
+        ),
+        Predicate(
+            "inside",
+            (_fits("place"), _fits("drawer")),
+            "{subject} is in {object}",
+            (Number("below", "m", 0.035), Number("clear", "m", 0.005)),
+            spoken=_fits("place"),
+        ),
+        Predicate(
+            "inserted",
+            (_fits("insert"), _fits("hole")),
+            "{subject} is in {object}",
+            (
+                Number("aside", "m", 0.005),
+                Number("deep", "m", 0.015),
+                Number("upright", "1", 0.97, high=1.0),
+            ),
+            spoken=_fits("insert"),
+        ),
+        Predicate(
+            "lifted",
+            (_fits("lift"),),
+            "{subject} is lifted",
+            (Number("height", "m", 0.05), Number("hand", "m", 0.06)),
+            spoken=_fits("lift"),
+        ),
+        Predicate("moved", (_MOVER,), "{subject} has moved", _WAY, needs=("left", "front")),
+        Predicate(
+            "displaced",
+            (_MOVER,),
+            "{subject} is away from where it was",
+            (Number("least", "m", 0.05), Number("most", "m", 2.0)),
+        ),
+        Predicate(
+            "at",
+            (_ACTOR, _OBJECT),
+            "{subject} is at {object}",
+            (Number("within", "m", 0.02),),
+            spoken=_BODY,
+        ),
+        Predicate(
+            "at_point",
+            (_MOVER,),
+            "{subject} is at a point",
+            (
+                Number("x", "m", None, low=-2.0),
+                Number("y", "m", None, low=-2.0),
+                Number("within", "m", 0.03),
+            ),
+        ),
+        Predicate(
+            "upright",
+            (_fits("cylinder", "peg", "body"),),
+            "{subject} is upright",
+            (Number("cosine", "1", _by_kind(0.9, 0.85), low=-1.0, high=1.0),),
+        ),
+        Predicate(
+            "toppled", (_fits("cylinder", "peg"),), "{subject} lies on its side", _cosine(0.5)
+        ),
+        Predicate(
+            "turned",
+            (_fits("cube"),),
+            "{subject} has turned",
+            (Number("angle", "rad", None, low=-6.3, high=6.3), Number("tolerance", "rad", 0.17)),
+        ),
+        Predicate("open", (_fits("open"),), "{subject} is open", _share(0.8), spoken=_fits("open")),
+        Predicate(
+            "closed", (_fits("close"),), "{subject} is closed", _share(0.1), spoken=_fits("close")
+        ),
+        Predicate(
+            "pressed",
+            (_fits("press"),),
+            "{subject} is pressed",
+            _share(0.6667),
+            spoken=_fits("press"),
+        ),
+        Predicate(
+            "grasped", (_fits("lift"),), "{subject} is grasped", (Number("within", "m", 0.004),)
+        ),
+        Predicate("released", (_THING,), "{subject} is let go of", (Number("clear", "m", 0.005),)),
+        Predicate("still", (_ACTOR,), "{subject} is still", _speed(0.03, 0.3)),
+        Predicate("slower", (_ACTOR,), "{subject} is slow", _speed(0.1, 1.0)),
+        Predicate("faster", (_ACTOR,), "{subject} is fast", _speed(0.1, 1.0)),
+        Predicate(
+            "forward",
+            (_BODY,),
+            "{subject} moves forward",
+            (Number("pace", "m/s", 1.0, high=100.0),),
+            spoken=_BODY,
+        ),
+        Predicate(
+            "backward",
+            (_BODY,),
+            "{subject} moves backward",
+            (Number("pace", "m/s", 0.5, high=100.0),),
+        ),
+        Predicate("front_flip", (_BODY,), "{subject} does a front flip", spoken=_BODY),
+        Predicate("back_flip", (_BODY,), "{subject} does a back flip", spoken=_BODY),
+        Predicate(
+            "wave",
+            (_BODY,),
+            "{subject} waves a leg",
+            (Number("swings", "1", 3, low=1, high=100),),
+            spoken=_BODY,
+        ),
+        Predicate(
+            "lie_down",
+            (_BODY,),
+            "{subject} lies down",
+            (*_cosine(-0.9), *_speed(0.3)),
+            spoken=_BODY,
+        ),
+        Predicate(
+            "stand_up",
+            (_BODY,),
+            "{subject} stands up",
+            (Number("height", "m", 1.2), *_speed(0.5)),
+            spoken=_BODY,
+        ),
+        Predicate("kneel", (_BODY,), "{subject} kneels", _speed(0.5), spoken=_BODY),
+        Predicate("raise_arms", (_BODY,), "{subject} raises both arms", _speed(0.5), spoken=_BODY),
+        Predicate(
+            "balanced",
+            (_fits("balance"),),
+            "{subject} stays upright",
+            (Number("tilt", "rad", 0.2),),
+            spoken=_fits("balance"),
+        ),
+        Predicate(
+            "at_height",
+            (_BODY,),
+            "{subject} is at a height",
+            (Number("least", "m", 0.0, high=100.0), Number("most", "m", 100.0, high=100.0)),
+            needs=("least", "most"),
+        ),
+    )
+}

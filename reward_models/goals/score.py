@@ -14,7 +14,7 @@ from typing import Any
 
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import Refusal, read
-from reward_models.goals.predicates import Atom, Formula, parse_formula
+from reward_models.goals.formula import Atom, Formula, Joined, parse, parts_of
 
 _ENTITIES = (
     # name, aliases, colour, kind
@@ -60,12 +60,10 @@ def flat(text: str) -> str:
     def join(formula: Formula) -> Formula:
         if isinstance(formula, Atom):
             return formula
-        kind, parts = type(formula), []
-        for part in map(join, formula.parts):
-            parts += part.parts if isinstance(part, kind) else (part,)
-        return kind(tuple(parts))
+        parts = map(join, parts_of(formula, formula.operator))
+        return Joined(formula.operator, tuple(parts), formula.numbers)
 
-    return str(join(parse_formula(text)))
+    return str(join(parse(text)))
 
 
 def score(path: str | Path, card: TaskCard | None = None) -> dict[str, Any]:

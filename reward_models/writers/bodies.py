@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable
 
 from reward_models.base import Signal, TaskCard
-from reward_models.goals.predicates import Atom
+from reward_models.goals.formula import Atom
 from reward_models.writers.lines import Lines, NoTemplate, Numbers, Realised, rounded, signal_of
 
 TURN = 2 * math.pi

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reward_models.base import Entity, TaskCard
-from reward_models.goals.predicates import Atom, role
+from reward_models.goals.formula import Atom
+from reward_models.goals.predicates import role
 from reward_models.writers.lines import Lines, NoTemplate, Numbers, Realised, rounded, signal_of
 
 OPEN, CLOSED, PRESSED = 0.85, 0.05, 0.75  # of the joint's range: at least, at most, at least
@@ -133,7 +134,7 @@ def _put(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
         "leave": f"{n.move_weight!r} * {down} * {gone}",
     }
     if "open" in where.affordances:  # which counts for all that follows
-        opened, _, first = _slid(True)(p, card, Atom("open", where.name), n)
+        opened, _, first = _slid(True)(p, card, Atom.of("open", where.name), n)
         terms = {name: f"{opened} * {term}" for name, term in terms.items()}
         terms = {"hook": first["reach"], "slide": first["slide"], **terms}
     return f"near({left}, {n.tight!r})", left, terms
@@ -170,6 +171,7 @@ HANDLED: dict[str, Callable[[Lines, TaskCard, Atom, Numbers], Realised]] = {
     "lifted": _lifted,
     "on": _put,
     "inside": _put,
+    "inserted": _put,
     "open": _slid(True),
     "closed": _slid(False),
     "pressed": _pressed,

@@ -20,7 +20,8 @@ import numpy as np
 
 from reward_models.base import TaskCard
 from reward_models.goals import read
-from reward_models.goals.predicates import And, Atom, Formula, Then, role
+from reward_models.goals.formula import Atom, Formula, parts_of
+from reward_models.goals.predicates import role
 from reward_models.programs.diagnostics import Diagnostic
 from reward_models.writers.base import Draft, Evidence, fingerprint
 from reward_models.writers.bodies import ACTED
@@ -87,7 +88,7 @@ def write(
     if not structure.bonus:
         numbers = replace(numbers, bonus=0.0)
     program = Lines()
-    parts = formula.parts if isinstance(formula, Then) else (formula,)
+    parts = parts_of(formula, "then")
     done = ""  # how far the parts before this one were ever fulfilled
     for index, part in enumerate(parts, 1):
         stem = f"part{index}_" if len(parts) > 1 else ""
@@ -111,8 +112,6 @@ def _part(
     done: str,
 ) -> str:
     """Adds the terms of atoms that hold together; answers how far they hold, as an expression."""
-    if isinstance(part, Then):
-        raise NoTemplate(f"'then' inside 'then' has no template: {part}; join them")
     atoms = _atoms(part)
     own = [a for a in atoms if role(card.entity(a.subject)) == "gripper"]
     moved = [a for a in atoms if role(card.entity(a.subject)) == "object"]
@@ -162,14 +161,11 @@ def _part(
 
 
 def _atoms(part: Formula) -> tuple[Atom, ...]:
-    if isinstance(part, Atom):
-        return (part,)
-    assert isinstance(part, And)
     inner = []
-    for one in part.parts:
-        if isinstance(one, Then):
-            raise NoTemplate(f"'then' inside 'and' has no template: {part}; put 'then' outermost")
-        inner += _atoms(one)
+    for one in parts_of(part, "and"):
+        if not isinstance(one, Atom):
+            raise NoTemplate(f"{one.operator} has no template: {one}")
+        inner.append(one)
     return tuple(dict.fromkeys(inner))
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 from reward_models.base import RewardModel, TaskCard
 from reward_models.combine import Constant
 from reward_models.goals.captions import caption
-from reward_models.goals.predicates import Atom
+from reward_models.goals.formula import Atom
 from reward_models.programs import Program, ProgramReward, Refused, errors, load
 from reward_models.programs.preflight import Job, preflight
 from reward_models.visual.clip_score import FORMULAS, Caption
@@ -67,10 +67,10 @@ def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
     for atoms in goal.plan.steps:
         step = []
         for atom in atoms:
-            other = Atom(OPPOSITE[atom.predicate], atom.subject, atom.object)
+            other = Atom.of(OPPOSITE[atom.predicate], atom.subject, atom.object)
             about_gripper = goal.card.entity(atom.subject).kind == "gripper"
             if not about_gripper and other.predicate == "touch":
-                other = Atom("next_to", atom.subject, atom.object)
+                other = Atom.of("next_to", atom.subject, atom.object)
             text = caption(other, goal.card)
             step.append(Caption(caption(atom, goal.card), text, (text,), not about_gripper))
         steps.append(step)

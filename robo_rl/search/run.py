@@ -26,7 +26,7 @@ from rich.console import Console
 
 import sims
 from reward_models.base import TaskCard
-from reward_models.goals.predicates import Formula
+from reward_models.goals.formula import Formula
 from reward_models.programs import Diagnostic, load
 from reward_models.writers.offline import NoTemplate, write
 from reward_models.writers.transport import Budget

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from reward_models.base import TaskCard
-from reward_models.goals.predicates import Formula
+from reward_models.goals.formula import Formula
 from reward_models.programs import Program, load
 from reward_models.programs.diagnostics import Diagnostic
 from reward_models.screens import Trials

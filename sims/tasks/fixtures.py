@@ -59,7 +59,7 @@ TARGET = Fixture(
     (
         Entity(
             "target", ("target", "goal", "disc", "spot", "mark", "pad"), "green", "target",
-            ("touch",), "target", "target_pos",
+            ("touch",), "target", "target_pos", (TARGET_RADIUS, TARGET_RADIUS, 0.0),
         ),
     ),
 )  # fmt: skip

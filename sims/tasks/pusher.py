@@ -17,7 +17,8 @@ from sims.task import Array, Entity, Signal, TaskGoal
 from sims.tasks.body import Body, BodyViews, squares
 from sims.terms import norm, outside
 
-ON = 0.06  # m, between the centres, that counts as on the disc; the disc's radius is 0.08
+DISC_RADIUS = 0.08  # m
+ON = 0.06  # m, between the centres, that counts as on the disc
 APART = 0.17  # m, least between the centres at the start
 TABLE = np.array([0.45, -0.05])  # m, where cylinder and disc are at qpos 0
 CYLINDER_HEIGHT, DISC_HEIGHT = -0.275, -0.323  # m, of the centres
@@ -106,7 +107,10 @@ class Pusher(Body[PusherViews]):
                 "cylinder", ("can", "puck"), "white", "cylinder", ("push",), "object",
                 "cylinder_pos",
             ),
-            Entity("disc", ("goal", "target"), "red", "disc", (), "goal", "disc_pos"),
+            Entity(
+                "disc", ("goal", "target"), "red", "disc", (), "goal", "disc_pos",
+                (DISC_RADIUS, DISC_RADIUS, 0.0),
+            ),
         )  # fmt: skip
 
     def goals(self) -> Mapping[str, TaskGoal[PusherViews]]:

@@ -37,6 +37,12 @@ class Thing:
     size: tuple[float, ...]  # m: box half sizes, (radius,), (radius, half height)
     height: float  # m, of the centre above the table
 
+    @property
+    def half(self) -> tuple[float, float, float]:
+        """m, half its width, depth and height as it stands."""
+        wide, deep = self.size[:2] if self.kind == "cube" else (self.size[0], self.size[0])
+        return wide, deep, self.height
+
     def distance(self, point: Array) -> Array:
         """Distance (...,) m of points (..., 3), in the object's frame, to its surface."""
         if self.kind == "cube":
@@ -363,7 +369,14 @@ class Tabletop(Task[TabletopViews]):
             GRIPPER,
             *(
                 Entity(
-                    t.name, t.aliases, t.colour, t.kind, self.affordances, t.name, f"{t.name}_pos"
+                    t.name,
+                    t.aliases,
+                    t.colour,
+                    t.kind,
+                    self.affordances,
+                    t.name,
+                    f"{t.name}_pos",
+                    t.half,
                 )
                 for t in self.things
             ),

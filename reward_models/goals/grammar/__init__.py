@@ -24,6 +24,7 @@ import re
 
 from reward_models.base import TaskCard
 from reward_models.goals.captions import describe_vocabulary
+from reward_models.goals.formula import Atom, Formula, join
 from reward_models.goals.grammar.bodies import only_body, read_body
 from reward_models.goals.grammar.checks import check_readings, check_words
 from reward_models.goals.grammar.clauses import PARTICIPLE
@@ -36,7 +37,6 @@ from reward_models.goals.grammar.refusals import Refuser
 from reward_models.goals.grammar.rewrites import REWRITES, symbols_of
 from reward_models.goals.grammar.speech import read_speech
 from reward_models.goals.grammar.words import match_phrases, split_words
-from reward_models.goals.predicates import Atom, Formula
 from reward_models.goals.refusal import Refusal
 
 __all__ = ["MAX_WORDS", "read"]
@@ -46,6 +46,13 @@ MAX_WORDS = 80
 
 def read(text: str, card: TaskCard) -> Formula:
     """The formula a sentence means on this card; ``Refusal`` where that is not certain."""
+    formula = _read(text, card)
+    if isinstance(formula, Atom) and formula.predicate == "balanced":
+        return join("always", formula)  # to balance is to keep doing it
+    return formula
+
+
+def _read(text: str, card: TaskCard) -> Formula:
     try:
         formula = _read_plain(text, card)
         if isinstance(formula, Atom) and formula.predicate == "touch":

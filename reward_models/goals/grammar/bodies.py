@@ -10,11 +10,12 @@ import re
 from functools import cache
 
 from reward_models.base import Entity, TaskCard
+from reward_models.goals.formula import Atom, Formula, Joined
 from reward_models.goals.grammar.lexicon import ARTICLES, LEXICON, UNSUPPORTED, inflected
 from reward_models.goals.grammar.phrases import PHRASES, Table, expand, table
 from reward_models.goals.grammar.refusals import Refuser
 from reward_models.goals.grammar.words import Token, match, split_words
-from reward_models.goals.predicates import Atom, Formula, Then, role
+from reward_models.goals.predicates import role
 
 _GOING = (
     "(walk|run|hop|jump|leap|gallop|trot|march|stride|crawl|sprint|jog|race|bound|skip|move|go|"
@@ -125,8 +126,8 @@ def read_body(text: str, card: TaskCard, body: Entity) -> Formula:
         raise refuse("no_goal", "a question or an empty sentence is not a goal")
     steps: list[Formula] = []
     for part in re.split(r"(?:^| )(?:, )*THEN(?: ,)*(?= |$)", " ".join(symbols).strip(" ,")):
-        steps.append(Atom(_action(part.strip(" ,"), refuse), body.name))
-    return steps[0] if len(steps) == 1 else Then(tuple(steps))
+        steps.append(Atom.of(_action(part.strip(" ,"), refuse), body.name))
+    return steps[0] if len(steps) == 1 else Joined("then", tuple(steps))
 
 
 def _action(part: str, refuse: Refuser) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
+from reward_models.goals.formula import Atom, Formula, Joined
 from reward_models.goals.grammar.clauses import (
     BESIDE,
     CLAUSES,
@@ -26,7 +27,7 @@ from reward_models.goals.grammar.lexicon import (
 )
 from reward_models.goals.grammar.names import Names
 from reward_models.goals.grammar.refusals import Refusal, Refuser
-from reward_models.goals.predicates import PREDICATES, And, Atom, Formula, Then
+from reward_models.goals.predicates import PREDICATES
 
 # "the ball moved away": a tale, where "the ball is moved away" and "pushed away" are wishes
 _WENT = re.compile(rf"^#\w+ {any_of(f'{GO} roll')}_ed ")
@@ -66,9 +67,9 @@ class Composer:
             return self.sequence([first, last])
         if s.endswith(" IN_ORDER") and "THEN" not in s.split():
             listed = self.together(s.removesuffix(" IN_ORDER"))
-            if not isinstance(listed, And):
+            if not isinstance(listed, Joined):
                 raise self.refuse("ambiguous", "in which order? Name two goals or more")
-            return Then(listed.parts)
+            return Joined("then", listed.parts)
         s = s.removesuffix(" IN_ORDER")
         ordered = re.split(r" (?:, )?(before|after) ", s)
         if len(ordered) == 3:
@@ -81,7 +82,7 @@ class Composer:
             if word == "before":
                 return self.sequence([first, second])
             main = self.together(first)
-            return Then((self.together(second), main))
+            return Joined("then", (self.together(second), main))
         parts = re.split("(?:^| )THEN(?= |$)", s)
         first = parts[0].split()
         if "FIRST" in first:
@@ -93,7 +94,7 @@ class Composer:
 
     def sequence(self, parts: list[str]) -> Formula:
         formulas = [self.together(part) for part in parts]
-        return formulas[0] if len(formulas) == 1 else Then(tuple(formulas))
+        return formulas[0] if len(formulas) == 1 else Joined("then", tuple(formulas))
 
     def together(self, s: str) -> Formula:
         words = s.split()
@@ -124,7 +125,7 @@ class Composer:
                 opposed = "far" in pair and pair & {"touch", "above", "next_to"}
                 if opposed or pair in ({"left_of", "right_of"}, {"above", "touch"}):
                     raise self.refuse("ambiguous", f"{a} and {b} at once? Say 'then'")
-        return And(tuple(atoms))
+        return Joined("and", tuple(atoms))
 
     def atom(self, part: str) -> Atom:
         part = part.strip(" ,")
@@ -313,11 +314,11 @@ class Composer:
         if target == "HAND":
             subject, target = target, subject
             name = PREDICATES[name].mirror
-        allowed = PREDICATES[name].subjects if name else frozenset()
+        allowed = PREDICATES[name].spoken if name else frozenset()
         if ("object" if objects else "gripper") not in allowed:
             who = "two objects" if objects else "the gripper and an object"
             raise self.refuse("unsupported", f"that relation of {who} is not measured here")
-        return Atom(name, *(self.hand if s == "HAND" else s[1:] for s in (subject, target)))
+        return Atom.of(name, *(self.hand if s == "HAND" else s[1:] for s in (subject, target)))
 
     def unreadable(self, s: str) -> Refusal:
         words = s.split()

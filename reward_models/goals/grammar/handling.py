@@ -12,13 +12,14 @@ from collections.abc import Sequence
 
 from reward_models.base import Entity, TaskCard
 from reward_models.goals.captions import describe_vocabulary
+from reward_models.goals.formula import Atom, Formula, Joined, atoms
 from reward_models.goals.grammar.entities import mark_nouns, match_entities
 from reward_models.goals.grammar.lexicon import ARTICLES, LEXICON, UNSUPPORTED
 from reward_models.goals.grammar.names import Names
 from reward_models.goals.grammar.phrases import PHRASES, Table, expand, table
 from reward_models.goals.grammar.refusals import Refusal, Refuser
 from reward_models.goals.grammar.words import Token, match, split_words
-from reward_models.goals.predicates import PREDICATES, And, Atom, Formula, Then, atoms, role, roles
+from reward_models.goals.predicates import PREDICATES, role, roles
 
 _UP = (
     "(in air|into air|up in air|up into air|off table|up off table|off [of] ground|from table|"
@@ -235,17 +236,18 @@ class _Reader:
             things = [atom.subject for atom in step]
             if len(set(things)) < len(things):
                 raise self.refuse("ambiguous", f"{step[0]} and {step[1]} at once? Say 'then'")
-        parts: list[Formula] = [s[0] if len(s) == 1 else And(tuple(s)) for s in steps]
+        parts: list[Formula] = [s[0] if len(s) == 1 else Joined("and", tuple(s)) for s in steps]
         if not parts:
             return None
-        return parts[0] if len(parts) == 1 else Then(tuple(parts))
+        return parts[0] if len(parts) == 1 else Joined("then", tuple(parts))
 
     def means(self, atom: Atom, steps: list[list[Atom]]) -> None:
         """Forgets the last goal where it only led to this one: what is put somewhere was lifted
         before, and a drawer into which something is put was opened."""
-        led = {Atom("lifted", atom.subject)} if atom.predicate in ("on", "inside") else set()
+        carried = atom.predicate in ("on", "inside", "inserted")
+        led = {Atom.of("lifted", atom.subject)} if carried else set()
         if atom.predicate == "inside" and "open" in self.card.entity(atom.object).affordances:
-            led.add(Atom("open", atom.object))
+            led.add(Atom.of("open", atom.object))
         for step in steps[-2:]:
             step[:] = [one for one in step if one not in led]
         if self.grasped == atom.subject:
@@ -339,7 +341,7 @@ class _Reader:
         where = self.card.entity(things[1]) if len(things) == 2 else None
         if predicate == "inserted":
             holes = [e.name for e in self.card.entities if e.kind == "hole"]
-            return self.atom("inside", things[0], holes[0]) if len(holes) == 1 else None
+            return self.atom("inserted", things[0], holes[0]) if len(holes) == 1 else None
         if predicate == "at":  # of a mark on the table "at" is "on"
             fits = where is not None and where.kind == "target"
             return self.atom("on", *things) if fits else None
@@ -349,12 +351,19 @@ class _Reader:
         return self.atom(predicate, things[0]) if own else None
 
     def atom(self, predicate: str, subject: str, target: str = "") -> Atom | None:
+        if predicate == "inside":
+            predicate = into(self.card.entity(target))
         known, thing = PREDICATES[predicate], self.card.entity(subject)
-        if role(thing) != "object" or not known.subjects & roles(thing) or subject == target:
+        if role(thing) != "object" or not known.spoken & roles(thing) or subject == target:
             return None
-        if target and not known.objects & roles(self.card.entity(target)):
+        if target and not known.roles[1] & roles(self.card.entity(target)):
             return None
-        return Atom(predicate, subject, target)
+        return Atom.of(predicate, subject, *([target] if target else []))
+
+
+def into(where: Entity) -> str:
+    """The predicate that being in a thing is: a hole holds what is in it upright."""
+    return "inserted" if where.kind == "hole" else "inside"
 
 
 def _shape(words: Sequence[str]) -> tuple[str, ...]:

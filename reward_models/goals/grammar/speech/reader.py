@@ -12,12 +12,14 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from reward_models.base import TaskCard
+from reward_models.goals.formula import Atom, check
+from reward_models.goals.grammar.handling import into
 from reward_models.goals.grammar.speech import comments, deeds, openings, poses
 from reward_models.goals.grammar.speech.implied import IMPLIED
 from reward_models.goals.grammar.speech.naming import Naming, plain_words
 from reward_models.goals.grammar.speech.patterns import Automaton, members
 from reward_models.goals.grammar.speech.verbs import CLASSES, forms_of
-from reward_models.goals.predicates import Atom, check, role
+from reward_models.goals.predicates import role
 
 MAX_WORDS = 60
 _OF_THE_HAND = ("touch", "above", "left_of", "right_of", "far")
@@ -483,28 +485,29 @@ class _Reading:
         atom: Atom | None = None
         if label in poses.ORDERS:
             fits = self.body and not self.things
-            atom = Atom(label, actor) if fits and not names else None
+            atom = Atom.of(label, actor) if fits and not names else None
         elif label in _OF_THE_HAND and x and not y:
             if self.body:
-                atom = Atom("at", actor, x) if label == "touch" else None
+                atom = Atom.of("at", actor, x) if label == "touch" else None
             elif not self.handled:
-                atom = Atom(label, actor, x)
+                atom = Atom.of(label, actor, x)
         elif label == "next_to" and x and y and not self.handled and not self.body:
-            atom = Atom(label, x, y)
+            atom = Atom.of(label, x, y)
         elif label == "under" and x and y:
-            atom = Atom("on", y, x)
+            atom = Atom.of("on", y, x)
         elif label == "uppermost" and x and not y:
             others = [t[1:] for t in self.things if t != f"#{x}"]
-            atom = Atom("on", x, others[0]) if len(others) == 1 else None
+            atom = Atom.of("on", x, others[0]) if len(others) == 1 else None
         elif label in ("on", "inside", "inserted") and x:
             if label == "inserted" and "insert" not in self.card.entity(x).affordances:
                 return None
             hollow = [e.name for e in self.card.entities if e.kind in ("hole", "drawer")]
             where = y or (hollow[0] if len(hollow) == 1 and label != "on" else "")
             fits = where not in ("", x)
-            atom = Atom("on" if label == "on" else "inside", x, where) if fits else None
+            in_it = into(self.card.entity(where)) if fits else ""
+            atom = Atom.of("on" if label == "on" else in_it, x, where) if fits else None
         elif label in ("lifted", "open", "closed", "pressed") and x and not y:
-            atom = Atom(label, x)
+            atom = Atom.of(label, x)
         if atom is None:
             return None
         try:
@@ -548,10 +551,10 @@ def _is_so(part: list[str]) -> bool:
 
 def _leads(first: Atom, then: Atom) -> bool:
     """What is put somewhere was lifted before, and a drawer that takes something was opened."""
-    if then.predicate not in ("on", "inside"):
+    if then.predicate not in ("on", "inside", "inserted"):
         return False
-    lifted = first == Atom("lifted", then.subject)
-    return lifted or first == Atom("open", then.object)
+    lifted = first == Atom.of("lifted", then.subject)
+    return lifted or first == Atom.of("open", then.object)
 
 
 def _with_pronoun(tokens: list[str], name: str) -> list[str]:

@@ -1,0 +1,209 @@
+"""Formulas: both spellings, what a card makes of them, and mistakes told in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sims
+from reward_models.base import TaskCard, from_dict
+from reward_models.goals.formula import (
+    CHOICES,
+    OPERATORS,
+    Atom,
+    Choice,
+    Formula,
+    FormulaError,
+    Joined,
+    fill,
+    from_data,
+    parse,
+    to_data,
+)
+from reward_models.goals.predicates import PREDICATES, Number, roles
+from robo_rl.goals import read_goal
+
+DOCS = Path(__file__).parent.parent / "docs" / "goals.md"
+TASKS = ("reach", "stack", "peg", "drawer_then_place", "button", "ant", "hopper", "pusher")
+CARDS = {task: from_dict(sims.make_task(task).card()) for task in TASKS}
+REACH = CARDS["reach"]
+
+
+def number(slot: Number) -> st.SearchStrategy[float]:
+    return st.floats(slot.low, slot.high)
+
+
+@st.composite
+def atoms_of(draw: st.DrawFn, card: TaskCard, said: bool | None = None) -> Atom:
+    """Any atom that fits the card, with all numbers, or with those that must be given."""
+    fitting = [
+        p
+        for p in PREDICATES.values()
+        if all(any(fits & roles(e) for e in card.entities) for fits in p.roles)
+        and len(card.entities) >= p.arity
+    ]
+    row = draw(st.sampled_from(fitting))
+    left, terms = [e for e in card.entities], []
+    for fits in row.roles:
+        able = [e.name for e in left if fits & roles(e)]
+        if not able:
+            return draw(atoms_of(card, said))
+        term = draw(st.sampled_from(able))
+        left = [e for e in left if e.name != term]
+        terms.append(term)
+    whole = draw(st.booleans()) if said is None else said
+    needed = {*row.needs, *(n.name for n in row.numbers if n.default is None)}
+    given_ = [n for n in row.numbers if whole or n.name in needed]
+    return Atom(row.name, tuple(terms), tuple((n.name, draw(number(n))) for n in given_))
+
+
+@st.composite
+def formulas(draw: st.DrawFn, card: TaskCard, depth: int = 3, wanted: str = "any") -> Formula:
+    """Any well-typed formula over the card."""
+    if depth == 0 or draw(st.integers(0, 2)) == 0:
+        return draw(atoms_of(card))
+    state = ["and", "or", "not"]
+    name = draw(st.sampled_from(state if wanted == "state" else list(OPERATORS)[:-2]))
+    row = OPERATORS[name]
+    count = draw(st.integers(row.least, min(row.most, 3)))
+    parts = tuple(
+        draw(formulas(card, depth - 1, "state" if wanted == "state" or i in row.state else "any"))
+        for i in range(count)
+    )
+    return Joined(name, parts, tuple((n.name, draw(st.floats(0.0, 5.0))) for n in row.numbers))
+
+
+ANY = st.sampled_from(sorted(CARDS)).flatmap(
+    lambda task: formulas(CARDS[task]).map(lambda formula: (CARDS[task], formula))
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(pair=ANY, guarded=st.booleans())
+def test_both_spellings_are_read_back(pair: tuple[TaskCard, Formula], guarded: bool) -> None:
+    card, formula = pair
+    if guarded:
+        still = Atom.of("still", card.entities[0].name)
+        formula = Joined("and", (formula, Joined("always", (still,))))
+    assert parse(str(formula)) == formula
+    try:
+        meant = fill(formula, card)
+    except FormulaError as error:  # a size that the card does not say
+        assert "no default" in str(error)
+        return
+    assert fill(meant, card) == meant and parse(str(meant)) == meant
+    assert from_data(json.loads(json.dumps(to_data(meant)))) == meant
+
+
+def test_the_example_of_the_documentation() -> None:
+    text = re.search(r"    (then\(touch.*\))\n", DOCS.read_text("utf-8"))
+    data = re.search(r'    (\["then".*?\{\}\])\n', DOCS.read_text("utf-8"), re.S)
+    assert text and data
+    assert to_data(fill(parse(text[1]), REACH)) == json.loads(data[1])
+
+
+def test_every_row_of_the_table_is_in_the_documentation() -> None:
+    text = DOCS.read_text("utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    for name, row in PREDICATES.items():
+        said = [line for line in rows if re.search(rf"`{name}[`(]", line.split("|")[1])]
+        assert said, name
+        names = {n.name for n in row.numbers}
+        like_another = "as left_of" in said[0] or "the same" in said[0]
+        assert like_another or all(n in " ".join(said) for n in names), name
+    for name in (*OPERATORS, *CHOICES):
+        assert f"`{name}" in text or f'"{name}"' in text, name
+
+
+def test_units_and_what_is_left_out() -> None:
+    assert parse("above(gripper, a, height=5cm)") == parse("above(gripper, a, height=0.05)")
+    assert parse("turned(a, angle=180 deg)")["angle"] == pytest.approx(3.14159265)  # type: ignore[index]
+    assert parse("open(drawer, share=50%)")["share"] == 0.5  # type: ignore[index]
+
+    def meant(text: str) -> str:
+        return str(fill(parse(text), REACH))
+
+    # More exactly where a number was said; another tolerance for what is to be avoided.
+    assert meant("above(gripper, red_cube)").endswith("height=0.055, tolerance=0.035, over=0.025)")
+    assert "tolerance=0.015" in meant("above(gripper, red_cube, height=5cm)")
+    assert meant("never(touch(gripper, red_cube))").endswith("within=0.004))")
+    assert meant("never(not(touch(gripper, red_cube)))").endswith("within=0.02)))")
+    # By the size of what is under it.
+    for task, key, aside in (
+        ("pick_place", "cube_at_target", 0.03), ("stack", "red_on_blue", 0.02),
+        ("pusher", "push", 0.06),
+    ):  # fmt: skip
+        goal = read_goal(sims.make_task(task), key)
+        assert goal.formula is not None
+        formula = fill(goal.formula, goal.card)
+        assert isinstance(formula, Atom) and formula["aside"] == aside
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("touch(gripper, red_cub)", "its second, 'red_cub', is no entity of reach; did you mean "
+         "'red_cube'?"),
+        ("touch(red_cube, gripper)", "its second must be object, got 'gripper'; fits here: red_"),
+        ("lifted(red_cube)", "its first must be lift, got 'red_cube'; fits here: nothing"),
+        ("touch(red_cube, red_cube)", "must be different"),
+        ("above(gripper, red_cube, hight=3)", "no number 'hight'; it takes height, tol"),
+        ("above(gripper, red_cube, height=50)", "height must be from 0 to 2 m, got 50"),
+        ("above(gripper, red_cube, height=5s)", "height is in m, got 's'; fits: m, cm, mm"),
+        ("above(gripper, red_cube, height=1, height=1)", "height is given twice"),
+        ("moved(red_cube)", "needs left or front"),
+        ("at_point(red_cube, x=0.1)", "needs y in m, which has no default"),
+        ("hold(touch(gripper, red_cube))", "hold needs seconds"),
+        ("thn(a, b)", "no predicate or operator 'thn'; did you mean 'then'?"),
+        ("then(touch(gripper, red_cube))", "then takes 2 or more parts, got 1"),
+        ("not(then(far(gripper, red_cube), far(gripper, blue_ball)))", "a state, got event"),
+        ("then(never(far(gripper, red_cube)), far(gripper, red_cube))", "over the whole episode"),
+        ("touch(gripper, touch(gripper, red_cube))", "argument 2 of touch must be an entity"),
+        ("touch(gripper, nearst(gripper, red_cube, blue_ball))", "operator 'nearst'"),
+        ("touch(gripper, nearest(gripper, red_cube))", "nearest takes 3 entities or more, got 2"),
+        ("touch(gripper, leftmost(red_cube, green))", "is no entity of reach"),
+        ("touch(gripper", "at character 14: expected , or ) in touch, got the end"),
+        ("touch(gripper, red_cube) x", "expected the end, got 'x'"),
+        ("not(" * 30 + "far(a, b)" + ")" * 30, "20 deep"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_that_names_the_slot(text: str, told: str) -> None:
+    with pytest.raises(FormulaError) as caught:
+        fill(parse(text), REACH)
+    assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ("touch", "formula: expected [name, [arguments], {numbers}]"),
+        (["touch", ["gripper"], {}], "touch takes 2 entities, got 1"),
+        (["then", [["far", ["a", "b"], {}], 3], {}], "formula[1][1]: expected"),
+        (["far", ["a", "b"], {"least": "much"}], "least must be a number in m, got 'much'"),
+        (["far", ["a", "b"], {"least": float("nan")}], "least must be from"),
+        (["far", ["a", ["nearest", ["a", "b", "c"], {"x": 1}]], {}], "nearest has no numbers"),
+    ],
+)
+def test_data_of_another_kind_is_refused(data: object, told: str) -> None:
+    with pytest.raises(FormulaError, match=re.escape(told)):
+        from_data(data)
+
+
+def test_what_is_only_as_said_has_no_spelling_as_data() -> None:
+    with pytest.raises(FormulaError, match="lacks within: fill it against a card first"):
+        to_data(parse("touch(gripper, red_cube)"))
+
+
+def test_a_choice_is_of_things_that_fit() -> None:
+    formula = parse("touch(gripper, nearest(gripper, red_cube, blue_ball))")
+    assert formula == Atom.of(
+        "touch", "gripper", Choice("nearest", ("gripper", "red_cube", "blue_ball"))
+    )
+    fill(formula, REACH)
+    with pytest.raises(FormulaError, match="must be object"):
+        fill(parse("touch(red_cube, leftmost(blue_ball, gripper))"), REACH)
