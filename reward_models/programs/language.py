@@ -32,13 +32,26 @@ MAX_NODES = 1_200
 MAX_DEPTH = 60  # of the tree; a sum of 50 terms has 50
 MAX_COMPONENTS = 16
 MAX_INT = 10**9
+MAX_FLOAT = 1e12
 MAX_EXPONENT = 8
 
 CONSTANTS = {"pi": math.pi}
+RESERVED = CONSTANTS.keys() | {"np", "numpy", "reward"}
 _COMPONENT = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=]")  # as Python's own reader looks for it
 _SIGNS = re.compile(r"(?:[-+~][\s\\]*){9}")
 _CHAIN = re.compile(r"(?:\.\s*\w+\s*){9}")
+# A comment or a text, whichever comes first; one that is not closed is Python's to refuse.
+_ASIDE = re.compile(
+    r"""
+    \#[^\n]* | \"{3} (?:\\.|[^\\])*? (?:\"{3}|\Z) | '{3} (?:\\.|[^\\])*? (?:'{3}|\Z)
+    | "(?:\\.|[^"\\\n])*"? | '(?:\\.|[^'\\\n])*'?
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_FORMATTED = re.compile(r"[fFtT][rR]?[\"']")
+_BRACKET = re.compile(r"[][(){}]")
+_ODD = re.compile(r"[^\t\n\f -\x7f]")
 
 _BINARY = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.Pow, ast.BitAnd, ast.BitOr)
 _UNARY = (ast.USub, ast.UAdd, ast.Invert)
@@ -71,11 +84,12 @@ _HINTS = {
 
 
 class Reader:
-    """Collects what is wrong while the tree is walked."""
+    """Collects what is wrong while the tree is walked; ``values`` are the author's names so far."""
 
     def __init__(self, functions: frozenset[str] = frozenset()) -> None:
         self.found: list[Diagnostic] = []
         self.functions = functions
+        self.values: set[str] = set()
 
     def refuse(self, code: str, message: str, node: Any = None, hint: str = "") -> None:
         line = node if isinstance(node, int) else getattr(node, "lineno", 0)
@@ -90,7 +104,7 @@ class Reader:
 def parse(text: Any, functions: frozenset[str]) -> ast.FunctionDef:
     """The tree of a program that uses allow-listed nodes alone; ``Refused`` says what does not.
 
-    ``functions`` are the names that may be called, which therefore cannot be assigned to.
+    ``functions`` are the names that may be called, each until the author gives it to a value.
     """
     tree = _tree(text)
     reader = Reader(functions)
@@ -98,7 +112,7 @@ def parse(text: Any, functions: frozenset[str]) -> ast.FunctionDef:
     reader.check()
     assert function is not None
     _signature(function, reader)
-    _body(function, functions, reader)
+    _body(function, reader)
     reader.check()
     return function
 
@@ -113,17 +127,22 @@ def _tree(text: Any) -> ast.Module:
         raise refuse("source", f"a program is a str, got {type(text).__name__}")
     if len(text) > MAX_CHARS:
         raise refuse("source", f"{len(text)} characters, at most {MAX_CHARS} are read")
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.isascii():
-            raise refuse("ascii", "a character outside ASCII", number, "write plain English")
-        if any(ord(c) < 32 and c not in "\t\r\f" for c in line):
-            raise refuse("source", "a control character", number)
-        if number <= 2 and _COOKIE.match(line):
+    text = text.replace("\r\n", "\n").replace("\r", "\n")  # as Python does: comments end there
+    if odd := _ODD.search(text):
+        line = _line(text, odd)
+        if odd[0].isascii():
+            raise refuse("source", "a control character", line)
+        raise refuse("ascii", "a character outside ASCII", line, "write plain English")
+    for number, line in enumerate(text.split("\n", 2)[:2], 1):
+        if _COOKIE.match(line):
             raise refuse("source", "a declaration of an encoding", number)
-    bare = re.sub(r"#[^\n]*", "", text)
+    # Without comments, and of a text its first quote.
+    bare = _ASIDE.sub(lambda aside: aside[0][0].strip("#"), text)
+    if formatted := _FORMATTED.search(bare):  # what is in f"{...}" would be parsed as well
+        raise refuse("string", "a formatted text", _line(bare, formatted))
     depth = deepest = 0
-    for char in bare:
-        depth += (char in "([{") - (char in ")]}")
+    for bracket in _BRACKET.findall(bare):
+        depth += 1 if bracket in "([{" else -1
         deepest = max(deepest, depth)
     if deepest > MAX_BRACKETS:
         raise refuse("source", f"brackets {deepest} deep, at most {MAX_BRACKETS}")
@@ -144,6 +163,10 @@ def _tree(text: Any) -> ast.Module:
         _size(tree)
         return tree
     raise refuse("syntax", f"not Python: {message}", line)
+
+
+def _line(text: str, found: re.Match[str]) -> int:
+    return 1 + text.count("\n", 0, found.start())
 
 
 def _size(tree: ast.AST) -> None:
@@ -193,16 +216,18 @@ def _signature(function: ast.FunctionDef, reader: Reader) -> None:
         reader.refuse("structure", "a reward of no signal", function, hint)
 
 
-def _body(function: ast.FunctionDef, functions: frozenset[str], reader: Reader) -> None:
-    reserved = functions | CONSTANTS.keys() | {"np", "numpy", "reward"}
+def _body(function: ast.FunctionDef, reader: Reader) -> None:
     arguments = {a.arg for a in function.args.args}
-    for name in sorted(arguments & reserved):
-        reader.refuse("target", f"an argument cannot be called {name!r}", function)
+    for name in sorted(arguments):
+        if name in RESERVED or name.startswith("_"):
+            reader.refuse("target", f"an argument cannot be called {name!r}", function)
+    reader.values |= arguments
     *lines, last = function.body
     for line in lines:
         if isinstance(line, ast.Assign):
-            _target(line, reserved, arguments, reader)
+            named = _target(line, arguments, reader)
             _expression(line.value, reader)
+            reader.values |= named  # from the next line on
         elif isinstance(line, ast.Import | ast.ImportFrom):
             reader.refuse("import", "a program imports nothing", line)
         elif isinstance(line, ast.AugAssign | ast.AnnAssign):
@@ -221,17 +246,21 @@ def _body(function: ast.FunctionDef, functions: frozenset[str], reader: Reader) 
     _return(last, reader)
 
 
-def _target(line: ast.Assign, reserved: set[str], arguments: set[str], reader: Reader) -> None:
+def _target(line: ast.Assign, arguments: set[str], reader: Reader) -> set[str]:
+    """The name that is assigned to, if it may be."""
     target = line.targets[0]
     if len(line.targets) > 1 or not isinstance(target, ast.Name):
         reader.refuse("target", "an assignment is to one name", line)
-    elif target.id in reserved:
+    elif target.id in RESERVED:
         reader.refuse("target", f"{target.id!r} is a name of the language", line)
     elif target.id in arguments:
         reader.refuse("target", f"{target.id!r} is a signal and stays one", line,
                       "take another name")  # fmt: skip
     elif target.id.startswith("_"):
         reader.refuse("target", f"a name does not begin with '_': {target.id!r}", line)
+    else:
+        return {target.id}
+    return set()
 
 
 def _return(last: ast.stmt, reader: Reader) -> None:
@@ -315,8 +344,6 @@ def _expression(node: ast.expr, reader: Reader) -> None:
         _index(node.slice, reader)
     elif isinstance(node, ast.Call):
         _call(node, reader)
-    elif isinstance(node, ast.JoinedStr | ast.FormattedValue) or "Template" in type(node).__name__:
-        reader.refuse("string", "a formatted text", node)
     else:
         what = _NOT_WORDS.get(type(node), type(node).__name__)
         reader.refuse("expression", f"{what} is not part of the language", node,
@@ -329,10 +356,9 @@ def _constant(node: ast.Constant, reader: Reader) -> None:
         reader.refuse("string", "a text is only the name of a component", node)
     elif type(value) not in (int, float):
         reader.refuse("constant", f"a number is expected, got {type(value).__name__}", node)
-    elif not math.isfinite(value) or (type(value) is int and abs(value) > MAX_INT):
-        reader.refuse("constant", f"a number must be finite and at most {MAX_INT:.0e}", node)
-    elif abs(value) > 1e12:
-        reader.refuse("constant", "a number must be at most 1e12", node)
+    elif abs(value) > (MAX_INT if type(value) is int else MAX_FLOAT):  # an int may be no float
+        hint = f"at most {MAX_FLOAT:.0e}, a whole one {MAX_INT:.0e}"
+        reader.refuse("constant", "a number is too large", node, hint)
 
 
 def _attribute(node: ast.Attribute, reader: Reader) -> None:
@@ -353,7 +379,7 @@ def constant_of(node: ast.expr) -> float | None:
         inner = constant_of(node.operand)
         return None if inner is None else -inner if isinstance(node.op, ast.USub) else inner
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return float(node.value) if abs(node.value) <= 1e12 else None
+        return float(node.value) if abs(node.value) <= MAX_FLOAT else None
     return None
 
 
@@ -402,6 +428,10 @@ def _call(node: ast.Call, reader: Reader) -> None:
             reader.refuse("attribute", f"attribute {node.func.attr!r}", node, hint)
         else:
             reader.refuse("call", "only a function of the list can be called", node)
+        return
+    if isinstance(node.func, ast.Name) and name in reader.values:
+        hint = f"give the value another name, or call np.{name}" if name in reader.functions else ""
+        reader.refuse("call", f"{name!r} is a value here", node, hint)
         return
     if name not in reader.functions:
         hint = nearest(name, reader.functions)

@@ -47,6 +47,8 @@ SPECIAL = {
 FUNCTIONS = frozenset(OPS) | ALIASES.keys() | SPECIAL.keys() | PRIMITIVES.keys()
 PREVIOUS = "prev_"
 
+Constant = float | bool | tuple[float, ...] | tuple[bool, ...]  # a vector's numbers as a tuple
+
 _BINARY = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.Mod: "mod",
     ast.BitAnd: "logical_and", ast.BitOr: "logical_or",
@@ -209,7 +211,7 @@ class _Lowering:
         self, op: str, args: tuple[int, ...], value: Any, size: int, boolean: bool, unit: Unit,
         span: Range,
     ) -> int:  # fmt: skip
-        key = (op, args, value)
+        key = (op, args, repr(value))  # which tells True from 1.0, and 0.0 from -0.0
         if key in self._known:
             return self._known[key]
         low, high = float(span[0]), float(span[1])
@@ -220,10 +222,11 @@ class _Lowering:
         self._known[key] = len(self.nodes) - 1
         return self._known[key]
 
-    def _constant(self, value: float | tuple[float, ...]) -> int:
+    def _constant(self, value: Constant) -> int:
         size = len(value) if isinstance(value, tuple) else 0
         numbers = value if isinstance(value, tuple) else (value,)
-        return self._add("constant", (), value, size, False, None, (min(numbers), max(numbers)))
+        boolean = isinstance(numbers[0], bool)
+        return self._add("constant", (), value, size, boolean, None, (min(numbers), max(numbers)))
 
     def _apply(
         self, op: str, args: tuple[int, ...], value: Any, size: int, boolean: bool, unit: Unit,
@@ -231,14 +234,13 @@ class _Lowering:
     ) -> int:  # fmt: skip
         """A node, or a constant where every argument is one."""
         nodes = [self.nodes[a] for a in args]
-        if args and all(n.op == "constant" for n in nodes) and not boolean:
+        if args and all(n.op == "constant" for n in nodes):
             with np.errstate(all="ignore"):
-                result = np.asarray(compute(*(_array(n.value) for n in nodes)), float)
+                result = np.asarray(compute(*(_array(n.value) for n in nodes)))
             if not np.isfinite(result).all() or np.abs(result).max() > LARGEST:
                 raise self._stop("finite", f"{op} of these constants is not a finite number")
-            if size == 0:
-                return self._constant(float(result.ravel()[0]))
-            return self._constant(tuple(float(x) for x in np.broadcast_to(result.ravel(), size)))
+            numbers = np.broadcast_to(result.ravel().astype(bool if boolean else float), size or 1)
+            return self._constant(tuple(numbers.tolist()) if size else numbers.item())
         try:
             return self._add(op, args, value, size, boolean, unit, span())
         except OutOfDomain as error:
@@ -300,8 +302,10 @@ class _Lowering:
         """A condition as 0.0 or 1.0; a number as it is."""
         if not self.nodes[node].boolean:
             return node
-        size = self.nodes[node].size
-        return self._add("number", (node,), None, size, False, None, (0.0, 1.0))
+        return self._apply(
+            "number", (node,), None, self.nodes[node].size, False, None,
+            lambda: (0.0, 1.0), lambda condition: condition * 1.0,
+        )  # fmt: skip
 
     def _together(self, what: str, nodes: list[Node]) -> int:
         """The size of an operation on these: numbers meet vectors, vectors their equals."""
@@ -624,8 +628,8 @@ REDUCE: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
-def _array(value: float | tuple[float, ...]) -> Any:
-    return np.array(value)[:, None] if isinstance(value, tuple) else np.float64(value)
+def _array(value: Constant) -> Any:
+    return np.array(value)[:, None] if isinstance(value, tuple) else np.array(value)[()]
 
 
 def _usual(declared: tuple[float, float]) -> Range:

@@ -4,13 +4,16 @@ A value with ``k`` numbers per row is stored as (k, rows): each element is conti
 vectors without a new axis, and a reduction over a row's vector adds whole columns. Rows go through
 in blocks that stay in the cache. A block has two rows or more, so that a row's result does not
 depend on how many there are, to the last bit.
+
+In what is printed, names of ours begin with "_" and those of signals and components never do.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,12 +34,16 @@ def _vec(*parts: Array | float) -> Array:
     return np.array(np.broadcast_arrays(*parts))
 
 
-# What the printed source may call: functions alone, no module and no builtins.
+def _so_far(x: Array, steps: int) -> Array:
+    return np.maximum.accumulate(x.reshape(steps, -1), axis=0).reshape(-1)
+
+
+# What the printed source may call, each after a "_": functions alone, no module and no builtins.
 _FUNCTIONS: dict[str, Any] = {
     **{op.name: op.function for op in OPS.values() if not op.infix and op.name != "sigmoid"},
     "total": np.add.reduce, "smallest": np.minimum.reduce, "largest": np.maximum.reduce,
     "every": np.logical_and.reduce, "some": np.logical_or.reduce, "where": np.where, "vec": _vec,
-    "multiply": np.multiply,
+    "multiply": np.multiply, "so_far": _so_far,
 }  # fmt: skip
 _STANDALONE = {
     "total": "np.add.reduce", "smallest": "np.minimum.reduce", "largest": "np.maximum.reduce",
@@ -54,13 +61,17 @@ class Program:
 
     def __init__(self, text: str, lowered: Lowered):
         self.text, self.lowered = text, lowered
-        self.source, self._constants = _print(lowered, "")
+        printed = _print(lowered, "_")
+        arguments = ", ".join([*(i.name for i in lowered.inputs), "_steps"])
+        result = f"    return ({', '.join(printed.values)},)"
+        self.source = "\n".join([f"def reward({arguments}):", *printed.lines, result])
         self.hash = hashlib.sha256(text.encode()).hexdigest()
         self.key = hashlib.sha256(
-            "\n".join([self.source, repr(self._constants), *lowered.components]).encode()
+            "\n".join([self.source, repr(printed.constants), *lowered.components]).encode()
         ).hexdigest()
-        space: dict[str, Any] = {"__builtins__": {}, **_FUNCTIONS}
-        constants = {name: np.array(v)[:, None] for name, v in self._constants.items()}
+        space: dict[str, Any] = {"__builtins__": {}}
+        space |= {f"_{name}": function for name, function in _FUNCTIONS.items()}
+        constants = {name: np.array(v)[:, None] for name, v in printed.constants.items()}
         for array in constants.values():
             array.flags.writeable = False
         space |= constants
@@ -165,7 +176,7 @@ class Program:
 
     def standalone(self) -> str:
         """A Python file that needs numpy alone and computes the same."""
-        body, constants = _print(self.lowered, "np.")
+        printed = _print(self.lowered, "np.")
         names = ", ".join(i.name for i in self.lowered.inputs)
         lines = [
             f'"""Reward program {self.hash[:16]}, printed as plain numpy.',
@@ -183,7 +194,7 @@ class Program:
             "",
             "import numpy as np",
             "",
-            *(f"{name} = np.array({list(v)!r})[:, None]" for name, v in constants.items()),
+            *(f"{name} = np.array({list(v)!r})[:, None]" for name, v in printed.constants.items()),
             "",
             "",
             f"def reward({names}):",
@@ -191,17 +202,13 @@ class Program:
         for entry in self.lowered.inputs:
             atleast = "np.atleast_2d" if entry.size else "np.atleast_1d"
             turn = ".T" if entry.size else ""
-            lines.append(
-                f"    {_safe(entry.name)} = {atleast}(np.asarray({entry.name}, float)){turn}"
-            )
-        *inside, last = body.split("\n")[1:]
-        lines += inside
-        values = last.strip().removeprefix("return (").removesuffix(",)")
-        parts = _split(values)
-        for name, value in zip(self.components, parts, strict=True):
-            lines.append(f"    {name}_ = {value}")
-        rows = f"{_safe(self.lowered.inputs[0].name)}.shape[-1]"
-        entries = ", ".join(f'"{n}": np.broadcast_to({n}_, {rows})' for n in self.components)
+            lines.append(f"    {entry.name} = {atleast}(np.asarray({entry.name}, float)){turn}")
+        lines += printed.lines
+        rows = f"{self.lowered.inputs[0].name}.shape[-1]"
+        entries = ", ".join(
+            f'"{name}": np.broadcast_to({value}, {rows})'
+            for name, value in zip(self.components, printed.values, strict=True)
+        )
         lines.append(f"    return {{{entries}}}")
         return "\n".join(lines) + "\n"
 
@@ -259,13 +266,17 @@ class ProgramReward:
 
 
 # Printing.
-def _safe(name: str) -> str:
-    """A signal's name as a variable that hides none of our functions."""
-    return f"{name}_" if name in _FUNCTIONS or name in ("np", "steps") else name
+@dataclass(frozen=True)
+class _Printed:
+    """The lines before the return, the components' expressions, and constant vectors by name."""
+
+    lines: list[str]
+    values: list[str]
+    constants: dict[str, tuple[float, ...]]
 
 
-def _print(lowered: Lowered, prefix: str) -> tuple[str, dict[str, tuple[float, ...]]]:
-    """(source of ``reward(inputs..., steps) -> (component, ...)``, constant vectors by name)."""
+def _print(lowered: Lowered, prefix: Literal["_", "np."]) -> _Printed:
+    """Source with functions called by their names after ``prefix``."""
     uses = [0] * len(lowered.nodes)
     for node in lowered.nodes:
         for arg in node.args:
@@ -281,31 +292,31 @@ def _print(lowered: Lowered, prefix: str) -> tuple[str, dict[str, tuple[float, .
         deep = 1 + max((depth[a] for a in node.args), default=0)
         leaf = node.op in ("input", "constant")
         if not leaf and (uses[number] > 1 or deep > _DEEP):
-            lines.append(f"    v{number} = {expression}")
-            expression, deep = f"v{number}", 0
+            lines.append(f"    _v{number} = {expression}")
+            expression, deep = f"_v{number}", 0
         text.append(expression)
         depth.append(deep)
-    arguments = ", ".join([*(_safe(i.name) for i in lowered.inputs), "steps"])
-    result = ", ".join(text[node] for node in lowered.components.values())
-    return "\n".join([f"def reward({arguments}):", *lines, f"    return ({result},)"]), constants
+    return _Printed(lines, [text[node] for node in lowered.components.values()], constants)
 
 
 def _expression(
     node: Node, lowered: Lowered, text: list[str], constants: dict[str, Any], prefix: str
 ) -> str:
+    standalone = prefix == "np."
+
     def call(name: str, *arguments: str) -> str:
-        spelled = _STANDALONE.get(name, f"np.{name}") if prefix else name
-        return f"{spelled}({', '.join(arguments)})"
+        spelled = _STANDALONE.get(name) if standalone else None
+        return f"{spelled or prefix + name}({', '.join(arguments)})"
 
     args = [text[a] for a in node.args]
     if node.op == "input":
-        return _safe(lowered.inputs[node.value].name)
+        return lowered.inputs[node.value].name
     if node.op == "constant":
         if not isinstance(node.value, tuple):
             return repr(node.value) if node.value >= 0 else f"({node.value!r})"
-        return next((n for n, v in constants.items() if v == node.value), None) or _named(
-            constants, node.value
-        )
+        name = f"_c{len(constants)}"
+        constants[name] = node.value
+        return name
     if node.op == "index":
         if isinstance(node.value, tuple):
             start, stop, step = node.value
@@ -321,13 +332,13 @@ def _expression(
         return call("where", *args)
     if node.op == "vec":
         joined = ", ".join(args)
-        return f"np.array(np.broadcast_arrays({joined}))" if prefix else call("vec", *args)
+        return f"np.array(np.broadcast_arrays({joined}))" if standalone else call("vec", *args)
     if node.op == "sigmoid":
         return f"(0.5 + 0.5 * {call('tanh', f'0.5 * {args[0]}')})"
     if node.op == "so_far":
-        if prefix:
+        if standalone:
             return f"np.maximum.accumulate({args[0]})"
-        return f"so_far({args[0]}, steps)"
+        return call("so_far", args[0], "_steps")
     if node.op in ("sum", "mean", "norm", *_REDUCED):
         return _reduction(node, args[0], lowered.nodes[node.args[0]].size, call)
     op = OPS[node.op]
@@ -347,27 +358,3 @@ def _reduction(node: Node, x: str, size: int, call: Any) -> str:
     if node.op == "mean":
         return f"({call('total', x, f'axis=0{keep}')} / {float(size)!r})"
     return call(_REDUCED.get(node.op, "total"), x, f"axis=0{keep}")
-
-
-def _named(constants: dict[str, Any], value: tuple[float, ...]) -> str:
-    name = f"c{len(constants)}"
-    constants[name] = value
-    return name
-
-
-def _so_far(x: Array, steps: int) -> Array:
-    return np.maximum.accumulate(x.reshape(steps, -1), axis=0).reshape(-1)
-
-
-_FUNCTIONS["so_far"] = _so_far
-
-
-def _split(text: str) -> list[str]:
-    """The parts of a printed tuple, at commas outside brackets."""
-    parts, depth, start = [], 0, 0
-    for i, char in enumerate(text):
-        depth += (char in "([") - (char in ")]")
-        if char == "," and not depth:
-            parts.append(text[start:i].strip())
-            start = i + 1
-    return [*parts, text[start:].strip()]
