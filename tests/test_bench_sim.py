@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import sims
-from robo_rl.experiments import interleaved, render, sim
+from robo_rl.experiments import Place, render, sim
 from robo_rl.experiments.peers import STEPPER, Peer, environment
+from robo_rl.experiments.rates import interleaved
 from robo_rl.experiments.sim import ours, rate_of, raw
 
 
@@ -52,14 +54,18 @@ def test_a_peer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(sim, "ROWS", 4)
     monkeypatch.setattr(sim, "STEPS", {"reach": 2})
     said: list[str] = []
-    figures = sim.bench(said.append)
+    figures = sim.scene("reach", said.append)
     assert environment("fetch") == "" and "python -m robo_rl.experiments.peers fetch" in said[-1]
     assert [figure.beside for figure in figures] == ["raw Batch.step"]
 
 
-def test_frames_are_measured_beside_both_renderers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frames_are_measured_beside_both_renderers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(render, "FRAMES", 8)
     monkeypatch.setattr(render, "interleaved", partial(interleaved, repeats=1))
-    figures = render.bench(lambda text: None)
-    assert len(figures) == 5 and all(figure.peer > 0 for figure in figures)
-    assert figures[0].ratio > 1  # beside Gymnasium's renderer as shipped
+    row = render.EXPERIMENT.measure("arm scene", Place(tmp_path))
+    assert len(row["figures"]) == 5 and all(figure["peer"] > 0 for figure in row["figures"])
+    first = row["figures"][0]  # beside Gymnasium's renderer as shipped
+    assert first["ours"] > first["peer"]
+    assert "arm scene, 224 px, frames | " in render.EXPERIMENT.table([row])

@@ -90,7 +90,7 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["deploy", "nowhere", "--emulate"], "nowhere"),
         (["reward", "score", "nowhere.mp4", "--goal", "touch the red cube"], "cannot read a video"),
         (["reward", "read", "hello"], "goal"),
-        (["bench", "everything"], "known: all, "),
+        (["bench", "everything"], "unknown experiment 'everything'; known: demo, "),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line(

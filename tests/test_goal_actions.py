@@ -27,7 +27,7 @@ from reward_models.goals.grammar.speech import deeds, openings, poses
 from reward_models.goals.grammar.speech.implied import IMPLIED
 from reward_models.goals.grammar.speech.patterns import members
 from reward_models.goals.grammar.speech.verbs import CLASSES
-from robo_rl.experiments.sentence_score import outcome, own_key, score
+from robo_rl.experiments.reading import outcome, own_key, score
 from robo_rl.goals import read_goal
 
 ROWS_AT = Path(__file__).parent / "data"
@@ -57,7 +57,7 @@ def test_the_suite_corpus(name: str) -> None:
 
 
 def test_talk_is_read_or_refused_and_never_misread() -> None:
-    found = score(ROWS_AT / "goal_sentences_suite_talk.json")["all"]
+    found = score("suite_talk")["all"]
     assert found["total"] == 45 and found["right"] >= 44 and found["wrong_accepted"] == 0
 
 
@@ -65,8 +65,8 @@ def test_talk_is_read_or_refused_and_never_misread() -> None:
     ("part", "refused"), [("wide_dev", 42), ("wide_near", 0), ("typed_dev", 0)]
 )
 def test_sentences_of_every_task_are_never_misread(part: str, refused: int) -> None:
-    """Of those that people say some are still refused; of what they type and near misses none."""
-    found = score(ROWS_AT / f"goal_sentences_{part}.json")["all"]
+    """Of talk some are still refused; of what is typed and of near misses none."""
+    found = score(part)["all"]
     assert found["wrong_accepted"] == 0 and found["refused_wrongly"] <= refused, found
 
 
@@ -203,7 +203,8 @@ def test_outcomes_of_a_corpus() -> None:
     assert counted(sentence="caress the drawer", goal="drawer/open") == "refused_wrongly"
     assert counted(sentence="caress the drawer", refuse="true") == "right"
     assert counted(sentence="open the drawer", refuse="true") == "wrong_accepted"
-    assert counted(sentence="touch the handle", refuse="true") == "read_anyway"
+    # A formula that the task has no ground truth for is no refusal.
+    assert counted(sentence="touch the handle", refuse="true") == "wrong_accepted"
 
 
 @pytest.mark.parametrize("name", (*BODIES, *HANDLING))

@@ -27,7 +27,7 @@ from reward_models.goals.formula import atoms, check
 from reward_models.goals.grammar.lexicon import LEXICON
 from reward_models.goals.predicates import PREDICATES, role
 from reward_models.goals.refusal import CODES
-from reward_models.goals.score import flat, score
+from robo_rl.experiments.reading import flat, score
 
 DATA = Path(__file__).parent / "data"
 
@@ -101,7 +101,7 @@ DEV_GOALS = [text for text in DEV if not answer(text).startswith("refuse:")]
 
 @pytest.mark.parametrize("part", ["dev", "extra", "probe", "heldout", "fresh"])
 def test_corpus(part: str) -> None:
-    result = score(DATA / f"goal_sentences_{part}.json")
+    result = score(part)["all"]
     assert result["wrong_accepted"] == 0, result
     least = 0.9 if part == "fresh" else 0.95  # as measured: tests/data/README.md
     assert result["right"] >= least * result["total"], result
@@ -113,14 +113,6 @@ def test_sequences_are_compared_by_what_they_ask() -> None:
     assert flat(f"then({a}, then({b}, {c}))") == flat(f"then(then({a}, {b}), {c})") == together
     assert flat(f"and({a}, then({b}, {c}))") != flat(f"then({a}, and({b}, {c}))") != together
     assert flat(f"then({b}, {a}, {c})") != together
-
-
-def test_score_runs_as_a_module() -> None:
-    command = [sys.executable, "-m", "reward_models.goals.score"]
-    command += [str(DATA / "goal_sentences_dev.json"), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    result = json.loads(done.stdout)
-    assert result["total"] == result["goals"]["total"] + result["refusals"]["total"] == len(DEV)
 
 
 # ------------------------------------------------------------------------- reading and refusing

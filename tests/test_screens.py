@@ -15,7 +15,8 @@ from reward_models.programs import load
 from reward_models.screens import BINS, SCREENS, Trials, linked, screen
 from robo_rl.archive import ROWS, screened, trials
 from robo_rl.cli import main
-from robo_rl.experiments.screens import TASKS, bad_programs, markdown, measure
+from robo_rl.experiments import Place
+from robo_rl.experiments.screens import TASKS, bad_programs, measure, shown
 
 KIND = np.array(["expert"] * 4 + ["short"] * 3 + ["still"] * 2 + ["random", "swing"])
 
@@ -96,16 +97,20 @@ def test_an_archive_holds_what_its_policies_do() -> None:
 
 
 def test_bad_rewards_of_reach_are_caught() -> None:
-    rows = measure(("reach",))
+    rows = measure("reach", Place(Path()))["rewards"]
     assert all(row["passes"] is row["expected"] for row in rows), rows
     assert len([r for r in rows if not r["expected"]]) == 6
-    assert "| dense | 4 | 4 |" in markdown(rows)
+    assert "| dense | 4 | 4 |" in shown([{"rewards": rows}])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_screens_tell_good_from_bad(task: str) -> None:
-    wrong = [row for row in measure((task,)) if row["passes"] is not row["expected"]]
+    wrong = [
+        row
+        for row in measure(task, Place(Path()))["rewards"]
+        if row["passes"] is not row["expected"]
+    ]
     assert not wrong
 
 

@@ -19,7 +19,7 @@ from reward_models.writers.lines import Numbers
 from reward_models.writers.offline import write
 from robo_rl.archive import trials
 from robo_rl.cli import main
-from robo_rl.experiments import searches
+from robo_rl.experiments import search as searches
 from robo_rl.search.config import SearchConfig
 from robo_rl.search.controls import random_program
 from robo_rl.search.fit import fit, preference_loss
@@ -201,20 +201,16 @@ def test_a_comparison_may_have_the_steps_of_the_search_as_well(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_bench_search_goes_on_where_it_stopped(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    reach = searches.Compared("reach", "touch_red_cube", "our dense reward", 96_000, 256, 1000)
-    monkeypatch.setattr(searches, "COMPARED", (reach,))
-    monkeypatch.setattr(searches, "SEARCHES", 2)
     options = ["bench", "search", "--runs", str(tmp_path), "--share", "0.001", "--jobs", "2"]
-    assert main([*options, "--json"]) == 0
-    [row] = json.loads(capsys.readouterr().out)["rows"]
-    assert row["low"] <= row["gain"] <= row["high"] and len(row["searches"]) == 2
-    kinds = {"winner", "sentence", "dense", "null", "dense_total"}
-    assert all(s["verdict"].keys() == kinds for s in row["searches"])
+    assert main([*options, "--json", "--seeds", "0"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [r["task"] for r in rows] == ["reach", "push"]
+    assert all(r["verdict"].keys() == set(searches.KINDS) for r in rows)
+    assert all(len(r["won"]) == 5 for r in rows)
     journals = {p: p.read_bytes() for p in tmp_path.rglob("journal.jsonl")}
-    assert main(options) == 0  # told again, nothing done again
-    assert "gain of the winner" in capsys.readouterr().out
+    (tmp_path / "search.json").unlink()
+    assert main([*options, "--seeds", "0"]) == 0  # told again, nothing done again
+    assert "winner's gain" in capsys.readouterr().out
     assert {p: p.read_bytes() for p in journals} == journals and len(journals) == 2
-    assert main([*options[:4], "--share", "0.01"]) == 1
-    assert "give another --runs" in capsys.readouterr().err

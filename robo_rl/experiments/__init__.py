@@ -1,84 +1,89 @@
-"""`robo-rl bench`: measured rates, each beside its peer in the same run.
+"""Experiments: every documented figure is a row of one, and `robo-rl bench NAME` measures it again.
 
-A bench is a module with ``bench(say) -> list[Figure]`` and one line in ``BENCHES``. Everything is
-measured in interleaved rounds, so that a busy machine slows both sides alike; a figure is a median.
+An experiment is a module of this package that holds ``EXPERIMENT``, and one line here: its rows,
+how one of them is measured, how they read as a table. ``runner.py`` does what is missing of it.
 """
 
 from __future__ import annotations
 
+import difflib
 import importlib
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import numpy as np
+from rich.console import Console
 
-REPEATS = 5
-
-BENCHES: dict[str, tuple[str, str]] = {
-    # name: (module in this package, what it measures)
-    "sim": ("sim", "env-steps per second of bodies and of arm reach"),
-    "render": ("render", "frames per second of the arm scene"),
-    "reward": ("reward", "frames encoded and steps rewarded per second"),
-    "loop": ("loop", "lateness of the control loop and of the policy"),
+EXPERIMENTS = {
+    # name, which with "_" for "-" is the module's: what it shows
+    "demo": "the demo's reward, from frames and distilled, beside its ceiling and controls",
+    "goals": "one policy per goal of reach, further seeds for three of them",
+    "push": "push from its sentence beside the dense reward",
+    "dense": "arm tasks from their hand-written dense reward",
+    "bodies": "what bodies do, from their hand-written dense reward",
+    "off-policy": "SAC, TD3 and TQC beside PPO on lift and drawer, from the dense reward",
+    "sentences": "programs written from sentences beside the dense rewards",
+    "reading": "how often sentences are read right",
+    "crossing": "the files that a sentence crosses from the shell to the first reward",
+    "screens": "archive screens on rewards that must pass and on ones that must not",
+    "search": "what a search gains over a hand-written reward, at equal steps",
+    "arms": "reach and push of the dense reward on both emulated arms, over their wires",
+    "sim": "rate: env-steps per second of bodies and of arm reach",
+    "render": "rate: frames per second of the arm scene",
+    "reward": "rate: frames encoded and steps rewarded per second",
+    "loop": "rate: lateness of the control loop and of the policy",
 }
+RATES = ("sim", "render", "reward", "loop")  # each beside its peer in the same run
+
+Measured = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What may be asked of an experiment's rows."""
+
+    seeds: tuple[int, ...] = ()  # of training, counted from 0; empty: the experiment's own
+    develop: bool = False  # train on seeds of development, judge on selection episodes
+    share: float = 1.0  # of steps and episodes: below 1 it is a trial run
+
+    def scaled(self, count: int, least: int = 1) -> int:
+        """``count`` steps or episodes, or a trial run's share of them."""
+        return count if self.share >= 1 else max(least, round(self.share * count))
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One line of a bench's table."""
+class Row:
+    """One row of a table: what is measured, and all that its figures hang on."""
 
-    what: str
-    ours: float
-    peer: float
-    beside: str  # what the peer is
-    target: float  # of the ratio
-    unit: str = "1/s"
-    less: bool = False  # whether less is better, as of a latency
-
-    @property
-    def ratio(self) -> float:
-        return self.ours / self.peer
-
-    @property
-    def met(self) -> bool:
-        return self.ratio <= self.target if self.less else self.ratio >= self.target
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-able, with ratio and verdict."""
-        return asdict(self) | {"ratio": self.ratio, "met": self.met}
+    name: str
+    of: Any  # plain data, as JSON or frozen dataclasses of it
+    code: tuple[str, ...]  # modules that make the figures; what they import counts with them
+    without: tuple[str, ...] = ()  # of what they import: what no figure hangs on
 
 
-def run_bench(name: str, say: Callable[[str], None] = lambda text: None) -> list[Figure]:
-    """The figures of the bench called ``name``; ``say`` is told what is being measured."""
-    return importlib.import_module(f"{__name__}.{BENCHES[name][0]}").bench(say)
+@dataclass(frozen=True)
+class Place:
+    """Where a row is measured."""
+
+    folder: Path  # its own, there again when it goes on after an interruption
+    console: Console | None = None
 
 
-def interleaved(
-    measures: Mapping[str, Callable[[], float]], repeats: int = REPEATS
-) -> dict[str, float]:
-    """Medians of ``repeats`` rounds in each of which everything is measured once, after a first
-    round that only warms up."""
-    rounds = [{name: measure() for name, measure in measures.items()} for _ in range(repeats + 1)]
-    return {name: float(np.median([r[name] for r in rounds[1:]])) for name in measures}
+@dataclass(frozen=True)
+class Experiment:
+    """Rows, how one is measured (from its ``of``), and how those that are done read."""
+
+    rows: Callable[[Options], Sequence[Row]]
+    measure: Callable[[Any, Place], dict[str, Any]]
+    table: Callable[[Sequence[Measured]], str]
+    rate: bool = False  # of this machine; nothing else may run beside it
 
 
-def rate(count: int, work: Callable[[], object]) -> float:
-    """``count`` per second of ``work``."""
-    start = time.perf_counter()
-    work()
-    return count / (time.perf_counter() - start)
-
-
-def markdown(figures: list[Figure]) -> str:
-    """The figures as a table."""
-    lines = ["| what | ours | peer | ratio | target | beside |", "|---|---|---|---|---|---|"]
-    for f in figures:
-        bound = f"{'<=' if f.less else '>='} {f.target:g}"
-        verdict = bound if f.met else f"{bound}, missed"
-        lines.append(
-            f"| {f.what} | {f.ours:,.4g} {f.unit} | {f.peer:,.4g} {f.unit} | {f.ratio:.2f} | "
-            f"{verdict} | {f.beside} |"
-        )
-    return "\n".join(lines) + "\n"
+def experiment(name: str) -> Experiment:
+    """The experiment called ``name``; ValueError lists the known ones."""
+    if name not in EXPERIMENTS:
+        near = difflib.get_close_matches(name, EXPERIMENTS, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"unknown experiment {name!r}; known: {', '.join(EXPERIMENTS)}.{hint}")
+    return importlib.import_module(f"{__name__}.{name.replace('-', '_')}").EXPERIMENT

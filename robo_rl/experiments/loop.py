@@ -1,4 +1,4 @@
-"""`robo-rl bench loop`: the control loop at 100 Hz beside an empty one, the policy beside torch,
+"""The control loop at 100 Hz beside an empty one, the policy beside torch,
 and a tick of each wire-tested arm's safety filter beside the period.
 
 The loop runs the whole bridge on an arm that is a variable: read, perceive, observe, act, filter,
@@ -34,7 +34,7 @@ from real_robot.perception import Pose
 from real_robot.realtime import realtime
 from real_robot.safety import Wish
 from real_robot.twin import Twin
-from robo_rl.experiments import Figure, interleaved
+from robo_rl.experiments.rates import Figure, Say, interleaved, rates
 
 PERIOD = 0.01  # s
 SECONDS = 4.0  # of each loop in each round
@@ -43,7 +43,7 @@ CALLS = 2000  # of the policy, and ticks of a filter, in each round
 FILTERED = ("so101", "ur5e")
 
 
-def bench(say: Callable[[str], None] = lambda text: None) -> list[Figure]:
+def bench(scene: str, say: Say) -> list[Figure]:
     """Lateness of the loop beside an empty one, and the policy's answer beside torch."""
     import torch
 
@@ -212,3 +212,6 @@ def _bundle(folder: Path, actor: object, task: sims.task.Task, twin: Twin) -> Po
     )
     write_manifest(folder, manifest)
     return PolicyBundle.load(folder)
+
+
+EXPERIMENT = rates(__name__, bench, ("100 Hz",))

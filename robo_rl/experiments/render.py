@@ -1,18 +1,17 @@
-"""`robo-rl bench render`: frames/s of the arm scene at 224 px, and what threads add."""
+"""frames/s of the arm scene at 224 px, and what threads add."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import mujoco
 import numpy as np
 
 import sims
-from robo_rl.experiments import Figure, interleaved
 from robo_rl.experiments.peers import Peer
+from robo_rl.experiments.rates import Figure, Say, interleaved, rates
 from robo_rl.experiments.sim import Run, rate_of
 from sims.cameras import Renderer
 
@@ -44,7 +43,7 @@ env.close()
 """
 
 
-def bench(say: Callable[[str], None]) -> list[Figure]:
+def bench(scene: str, say: Say) -> list[Figure]:
     """Ours beside Gymnasium's renderer as shipped, and beside MuJoCo's bare calls."""
     say(f"{FRAMES} frames of the arm scene")
     env = sims.make("reach", FRAMES)
@@ -125,3 +124,6 @@ def gymnasiums(env: sims.BatchEnv, backend: str, *, shadows: bool) -> Peer:
         return Peer(
             sys.executable, GYMNASIUM, scene, where, env.cameras[0], SIDE, MUJOCO_GL=backend
         )
+
+
+EXPERIMENT = rates(__name__, bench, ("arm scene",))

@@ -1,4 +1,4 @@
-"""`robo-rl bench reward`: what it costs to reward from frames, beside the ways it is usually done.
+"""What it costs to reward from frames, beside the ways it is usually done.
 
 Actions are random and nothing is learnt: the rates are of simulating and rewarding alone.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 import sims
 from reward_models.base import Encoder
-from robo_rl.experiments import Figure, interleaved, rate
+from robo_rl.experiments.rates import Figure, Say, interleaved, rate, rates
 from robo_rl.goals import read_goal
 from robo_rl.rewards import ClipConfig, make_reward
 from robo_rl.rollout.scoring import Scorer
@@ -31,7 +31,7 @@ ROWS = 64
 PEER_ROWS = 8
 
 
-def bench(say: Callable[[str], None] = lambda text: None) -> list[Figure]:
+def bench(scene: str, say: Say) -> list[Figure]:
     """The rows of the rewards: encoding frames, scoring every step, scoring distilled."""
     from reward_models.visual.encoders import make_encoder
 
@@ -160,3 +160,6 @@ class PeerLoop:
             renderer.close()
         for env in self._envs:
             env.close()
+
+
+EXPERIMENT = rates(__name__, bench, ("arm scene",))

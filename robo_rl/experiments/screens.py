@@ -1,7 +1,8 @@
-"""The screens on rewards that must pass and on rewards that must not: ``robo-rl bench screens``."""
+"""The archive's screens on rewards that must pass and on rewards that must not."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from reward_models.programs.diagnostics import errors
 from reward_models.screens import Screened, screen
 from reward_models.writers.offline import NoTemplate, write
 from robo_rl.archive import screened, trials
+from robo_rl.experiments import Experiment, Measured, Place, Row
+from robo_rl.experiments.table import table
+from robo_rl.experiments.training import task_code
 from robo_rl.goals import read_goal
 
 # Rewards that look like work and are not, by what is wrong with them; {hand}, {thing}: places.
@@ -54,29 +58,33 @@ TASKS = (
 GOALS = 4  # of a task at most
 
 
-def measure(tasks: tuple[str, ...] = TASKS) -> list[dict[str, Any]]:
-    """One row per reward: {reward, task, goal, passes, expected, codes, figures}."""
-    rows = []
-    for name in tasks:
-        made = sims.make_task(name)
-        for key in list(made.goals())[:GOALS]:
-            task = sims.make_task(name, goal=key)
-            card = from_dict(task.card())
-            archive, dense = trials(task)
-            rows.append(_row("dense", name, key, True, screen(dense, archive)))
-            goal = read_goal(task, key)
-            if goal.formula is None:
-                continue
-            try:
-                program = load(write(goal.formula, card), card)
-            except NoTemplate:
-                continue
-            rows.append(_row("template", name, key, True, screened(program, task)))
-            if not task.has_expert or key != next(iter(made.goals())):
-                continue
-            for what, text in bad_programs(card).items():
-                rows.append(_row(what, name, key, False, screened(load(text, card), task)))
-    return rows
+def task_row(name: str) -> Row:
+    """The rewards of a task."""
+    code = (__name__, "reward_models.writers", *task_code(sims.make_task(name)))
+    return Row(name, name, code)
+
+
+def measure(name: str, place: Place) -> dict[str, Any]:
+    """{rewards: [{reward, task, goal, passes, expected, codes, figures}]} of a task."""
+    made, rows = sims.make_task(name), []
+    for key in list(made.goals())[:GOALS]:
+        task = sims.make_task(name, goal=key)
+        card = from_dict(task.card())
+        archive, dense = trials(task)
+        rows.append(_row("dense", name, key, True, screen(dense, archive)))
+        goal = read_goal(task, key)
+        if goal.formula is None:
+            continue
+        try:
+            program = load(write(goal.formula, card), card)
+        except NoTemplate:
+            continue
+        rows.append(_row("template", name, key, True, screened(program, task)))
+        if not task.has_expert or key != next(iter(made.goals())):
+            continue
+        for what, text in bad_programs(card).items():
+            rows.append(_row(what, name, key, False, screened(load(text, card), task)))
+    return {"rewards": rows}
 
 
 def _row(what: str, task: str, goal: str, expected: bool, found: Screened) -> dict[str, Any]:
@@ -86,21 +94,20 @@ def _row(what: str, task: str, goal: str, expected: bool, found: Screened) -> di
             "passes": not wrong, "codes": wrong, "figures": figures}  # fmt: skip
 
 
-def markdown(rows: list[dict[str, Any]]) -> str:
+def shown(rows: Sequence[Measured]) -> str:
     """Rewards by kind: how many pass, which screens caught the others, extremes of the figures."""
-    lines = [
-        "| reward | goals | passed | caught by | figures, least to most |",
-        "|---|---|---|---|---|",
-    ]
-    for what in dict.fromkeys(r["reward"] for r in rows):
-        own = [r for r in rows if r["reward"] == what]
+    rewards, lines = [r for row in rows for r in row["rewards"]], []
+    for what in dict.fromkeys(r["reward"] for r in rewards):
+        own = [r for r in rewards if r["reward"] == what]
         codes = [c for r in own for c in r["codes"]]
         caught = ", ".join(f"{c} {codes.count(c)}" for c in dict.fromkeys(codes))
-        names = dict.fromkeys(k for r in own for k in r["figures"])
         spans = []
-        for name in names:
+        for name in dict.fromkeys(k for r in own for k in r["figures"]):
             values = [r["figures"][name] for r in own if name in r["figures"]]
             spans.append(f"{name} {np.min(values):.2f} to {np.max(values):.2f}")
         passed = sum(r["passes"] for r in own)
-        lines.append(f"| {what} | {len(own)} | {passed} | {caught or '-'} | {'; '.join(spans)} |")
-    return "\n".join(lines) + "\n"
+        lines.append((what, len(own), passed, caught or "-", "; ".join(spans)))
+    return table(("reward", "goals", "passed", "caught by", "figures, least to most"), lines)
+
+
+EXPERIMENT = Experiment(lambda _: [task_row(name) for name in TASKS], measure, shown)

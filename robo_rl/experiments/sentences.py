@@ -1,17 +1,23 @@
 """Programs written from sentences beside the hand-written dense rewards, at equal steps.
 
 A task counts only where its dense reward itself reaches ``COUNTS``; there the program must reach
-``SHARE`` of that. Budgets of steps are those of ``presets.py``, the same for both.
+``SHARE`` of that, by the interval over seeds and episodes and not by the point alone. Budgets of
+steps are those of ``presets.py``, the same for both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from reward_models.metrics import wilson
+from robo_rl.experiments import Experiment, Measured, Options, Row
+from robo_rl.experiments.table import percent, table
+from robo_rl.experiments.training import measure, seeded, shown
+from robo_rl.presets import preset
 
 SEEDS = (0, 1, 2)
 COUNTS = 0.80  # success of the dense reward
@@ -41,40 +47,57 @@ WRITTEN = (
 )
 
 
-def row_name(written: Written, reward: str, seed: int) -> str:
-    """The name of a run's row, from which ``verdicts`` knows it again."""
-    return f"{written.task} {written.goal}, {reward}, seed {seed}"
+def rows(options: Options) -> list[Row]:
+    """All goals once, before any has its second seed."""
+    cases = {
+        case(one, reward): replace(preset(one.task, goal=one.goal), robot=one.robot, reward=reward)
+        for one in WRITTEN
+        for reward in REWARDS
+    }
+    return seeded(options, SEEDS, cases)
 
 
-def verdicts(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def case(one: Written, reward: str) -> str:
+    """What the rows of a goal and a reward are called but for the seed."""
+    return f"{one.task} {one.goal}, {reward}"
+
+
+def verdicts(rows: Sequence[Measured]) -> list[dict[str, Any]]:
     """One entry per goal with what is known of it: success over all seeds that both have done.
 
     ``share`` is the program's success over the dense reward's with its 95 % interval, over seeds
-    and episodes (bootstrap of the seeds, binomial draws of the episodes); ``counts`` says whether
-    the dense reward reaches ``COUNTS``, ``reached`` whether the program's share reaches ``SHARE``.
+    and episodes (bootstrap of the seeds, binomial draws of the episodes). ``counts`` says whether
+    the dense reward reaches ``COUNTS``; ``verdict``, where it does, that the program reaches
+    ``SHARE`` if the whole interval of its share does, missed if none of it, open if a part.
     """
-    known = {row["name"]: row for row in rows}
+    done: dict[str, dict[str, Measured]] = {}
+    for row in rows:
+        name, _, seed = row["name"].rpartition(", seed ")
+        done.setdefault(name, {})[seed] = row
     found = []
-    for written in WRITTEN:
-        pairs = [[known.get(row_name(written, reward, seed)) for reward in REWARDS]
-                 for seed in SEEDS]  # fmt: skip
-        whole = [[row for row in pair if row] for pair in pairs if all(pair)]
-        done = [[row["evaluation"] for row in pair] for pair in whole]
-        entry: dict[str, Any] = {"goal": f"{written.task} {written.goal}", "seeds": len(done)}
-        if done:
-            won = np.array([[e["successes"] for e in pair] for pair in done])
-            tried = np.array([[e["episodes"] for e in pair] for pair in done])
-            for k, reward in enumerate(REWARDS):
-                low, high = wilson(int(won[:, k].sum()), int(tried[:, k].sum()))
-                rate = won[:, k].sum() / tried[:, k].sum()
-                entry[reward] = {"success": rate, "low": low, "high": high,
-                                 "each": (won[:, k] / tried[:, k]).tolist()}  # fmt: skip
-            entry["env_steps"] = max(row.get("env_steps", 0) for pair in whole for row in pair)
-            share, low, high = share_interval(won, tried)
-            entry["share"] = {"value": share, "low": low, "high": high}
-            entry["counts"] = bool(entry["task"]["success"] >= COUNTS)
-            entry["reached"] = bool(share >= SHARE)
+    for one in WRITTEN:
+        program, dense = (done.get(case(one, reward), {}) for reward in REWARDS)
+        both = sorted(program.keys() & dense.keys())
+        entry: dict[str, Any] = {"goal": f"{one.task} {one.goal}", "seeds": len(both)}
         found.append(entry)
+        if not both:
+            continue
+        pairs = [[side[seed]["evaluation"] for side in (program, dense)] for seed in both]
+        won = np.array([[e["successes"] for e in pair] for pair in pairs])
+        tried = np.array([[e["episodes"] for e in pair] for pair in pairs])
+        for k, reward in enumerate(REWARDS):
+            total = int(tried[:, k].sum())
+            low, high = wilson(int(won[:, k].sum()), total)
+            each = (won[:, k] / tried[:, k]).tolist()
+            entry[reward] = {"success": won[:, k].sum() / total, "low": low, "high": high,
+                             "episodes": total, "each": each}  # fmt: skip
+        steps = [side[seed].get("env_steps", 0) for seed in both for side in (program, dense)]
+        entry["env_steps"] = max(steps)
+        share, low, high = share_interval(won, tried)
+        entry["share"] = {"value": share, "low": low, "high": high}
+        entry["counts"] = bool(entry["task"]["success"] >= COUNTS)
+        reached = "reached" if low >= SHARE else "missed" if high < SHARE else "open"
+        entry["verdict"] = reached if entry["counts"] else "-"
     return found
 
 
@@ -82,35 +105,32 @@ def share_interval(won: np.ndarray, tried: np.ndarray) -> tuple[float, float, fl
     """(share, low, high) of column 0's success over column 1's; arrays (seeds, 2)."""
     rng = np.random.default_rng(0)
     drawn = rng.integers(len(won), size=(4000, len(won)))
-    rates = rng.binomial(tried[drawn], won[drawn] / tried[drawn]).sum(axis=1) / tried[drawn].sum(
-        axis=1
-    )
+    redrawn = rng.binomial(tried[drawn], won[drawn] / tried[drawn])
+    rates = redrawn.sum(axis=1) / tried[drawn].sum(axis=1)
     shares = rates[:, 0] / np.maximum(rates[:, 1], 1e-9)
     low, high = np.quantile(shares, (0.025, 0.975))
     total = won.sum(axis=0) / tried.sum(axis=0)
     return float(total[0] / max(total[1], 1e-9)), float(low), float(high)
 
 
-def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The table of ``verdicts``."""
-    lines = [
-        "| sentence of | program: success (95 %), each seed | dense: success (95 %), each seed | "
-        "share (95 %) | steps | counts | verdict |",
-        "|---|---|---|---|---|---|---|",
-    ]
+def compared(rows: Sequence[Measured]) -> str:
+    """The table of ``verdicts``, then every row."""
+    heads = ("sentence of", "program: success (95 %); each seed",
+             "dense: success (95 %); each seed", "share (95 %)", "steps", "counts",
+             "verdict")  # fmt: skip
+    lines = []
     for entry in verdicts(rows):
         if not entry["seeds"]:
-            lines.append(f"| {entry['goal']} | | | | | | not run |")
+            lines.append((entry["goal"], "", "", "", "", "", "not run"))
             continue
-        s = entry["share"]
-        verdict = "-" if not entry["counts"] else "reached" if entry["reached"] else "missed"
-        some = "" if entry["seeds"] == len(SEEDS) else f" ({entry['seeds']} of {len(SEEDS)} seeds)"
+        low, high = (_share(entry["share"][k]) for k in ("low", "high"))
+        some = "" if entry["seeds"] >= len(SEEDS) else f" ({entry['seeds']} of {len(SEEDS)} seeds)"
         lines.append(
-            f"| {entry['goal']} | {_success(entry['offline'])} | {_success(entry['task'])} | "
-            f"{_share(s['value'])} ({_share(s['low'])}-{_share(s['high'])}) | "
-            f"{entry['env_steps']:,} | {'yes' if entry['counts'] else 'no'} | {verdict}{some} |"
-        )
-    return "\n".join(lines) + "\n"
+            (entry["goal"], *(_success(entry[reward]) for reward in REWARDS),
+             f"{_share(entry['share']['value'])} ({low}-{high})", f"{entry['env_steps']:,}",
+             "yes" if entry["counts"] else "no", entry["verdict"] + some)
+        )  # fmt: skip
+    return f"{table(heads, lines)}\n{shown(rows)}"
 
 
 def _share(share: float) -> str:
@@ -118,7 +138,7 @@ def _share(share: float) -> str:
 
 
 def _success(rate: Mapping[str, Any]) -> str:
-    each = ", ".join(f"{100 * r:.1f}" for r in rate["each"])
-    return (
-        f"{100 * rate['success']:.1f} % ({100 * rate['low']:.1f}-{100 * rate['high']:.1f}); {each}"
-    )
+    return f"{percent(rate)}; {', '.join(f'{100 * r:.1f}' for r in rate['each'])}"
+
+
+EXPERIMENT = Experiment(rows, measure, compared)

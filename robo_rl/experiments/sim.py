@@ -1,4 +1,4 @@
-"""`robo-rl bench sim`: env-steps/s of three bodies and of arm reach.
+"""env-steps/s of three bodies and of arm reach.
 
 Every contender gets the same scene, the same control sequence and the same rule: a row that has
 ended is reset at once.
@@ -15,8 +15,8 @@ import numpy as np
 from mujoco.batch import Batch
 
 import sims
-from robo_rl.experiments import Figure, interleaved, rate
 from robo_rl.experiments.peers import STEPPER, Peer, environment
+from robo_rl.experiments.rates import Figure, Say, interleaved, rate, rates
 from sims.rng import RowRng
 
 Array = np.ndarray
@@ -27,12 +27,7 @@ STEPS = {"humanoid": 40, "ant": 60, "half_cheetah": 200, "reach": 40}
 TARGETS = {"humanoid": 2.5, "ant": 2.0, "half_cheetah": 2.5}  # times Gymnasium's vector env
 
 
-def bench(say: Callable[[str], None]) -> list[Figure]:
-    """The figures of all scenes."""
-    return [figure for name in STEPS for figure in scene(name, say)]
-
-
-def scene(name: str, say: Callable[[str], None]) -> list[Figure]:
+def scene(name: str, say: Say) -> list[Figure]:
     """One scene beside raw Batch.step and the peers that are installed."""
     say(f"{name}, {ROWS} rows")
     env, cores = sims.make(name, ROWS), os.cpu_count() or 1
@@ -128,3 +123,6 @@ def raw(env: sims.BatchEnv, action: Array) -> Run:
         return action.shape[0] * action.shape[1]
 
     return run
+
+
+EXPERIMENT = rates(__name__, scene, tuple(STEPS))

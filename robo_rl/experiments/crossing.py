@@ -1,0 +1,100 @@
+"""The files that a sentence crosses from the shell to the first reward.
+
+`robo-rl train` runs in a process of its own until the first rollout is rewarded; counted are our
+files in which a function was called, be it for the first sentence of the day or the thousandth:
+what only runs as a module is imported is not crossed.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from robo_rl.experiments import Experiment, Measured, Options, Place, Row
+from robo_rl.experiments.fingerprint import OURS, ROOT
+from robo_rl.experiments.table import table
+from robo_rl.threads import users_own
+
+COMMAND = ("train", "reach", "--goal", "the gripper touches the red cube")
+SMALL = ("--tuning.num-envs", "8", "--tuning.n-steps", "8")  # the first rollout comes soon
+REWARDS = {
+    "every frame drawn": ("--reward", "clip", "--clip.no-distill"),
+    "program written from the sentence": ("--reward", "offline"),
+    "the task's own": ("--reward", "task"),
+}
+GRAMMAR = "reward_models/goals/grammar/"
+
+TRACED = """
+import json, os, sys, threading
+root, packages, args = sys.argv[1] + os.sep, tuple(json.loads(sys.argv[2])), sys.argv[3:]
+crossed, seen, out = [], set(), os.fdopen(os.dup(1), "w")
+
+def crossing(frame, event, _):
+    code = frame.f_code
+    if event == "call" and code not in seen:
+        file = os.path.relpath(code.co_filename, root) if root in code.co_filename else ""
+        up = frame
+        while up is not None and "importlib" not in up.f_code.co_filename:
+            up = up.f_back
+        if up is None:
+            seen.add(code)
+            if file.startswith(packages) and code.co_name != "<module>" and file not in crossed:
+                crossed.append(file)
+    elif event == "return" and code.co_qualname in (
+        "Scorer.score", "ScoredRolloutBuffer.compute_returns_and_advantage"
+    ):
+        print(json.dumps(crossed), file=out, flush=True)
+        os._exit(0)
+
+from robo_rl.cli import main
+threading.setprofile(crossing)
+sys.setprofile(crossing)
+sys.exit(main(args))
+"""
+
+
+def crossed(reward: Sequence[str], root: Path = ROOT) -> list[str]:
+    """Our files in the order in which they are entered, in the checkout ``root``; OSError with the
+    command's last line where it comes to no reward."""
+    with tempfile.TemporaryDirectory() as runs:
+        args = [*COMMAND, *reward, *SMALL, "--env-steps", "64", "--runs", runs]
+        done = subprocess.run(
+            [sys.executable, "-c", TRACED, str(root), json.dumps(OURS), *args],
+            cwd=runs, env=users_own() | {"PYTHONPATH": str(root)}, capture_output=True, text=True,
+        )  # fmt: skip
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["it said nothing"]
+        raise OSError(f"robo-rl {' '.join(args)} came to no reward: {said[-1]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def rows(options: Options) -> list[Row]:
+    """One for each kind of reward."""
+    code = ("robo_rl.cli", "robo_rl.commands.train", "robo_rl.training", "reward_models.goals.grammar",
+            "reward_models.writers", "sims.tasks.reach", "sims.robots.so101", __name__)  # fmt: skip
+    return [Row(name, list(args), code) for name, args in REWARDS.items()]
+
+
+def measure(reward: Sequence[str], place: Place) -> dict[str, Any]:
+    """The files."""
+    return {"files": crossed(reward)}
+
+
+def shown(rows: Sequence[Measured]) -> str:
+    """How many, by package; the grammar apart."""
+    lines = []
+    for row in rows:
+        count = Counter(
+            "grammar" if file.startswith(GRAMMAR) else file.split("/")[0] for file in row["files"]
+        )
+        lines.append((row["name"], count.total(), *(count[part] for part in (*OURS, "grammar"))))
+    return table(("reward", "files", *OURS, "of them the grammar's"), lines)
+
+
+EXPERIMENT = Experiment(rows, measure, shown)

@@ -1,0 +1,170 @@
+"""How often sentences are read right: one row for each set in tests/data.
+
+Two formats (tests/data/README.md). A line ``{"text", "read": [...]}`` is right where its formula,
+or ``refuse:CODE``, is among those accepted. A line ``{"task", "sentence", "goal": "task/key"}`` is
+right where it is read as its goal, one with ``"refuse": true`` where it is refused: read into any
+formula, also one that the task has no ground truth for, it is accepted wrongly. Only counts are
+told, so that a set kept out of the grammar's making stays unseen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import sims
+from reward_models.base import TaskCard, from_dict
+from reward_models.goals import Refusal, read
+from reward_models.goals.formula import Atom, Formula, Joined, parse, parts_of
+from reward_models.metrics import wilson
+from robo_rl.experiments import Experiment, Measured, Options, Place, Row
+from robo_rl.experiments.table import percent, table
+from robo_rl.goals import read_goal
+
+DATA = Path(__file__).parents[2] / "tests" / "data"
+# Set: how it was made. The first four were never seen while a reader was made.
+SETS = {
+    "typed_fresh": "every task, typed at a command line, held out",
+    "heldout": "reach and push, held out",
+    "fresh": "reach and push, written later",
+    "suite_fresh": "the task suite, talk",
+    "wide_fresh": "every task, talk in three registers",
+    "talk_fresh": "every task, talk in four further registers",
+    "typed_dev": "the other half of those typed, for development",
+    "dev": "reach and push, for development",
+    "extra": "reach and push, wordings easily misread, for development",
+    "probe": "reach and push, wordings and near misses, for development",
+    "suite_dev": "the task suite, short, for development",
+    "suite_talk": "the task suite, openings of talk, for development",
+    "wide_dev": "every task, talk in three registers, for development",
+    "wide_near": "every task, near misses, for development",
+    "talk_dev": "every task, talk in four further registers, for development",
+}
+UNSEEN = 6  # sets at the head, which are summed up
+
+# The sets were written before most tasks: their keys -> the tasks' own.
+OWN_KEYS = {"ant/wave_leg": "wave", "humanoid/raise_arms": "arms_raised"}
+_ENTITIES = (  # of the scene that sets of formulas speak of: name, aliases, colour, kind
+    ("gripper", "gripper hand claw fingers arm robot end~effector", "", "gripper"),
+    ("red_cube", "cube block box brick", "red", "cube"),
+    ("blue_ball", "ball sphere orb", "blue", "ball"),
+    ("green_cylinder", "cylinder can tube", "green", "cylinder"),
+)
+make = cache(sims.make_task)
+
+
+def rows(options: Options) -> list[Row]:
+    """One for each set; its hash is of the set as it is."""
+    code = ("robo_rl.experiments.reading", "robo_rl.goals", "reward_models.goals.grammar",
+            "sims.tasks", *(k.__module__ for k in sims.TASKS.values()))  # fmt: skip
+    return [Row(what, {"set": name, "sha256": sha256(path_of(name).read_bytes()).hexdigest()}, code)
+            for name, what in SETS.items()]  # fmt: skip
+
+
+def path_of(name: str) -> Path:
+    """The file of a set; ValueError where this is not a checkout with its tests."""
+    path = DATA / f"goal_sentences_{name}.json"
+    if not path.exists():
+        raise ValueError(f"no {path}: the sets of sentences lie in a checkout's tests/data")
+    return path
+
+
+@cache
+def corpus_card() -> TaskCard:
+    """The scene that sets of formulas speak of."""
+    entities = [
+        {"name": name, "aliases": [a.replace("~", " ") for a in aliases.split()],
+         "colour": colour, "kind": kind, "affordances": [], "body": name,
+         "pose_signal": f"{name}_pose"}
+        for name, aliases, colour, kind in _ENTITIES
+    ]  # fmt: skip
+    return from_dict(
+        {"task": "corpus", "signals": [], "entities": entities, "goals": {}, "cameras": [],
+         "control_dt": 0.05, "episode_s": 2.5}
+    )  # fmt: skip
+
+
+def own_key(line: Mapping[str, Any]) -> str:
+    """The goal of the line's task that its sentence means; empty: it is to be refused."""
+    goal = line.get("goal", "")
+    return OWN_KEYS.get(goal, goal.removeprefix(f"{line['task']}/"))
+
+
+def outcome(line: Mapping[str, Any]) -> str:
+    """``right``, ``wrong_accepted`` (read as what it does not mean) or ``refused_wrongly``."""
+    if "read" in line:
+        got = answer(line["text"], corpus_card())
+        refused, right = got.startswith("refuse:"), flat(got) in map(flat, line["read"])
+    else:
+        wanted, found = own_key(line), read_goal(make(line["task"]), line["sentence"])
+        refused = found.formula is None and not found.key
+        right = refused if not wanted else found.key == wanted
+    return "right" if right else "refused_wrongly" if refused else "wrong_accepted"
+
+
+def to_refuse(line: Mapping[str, Any]) -> bool:
+    """Whether a line's sentence is no goal."""
+    return line["read"][0].startswith("refuse:") if "read" in line else not own_key(line)
+
+
+def answer(text: str, card: TaskCard) -> str:
+    """The formula of a sentence as a string, or ``refuse:CODE``."""
+    try:
+        return str(read(text, card))
+    except Refusal as refusal:
+        return f"refuse:{refusal.code}"
+
+
+def flat(text: str) -> str:
+    """An answer with sequences of sequences joined: then(A, then(B, C)) asks what then(A, B, C)
+    asks, and so does a conjunction of conjunctions."""
+    if text.startswith("refuse:"):
+        return text
+
+    def join(formula: Formula) -> Formula:
+        if isinstance(formula, Atom):
+            return formula
+        parts = map(join, parts_of(formula, formula.operator))
+        return Joined(formula.operator, tuple(parts), formula.numbers)
+
+    return str(join(parse(text)))
+
+
+def score(name: str) -> dict[str, dict[str, int]]:
+    """{"all" | "goals" | "refusals": {"total" and each outcome: count}} of a set."""
+    counts = {part: Counter() for part in ("all", "goals", "refusals")}
+    for line in json.loads(path_of(name).read_text(encoding="utf-8")):
+        found = outcome(line)
+        for part in ("all", "refusals" if to_refuse(line) else "goals"):
+            counts[part].update(["total", found])
+    kinds = ("total", "right", "wrong_accepted", "refused_wrongly")
+    return {part: {kind: count[kind] for kind in kinds} for part, count in counts.items()}
+
+
+def measure(of: Mapping[str, str], place: Place) -> dict[str, Any]:
+    """The counts of a set."""
+    return {"set": of["set"], "counts": score(of["set"])}
+
+
+def shown(rows: Sequence[Measured]) -> str:
+    """Every set, and all that no reader was made with together."""
+    lines = [_line(row["name"], row["counts"]["all"]) for row in rows]
+    unseen = [row["counts"]["all"] for row in rows if row["set"] in list(SETS)[:UNSEEN]]
+    if len(unseen) == UNSEEN:
+        lines.insert(UNSEEN, _line("all six", sum(map(Counter, unseen), Counter())))
+    return table(("sentences", "right (95 %)", "accepted wrongly", "refused wrongly"), lines)
+
+
+def _line(name: str, count: Mapping[str, int]) -> tuple[Any, ...]:
+    total, right = count["total"], count["right"]
+    low, high = wilson(right, total)
+    share = percent({"success": right / total, "low": low, "high": high, "episodes": total})
+    return name, f"{right}: {share}", count["wrong_accepted"], count["refused_wrongly"]
+
+
+EXPERIMENT = Experiment(rows, measure, shown)

@@ -1,0 +1,151 @@
+"""Rows that are policies: trained, judged on a thousand unseen episodes, beside their floors.
+
+What is quoted is trained on seeds that no development has used and judged on the test seed;
+``--develop`` trains on the small seeds and judges on selection episodes, which are never quoted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal
+
+import sims
+from reward_models.writers.offline import write
+from robo_rl.config import TrainConfig
+from robo_rl.experiments import Experiment, Measured, Options, Place, Row
+from robo_rl.experiments.table import percent, table
+from robo_rl.goals import ReadGoal, read_goal
+
+FRESH = 1_000  # of quoted trainings, the first seed; development stays below
+VISUAL = ("robo_rl.visual", "reward_models.visual", "reward_models.distill")
+WRITTEN = ("reward_models.programs",)
+# What a reward that has no part of these does not hang on; a bundle is only written.
+WITHOUT = {"clip": WRITTEN, "offline": VISUAL, "task": VISUAL + WRITTEN}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy: how it is made, and how its goal and its reward are understood today."""
+
+    config: TrainConfig
+    kind: Literal["train", "expert"]
+    judged_as: str  # key of the ground truth
+    formula: str  # that is trained
+    program: str  # of a reward that is written from the sentence
+
+
+def policy(
+    name: str,
+    config: TrainConfig,
+    options: Options,
+    seed: int = 0,
+    *,
+    kind: Literal["train", "expert"] = "train",
+    judged_as: str = "",
+) -> Row:
+    """The row of a policy of ``config``, with the experiment's ``seed``, counted from 0.
+
+    ``judged_as`` is the ground truth where it is not the trained goal's.
+    """
+    config = replace(
+        config,
+        seed=seed if options.develop else FRESH + seed,
+        env_steps=options.scaled(config.env_steps),
+        checkpoint_every=options.scaled(config.checkpoint_every),
+        episodes=options.scaled(config.episodes, least=8),
+    )
+    task = sims.make_task(config.task, robot=config.robot or None)
+    goal = _understood(config.task, config.robot, config.goal)
+    program = ""
+    if config.reward == "offline":
+        assert goal.formula is not None, goal.refusal
+        program = write(goal.formula, goal.card)
+    of = Policy(config, kind, judged_as or goal.key, str(goal.formula), program)
+    without = WITHOUT.get(config.reward, WITHOUT["task"])
+    return Row(name, of, (*task_code(task), *TRAINER), (*without, "real_robot"))
+
+
+@cache
+def _understood(task: str, robot: str, goal: str) -> ReadGoal:
+    return read_goal(sims.make_task(task, robot=robot or None), goal)
+
+
+TRAINER = ("robo_rl.training", "robo_rl.evaluate")
+
+
+def task_code(task: sims.Task[Any]) -> tuple[str, ...]:
+    """The modules of a task and of its arm."""
+    kinds = [k.__module__ for k in type(task).__mro__ if k.__module__.startswith("sims.")]
+    robot = getattr(task, "robot", None)
+    arms = (f"sims.robots.{robot}",) if robot else ()
+    return (*dict.fromkeys(kinds), *arms)
+
+
+def trained(config: TrainConfig, place: Place) -> Any:
+    """The ``Trained`` of ``config``, begun or gone on with in its place."""
+    from robo_rl.training import train
+
+    config = replace(config, runs=place.folder.parent, name=place.folder.name)
+    begun = (place.folder / "config.json").exists()
+    return train(config, resume=place.folder if begun else None, console=place.console)
+
+
+def measure(of: Policy, place: Place) -> dict[str, Any]:
+    """Success of the policy with its floors; what training took."""
+    from robo_rl.evaluate import evaluate, evaluate_expert
+
+    config = of.config
+    task = sims.make_task(config.task, robot=config.robot or None, goal=of.judged_as)
+    if of.kind == "expert":
+        return {"evaluation": evaluate_expert(task, episodes=config.episodes).as_dict()}
+    done = trained(config, place)
+    result = done.run.result
+    if of.judged_as != done.goal.key:
+        from real_robot.bundle import PolicyBundle
+
+        bundle = PolicyBundle.load(done.bundle)
+        judged = evaluate(task, lambda obs: bundle.act(obs)[0], episodes=config.episodes)
+        result["evaluation"] = judged.as_dict()
+    metrics = done.run.metrics()
+    # These clocks go on where an interrupted run goes on.
+    learning = {"train": metrics["wall_s"][-1], "processor": metrics["processor_s"][-1]}
+    kept = ("evaluation", "env_steps", "frames", "audit")
+    return {k: result[k] for k in kept if k in result} | {"seconds": result["seconds"] | learning}
+
+
+def shown(rows: Sequence[Measured]) -> str:
+    """Success; what making the reward and training cost."""
+    heads = ("run", "success (95 % interval, n)", "steps", "new frames", "reward s", "training s",
+             "processor min")  # fmt: skip
+    return table(heads, [(row["name"], percent(row["evaluation"]), *_cost(row)) for row in rows])
+
+
+def _cost(row: Measured) -> tuple[str, ...]:
+    if "env_steps" not in row:
+        return ("",) * 5
+    seconds = row["seconds"]
+    # Rows of older journals were not timed by the processor's clock.
+    processor = f"{seconds['processor'] / 60:.1f}" if "processor" in seconds else ""
+    return (
+        f"{row['env_steps']:,}",
+        f"{sum(row['frames'].values()):,}",
+        f"{seconds['reward']:.0f}",
+        f"{seconds['train']:.0f}",
+        processor,
+    )
+
+
+def seeded(options: Options, seeds: Sequence[int], cases: Mapping[str, TrainConfig]) -> list[Row]:
+    """Every case with one of the experiment's ``seeds`` before any with the next."""
+    return [
+        policy(f"{name}, seed {seed}", config, options, seed)
+        for seed in options.seeds or seeds
+        for name, config in cases.items()
+    ]
+
+
+def policies(rows: Callable[[Options], Sequence[Row]]) -> Experiment:
+    """An experiment whose rows are policies, and whose table is theirs."""
+    return Experiment(rows, measure, shown)

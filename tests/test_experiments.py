@@ -1,0 +1,244 @@
+"""Experiments: rows are known by settings and code, kept, resumed, told apart from older ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sims
+from robo_rl.cli import main
+from robo_rl.config import TrainConfig
+from robo_rl.experiments import EXPERIMENTS, Experiment, Options, Row, experiment, fingerprint
+from robo_rl.experiments.runner import Journal, run
+from robo_rl.experiments.training import FRESH, policies, policy, shown
+from robo_rl.learners.config import PPOConfig
+
+POLICIES = ("demo", "goals", "push", "dense", "bodies", "off-policy", "sentences")
+Put = Callable[[Experiment], None]
+
+
+@pytest.fixture
+def put(monkeypatch: pytest.MonkeyPatch) -> Put:
+    """Puts an experiment in the place of "push"."""
+    from robo_rl.experiments import push
+
+    return lambda made: monkeypatch.setattr(push, "EXPERIMENT", made)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_has_rows_of_their_own(name: str) -> None:
+    rows = experiment(name).rows(Options())
+    assert rows and len({row.name for row in rows}) == len(rows)
+    prints = {fingerprint.fingerprint(row) for row in rows}
+    assert len(prints) == len(rows)
+    if name in (*POLICIES, "search", "arms"):  # a trial run of a row is not the row itself
+        tiny = experiment(name).rows(Options(share=0.01))
+        assert prints.isdisjoint(map(fingerprint.fingerprint, tiny))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_quoted_policies_are_trained_on_fresh_seeds(name: str) -> None:
+    quoted, developed = (
+        experiment(name).rows(Options(seeds=(0, 3), develop=develop)) for develop in (False, True)
+    )
+    for row, other in zip(quoted, developed, strict=True):
+        task = sims.make_task(row.of.config.task, robot=row.of.config.robot or None)
+        assert row.of.judged_as in task.goals()
+        assert row.of.config.seed - FRESH == other.of.config.seed < FRESH
+    assert {row.of.config.seed - FRESH for row in quoted} == {0, 3}
+
+
+def test_off_policy_learners_are_named_with_their_settings() -> None:
+    made = {row.name: row.of.config for row in experiment("off-policy").rows(Options())}
+    assert len(made) == 8 and made["drawer open, td3, seed 0"].learner == "td3"
+    assert {c.robot for c in made.values()} == {"ur5e", "so101"}
+
+
+# What a row hangs on.
+def test_a_comment_or_the_command_line_does_not_undo_a_nights_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "sims/a.py": '"""Says."""\nfrom sims import b\n\ndef f(x):\n    "Says."\n    return x\n',
+        "sims/b.py": "K = 1\nLATER = 'sims.d'\n",
+        "sims/c.py": "K = 2\n",
+        "sims/d.py": "K = 3\n",
+        "sims/__init__.py": "",
+    }
+    monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
+
+    def hashed(**changed: str) -> str:
+        for name in ("path_of", "imports", "modules", "digest"):
+            getattr(fingerprint, name).cache_clear()
+        for name, text in (files | {f"sims/{k}.py": v for k, v in changed.items()}).items():
+            path = tmp_path / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        assert fingerprint.modules(("sims.a",)) == ["sims", "sims.a", "sims.b", "sims.d"]
+        return fingerprint.fingerprint(Row("r", {"n": 1}, ("sims.a",)))
+
+    first = hashed()
+    assert hashed(a="import sims.b\nfrom sims import b\ndef f(x): return x\n") != first
+    assert hashed(a="from sims import b\n# Says more.\ndef f(x):\n    return (x)\n") == first
+    assert hashed(c="K = 4\n") == first != hashed(b="K = 4\nLATER = 'sims.d'\n")
+    assert hashed(d="K = 4\n") != first
+    (tmp_path / "sims/weights.npz").write_bytes(b"others")
+    assert hashed() != first
+    with pytest.raises(ValueError, match="'sims.e', which there is not"):
+        fingerprint.fingerprint(Row("r", {}, ("sims.e",)))
+    for name in ("path_of", "imports", "modules", "digest"):
+        getattr(fingerprint, name).cache_clear()
+
+
+def test_a_row_hangs_on_its_own_task_learner_and_reward_and_on_nothing_that_shows() -> None:
+    rows = {row.name: row for row in experiment("sentences").rows(Options(seeds=(0,)))}
+    dense, written = (rows[f"drawer open, {r}, seed 0"] for r in ("task", "offline"))
+    hangs = fingerprint.modules(dense.code, dense.without)
+    assert {"sims.tasks.drawer", "sims.batch_env", "robo_rl.training", "robo_rl.evaluate"} <= {*hangs}
+    beside = ("robo_rl.report", "robo_rl.commands", "sims.tasks.push", "reward_models.visual")
+    assert not [name for name in hangs if name.startswith(beside)]
+    assert "reward_models.programs.lower" not in hangs
+    assert "reward_models.programs.lower" in fingerprint.modules(written.code, written.without)
+    program = replace(written.of, program=written.of.program.replace("0.", "1.", 1))
+    assert fingerprint.fingerprint(replace(written, of=program)) != fingerprint.fingerprint(written)
+
+
+# The runner.
+def counted(ran: list[str], code: str = "sims.rng") -> Experiment:
+    """Rows that are measured at once."""
+
+    def one(of: int, place: Any) -> dict[str, Any]:
+        ran.append(str(of))
+        return {"value": 10 * of}
+
+    def rows(options: Options) -> list[Row]:
+        return [Row(f"row {k}", k, (code,)) for k in options.seeds]
+
+    return Experiment(rows, one, lambda rows: "".join(f"{r['name']}: {r['value']}\n" for r in rows))
+
+
+def test_rows_are_kept_and_older_ones_stand_apart(tmp_path: Path, put: Put) -> None:
+    ran: list[str] = []
+    put(counted(ran))
+    book = tmp_path / "kept.json"
+
+    def told(seeds: tuple[int, ...], **more: bool) -> Any:
+        return run("push", Options(seeds=seeds), runs=tmp_path / "runs", journal=book, **more)
+
+    assert told((1, 2)).markdown().startswith("row 1: 10\nrow 2: 20\n")
+    assert told((2, 3)).markdown().startswith("row 2: 20\nrow 3: 30\n")
+    assert ran == ["1", "2", "3"]
+    told((1,), again=True)
+    assert ran == ["1", "2", "3", "1"] and len(json.loads(book.read_text())["rows"]) == 3
+    put(counted(ran, "sims.terms"))  # other code
+    old = told((1,), kept=True)
+    assert len(ran) == 4 and old.missing == 1 and not old.current and len(old.older) == 3
+    assert "1 rows are not measured yet" in old.markdown()
+    assert "Kept, of an older version or of other settings than today's:" in old.markdown()
+    new = told((1,))
+    assert len(ran) == 5 and [row["name"] for row in new.current] == ["row 1"] and not new.older
+    both = told((1,), kept=True).as_dict()["rows"]
+    assert [row["current"] for row in both] == [True, False, False, False]
+    assert all(row["versions"] and row["machine"] for row in both)
+    book.write_text("[]")
+    with pytest.raises(ValueError, match="no journal of an experiment; move it away"):
+        told((1,))
+
+
+def test_two_sittings_share_a_journal(tmp_path: Path) -> None:
+    first, second = Journal(tmp_path / "a.json"), Journal(tmp_path / "a.json")
+    first.add("t", {"hash": "1"})
+    second.add("t", {"hash": "2"})
+    assert list(first.rows()) == ["1", "2"]
+
+
+@pytest.mark.parametrize(("name", "current", "older"), [("sentences", 0, 60), ("search", 0, 6)])
+def test_kept_figures_of_the_docs_are_read_and_not_taken_for_todays(
+    name: str, current: int, older: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = Path(__file__).parents[1] / f"docs/data/{name}.json"
+    assert main(["bench", name, "--journal", str(kept), "--kept", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert sum(row["current"] for row in rows) == current and len(rows) == older
+
+
+def expert(name: str, options: Options, seed: int = 0) -> Row:
+    config = TrainConfig(
+        task="button", robot="so101", goal="press", reward="task", env_steps=7_680, episodes=20,
+        checkpoint_every=3_840, tuning=PPOConfig(num_envs=64),
+    )  # fmt: skip
+    return policy(name, config, options, seed, kind="expert")
+
+
+def test_rows_side_by_side_are_the_rows_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from robo_rl.experiments import reading
+
+    made = reading.EXPERIMENT
+    some = [row for row in made.rows(Options()) if row.of["set"] in ("suite_talk", "suite_dev")]
+    monkeypatch.setattr(reading, "EXPERIMENT", replace(made, rows=lambda _: some))
+    one, two = (
+        run("reading", Options(), runs=tmp_path / f"{jobs}", jobs=jobs).current for jobs in (1, 2)
+    )
+    assert [(r["hash"], r["counts"]) for r in one] == [(r["hash"], r["counts"]) for r in two]
+
+
+@pytest.mark.slow
+def test_an_interrupted_row_goes_on_where_it_stopped(tmp_path: Path, put: Put) -> None:
+    def rows(options: Options) -> list[Row]:
+        one = expert("expert", options)
+        return [replace(one, name="trained", of=replace(one.of, kind="train")), one]
+
+    put(policies(rows))
+    table = run("push", Options(), runs=tmp_path).markdown()
+    trained, best = json.loads((tmp_path / "push.json").read_text())["rows"]
+    assert trained["env_steps"] == 7_680 and best["evaluation"]["success"] > 0.9
+    assert trained["seconds"]["processor"] > 0
+    (tmp_path / "push.json").unlink()
+    result = tmp_path / "push" / trained["hash"][:12] / "result.json"
+    before = result.stat().st_mtime_ns
+    assert run("push", Options(), runs=tmp_path).markdown() == table
+    assert result.stat().st_mtime_ns == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["demo", "goals", "push", "off-policy"])
+def test_a_trial_run_of_each_kind_of_row(name: str, tmp_path: Path, put: Put) -> None:
+    made = experiment(name)
+    seen: set[tuple[str, ...]] = set()
+
+    def some(options: Options) -> list[Row]:
+        """One row of each reward, learner and kind."""
+        found = []
+        for row in made.rows(options):
+            c = row.of.config
+            kind = (c.reward, str(c.clip.distill), c.learner, row.of.kind, row.of.judged_as)
+            if kind not in seen and not (c.reward == "clip" and c.clip.distill):
+                seen.add(kind)
+                found.append(row)
+        return found
+
+    put(replace(made, rows=some))
+    found = run("push", Options(seeds=(0,), share=0.005), runs=tmp_path)
+    assert found.current and not found.missing
+    assert shown(found.current) in found.markdown()
+
+
+# The command.
+def test_the_command_lists_and_refuses_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == EXPERIMENTS
+    for args, said in (
+        (["pish"], "Did you mean 'push'?"),
+        (["push", "--seeds", "0,x"], "seeds must be whole numbers, as in 0,1,2; got '0,x'"),
+        (["push", "--share", "2"], "share must be in (0, 1]"),
+        (["all", "--journal", "a.json"], "a journal is of one experiment"),
+    ):
+        assert main(["bench", *args]) == 1
+        assert said in capsys.readouterr().err
