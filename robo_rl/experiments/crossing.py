@@ -76,8 +76,8 @@ def crossed(reward: Sequence[str], root: Path = ROOT) -> list[str]:
 
 def rows(options: Options) -> list[Row]:
     """One for each kind of reward."""
-    code = ("robo_rl.cli", "robo_rl.commands.train", "robo_rl.training", "reward_models.goals.grammar",
-            "reward_models.writers", "sims.tasks.reach", "sims.robots.so101", __name__)  # fmt: skip
+    code = ("robo_rl.cli", "robo_rl.commands.train", "robo_rl.training", "sims.tasks.reach",
+            "reward_models.goals.grammar", "reward_models.writers", __name__)  # fmt: skip
     return [Row(name, list(args), code) for name, args in REWARDS.items()]
 
 
