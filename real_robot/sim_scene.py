@@ -12,7 +12,8 @@ from mujoco.batch import Batch
 from real_robot.layout import ArmLayout, robot_of
 from real_robot.places import places
 from sims.rng import RowRng
-from sims.task import Task, owned
+from sims.start import start
+from sims.task import Task
 
 Array = np.ndarray
 
@@ -44,11 +45,8 @@ class Scene:
     def reset(self, seed: int) -> None:
         """A starting state: that of ``BatchEnv(task, 1, seed=seed)`` after its first reset."""
         row = np.zeros(1, np.int64)
-        self.batch.reset(row, stage=mujoco.mjtStage.mjSTAGE_NONE)
-        for array in owned(self._views).values():
-            array[:] = 0
-        self.task.reset(self._views, row, RowRng(seed, row, row))
-        self.batch.forward()
+        rng, holds = RowRng(seed, row, row), self._goal.success
+        start(self.task, self._views, self.batch, row, rng, holds=holds)
 
     def step(self) -> None:
         """One physics step."""

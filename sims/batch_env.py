@@ -17,6 +17,7 @@ from sims.cameras import Camera, Look
 from sims.frame_pool import FramePool
 from sims.rng import RowRng
 from sims.shaping import ShapedTargets
+from sims.start import start
 from sims.task import Task, owned
 
 Array = np.ndarray
@@ -29,10 +30,11 @@ _NOTHING = mujoco.mjtStage.mjSTAGE_NONE.value
 
 
 class StepResult(NamedTuple):
-    """One step of every row; ``info`` has ``success``, ``diverged`` and ``reward/<term>``."""
+    """One step of every row; ``info`` has ``diverged`` and, where there is a goal, ``success`` and
+    ``reward/<term>``."""
 
     obs: Array  # (N, obs_dim) f32
-    reward: Array  # (N,) f32, the hand-written dense reward of the task's goal
+    reward: Array  # (N,) f32, the hand-written dense reward of the task's goal; nan without one
     terminated: Array  # (N,) bool
     truncated: Array  # (N,) bool
     info: dict[str, Array]  # {name: (N,)}
@@ -45,6 +47,7 @@ class BatchEnv:
     ``rows`` names the random streams: ``BatchEnv(task, 1, rows=[k])`` is row ``k`` of any wider
     batch, bit for bit. ``shaped`` rows move within the limits of speed, acceleration and jerk that
     an arm's bridge keeps to (``sims/shaping.py``); a state row then ends in the last command.
+    Without ``judged`` no goal of the task is meant: there is neither success nor a reward.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class BatchEnv:
         num_threads: int = 0,
         rows: list[int] | None = None,
         shaped: bool = False,
+        judged: bool = True,
     ):
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, got {num_envs}")
@@ -72,13 +76,14 @@ class BatchEnv:
             persistent=task.persistent,
         )  # fmt: skip
         self.views = task.bind(self.batch)
-        self._goal = task.goals()[task.goal]
+        self._goal = task.goals()[task.goal] if judged else None
         self._owned = owned(self.views)
         self._state, self._warning = self.batch.state, self.batch.warning
         self._shaped = ShapedTargets(task, self.batch, self.n_substeps) if shaped else None
         self._episode = np.full(num_envs, -1, np.int64)
         self._step = np.zeros(num_envs, np.int64)
         self._started = np.zeros(num_envs, bool)
+        self.held = np.zeros(num_envs, bool)  # rows in whose start the goal held, however drawn
         self._kept = self._state.copy()  # the last states known to be finite
         # What a step that fails goes back to; new arrays of this size cost more than copying.
         self._before = self._state.copy()
@@ -111,7 +116,11 @@ class BatchEnv:
         return command.reshape(self.num_envs, -1)
 
     def reset(self, mask: Array | None = None) -> Array:
-        """Observations (N, obs_dim) f32 after new episodes in the masked rows (all by default)."""
+        """Observations (N, obs_dim) f32 after new episodes in the masked rows (all by default).
+
+        No episode begins with its goal met, unless all its draws are so (``sims/start.py``); those
+        are marked in ``held``.
+        """
         if mask is None:
             ids = np.arange(self.num_envs)
         else:
@@ -121,7 +130,7 @@ class BatchEnv:
                     f"mask must be ({self.num_envs},) bool, got {mask.shape} {mask.dtype}"
                 )
             ids = np.flatnonzero(mask)
-        self._begin(ids, self.task.reset)
+        self._begin(ids, self.task.reset, None if self._goal is None else self._goal.success)
         return self._obs()
 
     def scatter(self) -> Array:
@@ -134,30 +143,33 @@ class BatchEnv:
         self.seed = seed
         self._episode[:] = -1
 
-    def _begin(self, ids: Array, write: Any) -> None:
+    def _begin(self, ids: Array, write: Any, holds: Any = None) -> None:
         if not len(ids):
             return
         self._episode[ids] += 1
         self._step[ids], self._started[ids] = 0, True
-        self.batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE)
-        for array in self._owned.values():
-            array[ids] = 0
-        write(self.views, ids, RowRng(self.seed, self.rows[ids], self._episode[ids]))
-        self.batch.forward(ids)
-        self.task.after_reset(self.views, ids)
+        rng = RowRng(self.seed, self.rows[ids], self._episode[ids])
+        self.held[ids] = start(self.task, self.views, self.batch, ids, rng, write, holds)
         if self._shaped is not None:
             self._shaped.begin(ids)
         self._kept[ids] = self._state[ids]
 
-    def step(self, action: Array) -> StepResult:
-        """The true successors of ``action`` (N, act_dim); values outside [-1, 1] are clipped."""
+    def step(self, action: Array, active: Array | None = None) -> StepResult:
+        """The true successors of ``action`` (N, act_dim); values outside [-1, 1] are clipped.
+
+        Only rows that are ``active`` (N,) bool are simulated; what is returned of the others means
+        nothing, and before they are stepped again they must be reset.
+        """
         action = np.asarray(action)
         if action.shape != (self.num_envs, self.act_dim):
             raise ValueError(
                 f"action must have shape {(self.num_envs, self.act_dim)}, got {action.shape}"
             )
-        if not self._started.all():
+        ids = None if active is None else np.flatnonzero(active)
+        if not self._started[slice(None) if ids is None else ids].all():
             raise RuntimeError("call reset() before step(): some rows have no episode yet")
+        if active is not None:
+            self._started &= active
         # A NaN action is a fault of its row alone: it moves nothing and is reported as diverged.
         finite = np.isfinite(action).all(axis=1)
         action = np.clip(np.where(finite[:, None], action, 0.0), -1.0, 1.0)
@@ -168,8 +180,8 @@ class BatchEnv:
         commands = self._commands.copy()
         # MuJoCo sets a counter to 1 when it resets an unstable row, also where it was 1 before.
         self._warning[:, _UNSTABLE, 1] = 0
-        diverged = ~finite
-        self._drive(action, diverged)
+        diverged = ~finite if active is None else ~finite & active
+        self._drive(action, diverged, ids)
         diverged |= self._warning[:, _UNSTABLE, 1].any(axis=1)
         diverged |= ~np.isfinite(self._state).all(axis=1)
         if diverged.any():
@@ -183,14 +195,15 @@ class BatchEnv:
             self.batch.forward(np.flatnonzero(diverged))
             self.num_diverged += int(diverged.sum())
         self._before, self._kept = self._kept, before
-        self.task.after_step(self.views, np.flatnonzero(~diverged))
-        self._step += 1
-        self.env_steps += self.num_envs
-        terms = self._goal.reward(self.views, action)
-        reward = sum(terms.values(), np.zeros(self.num_envs))
-        info = {f"reward/{name}": term for name, term in terms.items()}
-        info["success"] = np.array(self._goal.success(self.views), bool)
-        info["diverged"] = diverged
+        self.task.after_step(self.views, np.flatnonzero(~diverged & self._started))
+        self._step += self._started
+        self.env_steps += int(self._started.sum())
+        info, reward = {"diverged": diverged}, np.full(self.num_envs, np.nan)
+        if self._goal is not None:
+            terms = self._goal.reward(self.views, action)
+            reward = sum(terms.values(), np.zeros(self.num_envs))
+            info |= {f"reward/{name}": term for name, term in terms.items()}
+            info["success"] = np.array(self._goal.success(self.views), bool)
         terminated = np.zeros(self.num_envs, bool) | self.task.terminated(self.views)
         truncated = (self._step >= self.max_steps) | diverged
         return StepResult(
@@ -201,12 +214,13 @@ class BatchEnv:
             info,
         )
 
-    def _drive(self, action: Array, failed: Array) -> None:
-        """Control and physics of one action; marks the rows (N,) bool in which MuJoCo raised."""
+    def _drive(self, action: Array, failed: Array, ids: Array | None) -> None:
+        """Control and physics of one action in rows ``ids``, by default all; marks the rows (N,)
+        bool in which MuJoCo raised."""
         shaped = self._shaped
         if shaped is None:
             self.task.control(self.views, action)
-            self._simulate(self.n_substeps, self.task.stage, failed)
+            self._simulate(ids, self.n_substeps, self.task.stage, failed)
             return
         # As the bridge's follower: to the new goal in equal parts, one for each target.
         start = shaped.goal
@@ -216,12 +230,12 @@ class BatchEnv:
         for tick in range(1, shaped.ticks + 1):
             goal = shaped.tick(start + tick / shaped.ticks * way, way / self.control_dt)
             last = tick == shaped.ticks
-            self._simulate(shaped.substeps, self.task.stage if last else _NOTHING, failed)
+            self._simulate(ids, shaped.substeps, self.task.stage if last else _NOTHING, failed)
         shaped.write(goal)
 
-    def _simulate(self, nstep: int, stage: int, failed: Array) -> None:
+    def _simulate(self, ids: Array | None, nstep: int, stage: int, failed: Array) -> None:
         try:
-            self.batch.step(nstep=nstep, stage=stage)
+            self.batch.step(ids, nstep=nstep, stage=stage)
         except SimulationError as error:
             failed[list(error.ids)] = True
 
@@ -240,7 +254,9 @@ class BatchEnv:
         return {name: np.array(s) for name, s in self.task.signals(self.views).items()}
 
     def distance(self) -> Array:
-        """True distance (N,) m to the goal: for reports, never for rewards."""
+        """True distance (N,) to the goal, in its unit: for reports, never for rewards."""
+        if self._goal is None:
+            raise ValueError("nothing is judged here, so there is no distance to a goal")
         return np.array(self._goal.distance(self.views))
 
     def state(self, ids: Array | None = None) -> Array:

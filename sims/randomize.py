@@ -107,12 +107,12 @@ class RandomizedEnv(BatchEnv):
         return super().nstate + self._drawn.shape[1]
 
     # Drawing.
-    def _begin(self, ids: Array, write: Any) -> None:
+    def _begin(self, ids: Array, write: Any, holds: Any = None) -> None:
         if not len(ids):
             return
         self._draw(ids)
         self._apply(ids)
-        super()._begin(ids, write)
+        super()._begin(ids, write, holds)
         self._actions[:, ids] = 0.0
         self._start_seeing(ids)
 
@@ -157,17 +157,18 @@ class RandomizedEnv(BatchEnv):
             self.batch.set_const(ids)
 
     # Acting and seeing late.
-    def step(self, action: Array) -> StepResult:
+    def step(self, action: Array, active: Array | None = None) -> StepResult:
         """As BatchEnv's; each row gets its action of some time ago, and sees as late.
 
         Shares of a step lie between two: of each action, as much as falls into the step.
         """
         action = np.asarray(action)
         if action.shape != (self.num_envs, self.act_dim) or len(self._actions) == 1:
-            return super().step(action)
+            return super().step(action, active)
         self._actions[1:] = self._actions[:-1]
         self._actions[0] = np.clip(action, -1.0, 1.0)
-        return super().step(self._late(self._actions, "action_delay", np.arange(self.num_envs)))
+        late = self._late(self._actions, "action_delay", np.arange(self.num_envs))
+        return super().step(late, active)
 
     def _late(self, past: Array, name: str, ids: Array) -> Array:
         """What rows ``ids`` get of ``past`` (k, N, m), newest first, with the delay drawn."""

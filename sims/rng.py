@@ -41,6 +41,13 @@ class RowRng:
         self._episodes = episodes.astype(np.uint64)
         self._drawn = 0
 
+    def part(self, where: Array) -> RowRng:
+        """The streams of the rows ``where`` (n,) is True, which go on from where they are."""
+        part = object.__new__(RowRng)
+        part._key, part._episodes = self._key[where], self._episodes[where]
+        part._high, part._drawn = self._high, self._drawn
+        return part
+
     def _unit(self, shape: tuple[int, ...]) -> Array:
         """(n, *shape) in [0, 1) with 53 random bits."""
         n, each = len(self._key), math.prod(shape)

@@ -187,6 +187,66 @@ def test_a_saved_batch_continues_bit_for_bit(name: str) -> None:
     assert all(isinstance(value, np.ndarray) for value in saved.values())
 
 
+# Starts.
+def test_a_start_in_which_the_goal_holds_is_drawn_anew_from_the_rows_own_stream() -> None:
+    goal = "left_of_red_cube"  # holds in a quarter of first draws
+    env = sims.make("reach", 64, seed=3, goal=goal)
+    other = BatchEnv(sims.make_task("reach", goal=goal), 64, seed=3, judged=False)
+    first, obs = other.reset(), env.reset()
+    holds = env.task.goals()[goal].success
+    held = holds(other.views)
+    assert 0.1 < held.mean() < 0.5 and not holds(env.views).any() and not env.held.any()
+    assert (obs[~held] == first[~held]).all()  # these are as they always were
+    assert (obs[held] != first[held]).any(axis=1).all()
+    row = int(np.flatnonzero(held)[0])
+    alone = sims.make("reach", 1, seed=3, rows=[row], goal=goal)
+    for _ in range(3):
+        assert (alone.reset()[0] == obs[row]).all()
+        obs = env.reset()
+
+
+def test_a_goal_that_every_start_meets_is_left_and_marked() -> None:
+    task = sims.make_task("reach")
+    goal = task.goals()[task.goal]._replace(success=lambda v: np.arange(len(v.tip)) % 2 == 0)
+
+    class Met(type(task)):
+        def goals(self) -> Any:
+            return {"touch_red_cube": goal}
+
+    env = BatchEnv(Met(), 4, seed=3)
+    env.reset()
+    assert env.held.tolist() == [True, False, True, False]
+
+
+def test_without_a_judge_there_is_neither_success_nor_reward() -> None:
+    env = BatchEnv(sims.make_task("reach"), 2, judged=False)
+    env.reset()
+    result = env.step(np.zeros((2, 3)))
+    assert set(result.info) == {"diverged"} and np.isnan(result.reward).all()
+    with pytest.raises(ValueError, match="nothing is judged here"):
+        env.distance()
+
+
+@pytest.mark.parametrize("name", ["hopper", "ant", "humanoid", "reach"])
+def test_rows_that_are_not_active_cost_nothing_and_change_nothing(name: str) -> None:
+    whole, part = (sims.make(name, 6, seed=3) for _ in range(2))
+    whole.reset(), part.reset()
+    active = np.ones(6, bool)
+    for t, action in enumerate(actions(whole, 12, n=6)):
+        if t == 4:
+            active[[1, 2, 5]] = False
+        theirs, ours = whole.step(action), part.step(action, active)
+        assert (part.state()[active] == whole.state()[active]).all()
+        assert (ours.obs[active] == theirs.obs[active]).all()
+        for key in ours.info:
+            assert (ours.info[key][active] == theirs.info[key][active]).all()
+    assert part.env_steps == 4 * 6 + 8 * 3
+    with pytest.raises(RuntimeError, match="some rows have no episode yet"):
+        part.step(action)
+    part.reset(~active)
+    part.step(action)
+
+
 def test_a_batch_can_be_seeded_again() -> None:
     env = sims.make("reach", 3, seed=3)
     first = env.reset()
