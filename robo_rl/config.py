@@ -1,61 +1,145 @@
-"""TrainConfig: every knob of a run in one frozen dataclass; the comment is the CLI's help."""
+"""TrainConfig: every knob of a run in one frozen dataclass; the comment is the CLI's help.
+
+A TrainConfig says what a person asks for; a SettledConfig has everything settled, by presets where
+nothing was asked (``robo_rl/presets.py``).
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import tyro
 
 from robo_rl.learners.config import LEARNERS, LearnerConfig, PPOConfig
 from robo_rl.rewards import ClipConfig
 
+ENV_STEPS, CHECKPOINT_EVERY = 96_000, 32_000  # where no preset says otherwise
+
+# What a preset may set: None is "as the task needs", and help shows the number that this is.
+Steps = Annotated[int | None, tyro.conf.arg(metavar="INT")]
+Seconds = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
+
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig:
-    """One training run."""
+class Common:
+    """What people set most."""
 
     task: str = "reach"  # as `robo-rl list tasks` shows
     goal: str = ""  # a sentence, or the key of one of the task's goals; empty: the first one
     reward: str = "clip"  # as `robo-rl list rewards` shows
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own, if it has one
     learner: str = "ppo"  # as `robo-rl list learners` shows
-    env_steps: int = 96_000  # simulated steps over all rows
+    env_steps: Steps = None  # simulated steps over all rows
     seed: int = 0  # of training; evaluation draws from seeds that no training uses
+    name: str = ""  # of the run; empty: made of task, goal, reward and seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Further:
+    """Seldom needed."""
+
     episodes: int = 1000  # judged at the end
-    episode_s: float = 0.0  # s, of a training episode; 0: the task's; whole ones are judged
+    episode_s: Seconds = None  # s, of a training episode; 0: the task's; whole ones are judged
     randomize: float = 0.0  # width of the randomised rows, which it grows to; 0: all rows the same
     shaped: bool = False  # rows move within the limits that the bridge on a real arm keeps to
     env_python: str = ""  # of gym:ID tasks: an interpreter to run the env in; empty: this one
     env_kwargs: str = "{}"  # of gym:ID tasks: JSON object their constructor gets; "$SEED": a row's
-    clip: ClipConfig = field(default_factory=ClipConfig)
-    tuning: LearnerConfig = field(default_factory=PPOConfig)
     labels: int = 512  # frames per request where the distilled encoder is in doubt; 0: never ask
     labels_every: int = 12  # rollouts between looks at its doubt
     labels_above: float = 2.5  # times its doubt on held-out states
-    checkpoint_every: int = 32_000  # env steps
+    checkpoint_every: Steps = None  # env steps
     runs: Path = Path("runs")  # folder of all runs
-    name: str = ""  # of the run; empty: made of task, goal, reward and seed
     device: str = "cpu"  # of the networks: cpu or cuda
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(Common, Further):
+    """One training run as it is asked for: what is None becomes what the task needs."""
+
+    clip: ClipConfig = field(default_factory=ClipConfig)
+    tuning: LearnerConfig | None = None  # of the learner; None: the preset's
 
     def __post_init__(self) -> None:
         if self.learner not in LEARNERS:
             raise ValueError(f"unknown learner {self.learner!r}; known: {', '.join(LEARNERS)}")
-        if type(self.tuning) is not LEARNERS[self.learner]:
+        if self.tuning is not None and type(self.tuning) is not LEARNERS[self.learner]:
             raise ValueError(
                 f"learner {self.learner!r} is tuned by {LEARNERS[self.learner].__name__}, "
                 f"got {type(self.tuning).__name__}"
             )
         for name in ("env_steps", "episodes", "labels_every", "checkpoint_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.episode_s < 0:
-            raise ValueError(f"episode_s must be at least 0, got {self.episode_s}")
-        if self.randomize < 0:
-            raise ValueError(f"randomize must be at least 0, got {self.randomize}")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        for name in ("episode_s", "randomize"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ValueError(f"{name} must be at least 0, got {value}")
         if self.seed < 0 or self.seed >= 500_000_000:
             raise ValueError(f"seed must be in [0, 500,000,000), got {self.seed}")
+        if self.device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", self.device):
+            raise ValueError(f"device must be cpu, cuda or cuda:N, got {self.device!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettledConfig(TrainConfig):
+    """One training run with everything settled, as ``config.json`` keeps it."""
+
+    env_steps: int = ENV_STEPS
+    episode_s: float = 0.0
+    checkpoint_every: int = CHECKPOINT_EVERY
+    tuning: LearnerConfig = field(default_factory=PPOConfig)
+
+
+# What a run that goes on may be given anew; where it lies is the folder's name and place.
+MAY_CHANGE = ("env_steps", "episodes", "device")
+
+
+def continued(path: Path, stored: SettledConfig, asked: Mapping[str, Any]) -> SettledConfig:
+    """``stored``, of the run in ``path``, with what ``asked`` changes of it.
+
+    None asks for nothing. ValueError names both values of the first option that contradicts.
+    """
+    changed: dict[str, Any] = {}
+    for name, value in asked.items():
+        if value is None or name == "runs" or value == getattr(stored, name):
+            continue
+        if name == "name" and value in ("", path.name):
+            continue
+        option, was, now = _difference(name, getattr(stored, name), value)
+        if name not in MAY_CHANGE:
+            raise ValueError(
+                f"{path} was begun with --{option} {was}, asked is {now}: a run goes on as it "
+                "began; leave the option out, or begin another run"
+            )
+        changed[name] = value
+    if changed.get("env_steps", stored.env_steps) < stored.env_steps:
+        raise ValueError(
+            f"{path} was begun for --env-steps {stored.env_steps}, asked is "
+            f"{changed['env_steps']}: a run that goes on can only run for more"
+        )
+    return replace(stored, **changed)
+
+
+def _difference(name: str, one: Any, other: Any) -> tuple[str, Any, Any]:
+    """(option, value, other value) of the first difference; settings within settings are looked
+    into where both have them."""
+    if dataclasses.is_dataclass(one) and type(one) is type(other):
+        for f in dataclasses.fields(one):
+            inner = getattr(one, f.name), getattr(other, f.name)
+            if inner[0] != inner[1]:
+                return _difference(f"{name}.{f.name}", *inner)
+    return name.replace("_", "-"), _shown(one), _shown(other)
+
+
+def _shown(value: Any) -> str:
+    return type(value).__name__ if dataclasses.is_dataclass(value) else repr(value)
 
 
 def from_json(kind: type, data: Any) -> Any:
@@ -70,7 +154,7 @@ def from_json(kind: type, data: Any) -> Any:
     values = {}
     for name, value in data.items():
         hint = hints[name]
-        if hint is LearnerConfig:
+        if name == "tuning":
             hint = LEARNERS[data["learner"]]
         if dataclasses.is_dataclass(hint):
             values[name] = from_json(hint, value)

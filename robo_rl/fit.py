@@ -42,7 +42,7 @@ def fit(
 ) -> Fitted:
     """The policy that ``config``'s learner has after ``env_steps`` steps of ``sim`` in all.
 
-    ValueError where a network became nan.
+    ValueError where there is no such device, or a network became nan.
 
     Args:
         reward: what is learned; None: the simulator's own reward.
@@ -51,7 +51,13 @@ def fit(
         checkpoint_every: env steps between checkpoints.
         hooks: what else happens while it learns, in this order.
     """
-    learner = make_learner(config, sim, reward, seed=seed, device=device)
+    learner = make_learner(config, sim, reward, seed=seed, device=usable(device))
+    rollout = getattr(learner.algorithm, "n_steps", 1) * sim.num_envs  # 1: of a replay buffer
+    if console is not None and (short := -env_steps % rollout):
+        console.print(
+            f"{env_steps:,} env steps are no whole number of rollouts of {rollout:,}: "
+            f"{env_steps + short:,} will be made"
+        )
     rows = learn(
         learner,
         env_steps,
@@ -65,3 +71,14 @@ def fit(
         if not torch.isfinite(weight).all():
             raise ValueError(f"training failed: the policy's {name} became nan")
     return Fitted(learner.act, learner, rows)
+
+
+def usable(device: str) -> str:
+    """``device``; ValueError where torch has none of that name here: SB3 would use the CPU."""
+    if device.startswith("cuda"):
+        count = torch.cuda.device_count()
+        if int(device.partition(":")[2] or 0) >= count:
+            raise ValueError(
+                f"--device {device}: torch finds {count} CUDA devices here; use --device cpu"
+            )
+    return device

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sims
-from robo_rl.config import TrainConfig
+from robo_rl.config import CHECKPOINT_EVERY, ENV_STEPS, SettledConfig, TrainConfig
 from robo_rl.goals import read_goal
 from robo_rl.learners.config import LEARNERS, PPOConfig
 
@@ -60,21 +60,34 @@ PRESETS: dict[str, Preset] = {
 
 def preset(
     task: str, learner: str = "ppo", base: TrainConfig | None = None, goal: str = ""
-) -> TrainConfig:
+) -> SettledConfig:
     """``base`` (the defaults) with what ``task`` needs for ``goal``, tuned for ``learner``.
 
     ``goal`` is a sentence or a key; empty: that of ``base``. A learner other than PPO gets its own
-    defaults, and of the preset ``run`` alone.
+    defaults, and of the preset ``run`` alone. Where ``base`` and the preset differ, the preset's
+    value is taken; ``completed`` takes the other's.
     """
     if learner not in LEARNERS:
         raise ValueError(f"unknown learner {learner!r}; known: {', '.join(LEARNERS)}")
-    base = replace(base or TrainConfig(), task=task, learner=learner, tuning=LEARNERS[learner]())
-    base = replace(base, goal=goal or base.goal)
-    found = PRESETS.get(_name(task, base.goal)) or PRESETS.get(task)
-    if found is None:
-        return base
-    tuning = replace(base.tuning, **found.ppo) if type(base.tuning) is PPOConfig else base.tuning
-    return replace(base, tuning=tuning, **found.run)
+    base = base or TrainConfig()
+    goal = goal or base.goal
+    found = PRESETS.get(_name(task, goal)) or PRESETS.get(task) or Preset({})
+    tuning = LEARNERS[learner]()
+    if type(tuning) is PPOConfig:
+        tuning = replace(tuning, **found.ppo)
+    open_ = {"env_steps": ENV_STEPS, "episode_s": 0.0, "checkpoint_every": CHECKPOINT_EVERY}
+    given = {name: value for name, value in vars(base).items() if value is not None}
+    named = {"task": task, "goal": goal, "learner": learner, "tuning": tuning}
+    return SettledConfig(**open_ | given | found.run | named)
+
+
+def completed(config: TrainConfig) -> SettledConfig:
+    """``config`` with what its task needs wherever it is None."""
+    if isinstance(config, SettledConfig):
+        return config
+    needed = preset(config.task, config.learner, config)
+    asked = {name: value for name, value in vars(config).items() if value is not None}
+    return replace(needed, **asked)
 
 
 def _name(task: str, goal: str) -> str:

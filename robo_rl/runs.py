@@ -14,6 +14,7 @@ are safetensors, arrays npz without pickles, the rest JSON. Nothing here imports
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import hashlib
@@ -29,7 +30,7 @@ import tempfile
 import warnings
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,26 @@ class RunDir:
         if not (run.path / "config.json").is_file():
             raise ValueError(f"no run in {run.path}: it has no config.json")
         return run
+
+    @classmethod
+    @contextlib.contextmanager
+    def under_way(cls, path: Path, config: Any, *, resume: bool = False) -> Iterator[RunDir]:
+        """The run in which something is learned: a new one, or one that goes on.
+
+        A new one that fails, or is stopped, before there is anything to go on from leaves no
+        folder. One that goes on with another config is no longer finished.
+        """
+        new = [folder for folder in (path, path.parent) if not resume and not folder.exists()]
+        run = cls.open(path) if resume else cls.create(path, config)
+        if run.config != jsonable(config):
+            write_json(path / "config.json", config)
+            (path / RESULT).unlink(missing_ok=True)
+        try:
+            yield run
+        except BaseException:
+            if path in new and not run.metrics_path.exists() and not run.checkpoint_paths():
+                shutil.rmtree(new[-1])
+            raise
 
     @property
     def config(self) -> dict[str, Any]:

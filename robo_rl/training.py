@@ -16,15 +16,16 @@ from rich.markup import escape
 import sims
 from real_robot.bundle import POLICY
 from real_robot.layout import has_arm
-from robo_rl.config import TrainConfig
+from robo_rl.config import SettledConfig, TrainConfig, continued, from_json
 from robo_rl.evaluate import Evaluation, evaluate, record
 from robo_rl.export import check, deterministic_actor, export, export_policy, to_onnx
 from robo_rl.film import film, reward_along
-from robo_rl.fit import fit
+from robo_rl.fit import fit, usable
 from robo_rl.foreign import evaluate_foreign, make_sim
 from robo_rl.goals import ReadGoal, read_goal
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.sb3 import Learner
+from robo_rl.presets import completed
 from robo_rl.progress import stages
 from robo_rl.report import write_report
 from robo_rl.rewards import CODE, MadeReward, make_reward
@@ -44,9 +45,22 @@ CHECKED_STEPS = 64  # of a foreign env, whose observations its policy's graph is
 
 
 def train(
-    config: TrainConfig, *, resume: Path | None = None, console: Console | None = None
+    config: TrainConfig | None = None,
+    *,
+    resume: Path | None = None,
+    console: Console | None = None,
 ) -> Trained:
-    """Trains, evaluates, reports and exports; ``resume`` continues the run in that folder."""
+    """Trains, evaluates, reports and exports.
+
+    ``resume`` continues the run in that folder: as it began without a ``config``, else with what
+    the config changes and may (``env_steps``: a run goes on for more).
+    """
+    if resume is None:
+        config = completed(config or TrainConfig())
+    else:
+        stored = from_json(SettledConfig, RunDir.open(resume).config)
+        config = continued(resume, stored, vars(config) if config else {})
+    usable(config.device)
     if config.task.startswith(PREFIX):
         return _train_foreign(config, resume, console)
     threads = set_threads()
@@ -71,29 +85,27 @@ def train(
             progress=progress,
         )
     laps.over("reward")
-    # Only now: whatever could not be had so far leaves no folder behind.
-    run = RunDir.open(path) if resume else RunDir.create(path, config)
-    keep_reward(run, made)
-    say(f"reward: {config.reward}: {escape(made.text)}")
-    if made.scene is not None:
-        say(f"scene: {describe(made.scene.report)}; {laps.seconds['reward']:.0f} s")
-
-    set_threads(threads)
     labels = Labels(config, made.scene, data_env) if made.scene is not None else None
     hooks: list[Hook] = [labels] if labels is not None else []
-    fitted = fit(
-        env,
-        made.model,
-        config.tuning,
-        env_steps=config.env_steps,
-        seed=config.seed,
-        device=config.device,
-        run=run,
-        resume=resume is not None,
-        checkpoint_every=config.checkpoint_every,
-        console=console,
-        hooks=[*hooks, Widening(env, config.env_steps)],
-    )
+    with RunDir.under_way(path, config, resume=resume is not None) as run:
+        keep_reward(run, made)
+        say(f"reward: {config.reward}: {escape(made.text)}")
+        if made.scene is not None:
+            say(f"scene: {describe(made.scene.report)}; {laps.seconds['reward']:.0f} s")
+        set_threads(threads)
+        fitted = fit(
+            env,
+            made.model,
+            config.tuning,
+            env_steps=config.env_steps,
+            seed=config.seed,
+            device=config.device,
+            run=run,
+            resume=resume is not None,
+            checkpoint_every=config.checkpoint_every,
+            console=console,
+            hooks=[*hooks, Widening(env, config.env_steps)],
+        )
     learner = fitted.learner
     laps.over("train")
     frames = {
@@ -146,19 +158,19 @@ def _train_foreign(config: TrainConfig, resume: Path | None, console: Console | 
         RunDir.check_free(path)
     laps = _Laps()
     sim = make_sim(config, config.tuning.num_envs, config.seed)
-    run = RunDir.open(path) if resume else RunDir.create(path, config)
-    fitted = fit(
-        sim,
-        None,
-        config.tuning,
-        env_steps=config.env_steps,
-        seed=config.seed,
-        device=config.device,
-        run=run,
-        resume=resume is not None,
-        checkpoint_every=config.checkpoint_every,
-        console=console,
-    )
+    with RunDir.under_way(path, config, resume=resume is not None) as run:
+        fitted = fit(
+            sim,
+            None,
+            config.tuning,
+            env_steps=config.env_steps,
+            seed=config.seed,
+            device=config.device,
+            run=run,
+            resume=resume is not None,
+            checkpoint_every=config.checkpoint_every,
+            console=console,
+        )
     laps.over("train")
     seen = [sim.reset()]
     for _ in range(CHECKED_STEPS):
@@ -249,7 +261,7 @@ class _Laps:
         return {name: round(value, 1) for name, value in self.seconds.items()}
 
 
-def training_env(task: Task[Any], config: TrainConfig, threads: int) -> BatchEnv:
+def training_env(task: Task[Any], config: SettledConfig, threads: int) -> BatchEnv:
     """The rows to train on: all the same, or randomised from a width of 0 on.
 
     Their episodes may be shorter than those that are judged: what happens after the first seconds

@@ -83,6 +83,11 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "reach", "--learner", "dqn"], "unknown learner 'dqn'; known: ppo"),
         (["train", "reach", "--reward", "magic"], "unknown reward 'magic'; known rewards: clip"),
         (["train", "--resume", "nowhere"], "no run in nowhere"),
+        (["train", "reach", "--device", "gpu"], "device must be cpu, cuda or cuda:N, got 'gpu'"),
+        (["train", "reach", "--reward", "task", "--device", "cuda:99"],
+         "--device cuda:99: torch finds "),
+        (["train", "gym:Pendulum-v1", "--reward", "task", "--tuning.minibatches", "3"],
+         "does not divide into 3 minibatches"),
         (["train", "reach", "--reward", "task", "--goal", "the red cube is far from the blue ball"],
          "no ground truth for this sentence; known:"),
         (["evaluate", "nowhere"], "no run in nowhere"),
@@ -135,11 +140,11 @@ def test_a_task_brings_its_own_defaults_and_what_is_typed_stays():
     for name, preset in PRESETS.items():
         task, *goal = name.split()
         parsed = parse_train([task, *(f"--goal={key}" for key in goal)])
-        assert {k: getattr(parsed, k) for k in preset.run} == preset.run
+        assert {k: parsed.asked[k] for k in preset.run} == preset.run
         assert {k: getattr(parsed.tuning, k) for k in preset.ppo} == preset.ppo
     typed = parse_train(["push", "--env-steps", "500", "--tuning.log-std-init", "-2"])
     assert (typed.env_steps, typed.tuning.log_std_init) == (500, -2.0)
     assert parse_train(["push", "--learner", "sac"]).tuning == SACConfig()
     assert parse_train(["reach"]).tuning == PPOConfig()
     said = parse_train(["ant", "--goal", "The ant lies down on its back."])
-    assert said.episode_s == PRESETS["ant lie_down"].run["episode_s"]
+    assert said.further.episode_s == PRESETS["ant lie_down"].run["episode_s"]

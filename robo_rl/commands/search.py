@@ -12,7 +12,7 @@ import tyro
 from rich.console import Console
 
 from robo_rl.commands.options import Json
-from robo_rl.commands.train import learner_in
+from robo_rl.commands.train import option_in
 from robo_rl.presets import preset
 from robo_rl.search.config import SearchConfig
 from robo_rl.search.report import headline
@@ -35,7 +35,7 @@ class SearchCommand(SearchConfig):
 def main(argv: Sequence[str]) -> int:
     """Searches, or goes on with a search, and prints the verdict."""
     args = list(argv)
-    learner = learner_in(args)
+    learner = option_in(args, "--learner") or SearchCommand.learner
     tuning = preset(SearchCommand.task, learner).tuning
     command = _parse(args, SearchCommand(learner=learner, tuning=tuning))
     # The goal may need more steps or larger first ones.

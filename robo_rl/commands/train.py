@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +12,39 @@ from rich.console import Console
 
 from real_robot.bundle import POLICY
 from robo_rl.commands.options import Json
-from robo_rl.config import TrainConfig, from_json
+from robo_rl.config import Common, Further, SettledConfig, TrainConfig, continued, from_json
+from robo_rl.learners.config import LearnerConfig, PPOConfig
 from robo_rl.presets import PRESETS, preset
+from robo_rl.rewards import ClipConfig
+from robo_rl.runs import RunDir
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainCommand(TrainConfig):
+class TrainCommand(Common):
     """Trains a policy: TASK --goal "a sentence" --reward clip."""
 
     task: tyro.conf.Positional[str] = "reach"  # as `robo-rl list tasks` shows, or gym:ID
-    resume: Path | None = None  # a run folder to continue; its own settings are used
+    resume: Path | None = None  # a run folder to continue, as it began; --env-steps MORE extends it
     as_json: Json = False  # print the result as JSON
+    further: tyro.conf.OmitArgPrefixes[Further] = field(default_factory=Further)
+    clip: ClipConfig = field(default_factory=ClipConfig)
+    tuning: LearnerConfig = field(default_factory=PPOConfig)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The values of a TrainConfig's fields."""
+        values = vars(self) | vars(self.further)
+        return {f.name: values[f.name] for f in fields(TrainConfig)}
 
 
 def main(argv: Sequence[str]) -> int:
     """Trains, evaluates, reports and exports."""
     command = parse_train(argv)
     console = Console(stderr=True)
-    own = {f.name for f in dataclasses.fields(TrainConfig)}
-    config = TrainConfig(**{k: v for k, v in vars(command).items() if k in own})
-    if command.resume is not None:
-        config = from_json(TrainConfig, _config_of(command.resume))
+    if command.resume is None:
+        config = TrainConfig(**command.asked)
+    else:
+        config = continued(command.resume, _stored(command.resume), command.asked)
     from robo_rl.training import train
 
     trained = train(config, resume=command.resume, console=console)
@@ -48,33 +59,36 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse_train(argv: Sequence[str]) -> TrainCommand:
-    """The train command's options; `--learner` decides which `--tuning` there is, and the task may
-    have defaults of its own."""
+    """The train command's options. `--learner` decides which `--tuning` there is; the task may have
+    defaults of its own; of a run that goes on, what it began with is the default."""
     args = list(argv)
-    learner = learner_in(args)
-    parsed = _parse(args, TrainCommand.task, learner)
+    if resumed := option_in(args, "--resume"):
+        return _parse(args, _stored(Path(resumed)))
+    learner = option_in(args, "--learner") or TrainCommand.learner
+    parsed = _parse(args, preset(TrainCommand.task, learner))
     if all(name.split()[0] != parsed.task for name in PRESETS):
         return parsed  # also a task that is none: whoever trains it says so
-    return _parse(args, parsed.task, learner, parsed.goal)
+    return _parse(args, preset(parsed.task, learner, goal=parsed.goal))
 
 
-def learner_in(args: Sequence[str]) -> str:
-    """The learner that the arguments name, or the default."""
-    learner = "ppo"
+def option_in(args: Sequence[str], option: str) -> str:
+    """The value that the arguments give ``option``, which decides what other options there are."""
+    value = ""
     for i, arg in enumerate(args):
-        if arg.startswith("--learner="):
-            learner = arg.partition("=")[2]
-        elif arg == "--learner" and i + 1 < len(args):
-            learner = args[i + 1]
-    return learner
+        if arg.startswith(f"{option}="):
+            value = arg.partition("=")[2]
+        elif arg == option and i + 1 < len(args):
+            value = args[i + 1]
+    return value
 
 
-def _parse(args: list[str], task: str, learner: str, goal: str = "") -> TrainCommand:
-    default = TrainCommand(**vars(preset(task, learner, goal=goal)))
-    return tyro.cli(TrainCommand, args=args, prog="robo-rl train", default=default)
+def _parse(args: list[str], default: SettledConfig) -> TrainCommand:
+    values = vars(default)
+    own = {f.name: values[f.name] for f in fields(TrainCommand) if f.name in values}
+    further = Further(**{f.name: values[f.name] for f in fields(Further)})
+    command = TrainCommand(**own, further=further)
+    return tyro.cli(TrainCommand, args=args, prog="robo-rl train", default=command)
 
 
-def _config_of(path: Path) -> dict[str, Any]:
-    from robo_rl.runs import RunDir
-
-    return RunDir.open(path).config
+def _stored(run: Path) -> SettledConfig:
+    return from_json(SettledConfig, RunDir.open(run).config)

@@ -17,6 +17,7 @@ from robo_rl.config import TrainConfig
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.table import percent, table
 from robo_rl.goals import ReadGoal, read_goal
+from robo_rl.presets import completed
 
 FRESH = 1_000  # of quoted trainings, the first seed; development stays below
 VISUAL = ("robo_rl.visual", "reward_models.visual", "reward_models.distill")
@@ -49,6 +50,7 @@ def policy(
 
     ``judged_as`` is the ground truth where it is not the trained goal's.
     """
+    config = completed(config)
     config = replace(
         config,
         seed=seed if options.develop else FRESH + seed,

@@ -1,0 +1,116 @@
+"""What is asked of a run becomes what it is: from Python as from the shell, and when it goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from robo_rl.commands.train import parse_train
+from robo_rl.config import ENV_STEPS, SettledConfig, TrainConfig, continued, from_json
+from robo_rl.learners.config import PPOConfig, SACConfig
+from robo_rl.presets import PRESETS, completed
+from robo_rl.runs import RunDir, jsonable, write_json
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_python_gets_the_presets_of_the_shell(name: str) -> None:
+    task, *goal = name.split()
+    asked = completed(TrainConfig(task=task, goal=" ".join(goal)))
+    typed = parse_train([task, *(f"--goal={key}" for key in goal)])
+    assert vars(asked) == typed.asked
+    assert {k: getattr(asked, k) for k in PRESETS[name].run} == PRESETS[name].run
+    # A preset may only set what a config can leave open.
+    assert all(getattr(TrainConfig(), k) is None for k in PRESETS[name].run)
+
+
+def test_what_was_set_stays_whatever_the_preset() -> None:
+    own = PPOConfig(num_envs=8)
+    config = completed(TrainConfig(task="push", env_steps=ENV_STEPS, tuning=own))
+    assert (config.env_steps, config.tuning) == (ENV_STEPS, own)
+    assert config.checkpoint_every == PRESETS["push"].run["checkpoint_every"]
+    whole = completed(TrainConfig(task="ant", goal="lie_down", episode_s=0.0))
+    assert whole.episode_s == 0.0
+    plain = completed(TrainConfig(learner="sac"))
+    assert plain == SettledConfig(learner="sac", tuning=SACConfig())
+    assert completed(plain) is plain
+
+
+def test_a_runs_config_comes_back_from_its_file() -> None:
+    config = completed(TrainConfig(task="push", learner="td3"))
+    assert from_json(SettledConfig, jsonable(config)) == config
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    with RunDir.under_way(tmp_path / "one", completed(TrainConfig(task="push"))) as run:
+        run.append({"env_steps": 1})
+    return run.path
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("--seed 3", "begun with --seed 0, asked is 3"),
+        ("--reward task", "begun with --reward 'clip', asked is 'task'"),
+        ("--tuning.gamma 0.5", "begun with --tuning.gamma 0.97, asked is 0.5"),
+        ("--clip.scene.frames 9", "begun with --clip.scene.frames"),
+        ("--learner sac", "begun with --learner 'ppo', asked is 'sac'"),
+        ("--name other", "begun with --name '', asked is 'other'"),
+        ("reach", "begun with --task 'push', asked is 'reach'"),
+        ("--env-steps 1000", "begun for --env-steps 600000, asked is 1000"),
+    ],
+)
+def test_an_option_that_contradicts_a_run_is_refused_with_both_values(
+    run: Path, typed: str, said: str
+) -> None:
+    command = parse_train([*typed.split(), "--resume", str(run)])
+    stored = from_json(SettledConfig, RunDir.open(run).config)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        continued(run, stored, command.asked)
+
+
+def test_a_run_that_goes_on_may_be_given_more_steps(run: Path) -> None:
+    stored = from_json(SettledConfig, RunDir.open(run).config)
+    command = parse_train(["--resume", str(run), "--env-steps", "700000", "--episodes", "50"])
+    more = continued(run, stored, command.asked)
+    assert more == replace(stored, env_steps=700_000, episodes=50)
+    # As it began, typed or asked from Python, with what had been left open still open.
+    assert continued(run, stored, parse_train([f"--resume={run}"]).asked) == stored
+    assert continued(run, stored, vars(TrainConfig(task="push", name="one"))) == stored
+    write_json(run / "result.json", {})
+    with RunDir.under_way(run, stored, resume=True) as same:
+        assert same.finished
+    with RunDir.under_way(run, more, resume=True) as longer:
+        assert not longer.finished and longer.config["env_steps"] == 700_000
+
+
+def test_a_run_that_fails_at_its_start_leaves_no_folder(tmp_path: Path) -> None:
+    def fails(path: Path, steps: int, resume: bool = False) -> bool:
+        """Whether the folder is still there."""
+        with contextlib.suppress(KeyboardInterrupt):
+            with RunDir.under_way(path, TrainConfig(), resume=resume) as run:
+                for step in range(steps):
+                    run.append({"env_steps": step})
+                raise KeyboardInterrupt
+        return path.exists()
+
+    assert not fails(tmp_path / "new", 0)
+    assert fails(tmp_path / "learned", 1)
+    assert fails(tmp_path / "learned", 0, resume=True)
+    (tmp_path / "theirs").mkdir()
+    assert fails(tmp_path / "theirs", 0)  # what was there before us is not ours to remove
+
+
+def test_help_shows_first_what_people_use() -> None:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+        parse_train(["--help"])
+    _, first, *rest = re.split(r"options[ ─╮]*\n", out.getvalue())
+    options = set(re.findall(r" --(?!no-)([a-z-]+)", first))
+    assert {"goal", "reward", "robot", "learner", "env-steps", "seed", "resume"} <= options
+    assert len(options) <= 11 and len(rest) >= 3
