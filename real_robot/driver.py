@@ -47,6 +47,7 @@ class Fault(Enum):
     TRACKING = "tracking"  # the joint does not follow its target
     NONFINITE = "nonfinite"  # NaN or inf, wherever it came from
     STALL = "stall"  # full effort without motion
+    GRIPPER = "gripper"  # it is silent or gone; the arm itself is well
     COLLISION = "collision"  # more effort than the motor itself can do
     POLICY_LOST = "policy_lost"  # the policy is late, silent or dead
     DEADLINE = "deadline"  # the loop was late for too long
@@ -68,6 +69,7 @@ _RESPONSE = {
     Fault.TRACKING: Response.HOLD,
     Fault.NONFINITE: Response.HOLD,
     Fault.COLLISION: Response.HOLD,
+    Fault.GRIPPER: Response.HOLD,
     Fault.POLICY_LOST: Response.HOLD,
     Fault.DEADLINE: Response.HOLD,
     Fault.OPERATOR: Response.HOLD,

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import cast
 
 from real_robot import drivers
-from real_robot.driver import Bequeathing, RobotFault
+from real_robot.driver import Bequeathing, RobotDriver, RobotFault
 from real_robot.guardian import KNOWN, QUIT, READY, STIFF, GuardianConfig
 from real_robot.loop import rescue
 from real_robot.realtime import realtime
@@ -68,7 +68,7 @@ def _ending(pid: int) -> bool:
 
 
 def _on_guard(
-    driver: drivers.RobotDriver,
+    driver: RobotDriver,
     config: GuardianConfig,
     bridge: int,
     end: socket.socket,
@@ -106,7 +106,7 @@ def _on_guard(
 
 
 def take_over(
-    driver: drivers.RobotDriver,
+    driver: RobotDriver,
     config: GuardianConfig,
     why: str,
     seen: float,

@@ -242,6 +242,7 @@ class _Session:
         self._acks: dict[str, bool] = {}
         self._notes: list[str] = []
         self._why = ""  # the run is over
+        self._latched: RobotFault | SafetyStop | None = None  # by what
         self._woke = self._now()  # s, of the newest period
         self._pace()
 
@@ -294,8 +295,11 @@ class _Session:
         return Ended.DONE, Fault.NONE, ""
 
     def result(self, ended: Ended, fault: Fault, reason: str) -> RunResult:
-        """The report of a session that is over."""
+        """The report of a session that is over; a fault that latched while stopping counts."""
         meter = self._meter
+        if ended is not Ended.FAULT and self._latched is not None:
+            reason = f"{reason}; then {self._latched}" if reason else str(self._latched)
+            ended, fault = Ended.FAULT, self._latched.fault
         long = meter.limited.get("limited_long", np.zeros(len(self._joints)))
         return RunResult(
             ended=ended,
@@ -433,7 +437,7 @@ class _Session:
 
     def _latch(self, error: RobotFault | SafetyStop) -> None:
         if self._machine.phase not in {*LATCHED, Phase.OFFLINE}:
-            estop = error.fault is Fault.ESTOP
+            estop, self._latched = error.fault is Fault.ESTOP, error
             self._machine.to(Phase.ESTOP if estop else Phase.FAULT, str(error))
 
     # One period.

@@ -102,7 +102,8 @@ def ur5e(*, host: str = "127.0.0.1", **options: Any) -> Iterator[Arm]:
     try:
         told = json.loads(process.stdout.readline())
         control = Control(told["control"])
-        arm = drivers.make("ur5e", host, **{"watchdog": 0.5, "stale": 1.0} | options)
+        starved = {"watchdog": 0.5, "stale": 1.0, "deadline": 2.0, "patience": 20.0}
+        arm = drivers.make("ur5e", host, **starved | options)
 
         def truth() -> np.ndarray:
             return np.array(control.call("joints")["qpos"])

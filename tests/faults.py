@@ -84,6 +84,11 @@ FAULTS: dict[int, Promise] = {
     55: Promise("control rate does not fit the arm's", "refused"),
     56: Promise("a limit that is NaN, negative or of another type", "refused"),
     57: Promise("a log replayed", "the same trace of states"),
+    58: Promise(
+        "the device stops answering, at any point of a session",
+        f"no call holds the loop: {L} DISCONNECTED, back within 2 s; the controller stops the arm",
+    ),
+    59: Promise("the gripper's line is cut or silent", f"{H}, park, relax; the jaws as they were"),
 }
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -57,9 +59,10 @@ class Ride:
         act: Callable[[], object],
         at: int = 20,
         every: bool = False,
+        phase: str | None = None,  # or once this state is reached
     ):
         self.arm, self.struck, self.stopped = arm, 0.0, 0.0
-        self._every = every
+        self._every, self._phase = every, phase
         self._act, self._at, self._ticks, self._running = act, at, 0, False
         emulator = arm.emulator
         self.success = False
@@ -92,6 +95,8 @@ class Ride:
 
     def _heard(self, change: Any) -> None:
         self._running = change.after is Phase.RUN
+        if change.after.name == self._phase:
+            self._act()
         if change.before is Phase.RUN:
             self.stopped = self._now()
             with self.arm.emulator.lock:
@@ -223,6 +228,53 @@ def test_a_wire_that_spoils_three_of_a_hundred_stops_the_arm_in_good_order(
     assert ride.phases == GOOD and all(ride.result.acks.values())
     assert ride.result.retries == 3
     took(0.01, "held after the third")
+
+
+@pytest.mark.fault(58)
+@pytest.mark.parametrize(
+    "when",
+    [
+        None,
+        *(pytest.param(p, marks=pytest.mark.slow) for p in ("connect", "ARMED", "PARK", "RELAX")),
+    ],
+)
+def test_a_silent_bus_never_holds_the_loop(
+    bundle: PolicyBundle, took: Took, when: str | None
+) -> None:
+    """At each point of a session nothing answers any more, for 30 s; None: while it runs."""
+    with so101(patience=0.02) as arm:
+        struck = [time.monotonic()]
+
+        def freeze() -> None:
+            struck[0] = time.monotonic()
+            arm.emulator.freeze(30.0)
+
+        if when == "connect":
+            freeze()
+        ride = Ride(arm, bundle, freeze, at=20 if when is None else 10**9, phase=when)
+        seconds = time.monotonic() - struck[0]
+        assert seconds < 4.0  # 2, with a patience four times as long as the driver's own
+        took(seconds, f"back ({when or 'RUN'})")
+        assert (ride.result.ended is Ended.DONE) == (when == "RELAX")
+
+
+@pytest.mark.fault(58)
+def test_an_adapter_that_takes_nothing_is_a_clear_fault_and_closes_at_once() -> None:
+    master, slave = os.openpty()
+    port = feetech_port.FeetechPort(os.ttyname(slave), 0.005)
+    port.openPort()
+    try:
+        begun = time.monotonic()
+        with pytest.raises(RobotFault) as caught:
+            while time.monotonic() < begun + 10.0:
+                port.writePort([0] * 1024)
+        assert caught.value.fault is Fault.DISCONNECTED
+        begun = time.monotonic()
+        port.closePort()
+        assert time.monotonic() - begun < 1.0
+    finally:
+        os.close(master)
+        os.close(slave)
 
 
 @pytest.mark.fault(7)
@@ -444,8 +496,6 @@ def test_a_servo_that_restarts_is_seen_though_it_reports_nothing(
 def test_the_wall_clock_is_of_no_interest(
     arm: Arm, bundle: PolicyBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import time
-
     usual = time.time
 
     def set_back() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from typing import Any
+import importlib.util
+from typing import TYPE_CHECKING, Any
 
-from real_robot.driver import RobotDriver
+if TYPE_CHECKING:  # a driver's client loads this package without what the bridge is made of
+    from real_robot.driver import RobotDriver
 
 # arm: (module, class, extra that installs the vendor's client, the client's module)
 DRIVERS: dict[str, tuple[str, str, str, str]] = {
@@ -22,10 +24,8 @@ def make(name: str, where: str, **options: Any) -> RobotDriver:
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"no driver for {name!r}; known: {', '.join(sorted(DRIVERS))}.{hint}")
     module, cls, extra, client = DRIVERS[name]
-    try:
-        importlib.import_module(client)
-    except ModuleNotFoundError as error:
+    if importlib.util.find_spec(client) is None:
         raise ValueError(
             f"{name} needs its vendor's client, module {client!r}: pip install 'robo-rl[{extra}]'"
-        ) from error
+        )
     return getattr(importlib.import_module(module), cls)(where, **options)

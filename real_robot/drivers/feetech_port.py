@@ -18,6 +18,7 @@ import serial
 
 from real_robot.driver import Fault, RobotFault
 
+WRITE_S = 0.1  # s for the adapter to take a request: one that is stuck takes none, for ever
 LINGER = 0.002  # s, that a request waits for replies which an earlier one gave up
 
 
@@ -35,6 +36,18 @@ class FeetechPort(sdk.PortHandler):
     def getCurrentTime(self) -> float:
         """Monotonic ms."""
         return time.monotonic_ns() * 1e-6
+
+    def setupPort(self, cflag_baud: int) -> bool:
+        """The vendor's set-up, and an end to writes that nobody takes."""
+        done = super().setupPort(cflag_baud)
+        self.ser.write_timeout = WRITE_S
+        return done
+
+    def closePort(self) -> None:
+        """Closes at once: what was not taken is dropped, where the system would wait for 30 s."""
+        with contextlib.suppress(OSError, termios.error, serial.SerialException):
+            self.ser.reset_output_buffer()
+        super().closePort()
 
     def setPacketTimeout(self, packet_length: int) -> None:
         """The time on the wire and our patience, for all replies to a request together."""

@@ -29,6 +29,7 @@ CYCLE = 0.002  # s, of an e-Series controller
 MOST = 250  # cycles made up for at once
 NEWER = 1e-7  # s, between two packages for which no time has passed
 VERSION = (5, 12, 4, 1101319)
+SOFTWARE = "URSoftware 5.12.4.1101319 (Sep 15 2022)"
 FORMATS = {
     "BOOL": "?", "UINT8": "B", "UINT32": "I", "UINT64": "Q", "INT32": "i", "DOUBLE": "d",
     "VECTOR3D": "3d", "VECTOR6D": "6d", "VECTOR6INT32": "6i", "VECTOR6UINT32": "6I",
@@ -70,14 +71,16 @@ class Ur5eEmulator(Emulator):
         seed: int = 0,
         host: str = "127.0.0.1",
         missing: tuple[str, ...] = (),  # output fields that this controller does not have
+        software: str = SOFTWARE,  # as the dashboard tells it
     ):
         super().__init__(task, clock=clock, seed=seed)
-        self._host, self._missing = host, missing
+        self._host, self._missing, self._software = host, missing, software
+        self.gripper_status = {"STA": 3, "FLT": 0}  # activated, no fault
         self._jaw = 0.0  # 0 open to 255 closed, as the gripper counts
         self.controller = Controller(self.physics, **({"start": 0.0} if self.instant else {}))
         self._home()
         self._peers: dict[int, _Peer] = {}
-        self._muted = 0.0  # monotonic s until which the stream is silent
+        self._muted = self._silent = 0.0  # monotonic s until which stream or all ports are silent
         self._next = time.monotonic()
 
     def _home(self) -> None:
@@ -115,7 +118,10 @@ class Ur5eEmulator(Emulator):
     def serve(self) -> None:
         """One cycle of the controller."""
         wait = max(0.0, self._next - time.monotonic())
-        for key, _ in self._selector.select(wait):
+        silent = time.monotonic() < self._silent
+        if silent:
+            time.sleep(wait)
+        for key, _ in () if silent else self._selector.select(wait):
             with self.lock:
                 if isinstance(key.data, int):
                     self._welcome(key.fileobj, key.data)
@@ -138,7 +144,7 @@ class Ur5eEmulator(Emulator):
                 self.controller.cycle(CYCLE)
             self.controller.time += max(0, cycles - MOST) * CYCLE
             self._move()
-            if now >= self._muted:
+            if now >= max(self._muted, self._silent):
                 self._stream_all()
 
     def _move(self) -> None:
@@ -301,7 +307,7 @@ class Ur5eEmulator(Emulator):
             controller.safety, "PROTECTIVE_STOP"
         )
         return {
-            "polyscopeversion": "URSoftware 5.12.4.1101319 (Sep 15 2022)",
+            "polyscopeversion": self._software,
             "get serial number": "20225501234",
             "get robot model": "UR5",
             "is in remote control": str(controller.remote).lower(),
@@ -327,8 +333,8 @@ class Ur5eEmulator(Emulator):
         closed, opened = self.physics.robot.gripper_range
         here = (self.physics.qpos[-1] - closed) / (opened - closed)
         values = {
-            "POS": round(255 * (1 - float(np.clip(here, 0, 1)))), "STA": 3, "ACT": 1, "FLT": 0,
-            "OBJ": 0, "PRE": round(self._jaw),
+            "POS": round(255 * (1 - float(np.clip(here, 0, 1)))), "ACT": 1, "OBJ": 0,
+            "PRE": round(self._jaw), **self.gripper_status,
         }  # fmt: skip
         name = words[1] if len(words) > 1 else ""
         return f"{name} {values.get(name, 0)}"
@@ -355,7 +361,7 @@ class Ur5eEmulator(Emulator):
         """The stage, and what can happen to a controller."""
         verbs = (
             self.protective_stop, self.emergency_stop, self.release, self.pendant, self.mute,
-            self.hang_up, self.heal, self.until,
+            self.silence, self.cut_gripper, self.slide, self.hang_up, self.heal, self.until,
         )  # fmt: skip
         return super().commands() | {verb.__name__: self._locked(verb) for verb in verbs}
 
@@ -380,6 +386,24 @@ class Ur5eEmulator(Emulator):
         """The RTDE stream stops, the connection stays."""
         self._muted = time.monotonic() + seconds
 
+    def silence(self, seconds: float) -> None:
+        """Nothing is heard and nothing said on any port; connections stay, the arm goes on."""
+        self._silent = time.monotonic() + seconds
+
+    def cut_gripper(self) -> None:
+        """The gripper hangs up and takes no more calls."""
+        for peer in list(self._peers.values()):
+            if peer.port == GRIPPER:
+                self._drop(peer)
+        for key in list(self._selector.get_map().values()):
+            if key.data == GRIPPER:
+                self._selector.unregister(key.fileobj)
+                key.fileobj.close()
+
+    def slide(self, share: float) -> None:
+        """Someone moves the speed slider of the pendant."""
+        self.controller.slider = share
+
     def hang_up(self) -> None:
         """All connections are cut."""
         for peer in list(self._peers.values()):
@@ -389,7 +413,8 @@ class Ur5eEmulator(Emulator):
 
     def heal(self) -> None:
         """Everything works again, except what a person must clear."""
-        self._muted, self.controller.remote = 0.0, True
+        self._muted = self._silent = 0.0
+        self.controller.remote = True
 
     def traffic(self) -> dict[str, Any]:
         """Servo targets, their largest step, why the program ended."""

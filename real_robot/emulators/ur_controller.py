@@ -27,6 +27,7 @@ STOPPED, PLAYING = 1, 2  # runtime states
 START = 0.05  # s from the last line of a program until it runs
 UNLOCK = 5.0  # s that the real controller wants between a protective stop and its end
 REGISTERS = 48
+PAYLOAD = 0.925  # kg, of a Robotiq 2F-85
 
 
 class Command(IntEnum):
@@ -60,6 +61,8 @@ class Controller:
         self.doubles_out = np.zeros(REGISTERS)
         self.time = 0.0  # s since it was switched on
         self.safety = NORMAL
+        self.slider = 1.0  # share of full speed, as the pendant's slider has it
+        self.payload = PAYLOAD  # kg, as set on the pendant
         self.remote = True  # remote control; otherwise the pendant rules
         self.running = False  # the client's program
         self.heard = 0.0  # time of the last input package
@@ -232,6 +235,8 @@ class Controller:
             return "VECTOR6D", tuple(physics.qvel[:n])
         if name in ("actual_current", "target_moment", "joint_control_output", "target_current"):
             return "VECTOR6D", tuple(physics.effort[:n])
+        if name == "payload":
+            return "DOUBLE", (self.payload,)
         if name == "robot_mode":
             return "INT32", (RUNNING,)
         if name == "safety_mode":
@@ -245,7 +250,7 @@ class Controller:
         if name in ("safety_status_bits",):
             return "UINT32", (safety,)
         if name in ("speed_scaling", "target_speed_fraction", "speed_scaling_combined"):
-            return "DOUBLE", (1.0,)
+            return "DOUBLE", (self.slider,)
         if name == "joint_temperatures":
             return "VECTOR6D", (30.0,) * 6
         for prefix, kind, registers in (
@@ -280,7 +285,6 @@ _ZEROS = {
             "actual_execution_time", "actual_momentum", "actual_main_voltage",
             "actual_robot_voltage", "actual_robot_current", "standard_analog_input0",
             "standard_analog_input1", "standard_analog_output0", "standard_analog_output1",
-            "payload",
         ),
         "DOUBLE",
     ),

@@ -145,7 +145,8 @@ class _OtherProcess:
         self._control.call("reset", seed=seed)
 
     def driver(self) -> RobotDriver:
-        driver = drivers.make(self._robot, self._where, clock=self.clock, stale=ALONE)
+        patience = dict.fromkeys(("stale", "deadline", "patience"), ALONE)
+        driver = drivers.make(self._robot, self._where, clock=self.clock, **patience)
         self.clock.follow(lambda: driver.newest)
         return driver
 
