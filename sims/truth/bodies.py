@@ -1,0 +1,180 @@
+"""Predicates of bodies, one function each: docs/goals.md, measured in the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sims.tasks import ant, half_cheetah, hopper, humanoid, walker2d
+from sims.terms import norm
+from sims.truth.predicate import Clock, Predicate, now, over_time
+from sims.truth.world import World
+
+Array = np.ndarray
+
+
+def _fallen(w: World) -> Array:
+    """(N,) bool: what ends an episode of Gymnasium's own task."""
+    v: Any = w.views
+    task = w.task
+    if isinstance(task, hopper.Hopper):
+        flung = (np.abs(np.concatenate([v.qpos[:, 2:], v.qvel], axis=1)) >= 100.0).any(axis=1)
+        return (v.qpos[:, 1] <= 0.7) | (np.abs(v.qpos[:, 2]) >= 0.2) | flung
+    if isinstance(task, walker2d.Walker2d):
+        height = v.qpos[:, 1]
+        return (height <= 0.8) | (height >= 2.0) | (np.abs(v.qpos[:, 2]) >= 1.0)
+    if isinstance(task, ant.Ant):
+        return (v.qpos[:, 2] < 0.2) | (v.qpos[:, 2] > 1.0)
+    if isinstance(task, humanoid.Humanoid):
+        return (v.qpos[:, 2] <= 1.0) | (v.qpos[:, 2] >= 2.0)
+    return np.zeros(len(v.qpos), bool)
+
+
+def _up(w: World) -> Array:
+    """(N,) height of the torso's own unit z axis."""
+    v: Any = w.views
+    if isinstance(w.task, hopper.Hopper | walker2d.Walker2d | half_cheetah.HalfCheetah):
+        return np.cos(v.qpos[:, 2])
+    q = v.qpos[:, 3:7] / norm(v.qpos[:, 3:7])[:, None]
+    return 1.0 - 2.0 * (q[:, 1] ** 2 + q[:, 2] ** 2)
+
+
+def _torso_speed(w: World) -> Array:
+    return norm(w.views.qvel[:, :3])
+
+
+# Going somewhere: the torso's x and whether it has fallen.
+def _going(w: World, body: str, **numbers: float) -> Array:
+    return np.column_stack([w.views.qpos[:, 0], _fallen(w)])
+
+
+def _gone(sign: float) -> Callable[..., Array]:
+    def gone(record: Array, clock: Clock, *, pace: float) -> Array:
+        way = sign * (record[:, :, 0] - record[0, :, 0])
+        return (way >= pace * clock.length) & (record[:, :, 1] < 0.5)
+
+    return gone
+
+
+# Flips of the hopper: pitch, and heights of the torso's middle and of its top.
+def _flipping(w: World, body: str) -> Array:
+    height, pitch = w.views.qpos[:, 1], w.views.qpos[:, 2]
+    return np.column_stack([pitch, height, height + 0.2 * np.cos(pitch)])
+
+
+def _flipped(sign: float) -> Callable[..., Array]:
+    def flipped(record: Array, clock: Clock) -> Array:
+        turn = sign * record[:, :, 0]
+        over = (np.abs(turn - np.pi) < 0.6) & (record[:, :, 2] > 0.1)
+        over[0] = False  # steps 1 on count
+        landed = (np.abs(turn - 2 * np.pi) < 0.5) & (record[:, :, 1] > 0.7)
+        return np.logical_or.accumulate(np.logical_or.accumulate(over) & landed)
+
+    return flipped
+
+
+# Waving: of each leg its foot's height and its hip's angle, then the torso's up.
+def _waving(w: World, body: str, **numbers: float) -> Array:
+    v: Any = w.views
+    feet = w.task.feet(v)[:, :, 2]
+    return np.column_stack([feet, v.qpos[:, v.hips], _up(w)])
+
+
+def waved(record: Array, clock: Clock, *, swings: float) -> Array:
+    feet, hips, up = record[:, :, :4], record[:, :, 4:8], record[:, :, 8:]
+    aloft = (feet > 0.18) & (up > 0.5)
+    side, count = np.zeros(feet.shape[1:]), np.zeros(feet.shape[1:])
+    most = np.zeros(feet.shape[:2])
+    for step in range(1, len(record)):
+        turned = np.abs(hips[step]) > 0.2
+        now_on = np.where(aloft[step], np.where(turned, np.sign(hips[step]), side), 0.0)
+        swung = aloft[step] & (now_on != 0) & (now_on != side)
+        count = np.where(aloft[step], count + swung, 0.0)
+        side = now_on
+        most[step] = np.maximum(most[step - 1], count.max(axis=1))
+    return most >= swings
+
+
+def lie_down(w: World, body: str, *, cosine: float, speed: float) -> Array:
+    return (_up(w) <= cosine) & (_torso_speed(w) <= speed)
+
+
+def stand_up(w: World, body: str, *, height: float, speed: float) -> Array:
+    feet = w.task.limbs(w.views, "foot")[:, :, 2]
+    low = (feet <= 0.25).all(axis=1)
+    high = w.views.qpos[:, 2] >= height
+    return high & low & (_up(w) >= 0.85) & (_torso_speed(w) <= speed)
+
+
+def kneel(w: World, body: str, *, speed: float) -> Array:
+    knees = (w.task.limbs(w.views, "shin")[:, :, 2] <= 0.15).all(axis=1)
+    torso = w.views.qpos[:, 2]
+    sits = (torso >= 0.5) & (torso <= 1.05)
+    return knees & sits & (_up(w) >= 0.85) & (_torso_speed(w) <= speed)
+
+
+def raise_arms(w: World, body: str, *, speed: float) -> Array:
+    torso = w.views.qpos[:, 2]
+    hands = (w.task.hands(w.views)[:, :, 2] >= torso[:, None] + 0.19).all(axis=1)
+    return hands & (torso >= 1.0) & (_up(w) >= 0.85) & (_torso_speed(w) <= speed)
+
+
+def balanced(w: World, body: str, *, tilt: float) -> Array:
+    return np.abs(w.views.qpos[:, 1]) <= tilt
+
+
+def at(w: World, a: str, b: str, *, within: float) -> Array:
+    return norm((w.point(a) - w.point(b))[:, :2]) <= within
+
+
+def on(w: World, a: str, b: str, *, aside: float, tolerance: float, clear: float) -> Array:
+    return norm((w.point(a) - w.point(b))[:, :2]) <= aside
+
+
+def upright(w: World, body: str, *, cosine: float) -> Array:
+    return _up(w) >= cosine
+
+
+def at_height(w: World, body: str, *, least: float, most: float) -> Array:
+    height = w.point(body)[:, 2]
+    return (height >= least) & (height <= most)
+
+
+def _place(w: World, body: str, **numbers: float) -> Array:
+    return w.point(body)[:, :2].copy()
+
+
+def pace(track: Array, clock: Clock) -> Array:
+    """(S, N) m/s in x and y, from each step's point and the one before; 0 at the first."""
+    return norm(np.diff(track, axis=0, prepend=track[:1])) / clock.dt
+
+
+def slower(track: Array, clock: Clock, *, speed: float) -> Array:
+    return pace(track, clock) <= speed
+
+
+def faster(track: Array, clock: Clock, *, speed: float) -> Array:
+    return pace(track, clock) >= speed
+
+
+PREDICATES: dict[str, Predicate] = {
+    "forward": over_time(_going, _gone(1.0)),
+    "backward": over_time(_going, _gone(-1.0)),
+    "front_flip": over_time(_flipping, _flipped(1.0)),
+    "back_flip": over_time(_flipping, _flipped(-1.0)),
+    "wave": over_time(_waving, waved),
+    "lie_down": now(lie_down),
+    "stand_up": now(stand_up),
+    "kneel": now(kneel),
+    "raise_arms": now(raise_arms),
+    "balanced": now(balanced),
+    "at": now(at),
+    "on": now(on),
+    "upright": now(upright),
+    "at_height": now(at_height),
+    "still": over_time(_place, slower),
+    "slower": over_time(_place, slower),
+    "faster": over_time(_place, faster),
+}

@@ -1,0 +1,167 @@
+"""How operators follow from their parts over the steps of an episode: docs/goals.md, as written.
+
+A goal is judged from the record of a whole episode: for each of its states, at which steps it held.
+Every function here takes and gives arrays over steps and rows, ``(S, N)``; a formula that begins at
+step ``a`` of a row says nothing of the steps before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray
+Node = Sequence[Any]  # [name, [arguments], {numbers}]
+
+OPERATORS = (
+    "and", "or", "not", "once", "hold", "then", "within", "while", "until", "never", "always",
+)  # fmt: skip
+_NEVER = np.iinfo(np.int64).max  # a step that no episode has
+
+
+class Course(NamedTuple):
+    """When a formula was done and when it had failed; False before it began."""
+
+    done: Array  # (S, N) bool
+    failed: Array  # (S, N) bool
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What is known of an episode of each row."""
+
+    held: Callable[[Node], Array]  # predicate -> (S, N) bool, at which steps it held
+    last: Array  # (N,) int, the row's last step
+    cut: Array  # (N,) bool, whether the task ended it there before its full length
+    dt: float  # s, from step to step
+
+    @property
+    def step(self) -> Array:
+        """(S, 1) the number of each step."""
+        return np.arange(int(self.last.max()) + 1)[:, None]
+
+
+def is_state(node: Node) -> bool:
+    """Whether it is a predicate, or ``and``, ``or``, ``not`` of such: true or false of one step."""
+    name, arguments, _ = node
+    if name in ("and", "or", "not"):
+        return all(is_state(part) for part in arguments)
+    return name not in OPERATORS
+
+
+def holds(node: Node, of: Episode) -> Array:
+    """(S, N) bool: the steps at which a state formula holds."""
+    name, arguments, _ = node
+    if name == "not":
+        return ~holds(arguments[0], of)
+    if name in ("and", "or"):
+        parts = [holds(part, of) for part in arguments]
+        return np.logical_and.reduce(parts) if name == "and" else np.logical_or.reduce(parts)
+    return of.held(node)
+
+
+def course(node: Node, begin: Array, of: Episode) -> Course:
+    """How a formula that begins at steps ``begin`` (N,) goes on."""
+    begun = of.step >= begin
+    if is_state(node):
+        return Course(holds(node, of) & begun, np.zeros_like(begun))
+    name, arguments, numbers = node
+    return _OPERATORS[name](arguments, numbers, begin, begun, of)
+
+
+def first(when: Array) -> Array:
+    """(N,) the first step at which ``when`` (S, N) is True; beyond every episode where none is."""
+    return np.where(when.any(axis=0), when.argmax(axis=0), _NEVER)
+
+
+def _ever(when: Array) -> Array:
+    """(S, N) whether it was True at this step or one before."""
+    return np.logical_or.accumulate(when, axis=0)
+
+
+def _and(arguments: Any, numbers: Any, begin: Array, begun: Array, of: Episode) -> Course:
+    parts = [course(part, begin, of) for part in arguments]
+    return Course(
+        np.logical_and.reduce([part.done for part in parts]),
+        np.logical_or.reduce([part.failed for part in parts]),
+    )
+
+
+def _or(arguments: Any, numbers: Any, begin: Array, begun: Array, of: Episode) -> Course:
+    parts = [course(part, begin, of) for part in arguments]
+    return Course(
+        np.logical_or.reduce([part.done for part in parts]),
+        np.logical_and.reduce([part.failed for part in parts]),
+    )
+
+
+def _once(arguments: Any, numbers: Any, begin: Array, begun: Array, of: Episode) -> Course:
+    return Course(_ever(holds(arguments[0], of) & begun), np.zeros_like(begun))
+
+
+def _hold(arguments: Any, numbers: Any, begin: Array, begun: Array, of: Episode) -> Course:
+    wanted = max(1, math.ceil(steps(numbers["seconds"], of.dt)))
+    held = holds(arguments[0], of) & begun
+    # How many steps in a row up to here: steps so far less those up to the last that did not hold.
+    count = np.arange(1, len(held) + 1)[:, None]
+    in_a_row = count - np.maximum.accumulate(np.where(held, 0, count), axis=0)
+    return Course(_ever(in_a_row >= wanted), np.zeros_like(begun))
+
+
+def _then(arguments: Any, numbers: Any, begin: Array, begun: Array, of: Episode) -> Course:
+    failed = np.zeros_like(begun)
+    for part in arguments:
+        under_way = course(part, begin, of)
+        end = first(under_way.done)
+        failed |= under_way.failed & (of.step < end)
+        begin = np.where(end < _NEVER, end + 1, _NEVER)
+    return Course(of.step >= end, _ever(failed))
+
+
+def _within(arguments: Any, numbers: Any, begin: Array, begun: Array, of: Episode) -> Course:
+    part = course(arguments[0], begin, of)
+    allowed = math.floor(steps(numbers["seconds"], of.dt))
+    late = of.step - np.minimum(begin, len(begun)) > allowed
+    done = _ever(part.done & ~late)
+    return Course(done, ((late & begun) | part.failed) & ~done)
+
+
+def _while(arguments: Any, numbers: Any, begin: Array, begun: Array, of: Episode) -> Course:
+    part = course(arguments[0], begin, of)
+    broken = _ever(~holds(arguments[1], of) & begun)
+    done = _ever(part.done & ~broken & (of.step == first(part.done)))
+    return Course(done, (broken | part.failed) & ~done)
+
+
+def _until(arguments: Any, numbers: Any, begin: Array, begun: Array, of: Episode) -> Course:
+    part = course(arguments[1], begin, of)
+    end = first(part.done)
+    broken = _ever(~holds(arguments[0], of) & begun & (of.step < end))
+    done = (of.step >= end) & ~broken
+    return Course(done, (broken | part.failed) & ~done)
+
+
+def _never(arguments: Any, numbers: Any, begin: Array, begun: Array, of: Episode) -> Course:
+    broken = _ever(holds(arguments[0], of))
+    return Course(~broken, broken)
+
+
+def _always(arguments: Any, numbers: Any, begin: Array, begun: Array, of: Episode) -> Course:
+    broken = _ever(~holds(arguments[0], of)) | (of.cut & (of.step >= of.last))
+    return Course(~broken, broken)
+
+
+def steps(seconds: float, dt: float) -> float:
+    """``seconds / dt``, whole where it is whole but for rounding."""
+    count = seconds / dt
+    return float(round(count)) if abs(count - round(count)) < 1e-6 else count
+
+
+_OPERATORS: dict[str, Callable[[Any, Any, Array, Array, Episode], Course]] = {
+    "and": _and, "or": _or, "once": _once, "hold": _hold, "then": _then, "within": _within,
+    "while": _while, "until": _until, "never": _never, "always": _always,
+}  # fmt: skip

@@ -1,0 +1,160 @@
+"""Judge: records what a goal speaks of at each step, and says of each row whether it is done."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from mujoco.batch import Batch
+
+from sims.task import Task
+from sims.tasks.tabletop import Tabletop
+from sims.truth import bodies, tabletop
+from sims.truth.course import OPERATORS, Course, Episode, Node, course
+from sims.truth.predicate import Clock
+from sims.truth.world import CHOICES, World, chosen
+
+Array = np.ndarray
+
+
+class Judge:
+    """The truth of one goal in every row of a batch, over whole episodes.
+
+    ``goal`` is ``[name, [arguments], {numbers}]`` with every number there (docs/goals.md). Call
+    ``begin(ids)`` when rows have been reset and ``step`` after each step of all rows; a row whose
+    episode is over records no more until it begins again.
+
+    ValueError where the goal names what the task does not have.
+    """
+
+    def __init__(self, goal: Node, task: Task[Any], batch: Batch, views: Any):
+        self.goal, self._n = goal, batch.nsim
+        self._world = World(task, batch, views)
+        self._clock = Clock(task.control_dt, task.episode_s)
+        self._words = tabletop.PREDICATES if isinstance(task, Tabletop) else bodies.PREDICATES
+        self._capacity = round(task.episode_s / task.control_dt) + 1
+        self._step = np.zeros(self._n, np.int64)
+        self._cut, self._over = np.zeros((2, self._n), bool)
+        self._records: dict[str, Array] = {}
+        self._recorded: dict[str, tuple[str, Sequence[str], Mapping[str, float]]] = {}
+        self._starts: dict[str, Array] = {}  # {entity: (N, 3)} at the first step, of choices
+        self._enter(goal)
+        self.begin(np.arange(self._n))
+
+    def _enter(self, node: Node) -> None:
+        """Notes what has to be recorded for a formula."""
+        name, arguments, numbers = node
+        if name in OPERATORS:
+            for part in arguments:
+                self._enter(part)
+            return
+        if name not in self._words:
+            raise ValueError(
+                f"no predicate {name!r} in {self._world.task.name}; known: {', '.join(self._words)}"
+            )
+        for names in itertools.product(*map(_candidates, arguments)):
+            for entity in names:
+                self._world.point(entity)  # says which are known
+            self._recorded[_key(name, names, numbers)] = name, names, numbers
+        for choice in (argument for argument in arguments if not isinstance(argument, str)):
+            for entity in choice[1]:
+                self._starts[entity] = np.zeros((self._n, 3))
+
+    def begin(self, ids: Array) -> None:
+        """Rows ``ids`` (n,) are at the first step of an episode."""
+        self._step[ids], self._cut[ids], self._over[ids] = 0, False, False
+        for entity, start in self._starts.items():
+            start[ids] = self._world.point(entity)[ids]
+        self._sample(ids)
+
+    def step(self, terminated: Array) -> None:
+        """All rows have made a step; ``terminated`` (N,) bool: the task ended the episode."""
+        ids = np.flatnonzero(~self._over)
+        self._step[ids] += 1
+        self._sample(ids)
+        ended = self._step >= self._capacity - 1
+        self._cut[ids] = terminated[ids] & ~ended[ids]
+        self._over[ids] = terminated[ids] | ended[ids]
+
+    def _sample(self, ids: Array) -> None:
+        if not len(ids):
+            return
+        for key, (name, names, numbers) in self._recorded.items():
+            now = self._words[name].record(self._world, *names, **numbers)
+            if key not in self._records:
+                self._records[key] = np.zeros((self._capacity, *now.shape))
+            self._records[key][self._step[ids], ids] = now[ids]
+
+    def success(self) -> Array:
+        """(N,) bool: the goal is done at each row's last step so far."""
+        return self.at_last(self.course().done)
+
+    def failed(self) -> Array:
+        """(N,) bool: whatever follows, the goal cannot be done any more."""
+        return self.at_last(self.course().failed)
+
+    def course(self, part: Node | None = None) -> Course:
+        """When the goal (or a formula of its words) was done and had failed, (S, N) each, where
+        ``S`` counts the steps of the row that has most; a row's own end at its last."""
+        begin = np.zeros(self._n, np.int64)
+        return course(self.goal if part is None else part, begin, self._episode())
+
+    def at_last(self, when: Array) -> Array:
+        """(N,) ``when`` (S, N) at each row's last step."""
+        return when[self._step, np.arange(self._n)]
+
+    def _episode(self) -> Episode:
+        return Episode(self._held, self._step, self._cut, self._clock.dt)
+
+    def _held(self, node: Node) -> Array:
+        """(S, N) bool: the steps at which a predicate held, for the entities that rows chose."""
+        name, arguments, numbers = node
+        steps = int(self._step.max()) + 1
+        held = np.zeros((steps, self._n), bool)
+        for picks in itertools.product(*(enumerate(_candidates(a)) for a in arguments)):
+            key = _key(name, [entity for _, entity in picks], numbers)
+            record = self._records[key][:steps]
+            mine = np.ones(self._n, bool)
+            for argument, (index, _) in zip(arguments, picks, strict=True):
+                if not isinstance(argument, str):
+                    mine &= self._choice(argument) == index
+            held |= self._words[name].held(record, self._clock, **numbers) & mine
+        return held
+
+    def _choice(self, choice: Node) -> Array:
+        """(N,) which candidate it was at the first step."""
+        rule, names, _ = choice
+        return chosen(rule, [self._starts[name] for name in names])
+
+    def state_dict(self) -> dict[str, Array]:
+        """The records so far."""
+        return {name: array.copy() for name, array in self._state().items()}
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Goes on from ``state_dict``."""
+        for name, array in self._state().items():
+            array[:] = saved[name]
+
+    def _state(self) -> dict[str, Array]:
+        return {
+            "step": self._step, "cut": self._cut, "over": self._over,
+            **{f"start/{name}": start for name, start in self._starts.items()},
+            **{f"record/{i}": record for i, record in enumerate(self._records.values())},
+        }  # fmt: skip
+
+
+def _candidates(argument: Any) -> tuple[str, ...]:
+    """The entities that an argument may stand for."""
+    if isinstance(argument, str):
+        return (argument,)
+    rule, names, _ = argument
+    if rule not in CHOICES:
+        raise ValueError(f"no choice {rule!r}; known: {', '.join(CHOICES)}")
+    return tuple(names[1:] if rule in ("nearest", "farthest") else names)
+
+
+def _key(name: str, names: Sequence[str], numbers: Mapping[str, float]) -> str:
+    return json.dumps([name, list(names), dict(sorted(numbers.items()))])

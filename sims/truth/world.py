@@ -1,0 +1,155 @@
+"""Where the things of a scene are and how far their surfaces are apart, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+from mujoco.batch import Batch
+
+from sims.task import Task
+from sims.tasks.tabletop import Tabletop
+from sims.terms import box_distance, cylinder_distance, norm, sphere_distance
+
+Array = np.ndarray
+
+GRIPPER = "gripper"
+SPHERE, BOX, CYLINDER = (
+    int(kind) for kind in (
+        mujoco.mjtGeom.mjGEOM_SPHERE, mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_CYLINDER,
+    )
+)  # fmt: skip
+
+
+class World:
+    """Live views of a batch, by the names of a task's entities; all in the world frame, m."""
+
+    def __init__(self, task: Task[Any], batch: Batch, views: Any):
+        self.task, self.views, self.dt = task, views, task.control_dt
+        self._batch, self._model = batch, batch.model
+        self._entities = {entity.name: entity for entity in task.entities()}
+        arm = getattr(task, "arm", None)
+        self.fingers: tuple[str, ...] = arm.finger_geoms if isinstance(task, Tabletop) else ()
+        self._tool = batch.site(arm.tool_site) if self.fingers else None
+        self._grip_offset = arm.grip_offset if self.fingers else 0.0
+        things = task.things if isinstance(task, Tabletop) else ()
+        self._height = {thing.name: thing.height for thing in things}
+        self._pose = {thing.name: batch.body(thing.name) for thing in things}
+        self._sites = {
+            name: batch.site(name)
+            for name in self._entities
+            if self.fingers and name != GRIPPER and name not in self._pose
+        }
+        self._geoms = {name: batch.geom(name) for name in (*self.fingers, *self._pose)}
+        self._ids = {name: self._model.geom(name).id for name in self._geoms}
+        self._scratch = mujoco.MjData(self._model)
+
+    def point(self, name: str) -> Array:
+        """(N, 3) the point of an entity."""
+        if name not in self._entities:
+            raise ValueError(f"no entity {name!r} in {self.task.name}: {', '.join(self._entities)}")
+        if name in self._pose:
+            return self._pose[name].xpos
+        if name in self._sites:
+            return self._sites[name].xpos
+        if self._tool is not None:
+            return self._tool.xpos
+        return self.task.signals(self.views)[self._entities[name].pose_signal]
+
+    def kind(self, name: str) -> str:
+        """What an entity is: cube, drawer, ..."""
+        return self._entities[name].kind
+
+    def is_thing(self, name: str) -> bool:
+        """Whether an entity is a free body."""
+        return name in self._pose
+
+    def half_height(self, name: str) -> float:
+        """m, of a thing as it stands; 0 of anything else."""
+        return self._height.get(name, 0.0)
+
+    def axes(self, thing: str) -> Array:
+        """(N, 3, 3) a thing's own axes, its columns."""
+        return self._pose[thing].xmat.reshape(-1, 3, 3)
+
+    def grip_point(self) -> Array:
+        """(N, 3) the middle of the open jaws."""
+        assert self._tool is not None
+        return self._tool.xpos - self._grip_offset * self._tool.xmat.reshape(-1, 3, 3)[:, :, 0]
+
+    def finger_middles(self) -> list[Array]:
+        """(N, 3) of each finger's box."""
+        return [self._geoms[name].xpos for name in self.fingers]
+
+    def clearance(self, first: str, second: str, most: float) -> Array:
+        """(N,) between the surfaces of the gripper's fingers or a thing, and of another entity.
+
+        Furniture is its point. Exact up to ``most``; beyond it only known to be more.
+        """
+        mine = self.fingers if first == GRIPPER else (first,)
+        return np.minimum.reduce([self.gap(name, second, most) for name in mine])
+
+    def gap(self, shape: str, other: str, most: float) -> Array:
+        """(N,) as ``clearance``, of one finger or thing."""
+        if other not in self._geoms:
+            return self._to_point(shape, self.point(other))
+        for round_one, against in ((shape, other), (other, shape)):
+            kind, size = self._shape(round_one)
+            if kind == SPHERE:
+                apart = self._to_point(against, self._geoms[round_one].xpos) - size[0]
+                return np.maximum(apart, 0.0)
+        return self._between(shape, other, most)
+
+    def _shape(self, name: str) -> tuple[int, Array]:
+        geom = self._ids[name]
+        return int(self._model.geom_type[geom]), self._model.geom_size[geom]
+
+    def _to_point(self, name: str, point: Array) -> Array:
+        """(N,) from the surface of a shape to points (N, 3)."""
+        (kind, size), geom = self._shape(name), self._geoms[name]
+        inside = np.einsum("ni,nij->nj", point - geom.xpos, geom.xmat.reshape(-1, 3, 3))
+        if kind == BOX:
+            return box_distance(inside, size)
+        if kind == SPHERE:
+            return sphere_distance(inside, size[0])
+        assert kind == CYLINDER, "fingers and things are boxes, spheres and cylinders"
+        return cylinder_distance(inside, size[0], size[1])
+
+    def _between(self, one: str, other: str, most: float) -> Array:
+        """(N,) between two shapes neither of which is a sphere, by MuJoCo's own distance."""
+        first, second = self._geoms[one], self._geoms[other]
+        a, b = self._ids[one], self._ids[other]
+        reach = self._model.geom_rbound[[a, b]].sum()
+        apart = np.maximum(norm(first.xpos - second.xpos) - reach, 0.0)
+        data = self._scratch
+        for row in np.flatnonzero(apart <= most):
+            for geom, view in ((a, first), (b, second)):
+                data.geom_xpos[geom], data.geom_xmat[geom] = view.xpos[row], view.xmat[row]
+            # Asked for a little more than needed: what it cannot resolve it calls the limit.
+            distance = mujoco.mj_geomDistance(self._model, data, a, b, most + 0.01, None)
+            apart[row] = max(distance, 0.0)
+        return apart
+
+    def joint_share(self, name: str) -> Array:
+        """(N,) how far the furniture's joint is along its range, 0 to 1."""
+        for index, fixture in enumerate(getattr(self.task, "moving", ())):
+            if name in [point.name for point in fixture.points]:
+                low, high = fixture.range
+                return (self.views.joint[index][:, 0] - low) / (high - low)
+        raise ValueError(f"{name!r} of {self.task.name} has no joint that opens, closes or presses")
+
+
+def chosen(rule: str, points: Sequence[Array]) -> Array:
+    """(N,) which of the candidates a choice is, from the points (N, 3) that it names."""
+    if rule in ("nearest", "farthest"):
+        away = np.stack([norm(point - points[0]) for point in points[1:]])
+        return away.argmin(axis=0) if rule == "nearest" else away.argmax(axis=0)
+    axis, sign = _ENDS[rule]
+    return (sign * np.stack(points)[:, :, axis]).argmax(axis=0)
+
+
+# Which coordinate is largest, and with which sign: left is -y and the front +x.
+_ENDS = {"leftmost": (1, -1), "rightmost": (1, 1), "frontmost": (0, 1), "rearmost": (0, -1)}
+CHOICES = ("nearest", "farthest", *_ENDS)
