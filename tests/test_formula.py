@@ -207,3 +207,16 @@ def test_a_choice_is_of_things_that_fit() -> None:
     fill(formula, REACH)
     with pytest.raises(FormulaError, match="must be object"):
         fill(parse("touch(red_cube, leftmost(blue_ball, gripper))"), REACH)
+
+
+@pytest.mark.parametrize("half", ["formulas", "formulas_fresh"])
+def test_the_labels_of_sentences_are_formulas(half: str) -> None:
+    """Every answer of the corpus means something in its task."""
+    path = Path(__file__).parent / "data" / f"goal_sentences_{half}.json"
+    rows = json.loads(path.read_text())
+    assert sum("refuse" in row for row in rows) < len(rows) / 4
+    cards = {task: from_dict(sims.make_task(task).card()) for task in {r["task"] for r in rows}}
+    for row in rows:
+        if "refuse" not in row:
+            goal = fill(parse(row["formula"]), cards[row["task"]])
+            assert from_data(to_data(goal)) == goal, row

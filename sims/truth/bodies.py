@@ -9,6 +9,7 @@ import numpy as np
 
 from sims.tasks import ant, half_cheetah, hopper, humanoid, walker2d
 from sims.terms import norm
+from sims.truth import tabletop
 from sims.truth.predicate import Clock, Predicate, now, over_time
 from sims.truth.world import World
 
@@ -125,10 +126,6 @@ def balanced(w: World, body: str, *, tilt: float) -> Array:
     return np.abs(w.views.qpos[:, 1]) <= tilt
 
 
-def at(w: World, a: str, b: str, *, within: float) -> Array:
-    return norm((w.point(a) - w.point(b))[:, :2]) <= within
-
-
 def on(w: World, a: str, b: str, *, aside: float, tolerance: float, clear: float) -> Array:
     return norm((w.point(a) - w.point(b))[:, :2]) <= aside
 
@@ -146,35 +143,36 @@ def _place(w: World, body: str, **numbers: float) -> Array:
     return w.point(body)[:, :2].copy()
 
 
-def pace(track: Array, clock: Clock) -> Array:
-    """(S, N) m/s in x and y, from each step's point and the one before; 0 at the first."""
-    return norm(np.diff(track, axis=0, prepend=track[:1])) / clock.dt
+GOERS = ("hopper", "walker2d", "half_cheetah", "ant", "humanoid", "swimmer")
+TORSOS = ("hopper", "walker2d", "half_cheetah", "ant", "humanoid")
+FLAT = ("reacher", "pusher")  # things on a plane, and a tip
+
+# name: (predicate, tasks in which it means something)
+WORDS: dict[str, tuple[Predicate, tuple[str, ...]]] = {
+    "forward": (over_time(_going, _gone(1.0)), GOERS),
+    "backward": (over_time(_going, _gone(-1.0)), GOERS),
+    "front_flip": (over_time(_flipping, _flipped(1.0)), ("hopper",)),
+    "back_flip": (over_time(_flipping, _flipped(-1.0)), ("hopper",)),
+    "wave": (over_time(_waving, waved), ("ant",)),
+    "lie_down": (now(lie_down), ("ant",)),
+    "stand_up": (now(stand_up), ("humanoid",)),
+    "kneel": (now(kneel), ("humanoid",)),
+    "raise_arms": (now(raise_arms), ("humanoid",)),
+    "balanced": (now(balanced), ("inverted_pendulum",)),
+    "on": (now(on), ("pusher",)),
+    "upright": (now(upright), TORSOS),
+    "at_height": (now(at_height), TORSOS),
+    "still": (over_time(_place, tabletop.slower), GOERS),
+    "slower": (over_time(_place, tabletop.slower), GOERS),
+    "faster": (over_time(_place, tabletop.faster), GOERS),
+    # What needs points alone means the same on any plane.
+    **{name: (tabletop.PREDICATES[name], FLAT) for name in (
+        "left_of", "right_of", "in_front_of", "behind", "near", "far", "between", "in_line", "at",
+        "at_point", "moved", "displaced",
+    )},
+}  # fmt: skip
 
 
-def slower(track: Array, clock: Clock, *, speed: float) -> Array:
-    return pace(track, clock) <= speed
-
-
-def faster(track: Array, clock: Clock, *, speed: float) -> Array:
-    return pace(track, clock) >= speed
-
-
-PREDICATES: dict[str, Predicate] = {
-    "forward": over_time(_going, _gone(1.0)),
-    "backward": over_time(_going, _gone(-1.0)),
-    "front_flip": over_time(_flipping, _flipped(1.0)),
-    "back_flip": over_time(_flipping, _flipped(-1.0)),
-    "wave": over_time(_waving, waved),
-    "lie_down": now(lie_down),
-    "stand_up": now(stand_up),
-    "kneel": now(kneel),
-    "raise_arms": now(raise_arms),
-    "balanced": now(balanced),
-    "at": now(at),
-    "on": now(on),
-    "upright": now(upright),
-    "at_height": now(at_height),
-    "still": over_time(_place, slower),
-    "slower": over_time(_place, slower),
-    "faster": over_time(_place, faster),
-}
+def words(task: str) -> dict[str, Predicate]:
+    """The predicates that mean something in a body's task."""
+    return {name: predicate for name, (predicate, tasks) in WORDS.items() if task in tasks}

@@ -14,7 +14,7 @@ from sims.task import Task
 from sims.tasks.tabletop import Tabletop
 from sims.truth import bodies, tabletop
 from sims.truth.course import OPERATORS, Course, Episode, Node, course
-from sims.truth.predicate import Clock
+from sims.truth.predicate import Clock, Predicate
 from sims.truth.world import CHOICES, World, chosen
 
 Array = np.ndarray
@@ -34,7 +34,7 @@ class Judge:
         self.goal, self._n = goal, batch.nsim
         self._world = World(task, batch, views)
         self._clock = Clock(task.control_dt, task.episode_s)
-        self._words = tabletop.PREDICATES if isinstance(task, Tabletop) else bodies.PREDICATES
+        self._words = words(task)
         self._capacity = round(task.episode_s / task.control_dt) + 1
         self._step = np.zeros(self._n, np.int64)
         self._cut, self._over = np.zeros((2, self._n), bool)
@@ -53,7 +53,8 @@ class Judge:
             return
         if name not in self._words:
             raise ValueError(
-                f"no predicate {name!r} in {self._world.task.name}; known: {', '.join(self._words)}"
+                f"{name!r} cannot be judged in {self._world.task.name}; what can: "
+                f"{', '.join(self._words)}"
             )
         for names in itertools.product(*map(_candidates, arguments)):
             for entity in names:
@@ -144,6 +145,11 @@ class Judge:
             **{f"start/{name}": start for name, start in self._starts.items()},
             **{f"record/{i}": record for i, record in enumerate(self._records.values())},
         }  # fmt: skip
+
+
+def words(task: Task[Any]) -> dict[str, Predicate]:
+    """The predicates that can be judged in a task."""
+    return tabletop.PREDICATES if isinstance(task, Tabletop) else bodies.words(task.name)
 
 
 def _candidates(argument: Any) -> tuple[str, ...]:
