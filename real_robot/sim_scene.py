@@ -14,6 +14,7 @@ from real_robot.places import places
 from sims.rng import RowRng
 from sims.start import start
 from sims.task import Task
+from sims.truth import Judge
 
 Array = np.ndarray
 
@@ -30,7 +31,10 @@ class Scene:
         self.batch = Batch(model, 1, nthread=1, persistent=task.persistent)
         self.arm = ArmLayout(model, self.robot)
         self._views = task.bind(self.batch)
-        self._goal = task.goals()[task.goal]
+        self._goal = None if task.formula else task.goals()[task.goal]
+        self._judge = Judge(task.formula, task, self.batch, self._views) if task.formula else None
+        self._judged_every = round(task.control_dt / self.timestep)
+        self._steps = 0
         known = places(model, task, self.robot)
         self._places = {name: place for name, (_, place) in known.items()}
         self._bodies = {name: int(model.body(body).id) for name, (body, _) in known.items()}
@@ -45,12 +49,20 @@ class Scene:
     def reset(self, seed: int) -> None:
         """A starting state: that of ``BatchEnv(task, 1, seed=seed)`` after its first reset."""
         row = np.zeros(1, np.int64)
-        rng, holds = RowRng(seed, row, row), self._goal.success
-        start(self.task, self._views, self.batch, row, rng, holds=holds)
+        start(self.task, self._views, self.batch, row, RowRng(seed, row, row), holds=self._met)
+        self._steps = 0
+
+    def _met(self, rows: Array) -> Array:
+        if self._judge is not None:
+            return self._judge.settled(rows)
+        return np.array([self.success()])
 
     def step(self) -> None:
         """One physics step."""
         self.batch.step(nstep=1, stage=self.task.stage)
+        self._steps += 1
+        if self._judge is not None and self._steps % self._judged_every == 0:
+            self._judge.step(np.zeros(1, bool))
 
     def limp(self, limp: bool) -> None:
         """Takes torque off all actuators, or gives it back."""
@@ -69,11 +81,15 @@ class Scene:
             self._places[name].write(self.batch, 0, *poses[name])
 
     def success(self) -> bool:
-        """Whether the task's goal holds now."""
+        """Whether the task's goal holds now, or has been fulfilled."""
+        if self._judge is not None:
+            return bool(self._judge.success()[0])
         return bool(self._goal.success(self._views)[0])
 
     def distance(self) -> float:
-        """The true distance to the goal, m."""
+        """The true distance to the goal, m; nan where the goal is a formula."""
+        if self._goal is None:
+            return float("nan")
         return float(self._goal.distance(self._views)[0])
 
     def state(self) -> Array:

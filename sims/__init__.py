@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 from typing import Any
 
 import gymnasium
@@ -33,9 +34,12 @@ __all__ = [
 
 
 def make_task(
-    name: str, *, robot: str | None = None, goal: str | None = None, **params: Any
+    name: str, *, robot: str | None = None, goal: str | list[Any] | None = None, **params: Any
 ) -> Task[Any]:
-    """The task called ``name``; ValueError lists the known names."""
+    """The task called ``name``; ValueError lists the known names.
+
+    ``goal`` is the key of one of its goals, or any formula as data (docs/goals.md).
+    """
     if name not in TASKS:
         near = difflib.get_close_matches(name, TASKS, 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -43,7 +47,7 @@ def make_task(
             f"unknown task {name!r}; known tasks: {', '.join(TASKS)}.{hint} A task of your own: "
             "robo-rl --import FILE.py, docs/your_own_task.md"
         )
-    given = {"robot": robot, "goal": goal}
+    given = {"robot": robot, "goal": json.dumps(goal) if isinstance(goal, list) else goal}
     params |= {key: value for key, value in given.items() if value is not None}
     known = [f.name for f in dataclasses.fields(TASKS[name])]
     for key in params:

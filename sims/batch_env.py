@@ -19,6 +19,7 @@ from sims.rng import RowRng
 from sims.shaping import ShapedTargets
 from sims.start import start
 from sims.task import Task, owned
+from sims.truth import Judge
 
 Array = np.ndarray
 
@@ -30,8 +31,8 @@ _NOTHING = mujoco.mjtStage.mjSTAGE_NONE.value
 
 
 class StepResult(NamedTuple):
-    """One step of every row; ``info`` has ``diverged`` and, where there is a goal, ``success`` and
-    ``reward/<term>``."""
+    """One step of every row; ``info`` has ``diverged`` and, where there is a goal, ``success`` and,
+    where that has a hand-written reward, ``reward/<term>``."""
 
     obs: Array  # (N, obs_dim) f32
     reward: Array  # (N,) f32, the hand-written dense reward of the task's goal; nan without one
@@ -76,7 +77,9 @@ class BatchEnv:
             persistent=task.persistent,
         )  # fmt: skip
         self.views = task.bind(self.batch)
-        self._goal = task.goals()[task.goal] if judged else None
+        formula = task.formula if judged else None
+        self._goal = task.goals()[task.goal] if judged and formula is None else None
+        self.judge = Judge(formula, task, self.batch, self.views) if formula else None
         self._owned = owned(self.views)
         self._state, self._warning = self.batch.state, self.batch.warning
         self._shaped = ShapedTargets(task, self.batch, self.n_substeps) if shaped else None
@@ -130,8 +133,16 @@ class BatchEnv:
                     f"mask must be ({self.num_envs},) bool, got {mask.shape} {mask.dtype}"
                 )
             ids = np.flatnonzero(mask)
-        self._begin(ids, self.task.reset, None if self._goal is None else self._goal.success)
+        self._begin(ids, self.task.reset, self._met)
         return self._obs()
+
+    def _met(self, ids: Array) -> Array:
+        """(n,) bool: whether rows ``ids``, which have just begun, have nothing left to do."""
+        if self.judge is not None:
+            return self.judge.settled(ids)
+        if self._goal is None:
+            return np.zeros(len(ids), bool)
+        return np.asarray(self._goal.success(self.views))[ids]
 
     def scatter(self) -> Array:
         """Observations (N, obs_dim) f32 of states from the whole workspace (``Task.scatter``)."""
@@ -150,6 +161,8 @@ class BatchEnv:
         self._step[ids], self._started[ids] = 0, True
         rng = RowRng(self.seed, self.rows[ids], self._episode[ids])
         self.held[ids] = start(self.task, self.views, self.batch, ids, rng, write, holds)
+        if self.judge is not None:
+            self.judge.begin(ids)
         if self._shaped is not None:
             self._shaped.begin(ids)
         self._kept[ids] = self._state[ids]
@@ -205,6 +218,9 @@ class BatchEnv:
             info |= {f"reward/{name}": term for name, term in terms.items()}
             info["success"] = np.array(self._goal.success(self.views), bool)
         terminated = np.zeros(self.num_envs, bool) | self.task.terminated(self.views)
+        if self.judge is not None:
+            self.judge.step(terminated & ~diverged, self._started)
+            info["success"] = self.judge.success()
         truncated = (self._step >= self.max_steps) | diverged
         return StepResult(
             self._after_step_obs(),
@@ -256,7 +272,11 @@ class BatchEnv:
     def distance(self) -> Array:
         """True distance (N,) to the goal, in its unit: for reports, never for rewards."""
         if self._goal is None:
-            raise ValueError("nothing is judged here, so there is no distance to a goal")
+            raise ValueError(
+                "nothing is judged here, so there is no distance to a goal"
+                if self.judge is None
+                else "a formula is fulfilled or not: it has no one distance"
+            )
         return np.array(self._goal.distance(self.views))
 
     def state(self, ids: Array | None = None) -> Array:
@@ -275,6 +295,8 @@ class BatchEnv:
             self._shaped.hear(np.arange(self.num_envs))
         self.batch.forward()
         self.task.after_reset(self.views, np.arange(self.num_envs))
+        if self.judge is not None:
+            self.judge.begin(np.arange(self.num_envs))
         self._started[:] = True
 
     def render(self, ids: Array | None = None, camera: str | None = None) -> Array:
@@ -318,7 +340,11 @@ class BatchEnv:
             **({} if self._shaped is None else {"commands": self._commands.copy()}),
             "counters": np.array([self.env_steps, self.num_diverged]),
             **{f"owned/{name}": array.copy() for name, array in self._owned.items()},
+            **{f"judge/{name}": array for name, array in self._records().items()},
         }
+
+    def _records(self) -> dict[str, Array]:
+        return {} if self.judge is None else self.judge.state_dict()
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict()``; refuses shapes that do not fit."""
@@ -335,6 +361,8 @@ class BatchEnv:
             self._commands[:] = saved["commands"]
         for name, array in self._owned.items():
             array[:] = saved[f"owned/{name}"]
+        if self.judge is not None:
+            self.judge.load_state_dict({name: saved[f"judge/{name}"] for name in self._records()})
         self.seed, self.rows = int(saved["seed"]), saved["rows"].copy()
         self._episode[:], self._step[:] = saved["episode"], saved["step"]
         self.env_steps, self.num_diverged = (int(c) for c in saved["counters"])

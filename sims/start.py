@@ -24,14 +24,14 @@ def start(
     ids: Array,
     rng: RowRng,
     write: Callable[[Any, Array, RowRng], None] | None = None,
-    holds: Callable[[Any], Array] | None = None,
+    holds: Callable[[Array], Array] | None = None,
 ) -> Array:
     """Writes starting states into rows ``ids`` (n,); (n,) bool, where the goal holds all the same.
 
-    ``write`` is the task's ``reset``, or another that draws; where ``holds`` (views -> (N,) bool)
-    says that the goal is met before anybody has moved, a row is drawn anew, up to ``TRIES`` times
-    in all. A row goes on in its own stream, and every draw takes as much of it, so that its start
-    stays a function of (seed, row, episode) alone.
+    ``write`` is the task's ``reset``, or another that draws; where ``holds`` (rows (k,) -> (k,)
+    bool) says that the goal is met before anybody has moved, a row is drawn anew, up to ``TRIES``
+    times in all. A row goes on in its own stream, and every draw takes as much of it, so that its
+    start stays a function of (seed, row, episode) alone.
     """
     write = write or task.reset
     held = np.zeros(len(ids), bool)
@@ -46,7 +46,7 @@ def start(
         task.after_reset(v, some)
         if holds is None:
             break
-        again = np.asarray(holds(v), bool)[some]
+        again = np.asarray(holds(some), bool)
         held[left] = again
         if not again.any():
             break

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -89,7 +90,7 @@ class Task(ABC, Generic[V]):
     has_expert: ClassVar[bool] = True  # False: ``expert`` raises, and says what to do instead
     mirrors: ClassVar[str] = ""  # the Gymnasium id whose observations and rewards these are
 
-    goal: str = ""  # key into goals(); empty means the task's first goal
+    goal: str = ""  # key into goals(), or a formula as JSON (docs/goals.md); empty: the first goal
     control_dt: float = 0.05  # s, one action
     episode_s: float = 2.5  # s, time limit
     stage: int = mujoco.mjtStage.mjSTAGE_VEL.value  # what is current after a step
@@ -99,12 +100,22 @@ class Task(ABC, Generic[V]):
         goals = self.goals()
         if not self.goal:
             object.__setattr__(self, "goal", next(iter(goals)))
-        if self.goal not in goals:
+        if self.formula is None and self.goal not in goals:
             near = difflib.get_close_matches(self.goal, goals, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ValueError(
                 f"task {self.name!r} has no goal {self.goal!r}{hint} Known: {', '.join(goals)}"
             )
+
+    @property
+    def formula(self) -> list[Any] | None:
+        """The goal as ``[name, [arguments], {numbers}]``; None where it is one of ``goals()``."""
+        if not self.goal.startswith("["):
+            return None
+        try:
+            return json.loads(self.goal)
+        except ValueError as error:
+            raise ValueError(f"a goal that is a formula must be JSON: {error}") from error
 
     # What a task file writes.
     @abstractmethod
@@ -121,7 +132,10 @@ class Task(ABC, Generic[V]):
 
     @abstractmethod
     def reset(self, v: V, ids: Array, rng: RowRng) -> None:
-        """Writes a starting state into rows ``ids`` (n,); they hold the model's defaults before."""
+        """Writes a starting state into rows ``ids`` (n,); they hold the model's defaults before.
+
+        For a formula, a start that has no goal in mind.
+        """
 
     def scatter(self, v: V, ids: Array, rng: RowRng) -> None:
         """Writes any state of the workspace into rows ``ids``: what reward data is made of."""

@@ -285,3 +285,46 @@ def test_whatever_a_formula_says_is_judged(asked: tuple[str, Formula]) -> None:
 
 BODY_TASKS = ("ant", "hopper", "pusher")
 ENVS: dict[str, BatchEnv] = {}
+
+
+def test_a_batch_is_judged_by_its_formula() -> None:
+    """Touch one, then the other, and never the third: by two experts, one after the other."""
+    pair = ["then", [["touch", ["gripper", "red_cube"], TOUCH],
+                     ["touch", ["gripper", "blue_ball"], TOUCH]], {}]  # fmt: skip
+    shun = ["never", [["touch", ["gripper", "green_cylinder"], {"within": 0.004}]], {}]
+    goal = ["and", [pair, shun], {}]
+    env = sims.make_task("reach", goal=goal, episode_s=5.0)
+    env = BatchEnv(env, 32, seed=3)
+    guides = [sims.make_task("reach", goal=f"touch_{thing}") for thing in ("red_cube", "blue_ball")]
+    env.reset()
+    rng = np.random.default_rng(0)
+    halves = []
+    for guide in guides:
+        for _ in range(50):
+            result = env.step(guide.expert(env.views, rng))
+        halves.append(result.info["success"].mean())
+    assert halves[0] == 0.0 and halves[1] > 0.8 and np.isnan(result.reward).all()
+    # In the other order it is another goal.
+    assert env.judge.at_last(env.judge.course(["then", pair[1][::-1], {}]).done).mean() < 0.5
+    # What is saved goes on as it was; a start that is met already is drawn anew.
+    again = BatchEnv(env.task, 32, seed=9)
+    again.load_state_dict(env.state_dict())
+    assert (again.judge.success() == env.judge.success()).all()
+    near = ["near", ["gripper", "red_cube"], {"within": 0.2}]
+    plain = BatchEnv(sims.make_task("reach"), 64, seed=0)
+    drawn = BatchEnv(sims.make_task("reach", goal=near), 64, seed=0)
+    plain.reset(), drawn.reset()
+    tip, cube = (drawn.signals()[name] for name in ("tip", "red_cube_pos"))
+    assert not drawn.held.any() and (np.linalg.norm(tip - cube, axis=1) > 0.2).all()
+    same = (plain.state() == drawn.state()).all(axis=1)
+    assert 0 < same.sum() < 64  # only those whose goal was met
+
+
+def test_a_formula_that_is_none_is_refused() -> None:
+    for goal, said in (
+        ('["touch"', "a goal that is a formula must be JSON"),
+        (["tuch", ["gripper", "red_cube"], {}], "'tuch' cannot be judged in reach"),
+        (["touch", ["gripper", "sun"], {"within": 0.1}], "no entity 'sun' in reach"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            sims.BatchEnv(sims.make_task("reach", goal=goal), 1)

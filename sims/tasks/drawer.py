@@ -33,8 +33,8 @@ class Drawer(Handling):
     def reset(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
         self.begin(v, ids, rng, opening=0.0)
         stand_cabinet(self, v, ids, rng)
-        low, high = (0.0, 0.015) if self.goal == "open" else (0.06, DRAWER_TRAVEL)
-        v.joint[0][ids, 0] = rng.uniform(low, high)
+        starts = {"open": (0.0, 0.015), "close": (0.06, DRAWER_TRAVEL)}
+        v.joint[0][ids, 0] = rng.uniform(*starts.get(self.goal, (0.0, DRAWER_TRAVEL)))
 
     def goals(self) -> Mapping[str, TaskGoal[HandlingViews]]:
         return _goals(self)

@@ -12,7 +12,7 @@ import numpy as np
 from sims.rng import RowRng
 from sims.robots import Workspace
 from sims.task import Array, TaskGoal
-from sims.tasks.tabletop import THINGS, Tabletop, TabletopViews, polar
+from sims.tasks.tabletop import THINGS, Tabletop, TabletopViews, polar, spread
 from sims.terms import near, norm, outside
 
 NEXT_TO = 0.065  # m, horizontal distance of two centres that counts as next to each other
@@ -47,9 +47,12 @@ class Push(Tabletop):
         jitter = rng.uniform(-place.jitter / 2, place.jitter / 2, (len(arm.joints),))
         jitter[:, 0] = rng.uniform(-place.turn / 2, place.turn / 2)
         self.place_arm(v, ids, arm.home + jitter)
-        mover, goal = _parse(self.goal)
-        order = (mover, goal, 3 - mover - goal)
-        spots, yaw = _layout(place, rng, len(ids)), rng.uniform(-np.pi, np.pi, (3,))
+        if self.formula is None:
+            mover, goal = _parse(self.goal)
+            order, spots = (mover, goal, 3 - mover - goal), _layout(place, rng, len(ids))
+        else:
+            order, spots = (0, 1, 2), spread(place, rng, len(ids), gap=GAP[0])
+        yaw = rng.uniform(-np.pi, np.pi, (3,))
         for slot, thing in enumerate(order):
             self.place_thing(v, ids, thing, spots[:, slot], yaw[:, slot])
 

@@ -24,8 +24,8 @@ class Judge:
     """The truth of one goal in every row of a batch, over whole episodes.
 
     ``goal`` is ``[name, [arguments], {numbers}]`` with every number there (docs/goals.md). Call
-    ``begin(ids)`` when rows have been reset and ``step`` after each step of all rows; a row whose
-    episode is over records no more until it begins again.
+    ``begin(ids)`` when rows have been reset and ``step`` after each step; a row whose episode is
+    over records no more until it begins again.
 
     ValueError where the goal names what the task does not have.
     """
@@ -71,14 +71,22 @@ class Judge:
             start[ids] = self._world.point(entity)[ids]
         self._sample(ids)
 
-    def step(self, terminated: Array) -> None:
-        """All rows have made a step; ``terminated`` (N,) bool: the task ended the episode."""
-        ids = np.flatnonzero(~self._over)
+    def step(self, terminated: Array, active: Array | None = None) -> None:
+        """Rows that are ``active`` (N,) bool, by default all, have made a step; ``terminated`` (N,)
+        bool: the task ended the episode with it."""
+        ids = np.flatnonzero(~self._over if active is None else active & ~self._over)
         self._step[ids] += 1
         self._sample(ids)
-        ended = self._step >= self._capacity - 1
-        self._cut[ids] = terminated[ids] & ~ended[ids]
-        self._over[ids] = terminated[ids] | ended[ids]
+        ended = self._step[ids] >= self._capacity - 1
+        self._cut[ids] = terminated[ids] & ~ended
+        self._over[ids] = terminated[ids] | ended
+
+    def settled(self, ids: Array) -> Array:
+        """(n,) bool: an episode of rows ``ids`` that began now would be decided already, the goal
+        done or out of reach. Rows ``ids`` are left at such a first step."""
+        self.begin(ids)
+        found = self.course()
+        return (self.at_last(found.done) | self.at_last(found.failed))[ids]
 
     def _sample(self, ids: Array) -> None:
         if not len(ids):
