@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
-import sys
+
+from sims import process
 
 
 def start(
@@ -13,19 +13,16 @@ def start(
 ) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """(process, our end of the socket); packets arrive whole, of ``packet`` bytes and more.
 
-    The module is run as a program with ``arguments`` and, last, the number of its own end. It has
-    one thread, since it shares the machine with the loop, and unless the ``terminal`` is its work
-    it has a session of its own: Ctrl-C is the bridge's to handle.
+    The module is run as ``sims.process`` runs one, with ``arguments`` and, last, the number of its
+    own end of the socket.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for end in (ours, theirs) if packet else ():
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * packet)
-    process = subprocess.Popen(
-        [sys.executable, "-m", module, *arguments, str(theirs.fileno())],
-        pass_fds=[theirs.fileno()],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdin=None if terminal else subprocess.DEVNULL,
-        start_new_session=not terminal,
-    )
+    child = process.start(
+        module, *arguments, str(theirs.fileno()),
+        pass_fds=[theirs.fileno()], terminal=terminal,
+        keep=process.TERMINAL if terminal else (), stdin=None if terminal else subprocess.DEVNULL,
+    )  # fmt: skip
     theirs.close()
-    return process, ours
+    return child, ours

@@ -18,7 +18,10 @@ READY, STIFF, LIMP, KNOWN, QUIT = b"r", b"s", b"l", b"k", b"q"  # first bytes of
 
 @dataclass(frozen=True, kw_only=True)
 class GuardianConfig:
-    """What the guardian must know to take over; plain data, it goes to another process."""
+    """What the guardian must know to take over; plain data, it goes to another process.
+
+    Paths are absolute: that process works in another folder.
+    """
 
     robot: str  # name of the driver
     where: str  # port or host

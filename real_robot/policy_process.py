@@ -51,7 +51,7 @@ class PolicyProcess:
         self._width = bundle.manifest.action.dim
         self._seq = self._silent = 0
         self._child, self._socket = child.start(
-            "real_robot.policy_process", str(folder), packet=_PACKET
+            "real_robot.policy_process", str(Path(folder).absolute()), packet=_PACKET
         )
         kind, _, payload = self._receive(_START_S)
         if kind == _ERROR:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from sims import foreign_rows
+from sims import foreign_rows, process
 from sims.batch_env import StepResult
 from sims.cameras import before_software_gl
 
@@ -186,11 +186,9 @@ class _Far:
         folder = Path(self._folder.name)
         asked = {"id": env_id, "n": n, "seeds": seeds, "frames": frames, "options": options}
         self._errors = (folder / "stderr").open("w+")
-        self._process = subprocess.Popen(
-            [self._python, "-u", foreign_rows.__file__, json.dumps(asked)],
+        self._process = process.theirs(
+            self._python, "-u", foreign_rows.__file__, json.dumps(asked),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
-            # Ctrl-C stops this side, which then ends the other.
-            start_new_session=True,
         )  # fmt: skip
         told = self._answer()
         fields = foreign_rows.layout(n, told["obs_dim"], told["act_dim"])
@@ -254,18 +252,18 @@ class _Far:
     def close(self) -> None:
         if self._process is None:
             return
-        process, self._process = self._process, None
-        for pipe in (process.stdin, process.stdout):
+        child, self._process = self._process, None
+        for pipe in (child.stdin, child.stdout):
             if pipe is not None:
                 try:
                     pipe.close()
                 except OSError:
                     pass  # what was still to be said to it no longer matters
         try:
-            process.wait(timeout=2.0)
+            child.wait(timeout=2.0)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            child.kill()
+            child.wait()
         self._errors.close()
         self._folder.cleanup()
 

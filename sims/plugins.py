@@ -64,8 +64,15 @@ def _named() -> list[str]:
 
 
 def _from_name(module: str) -> str:
-    importlib.import_module(module)
-    return module
+    """The module's name after the folder that it or its package lies in, which a process started
+    from here need not have on its path."""
+    folder, name = os.path.split(module)
+    if folder and folder not in sys.path:
+        sys.path.append(folder)
+    importlib.import_module(name)
+    top = sys.modules[name.partition(".")[0]]
+    found = getattr(top, "__path__", None) or [top.__file__]
+    return os.path.join(os.path.dirname(os.path.abspath(found[0])), name)
 
 
 def _from_file(path: Path) -> str:

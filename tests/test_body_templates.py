@@ -13,9 +13,9 @@ import sims
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import read
 from reward_models.programs import Program, load
-from reward_models.programs.preflight import Job, preflight
 from reward_models.writers.bodies import ACTED
 from reward_models.writers.offline import NoTemplate, write
+from robo_rl.preflight import Job, preflight
 
 Array = np.ndarray
 

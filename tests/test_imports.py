@@ -51,6 +51,36 @@ def test_packages_import_only_what_the_design_allows(package: str) -> None:
         assert not foreign, f"{source} imports {foreign}; {package} may import {MAY[package]}"
 
 
+STARTS = {
+    "Popen", "run", "call", "check_call", "check_output", "getoutput", "system", "popen", "fork",
+    "posix_spawn", "get_context", "Process", "Pool", "create_subprocess_exec",
+    "create_subprocess_shell",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("package", OURS)
+def test_one_file_decides_how_processes_begin(package: str) -> None:
+    for source in sources(package):
+        if source == ROOT / "sims" / "process.py":
+            continue
+        for node in ast.walk(ast.parse(source.read_text())):
+            called = node.func if isinstance(node, ast.Call) else None
+            if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+                owner, name = called.value.id, called.attr
+                if owner == "os" and name.startswith(("exec", "spawn")):
+                    name = "posix_spawn"
+                starts = owner in ("subprocess", "multiprocessing", "asyncio", "os", "pty")
+                assert not (starts and name in STARTS), (
+                    f"{source}:{node.lineno} calls {owner}.{called.attr}; use sims.process"
+                )
+            if isinstance(node, ast.ImportFrom):
+                found = {alias.name for alias in node.names} & STARTS
+                module = (node.module or "").split(".")[0]
+                assert not found or module not in ("subprocess", "multiprocessing", "os"), (
+                    f"{source}:{node.lineno} imports {found}; use sims.process"
+                )
+
+
 @pytest.mark.parametrize("part", LIGHT)
 def test_light_packages_never_name_torch(part: str) -> None:
     for source in sources(part):

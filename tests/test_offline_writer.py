@@ -16,7 +16,6 @@ from reward_models.goals import Atom, Refusal, parse, read
 from reward_models.goals.formula import parts_of
 from reward_models.goals.predicates import PREDICATES, role
 from reward_models.programs import Program, load
-from reward_models.programs.preflight import Job, preflight
 from reward_models.writers.base import Draft, Evidence
 from reward_models.writers.offline import (
     GRIPPER,
@@ -29,6 +28,7 @@ from reward_models.writers.offline import (
     write,
 )
 from robo_rl.cli import main
+from robo_rl.preflight import Job, preflight
 
 CARD = from_dict(sims.make_task("push").card())
 

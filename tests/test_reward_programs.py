@@ -23,9 +23,10 @@ from reward_models.programs import Program, ProgramReward, Refused, explain, loa
 from reward_models.programs.diagnostics import CODES, Diagnostic, errors
 from reward_models.programs.lower import FUNCTIONS
 from reward_models.programs.ops import OPS
-from reward_models.programs.preflight import Job, Limits, Probes, preflight
+from reward_models.programs.preflight import Probes
 from reward_models.programs.primitives import PRIMITIVES
 from reward_models.programs.units import alike, parse_unit, spell, times
+from robo_rl.preflight import Job, Limits, preflight
 
 ATTACKS = json.loads((Path(__file__).parent / "data/reward_attacks.json").read_text())
 

@@ -1,28 +1,22 @@
-"""Runs a reward on probes before anything is trained with it, in a process that can be killed.
+"""Runs a reward on probes before anything is trained with it.
 
 A program of the language cannot do most of what is looked for here; it is looked for all the same,
-because the checks know nothing of how a reward was made. ``Job(text, trusted=True)`` runs any
-Python source, in the child process alone: the way for a person's own numpy code to be judged.
+because the checks know nothing of how a reward was made. ``Job(text, trusted=True)`` is any Python
+source: a person's own numpy code.
 
-The child has limits on memory, processor time and files, no environment of ours, and a deadline
-after which its whole process group is killed. Answers come through a pipe of their own, with a
-word that the code under test is never shown, so what it prints is nobody's result.
+Run as a program this judges jobs on behalf of another, which gives it limits and a deadline and
+kills it (``robo_rl/preflight.py``): an order comes through stdin, answers go to a pipe of their
+own, with a word that the code under test is never shown, so what it prints is nobody's result.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import resource
-import secrets
-import select
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,7 +35,6 @@ TYPICAL = 16_384  # rows anywhere in the card's ranges
 SWEEP = 65  # values of one number, the rest held
 LARGEST = 1e6
 MICROSECONDS = 20.0  # per row at MANY rows; hand-written numpy needs 0.1
-PATIENCE = 20.0  # a busy machine is not the program's fault
 SUPERLINEAR = 4.0  # times as slow per row at MANY rows as at ROWS
 
 
@@ -51,136 +44,6 @@ class Job:
 
     text: str
     trusted: bool = False
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What the child may use."""
-
-    seconds: float = 10.0  # per job, of processor time; of wall time PATIENCE times as many
-    memory: int = 2 << 30  # bytes of address space
-    files: int = 16  # open at once
-
-
-# The parent's side.
-def preflight(
-    jobs: Sequence[Job], card: TaskCard, limits: Limits | None = None
-) -> list[list[Diagnostic]]:
-    """What is wrong with each job; an empty list for one that may be trained with."""
-    limits = limits or Limits()
-    found: list[list[Diagnostic]] = []
-    while len(found) < len(jobs):
-        found += _batch(list(jobs[len(found) :]), card, limits)
-    return found
-
-
-def _batch(jobs: list[Job], card: TaskCard, limits: Limits) -> list[list[Diagnostic]]:
-    """Answers of one child: all of them, or up to the first job that it did not survive."""
-    word = secrets.token_hex(16)
-    reading, writing = os.pipe()
-    environment = {
-        "PATH": os.environ.get("PATH", ""), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONPATH": str(Path(__file__).parents[2]),
-    }  # fmt: skip
-    try:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "reward_models.programs.preflight", str(writing)],
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            pass_fds=(writing,), start_new_session=True, env=environment,
-        )  # fmt: skip
-    finally:
-        os.close(writing)
-    order = {
-        "word": word, "card": asdict(card), "limits": asdict(limits),
-        "jobs": [asdict(job) for job in jobs],
-    }  # fmt: skip
-    found: list[list[Diagnostic]] = []
-    try:
-        assert child.stdin is not None
-        try:
-            child.stdin.write(json.dumps(order).encode())
-            child.stdin.close()
-        except BrokenPipeError:
-            pass
-        for answer in _lines(reading, child.pid, limits.seconds, len(jobs)):
-            if isinstance(answer, Diagnostic):
-                found.append([answer])
-                break
-            entry = json.loads(answer)
-            if entry.get("word") != word:
-                found.append([Diagnostic("killed", "the process wrote what it should not")])
-                break
-            found.append([Diagnostic(**d) for d in entry["diagnostics"]])
-    finally:
-        os.close(reading)
-        _kill(child)
-    return found
-
-
-def _lines(reading: int, child: int, seconds: float, count: int) -> Any:
-    """Lines of the pipe; a Diagnostic in place of one that did not come."""
-    buffer, got = b"", 0
-    begun, used = time.monotonic(), 0.0  # of the job at hand: wall time, the child's time before it
-    while got < count:
-        while b"\n" not in buffer:
-            if not select.select([reading], [], [], 0.2)[0]:
-                waited = time.monotonic() - begun
-                if waited > PATIENCE * seconds or _processor_time(child, waited) - used > seconds:
-                    yield Diagnostic("timeout", f"not finished within {seconds:g} s")
-                    return
-                continue
-            data = os.read(reading, 1 << 16)
-            if not data:
-                yield Diagnostic("killed", "its process ended: out of memory, of time, or crashed")
-                return
-            buffer += data
-        line, _, buffer = buffer.partition(b"\n")
-        begun, used = time.monotonic(), _processor_time(child, 0.0)
-        if line != b"ready":  # imports are done: from here each job has its own time
-            got += 1
-            yield line
-
-
-def _processor_time(child: int, otherwise: float) -> float:
-    """Seconds of processor time that a process has used; ``otherwise`` where /proc has none."""
-    try:
-        fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    except (OSError, IndexError, ValueError):
-        return otherwise
-
-
-def _kill(child: subprocess.Popen[bytes]) -> None:
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
-    child.wait()
-
-
-# The child's side.
-def _main() -> None:
-    pipe = int(sys.argv[1])
-    order = json.loads(sys.stdin.buffer.read())
-    card, limits = from_dict(order["card"]), Limits(**order["limits"])
-    word, jobs = order.pop("word"), [Job(**job) for job in order["jobs"]]
-    _limit(limits, len(jobs))
-    os.write(pipe, b"ready\n")
-    for job in jobs:
-        found = judge(job, card)
-        answer = {"word": word, "diagnostics": [d.as_dict() for d in found]}
-        os.write(pipe, json.dumps(answer).encode() + b"\n")
-
-
-def _limit(limits: Limits, jobs: int) -> None:
-    seconds = int(limits.seconds * jobs) + 20
-    for what, most in (
-        (resource.RLIMIT_AS, limits.memory), (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, limits.files),
-        (resource.RLIMIT_CORE, 0),
-    ):  # fmt: skip
-        hard = resource.getrlimit(what)[1]
-        resource.setrlimit(what, (most, most if hard < 0 else min(most, hard)))
 
 
 def judge(job: Job, card: TaskCard) -> list[Diagnostic]:
@@ -442,5 +305,16 @@ def _cost(call: Call, probes: Probes) -> None:
         raise _Found("slow", f"{MANY // ROWS} times the rows take {grown:.0f} times as long")
 
 
+def serve(pipe: int) -> None:
+    """Judges the jobs of the order on stdin: "ready", then a line of JSON for each."""
+    order = json.loads(sys.stdin.buffer.read())
+    card, word = from_dict(order["card"]), order.pop("word")
+    os.write(pipe, b"ready\n")
+    for job in order["jobs"]:
+        found = judge(Job(**job), card)
+        answer = {"word": word, "diagnostics": [d.as_dict() for d in found]}
+        os.write(pipe, json.dumps(answer).encode() + b"\n")
+
+
 if __name__ == "__main__":
-    _main()
+    serve(int(sys.argv[1]))

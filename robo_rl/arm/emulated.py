@@ -21,6 +21,8 @@ from real_robot.late import LateDriver
 from real_robot.perception import Perception, Together
 from real_robot.tags import TagLocator, TagPerception
 from robo_rl.arm.stage import Scene
+from sims import process
+from sims.plugins import VARIABLE
 from sims.task import Task
 
 LINUX = sys.platform == "linux"
@@ -129,9 +131,11 @@ class _OtherProcess:
 
     def __init__(self, task: Task[Any]):
         self._robot = task.robot
-        command = [sys.executable, "-m", "robo_rl.cli", "emulate", self._robot, "--compressed"]
-        command += ["--host", _loopback(), "--parent", str(os.getpid()), "--json"]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._process = process.start(
+            "robo_rl.cli", "emulate", self._robot, "--compressed", "--host", _loopback(),
+            "--parent", str(os.getpid()), "--json",
+            keep=[VARIABLE], stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:

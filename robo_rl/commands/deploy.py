@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import json
 import math
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -170,15 +171,16 @@ def _guard(command: DeployCommand, bundle: PolicyBundle) -> GuardianConfig:
     """What the guardian must know to stop the arm without us."""
     options: dict[str, Any] = {}
     if command.robot == "so101":
-        calibration = None if command.calibration is None else str(command.calibration)
+        calibration = None if command.calibration is None else str(command.calibration.absolute())
         options = {"calibration": calibration, "patience": command.patience}
     if command.log is not None:
         command.log.mkdir(parents=True, exist_ok=True)
+    where = str(command.port or command.host)
     return GuardianConfig(
         robot=str(command.robot),
-        where=str(command.port or command.host),
+        where=os.path.abspath(where) if os.path.exists(where) else where,
         options=options,
         park=bundle.manifest.park,
         silence=command.silence,
-        report="" if command.log is None else str(command.log / "guardian.json"),
+        report="" if command.log is None else str(command.log.absolute() / "guardian.json"),
     )

@@ -20,6 +20,7 @@ from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.fingerprint import OURS, ROOT
 from robo_rl.experiments.table import table
 from robo_rl.threads import users_own
+from sims import process
 
 COMMAND = ("train", "reach", "--goal", "the gripper touches the red cube")
 SMALL = ("--tuning.num-envs", "8", "--tuning.n-steps", "8")  # the first rollout comes soon
@@ -64,14 +65,16 @@ def crossed(reward: Sequence[str], root: Path = ROOT) -> list[str]:
     command's last line where it comes to no reward."""
     with tempfile.TemporaryDirectory() as runs:
         args = [*COMMAND, *reward, *SMALL, "--env-steps", "64", "--runs", runs]
-        done = subprocess.run(
-            [sys.executable, "-c", TRACED, str(root), json.dumps(OURS), *args],
-            cwd=runs, env=users_own() | {"PYTHONPATH": str(root)}, capture_output=True, text=True,
+        traced = process.theirs(
+            sys.executable, "-c", TRACED, str(root), json.dumps(OURS), *args, cwd=runs,
+            variables=users_own() | {"PYTHONPATH": str(root)}, terminal=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-    if done.returncode:
-        said = done.stderr.strip().splitlines() or ["it said nothing"]
-        raise OSError(f"robo-rl {' '.join(args)} came to no reward: {said[-1]}")
-    return json.loads(done.stdout.splitlines()[-1])
+        said, complained = traced.communicate()
+    if traced.returncode:
+        lines = complained.strip().splitlines() or ["it said nothing"]
+        raise OSError(f"robo-rl {' '.join(args)} came to no reward: {lines[-1]}")
+    return json.loads(said.splitlines()[-1])
 
 
 def rows(options: Options) -> list[Row]:

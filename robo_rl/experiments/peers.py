@@ -11,6 +11,7 @@ import sys
 import venv
 
 from robo_rl.threads import users_own
+from sims import process
 from sims.cache import cache_dir
 
 # Pins that were tried together; what clashes with ours is why these environments are apart.
@@ -59,8 +60,8 @@ class Peer:
     """
 
     def __init__(self, python: str, code: str, *arguments: object, **variables: str):
-        self._process = subprocess.Popen(
-            [python, "-c", code, *map(str, arguments)], env=users_own() | variables,
+        self._process = process.theirs(
+            python, "-c", code, *map(str, arguments), variables=users_own() | variables,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.name = self._line()
@@ -96,10 +97,13 @@ def make_environment(name: str) -> None:
     """Makes the environment for a peer; OSError with pip's last word where that fails."""
     folder = cache_dir() / "peers" / name
     venv.create(folder, with_pip=True, clear=True)
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q"]
-    done = subprocess.run([*pip, *ENVIRONMENTS[name]], capture_output=True, text=True)
-    if done.returncode:
-        said = done.stderr.strip().splitlines() or ["pip said nothing"]
+    pip = process.theirs(
+        folder / "bin" / "python", "-m", "pip", "install", "-q", *ENVIRONMENTS[name],
+        terminal=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    _, errors = pip.communicate()
+    if pip.returncode:
+        said = errors.strip().splitlines() or ["pip said nothing"]
         raise OSError(f"the environment for {name} could not be made: {said[-1]}")
     (folder / "made").touch()
 

@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from robo_rl.experiments.fingerprint import fingerprint
 from robo_rl.experiments.table import footnote
 from robo_rl.runs import jsonable, versions, write_json
 from robo_rl.threads import cores, limit_cores
+from sims import process
 
 
 class Journal:
@@ -132,7 +132,7 @@ def _measured(
         return
     with ProcessPoolExecutor(
         jobs,
-        get_context("spawn"),
+        process.spawning(),
         initializer=limit_cores,
         initargs=(max(1, cores() // jobs),),
         max_tasks_per_child=1,

@@ -12,10 +12,10 @@ from reward_models.combine import Constant
 from reward_models.goals.captions import caption
 from reward_models.goals.formula import Atom
 from reward_models.programs import Program, ProgramReward, Refused, errors, load
-from reward_models.programs.preflight import Job, preflight
 from reward_models.visual.clip_score import FORMULAS, Caption
 from reward_models.writers.offline import write
 from robo_rl.goals import ReadGoal
+from robo_rl.preflight import Job, preflight
 from robo_rl.visual.scene import Scene, SceneConfig, distilled, signals_segment
 from sims.batch_env import BatchEnv
 

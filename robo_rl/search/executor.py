@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +16,10 @@ from typing import Any
 
 from robo_rl.runs import write_json
 from robo_rl.threads import cores
+from sims import process
+from sims.plugins import VARIABLE
 
-# A training gets nothing of our environment but what it needs to start: no keys.
-_KEPT = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "MUJOCO_GL", "TMPDIR", "VIRTUAL_ENV")
-_ROOT = Path(__file__).parents[2]
+_KEPT = (*process.DRAWING, "CUDA_VISIBLE_DEVICES", VARIABLE)
 _POLL_S = 0.05
 
 
@@ -47,7 +45,7 @@ class Pool:
     """Runs jobs, at most ``workers`` at a time; every process it started ends with it."""
 
     def __init__(self, folder: Path, workers: int = 1, limits: Limits | None = None):
-        self.folder, self.workers, self.limits = folder, workers, limits or Limits()
+        self.folder, self.workers, self.limits = folder.absolute(), workers, limits or Limits()
         self.threads = max(1, cores() // workers)
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -68,30 +66,27 @@ class Pool:
                     over = self._over(one)
                     if one.process.poll() is None and not over:
                         continue
-                    kill_group(one.process)
+                    process.end(one.process)
                     running.remove(one)
                     yield one.index, self._answer(one, over)
                 on_steps(sum(_steps(one.path) for one in running))
                 time.sleep(_POLL_S)
         finally:
             for one in running:
-                kill_group(one.process)
+                process.end(one.process)
 
     def _start(self, index: int, job: Mapping[str, Any]) -> _Running:
         path = self.folder / f"{job['name']}.json"
         for suffix in (".answer", ".pulse"):
             path.with_suffix(suffix).unlink(missing_ok=True)
-        limits = {n: getattr(self.limits, n) for n in ("memory_bytes", "file_bytes")}
-        write_json(path, {**job, **limits, "threads": self.threads, "parent": os.getpid()})
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        environment |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(_ROOT)}
+        write_json(path, {**job, "threads": self.threads, "parent": os.getpid()})
+        limits = {"AS": self.limits.memory_bytes, "FSIZE": self.limits.file_bytes, "CORE": 0}
         with path.with_suffix(".log").open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "robo_rl.search.worker", str(path)],
+            child = process.start(
+                "robo_rl.search.worker", str(path), keep=_KEPT, limits=limits,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                start_new_session=True, env=environment,
             )  # fmt: skip
-        return _Running(index, process, path, time.monotonic())
+        return _Running(index, child, path, time.monotonic())
 
     def _over(self, one: _Running) -> str:
         """Why a training must end now; empty: it may go on."""
@@ -123,12 +118,3 @@ def _steps(path: Path) -> int:
         return int(path.with_suffix(".pulse").read_text() or 0)
     except (FileNotFoundError, ValueError):
         return 0
-
-
-def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kills a process and everything it started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
-    process.wait()

@@ -9,8 +9,8 @@ from typing import Any
 
 from reward_models.base import TaskCard
 from reward_models.programs import Refused, errors, load
-from reward_models.programs.preflight import Job, preflight
 from robo_rl.archive import screened
+from robo_rl.preflight import Job, preflight
 from sims.task import Task
 
 

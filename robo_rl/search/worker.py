@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -204,12 +203,6 @@ def main(path: Path) -> int:
     """Writes ``<job>.answer``."""
     job = json.loads(path.read_text())
     pulse = Pulse(path.with_suffix(".pulse"), job["parent"])
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for limit, value in (
-        (resource.RLIMIT_AS, "memory_bytes"),
-        (resource.RLIMIT_FSIZE, "file_bytes"),
-    ):
-        resource.setrlimit(limit, (job[value], job[value]))
     try:
         answer = train_program(job, pulse)
     except Exception as error:

@@ -13,10 +13,10 @@ import tyro
 import sims
 from reward_models.base import TaskCard, from_dict
 from reward_models.programs import Diagnostic, Program, Refused, errors, explain, load
-from reward_models.programs.preflight import Job, preflight
 from robo_rl.archive import screened
 from robo_rl.commands.options import Json
 from robo_rl.goals import read_goal
+from robo_rl.preflight import Job, preflight
 from sims.task import Task
 
 

@@ -14,10 +14,10 @@ import sims
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import read as read_sentence
 from reward_models.programs import Diagnostic, errors, explain, load
-from reward_models.programs.preflight import Job, preflight
 from reward_models.writers import offline
 from robo_rl.archive import screened
 from robo_rl.goals import read_goal
+from robo_rl.preflight import Job, preflight
 from robo_rl.search.model import ModelConfig, make_writer
 from sims.task import Task
 

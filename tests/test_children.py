@@ -1,0 +1,126 @@
+"""Processes that commands start: nothing that lies where somebody works is run, no key is handed
+on, and their own folder goes with them."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reach_bundle
+
+import sims
+from real_robot import Guardian, GuardianConfig, PolicyBundle, PolicyProcess
+from robo_rl.arm.emulated import EmulatedStage
+from robo_rl.cli import main
+from robo_rl.experiments.peers import Peer
+from robo_rl.search.executor import Limits, Pool
+from sims import process
+from sims.foreign import ForeignEnv
+
+REWARD = 'def reward(tip):\n    return {"near": near(norm(tip), 0.1)}\n'
+HOSTILE = ("json", "numpy", "torch", "mujoco", "gymnasium", "onnxruntime", "pickle", "runpy",
+           "sims", "robo_rl", "reward_models", "real_robot")  # fmt: skip
+
+
+@pytest.fixture
+def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the files beside which somebody works would leave a mark if they were run."""
+    folder, marks = tmp_path / "work", tmp_path / "marks"
+    folder.mkdir()
+    for name in HOSTILE:
+        (folder / f"{name}.py").write_text(
+            f"open({str(marks)!r}, 'a').write({name!r} + '\\n')\nraise SystemExit({name!r})\n"
+        )
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    return marks
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What every process was started with."""
+    seen: list[dict[str, Any]] = []
+    begin = subprocess.Popen.__init__
+
+    def noted(self: Any, command: Any, *args: Any, **options: Any) -> None:
+        seen.append(options)
+        begin(self, command, *args, **options)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", noted)
+    return seen
+
+
+def check_reward(folder: Path) -> None:
+    (folder / "good.py").write_text(REWARD)
+    assert main(["reward", "check", str(folder / "good.py"), "--task", "reach"]) == 0
+
+
+def ask_policy(folder: Path) -> None:
+    reach_bundle.write(folder, "so101")
+    bundle = PolicyBundle.load(folder)
+    with PolicyProcess(bundle, os.path.relpath(folder), budget=30.0) as policy:
+        assert policy.alive
+
+
+def stand_guard(folder: Path) -> None:
+    with Guardian(GuardianConfig(robot="so101", where="/dev/null", options={})) as guardian:
+        assert guardian.alive
+
+
+def emulate(folder: Path) -> None:
+    EmulatedStage(sims.make_task("reach", robot="ur5e")).close()
+
+
+def search(folder: Path) -> None:
+    # Too little memory for torch, enough for what comes before it.
+    [(_, answer)] = Pool(folder, limits=Limits(memory_bytes=300 << 20)).run([{"name": "a"}])
+    assert answer["kind"] == "crashed" and (folder / "a.pulse").exists()
+
+
+OURS = (check_reward, ask_policy, stand_guard, emulate, search)
+
+
+def train_elsewhere(folder: Path) -> None:
+    env = ForeignEnv("gym:Reacher-v5", 1, python=sys.executable)
+    assert env.reset().shape == (1, 10)
+    env.close()
+
+
+def bench_beside(folder: Path) -> None:
+    peer = Peer(sys.executable, "import json, numpy; print('ready'); print(len(input()))")
+    assert peer() == 2
+    peer.close()
+
+
+def work_together(folder: Path) -> None:
+    with ProcessPoolExecutor(1, process.spawning()) as pool:
+        assert pool.submit(len, "abc").result() == 3
+
+
+THEIRS = (train_elsewhere, bench_beside, work_together)
+
+
+@pytest.mark.parametrize("begin", [*OURS, *THEIRS], ids=lambda f: f.__name__)
+def test_nothing_of_the_folder_is_run(
+    begin: Callable[[Path], None], marks: Path, started: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    folder = tmp_path / "given"
+    folder.mkdir()
+    try:
+        begin(folder)
+    finally:
+        assert not marks.exists(), f"these were run: {marks.read_text().split()}"
+    if begin not in OURS:
+        return
+    gc.collect()
+    for options in started:
+        assert not {"OPENAI_API_KEY", "PYTHONHOME", "PYTEST_CURRENT_TEST"} & options["env"].keys()
+        assert not Path(options["cwd"]).exists(), "its folder goes with it"
+    assert started
