@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from robo_rl.learners.config import LEARNERS, LearnerConfig, PPOConfig
+from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
 from robo_rl.rewards import ClipConfig
 
 ENV_STEPS, CHECKPOINT_EVERY = 96_000, 32_000  # where no preset says otherwise
@@ -68,9 +68,9 @@ class TrainConfig(Common, Further):
     def __post_init__(self) -> None:
         if self.learner not in LEARNERS:
             raise ValueError(f"unknown learner {self.learner!r}; known: {', '.join(LEARNERS)}")
-        if self.tuning is not None and type(self.tuning) is not LEARNERS[self.learner]:
+        if self.tuning is not None and type(self.tuning) is not LEARNERS[self.learner].config:
             raise ValueError(
-                f"learner {self.learner!r} is tuned by {LEARNERS[self.learner].__name__}, "
+                f"learner {self.learner!r} is tuned by {LEARNERS[self.learner].config.__name__}, "
                 f"got {type(self.tuning).__name__}"
             )
         for name in ("env_steps", "episodes", "labels_every", "checkpoint_every"):
@@ -155,7 +155,7 @@ def from_json(kind: type, data: Any) -> Any:
     for name, value in data.items():
         hint = hints[name]
         if name == "tuning":
-            hint = LEARNERS[data["learner"]]
+            hint = LEARNERS[data["learner"]].config
         if dataclasses.is_dataclass(hint):
             values[name] = from_json(hint, value)
         elif hint is Path:

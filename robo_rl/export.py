@@ -46,7 +46,7 @@ from real_robot.manifest import (
 from real_robot.perception import Pose
 from real_robot.twin import Twin
 from robo_rl.goals import ReadGoal
-from robo_rl.learners.sb3 import Learner
+from robo_rl.learners.learner import Learner
 from robo_rl.runs import jsonable, versions
 from sims.batch_env import BatchEnv
 from sims.robots import Robot

@@ -11,8 +11,8 @@ from rich.console import Console
 from reward_models.base import RewardModel
 from robo_rl.learners.config import LearnerConfig
 from robo_rl.learners.hooks import Hook
+from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import Row, learn
-from robo_rl.learners.sb3 import Learner, make_learner
 from robo_rl.policies import Policy
 from robo_rl.rollout.vec_sim import VecSim
 from robo_rl.runs import RunDir

@@ -12,7 +12,7 @@ from typing import Any
 import sims
 from robo_rl.config import CHECKPOINT_EVERY, ENV_STEPS, SettledConfig, TrainConfig
 from robo_rl.goals import read_goal
-from robo_rl.learners.config import LEARNERS, PPOConfig
+from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
 
 
 @dataclass(frozen=True)
@@ -20,40 +20,44 @@ class Preset:
     """Other defaults of one task, or of one of its goals."""
 
     run: dict[str, Any]  # of TrainConfig
+    horizon_s: float = LearnerConfig.horizon_s  # s, of every learner
     ppo: dict[str, Any] = field(default_factory=dict)  # of PPOConfig
+    replay: dict[str, Any] = field(default_factory=dict)  # of learners with a replay buffer
+
+    def tuning(self, learner: str) -> LearnerConfig:
+        """The settings of ``learner``."""
+        kind = LEARNERS[learner].config
+        own = self.ppo if kind is PPOConfig else self.replay
+        return kind(horizon_s=self.horizon_s, **own)
 
 
-# Of all bodies: what they do next depends on more than what an arm sees ahead of it, and their
-# rewards come in units of their own.
+# Of all bodies: their rewards come in units of their own.
 _BODY: dict[str, Any] = {
     "normalise_reward": True,
     "n_steps": 64,
     "minibatches": 8,
     "epochs": 5,
-    "gamma": 0.99,
     "learning_rate": 7e-4,
     "log_std_init": -0.7,
 }
 
 PRESETS: dict[str, Preset] = {
     # The way round to the far side of the object is found by large first steps or not at all.
-    "push": Preset({"env_steps": 600_000, "checkpoint_every": 100_000}, {"log_std_init": -0.5}),
+    "push": Preset({"env_steps": 600_000, "checkpoint_every": 100_000}, ppo={"log_std_init": -0.5}),
     "drawer": Preset({"env_steps": 200_000}),
     # A cube is first held by chance, which needs jaws that move far enough to close on it.
-    "lift": Preset({"env_steps": 200_000}, {"log_std_init": -0.7}),
-    # With 0.99 it learns to be fast and falls after 3 s; success is to be up after 8.
-    "hopper forward": Preset(
-        {"env_steps": 1_200_000, "checkpoint_every": 200_000}, _BODY | {"gamma": 0.995}
-    ),
+    "lift": Preset({"env_steps": 200_000}, ppo={"log_std_init": -0.7}),
+    # With half of it, it learns to be fast and falls after 3 s; success is to be up after 8.
+    "hopper forward": Preset({"env_steps": 1_200_000, "checkpoint_every": 200_000}, 1.6, _BODY),
     # A flip is over within a second; whoever has fallen by then lies there for the other seven.
     "hopper front_flip": Preset(
-        {"env_steps": 1_500_000, "checkpoint_every": 200_000, "episode_s": 2.0}, _BODY
+        {"env_steps": 1_500_000, "checkpoint_every": 200_000, "episode_s": 2.0}, 0.8, _BODY
     ),
-    "ant forward": Preset({"env_steps": 2_000_000, "checkpoint_every": 200_000}, _BODY),
+    "ant forward": Preset({"env_steps": 2_000_000, "checkpoint_every": 200_000}, 5.0, _BODY),
     # It happens in the first seconds too. 300,000 steps are enough to turn over, not to keep still.
     "ant lie_down": Preset(
         {"env_steps": 1_000_000, "checkpoint_every": 100_000, "episode_s": 4.0},
-        _BODY | {"gamma": 0.97, "n_steps": 80, "log_std_init": -0.3},
+        ppo=_BODY | {"n_steps": 80, "log_std_init": -0.3},
     ),
 }
 
@@ -63,21 +67,17 @@ def preset(
 ) -> SettledConfig:
     """``base`` (the defaults) with what ``task`` needs for ``goal``, tuned for ``learner``.
 
-    ``goal`` is a sentence or a key; empty: that of ``base``. A learner other than PPO gets its own
-    defaults, and of the preset ``run`` alone. Where ``base`` and the preset differ, the preset's
-    value is taken; ``completed`` takes the other's.
+    ``goal`` is a sentence or a key; empty: that of ``base``. Where ``base`` and the preset differ,
+    the preset's value is taken; ``completed`` takes the other's.
     """
     if learner not in LEARNERS:
         raise ValueError(f"unknown learner {learner!r}; known: {', '.join(LEARNERS)}")
     base = base or TrainConfig()
     goal = goal or base.goal
     found = PRESETS.get(_name(task, goal)) or PRESETS.get(task) or Preset({})
-    tuning = LEARNERS[learner]()
-    if type(tuning) is PPOConfig:
-        tuning = replace(tuning, **found.ppo)
     open_ = {"env_steps": ENV_STEPS, "episode_s": 0.0, "checkpoint_every": CHECKPOINT_EVERY}
     given = {name: value for name, value in vars(base).items() if value is not None}
-    named = {"task": task, "goal": goal, "learner": learner, "tuning": tuning}
+    named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner)}
     return SettledConfig(**open_ | given | found.run | named)
 
 

@@ -24,7 +24,7 @@ from robo_rl.fit import fit, usable
 from robo_rl.foreign import evaluate_foreign, make_sim
 from robo_rl.goals import ReadGoal, read_goal
 from robo_rl.learners.hooks import Hook
-from robo_rl.learners.sb3 import Learner
+from robo_rl.learners.learner import Learner
 from robo_rl.presets import completed
 from robo_rl.progress import stages
 from robo_rl.report import write_report

@@ -39,6 +39,7 @@ class StepResult(NamedTuple):
     terminated: Array  # (N,) bool
     truncated: Array  # (N,) bool
     info: dict[str, Array]  # {name: (N,)}
+    action: Array  # (N, act_dim) what was executed of the action asked for
 
 
 class BatchEnv:
@@ -106,6 +107,11 @@ class BatchEnv:
     def card(self) -> dict[str, Any]:
         """The task's card."""
         return self.task.card()
+
+    @property
+    def least_spread(self) -> float:
+        """The task's (``Task.least_spread``)."""
+        return self.task.least_spread
 
     @property
     def nstate(self) -> int:
@@ -228,6 +234,7 @@ class BatchEnv:
             terminated & ~diverged,
             truncated,
             info,
+            action,
         )
 
     def _drive(self, action: Array, failed: Array, ids: Array | None) -> None:

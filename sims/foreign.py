@@ -99,7 +99,8 @@ class ForeignEnv:
             )
         bad = ~np.isfinite(action).all(axis=1)
         side = self._side
-        side.action[:] = np.where(bad[:, None], 0.0, action)
+        action = np.clip(np.where(bad[:, None], 0.0, action), -1.0, 1.0)
+        side.action[:] = action
         side.step()
         obs = side.obs.astype(np.float32)
         diverged = bad | ~np.isfinite(obs).all(axis=1) | ~np.isfinite(side.reward)
@@ -111,7 +112,8 @@ class ForeignEnv:
         if self._judges:
             info["success"] = side.success > 0
         reward = np.where(diverged, 0.0, side.reward).astype(np.float32)
-        return StepResult(obs.copy(), reward, terminated & ~diverged, truncated | diverged, info)
+        ended = terminated & ~diverged, truncated | diverged
+        return StepResult(obs.copy(), reward, *ended, info, action)
 
     def signals(self) -> dict[str, Array]:
         """{"obs": (N, obs_dim)}."""

@@ -88,6 +88,9 @@ class Task(ABC, Generic[V]):
     name: ClassVar[str]
     cameras: ClassVar[tuple[Camera, ...]]
     has_expert: ClassVar[bool] = True  # False: ``expert`` raises, and says what to do instead
+    # Of a column of ``obs``, in its own units, that means anything: who scales columns by how far
+    # they spread takes no less, for what hardly moves at first may be what the task is about.
+    least_spread: ClassVar[float] = 0.0
     mirrors: ClassVar[str] = ""  # the Gymnasium id whose observations and rewards these are
 
     goal: str = ""  # key into goals(), or a formula as JSON (docs/goals.md); empty: the first goal

@@ -17,6 +17,7 @@ class Result(NamedTuple):
     terminated: Array
     truncated: Array
     info: dict[str, Array]
+    action: Array
 
 
 class PointMass:
@@ -64,6 +65,7 @@ class PointMass:
 
     def step(self, action: Array) -> Result:
         assert action.shape == (self.num_envs, 2)
+        action = np.clip(action, -1, 1)
         self.pos = np.clip(self.pos + 0.1 * action, -1, 1)
         self.time += 1
         n = self.num_envs
@@ -74,7 +76,7 @@ class PointMass:
         near = np.linalg.norm(self.goal - self.pos, axis=1)
         info = {"success": near < 0.1, "diverged": diverged}
         reward = -self.reward_scale * near
-        return Result(self._obs(), reward, terminated, truncated, info)
+        return Result(self._obs(), reward, terminated, truncated, info, action)
 
     def _obs(self) -> Array:
         obs = np.concatenate([self.pos, self.goal - self.pos], axis=1)

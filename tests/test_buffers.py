@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from point_mass import Nearness, PointMass, Window
 from stable_baselines3.common.vec_env import VecNormalize
 
-from robo_rl.learners.buffers import ScoredReplayBuffer, ScoredRolloutBuffer
+import sims
+from robo_rl.learners.buffers import SavedReplayBuffer, ScoredReplayBuffer, ScoredRolloutBuffer
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.vec_env import SB3VecEnv
+from sims.randomize import Randomize, RandomizedEnv
 
 
 def rollout_buffer(env: SB3VecEnv, model, steps: int, **kwargs) -> ScoredRolloutBuffer:
@@ -224,3 +226,20 @@ def test_scaled_simulator_rewards_are_refused():
     fill(env, buffer, 4)
     with pytest.raises(ValueError, match="norm_reward=False"):
         buffer.sample(1, scaled)
+
+
+@pytest.mark.parametrize("kind", [SavedReplayBuffer, ScoredReplayBuffer])
+def test_replay_and_scorers_see_the_action_that_was_executed(kind: type) -> None:
+    """Rows that hear late of actions do something else than what the policy asked for."""
+    late = Randomize(obs_delay=0, obs_noise=0)
+    sim = RandomizedEnv(sims.make_task("reach"), 4, randomize=late)
+    env = SB3VecEnv(sim, Nearness())
+    scored = {"scorer": Scorer(Nearness(), env.observer)} if kind is ScoredReplayBuffer else {}
+    spaces = env.observation_space, env.action_space
+    buffer = kind(32, *spaces, n_envs=4, env=env, **scored)
+    obs, asked = env.reset(), 2.0 * np.ones((4, 3), np.float32)
+    after, reward, done, infos = env.step(asked)
+    buffer.add(obs, after, asked, reward, done, infos)
+    executed = env.last_step().action
+    assert (executed < 1).all() and (executed > 0).all()  # at rest before, for a share of the step
+    np.testing.assert_array_equal(buffer.actions[0], executed.astype(np.float32))

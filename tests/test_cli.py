@@ -12,7 +12,7 @@ import pytest
 
 from robo_rl.cli import COMMANDS, main
 from robo_rl.commands.reward import ACTIONS
-from robo_rl.learners.config import PPOConfig, SACConfig
+from robo_rl.learners import PPOConfig, SACConfig
 
 PROGRAM = [sys.executable, "-m", "robo_rl.cli"]
 EVERY = [*COMMANDS, *(f"reward {action}" for action in ACTIONS)]

@@ -12,7 +12,7 @@ import pytest
 
 from robo_rl.commands.train import parse_train
 from robo_rl.config import ENV_STEPS, SettledConfig, TrainConfig, continued, from_json
-from robo_rl.learners.config import PPOConfig, SACConfig
+from robo_rl.learners import PPOConfig, SACConfig
 from robo_rl.presets import PRESETS, completed
 from robo_rl.runs import RunDir, jsonable, write_json
 
@@ -57,7 +57,7 @@ def run(tmp_path: Path) -> Path:
     [
         ("--seed 3", "begun with --seed 0, asked is 3"),
         ("--reward task", "begun with --reward 'clip', asked is 'task'"),
-        ("--tuning.gamma 0.5", "begun with --tuning.gamma 0.97, asked is 0.5"),
+        ("--tuning.final-rate 0.5", "begun with --tuning.final-rate 0.1, asked is 0.5"),
         ("--clip.scene.frames 9", "begun with --clip.scene.frames"),
         ("--learner sac", "begun with --learner 'ppo', asked is 'sac'"),
         ("--name other", "begun with --name '', asked is 'other'"),

@@ -16,7 +16,7 @@ from robo_rl.config import TrainConfig
 from robo_rl.experiments import EXPERIMENTS, Experiment, Options, Row, experiment, fingerprint
 from robo_rl.experiments.runner import Journal, run
 from robo_rl.experiments.training import FRESH, policies, policy, shown
-from robo_rl.learners.config import PPOConfig
+from robo_rl.learners import PPOConfig
 
 POLICIES = ("demo", "goals", "push", "dense", "bodies", "off-policy", "sentences")
 Put = Callable[[Experiment], None]

@@ -18,8 +18,8 @@ from reward_models.base import RewardOutput
 from robo_rl.export import ExportError, check, deterministic_actor, export, to_onnx
 from robo_rl.goals import read_goal
 from robo_rl.learners import LearnerConfig, PPOConfig, SACConfig, TD3Config, TQCConfig
+from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import learn
-from robo_rl.learners.sb3 import Learner, make_learner
 
 SMALL = {"num_envs": 8, "net": (16, 16)}
 OFF = {"learning_starts": 64, "buffer_size": 512, "batch_size": 32, "gradient_steps": 1}

@@ -20,9 +20,11 @@ from rich.console import Console
 import sims
 from reward_models.base import RewardOutput
 from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig, SACConfig, TD3Config, TQCConfig
+from robo_rl.learners.features import FAR, ObsNormaliser
 from robo_rl.learners.hooks import Hook
+from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import learn
-from robo_rl.learners.sb3 import Learner, make_learner
+from robo_rl.presets import preset
 from robo_rl.rollout.vec_env import SimulationDiverged
 from robo_rl.rollout.vec_sim import VecSim
 from robo_rl.runs import CheckpointError, RunDir
@@ -91,8 +93,49 @@ def test_off_policy_learners_learn(config):
     learner = new(config)
     learn(learner, 2_000)
     assert success(learner, PointMass(300, seed=99)) > 0.25
-    # The scale was measured once, on the first random steps.
-    assert float(learner.normaliser.count) == 400
+    # The scale goes on being measured while it learns.
+    assert float(learner.normaliser.count) == 2_000
+
+
+@pytest.mark.parametrize("name", ["push", "lift", "stack", "drawer", "button", "drawer_then_place"])
+def test_off_policy_learners_see_what_the_task_is_about_before_it_happens(name):
+    """The scale they begin with tells an expert's states apart, which random play never meets."""
+    sim = sims.make(name, 8)
+    learner = make_learner(SACConfig(num_envs=8, net=(8,)), sim)
+    begun = sims.make(name, 8).reset()
+    np.testing.assert_array_equal(sim.reset(), begun)  # looking round leaves no trace
+    rng, seen = np.random.default_rng(0), []
+    for _ in range(sim.max_steps):
+        seen.append(sim.step(sim.task.expert(sim.views, rng)).obs)
+    with torch.no_grad():
+        scaled = learner.normaliser(torch.from_numpy(np.concatenate(seen))).abs().numpy()
+    far = dict(zip(sim.obs_names, (scaled >= FAR).mean(axis=0), strict=True))
+    # A joint that leans on something is left far behind its target; that too is still told apart.
+    far = {column: share for column, share in far.items() if not column.startswith("lag")}
+    assert max(far.values()) <= 0.01, far
+    assert scaled.max() < FAR + np.log1p(30)
+
+
+def test_no_two_states_look_the_same_however_far_they_are():
+    scale = ObsNormaliser(1)
+    scale.update(np.random.default_rng(0).normal(size=(100, 1)))
+    far = torch.linspace(-2_000, 2_000, 4001)[:, None]
+    scaled = scale(far)[:, 0]
+    assert (scaled.diff() > 0).all() and scaled.abs().max() < 20
+    close = torch.linspace(-5, 5, 11)[:, None]
+    np.testing.assert_allclose(scale(close), (close - scale.shift) * scale.scale, rtol=1e-6)
+
+
+def test_a_horizon_in_seconds_serves_every_learner_and_body():
+    assert PPOConfig().gamma(0.05) == pytest.approx(0.97)
+    assert SACConfig(horizon_s=2.0).gamma(0.008) == pytest.approx(0.996)
+    assert SACConfig().gamma(1.0) > 0.96  # an env that does not say how long its steps are
+    for learner, kind in LEARNERS.items():
+        hopper = preset("hopper", learner, goal="forward").tuning
+        assert type(hopper) is kind.config and hopper.horizon_s == 1.6
+    made = make_learner(SACConfig(num_envs=2, horizon_s=0.8, buffer_size=64), PointMass(2))
+    assert made.algorithm.gamma == pytest.approx(1 - 1 / 33)
+    assert made.algorithm.gamma == made.config.gamma(PointMass.control_dt)
 
 
 def test_without_a_reward_model_the_task_rewards():
@@ -192,6 +235,7 @@ import sys, time
 sys.path.insert(0, {tests!r})
 import torch
 from test_learners import KILL_CONFIG, KILL_EVERY, KILL_TOTAL, OnRow, new
+from robo_rl.learners.features import FAR, ObsNormaliser
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.loop import learn
 from robo_rl.runs import RunDir
@@ -313,8 +357,8 @@ def test_wrong_settings_say_what_would_fit():
         new(PPOConfig(**SMALL, minibatches=3))
     with pytest.raises(ValueError, match="num_envs=8, the simulator has 4 rows"):
         make_learner(PPO_SMALL, PointMass(4), Nearness())
-    with pytest.raises(ValueError, match=r"gamma must be in \(0, 1\], got 1.5"):
-        PPOConfig(gamma=1.5)
+    with pytest.raises(ValueError, match="horizon_s must be above 0, got -1"):
+        PPOConfig(horizon_s=-1)
     with pytest.raises(ValueError, match="needs the run to resume"):
         learn(new(), 10, resume=True)
     with pytest.raises(ValueError, match="simulation >= 0 and learning >= 1"):
@@ -323,7 +367,7 @@ def test_wrong_settings_say_what_would_fit():
 
 def test_the_table_lists_what_can_be_made():
     assert list(LEARNERS) == ["ppo", "sac", "td3", "tqc"]
-    assert [type(config) for config in CONFIGS] == list(LEARNERS.values())
+    assert [type(config) for config in CONFIGS] == [kind.config for kind in LEARNERS.values()]
 
 
 def test_the_bar_shows_speed_success_and_reward():

@@ -12,7 +12,7 @@ import pytest
 
 from reward_models.config import DistillConfig
 from robo_rl.config import TrainConfig, from_json
-from robo_rl.learners.config import PPOConfig
+from robo_rl.learners import PPOConfig
 from robo_rl.rewards import ClipConfig
 from robo_rl.visual.scene import SceneConfig
 

@@ -17,7 +17,7 @@ from reward_models.base import from_dict
 from reward_models.programs import load
 from robo_rl.cli import main
 from robo_rl.config import TrainConfig
-from robo_rl.learners.config import PPOConfig
+from robo_rl.learners import PPOConfig
 from robo_rl.training import run_path, train
 
 GOOD = """def reward(tip, red_cube_pos, action):

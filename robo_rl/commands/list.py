@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _entries(family: str, task: str) -> dict[str, str]:
-    from robo_rl.learners.config import LEARNERS
+    from robo_rl.learners import LEARNERS
     from robo_rl.rewards import REWARDS
 
     if family == "tasks":
@@ -61,7 +61,7 @@ def _entries(family: str, task: str) -> dict[str, str]:
     if family == "rewards":
         return dict(REWARDS)
     if family == "learners":
-        return {name: _first(cls.__doc__) for name, cls in LEARNERS.items()}
+        return {name: _first(kind.config.__doc__) for name, kind in LEARNERS.items()}
     return {
         s.name: f"{s.shape} {s.unit}, {s.frame}: {s.doc}"
         for s in sims.make_task(task).signal_docs()

@@ -13,7 +13,7 @@ from rich.console import Console
 from real_robot.bundle import POLICY
 from robo_rl.commands.options import Json
 from robo_rl.config import Common, Further, SettledConfig, TrainConfig, continued, from_json
-from robo_rl.learners.config import LearnerConfig, PPOConfig
+from robo_rl.learners import LearnerConfig, PPOConfig
 from robo_rl.presets import PRESETS, preset
 from robo_rl.rewards import ClipConfig
 from robo_rl.runs import RunDir

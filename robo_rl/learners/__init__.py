@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
-from robo_rl.learners.config import (
-    LEARNERS,
-    LearnerConfig,
-    PPOConfig,
-    SACConfig,
-    TD3Config,
-    TQCConfig,
-)
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-__all__ = ["LEARNERS", "LearnerConfig", "PPOConfig", "SACConfig", "TD3Config", "TQCConfig"]
+from robo_rl.learners.config import LearnerConfig, OffPolicyConfig
+from robo_rl.learners.ppo import PPOConfig, build_ppo
+from robo_rl.learners.sac import SACConfig, build_sac
+from robo_rl.learners.td3 import TD3Config, build_td3
+from robo_rl.learners.tqc import TQCConfig, build_tqc
+
+__all__ = [
+    "LEARNERS",
+    "LearnerConfig",
+    "LearnerKind",
+    "OffPolicyConfig",
+    "PPOConfig",
+    "SACConfig",
+    "TD3Config",
+    "TQCConfig",
+]
+
+
+class LearnerKind(NamedTuple):
+    """A learner's settings, and what makes SB3's algorithm of them and of ``Parts``."""
+
+    config: type[LearnerConfig]
+    build: Callable[[Any, Any], Any]
+
+
+LEARNERS: dict[str, LearnerKind] = {
+    "ppo": LearnerKind(PPOConfig, build_ppo),
+    "sac": LearnerKind(SACConfig, build_sac),
+    "td3": LearnerKind(TD3Config, build_td3),
+    "tqc": LearnerKind(TQCConfig, build_tqc),
+}

@@ -71,7 +71,14 @@ class ScoredRolloutBuffer(RolloutBuffer):
 
 
 class SavedReplayBuffer(ReplayBuffer):
-    """SB3's ring of transitions, to and from plain arrays."""
+    """SB3's ring of transitions, to and from plain arrays; its actions are those executed."""
+
+    def __init__(self, *args: Any, env: VecEnv, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.env = _stepped(env)
+
+    def add(self, obs: Array, next_obs: Array, action: Array, *rest: Any, **kwargs: Any) -> None:
+        super().add(obs, next_obs, self.env.last_step().action, *rest, **kwargs)
 
     def rings(self) -> dict[str, Array]:
         """Every array that has one entry per transition, {name: (buffer_size, n_envs, ...)}."""
@@ -104,8 +111,8 @@ class ScoredReplayBuffer(SavedReplayBuffer):
     """
 
     def __init__(self, *args: Any, env: VecEnv, scorer: Scorer, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self.env, self.scorer = _stepped(env), scorer
+        super().__init__(*args, env=env, **kwargs)
+        self.scorer = scorer
         self.trace = Trace(self.buffer_size)
         shape = (self.buffer_size, self.n_envs)
         self.scored = np.zeros(shape, bool)

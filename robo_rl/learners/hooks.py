@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from robo_rl.learners.sb3 import Learner
+    from robo_rl.learners.learner import Learner
 
 Array = np.ndarray
 

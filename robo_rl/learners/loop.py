@@ -13,10 +13,10 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
+from robo_rl.learners.buffers import SavedReplayBuffer
 from robo_rl.learners.hooks import Hook
-from robo_rl.learners.sb3 import Learner
+from robo_rl.learners.learner import Learner
 from robo_rl.runs import Checkpoint, RunDir
 
 Array = np.ndarray
@@ -144,23 +144,22 @@ class _Loop(BaseCallback):
         self._pause()
         self._save()
 
-    # Observation scale: changed only between updates, so that a rollout's action probabilities and
-    # its update see the same policy.
+    # Observation scale. PPO's changes only between updates, so that a rollout's action
+    # probabilities and its update see the same policy.
     def _keep_obs(self) -> None:
         learner, config = self._learner, self._learner.config
         normaliser, buffer = learner.normaliser, learner.buffer
         if normaliser is None:
             return
         seen = float(normaliser.count)
-        if isinstance(learner.algorithm, OffPolicyAlgorithm):
-            # Measured on the random actions of the start, then fixed: a critic that is trained on
-            # old transitions must not see them move.
-            if not seen and learner.env_steps >= learner.algorithm.learning_starts:
-                normaliser.update(buffer.observations[: buffer.size()])
+        if seen and 0 < config.obs_stats_steps <= seen:
+            return
+        if isinstance(buffer, SavedReplayBuffer):
+            normaliser.update(buffer.observations[buffer.pos - 1])  # the step before this update
         elif not seen:
             # A new policy acts almost alike on any scale, so its first update can have the scale.
             normaliser.update(buffer.observations)
-        elif not config.obs_stats_steps or seen < config.obs_stats_steps:
+        else:
             self._unseen = buffer.observations
 
     def _count_obs(self) -> None:

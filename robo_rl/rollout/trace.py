@@ -25,7 +25,7 @@ class Transition(NamedTuple):
 
     before: Look
     after: Look
-    action: Array  # (N, act_dim)
+    action: Array  # (N, act_dim) that was executed
     first: Array  # (N,) bool: the step is the first of its episode
     diverged: Array  # (N,) bool: the simulation failed here, so no reward model judges the step
 

@@ -82,7 +82,7 @@ class SB3VecEnv(VecEnv):
                 infos[i]["TimeLimit.truncated"] = bool(step.truncated[i] and not step.terminated[i])
             obs = self.sim.reset(done)
             self._look = self.observer.look(after, ids)
-        self._last = Transition(before, after, self._action, self._first, diverged)
+        self._last = Transition(before, after, step.action, self._first, diverged)
         self._first = done
         reward = step.reward.astype(np.float32)
         if self.reward_model is not None:

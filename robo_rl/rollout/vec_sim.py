@@ -32,6 +32,9 @@ class Step(Protocol):
     @property
     def info(self) -> Mapping[str, Array]: ...  # {name: (N,)}; success and diverged if known
 
+    @property
+    def action(self) -> Array: ...  # (N, act_dim) what was executed of the action asked for
+
 
 class VecSim(Protocol):
     """``num_envs`` rows of one task, stepped together; every array returned is the caller's."""
@@ -67,6 +70,19 @@ class Resumable(Protocol):
 
     def state_dict(self) -> dict[str, Array]: ...
     def load_state_dict(self, saved: Mapping[str, Array]) -> None: ...
+
+
+@runtime_checkable
+class HasWorkspace(VecSim, Protocol):
+    """A simulator that can begin anywhere in its workspace, not only where its episodes do."""
+
+    seed: int
+
+    @property
+    def least_spread(self) -> float: ...  # of an observation's column, that means anything
+
+    def scatter(self) -> Array: ...
+    def reseed(self, seed: int) -> None: ...
 
 
 def episode_steps(sim: VecSim) -> int:

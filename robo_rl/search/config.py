@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from robo_rl.learners.config import LEARNERS, LearnerConfig, OffPolicyConfig, PPOConfig
+from robo_rl.learners import LEARNERS, LearnerConfig, OffPolicyConfig, PPOConfig
 from robo_rl.search.model import WRITERS, ModelConfig, make_writer
 
 # What is also trained with the search's own steps on top, by name.
@@ -54,7 +54,7 @@ class SearchConfig:
         if self.writer not in ("offline", *WRITERS):
             known = ", ".join(("offline", *WRITERS))
             raise ValueError(f"unknown writer {self.writer!r}; known: {known}")
-        if self.learner not in LEARNERS or type(self.tuning) is not LEARNERS[self.learner]:
+        if self.learner not in LEARNERS or type(self.tuning) is not LEARNERS[self.learner].config:
             tuned = type(self.tuning).__name__
             known = ", ".join(LEARNERS)
             raise ValueError(f"learner {self.learner!r} does not go with {tuned}; known: {known}")

@@ -53,7 +53,7 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
     from reward_models.programs import ProgramReward, load
     from robo_rl.evaluate import run_episode, summary
     from robo_rl.fit import fit
-    from robo_rl.learners.config import LEARNERS
+    from robo_rl.learners import LEARNERS
     from robo_rl.learners.hooks import Hook
     from sims.batch_env import BatchEnv
 
@@ -77,7 +77,7 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
     began = time.monotonic()
     task = sims.make_task(job["task"], robot=job["robot"] or None, goal=job["goal"])
     tuning = {k: tuple(v) if isinstance(v, list) else v for k, v in job["tuning"].items()}
-    config = LEARNERS[job.get("learner", "ppo")](**tuning)
+    config = LEARNERS[job.get("learner", "ppo")].config(**tuning)
     # Training episodes may be shorter than those that are judged, as in `robo-rl train`.
     short = replace(task, episode_s=job["episode_s"]) if job.get("episode_s") else task
     env = Watched(short, config.num_envs, seed=job["seed"], num_threads=threads)

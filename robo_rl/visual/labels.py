@@ -9,7 +9,7 @@ import numpy as np
 
 from robo_rl.config import TrainConfig
 from robo_rl.learners.hooks import Hook
-from robo_rl.learners.sb3 import Learner
+from robo_rl.learners.learner import Learner
 from robo_rl.visual.scene import Scene, audit
 from sims.batch_env import BatchEnv
 

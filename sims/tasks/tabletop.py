@@ -157,6 +157,7 @@ class Tabletop(Task[TabletopViews]):
     """The shared scene, observation and control; a subclass adds resets, goals and an expert."""
 
     act_dim: ClassVar[int] = 3
+    least_spread: ClassVar[float] = 0.2  # 5 cm of a place, 2 to 5 cm of a way, 0.04 rad of a lag
     things: ClassVar[tuple[Thing, ...]] = THINGS
     affordances: ClassVar[tuple[str, ...]] = ("touch", "push")  # what may be done to a thing
 

@@ -1,0 +1,159 @@
+"""Learner: a Stable-Baselines3 algorithm on a batched simulator, with what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from torch import nn
+
+from reward_models.base import RewardModel
+from robo_rl.learners import LEARNERS, checkpoint
+from robo_rl.learners.buffers import SavedReplayBuffer, ScoredReplayBuffer
+from robo_rl.learners.config import LearnerConfig, OffPolicyConfig
+from robo_rl.learners.features import NormalisedObs, ObsNormaliser, look_round
+from robo_rl.rollout.scoring import Scorer
+from robo_rl.rollout.vec_env import SB3VecEnv
+from robo_rl.rollout.vec_sim import HasWorkspace, VecSim, episode_steps
+from robo_rl.runs import Checkpoint
+from robo_rl.threads import seed_everything
+
+Array = np.ndarray
+
+_ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
+
+
+@dataclass
+class Learner:
+    """An SB3 algorithm with its environment, reward model and observation scale."""
+
+    config: LearnerConfig
+    algorithm: BaseAlgorithm
+    env: SB3VecEnv
+    scorer: Scorer | None  # None: the task's own reward
+    normaliser: ObsNormaliser | None
+
+    @property
+    def env_steps(self) -> int:
+        """Steps simulated so far, over all rows."""
+        return self.algorithm.num_timesteps
+
+    @property
+    def reward_model(self) -> RewardModel | None:
+        """What rewards it; None: the task."""
+        return self.scorer.model if self.scorer else None
+
+    @property
+    def buffer(self) -> RolloutBuffer | SavedReplayBuffer:
+        """Where the algorithm keeps transitions."""
+        off_policy = isinstance(self.algorithm, OffPolicyAlgorithm)
+        return self.algorithm.replay_buffer if off_policy else self.algorithm.rollout_buffer
+
+    def act(self, obs: Array) -> Array:
+        """Deterministic actions (N, act_dim) in [-1, 1] of raw observations (N, obs_dim)."""
+        return self.algorithm.predict(obs, deterministic=True)[0]
+
+    def checkpoint(self, extra: Mapping[str, Any] | None = None) -> Checkpoint:
+        """Everything that decides how learning goes on; taken between two rollouts.
+
+        ``extra`` is JSON that comes back in ``meta["extra"]``.
+        """
+        return checkpoint.save(self, extra or {})
+
+    def restore(self, saved: Checkpoint) -> bool:
+        """Continues from ``saved``; False when the simulator had to start new episodes."""
+        return checkpoint.load(self, saved)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What every algorithm is made of, whichever it is."""
+
+    env: SB3VecEnv
+    scorer: Scorer | None
+    normaliser: ObsNormaliser | None
+    device: str
+
+    @property
+    def episode_steps(self) -> int:
+        """Control steps of a full episode."""
+        return episode_steps(self.env.sim)
+
+    def keywords(self, config: LearnerConfig, **policy: Any) -> dict[str, Any]:
+        """SB3's arguments of any algorithm; ``policy`` are further ones of its networks."""
+        policy |= {"net_arch": list(config.net), "activation_fn": _ACTIVATIONS[config.activation]}
+        if self.normaliser is not None:
+            policy["features_extractor_class"] = NormalisedObs
+            policy["features_extractor_kwargs"] = {"normaliser": self.normaliser}
+        return {
+            "policy": "MlpPolicy",
+            "policy_kwargs": policy,
+            "env": self.env,
+            "learning_rate": _falling(config),
+            "gamma": config.gamma(self.env.sim.control_dt),
+            "device": self.device,
+        }
+
+    def replay(self, config: OffPolicyConfig) -> dict[str, Any]:
+        """SB3's arguments of any algorithm with a replay buffer."""
+        scored = {"scorer": self.scorer} if self.scorer else {}
+        return {
+            "buffer_size": config.buffer_size,
+            "learning_starts": config.learning_starts,
+            "batch_size": config.batch_size,
+            "tau": config.tau,
+            "train_freq": 1,
+            "gradient_steps": config.gradient_steps,
+            "replay_buffer_class": ScoredReplayBuffer if self.scorer else SavedReplayBuffer,
+            "replay_buffer_kwargs": {"env": self.env, **scored},
+        }
+
+
+def make_learner(
+    config: LearnerConfig,
+    sim: VecSim,
+    reward_model: RewardModel | None = None,
+    *,
+    seed: int = 0,
+    device: str = "cpu",
+) -> Learner:
+    """The learner of ``config`` on ``sim``; without a reward model it learns the task's reward."""
+    if sim.num_envs != config.num_envs:
+        raise ValueError(
+            f"the learner is configured for num_envs={config.num_envs}, the simulator has "
+            f"{sim.num_envs} rows"
+        )
+    builds = {kind.config: kind.build for kind in LEARNERS.values()}
+    if type(config) not in builds:
+        raise ValueError(f"no learner for a {type(config).__name__}")
+    seed_everything(seed)
+    env = SB3VecEnv(sim, reward_model)
+    env.action_space.seed(seed)
+    scorer = Scorer(reward_model, env.observer) if reward_model else None
+    normaliser = _obs_scale(config, sim) if config.normalise_obs else None
+    algorithm = builds[type(config)](config, Parts(env, scorer, normaliser, device))
+    return Learner(config, algorithm, env, scorer, normaliser)
+
+
+def _obs_scale(config: LearnerConfig, sim: VecSim) -> ObsNormaliser:
+    """Measured while learning; where old transitions are learned from, begun before.
+
+    A critic takes a scale that drifts, but not one that is found out late: by then it has learned
+    from thousands of steps on another.
+    """
+    if not (isinstance(config, OffPolicyConfig) and isinstance(sim, HasWorkspace)):
+        return ObsNormaliser(sim.obs_dim)
+    scale = ObsNormaliser(sim.obs_dim, sim.least_spread)
+    scale.update(look_round(sim))
+    return scale
+
+
+def _falling(config: LearnerConfig) -> Callable[[float], float]:
+    """The learning rate as a function of the share of training that is left."""
+    first, last = config.learning_rate, config.learning_rate * config.final_rate
+    return lambda left: last + (first - last) * left

@@ -1,0 +1,63 @@
+"""PPO: every rollout is learned from a few times, then dropped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from robo_rl.learners.config import LearnerConfig
+
+if TYPE_CHECKING:
+    from stable_baselines3 import PPO
+
+    from robo_rl.learners.learner import Parts
+
+LONGEST_ROLLOUT = 128  # control steps, where none are given: of a body whose episodes are long
+
+
+@dataclass(frozen=True, kw_only=True)
+class PPOConfig(LearnerConfig):
+    """Proximal policy optimisation (arXiv:1707.06347): robust, and fast where steps are cheap."""
+
+    n_steps: int = 0  # control steps of a rollout; 0: one episode, at most 128
+    minibatches: int = 4  # gradient steps per epoch
+    epochs: int = 8  # passes over a rollout
+    gae_lambda: float = 0.95  # bias against variance of the advantage
+    clip_ratio: float = 0.2  # largest change of an action's probability that is rewarded
+    entropy: float = 0.0  # weight of the entropy bonus
+    log_std_init: float = -1.5  # log of the first standard deviation of actions
+    normalise_reward: bool = False  # scale rewards so that returns have a deviation of 1
+    max_grad_norm: float = 0.5  # gradients are scaled down to this
+
+
+def build_ppo(config: PPOConfig, parts: Parts) -> PPO:
+    """SB3's PPO."""
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.buffers import RolloutBuffer
+
+    from robo_rl.learners.buffers import ScoredRolloutBuffer
+    from robo_rl.rollout.reward_scale import RewardScale
+
+    n_steps = config.n_steps or min(parts.episode_steps, LONGEST_ROLLOUT)
+    size = n_steps * config.num_envs
+    if size % config.minibatches:
+        raise ValueError(
+            f"a rollout of {n_steps} steps x {config.num_envs} rows does not divide into "
+            f"{config.minibatches} minibatches; the next that fits is "
+            f"{next(k for k in range(config.minibatches, size + 1) if size % k == 0)}"
+        )
+    if config.normalise_reward:
+        parts.env.scale = RewardScale(config.num_envs, config.gamma(parts.env.sim.control_dt))
+    scored = {"env": parts.env, "scorer": parts.scorer} if parts.scorer else None
+    return PPO(
+        **parts.keywords(config, log_std_init=config.log_std_init),
+        n_steps=n_steps,
+        batch_size=size // config.minibatches,
+        n_epochs=config.epochs,
+        gae_lambda=config.gae_lambda,
+        clip_range=config.clip_ratio,
+        ent_coef=config.entropy,
+        max_grad_norm=config.max_grad_norm,
+        rollout_buffer_class=ScoredRolloutBuffer if scored else RolloutBuffer,
+        rollout_buffer_kwargs=scored,
+    )

@@ -1,0 +1,32 @@
+"""SAC: learns from a replay buffer, with as much noise in its actions as it still has use for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from robo_rl.learners.config import OffPolicyConfig
+
+if TYPE_CHECKING:
+    from stable_baselines3 import SAC
+
+    from robo_rl.learners.learner import Parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class SACConfig(OffPolicyConfig):
+    """Soft actor-critic (arXiv:1812.05905): few steps, many updates."""
+
+    entropy_init: float = 0.1  # first weight of the entropy bonus, tuned from there
+
+
+def entropy(config: SACConfig) -> dict[str, Any]:
+    """How SB3 is told to tune the entropy bonus."""
+    return {"ent_coef": f"auto_{config.entropy_init}"}
+
+
+def build_sac(config: SACConfig, parts: Parts) -> SAC:
+    """SB3's SAC."""
+    from stable_baselines3 import SAC
+
+    return SAC(**parts.keywords(config), **parts.replay(config), **entropy(config))

@@ -1,0 +1,33 @@
+"""TQC: SAC with critics that answer a distribution, its most hopeful part cut off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from robo_rl.learners.sac import SACConfig, entropy
+
+if TYPE_CHECKING:
+    from sb3_contrib import TQC
+
+    from robo_rl.learners.learner import Parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class TQCConfig(SACConfig):
+    """Truncated quantile critics (arXiv:2005.04269): SAC with less overestimation."""
+
+    quantiles: int = 25  # per critic
+    drop_quantiles: int = 2  # highest ones dropped, per critic
+
+
+def build_tqc(config: TQCConfig, parts: Parts) -> TQC:
+    """sb3-contrib's TQC."""
+    from sb3_contrib import TQC
+
+    return TQC(
+        **parts.keywords(config, n_quantiles=config.quantiles),
+        **parts.replay(config),
+        **entropy(config),
+        top_quantiles_to_drop_per_net=config.drop_quantiles,
+    )
