@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import tyro
 
 from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
-from robo_rl.rewards import ClipConfig
+from robo_rl.rewards import RewardConfig, fitting, kind_of
 
 ENV_STEPS, CHECKPOINT_EVERY = 96_000, 32_000  # where no preset says otherwise
 
@@ -62,7 +62,7 @@ class Further:
 class TrainConfig(Common, Further):
     """One training run as it is asked for: what is None becomes what the task needs."""
 
-    clip: ClipConfig = field(default_factory=ClipConfig)
+    scoring: RewardConfig | None = None  # of the reward; None: as it comes
     tuning: LearnerConfig | None = None  # of the learner; None: the preset's
 
     def __post_init__(self) -> None:
@@ -73,6 +73,7 @@ class TrainConfig(Common, Further):
                 f"learner {self.learner!r} is tuned by {LEARNERS[self.learner].config.__name__}, "
                 f"got {type(self.tuning).__name__}"
             )
+        fitting(self.reward, self.scoring)
         for name in ("env_steps", "episodes", "labels_every", "checkpoint_every"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -112,7 +113,9 @@ def continued(path: Path, stored: SettledConfig, asked: Mapping[str, Any]) -> Se
             continue
         if name == "name" and value in ("", path.name):
             continue
-        option, was, now = _difference(name, getattr(stored, name), value)
+        # A reward's settings are options under the reward's name.
+        prefix = stored.reward.partition(":")[0] if name == "scoring" else name
+        option, was, now = _difference(prefix, getattr(stored, name), value)
         if name not in MAY_CHANGE:
             raise ValueError(
                 f"{path} was begun with --{option} {was}, asked is {now}: a run goes on as it "
@@ -156,6 +159,8 @@ def from_json(kind: type, data: Any) -> Any:
         hint = hints[name]
         if name == "tuning":
             hint = LEARNERS[data["learner"]].config
+        if name == "scoring":
+            hint = kind_of(data["reward"]).settings
         if dataclasses.is_dataclass(hint):
             values[name] = from_json(hint, value)
         elif hint is Path:

@@ -13,6 +13,7 @@ import sims
 from robo_rl.config import CHECKPOINT_EVERY, ENV_STEPS, SettledConfig, TrainConfig
 from robo_rl.goals import read_goal
 from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
+from robo_rl.rewards import fitting
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,12 @@ def preset(
 
 def completed(config: TrainConfig) -> SettledConfig:
     """``config`` with what its task needs wherever it is None."""
-    if isinstance(config, SettledConfig):
-        return config
-    needed = preset(config.task, config.learner, config)
-    asked = {name: value for name, value in vars(config).items() if value is not None}
-    return replace(needed, **asked)
+    if not isinstance(config, SettledConfig):
+        asked = {name: value for name, value in vars(config).items() if value is not None}
+        config = replace(preset(config.task, config.learner, config), **asked)
+    if config.scoring is None:
+        config = replace(config, scoring=fitting(config.reward, None))
+    return config
 
 
 def _name(task: str, goal: str) -> str:

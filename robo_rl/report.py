@@ -174,9 +174,12 @@ def _table(rows: list[tuple[str, str]]) -> str:
 def _details(
     result: Mapping[str, Any], config: Mapping[str, Any], versions: Mapping[str, str]
 ) -> str:
+    seen = "Captions scored" if result["scorer"] else "Reward"
     rows = [
-        ("Formula", str(result["formula"])),
-        ("Captions scored", str(result["captions"])),
+        ("Formula", result["formula"] or "the sentence was not read"),
+        (seen, str(result["captions"])),
+        ("What the reward saw", str(result["sees"])),
+        *((name.capitalize(), text) for name, text in result["scorer"].items()),
         ("Ground truth", result["truth"] or "none"),
         ("Seed", str(config["seed"])),
     ]

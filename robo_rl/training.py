@@ -67,7 +67,8 @@ def train(
     set_threads(threads, learning=threads)  # no simulation beside it: the networks get every core
     task, goal = judged_task(config)
     say = console.print if console else lambda *_: None
-    say(f"goal: [bold]{goal.text}[/bold] = {goal.formula}; {goal.truth}")
+    read = f" = {goal.formula}" if goal.formula is not None else ""
+    say(f"goal: [bold]{goal.text}[/bold]{read}; {goal.truth}")
     path = resume or run_path(config, goal)
     if resume is None:
         RunDir.check_free(path)
@@ -80,7 +81,7 @@ def train(
             reward_of(config, resume),
             goal,
             data_env,
-            config.clip,
+            config.scoring,
             device=config.device,
             progress=progress,
         )
@@ -90,6 +91,7 @@ def train(
     with RunDir.under_way(path, config, resume=resume is not None) as run:
         keep_reward(run, made)
         say(f"reward: {config.reward}: {escape(made.text)}")
+        say(f"it sees: {made.sees}")
         if made.scene is not None:
             say(f"scene: {describe(made.scene.report)}; {laps.seconds['reward']:.0f} s")
         set_threads(threads)
@@ -118,10 +120,12 @@ def train(
     evaluation = evaluate(task, learner.act, judged=bool(goal.key), episodes=config.episodes)
     result = {
         "goal": goal.text,
-        "formula": str(goal.formula),
+        "formula": "" if goal.formula is None else str(goal.formula),
         "truth": goal.key,
         "reward": config.reward,
         "captions": made.text,
+        "sees": made.sees,
+        "scorer": made.about,
         "evaluation": evaluation.as_dict(),
         "env_steps": learner.env_steps,
         "frames": frames,

@@ -94,7 +94,7 @@ class BatchEnv:
         self._kept_owned = {name: array.copy() for name, array in self._owned.items()}
         self.num_diverged = 0
         self.env_steps = 0
-        self._num_threads = num_threads
+        self.num_threads = num_threads
         self._renderers: dict[tuple[int, int], FramePool] = {}
         self.batch.forward()
         columns = task.obs(self.views)
@@ -323,7 +323,7 @@ class BatchEnv:
         height, width = size or (spec.height, spec.width)
         renderer = self._renderers.get((height, width))
         if renderer is None:
-            renderer = FramePool(self.model, height, width, threads=self._num_threads)
+            renderer = FramePool(self.model, height, width, threads=self.num_threads)
             self._renderers[height, width] = renderer
         if self._shaped is not None:
             states = states[:, : self._state.shape[1]]

@@ -95,6 +95,13 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["deploy", "nowhere", "--emulate"], "nowhere"),
         (["reward", "score", "nowhere.mp4", "--goal", "touch the red cube"], "cannot read a video"),
         (["reward", "read", "hello"], "goal"),
+        (["train", "reach", "--robot", "ur5e"],
+         "trained on reach with the so101, camera front and knows no other scene; here is reach "
+         "with the ur5e. Train one for it: robo-rl reward train --task reach --robot ur5e --out"),
+        (["reward", "train"], "--out FILE, or --ship to write over those inside the package"),
+        (["reward", "train", "--ship", "--robot", "fr3"], "of reach with the so101, not of reach"),
+        (["reward", "train", "--task", "drawer", "--out", "a.safetensors"], "captions are about"),
+        (["reward", "train", "--out", "weights"], "must be a .safetensors file"),
         (["bench", "everything"], "unknown experiment 'everything'; known: demo, "),
     ],
 )  # fmt: skip

@@ -14,6 +14,7 @@ from robo_rl.commands.train import parse_train
 from robo_rl.config import ENV_STEPS, SettledConfig, TrainConfig, continued, from_json
 from robo_rl.learners import PPOConfig, SACConfig
 from robo_rl.presets import PRESETS, completed
+from robo_rl.rewards import ClipConfig
 from robo_rl.runs import RunDir, jsonable, write_json
 
 
@@ -36,7 +37,7 @@ def test_what_was_set_stays_whatever_the_preset() -> None:
     whole = completed(TrainConfig(task="ant", goal="lie_down", episode_s=0.0))
     assert whole.episode_s == 0.0
     plain = completed(TrainConfig(learner="sac"))
-    assert plain == SettledConfig(learner="sac", tuning=SACConfig())
+    assert plain == SettledConfig(learner="sac", tuning=SACConfig(), scoring=ClipConfig())
     assert completed(plain) is plain
 
 

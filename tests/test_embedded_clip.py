@@ -22,7 +22,7 @@ from robo_rl.visual.gate import CLEAR, judge, swap_rates, text_cosine
 from robo_rl.visual.look_guard import TOLERANCE, drift
 from sims.cameras import Look
 
-RETRAIN = "the look of the scene has changed: run `robo-rl reward train` and commit both together"
+RETRAIN = "the look of the scene has changed: run `robo-rl reward train --ship` and commit both"
 
 
 @pytest.fixture(scope="module")

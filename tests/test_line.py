@@ -17,7 +17,8 @@ from robo_rl.rewards import ClipConfig
 from robo_rl.visual.scene import SceneConfig
 
 SMALL = ClipConfig(
-    scene=SceneConfig(frames=1000, holdout=100, distill=DistillConfig(members=2, steps=500))
+    distill=True,
+    scene=SceneConfig(frames=1000, holdout=100, distill=DistillConfig(members=2, steps=500)),
 )
 
 
@@ -31,7 +32,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory):
     os.environ["ROBO_RL_CACHE"] = str(folder / "cache")
     config = TrainConfig(
         goal="Please stay left of the green can",
-        clip=SMALL,
+        scoring=SMALL,
         env_steps=48_000,
         episodes=200,
         runs=folder,
@@ -57,7 +58,7 @@ def test_the_run_folder_is_complete(trained) -> None:
     assert "data:video/webm;base64," in report and "Please stay left" in report
     assert "http" not in report.replace("http-equiv", ""), "the report must be self-contained"
     stored = from_json(TrainConfig, trained.run.config)
-    assert stored.clip == SMALL and isinstance(stored.tuning, PPOConfig)
+    assert stored.scoring == SMALL and isinstance(stored.tuning, PPOConfig)
 
 
 def test_the_bundle_succeeds_on_the_simulated_arm(trained) -> None:
@@ -72,7 +73,7 @@ def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:
     from robo_rl.training import train
 
     config = TrainConfig(
-        goal="stay far from the red cube", clip=SMALL, env_steps=6_400, episodes=100, labels=0,
+        goal="stay far from the red cube", scoring=SMALL, env_steps=6_400, episodes=100, labels=0,
         runs=tmp_path, name="second",
     )  # fmt: skip
     second = train(config)

@@ -8,9 +8,11 @@ Four ways to turn embeddings into a score, all of unit rows x against caption ro
 - ``contrast``: x . t+ - x . t- (contrasting goals, VLM-RL, arXiv:2412.15544)
 - ``softmax``: the goal's share against its alternatives, at the encoder's own temperature
 
-A score becomes a progress phi by its quantiles over the scene's states: 0 at a poor state, 1 at
-the best ones. A plan with several steps is gated: a later step counts only as far as the earlier
-ones are reached.
+A score becomes a progress phi by its quantiles over the scene's states, scattered and reached by
+random moves: 0 at a poor state, 1 at the best of them. Nobody who knows the way to the goal was
+asked, so the goal itself may score higher than all of them: beyond 1 phi goes on as 1 + ln, always
+rising, ever more slowly. A plan with several steps is gated: a later step counts only as far as the
+earlier ones are reached.
 """
 
 from __future__ import annotations
@@ -31,7 +33,6 @@ Formula = Literal["cosine", "goal_baseline", "contrast", "softmax"]
 FORMULAS: tuple[Formula, ...] = ("cosine", "goal_baseline", "contrast", "softmax")
 
 QUANTILES = (0.05, 0.995)  # of a caption's score over the scene's states: phi 0 and 1
-TOP = 1.1  # phi is held below this
 GATE = 3.0  # sharpness of a reached step: exp(GATE (phi - 1))
 LAST = 5.0  # sharpness of the last step
 
@@ -198,7 +199,7 @@ class ClipScore:
             spread = np.maximum(spread, doubt)
             raw = self.raw(caption, rows)
             low, high = self.calibration.get(caption.text, (0.0, 1.0))
-            phi[caption.text] = np.clip((raw - low) / max(high - low, 1e-6), 0.0, TOP)
+            phi[caption.text] = progress((raw - low) / max(high - low, 1e-6))
         total = compose([[phi[c.text] for c in step] for step in self.steps])
 
         def full(values: Array) -> Array:
@@ -213,6 +214,15 @@ class ClipScore:
             uncertainty=full(spread),
             version=self.version,
         )
+
+
+def progress(share: Array) -> Array:
+    """phi of a score's place between poor (0) and best (1): itself, 0 below, 1 + ln(share) above.
+
+    It never stops rising, so no policy is told that better is no better; and one that finds what
+    scores beyond all that was seen gains little by it.
+    """
+    return np.where(share > 1.0, 1.0 + np.log(np.maximum(share, 1.0)), np.maximum(share, 0.0))
 
 
 def goal_baseline(rows: Array, goal: Array, baseline: Array, alpha: float) -> Array:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -46,8 +45,9 @@ def _settle(device: torch.device) -> None:
 class TorchEncoder(ABC):
     """What both encoders share: batching, number format, normalisation."""
 
-    name: str
+    name: str  # what it is and a hash of its weights
     camera: str
+    home: tiny_clip.Home | None = None  # the one scene it knows; None: it was trained on anything
     scale: float = 100.0  # logit = scale * cosine + bias
     bias: float = 0.0
     calibrated: bool = False  # whether the logit's sigmoid is a probability
@@ -69,12 +69,24 @@ class TorchEncoder(ABC):
         for start in range(0, len(frames), self.batch):
             part = torch.from_numpy(np.ascontiguousarray(frames[start : start + self.batch]))
             part = part.to(self.device)
-            if self._dtype is None:
-                self._dtype = fastest_dtype(lambda part=part: self._images(part), self.device)
-            half = self._dtype == torch.bfloat16
+            half = self.dtype == torch.bfloat16
             with torch.inference_mode(), torch.autocast(self.device.type, torch.bfloat16, half):
                 out.append(F.normalize(self._images(part).float(), dim=-1).cpu())
         return torch.cat(out).numpy() if out else np.zeros((0, self.dim), np.float32)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The number format of images: the one asked for, else the quicker one on this machine."""
+        if self._dtype is None:
+            sample = torch.zeros(min(self.batch, 32), 96, 96, 3, dtype=torch.uint8)
+            sample = sample.to(self.device)
+            self._dtype = fastest_dtype(lambda: self._images(sample), self.device)
+        return self._dtype
+
+    @property
+    def dtype_name(self) -> str:
+        """``float32`` or ``bfloat16``."""
+        return str(self.dtype).removeprefix("torch.")
 
     @property
     def dim(self) -> int:
@@ -101,11 +113,11 @@ class EmbeddedClip(TorchEncoder):
     ):
         # On a processor the layers' outputs of a small batch stay in its caches.
         super().__init__(device, batch or (32 if device == "cpu" else 256), dtype)
-        path = path or tiny_clip.DEFAULT
-        self.model = tiny_clip.load(path).to(self.device).to(memory_format=torch.channels_last)
+        model = tiny_clip.load(path or tiny_clip.DEFAULT)
+        self.name, self.home = f"embedded-{tiny_clip.content(model)}", model.home
+        self.camera = model.home.camera if model.home else self.camera
+        self.model = model.to(self.device).to(memory_format=torch.channels_last)
         self._tower = tiny_clip.folded(self.model.clip.visual)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-        self.name = f"embedded-{digest}"
         self.scale, self.bias = self.model.scale.item(), self.model.bias.item()
 
     def _images(self, frames: torch.Tensor) -> torch.Tensor:
@@ -163,7 +175,7 @@ class OpenClip(TorchEncoder):
                 "or use the embedded encoder (--encoder embedded)"
             ) from error
         self.model, self._tokenize = model.eval(), open_clip.get_tokenizer(name)
-        self.name = f"open_clip-{name}-{Path(pretrained).name}"
+        self.name = f"open_clip-{name}-{tiny_clip.content(model)}"
         self.scale = model.logit_scale.exp().item()
         bias = getattr(model, "logit_bias", None)
         self.calibrated, self.bias = bias is not None, 0.0 if bias is None else bias.item()

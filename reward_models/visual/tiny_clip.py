@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import copy
 import difflib
+import hashlib
 import itertools
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,6 +37,18 @@ MEAN, STD = 0.42, 0.28  # of all channels; the frames are renders, not photograp
 DEFAULT = Path(__file__).parent / "weights" / "tabletop.safetensors"
 
 
+@dataclass(frozen=True)
+class Home:
+    """The scene that a model was trained on; it knows no other."""
+
+    task: str
+    robot: str
+    camera: str
+
+    def __str__(self) -> str:
+        return f"{self.task} with the {self.robot}, camera {self.camera}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class TinyClipConfig:
     """Sizes of the towers."""
@@ -50,8 +64,9 @@ class TinyClipConfig:
 class TinyClip(torch.nn.Module):
     """open_clip's CLIP with the word vocabulary; ``scale`` and ``bias`` make a cosine a logit."""
 
-    def __init__(self, config: TinyClipConfig | None = None):
+    def __init__(self, config: TinyClipConfig | None = None, home: Home | None = None):
         super().__init__()
+        self.home = home
         self.config = config = config or TinyClipConfig()
         self.clip = CLIP(
             config.embed_dim,
@@ -124,18 +139,36 @@ def tokenize(texts: Sequence[str], context: int = TinyClipConfig.context) -> tor
     return out
 
 
+def content(model: torch.nn.Module) -> str:
+    """12 hex digits of a model's parameters and buffers, wherever its file lies."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()[:12]
+
+
 def save(model: TinyClip, path: Path, card: dict[str, Any]) -> None:
-    """Writes fp16 weights and the card beside them (``.json``)."""
+    """Writes fp16 weights that name their home, and the card beside them (``.json``)."""
+    if model.home is None:
+        raise ValueError("a model is saved with the scene it was trained on: give it a Home")
     path.parent.mkdir(parents=True, exist_ok=True)
     tensors = {k: v.half().contiguous() for k, v in model.state_dict().items()}
-    meta = {"config": json.dumps(asdict(model.config)), "words": " ".join(WORDS)}
-    save_file(tensors, path, metadata=meta)
-    path.with_suffix(".json").write_text(json.dumps(card, indent=1) + "\n")
+    meta = {
+        "config": json.dumps(asdict(model.config)),
+        "words": " ".join(WORDS),
+        "home": json.dumps(asdict(model.home)),
+    }
+    partial = path.with_suffix(".part")
+    save_file(tensors, partial, metadata=meta)
+    os.replace(partial, path)
+    partial.write_text(json.dumps(card, indent=1) + "\n")
+    os.replace(partial, path.with_suffix(".json"))
 
 
 def load(path: Path = DEFAULT) -> TinyClip:
     """The model stored at ``path``, in eval mode; ValueError says what does not fit."""
-    retrain = "train it with: robo-rl reward train"
+    retrain = "train it with: robo-rl reward train --task TASK --out FILE"
     if not path.exists():
         raise ValueError(f"no embedded CLIP at {path}; {retrain}")
     try:
@@ -145,7 +178,7 @@ def load(path: Path = DEFAULT) -> TinyClip:
             raise ValueError(f"{path} was trained on another vocabulary; {retrain}")
         config = json.loads(meta["config"])
         config["tower"] = TowerConfig(**config["tower"])
-        model = TinyClip(TinyClipConfig(**config))
+        model = TinyClip(TinyClipConfig(**config), Home(**json.loads(meta["home"])))
         model.load_state_dict({k: v.float() for k, v in load_file(path).items()})
     except (SafetensorError, KeyError, TypeError, RuntimeError, json.JSONDecodeError) as error:
         first = str(error).splitlines()[0]

@@ -24,17 +24,25 @@ from reward_models.visual.tiny_clip import TinyClip, TinyClipConfig, tokenize
 Array = np.ndarray
 
 PARTNERS = 3  # other frames of the batch that each frame is ranked against
+SPREAD = 8.0  # 1/m, makes a place on a table about unit
 
 
-def positions(facts: Facts) -> Array:
-    """Read-out targets (M, 21): tip, each colour's xy and each shape's xy, pointing; about unit."""
-    out = [8.0 * (facts.tip - [0.2, 0.0, 0.08])]
+def positions(facts: Facts) -> tuple[Array, Array]:
+    """Read-out targets (M, 18) and whether each is there (M, 18): tip, each colour's xy and each
+    shape's xy, pointing; about unit, from the middle of where they were seen."""
+    columns, there = [SPREAD * (facts.tip - facts.tip.mean(axis=0))], [np.ones((len(facts), 3))]
+    middle = facts.position[..., :2].mean(axis=(0, 1))
     for index, ids in ((range(len(COLOURS)), facts.colour), (range(len(KINDS)), facts.kind)):
         for i in index:
             slot = (ids == i).argmax(axis=1)
-            out.append(8.0 * (facts.position[np.arange(len(facts)), slot, :2] - [0.2, 0.0]))
-    out.append(facts.pointing)
-    return np.concatenate(out, axis=1).astype(np.float32)
+            columns.append(SPREAD * (facts.position[np.arange(len(facts)), slot, :2] - middle))
+            there.append(np.repeat((ids == i).any(axis=1, keepdims=True), 2, axis=1))
+    columns.append(facts.pointing)
+    there.append(np.ones((len(facts), 3)))
+    return (
+        np.concatenate(columns, axis=1).astype(np.float32),
+        np.concatenate(there, axis=1).astype(np.float32),
+    )
 
 
 def fit(
@@ -49,7 +57,7 @@ def fit(
     device = torch.device(config.device)
     model = TinyClip(TinyClipConfig(size=frames.shape[1])).to(device).eval()
     model.to(memory_format=torch.channels_last)
-    targets = positions(facts)
+    targets, there = (torch.from_numpy(a) for a in positions(facts))
     readout = torch.nn.Linear(model.config.embed_dim, targets.shape[1]).to(device)
     sees = [*model.clip.visual.parameters(), *readout.parameters()]
     reads = [p for name, p in model.named_parameters() if not name.startswith("clip.visual.")]
@@ -63,7 +71,6 @@ def fit(
     tokens = tokenize(CAPTIONS).to(device)
     captions = round(config.captions * len(CAPTIONS))
     truths, weights = (torch.from_numpy(a) for a in grade(facts))
-    targets = torch.from_numpy(targets)
     # A processor without bf16 instructions emulates them, twelve times slower than fp32.
     sample = torch.from_numpy(frames[: config.batch]).to(device)
     dtype = fastest_dtype(lambda: model.images(sample), device)
@@ -98,7 +105,8 @@ def fit(
         floor = F.binary_cross_entropy(truth, truth, weight, reduction="sum")
         match = (match - floor) / weight.sum()
         rank = sum(_rank(logits, truth, weight, rng) for _ in range(PARTNERS)) / PARTNERS
-        place = F.smooth_l1_loss(readout(raw), targets[ids].to(device))
+        seen = there[ids].to(device)
+        place = F.smooth_l1_loss(seen * readout(raw), seen * targets[ids].to(device))
         loss = 4.0 * match + config.rank_weight * rank + config.position_weight * place
         optimizer.zero_grad(set_to_none=True)
         loss.backward()

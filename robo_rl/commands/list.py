@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _entries(family: str, task: str) -> dict[str, str]:
     from robo_rl.learners import LEARNERS
-    from robo_rl.rewards import REWARDS
+    from robo_rl.rewards import listed
 
     if family == "tasks":
         return {
@@ -59,7 +59,7 @@ def _entries(family: str, task: str) -> dict[str, str]:
     if family == "robots":
         return {name: f"{len(robot.joints)} joints" for name, robot in sims.ROBOTS.items()}
     if family == "rewards":
-        return dict(REWARDS)
+        return listed()
     if family == "learners":
         return {name: _first(kind.config.__doc__) for name, kind in LEARNERS.items()}
     return {

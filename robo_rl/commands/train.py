@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -15,7 +15,7 @@ from robo_rl.commands.options import Json
 from robo_rl.config import Common, Further, SettledConfig, TrainConfig, continued, from_json
 from robo_rl.learners import LearnerConfig, PPOConfig
 from robo_rl.presets import PRESETS, preset
-from robo_rl.rewards import ClipConfig
+from robo_rl.rewards import RewardConfig, kind_of
 from robo_rl.runs import RunDir
 
 
@@ -27,7 +27,7 @@ class TrainCommand(Common):
     resume: Path | None = None  # a run folder to continue, as it began; --env-steps MORE extends it
     as_json: Json = False  # print the result as JSON
     further: tyro.conf.OmitArgPrefixes[Further] = field(default_factory=Further)
-    clip: ClipConfig = field(default_factory=ClipConfig)
+    scoring: RewardConfig = field(default_factory=RewardConfig)
     tuning: LearnerConfig = field(default_factory=PPOConfig)
 
     @property
@@ -59,8 +59,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse_train(argv: Sequence[str]) -> TrainCommand:
-    """The train command's options. `--learner` decides which `--tuning` there is; the task may have
-    defaults of its own; of a run that goes on, what it began with is the default."""
+    """The train command's options. `--learner` decides which `--tuning` there is, `--reward` which
+    settings under its name; the task may have defaults of its own; of a run that goes on, what it
+    began with is the default."""
     args = list(argv)
     if resumed := option_in(args, "--resume"):
         return _parse(args, _stored(Path(resumed)))
@@ -86,8 +87,24 @@ def _parse(args: list[str], default: SettledConfig) -> TrainCommand:
     values = vars(default)
     own = {f.name: values[f.name] for f in fields(TrainCommand) if f.name in values}
     further = Further(**{f.name: values[f.name] for f in fields(Further)})
-    command = TrainCommand(**own, further=further)
-    return tyro.cli(TrainCommand, args=args, prog="robo-rl train", default=command)
+    reward = default.reward
+    if default.scoring is None:
+        reward = option_in(args, "--reward") or reward
+        own["scoring"] = kind_of(reward).settings()
+    kind = _command(reward, type(own["scoring"]))
+    default_ = kind(**own, further=further)
+    return tyro.cli(kind, args=args, prog="robo-rl train", default=default_)
+
+
+def _command(reward: str, settings: type) -> type[TrainCommand]:
+    """The command with a reward's settings as options under its name: ``--clip.formula``."""
+    slot = Annotated[settings, tyro.conf.arg(name=reward.partition(":")[0])]
+    kind = make_dataclass(
+        TrainCommand.__name__, [("scoring", slot)], bases=(TrainCommand,), frozen=True, kw_only=True
+    )
+    # Where the comments that are its options' help are read.
+    kind.__module__, kind.__doc__ = __name__, TrainCommand.__doc__
+    return kind
 
 
 def _stored(run: Path) -> SettledConfig:

@@ -25,7 +25,7 @@ def rows(options: Options) -> list[Row]:
 def _seed(base: TrainConfig, options: Options, seed: int) -> Iterator[Row]:
     looks = {"every frame drawn": ClipConfig(distill=False), "distilled": ClipConfig(distill=True)}
     for look, clip in looks.items():
-        one = replace(base, reward="clip", clip=clip)
+        one = replace(base, reward="clip", scoring=clip)
         yield policy(f"{look}, seed {seed}", one, options, seed)
         name = f"{look}, another goal's sentence, seed {seed}"
         yield policy(name, replace(one, goal=OTHER), options, seed, judged_as=GOAL)

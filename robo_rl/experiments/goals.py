@@ -21,7 +21,7 @@ def rows(options: Options) -> list[Row]:
         for key in sims.make_task("reach").goals():
             if seed == 0 or options.seeds or key in SEEDED:
                 config = replace(preset("reach", goal=key), reward="clip")
-                config = replace(config, clip=ClipConfig(distill=True))
+                config = replace(config, scoring=ClipConfig(distill=True))
                 made.append(policy(f"{key}, seed {seed}", config, options, seed))
     return made
 

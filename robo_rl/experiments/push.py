@@ -14,7 +14,7 @@ def rows(options: Options) -> list[Row]:
     """The sentence is scored by the distilled encoder."""
     base = preset("push", goal="red_cube_next_to_blue_ball")
     cases = {
-        "sentence alone": replace(base, reward="clip", clip=ClipConfig(distill=True)),
+        "sentence alone": replace(base, reward="clip", scoring=ClipConfig(distill=True)),
         "dense reward (ceiling)": replace(base, reward="task"),
     }
     expert = policy("scripted expert", base, options, kind="expert")

@@ -50,7 +50,7 @@ def bench(scene: str, say: Say) -> list[Figure]:
     )
     say("making the distilled scene")
     every = make_reward("clip", goal, env, ClipConfig(distill=False)).model
-    distilled = make_reward("clip", goal, env, ClipConfig()).model
+    distilled = make_reward("clip", goal, env, ClipConfig(distill=True)).model
     say("rewarding")
     peer = PeerLoop(embedded)
     rewarded = interleaved(

@@ -1,67 +1,124 @@
-"""Frames and facts for training the embedded CLIP: states of the simulator, seen and measured."""
+"""Frames and facts for training the embedded CLIP: states of the simulator, seen and measured.
+
+No expert had a hand in any of these states. They are scattered over the workspace, or random,
+smooth actions led to them: what makes a reward, and scales it, may not know the way to the goal.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-import sims
 from reward_models.visual.captions import COLOURS, KINDS
 from reward_models.visual.relations import Facts
 from sims.batch_env import BatchEnv
-from sims.cameras import Look
+from sims.cameras import Camera, Look
+from sims.task import Entity, Task
 
 Array = np.ndarray
 
+ROLLED = 0.35  # share of states from episodes, the rest scattered
+KEPT_STEPS = 5  # one step in so many of an episode is looked at, in half of the rows
+MEMORY = 0.8  # of an action, in the next one: random moves that get somewhere
+
 
 def collect(
-    env: BatchEnv, count: int, seed: int, rollouts: float = 0.35
+    env: BatchEnv, count: int, seed: int, rollouts: float = ROLLED
 ) -> tuple[Array, dict[str, Array]]:
-    """State rows (count, nstate) and their signals {name: (count, ...)}.
+    """State rows (count, nstate) and their signals {name: (count, ...)}, a function of ``seed``.
 
-    A share ``rollouts`` comes from episodes in which every row is driven by a random goal's expert
-    with noise, so that pushed, leaning and touching states occur and no goal is the set's
-    favourite; the rest is scattered over the workspace.
+    A share ``rollouts`` comes from episodes of random, smooth actions that begin by turns where
+    the task begins and at a scattered state, so that pushed, leaning and touching states occur;
+    the rest is scattered over the workspace.
     """
+    env.reseed(seed)
     rng = np.random.default_rng(seed)
-    states: list[Array] = []
-    signals: list[dict[str, Array]] = []
-
-    def keep(ids: Array) -> None:
-        states.append(env.state(ids))
-        signals.append({name: s[ids] for name, s in env.signals().items()})
-
+    kept = _Kept(env)
     everyone = np.arange(env.num_envs)
-    wanted = round((1.0 - rollouts) * count)
-    while wanted > 0:
+    rolled = round(rollouts * count)
+    while kept.count < count - rolled:
         env.scatter()
-        keep(everyone[: min(wanted, env.num_envs)])
-        wanted -= env.num_envs
-    guides = [
-        sims.make_task(env.task.name, robot=env.task.robot, goal=goal) for goal in env.task.goals()
-    ]
-    wanted = round(rollouts * count)
-    while wanted > 0:
-        env.reset()
-        chosen = rng.integers(len(guides), size=env.num_envs)
-        noise = np.zeros((env.num_envs, env.act_dim))
-        drift = rng.uniform(0.0, 1.0, (env.num_envs, 1))  # from pure expert to mostly noise
-        for step in range(env.max_steps):
-            noise = 0.8 * noise + 0.6 * rng.normal(size=noise.shape)
-            expert = np.stack([guide.expert(env.views, rng) for guide in guides])
-            env.step((1 - 0.7 * drift) * expert[chosen, everyone] + drift * noise)
-            if step % 5 == 4 and wanted > 0:
-                ids = np.sort(rng.permutation(env.num_envs)[: min(wanted, env.num_envs // 2)])
-                keep(ids)
-                wanted -= len(ids)
-    joined = {name: np.concatenate([s[name] for s in signals]) for name in signals[0]}
-    return np.concatenate(states), joined
+        kept.add(everyone[: count - rolled - kept.count])
+    begin, other = env.scatter, env.reset
+    while kept.count < count:
+        begin()
+        begin, other = other, begin
+        wander = Wander(rng, env.num_envs, env.act_dim)
+        for step in range(1, env.max_steps + 1):
+            env.step(wander())
+            if step % KEPT_STEPS == 0 and kept.count < count:
+                half = rng.permutation(env.num_envs)[: max(1, env.num_envs // 2)]
+                kept.add(np.sort(half[: count - kept.count]))
+    return kept.arrays()
+
+
+class Wander:
+    """Random, smooth actions (N, act_dim) of an episode: some rows tremble where they are, some
+    sweep across the workspace, most drift one way."""
+
+    def __init__(self, rng: np.random.Generator, rows: int, act_dim: int):
+        self._rng = rng
+        self._size = rng.uniform(0.0, 1.0, (rows, 1))
+        self._way = 0.5 * rng.normal(size=(rows, act_dim))
+        self._noise = rng.normal(size=(rows, act_dim))
+
+    def __call__(self) -> Array:
+        fresh = self._rng.normal(size=self._noise.shape)
+        self._noise = MEMORY * self._noise + np.sqrt(1 - MEMORY**2) * fresh
+        return self._size * (self._way + self._noise)
+
+
+class _Kept:
+    """State rows and signals set aside."""
+
+    def __init__(self, env: BatchEnv):
+        self._env, self.count = env, 0
+        self._states: list[Array] = []
+        self._signals: list[dict[str, Array]] = []
+
+    def add(self, ids: Array) -> None:
+        """Copies rows ``ids`` as they are now."""
+        self._states.append(self._env.state(ids))
+        self._signals.append({name: s[ids] for name, s in self._env.signals().items()})
+        self.count += len(ids)
+
+    def arrays(self) -> tuple[Array, dict[str, Array]]:
+        """All of them, in the order in which they came."""
+        names = self._signals[0]
+        joined = {name: np.concatenate([s[name] for s in self._signals]) for name in names}
+        return np.concatenate(self._states), joined
+
+
+def things_of(task: Task[Any]) -> list[Entity]:
+    """The entities that the embedded CLIP has words for; ValueError where it has too few.
+
+    Its captions are about a gripper and about cubes, balls and cylinders in red, blue and green,
+    each told from the others by its colour and by its shape.
+    """
+    entities = task.entities()
+    things = [e for e in entities if e.colour in COLOURS and e.kind in KINDS]
+    known = f"{', '.join(COLOURS)} things that are a {', '.join(KINDS)}"
+    if not things or not any(e.kind == "gripper" for e in entities):
+        named = ", ".join(e.name for e in entities)
+        raise ValueError(
+            f"the embedded CLIP's captions are about a gripper and {known}; task {task.name!r} has "
+            f"{named}: use reward code (--reward offline) or a pretrained encoder"
+        )
+    for what in ("colour", "kind"):
+        if len({getattr(e, what) for e in things}) < len(things):
+            named = ", ".join(e.name for e in things)
+            raise ValueError(
+                f"the embedded CLIP tells things apart by colour and by shape, and in task "
+                f"{task.name!r} two of {named} share their {what}: use reward code"
+            )
+    return things
 
 
 def facts(env: BatchEnv, signals: dict[str, Array], colour: Array | None = None) -> Facts:
     """Facts of signal rows; ``colour`` (M, S) repaints the objects (default: as the scene is)."""
-    things = [e for e in env.task.entities() if e.colour]
+    things = things_of(env.task)
     shape = (len(signals["tip"]), len(things))
     own = np.array([COLOURS.index(e.colour) for e in things])
     kinds = np.array([KINDS.index(e.kind) for e in things])
@@ -77,27 +134,34 @@ def facts(env: BatchEnv, signals: dict[str, Array], colour: Array | None = None)
 
 def paint(env: BatchEnv, colour: Array) -> dict[str, Array]:
     """Look.geom_rgba that paints each object of each frame with ``colour`` (M, S)."""
-    things = [e for e in env.task.entities() if e.colour]
-    palette = np.stack([env.model.geom(t.name).rgba for t in things])
-    order = [COLOURS.index(t.colour) for t in things]
-    by_colour = palette[np.argsort(order)]
-    return {t.name: by_colour[colour[:, slot]] for slot, t in enumerate(things)}
+    things = things_of(env.task)
+    palette = np.zeros((len(COLOURS), 4))
+    for thing in things:
+        palette[COLOURS.index(thing.colour)] = env.model.geom(thing.body).rgba
+    return {t.body: palette[colour[:, slot]] for slot, t in enumerate(things)}
 
 
 def jitter(
-    rng: np.random.Generator, count: int, camera: float, light: float, share: float = 1.0
+    rng: np.random.Generator,
+    count: int,
+    view: Camera,
+    *,
+    camera: float,
+    light: float,
+    share: float = 1.0,
 ) -> dict[str, Array]:
     """Look arrays of ``count`` frames: camera within ``camera`` (0.05: 5 %) and light ``light``.
 
-    The camera moves by up to that share of its distance to the scene (0.6 m) along each axis, its
+    The camera ``view`` moves by up to that share of its distance to the scene along each axis, its
     field of view by as much, and it turns by up to that share of half its field of view. A share
     1 - ``share`` of the frames keeps the scene as it is.
     """
     on = (rng.uniform(size=count) < share).astype(float)
     spread = rng.uniform(-1, 1, (count, 8)) * on[:, None]
+    distance = float(np.linalg.norm(np.subtract(view.target, view.pos)))
     return {
-        "camera_offset": spread[:, 0:3] * camera * 0.6,
-        "camera_roll": spread[:, 3:6] * camera * np.deg2rad(22.0),
+        "camera_offset": spread[:, 0:3] * camera * distance,
+        "camera_roll": spread[:, 3:6] * camera * np.deg2rad(view.fovy / 2),
         "fovy": 1.0 + spread[:, 6] * camera,
         "light": 1.0 + spread[:, 7] * light,
     }
@@ -125,9 +189,10 @@ def dataset(
     states, signals = states[order], {name: s[order] for name, s in signals.items()}
     plain = facts(env, signals)
     colour = np.array(plain.colour)
-    shuffled = rng.permuted(np.tile(np.arange(colour.shape[1]), (count, 1)), axis=1)
+    shuffled = rng.permuted(colour, axis=1)
     colour = np.where(rng.uniform(size=(count, 1)) < repaint, shuffled, colour)
-    look = Look(geom_rgba=paint(env, colour), **jitter(rng, count, camera, light, share))
+    moved = jitter(rng, count, env.camera(), camera=camera, light=light, share=share)
+    look = Look(geom_rgba=paint(env, colour), **moved)
     frames = []
     for start in range(0, count, 1024):
         part = slice(start, start + 1024)

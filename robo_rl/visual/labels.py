@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -24,6 +25,8 @@ AUDITED = 256  # frames rendered after training to measure the distilled encoder
 @dataclass
 class Labels(Hook):
     """Labels a scene while a policy trains, every so many metrics rows."""
+
+    name = "labels"
 
     config: TrainConfig
     scene: Scene
@@ -57,6 +60,27 @@ class Labels(Hook):
         relabel = getattr(self._learner.buffer, "relabel", None)
         if surrogate.version != before and relabel is not None:
             relabel()
+
+    def state_dict(self) -> dict[str, Array]:
+        """Counters, random stream and the env its episodes run in, for a checkpoint.
+
+        What was labelled belongs to the surrogate, which the reward model saves.
+        """
+        stream = json.dumps(self._rng.bit_generator.state).encode()
+        return {
+            "counters": np.array([self._rows, self.frames]),
+            "stream": np.frombuffer(stream, np.uint8),
+            **{f"env/{name}": array for name, array in self.env.state_dict().items()},
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from ``state_dict``."""
+        self._rows, self.frames = (int(count) for count in saved["counters"])
+        self._rng.bit_generator.state = json.loads(saved["stream"].tobytes())
+        prefix = "env/"
+        self.env.load_state_dict(
+            {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
+        )
 
 
 def ask_labels(

@@ -1,35 +1,42 @@
 """A scene's distilled encoder: made once from rendered states, then reused by every sentence.
 
-The cache is keyed by what the frames and embeddings depend on: the compiled scene, its signals, the
-camera, the encoder's weights and the way the states were drawn. Change one and it is made anew.
+The cache is keyed by what the frames and embeddings depend on: the task and its compiled scene, its
+signals, the camera, the encoder's weights and number format, and how and from what seed the states
+were drawn. Change one and it is made anew. A run's goal and seed are not among them: the scene is
+drawn in an env of its own, of the task's first goal, from ``SceneConfig.seed``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reward_models.base import Encoder, Segment
+from reward_models.base import Segment
 from reward_models.config import DistillConfig
-from robo_rl.visual.data import collect
+from robo_rl.visual.data import ROLLED, collect
 from sims.batch_env import BatchEnv
 from sims.cache import cache_dir
+from sims.task import Task
 
 if TYPE_CHECKING:
     from reward_models.distill import Surrogate
+    from reward_models.visual.encoders import TorchEncoder
 
 Array = np.ndarray
 
 HIDDEN = ("qvel",)  # signals that no frame shows
-DRAWN = 2  # of reward_data.collect: raised when it draws other states
+DRAWN = 3  # of data.collect: raised when it draws other states
+ROWS = 256  # of the env that states are drawn in
 TARGETS = "#embeddings"  # of the stored states; no signal can have this name
+RAISED = 0.02  # share of states, those with the tip highest, in which the arm hides least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +45,8 @@ class SceneConfig:
 
     frames: int = 8000  # rendered and encoded once per scene
     holdout: int = 500  # of them, kept to measure the error
-    rollouts: float = 0.5  # share of states from episodes, the rest scattered over the workspace
-    seed: int = 77
+    rollouts: float = ROLLED  # share of states from random moves, the rest scattered
+    seed: int = 77  # of the states; a run's own seed does not change them
     distill: DistillConfig = field(default_factory=DistillConfig)
 
 
@@ -47,11 +54,11 @@ class SceneConfig:
 class Scene:
     """A distilled scene: the surrogate, states to calibrate scores on, and what it cost."""
 
-    encoder: Encoder  # whose embeddings of frames it predicts
+    encoder: TorchEncoder  # whose embeddings of frames it predicts
     surrogate: Surrogate
     signals: dict[str, Array]  # {name: (M, k)} of the states it was made of
     aside: dict[str, Array]  # the arm's own signals in a pose where it hides nothing
-    report: dict[str, float]  # frames, seconds, cosine on held-out states
+    report: dict[str, Any]  # frames, seconds, cosine on held-out states, number format
     path: Path
 
     def segment(self) -> Segment:
@@ -70,33 +77,54 @@ def _no_frames(camera: str, where: Array) -> Array:
     raise ValueError(f"these states come without frames, so camera {camera!r} shows nothing")
 
 
-def scene_key(env: BatchEnv, encoder: Encoder, config: SceneConfig) -> str:
+@contextlib.contextmanager
+def scene_env(task: Task[Any], config: SceneConfig, num_threads: int = 0) -> Iterator[BatchEnv]:
+    """The env in which a scene's states are drawn: the same whatever the run's goal and seed."""
+    env = BatchEnv(replace(task, goal=""), ROWS, seed=config.seed, num_threads=num_threads)
+    try:
+        yield env
+    finally:
+        env.close()
+
+
+def scene_key(task: Task[Any], encoder: TorchEncoder, config: SceneConfig) -> str:
     """16 hex digits that change whenever the distilled scene would."""
-    camera = env.camera(encoder.camera)
-    spec = env.task.spec()
+    spec = task.spec()
     spec.compile()
-    names = [signal.name for signal in env.task.signal_docs()]
-    drawn = [env.task.name, repr(camera), repr(names), encoder.name, repr(config), str(DRAWN)]
-    content = [spec.to_xml(), *drawn]
+    signals = [signal.name for signal in task.signal_docs()]
+    drawn = [task.name, replace(task, goal=""), task.cameras, signals, config, DRAWN, ROWS]
+    content = [spec.to_xml(), encoder.name, encoder.camera, encoder.dtype_name, *map(repr, drawn)]
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:16]
 
 
 def distilled(
-    env: BatchEnv,
-    encoder: Encoder,
+    task: Task[Any],
+    encoder: TorchEncoder,
     config: SceneConfig | None = None,
     progress: Callable[[str, float], None] = lambda stage, share: None,
-    fresh: bool = False,
+    *,
+    num_threads: int = 0,
 ) -> Scene:
-    """The scene of ``env`` as ``encoder`` sees it, from the cache or made now.
+    """The scene of ``task`` as ``encoder`` sees it, from the cache or made now.
 
     ``report["frames"]`` is the number of frames rendered by this call: 0 when cached.
     """
+    config = config or SceneConfig()
+    path = cache_dir() / f"{task.name}-{scene_key(task, encoder, config)}.safetensors"
+    with scene_env(task, config, num_threads) as env:
+        return _distilled(env, encoder, config, path, progress)
+
+
+def _distilled(
+    env: BatchEnv,
+    encoder: TorchEncoder,
+    config: SceneConfig,
+    path: Path,
+    progress: Callable[[str, float], None],
+) -> Scene:
     from reward_models.distill import Surrogate
 
-    config = config or SceneConfig()
-    path = cache_dir() / f"{env.task.name}-{scene_key(env, encoder, config)}.safetensors"
-    if path.exists() and path.with_suffix(".npz").exists() and not fresh:
+    if path.exists() and path.with_suffix(".npz").exists():
         surrogate, card = Surrogate.load(path, config.distill)
         with np.load(path.with_suffix(".npz"), allow_pickle=False) as stored:
             signals = {name: stored[name] for name in stored.files if name != TARGETS}
@@ -118,17 +146,20 @@ def distilled(
         frames = env.render_states(states[first : first + 512], encoder.camera)
         parts.append(encoder.encode(frames))
         progress("frames", (first + len(frames)) / config.frames)
-    targets = np.concatenate(parts)
+    # As the cache keeps them: who finds the scene there learns from the same numbers.
+    targets = np.concatenate(parts).astype(np.float16).astype(np.float32)
     surrogate = Surrogate(names, targets.shape[1], config.distill, points=_points(env))
     labelled = _train_part(signals, targets, config)
     surrogate.fit(*labelled, lambda share: progress("distil", share))
     held = {name: s[: config.holdout] for name, s in signals.items()}
     report = audit(surrogate, held, targets[: config.holdout])
     report |= {"frames": float(config.frames), "seconds": time.monotonic() - start, "cached": 0.0}
-    surrogate.save(path, {"report": report, "encoder": encoder.name, "config": asdict(config)})
+    report |= {"encoder": encoder.name, "dtype": encoder.dtype_name, "seed": config.seed}
+    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".part.npz")
     np.savez(partial, **signals, **{TARGETS: targets.astype(np.float16)})
     partial.replace(path.with_suffix(".npz"))
+    surrogate.save(path, {"report": report, "config": asdict(config)})
     return Scene(encoder, surrogate, signals, _aside(env, signals), report, path)
 
 
@@ -145,7 +176,7 @@ def _train_part(
     return {name: s[config.holdout :] for name, s in signals.items()}, targets[config.holdout :]
 
 
-def audit(surrogate: Surrogate, signals: dict[str, Array], targets: Array) -> dict[str, float]:
+def audit(surrogate: Surrogate, signals: dict[str, Array], targets: Array) -> dict[str, Any]:
     """Cosine between predicted and true embeddings: mean, 5th percentile; and mean disagreement."""
     mean, spread = surrogate.predict(signals)
     cosine = np.sum(mean * targets, axis=1)
@@ -158,17 +189,21 @@ def audit(surrogate: Surrogate, signals: dict[str, Array], targets: Array) -> di
 
 
 def _aside(env: BatchEnv, signals: dict[str, Array]) -> dict[str, Array]:
-    """The arm's signals of the stored state with the tip highest above the base.
+    """The arm's signals of a stored state with the tip high above the table, where it hides least.
 
-    There the arm is out of the objects' way, and it is a pose the surrogate was trained on.
+    Of the states with the tip highest it is the most ordinary one, so that the surrogate has seen
+    its like. Empty for a task without a tip.
     """
-    out_of_way = np.array([0.14, 0.0, 0.25])
-    row = int(np.argmin(np.linalg.norm(signals["tip"] - out_of_way, axis=1)))
+    if "tip" not in signals:
+        return {}
+    highest = np.argsort(-signals["tip"][:, 2])[: max(1, round(RAISED * len(signals["tip"])))]
+    tips = signals["tip"][highest]
+    row = int(highest[np.argmin(np.linalg.norm(tips - np.median(tips, axis=0), axis=1))])
     own = [s.name for s in env.task.signal_docs() if s.on_robot and s.name in signals]
     return {name: signals[name][row] for name in own}
 
 
-def describe(report: dict[str, float]) -> str:
+def describe(report: dict[str, Any]) -> str:
     """One line for people."""
     made = "cached" if report["cached"] else f"{report['frames']:.0f} frames"
     return f"{made}, cosine to rendered frames {report['cosine_mean']:.4f} on held-out states"

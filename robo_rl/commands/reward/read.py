@@ -11,7 +11,7 @@ import tyro
 import sims
 from robo_rl.commands.options import Json
 from robo_rl.goals import read_goal
-from robo_rl.rewards import captions_of
+from robo_rl.rewards.clip import captions_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +29,15 @@ def main(argv: Sequence[str]) -> int:
     goal = read_goal(sims.make_task(command.task), command.text)
     if goal.formula is None:
         raise ValueError(goal.refusal)
-    steps = [[c.text for c in step] for step in captions_of(goal, raw=False)]
+    steps: list[list[str]] | None = None
+    try:
+        steps = [[c.text for c in step] for step in captions_of(goal, raw=False)]
+        captions = " -> ".join(" and ".join(step) for step in steps)
+    except ValueError as error:  # read, but no sentence about gripper and objects in one frame
+        captions = f"none: {error}"
     if command.as_json:
         entry = {"formula": str(goal.formula), "captions": steps, "truth": goal.key}
         print(json.dumps(entry, indent=1))
     else:
-        captions = " -> ".join(" and ".join(step) for step in steps)
         print(f"{goal.formula}\ncaptions: {captions}\n{goal.truth}")
     return 0

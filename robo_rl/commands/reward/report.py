@@ -10,6 +10,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+import sims
 from robo_rl.commands.options import Json
 
 
@@ -19,6 +20,7 @@ class ReportCommand:
 
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     tasks: tuple[str, ...] = ("reach", "push")  # whose goals
+    robot: str = ""  # as `robo-rl list robots` shows; empty: each task's own
     states: int = 6000  # held out
     as_json: Json = False  # print JSON
 
@@ -33,7 +35,8 @@ def main(argv: Sequence[str]) -> int:
     from robo_rl.visual.gate import gate
 
     torch.set_num_threads(set_threads())
-    figures = gate(make_encoder(command.encoder), tasks=command.tasks, count=command.states)
+    tasks = tuple(sims.make_task(name, robot=command.robot or None) for name in command.tasks)
+    figures = gate(make_encoder(command.encoder), tasks, count=command.states)
     if command.as_json:
         print(json.dumps(figures, indent=1))
         return 0

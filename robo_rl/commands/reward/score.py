@@ -17,7 +17,7 @@ from robo_rl.commands.options import Json
 from robo_rl.evaluate import TEST_SEED, make_task, record
 from robo_rl.goals import read_goal
 from robo_rl.policies import load_policy
-from robo_rl.rewards import captions_of
+from robo_rl.rewards.clip import captions_of
 from robo_rl.runs import RunDir
 from robo_rl.video import read_frames
 from sims.batch_env import BatchEnv
@@ -38,7 +38,7 @@ class ScoreCommand:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Prints one score per frame; of a run, the correlation with the true distance too."""
+    """Prints one score per frame; of a run, also how well it orders the frames by distance."""
     command = tyro.cli(ScoreCommand, args=list(argv), prog="robo-rl reward score")
     from reward_models.visual.encoders import make_encoder  # torch: seconds, not for --help
 
@@ -61,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
     cosine = (rows @ encoder.encode_texts(tuple(captions)).T).min(axis=1)
     figures: dict[str, Any] = {"captions": captions, "frames": len(frames)}
     if distance is not None and goal.key == task.goal:
-        figures["spearman_with_true_distance"] = spearman(cosine, -distance)
+        figures |= order(cosine, distance)
     if command.as_json:
         print(json.dumps(figures | {"score": cosine.tolist()}, indent=1))
         return 0
@@ -70,6 +70,15 @@ def main(argv: Sequence[str]) -> int:
         bar = "#" * max(0, round(30 * (value + 0.3)))
         print(f"{index:4d} {value:+.3f} {bar}")
     return 0
+
+
+def order(score: Array, distance: Array) -> dict[str, Any]:
+    """Spearman of scores (n,) and nearness, minus the true distance (n,): 1 where the score falls
+    with every step away. Frames at distance 0 have no order: it is that of the others, and None
+    where these are fewer than three."""
+    away = distance > 0.0
+    rank = float(spearman(score[away], -distance[away])) if away.sum() >= 3 else None
+    return {"spearman_with_nearness": rank, "frames_at_distance_0": int((~away).sum())}
 
 
 def _run_frames(path: Path, text: str) -> tuple[Array, Task[Any], Array, str]:

@@ -1,4 +1,4 @@
-"""`robo-rl reward train`: the embedded CLIP, anew."""
+"""`robo-rl reward train`: an embedded CLIP for a scene."""
 
 from __future__ import annotations
 
@@ -17,18 +17,23 @@ from reward_models.config import FitConfig
 from robo_rl.progress import stages
 from robo_rl.runs import versions
 
+SHIPPED = ("reach", "so101")  # task and arm of the weights inside the package
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainClipCommand:
-    """Trains the embedded CLIP: renders frames, writes captions from the state, fits, judges."""
+    """Trains an embedded CLIP for one scene: renders frames of scattered and random states, writes
+    captions that the simulator's positions grade, fits, and judges what came of it."""
 
     task: str = "reach"  # whose scene
+    robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
+    out: Path | None = None  # .safetensors file to write
+    ship: bool = False  # write over the weights inside the package instead
     frames: int = 80_000  # rendered for training
     steps: int = 4_100  # gradient steps; 0: as many as fit into the minutes
     minutes: float = 15.0  # of fitting, with --steps 0
     seed: int = 11  # of states and weights
     device: str = "cpu"  # cpu or cuda
-    out: Path | None = None  # safetensors file; default: the weights inside the package
     check: bool = True  # judge it afterwards and write the figures into its card
 
 
@@ -42,13 +47,17 @@ def main(argv: Sequence[str]) -> int:
     from reward_models.visual.train import fit
     from robo_rl.threads import set_threads
     from robo_rl.visual.data import dataset
-    from robo_rl.visual.gate import gate
+    from robo_rl.visual.gate import check_sayable, gate
     from robo_rl.visual.look_guard import write_guard
 
+    task = sims.make_task(command.task, robot=command.robot or None)
+    check_sayable(task)
+    robot = getattr(task, "robot", "")
+    out = _out(command, (task.name, robot), tiny_clip.DEFAULT)
     torch.set_num_threads(set_threads())
     console = Console(stderr=True)
     start = time.monotonic()
-    env = sims.make(command.task, 256, seed=command.seed)
+    env = sims.BatchEnv(task, 256, seed=command.seed)
     config = FitConfig(
         minutes=command.minutes, steps=command.steps, seed=command.seed, device=command.device
     )
@@ -63,12 +72,12 @@ def main(argv: Sequence[str]) -> int:
 
         frames, facts, states = dataset(env, command.frames, command.seed, progress=drawn)
         model = fit(frames, facts, config, fitted).cpu()
-    out = command.out or tiny_clip.DEFAULT
-    card = _card(command, config, time.monotonic() - start)
+    model.home = tiny_clip.Home(task.name, robot, env.camera().name)
+    card = _card(command, model.home, config, time.monotonic() - start)
     tiny_clip.save(model, out, card)
     write_guard(env, states, out.with_suffix(".guard.npz"))
     if command.check:
-        figures = gate(EmbeddedClip(out))
+        figures = gate(EmbeddedClip(out), (task,))
         card["gate"] = {"worst": figures["worst"], "frames_per_s": figures["frames_per_s"]}
         tiny_clip.save(model, out, card)
         console.print(card["gate"])
@@ -77,16 +86,39 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _card(command: TrainClipCommand, config: FitConfig, seconds: float) -> dict[str, Any]:
+def _out(command: TrainClipCommand, scene: tuple[str, str], shipped: Path) -> Path:
+    """The file to write; ValueError unless one was named, or the shipped one was meant."""
+    if command.ship == (command.out is not None):
+        raise ValueError(
+            "say where the weights shall go: --out FILE, or --ship to write over those inside the "
+            "package"
+        )
+    if command.out is None:
+        if scene != SHIPPED:
+            task, robot = SHIPPED
+            raise ValueError(
+                f"the package's weights are those of {task} with the {robot}, not of {scene[0]} "
+                f"with the {scene[1]}: give --out FILE"
+            )
+        return shipped
+    if command.out.suffix != ".safetensors":
+        raise ValueError(f"--out must be a .safetensors file, got {command.out}")
+    return command.out
+
+
+def _card(command: TrainClipCommand, home: Any, config: FitConfig, seconds: float) -> dict:
     """What the weights say of themselves."""
+    where = f"--out {command.out}" if command.out else "--ship"
     return {
         "model": "open_clip CLIP, keypoint image tower, word vocabulary",
-        "task": command.task,
+        "what": "a small CLIP trained on captions that the simulator's positions graded",
+        **dataclasses.asdict(home),
+        "states": "scattered over the workspace, and of random moves; none of an expert",
         "licence": "Apache-2.0",
         "frames": command.frames,
         "fit": dataclasses.asdict(config),
         "seconds": round(seconds),
         "versions": versions(),
-        "command": f"robo-rl reward train --frames {command.frames} --steps {command.steps} "
-        f"--seed {command.seed}",
+        "command": f"robo-rl reward train --task {home.task} --robot {home.robot} --frames "
+        f"{command.frames} --steps {command.steps} --seed {command.seed} {where}",
     }

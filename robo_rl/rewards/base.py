@@ -1,0 +1,53 @@
+"""What every kind of reward has in common: its settings, what it is made from, what is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from reward_models.base import RewardModel
+from reward_models.programs import Program
+from robo_rl.goals import ReadGoal
+from robo_rl.visual.scene import Scene
+from sims.batch_env import BatchEnv
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardConfig:
+    """The settings of a reward; this one of those that have none."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a reward is made from."""
+
+    goal: ReadGoal
+    env: BatchEnv  # of the task; only looked at, never stepped
+    settings: Any  # of the kind's own class
+    argument: str = ""  # what the name has after its colon
+    device: str = "cpu"
+    progress: Callable[[str, float], None] = lambda stage, share: None
+
+
+@dataclass
+class MadeReward:
+    """A reward model and what making it cost."""
+
+    model: RewardModel | None  # None: the task's own reward
+    text: str  # the captions, or the program, for people and for the bundle
+    sees: str  # what it looks at, in words
+    scene: Scene | None = None
+    frames: int = 0  # rendered to make it
+    program: Program | None = None  # where it is one
+    about: dict[str, str] = field(default_factory=dict)  # of the scorer, for reports
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of reward."""
+
+    says: str  # what it is, in a line
+    build: Callable[[Asked], MadeReward]
+    settings: type[RewardConfig] = RewardConfig
+    argument: str = ""  # what follows its name and a colon: FILE

@@ -1,0 +1,143 @@
+"""The reward of what is seen: a CLIP's frames against captions of the sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+import sims
+from reward_models.base import Segment
+from reward_models.goals.captions import caption
+from reward_models.goals.formula import Atom
+from reward_models.visual.clip_score import Caption
+from robo_rl.goals import ReadGoal
+from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
+from robo_rl.visual.data import collect
+from robo_rl.visual.scene import SceneConfig, distilled, scene_env
+from sims.task import Task
+
+if TYPE_CHECKING:
+    from reward_models.visual.encoders import TorchEncoder
+    from reward_models.visual.tiny_clip import Home
+
+FRAMES = "frames"  # what the reward sees
+IMITATED = "simulator state, imitating a CLIP"
+
+SCALED_ON = 2048  # frames at most, that the scale of a score is measured on
+
+# What else a caption can be held against: its opposite, on the same object.
+OPPOSITE = {
+    "touch": "far", "above": "far", "left_of": "right_of", "right_of": "left_of",
+    "far": "touch", "next_to": "far",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClipConfig(RewardConfig):
+    """How the CLIP reward is made."""
+
+    encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
+    formula: Literal["cosine", "goal_baseline", "contrast", "softmax"] = "cosine"
+    alpha: float = 0.5  # of goal_baseline: 0 plain cosine, 1 only the line to the goal counts
+    distill: bool = False  # score simulator state by a copy of the CLIP; else draw every step
+    arm_aside: bool = True  # score captions about two objects with the arm put aside (distilled)
+    scene: SceneConfig = field(default_factory=SceneConfig)
+
+
+def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
+    """The plan's captions; ``raw`` gives the last step the person's own words (pretrained CLIP).
+
+    ValueError for a relation that one frame of gripper and objects does not show.
+    """
+    steps = []
+    for atoms in goal.plan.steps:
+        step = []
+        for atom in atoms:
+            if atom.predicate not in OPPOSITE:
+                raise ValueError(
+                    f"{goal.text!r} asks for {atom}: no caption of a CLIP here says that; it knows "
+                    f"{', '.join(OPPOSITE)}. Use --reward offline, or --reward task"
+                )
+            other = Atom.of(OPPOSITE[atom.predicate], atom.subject, atom.object)
+            about_gripper = goal.card.entity(atom.subject).kind == "gripper"
+            if not about_gripper and other.predicate == "touch":
+                other = Atom.of("next_to", atom.subject, atom.object)
+            text = caption(other, goal.card)
+            step.append(Caption(caption(atom, goal.card), text, (text,), not about_gripper))
+        steps.append(step)
+    if raw and len(steps[-1]) == 1:
+        last = steps[-1][0]
+        steps[-1] = [Caption(goal.text, last.baseline, last.negatives, last.arm_free)]
+    return steps
+
+
+def build(asked: Asked) -> MadeReward:
+    """A ClipScore on frames, or on the scene's distilled encoder."""
+    from reward_models.visual.clip_score import ClipScore, FrameEmbedder, SurrogateEmbedder
+    from reward_models.visual.encoders import make_encoder
+
+    config, task = asked.settings, asked.env.task
+    steps = captions_of(asked.goal, raw=not config.encoder.startswith("embedded"))
+    encoder = make_encoder(config.encoder, asked.device)
+    at_home(encoder, task)
+    options: dict[str, Any] = {
+        "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale
+    }  # fmt: skip
+    text = " -> ".join(" and ".join(c.text for c in step) for step in steps)
+    about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
+    threads = asked.env.num_threads
+    if config.distill:
+        scene = distilled(task, encoder, config.scene, asked.progress, num_threads=threads)
+        aside = scene.aside if config.arm_aside else {}
+        model = ClipScore(SurrogateEmbedder(scene.surrogate, encoder, aside), steps, **options)
+        model.calibrate(scene.segment())
+        frames = int(scene.report["frames"])
+        return MadeReward(model, text, IMITATED, scene, frames, about=about)
+    model = ClipScore(FrameEmbedder(encoder), steps, **options)
+    count = min(SCALED_ON, config.scene.frames)
+    with scene_env(task, config.scene, threads) as env:
+        states, _ = collect(env, count, config.scene.seed, config.scene.rollouts)
+        asked.progress("scale", 0.0)
+        model.calibrate(frames_segment(env.render_states(states, encoder.camera)))
+    return MadeReward(model, text, FRAMES, None, count, about=about)
+
+
+def frames_segment(frames: np.ndarray) -> Segment:
+    """A Segment of one transition per frame (M, H, W, 3), which is its successor's."""
+    rows = len(frames)
+    valid = np.ones((1, rows), bool)
+    return Segment({}, lambda camera, where: frames[where[1]], np.zeros((1, rows, 0)), valid)
+
+
+def at_home(encoder: TorchEncoder, task: Task[Any]) -> None:
+    """ValueError where an encoder that knows one scene alone is asked about another.
+
+    A pretrained one knows no scene, and looks through the task's first camera.
+    """
+    home, robot = encoder.home, getattr(task, "robot", "")
+    if home is None:
+        encoder.camera = task.cameras[0].name
+    elif not _same_scene(home, task):
+        arm = f" --robot {robot}" if robot else ""
+        raise ValueError(
+            f"this CLIP was trained on {home} and knows no other scene; here is {task.name}"
+            f"{f' with the {robot}' if robot else ''}. Train one for it: robo-rl reward train "
+            f"--task {task.name}{arm} --out FILE.safetensors, then give --clip.encoder "
+            "embedded:FILE.safetensors"
+        )
+
+
+def _same_scene(home: Home, task: Task[Any]) -> bool:
+    """Whether a task has the scene of a home, to the last geom and camera."""
+    if getattr(task, "robot", "") != home.robot:
+        return False
+    if task.name == home.task:
+        return True
+    if home.task not in sims.TASKS:
+        return False
+    scenes = [t.spec() for t in (task, sims.make_task(home.task, robot=home.robot or None))]
+    for scene in scenes:
+        scene.compile()
+    return scenes[0].to_xml() == scenes[1].to_xml()

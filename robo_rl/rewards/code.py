@@ -1,0 +1,60 @@
+"""Rewards that are not seen: the task's own, programs, and the control that teaches nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reward_models.base import TaskCard
+from reward_models.combine import Constant
+from reward_models.programs import Program, ProgramReward, Refused, errors, load
+from reward_models.writers.offline import write
+from robo_rl.preflight import Job, preflight
+from robo_rl.rewards.base import Asked, MadeReward
+
+SIGNALS = "the task's signals"
+
+
+def own(asked: Asked) -> MadeReward:
+    """The task's dense reward; ValueError where no goal of the task was asked for."""
+    if not asked.goal.key:
+        raise ValueError(f"--reward task needs a goal the task knows: {asked.goal.truth}")
+    return MadeReward(None, f"hand-written dense reward of {asked.goal.key}", "everything")
+
+
+def constant(asked: Asked) -> MadeReward:
+    """0 everywhere."""
+    return MadeReward(Constant(), "constant 0", "nothing")
+
+
+def offline(asked: Asked) -> MadeReward:
+    """A program written from the sentence by templates; ValueError if it was not understood."""
+    goal = asked.goal
+    if goal.formula is None:
+        raise ValueError(goal.refusal)
+    return _program(load(f"# {goal.text}\n{write(goal.formula, goal.card)}", goal.card), asked)
+
+
+def from_file(asked: Asked) -> MadeReward:
+    """The program in a file, checked."""
+    return _program(checked_program(Path(asked.argument), asked.goal.card), asked)
+
+
+def _program(program: Program, asked: Asked) -> MadeReward:
+    model = ProgramReward(program, episode_steps=asked.env.max_steps)
+    return MadeReward(model, program.text, SIGNALS, program=program)
+
+
+def checked_program(path: Path, card: TaskCard) -> Program:
+    """The program in a file, read and run on probes; ValueError names the file and the findings."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not a text: {error}") from None
+    try:
+        program = load(text, card)
+    except Refused as refused:
+        raise ValueError(f"{path} is refused: {refused}") from None
+    [found] = preflight([Job(text)], card)
+    if errors(found):
+        raise ValueError(f"{path} is refused: {'; '.join(map(str, found))}")
+    return program

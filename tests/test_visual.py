@@ -1,0 +1,293 @@
+"""The visual reward's data, scale, homes, caches and labels: what it is made of, and where."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sims
+from reward_models.config import DistillConfig
+from reward_models.visual import tiny_clip
+from reward_models.visual.clip_score import progress
+from reward_models.visual.encoders import EmbeddedClip
+from reward_models.visual.train import positions
+from robo_rl.commands.reward.score import order
+from robo_rl.commands.train import parse_train
+from robo_rl.config import SettledConfig, TrainConfig, from_json
+from robo_rl.goals import read_goal
+from robo_rl.presets import completed
+from robo_rl.rewards import REWARDS, ClipConfig, fitting, make_reward
+from robo_rl.rewards.clip import FRAMES, IMITATED, at_home, captions_of
+from robo_rl.runs import jsonable
+from robo_rl.visual.data import collect, facts, paint, things_of
+from robo_rl.visual.gate import check_sayable, judged_states
+from robo_rl.visual.labels import Labels
+from robo_rl.visual.scene import SceneConfig, _aside, distilled, scene_key
+from sims.batch_env import BatchEnv
+from sims.tasks.lift import Lift
+from sims.tasks.reach import Reach
+from sims.tasks.stack import Stack
+
+TINY = SceneConfig(
+    frames=160,
+    holdout=40,
+    distill=DistillConfig(members=2, width=16, steps=20, refit_steps=5, batch=32),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lone(Reach):
+    """Somebody's own task, which no expert solves and nobody registered."""
+
+    name: ClassVar[str] = "lone"
+    has_expert: ClassVar[bool] = False
+
+    def expert(self, v, rng):
+        raise AssertionError("an expert was asked")
+
+
+@pytest.fixture(scope="module")
+def encoder() -> EmbeddedClip:
+    return EmbeddedClip(dtype=torch.float32)
+
+
+# What it is made of.
+@pytest.mark.parametrize("draw", [collect, judged_states])
+def test_no_expert_has_a_hand_in_the_states(draw) -> None:
+    env = BatchEnv(Lone(), 32, seed=3)
+    states, signals = draw(env, 300, 11)
+    assert states.shape == (300, env.nstate) and len(signals["tip"]) == 300
+    again, _ = draw(BatchEnv(Lone(), 32, seed=3), 300, 11)
+    np.testing.assert_array_equal(states, again)
+
+
+def test_states_are_a_function_of_their_seed_alone() -> None:
+    used, new = BatchEnv(Lone(), 16, seed=1), BatchEnv(Lone(), 16, seed=2)
+    used.reset()
+    np.testing.assert_array_equal(collect(used, 100, 7)[0], collect(new, 100, 7)[0])
+    assert not np.array_equal(collect(used, 100, 8)[0], collect(new, 100, 7)[0])
+
+
+def test_random_moves_touch_and_push() -> None:
+    env = sims.make("reach", 64, seed=0)
+    states, _ = collect(env, 640, 5, rollouts=1.0)
+    env.set_state(states[:64])
+    assert env.task.surface_distance(env.views, 0).min() < 0.005
+    pushed = np.abs(env.batch.qvel[:, -18:]).max(axis=1) > 0.01  # some thing is in motion
+    assert pushed.mean() > 0.05
+
+
+def test_the_read_out_leaves_out_what_is_not_there() -> None:
+    env = BatchEnv(Lift(), 8, seed=0)
+    _, signals = collect(env, 30, 0)
+    known = facts(env, signals)
+    targets, there = positions(known)
+    # tip, red, (blue, green), cube, (ball, cylinder), pointing
+    expected = [1] * 3 + [1] * 2 + [0] * 4 + [1] * 2 + [0] * 4 + [1] * 3
+    np.testing.assert_array_equal(there, np.tile(expected, (30, 1)))
+    assert targets.shape == there.shape
+    np.testing.assert_allclose(
+        paint(env, np.zeros((2, 1), int))["red_cube"][0, :3], (0.9, 0.08, 0.06)
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("drawer", "captions are about a gripper and red, blue, green things"),
+        ("hopper", "captions are about a gripper"),
+        ("reacher", "captions are about a gripper"),
+        ("stack", "two of red_cube, blue_cube share their kind"),
+        ("lift", "nothing could judge one trained on it"),
+        ("pick_place", "nothing could judge"),
+    ],
+)
+def test_scenes_that_no_caption_fits_are_refused(task: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        check_sayable(sims.make_task(task))
+
+
+@pytest.mark.parametrize("robot", ["so101", "ur5e", "fr3"])
+@pytest.mark.parametrize("task", ["reach", "push"])
+def test_scenes_that_captions_fit_are_not(task: str, robot: str) -> None:
+    check_sayable(sims.make_task(task, robot=robot))
+
+
+# Its scale.
+@given(st.floats(0.0, 20.0), st.floats(1e-3, 5.0))
+def test_better_is_always_told(share: float, more: float) -> None:
+    low, high = progress(np.array([share, share + more]))
+    assert low < high
+    assert progress(np.array([-0.3]))[0] == 0.0 and progress(np.array([0.4]))[0] == 0.4
+    assert high - low <= more + 1e-9
+
+
+def test_aside_is_a_raised_pose_of_whatever_arm() -> None:
+    for robot in ("so101", "ur5e"):
+        env = sims.make("reach", 64, seed=0, robot=robot)
+        _, signals = collect(env, 256, 3)
+        aside = _aside(env, signals)
+        assert {"qpos", "gripper", "tip", "pointing", "qvel"} == set(aside)
+        assert (signals["tip"][:, 2] < aside["tip"][2]).mean() > 0.95
+
+
+# Where it belongs.
+def test_a_model_is_refused_in_another_scene(encoder: EmbeddedClip) -> None:
+    for task in (sims.make_task("reach"), sims.make_task("push"), Lone()):
+        at_home(encoder, task)
+    for task, way_out in (
+        (sims.make_task("reach", robot="ur5e"), "--task reach --robot ur5e --out FILE"),
+        (Lift(), "--task lift --robot so101 --out FILE"),
+        (Stack(), "trained on reach with the so101, camera front"),
+    ):
+        with pytest.raises(ValueError, match=way_out):
+            at_home(encoder, task)
+
+
+def test_weights_name_their_home(tmp_path: Path) -> None:
+    model = tiny_clip.load()
+    assert model.home == tiny_clip.Home("reach", "so101", "front")
+    model.home = None
+    with pytest.raises(ValueError, match="give it a Home"):
+        tiny_clip.save(model, tmp_path / "a.safetensors", {})
+    assert not list(tmp_path.iterdir())
+
+
+# Caches.
+def test_an_encoder_is_named_by_its_weights_not_by_its_file(tmp_path: Path) -> None:
+    model = tiny_clip.load()
+    names = []
+    for folder, change in (("a", 0.0), ("b", 0.0), ("c", 0.25)):
+        with torch.no_grad():
+            model.clip.logit_scale += change
+        path = tmp_path / folder / "same.safetensors"
+        tiny_clip.save(model, path, {})
+        names.append(EmbeddedClip(path).name)
+    assert names[0] == names[1] == EmbeddedClip().name != names[2]
+
+
+def test_a_scene_is_keyed_by_all_that_makes_it(encoder: EmbeddedClip) -> None:
+    task = sims.make_task("push")
+    key = scene_key(task, encoder, TINY)
+    other_goal = sims.make_task("push", goal="green_cylinder_next_to_blue_ball")
+    assert scene_key(other_goal, encoder, TINY) == key  # drawn alike, whatever is asked of it
+    others = [
+        scene_key(task, EmbeddedClip(dtype=torch.bfloat16), TINY),
+        scene_key(task, encoder, dataclasses.replace(TINY, seed=78)),
+        scene_key(dataclasses.replace(task, tip_step=0.01), encoder, TINY),
+        scene_key(sims.make_task("reach"), encoder, TINY),
+    ]
+    assert len({key, *others}) == 5
+
+
+# Made, and asked on.
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROBO_RL_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def test_a_scene_without_an_expert_is_distilled_and_found_again(
+    cache, encoder: EmbeddedClip
+) -> None:
+    first, again = (distilled(Lone(), encoder, TINY) for _ in range(2))
+    assert (first.report["frames"], again.report["frames"]) == (160, 0)
+    assert first.report["dtype"] == again.report["dtype"] == "float32"
+    a, b = (scene.surrogate.state_dict() for scene in (first, again))
+    assert a.keys() == b.keys()
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+@pytest.mark.parametrize(("distill", "sees"), [(False, FRAMES), (True, IMITATED)])
+def test_the_reward_says_what_it_sees_and_steps_nobody(cache, distill: bool, sees: str) -> None:
+    task = sims.make_task("reach")
+    env = BatchEnv(task, 4, seed=0)
+    env.reset()
+    before = env.state_dict()
+    settings = ClipConfig(distill=distill, scene=TINY)
+    made = make_reward("clip", read_goal(task, "touch_red_cube"), env, settings)
+    assert made.sees == sees and (made.scene is not None) == distill
+    assert made.model.needs == ({"signals"} if distill else {"frames"})
+    assert made.about["dtype"] in ("float32", "bfloat16") and "embedded-" in made.about["encoder"]
+    after = env.state_dict()
+    for name in before:
+        np.testing.assert_array_equal(before[name], after[name], err_msg=name)
+
+
+def test_labels_go_on_as_if_nothing_had_happened(cache, encoder: EmbeddedClip) -> None:
+    class Still:
+        buffer = None
+
+        @staticmethod
+        def act(obs: np.ndarray) -> np.ndarray:
+            return np.zeros((len(obs), 3))
+
+    def labels(seed: int) -> Labels:
+        config = TrainConfig(labels=8, labels_every=2, labels_above=0.0)
+        made = Labels(config, distilled(Lone(), encoder, TINY), BatchEnv(Lone(), 4, seed=seed))
+        made.start(Still())
+        return made
+
+    whole, resumed = labels(5), labels(6)
+    for _ in range(3):
+        whole.row({})
+    resumed.scene.surrogate.load_state_dict(whole.scene.surrogate.state_dict())
+    resumed.load_state_dict({k: v.copy() for k, v in whole.state_dict().items()})
+    for _ in range(3):
+        whole.row({})
+        resumed.row({})
+    assert whole.frames == resumed.frames == 24 and whole.name == "labels"
+    a, b = whole.scene.surrogate.state_dict(), resumed.scene.surrogate.state_dict()
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+# Rewards by name.
+def test_the_reward_decides_which_settings_there_are() -> None:
+    command = parse_train(["reach", "--clip.distill", "--clip.scene.frames", "100"])
+    assert command.scoring == ClipConfig(distill=True, scene=SceneConfig(frames=100))
+    assert type(parse_train(["push", "--reward", "task"]).scoring) is REWARDS["task"].settings
+    with pytest.raises(SystemExit):
+        parse_train(["reach", "--reward", "task", "--clip.distill"])
+    with pytest.raises(ValueError, match="reward 'task' takes RewardConfig, got ClipConfig"):
+        TrainConfig(reward="task", scoring=ClipConfig())
+    typed = TrainConfig(scoring=ClipConfig(alpha=0.2))
+    for config in map(completed, (TrainConfig(), typed, TrainConfig(reward="task"))):
+        stored = json.loads(json.dumps(jsonable(config)))
+        assert from_json(SettledConfig, stored) == config
+    assert fitting("clip", TrainConfig().scoring) == ClipConfig()
+
+
+def test_what_no_caption_says_is_refused_and_still_read(capsys) -> None:
+    from robo_rl.cli import main
+
+    goal = read_goal(sims.make_task("pick_place"), "put the cube on the target")
+    with pytest.raises(ValueError, match="no caption of a CLIP here says that"):
+        captions_of(goal, raw=False)
+    assert main(["reward", "read", goal.text, "--task", "pick_place"]) == 0
+    said = capsys.readouterr().out
+    assert "captions: none" in said and "judged by the ground truth" in said
+    assert main(["reward", "read", goal.text, "--task", "stack", "--json"]) != 0  # no target there
+
+
+def test_order_says_its_sign_and_what_it_leaves_out() -> None:
+    distance = np.array([0.3, 0.2, 0.1, 0.0, 0.0, 0.0])
+    score = np.array([0.1, 0.2, 0.3, 0.5, 0.4, 0.6])
+    assert order(score, distance) == {"spearman_with_nearness": 1.0, "frames_at_distance_0": 3}
+    assert order(-score, distance)["spearman_with_nearness"] == -1.0
+    assert order(score[3:], distance[3:])["spearman_with_nearness"] is None
+
+
+def test_things_are_told_apart_by_colour_and_shape() -> None:
+    assert [e.name for e in things_of(Reach())] == ["red_cube", "blue_ball", "green_cylinder"]
