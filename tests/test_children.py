@@ -21,7 +21,7 @@ from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.cli import main
 from robo_rl.experiments.peers import Peer
 from robo_rl.search.executor import Limits, Pool
-from sims import process
+from sims import plugins, process
 from sims.foreign import ForeignEnv
 
 REWARD = 'def reward(tip):\n    return {"near": near(norm(tip), 0.1)}\n'
@@ -124,3 +124,20 @@ def test_nothing_of_the_folder_is_run(
         assert not {"OPENAI_API_KEY", "PYTHONHOME", "PYTEST_CURRENT_TEST"} & options["env"].keys()
         assert not Path(options["cwd"]).exists(), "its folder goes with it"
     assert started
+
+
+def test_a_persons_own_tasks_are_known_to_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where their module is found on a path that only this program has."""
+    package, noted = tmp_path / "mine_alone", tmp_path / "noted"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "tasks.py").write_text(f"open({str(noted)!r}, 'a').write('imported ')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv(plugins.VARIABLE, "")
+    plugins.bring_in("mine_alone.tasks")
+    child = process.start(
+        "robo_rl.cli", "list", "robots", keep=[plugins.VARIABLE], stdout=subprocess.DEVNULL
+    )
+    assert child.wait() == 0 and noted.read_text().split() == ["imported", "imported"]
