@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import json
 from typing import Any
 
@@ -31,6 +32,9 @@ __all__ = [
     "make_task",
     "register",
 ]
+
+
+_BATCH_OPTIONS = inspect.signature(BatchEnv).parameters.keys() - {"task", "num_envs", "seed"}
 
 
 def make_task(
@@ -64,12 +68,18 @@ def make(
     goal: str | None = None,
     **options: Any,
 ) -> BatchEnv | ForeignEnv:
-    """``num_envs`` rows of a task, or of the Gymnasium env ``gym:ID``; ``options`` go to it."""
+    """``num_envs`` rows of a task, or of the Gymnasium env ``gym:ID``.
+
+    ``options`` are BatchEnv's (ForeignEnv's) own, such as ``num_threads``, and parameters of the
+    task, such as ``tip_step``; ValueError lists the parameters where one is neither.
+    """
     if name.startswith(PREFIX):
         if robot or goal:
             raise ValueError(f"{name} has no robot and no goal of ours; got {robot or goal!r}")
         return ForeignEnv(name, num_envs, seed=seed, **options)
-    return BatchEnv(make_task(name, robot=robot, goal=goal), num_envs, seed=seed, **options)
+    of_batch = {key: options.pop(key) for key in _BATCH_OPTIONS & options.keys()}
+    task = make_task(name, robot=robot, goal=goal, **options)
+    return BatchEnv(task, num_envs, seed=seed, **of_batch)
 
 
 def register(task: type[Task[Any]]) -> type[Task[Any]]:

@@ -6,10 +6,12 @@ are the same environment bit for bit.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -19,12 +21,31 @@ from sims.batch_env import BatchEnv
 Array = np.ndarray
 
 
-class GymEnv(gymnasium.Env[Array, Array]):
+class _Limited:
+    """Knows its time limit: the task's, which parameters may change and no registry can know."""
+
+    sim: BatchEnv
+    _spec: EnvSpec | None = None
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """What Gymnasium made the env from."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        self._spec = copy.copy(spec)
+        if self._spec is not None:
+            self._spec.max_episode_steps = self.sim.max_steps
+
+
+class GymEnv(_Limited, gymnasium.Env[Array, Array]):
     """One row of ``task`` as a Gymnasium env.
 
     Observation: the columns of ``sim.obs_names``, (obs_dim,) f32. Action: (act_dim,) f32 in
     [-1, 1]. Reward: the hand-written dense reward of the goal. The time limit is the env's own.
-    ``info`` has ``success``, ``diverged`` and the reward's terms as ``reward/<term>``.
+    ``info`` has ``success``, ``diverged`` and the reward's terms as ``reward/<term>``. ``params``
+    are the task's (``tip_step``, ``episode_s``, ...); ``spec.max_episode_steps`` follows them.
     """
 
     metadata = {"render_modes": ["rgb_array"]}
@@ -37,8 +58,9 @@ class GymEnv(gymnasium.Env[Array, Array]):
         goal: str | None = None,
         render_mode: str | None = None,
         camera: str | None = None,
+        **params: Any,
     ):
-        self.sim = make(task, 1, robot=robot, goal=goal, num_threads=1)
+        self.sim = make(task, 1, robot=robot, goal=goal, num_threads=1, **params)
         self.metadata = {**self.metadata, "render_fps": round(1 / self.sim.control_dt)}
         self.render_mode, self.camera = _render_mode(render_mode), self.sim.camera(camera).name
         self.observation_space, self.action_space = _spaces(self.sim)
@@ -73,7 +95,7 @@ class GymEnv(gymnasium.Env[Array, Array]):
         self.sim.close()
 
 
-class GymVectorEnv(VectorEnv[Array, Array, Array]):
+class GymVectorEnv(_Limited, VectorEnv[Array, Array, Array]):
     """``num_envs`` rows of ``task`` as a Gymnasium VectorEnv.
 
     ``autoreset_mode`` is SAME_STEP (a row that is done is reset at once, its true last observation
@@ -94,6 +116,7 @@ class GymVectorEnv(VectorEnv[Array, Array, Array]):
         camera: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
         num_threads: int = 0,
+        **params: Any,
     ):
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         if self.autoreset_mode == AutoresetMode.NEXT_STEP:
@@ -101,7 +124,8 @@ class GymVectorEnv(VectorEnv[Array, Array, Array]):
                 "autoreset_mode must be SameStep or Disabled, got NextStep: it spends a step on "
                 "every reset"
             )
-        self.sim = make(task, num_envs, robot=robot, goal=goal, num_threads=num_threads)
+        options = {"num_threads": num_threads, **params}
+        self.sim = make(task, num_envs, robot=robot, goal=goal, **options)
         self.num_envs = num_envs
         self.metadata = {
             **self.metadata,

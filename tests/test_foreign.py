@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import gymnasium
 import numpy as np
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import sims
 from robo_rl.rollout.vec_sim import VecSim, episode_steps
@@ -301,3 +306,26 @@ def test_arguments_for_an_env_are_a_json_object(
         assert f"env_kwargs must be a JSON object, got '{wrong}'" in capsys.readouterr().err
     assert main([*asked, "--env-kwargs", '{"nonsense": 1}']) == 1
     assert "gym:Reacher-v5 cannot be made" in capsys.readouterr().err
+
+
+def test_the_training_extra_is_enough_for_gymnasiums_mujoco_envs() -> None:
+    """Whatever package such an env loads is one that ``pip install 'robo-rl[train]'`` brings."""
+    wanted = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    open_, brought = [*wanted["dependencies"], *wanted["optional-dependencies"]["train"]], set()
+    while open_:
+        requirement = Requirement(open_.pop())
+        name = canonicalize_name(requirement.name)
+        if name in brought or (requirement.marker and not requirement.marker.evaluate()):
+            continue
+        brought.add(name)
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            open_ += metadata.requires(name) or []
+    code = (
+        "import sys, gymnasium\nbefore = set(sys.modules)\n"
+        "gymnasium.make('Reacher-v5')\nprint(*set(sys.modules) - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    owners = metadata.packages_distributions()
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    needed = {canonicalize_name(d) for name in loaded for d in owners.get(name, ())}
+    assert "imageio" in needed and needed <= brought

@@ -142,3 +142,20 @@ def test_unknown_reset_options_are_refused() -> None:
         vector().reset(options={"start": 1})
     with pytest.raises(ValueError, match="known: -"):
         gymnasium.make(IDS["reach"]).reset(options={"reset_mask": 1})
+
+
+def test_tasks_take_their_parameters_and_say_their_time_limit() -> None:
+    assert sims.make("reach", 2, tip_step=0.01, num_threads=1).task.tip_step == 0.01
+    with pytest.raises(ValueError, match="task 'reach' has no parameter 'tip_stop'; known: .*tip"):
+        sims.make("reach", 2, tip_stop=0.01)
+    plain = gymnasium.make("robo/Reach-v0")
+    assert plain.spec.max_episode_steps == plain.unwrapped.sim.max_steps == 50
+    short = gymnasium.make("robo/Reach-v0", tip_step=0.01, episode_s=1.0)
+    assert short.unwrapped.sim.task.tip_step == 0.01
+    assert short.spec.max_episode_steps == 20
+    short.reset(seed=0)
+    ended = [short.step(np.zeros(short.action_space.shape))[3] for _ in range(20)]
+    assert ended == [False] * 19 + [True]
+    assert gymnasium.make(short.spec).spec.max_episode_steps == 20
+    rows = gymnasium.make_vec("robo/Reach-v0", 2, tip_step=0.01)
+    assert (rows.spec.max_episode_steps, rows.unwrapped.sim.task.tip_step) == (50, 0.01)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from point_mass import Nearness, PointMass
+from point_mass import Nearness, PointMass, Window
+from stable_baselines3 import PPO, SAC
 
+import sims
 from robo_rl.rollout.vec_env import SB3VecEnv, SimulationDiverged
 from robo_rl.rollout.vec_sim import HasStates, Resumable, episode_steps
 
@@ -51,8 +53,7 @@ def test_transitions_know_what_was_before_and_after_a_reset():
     env.reset()
     steps = []
     for _ in range(7):
-        _, reward, _, _ = env.step(np.ones((2, 2)))
-        assert not reward.any()  # the task's reward never leaks into a learned one
+        env.step(np.ones((2, 2)))
         steps.append(env.last_step())
     assert [bool(s.first.all()) for s in steps] == [True, False, False] * 2 + [True]
     for a, b in zip(steps, steps[1:], strict=False):
@@ -60,6 +61,42 @@ def test_transitions_know_what_was_before_and_after_a_reset():
         assert same == (not b.first.any())
         if same:
             np.testing.assert_array_equal(a.after["pos"], b.before["pos"])
+
+
+@pytest.mark.parametrize("context", [1, 3])
+def test_rewards_are_the_models_unless_a_buffer_scores_later(context):
+    """Not zeros, and not the task's: any algorithm learns from the model."""
+    sim = PointMass(3, steps=5, ragged=0.2, seed=3)
+    env, later = SB3VecEnv(sim, Window(context)), SB3VecEnv(PointMass(3), Window(context))
+    env.reset()
+    kept: list[list[float]] = [[], [], []]  # x along each row's episode
+    for _ in range(30):
+        _, reward, _, _ = env.step(np.full((3, 2), 0.3))
+        look = env.last_step()
+        for i in range(3):
+            if look.first[i]:
+                kept[i] = [look.before["pos"][i, 0]]
+            kept[i].append(look.after["pos"][i, 0])
+            assert reward[i] == pytest.approx(np.mean(kept[i][-context:]), abs=1e-6)
+    later.reset()
+    later.scored_later = True
+    assert not later.step(np.ones((3, 2)))[1].any()
+
+
+@pytest.mark.parametrize("algorithm", [PPO, SAC])
+def test_plain_sb3_learns_from_a_seed(algorithm):
+    sizes = {"n_steps": 8, "batch_size": 16} if algorithm is PPO else {"learning_starts": 16}
+
+    def weights(seed: int) -> np.ndarray:
+        """After some steps; the simulator's own seed does not matter."""
+        env = SB3VecEnv(sims.make("reach", 4, seed=next(seeds), num_threads=1))
+        policy = {"net_arch": [8]}
+        made = algorithm("MlpPolicy", env, seed=seed, policy_kwargs=policy, **sizes)
+        return made.learn(32).policy.parameters_to_vector()
+
+    seeds = iter(range(3))
+    one, same, other = weights(0), weights(0), weights(1)
+    assert (one == same).all() and not (one == other).all()
 
 
 def test_episode_figures_by_hand():

@@ -29,10 +29,11 @@ def refuse_reward_scaling(env: VecEnv | None) -> None:
 
 
 def _stepped(env: VecEnv) -> SB3VecEnv:
-    """The SB3VecEnv inside any wrappers."""
+    """The SB3VecEnv inside any wrappers, told that its steps are scored here."""
     refuse_reward_scaling(env)
     if not isinstance(env.unwrapped, SB3VecEnv):
         raise ValueError(f"env must be an SB3VecEnv, got {type(env.unwrapped).__name__}")
+    env.unwrapped.scored_later = True
     return env.unwrapped
 
 

@@ -12,8 +12,9 @@ from stable_baselines3.common.vec_env import VecEnv
 from reward_models.base import RewardModel
 from robo_rl.rollout.episodes import EpisodeStats
 from robo_rl.rollout.reward_scale import RewardScale
-from robo_rl.rollout.trace import Observer, Transition
-from robo_rl.rollout.vec_sim import Resumable, VecSim
+from robo_rl.rollout.scoring import Scorer
+from robo_rl.rollout.trace import Observer, Trace, Transition
+from robo_rl.rollout.vec_sim import Reseedable, Resumable, VecSim
 
 Array = np.ndarray
 
@@ -28,9 +29,10 @@ class SimulationDiverged(RuntimeError):
 class SB3VecEnv(VecEnv):
     """Steps ``sim`` and resets finished rows, after recording their true successors.
 
-    With a reward model the rewards returned are 0: its scores are added where SB3 stores the
-    transitions, from ``last_step()``, and the task's own reward is only counted. Without one the
-    task's own reward is returned, divided by ``scale`` where there is one.
+    Rewards are the reward model's, scored step by step, or the task's own without one; divided by
+    ``scale`` where there is one. Scoring many steps at once is far faster: buffers that do so set
+    ``scored_later``, are handed zeros, and add what they score from ``last_step()``. The task's own
+    reward and success are counted in ``episodes`` in any case.
     """
 
     def __init__(
@@ -41,6 +43,10 @@ class SB3VecEnv(VecEnv):
     ):
         self.sim, self.reward_model, self.scale = sim, reward_model, scale
         self.observer = Observer(sim, reward_model.needs if reward_model else frozenset())
+        self.scored_later = False
+        self._scorer = Scorer(reward_model, self.observer) if reward_model else None
+        # Room for the steps that a window over several frames reaches back to.
+        self._trace = Trace(1 + (self._scorer.history if self._scorer else 0))
         self.episodes = EpisodeStats(sim.num_envs)
         self._last: Transition | None = None
         self.env_steps = self.diverged = 0
@@ -84,12 +90,18 @@ class SB3VecEnv(VecEnv):
             self._look = self.observer.look(after, ids)
         self._last = Transition(before, after, step.action, self._first, diverged)
         self._first = done
-        reward = step.reward.astype(np.float32)
-        if self.reward_model is not None:
-            reward = np.zeros(self.num_envs, np.float32)
-        elif self.scale is not None:
-            reward = self.scale(reward, done)
-        return obs, reward, done, infos
+        return obs, self._reward(step.reward, done), done, infos
+
+    def _reward(self, own: Array, done: Array) -> Array:
+        """(N,) f32 of the last step."""
+        reward = own.astype(np.float32)
+        if self._scorer is not None:
+            if self.scored_later:
+                return np.zeros(self.num_envs, np.float32)
+            self._trace.add(self.last_step())
+            end = self._trace.count
+            reward = self._scorer.score(self._trace, end - 1, end).reward[0].astype(np.float32)
+        return reward if self.scale is None else self.scale(reward, done)
 
     def last_step(self) -> Transition:
         """The step that SB3 is about to store."""
@@ -141,10 +153,19 @@ class SB3VecEnv(VecEnv):
         self.sim.close()
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        raise ValueError(
-            "SB3VecEnv is seeded where its simulator is made: sims.make(..., seed=...); "
-            "construct the algorithm with seed=None"
-        )
+        """Starts every row's stream over at the next reset; the seed once a row.
+
+        ValueError where the simulator is seeded when it is made alone.
+        """
+        if not isinstance(self.sim, Reseedable):
+            raise ValueError(
+                "this simulator is seeded where it is made: sims.make(..., seed=...); construct "
+                "the algorithm with seed=None"
+            )
+        if seed is None:
+            seed = int(np.random.default_rng().integers(2**31))
+        self.sim.reseed(seed)
+        return [seed] * self.num_envs
 
     # SB3 asks these of environments that live in other processes; the rows here are one object.
     def get_attr(self, attr_name: str, indices: None | int | Iterable[int] = None) -> list[Any]:

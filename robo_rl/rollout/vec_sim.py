@@ -85,6 +85,13 @@ class HasWorkspace(VecSim, Protocol):
     def reseed(self, seed: int) -> None: ...
 
 
+@runtime_checkable
+class Reseedable(Protocol):
+    """A simulator whose episodes can be started over from another seed."""
+
+    def reseed(self, seed: int) -> None: ...
+
+
 def episode_steps(sim: VecSim) -> int:
     """Control steps of a full episode, from the card's ``episode_s`` and ``control_dt``."""
     return max(1, round(sim.card["episode_s"] / sim.control_dt))
