@@ -149,7 +149,7 @@ class GymVectorEnv(_Limited, VectorEnv[Array, Array, Array]):
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """Observations, rewards, terminations, truncations and infos after ``actions``."""
-        obs, reward, terminated, truncated, values = self.sim.step(actions)
+        obs, reward, terminated, truncated, values, _ = self.sim.step(actions)
         done = terminated | truncated
         if self.autoreset_mode == AutoresetMode.DISABLED or not done.any():
             info = _masked(values, np.ones(self.num_envs, bool))
