@@ -12,7 +12,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -44,7 +44,8 @@ class Common:
 class Further:
     """Seldom needed."""
 
-    episodes: int = 1000  # judged at the end
+    episodes: int = 1000  # judged at the end; fewer while trying things out
+    judge: Literal["select", "test"] = "select"  # seed of those; figures are quoted on test's, once
     episode_s: Seconds = None  # s, of a training episode; 0: the task's; whole ones are judged
     randomize: float = 0.0  # width of the randomised rows, which it grows to; 0: all rows the same
     shaped: bool = False  # rows move within the limits that the bridge on a real arm keeps to
@@ -99,7 +100,7 @@ class SettledConfig(TrainConfig):
 
 
 # What a run that goes on may be given anew; where it lies is the folder's name and place.
-MAY_CHANGE = ("env_steps", "episodes", "device")
+MAY_CHANGE = ("env_steps", "episodes", "judge", "device")
 
 
 def continued(path: Path, stored: SettledConfig, asked: Mapping[str, Any]) -> SettledConfig:

@@ -3,35 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 
 import sims
 from reward_models.metrics import wilson
+from robo_rl.floors import Floors, Rate, floors
+from robo_rl.rollout.judged import Act, Choose, Outcome, rowwise, run_episode
 from sims.batch_env import BatchEnv
 from sims.task import Task
 
 Array = np.ndarray
-Act = Callable[[Array], Array]
 
 # Streams are keyed by seed: training uses small ones, these belong to nothing else.
-SELECT_SEED = 500_000_000  # choosing between candidates
+SELECT_SEED = 500_000_000  # choosing between candidates, and all of development
 TEST_SEED = 700_000_000  # quoted figures
+JUDGED_ON = {"select": SELECT_SEED, "test": TEST_SEED}
+SEED_NAMES = {SELECT_SEED: "selection seed", TEST_SEED: "test seed"}
+
+NOT_JUDGED = "success not measured: no ground truth for this sentence"
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Success at the end of ``episodes`` episodes, with its Wilson 95 % interval."""
+    """Success at the end of ``episodes`` episodes, with its Wilson 95 % interval and its floors."""
 
-    goal: str  # key of the ground truth; empty: there is none, and success says nothing
+    goal: str  # key of the ground truth
     episodes: int
     successes: int
     seed: int
-    distance_median: float  # m, true distance to the goal at the end
-    distance_p90: float
+    distance_median: float | None  # what was missing to the goal at the end, in ``distance_unit``
+    distance_p90: float | None  # None: a goal that is a formula has no one distance
     diverged: int
+    held: int = 0  # episodes that began with the goal met, however often they were drawn anew
+    distance_unit: str = "m"  # empty: it is no quantity
+    floors: Floors | None = None  # None: not asked for
 
     @property
     def success(self) -> float:
@@ -41,79 +49,98 @@ class Evaluation:
     def interval(self) -> tuple[float, float]:
         return wilson(self.successes, self.episodes)
 
+    @property
+    def above_floor(self) -> bool:
+        """Whether the interval lies above those of the floors."""
+        return self.floors is None or self.interval[0] > self.floors.high
+
     def line(self) -> str:
-        """``success 97.3 % (95.8-98.3, n=1000)``, or that there is no ground truth."""
-        if not self.goal:
-            return "success not measured: no ground truth for this sentence"
-        low, high = (100 * x for x in self.interval)
-        return f"success {100 * self.success:.1f} % ({low:.1f}-{high:.1f}, n={self.episodes})"
+        """``success 97.3 % (95.8-98.3, n=1000) on the selection seed; doing nothing ...``."""
+        on = SEED_NAMES.get(self.seed, f"seed {self.seed}")
+        parts = [f"success {Rate(self.successes, self.episodes).line()} on the {on}"]
+        if self.floors is not None:
+            parts.append(self.floors.line(self.episodes))
+        if not self.above_floor:
+            parts.append("not above its floor")
+        if self.held:
+            parts.append(f"in {self.held} episodes the goal held from the start")
+        return "; ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
+        """JSON-able."""
         low, high = self.interval
-        return {**asdict(self), "success": self.success, "low": low, "high": high}
+        beneath = None if self.floors is None else self.floors.as_dict()
+        known = {**asdict(self), "floors": beneath}
+        return {**known, "success": self.success, "low": low, "high": high}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any] | None) -> Evaluation | None:
+        """From ``as_dict``; None where nothing was judged."""
+        if not data or not data["goal"]:
+            return None
+        known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
+        if known.get("floors"):
+            known["floors"] = Floors.from_dict(known["floors"])
+        return cls(**known)
+
+
+def said(evaluation: Any) -> str:
+    """One line about it, also where nothing was judged."""
+    return NOT_JUDGED if evaluation is None else evaluation.line()
 
 
 def evaluate(
     task: Task[Any],
     act: Act,
     *,
-    judged: bool = True,
     episodes: int = 1000,
     seed: int = TEST_SEED,
     shaped: bool = False,
+    progress: Callable[[str, float], None] = lambda stage, share: None,
 ) -> Evaluation:
-    """Runs ``act`` (obs (N, obs_dim) -> action (N, act_dim)) for one episode in every row.
+    """Runs ``act`` (obs (n, obs_dim) -> action (n, act_dim)) for one episode in every row.
 
     ``shaped``: within the limits that the bridge on a real arm keeps to.
     """
-    env = BatchEnv(task, episodes, seed=seed, shaped=shaped)
-    success, distance = run_episode(env, act)
-    env.close()
-    return summary(task.goal if judged else "", seed, success, distance, env)
-
-
-def summary(goal: str, seed: int, success: Array, distance: Array, env: BatchEnv) -> Evaluation:
-    return Evaluation(
-        goal,
-        len(success),
-        int(success.sum()),
-        seed,
-        float(np.median(distance)),
-        float(np.quantile(distance, 0.9)),
-        env.num_diverged,
-    )
-
-
-def run_episode(env: BatchEnv, act: Act) -> tuple[Array, Array]:
-    """(success (N,), distance (N,) m) at the end of one episode of every row.
-
-    A row that terminates early is judged at that step; a diverged row has failed.
-    """
-    obs = env.reset()
-    over = np.zeros(env.num_envs, bool)
-    failed = np.zeros(env.num_envs, bool)
-    success = np.zeros(env.num_envs, bool)
-    distance = np.zeros(env.num_envs)
-    for _ in range(env.max_steps):
-        step = env.step(act(obs))
-        failed |= step.info["diverged"] & ~over
-        now = ~over
-        success[now] = step.info["success"][now]
-        distance[now] = env.distance()[now]
-        over |= step.terminated | step.truncated
-        if over.all():
-            break
-        obs = step.obs
-    return success & ~failed, distance
+    return _evaluated(task, lambda env: rowwise(act, env.act_dim), episodes, seed, shaped, progress)
 
 
 def evaluate_expert(task: Task[Any], *, episodes: int = 1000, seed: int = TEST_SEED) -> Evaluation:
     """The task's own expert on the same episodes."""
-    env = BatchEnv(task, episodes, seed=seed)
     rng = np.random.default_rng(seed)
-    success, distance = run_episode(env, lambda obs: task.expert(env.views, rng))
+    return _evaluated(task, lambda env: lambda *_: task.expert(env.views, rng), episodes, seed)
+
+
+def _evaluated(
+    task: Task[Any],
+    chooser: Callable[[BatchEnv], Choose],
+    episodes: int,
+    seed: int,
+    shaped: bool = False,
+    progress: Callable[[str, float], None] = lambda stage, share: None,
+) -> Evaluation:
+    beneath = floors(task, episodes=episodes, seed=seed, shaped=shaped, progress=progress)
+    env = BatchEnv(task, episodes, seed=seed, shaped=shaped)
+    outcome = run_episode(env, chooser(env), progress=lambda share: progress("evaluate", share))
     env.close()
-    return summary(task.goal, seed, success, distance, env)
+    return summary(env, outcome, beneath)
+
+
+def summary(env: BatchEnv, outcome: Outcome, beneath: Floors | None = None) -> Evaluation:
+    """What one episode of every row of ``env`` came to."""
+    formula = env.judge is not None
+    return Evaluation(
+        env.task.goal,
+        env.num_envs,
+        int(outcome.success.sum()),
+        env.seed,
+        None if formula else float(np.median(outcome.distance)),
+        None if formula else float(np.quantile(outcome.distance, 0.9)),
+        env.num_diverged,
+        int(outcome.held.sum()),
+        "" if formula else env.task.goals()[env.task.goal].unit,
+        beneath,
+    )
 
 
 @dataclass(frozen=True)
@@ -123,34 +150,38 @@ class Recording:
     states: Array  # (T+1, N, nstate)
     signals: Mapping[str, Array]  # {name: (T+1, N, ...)}
     action: Array  # (T, N, act_dim)
-    success: Array  # (T+1, N) bool
-    distance: Array  # (T+1, N) m
+    success: Array | None  # (T+1, N) bool; None: nobody can tell
+    distance: Array | None  # (T+1, N), in the goal's unit; None: it has none
     control_dt: float
 
 
-def record(task: Task[Any], act: Act, *, episodes: int, seed: int = TEST_SEED) -> Recording:
-    """``episodes`` whole episodes of ``act``."""
-    env = BatchEnv(task, episodes, seed=seed)
+def record(
+    task: Task[Any], act: Act, *, episodes: int, seed: int = SELECT_SEED, judged: bool = True
+) -> Recording:
+    """``episodes`` whole episodes of ``act``; without ``judged`` the task's goal is not meant."""
+    env = BatchEnv(task, episodes, seed=seed, judged=judged)
     obs = env.reset()
-    goal = task.goals()[task.goal]
     states, signals, actions = [env.state()], [env.signals()], []
-    success, distance = [np.array(goal.success(env.views))], [env.distance()]
+    measured = judged and env.judge is None
+    success, distance = [env.held.copy()], [env.distance()] if measured else []
     for _ in range(env.max_steps):
         action = np.asarray(act(obs))
         step = env.step(action)
         states.append(env.state())
         signals.append(env.signals())
         actions.append(action)
-        success.append(step.info["success"])
-        distance.append(env.distance())
+        if judged:
+            success.append(step.info["success"])
+        if measured:
+            distance.append(env.distance())
         obs = step.obs
     env.close()
     return Recording(
         np.stack(states),
         {name: np.stack([s[name] for s in signals]) for name in signals[0]},
         np.stack(actions),
-        np.stack(success),
-        np.stack(distance),
+        np.stack(success) if judged else None,
+        np.stack(distance) if measured else None,
         env.control_dt,
     )
 

@@ -21,11 +21,12 @@ MOST_FRAMES = 250  # of an episode, about; long ones are shown with fewer a seco
 
 
 def reward_along(model: RewardModel | None, env: BatchEnv, shown: Recording) -> Array:
-    """The reward (T, N) that ``model`` gives to a recording; without one, minus the true distance.
+    """The reward (T, N) that ``model`` gives to a recording; without one, minus what is missing.
 
     ``env`` draws the frames that the model looks at.
     """
     if model is None:
+        assert shown.distance is not None, "the task's own reward is that of a known goal"
         return -shown.distance[1:]
 
     def frames(camera: str, where: Array) -> Array:
@@ -44,6 +45,7 @@ def film(path: Path, task: Task[Any], shown: Recording, reward: Array) -> None:
     for row in range(episodes):
         frames = env.render_states(shown.states[::every, row], size=(288, 288))
         curve = np.concatenate([reward[:1, row], reward[:, row]])[::every]
-        videos.append(annotate(frames, curve, shown.success[::every, row], f"episode {row + 1}"))
+        held = None if shown.success is None else shown.success[::every, row]
+        videos.append(annotate(frames, curve, held, f"episode {row + 1}"))
     env.close()
     write_webm(path, grid(videos, COLUMNS), fps=1.0 / (every * shown.control_dt))

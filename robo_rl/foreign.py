@@ -7,7 +7,7 @@ what the env itself reports, or is not reported at all.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,14 @@ import numpy as np
 from reward_models.metrics import wilson
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import TEST_SEED
+from robo_rl.floors import Floors, Rate, untrained
 from sims.foreign import ForeignEnv
 
 Array = np.ndarray
 Act = Callable[[Array], Array]
+
+ROWS = 32  # simulated together
+FEW = 100  # episodes of each floor: somebody else's simulator may be slow
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class ForeignEvaluation:
     return_std: float
     successes: int | None  # None: the env does not say
     seed: int
+    floors: Floors | None = None  # of success, in the first of these episodes
 
     def line(self) -> str:
         """``return 3411.2 (deviation 20.1, n=100)``, and success where the env reports it."""
@@ -39,7 +44,18 @@ class ForeignEvaluation:
             return f"{worth}, n={self.episodes}); success not measured: the env does not report it"
         low, high = (100 * x for x in wilson(self.successes, self.episodes))
         share = 100 * self.successes / self.episodes
-        return f"{worth}); success {share:.1f} % ({low:.1f}-{high:.1f}, n={self.episodes})"
+        said = f"{worth}); success {share:.1f} % ({low:.1f}-{high:.1f}, n={self.episodes})"
+        return said if self.floors is None else f"{said}; {self.floors.line(self.episodes)}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return vars(self) | {"floors": None if self.floors is None else self.floors.as_dict()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ForeignEvaluation:
+        """From ``as_dict``."""
+        floors = data.get("floors")
+        return cls(**{**data, "floors": None if floors is None else Floors.from_dict(floors)})
 
 
 def make_sim(config: TrainConfig, num_envs: int, seed: int) -> ForeignEnv:
@@ -53,26 +69,50 @@ def make_sim(config: TrainConfig, num_envs: int, seed: int) -> ForeignEnv:
     return ForeignEnv(config.task, num_envs, seed=seed, python=config.env_python, kwargs=kwargs)
 
 
-def evaluate_foreign(config: TrainConfig, act: Act, episodes: int) -> ForeignEvaluation:
-    """``act`` for ``episodes`` episodes on seeds nobody trained on."""
-    rows = min(episodes, 32)
-    sim = make_sim(config, rows, TEST_SEED)
-    returns, successes = np.zeros(0), np.zeros(0, bool)
+def evaluate_foreign(
+    config: TrainConfig, act: Act, episodes: int, seed: int = TEST_SEED
+) -> ForeignEvaluation:
+    """``act`` for ``episodes`` episodes on a seed that nobody trained on.
+
+    Where the env reports success, its floors are measured beside it, each time: nobody here can
+    tell when such an env has changed.
+    """
+    worth, success = _played(config, episodes, seed, lambda sim: act)
+    floors = None
+    if success is not None:
+        few = min(episodes, FEW)
+        ways = (_still, lambda sim: untrained(sim.obs_dim, sim.act_dim))
+        won = [_played(config, few, seed, way)[1] for way in ways]
+        floors = Floors(*(Rate(int(w.sum()), few) for w in won if w is not None))
+    return ForeignEvaluation(
+        episodes,
+        float(worth.mean()),
+        float(worth.std()),
+        None if success is None else int(success.sum()),
+        seed,
+        floors,
+    )
+
+
+def _still(sim: ForeignEnv) -> Act:
+    return lambda obs: np.zeros((len(obs), sim.act_dim))
+
+
+def _played(
+    config: TrainConfig, episodes: int, seed: int, way: Callable[[ForeignEnv], Act]
+) -> tuple[Array, Array | None]:
+    """(return (episodes,), success (episodes,), or None where the env does not say)."""
+    sim = make_sim(config, min(episodes, ROWS), seed)
+    act, worths, successes = way(sim), np.zeros(0), np.zeros(0, bool)
     judged = True
-    while len(returns) < episodes:
+    while len(worths) < episodes:
         worth, success = _episode(sim, act)
-        returns = np.concatenate([returns, worth])[:episodes]
+        worths = np.concatenate([worths, worth])[:episodes]
         judged = judged and success is not None
         if success is not None:
             successes = np.concatenate([successes, success])[:episodes]
     sim.close()
-    return ForeignEvaluation(
-        episodes,
-        float(returns.mean()),
-        float(returns.std()),
-        int(successes.sum()) if judged else None,
-        TEST_SEED,
-    )
+    return worths, successes if judged else None
 
 
 def _episode(sim: ForeignEnv, act: Act) -> tuple[Array, Array | None]:

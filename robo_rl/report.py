@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from robo_rl.evaluate import SEED_NAMES, Evaluation
 from robo_rl.runs import RunDir, atomic_write
 
 Array = np.ndarray
@@ -41,7 +42,7 @@ def write_report(run: RunDir) -> Path:
     """Writes report.html of a finished run and returns its path; ValueError before it finished."""
     result = run.result
     config, versions = run.config, json.loads((run.path / "versions.json").read_text())
-    judged = result["evaluation"]
+    judged = Evaluation.from_dict(result["evaluation"])
     page = "".join(
         [
             "<!doctype html><html lang=en><meta charset=utf-8>",
@@ -52,8 +53,8 @@ def write_report(run: RunDir) -> Path:
             f"reward <b>{html.escape(result['reward'])}</b>, learner {config['learner']}, "
             f"{result['env_steps']:,} steps</p>",
             _section("Success by the simulator's ground truth", _headline(judged)),
-            _video(run.path / "video.webm"),
-            _section("Training", _curves(run.metrics())),
+            _video(run.path / "video.webm", judged is not None),
+            _section("Training", _curves(run.metrics(), judged is not None)),
             _section("What it took", _table(_costs(result))),
             _section("The distilled encoder", _table(_scene(run.path, result))),
             _section("How it was made", _details(result, config, versions)),
@@ -73,32 +74,46 @@ def _section(title: str, body: str) -> str:
     return f"<section><h2>{title}</h2>{body}</section>" if body else ""
 
 
-def _headline(judged: Mapping[str, Any]) -> str:
-    if not judged["goal"]:
+def _headline(judged: Evaluation | None) -> str:
+    if judged is None:
         return "<p>Not measured: the task has no ground truth for this sentence.</p>"
-    low, high = 100 * judged["low"], 100 * judged["high"]
-    return (
-        f"<div class=big>{100 * judged['success']:.1f} %</div>"
-        f"<p>95 % interval {low:.1f} to {high:.1f}; {judged['episodes']:,} episodes on unseen "
-        f"seeds, final deterministic policy. True distance to the goal at the end: median "
-        f"{1000 * judged['distance_median']:.0f} mm, 90 % within "
-        f"{1000 * judged['distance_p90']:.0f} mm.</p>"
-    )
+    low, high = (100 * x for x in judged.interval)
+    words = [
+        f"95 % interval {low:.1f} to {high:.1f}; {judged.episodes:,} episodes of the "
+        f"{SEED_NAMES.get(judged.seed, judged.seed)}, which no training uses; final deterministic "
+        "policy."
+    ]
+    if judged.floors is not None:
+        words.append(f"In the same episodes: {judged.floors.line(judged.episodes)}.")
+    if not judged.above_floor:
+        words.append("<b>The interval is not above these floors: nothing is shown.</b>")
+    if judged.held:
+        words.append(f"In {judged.held:,} episodes the goal held from the start.")
+    if judged.distance_unit and judged.distance_median is not None:
+        median, p90 = (_length(x, judged) for x in (judged.distance_median, judged.distance_p90))
+        words.append(f"Missing to the goal at the end: median {median}, 90 % within {p90}.")
+    return f"<div class=big>{100 * judged.success:.1f} %</div><p>{' '.join(words)}</p>"
 
 
-def _video(path: Path) -> str:
+def _length(x: float, judged: Evaluation) -> str:
+    """``12 mm``, ``0.3 rad``."""
+    unit = judged.distance_unit
+    return f"{1000 * x:.0f} mm" if unit == "m" and x < 1.0 else f"{x:.3g} {unit}"
+
+
+def _video(path: Path, judged: bool) -> str:
     if not path.exists():
         return ""
     data = base64.b64encode(path.read_bytes()).decode()
+    mark = " Green dot: the ground truth holds." if judged else ""
     return _section(
         "Six unseen episodes",
         f"<video controls autoplay loop muted playsinline src='data:video/webm;base64,{data}'>"
-        "</video><p>Below each: the learned reward over the episode. Green dot: the ground truth "
-        "holds.</p>",
+        f"</video><p>Below each: the learned reward over the episode.{mark}</p>",
     )
 
 
-def _curves(metrics: Mapping[str, Array]) -> str:
+def _curves(metrics: Mapping[str, Array], judged: bool) -> str:
     if "env_steps" not in metrics or len(metrics["env_steps"]) < 2:
         return ""
     from matplotlib.figure import Figure
@@ -108,7 +123,8 @@ def _curves(metrics: Mapping[str, Array]) -> str:
         ("reward per step", "reward", 1.0, ""),
         ("steps per second", "steps_per_s", 1.0, ""),
     ]
-    panels = [p for p in panels if p[1] in metrics]
+    # A run of before may have judged another goal than the one that nobody could judge.
+    panels = [p for p in panels if p[1] in metrics and (judged or p[1] != "success")]
     figure = Figure(figsize=(9.4, 2.5), layout="constrained")
     axes: Sequence[Any] = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, (title, name, factor, unit) in zip(axes, panels, strict=True):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from robo_rl.evaluate import Evaluation
 from robo_rl.foreign import ForeignEvaluation
@@ -19,7 +18,7 @@ class Trained:
 
     run: RunDir
     policy: Policy  # the final one
-    evaluation: Evaluation | ForeignEvaluation  # of the final policy, on the test seed
+    evaluation: Evaluation | ForeignEvaluation | None  # of the final policy; None: nothing to judge
     bundle: Path | None  # None: the task moves no arm
     seconds: Mapping[str, float]  # wall time of reward, training, evaluation
 
@@ -33,15 +32,11 @@ def load(path: Path | str) -> Trained:
     result = run.result
     bundle = run.path / "bundle"
     kind = ForeignEvaluation if run.config["task"].startswith("gym:") else Evaluation
+    evaluation = kind.from_dict(result["evaluation"])
     return Trained(
         run,
         load_policy(run.path),
-        _known(kind, result["evaluation"]),
+        evaluation,
         bundle if bundle.exists() else None,
         result["seconds"],
     )
-
-
-def _known(kind: type, data: Mapping[str, Any]) -> Any:
-    """The dataclass ``kind`` of what it has among ``data``."""
-    return kind(**{f.name: data[f.name] for f in fields(kind)})

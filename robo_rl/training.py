@@ -17,10 +17,11 @@ import sims
 from real_robot.bundle import POLICY
 from real_robot.layout import has_arm
 from robo_rl.config import SettledConfig, TrainConfig, continued, from_json
-from robo_rl.evaluate import Evaluation, evaluate, record
+from robo_rl.evaluate import JUDGED_ON, Evaluation, evaluate, record
 from robo_rl.export import check, deterministic_actor, export, export_policy, to_onnx
 from robo_rl.film import film, reward_along
 from robo_rl.fit import fit, usable
+from robo_rl.floors import floors
 from robo_rl.foreign import evaluate_foreign, make_sim
 from robo_rl.goals import ReadGoal, read_goal
 from robo_rl.learners.hooks import Hook
@@ -67,16 +68,22 @@ def train(
     set_threads(threads, learning=threads)  # no simulation beside it: the networks get every core
     task, goal = judged_task(config)
     say = console.print if console else lambda *_: None
-    read = f" = {goal.formula}" if goal.formula is not None else ""
-    say(f"goal: [bold]{goal.text}[/bold]{read}; {goal.truth}")
+    read = f" = {escape(str(goal.formula))}" if goal.formula is not None else ""
+    say(f"goal: [bold]{escape(goal.text)}[/bold]{read}; {goal.truth}")
+    judged = bool(goal.key)  # else the task's first goal is not what anybody asked for
     path = resume or run_path(config, goal)
     if resume is None:
         RunDir.check_free(path)
 
     laps = _Laps()
-    env = training_env(task, config, threads)
+    env = training_env(task, config, threads, judged)
     data_env = BatchEnv(task, max(env.num_envs, 128), seed=config.seed + 1, num_threads=threads)
+    exam = {"episodes": config.episodes, "seed": JUDGED_ON[config.judge]}
     with stages(console) as progress:
+        if judged:
+            beneath = floors(task, **exam, progress=progress)
+            say(f"what learns nothing succeeds too: {beneath.line()}")
+            laps.over("floors")
         made = make_reward(
             reward_of(config, resume),
             goal,
@@ -117,7 +124,10 @@ def train(
     }
     env.close()
 
-    evaluation = evaluate(task, learner.act, judged=bool(goal.key), episodes=config.episodes)
+    evaluation = None
+    if judged:
+        with stages(console) as progress:
+            evaluation = evaluate(task, learner.act, **exam, progress=progress)
     result = {
         "goal": goal.text,
         "formula": "" if goal.formula is None else str(goal.formula),
@@ -126,18 +136,16 @@ def train(
         "captions": made.text,
         "sees": made.sees,
         "scorer": made.about,
-        "evaluation": evaluation.as_dict(),
+        "evaluation": None if evaluation is None else evaluation.as_dict(),
         "env_steps": learner.env_steps,
         "frames": frames,
     }
-    if config.shaped:
-        within = evaluate(
-            task, learner.act, judged=bool(goal.key), episodes=config.episodes, shaped=True
-        )
+    if config.shaped and judged:
+        within = evaluate(task, learner.act, **exam, shaped=True)
         result["evaluation_shaped"] = within.as_dict()
     if made.scene is not None:
         result["audit"] = on_policy_audit(made.scene, data_env, learner.act)
-    shown = record(task, learner.act, episodes=SHOWN)
+    shown = record(task, learner.act, episodes=SHOWN, seed=exam["seed"], judged=judged)
     film(run.path / "video.webm", task, shown, reward_along(made.model, data_env, shown))
     bundle = packed(run, config, learner, task, goal, made, evaluation)
     data_env.close()
@@ -184,13 +192,13 @@ def _train_foreign(config: TrainConfig, resume: Path | None, console: Console | 
     error = check(graph, obs, fitted.act(obs))
     atomic_write(run.path / POLICY, graph)
     sim.close()
-    evaluation = evaluate_foreign(config, fitted.act, config.episodes)
+    evaluation = evaluate_foreign(config, fitted.act, config.episodes, JUDGED_ON[config.judge])
     laps.over("evaluate")
     result = {
         "goal": "",
         "truth": "",
         "reward": "task",
-        "evaluation": asdict(evaluation),
+        "evaluation": evaluation.as_dict(),
         "env_steps": fitted.learner.env_steps,
         "export_error": error,
         "seconds": laps.rounded(),
@@ -230,7 +238,7 @@ def packed(
     task: Task[Any],
     goal: ReadGoal,
     made: MadeReward,
-    evaluation: Evaluation,
+    evaluation: Evaluation | None,
 ) -> Path | None:
     """The policy's bundle, where the task moves an arm; its graph alone, and None, elsewhere."""
     if not has_arm(task):
@@ -241,7 +249,7 @@ def packed(
         task,
         goal,
         made.text,
-        evaluation.as_dict(),
+        {} if evaluation is None else evaluation.as_dict(),
         run.path / "bundle",
         reward_hash=made.program.hash if made.program is not None else "",
         training=how(config, learner.env_steps),
@@ -265,7 +273,9 @@ class _Laps:
         return {name: round(value, 1) for name, value in self.seconds.items()}
 
 
-def training_env(task: Task[Any], config: SettledConfig, threads: int) -> BatchEnv:
+def training_env(
+    task: Task[Any], config: SettledConfig, threads: int, judged: bool = True
+) -> BatchEnv:
     """The rows to train on: all the same, or randomised from a width of 0 on.
 
     Their episodes may be shorter than those that are judged: what happens after the first seconds
@@ -273,7 +283,9 @@ def training_env(task: Task[Any], config: SettledConfig, threads: int) -> BatchE
     """
     if config.episode_s:
         task = replace(task, episode_s=config.episode_s)
-    options = {"seed": config.seed, "num_threads": threads, "shaped": config.shaped}
+    options = {
+        "seed": config.seed, "num_threads": threads, "shaped": config.shaped, "judged": judged
+    }  # fmt: skip
     if not config.randomize:
         return BatchEnv(task, config.tuning.num_envs, **options)
     env = RandomizedEnv(

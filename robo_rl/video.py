@@ -19,8 +19,9 @@ _QUICK = {"deadline": "realtime", "cpu-used": "8", "row-mt": "1", "crf": "31", "
 WHITE, GREY, GREEN, AMBER = (245, 245, 245), (60, 62, 66), (88, 200, 120), (240, 180, 60)
 
 
-def annotate(frames: Array, reward: Array, success: Array, title: str = "") -> Array:
-    """Frames (T, H, W, 3) with a title line, a success mark and the curve of ``reward`` (T,)."""
+def annotate(frames: Array, reward: Array, success: Array | None, title: str = "") -> Array:
+    """Frames (T, H, W, 3) with a title line, the curve of ``reward`` (T,) and, where ``success``
+    (T,) is known, a mark while it holds."""
     t, height, width, _ = frames.shape
     out = np.empty((t, height + STRIP, width, 3), np.uint8)
     low, high = float(reward.min()), float(reward.max())
@@ -33,7 +34,7 @@ def annotate(frames: Array, reward: Array, success: Array, title: str = "") -> A
         cv2.polylines(image, [curve], False, GREY, 1, cv2.LINE_AA)
         cv2.polylines(image, [curve[: i + 1]], False, AMBER, 2, cv2.LINE_AA)
         cv2.circle(image, tuple(int(c) for c in curve[i]), 3, WHITE, -1, cv2.LINE_AA)
-        if success[i]:
+        if success is not None and success[i]:
             cv2.circle(image, (width - 14, 14), 7, GREEN, -1, cv2.LINE_AA)
         if title:
             cv2.putText(

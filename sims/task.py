@@ -31,8 +31,8 @@ class TaskGoal(NamedTuple, Generic[V]):
     sentence: str
     success: Callable[[V], Array]  # (N,) bool, judged at the end of an episode
     reward: Callable[[V, Array], dict[str, Array]]  # (views, action) -> named dense terms, (N,)
-    # (N,) >= 0, what is missing to the goal (m, where it is a place): scorers are held to it
-    distance: Callable[[V], Array]
+    distance: Callable[[V], Array]  # (N,) >= 0, what is missing: scorers are held to it
+    unit: str = "m"  # of the distance; empty: a sum of unlike things, good for ranking alone
 
 
 @dataclass(frozen=True)

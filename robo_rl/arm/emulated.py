@@ -20,7 +20,7 @@ from real_robot.emulators.device import EPOCH, LockstepClock, SteppedClock
 from real_robot.late import LateDriver
 from real_robot.perception import Perception, Together
 from real_robot.tags import TagLocator, TagPerception
-from robo_rl.arm.stage import Scene
+from robo_rl.arm.stage import Scene, under
 from sims import process
 from sims.plugins import VARIABLE
 from sims.task import Task
@@ -60,6 +60,7 @@ class EmulatedStage:
                 (EmulatedCamera(s, self._state), TagLocator(s.camera, s.objects)) for s in scenes
             ]
             self.name += " with poses from its rendered cameras"
+        self.under = under(0.0 if tags else noise, latency)
         self._end = ARM_ENDS[self._robot](task)
 
     def scene(self, seed: int) -> Scene:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,15 @@ from rich.console import Console
 from rich.progress import track
 
 from real_robot import Ended, Fault, Guardian, Phase, PolicyBundle, PolicyProcess, RunConfig, run
+from real_robot.manifest import Manifest
 from real_robot.monitor import Monitor
 from real_robot.recovery import recover_all
 from real_robot.report import RunResult
 from real_robot.states import Transition
-from reward_models.metrics import wilson
 from robo_rl.arm.simulated import SimStage
 from robo_rl.arm.stage import Stage
+from robo_rl.evaluate import NOT_JUDGED
+from robo_rl.floors import Floors, Rate, floors_of_scenes
 from sims import make_task
 from sims.task import Task
 
@@ -35,7 +37,7 @@ class ArmResult:
 
     arm: str  # which
     episodes: int
-    successes: int
+    successes: int | None  # None: there is no ground truth, and nobody was asked
     ended: dict[str, int]  # how the runs ended
     missed: int  # periods skipped
     late_p99_ms: float
@@ -43,16 +45,45 @@ class ArmResult:
     limited: dict[str, float]  # share of ticks in which a filter stage limited some joint
     reasons: tuple[str, ...]  # of the runs that did not end as planned
     unlogged: str = ""  # what of a log could not be written, which ends the episodes; "" if all was
+    under: str = ""  # what the arm was put to: noise and latency, where they are ours to give
+    floors: Floors | None = None  # in simulations that begin as these episodes did
+    advice: str = ""  # where it is worse than in simulation: what training can do about it
 
     def line(self) -> str:
         """One line for people."""
-        low, high = (100 * x for x in wilson(self.successes, self.episodes))
-        share = 100 * self.successes / self.episodes
-        return (
-            f"on {self.arm}: success {share:.1f} % ({low:.1f}-{high:.1f}, "
-            f"n={self.episodes}); policy p99 {self.policy_p99_ms:.2f} ms, "
-            f"missed periods {self.missed}"
-        )
+        where = f"on {self.arm}" + (f" ({self.under})" if self.under else "")
+        rates = f"policy p99 {self.policy_p99_ms:.2f} ms, missed periods {self.missed}"
+        if self.successes is None:
+            return f"{where}: {NOT_JUDGED}; {rates}"
+        parts = [f"{where}: success {Rate(self.successes, self.episodes).line()}"]
+        if self.floors is not None:
+            parts.append(self.floors.line(self.episodes))
+        return "; ".join([*parts, rates])
+
+
+def advice(result: ArmResult, manifest: Manifest) -> str:
+    """What to do where ``result`` lies below what the policy was measured at in simulation.
+
+    Empty where the intervals overlap, where nothing is known, and where training has done it all.
+    """
+    known, training = manifest.metrics, manifest.training
+    if result.successes is None or "low" not in known or not result.under:
+        return ""
+    measured = Rate(result.successes, result.episodes)
+    if measured.interval[1] >= known["low"]:
+        return ""
+    left = {
+        "--randomize 0.7 (noise and delay)": not training.get("randomize"),
+        "--shaped (the limits of speed, acceleration and jerk)": not training.get("shaped"),
+    }
+    options = " and ".join(option for option, missing in left.items() if missing)
+    if not options:
+        return ""
+    simulated = Rate(known["successes"], known["episodes"]).line()
+    return (
+        f"in simulation, without what the bridge adds, it was {simulated}: to meet it in training, "
+        f"robo-rl train with {options}"
+    )
 
 
 def task_of(bundle: PolicyBundle) -> Task[Any]:
@@ -108,13 +139,14 @@ def run_episodes(
             if console is not None:
                 console.print(f"{path}: its writer was killed; what it had written was recovered")
     asks = getattr(stage, "asks", False)  # a person, between episodes: no bar then
+    judged = asks or bool(bundle.manifest.goal)
     numbers = range(first, first + episodes)
     quiet = console is None or asks or monitor is not None
     tally = _Tally()
     for index in track(numbers, "arm     ", console=console, disable=quiet, transient=True):
         if monitor is not None and asks:
             monitor.hide()
-        scene = stage.scene(ARM_SEED + 1000 * seed + index)
+        scene = stage.scene(_scene(seed, index))
         if monitor is not None:
             monitor.begin(scene.driver.describe(), index - first + 1, episodes, tally.successes)
         held: list[bool] = []  # the goal, at the moment the policy lets go
@@ -122,7 +154,7 @@ def run_episodes(
         def watch(change: Transition, held: list[bool] = held) -> None:
             if monitor is not None:
                 monitor.note(phase=change.after.value)
-            if change.before is Phase.RUN:  # before the arm is parked
+            if change.before is Phase.RUN and judged:  # before the arm is parked
                 held.append(stage.success())
 
         result = run(
@@ -150,14 +182,25 @@ def run_episodes(
         if stage.realtime and console is not None and not console.is_terminal:
             console.print(
                 f"episode {index - first + 1} of {episodes}: {result.ended.value}, "
-                f"{tally.successes} reached so far, {result.missed} periods missed"
+                + (f"{tally.successes} reached so far, " if judged else "")
+                + f"{result.missed} periods missed"
             )
         # The next episode needs a policy that lives; an emergency stop is a person's to clear.
         gone = policy is not None and not policy.alive
         ended = result.ended is Ended.INTERRUPTED or result.fault is Fault.ESTOP
         if ended or gone or result.unlogged:
             break
-    return tally.result(stage.name, None if stage.realtime else _think_time(bundle))
+    found = tally.result(stage.name, None if stage.realtime else _think_time(bundle))
+    found = replace(found, under=stage.under, successes=found.successes if judged else None)
+    if judged and not asks:
+        scenes = [_scene(seed, index) for index in numbers[: found.episodes]]
+        found = replace(found, floors=floors_of_scenes(task, scenes))
+    return replace(found, advice=advice(found, bundle.manifest))
+
+
+def _scene(seed: int, index: int) -> int:
+    """The seed of the scene of episode ``index``."""
+    return ARM_SEED + 1000 * seed + index
 
 
 class _Tally:

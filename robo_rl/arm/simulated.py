@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from real_robot import RealClock, SimDriver, SimPerception, VirtualClock
-from robo_rl.arm.stage import Scene
+from robo_rl.arm.stage import Scene, under
 from sims.task import Task
 
 
@@ -19,6 +19,11 @@ class SimStage:
     latency: float = 0.0  # s, between a measurement or a target and its effect
     noise: float = 0.0  # m, of perceived positions
     name: str = "the simulated arm"
+
+    @property
+    def under(self) -> str:
+        """The noise and the latency."""
+        return under(self.noise, self.latency)
 
     def scene(self, seed: int) -> Scene:
         """A new simulation."""

@@ -30,6 +30,7 @@ class Stage(Protocol):
 
     name: str  # "the simulated arm", for people
     realtime: bool
+    under: str  # "2 mm of noise, 40 ms of latency", for people; empty: what is there
 
     def scene(self, seed: int) -> Scene:
         """The arm and the objects of a new episode."""
@@ -38,6 +39,11 @@ class Stage(Protocol):
     def success(self) -> bool:
         """Whether the goal holds, at the moment when the policy lets go."""
         ...
+
+
+def under(noise: float, latency: float) -> str:
+    """What a policy is put to: ``noise`` m of perceived positions, ``latency`` s."""
+    return f"{1000 * noise:g} mm of noise on perceived positions, {1000 * latency:g} ms of latency"
 
 
 @contextlib.contextmanager

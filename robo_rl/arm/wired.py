@@ -28,6 +28,7 @@ class WiredStage:
     """
 
     realtime = True
+    under = ""  # whatever is there
 
     def __init__(
         self,

@@ -27,11 +27,12 @@ def main(argv: Sequence[str]) -> int:
     """Trains from the frame reward alone, judges it, runs it on a simulated arm."""
     command = tyro.cli(DemoCommand, args=list(argv), prog="robo-rl demo")
     from robo_rl.arm.episodes import run_emulated
+    from robo_rl.evaluate import said
     from robo_rl.training import train
 
     console = Console(stderr=True)
     name = next(n for n in _names("demo") if not (command.runs / n).exists())
-    config = TrainConfig(goal=command.goal, runs=command.runs, name=name)
+    config = TrainConfig(goal=command.goal, runs=command.runs, name=name, judge="test")
     trained = train(config, console=console)
     times = ", ".join(f"{what} {s:.0f} s" for what, s in trained.seconds.items())
     console.print(f"time: {times}")
@@ -40,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     console.print(f"report: {trained.run.path / 'report.html'}")
     console.print(f"video:  {trained.run.path / 'video.webm'}")
     console.print(f"bundle: {trained.bundle}")
-    print(trained.evaluation.line())
+    print(said(trained.evaluation))
     return 0
 
 

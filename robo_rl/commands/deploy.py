@@ -99,6 +99,8 @@ def main(argv: Sequence[str]) -> int:
             monitor=monitor,
         )
     print(json.dumps(dataclasses.asdict(result), indent=1) if command.as_json else result.line())
+    if result.advice:
+        console.print(result.advice, markup=False)
     for reason in result.reasons:
         console.print(reason, markup=False)
     if result.unlogged:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import tyro
+from rich.console import Console
 
 from robo_rl.commands.options import Json
 from robo_rl.config import TrainConfig, from_json
@@ -17,10 +18,11 @@ from robo_rl.runs import RunDir
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateCommand:
-    """Ground-truth success of a run's exported policy on unseen seeds."""
+    """Ground-truth success of a run's exported policy, and its floors, on the test seed."""
 
     run: tyro.conf.Positional[Path]  # the run's folder
     episodes: int = 1000  # judged
+    judge: Literal["test", "select"] = "test"  # seed of the episodes; training judges on select's
     expert: bool = False  # judge the task's expert instead
     as_json: Json = False  # print JSON
 
@@ -28,25 +30,32 @@ class EvaluateCommand:
 def main(argv: Sequence[str]) -> int:
     """Evaluates the policy of a run: the very graph that goes to the robot, where there is one."""
     command = tyro.cli(EvaluateCommand, args=list(argv), prog="robo-rl evaluate")
-    from robo_rl.evaluate import evaluate, evaluate_expert, make_task
+    if command.episodes < 1:
+        raise ValueError(f"--episodes must be at least 1, got {command.episodes}")
+    from robo_rl.evaluate import JUDGED_ON, NOT_JUDGED, evaluate, evaluate_expert, make_task
     from robo_rl.policies import load_policy
+    from robo_rl.progress import stages
 
     run = RunDir.open(command.run)
-    truth = run.result["truth"]
+    truth, seed = run.result["truth"], JUDGED_ON[command.judge]
     if run.config["task"].startswith("gym:"):
         if command.expert:
             raise ValueError(f"{run.config['task']} has no expert of ours")
         from robo_rl.foreign import evaluate_foreign
 
         config = from_json(TrainConfig, run.config)
-        foreign = evaluate_foreign(config, load_policy(run.path).act, command.episodes)
-        print(json.dumps(dataclasses.asdict(foreign)) if command.as_json else foreign.line())
+        act = load_policy(run.path).act
+        foreign = evaluate_foreign(config, act, command.episodes, seed)
+        print(json.dumps(foreign.as_dict()) if command.as_json else foreign.line())
         return 0
-    task = make_task(run.config, truth)
+    if not truth:
+        print(json.dumps({"goal": ""}) if command.as_json else NOT_JUDGED)
+        return 0
+    task, exam = make_task(run.config, truth), {"episodes": command.episodes, "seed": seed}
     if command.expert:
-        evaluation = evaluate_expert(task, episodes=command.episodes)
+        evaluation = evaluate_expert(task, **exam)
     else:
-        policy = load_policy(run.path).act
-        evaluation = evaluate(task, policy, judged=bool(truth), episodes=command.episodes)
+        with stages(Console(stderr=True)) as progress:
+            evaluation = evaluate(task, load_policy(run.path).act, **exam, progress=progress)
     print(json.dumps(evaluation.as_dict(), indent=1) if command.as_json else evaluation.line())
     return 0

@@ -45,6 +45,7 @@ def main(argv: Sequence[str]) -> int:
         config = TrainConfig(**command.asked)
     else:
         config = continued(command.resume, _stored(command.resume), command.asked)
+    from robo_rl.evaluate import said
     from robo_rl.training import train
 
     trained = train(config, resume=command.resume, console=console)
@@ -54,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
     kept = f"bundle: {trained.bundle}" if trained.bundle else "no arm, so no bundle for one"
     shown = [trained.run.path / name for name in ("report.html", POLICY)]
     console.print(f"{' and '.join(str(p) for p in shown if p.exists())}; {kept}")
-    print(trained.evaluation.line())
+    print(said(trained.evaluation))
     return 0
 
 

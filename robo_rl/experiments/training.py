@@ -57,6 +57,7 @@ def policy(
         env_steps=options.scaled(config.env_steps),
         checkpoint_every=options.scaled(config.checkpoint_every),
         episodes=options.scaled(config.episodes, least=8),
+        judge="select" if options.develop else "test",
     )
     task = sims.make_task(config.task, robot=config.robot or None)
     goal = _understood(config.task, config.robot, config.goal)
@@ -96,16 +97,17 @@ def trained(config: TrainConfig, place: Place) -> Any:
 
 def measure(of: Policy, place: Place) -> dict[str, Any]:
     """Success of the policy with its floors; what training took."""
-    from robo_rl.evaluate import evaluate, evaluate_expert
+    from robo_rl.evaluate import JUDGED_ON, evaluate, evaluate_expert
 
     config = of.config
     task = sims.make_task(config.task, robot=config.robot or None, goal=of.judged_as)
+    exam = {"episodes": config.episodes, "seed": JUDGED_ON[config.judge]}
     if of.kind == "expert":
-        return {"evaluation": evaluate_expert(task, episodes=config.episodes).as_dict()}
+        return {"evaluation": evaluate_expert(task, **exam).as_dict()}
     done = trained(config, place)
     result = done.run.result
     if of.judged_as != result["truth"]:
-        judged = evaluate(task, done.policy.act, episodes=config.episodes)
+        judged = evaluate(task, done.policy.act, **exam)
         result["evaluation"] = judged.as_dict()
     metrics = done.run.metrics()
     # These clocks go on where an interrupted run goes on.
@@ -116,9 +118,19 @@ def measure(of: Policy, place: Place) -> dict[str, Any]:
 
 def shown(rows: Sequence[Measured]) -> str:
     """Success; what making the reward and training cost."""
-    heads = ("run", "success (95 % interval, n)", "steps", "new frames", "reward s", "training s",
-             "processor min")  # fmt: skip
-    return table(heads, [(row["name"], percent(row["evaluation"]), *_cost(row)) for row in rows])
+    heads = ("run", "success (95 % interval, n)", "doing nothing, untrained", "steps",
+             "new frames", "reward s", "training s", "processor min")  # fmt: skip
+    lines = [
+        (row["name"], percent(row["evaluation"]), _floors(row["evaluation"]), *_cost(row))
+        for row in rows
+    ]
+    return table(heads, lines)
+
+
+def _floors(evaluation: Measured) -> str:
+    """``0.0 %, 0.3 %``: what learned nothing, in the same episodes."""
+    known = evaluation.get("floors") or {}
+    return ", ".join(f"{100 * rate['success']:.1f} %" for rate in known.values())
 
 
 def _cost(row: Measured) -> tuple[str, ...]:

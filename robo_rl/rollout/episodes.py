@@ -36,16 +36,15 @@ class EpisodeStats:
     def pop(self) -> dict[str, float]:
         """``episodes`` finished since the last call and, if there are any, their means.
 
-        ``success`` is left out where the simulator has no ground truth.
+        What the simulator does not know (success, a reward of its own) is left out.
         """
         rows = np.concatenate(self._finished) if self._finished else np.zeros((0, 3))
         self._finished = []
         found = {"episodes": float(len(rows))}
         if len(rows):
             names = ("success", "episode_return", "episode_steps")
-            found |= {n: float(m) for n, m in zip(names, rows.mean(axis=0), strict=True)}
-            if np.isnan(found["success"]):
-                del found["success"]
+            means = zip(names, rows.mean(axis=0), strict=True)
+            found |= {name: float(mean) for name, mean in means if not np.isnan(mean)}
         return found
 
     def state_dict(self) -> dict[str, Array]:

@@ -39,11 +39,19 @@ def gain(found: Mapping[str, float] | None) -> str:
     return f"{100 * found['gain']:+.1f} ({100 * found['low']:.1f} to {100 * found['high']:.1f})"
 
 
+def floor(summary: Mapping[str, Any]) -> str:
+    """``doing nothing 0.0 % (0.0-0.4, n=1000), untrained ...``; empty in searches of before."""
+    known = summary.get("floors") or {}
+    names = {"still": "doing nothing", "untrained": "untrained"}
+    return ", ".join(f"{names[name]} {percent(rate)}" for name, rate in known.items())
+
+
 def headline(summary: Mapping[str, Any]) -> str:
     """One line: what the search found beside what it is compared with."""
     verdict = summary["verdict"]
     parts = [f"{name} {100 * row['success']:.1f} %" for name, row in verdict.items()]
-    return f"{summary['winner']} {percent(verdict['winner'])}; {', '.join(parts[1:])}"
+    beneath = f"; {floor(summary)}" if floor(summary) else ""
+    return f"{summary['winner']} {percent(verdict['winner'])}; {', '.join(parts[1:])}{beneath}"
 
 
 def markdown(summary: Mapping[str, Any]) -> str:
@@ -72,6 +80,8 @@ def markdown(summary: Mapping[str, Any]) -> str:
         lines.append(f"| {WHAT[what]} | {percent(row)} | {each} | {steps} | {row['failed']} | "
                      f"{gain(summary.get('gains', {}).get(what))} |")  # fmt: skip
     winner = next(c for c in summary["candidates"] if c["name"] == summary["winner"])
+    if floor(summary):
+        lines += ["", f"In the same episodes: {floor(summary)}."]
     lines += [
         "",
         f"The search itself took {summary['search_env_steps']:,} env steps more, those of failed "

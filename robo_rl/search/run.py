@@ -33,6 +33,7 @@ from reward_models.writers.transport import Budget
 from robo_rl.archive import screened, trials
 from robo_rl.config import from_json
 from robo_rl.evaluate import SELECT_SEED, TEST_SEED
+from robo_rl.floors import floors
 from robo_rl.goals import ReadGoal, read_goal
 from robo_rl.runs import atomic_write, jsonable, versions, write_json
 from robo_rl.search.bar import Bar
@@ -351,6 +352,7 @@ class _Search:
                               config.episodes)
                 for what in WHAT if any(w == what for w, _ in self.finals)
             },
+            "floors": floors(self.judged, episodes=config.episodes, seed=TEST_SEED).as_dict(),
             "gains": gains([e for _, e in sorted(self.finals.items())], config.episodes),
             "spent": (self.journal.of("spent") or [{}])[-1],
             "versions": versions(),

@@ -51,10 +51,11 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
     import sims
     from reward_models.base import from_dict
     from reward_models.programs import ProgramReward, load
-    from robo_rl.evaluate import run_episode, summary
+    from robo_rl.evaluate import summary
     from robo_rl.fit import fit
     from robo_rl.learners import LEARNERS
     from robo_rl.learners.hooks import Hook
+    from robo_rl.rollout.judged import rowwise, run_episode
     from sims.batch_env import BatchEnv
 
     class Watched(BatchEnv):
@@ -62,10 +63,10 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
 
         steps = 0
 
-        def step(self, action: np.ndarray) -> Any:
+        def step(self, action: np.ndarray, active: np.ndarray | None = None) -> Any:
             self.steps += self.num_envs
             pulse.beat(self.steps)
-            return super().step(action)
+            return super().step(action, active)
 
     class Taking(Hook):
         """Begins with another candidate's transitions."""
@@ -97,18 +98,19 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
 
     judges = BatchEnv(task, job["episodes"], seed=job["judge_seed"])
     pay = _Pay(judges, model) if job.get("link") and model is not None else None
-    success, distance = run_episode(judges, act if pay is None else pay.seen(act))
-    evaluation = summary(task.goal, job["judge_seed"], success, distance, judges)
+    choose = rowwise(act, judges.act_dim)
+    outcome = run_episode(judges, choose if pay is None else pay.seen(choose))
+    evaluation = summary(judges, outcome)
     answer = {
         "kind": "trained",
         "evaluation": evaluation.as_dict(),
-        "won": packed(success),
+        "won": packed(outcome.success),
         "curves": curves(fitted.rows),
         "env_steps": learner.env_steps,
         "seconds": round(time.monotonic() - began, 2),
     }
     if pay is not None:
-        answer |= pay.linked(success, distance)
+        answer |= pay.linked(outcome.success, outcome.distance)
     judges.close()
     return answer
 
@@ -120,15 +122,17 @@ class _Pay:
         self.env, self.model = env, model
         self.signals: list[dict[str, Any]] = []
         self.actions: list[Any] = []
+        self.active: list[Any] = []
         self.names = [s for s in model.program.signals if s != "action"]
 
-    def seen(self, act: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """``act``, with what it saw and did kept."""
+    def seen(self, choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        """``choose``, with what it saw and did kept."""
 
-        def acting(obs: Any) -> Any:
+        def acting(obs: Any, active: Any) -> Any:
             now = self.env.signals()
             self.signals.append({name: now[name] for name in self.names})
-            self.actions.append(act(obs))
+            self.actions.append(choose(obs, active))
+            self.active.append(active)
             return self.actions[-1]
 
         return acting
@@ -143,11 +147,10 @@ class _Pay:
         now = self.env.signals()
         rows = [*self.signals, {name: now[name] for name in self.names}]
         action = np.stack(self.actions)
-        # Rows that ended early are paid to the end of the longest: ranks, not sums, are compared.
-        valid = np.ones(action.shape[:2], bool)
+        valid = np.stack(self.active)  # a row that has ended is paid no more
         stacked = {name: np.stack([row[name] for row in rows]) for name in self.names}
         segment = Segment(stacked, lambda camera, where: np.zeros(0), action, valid)
-        paid = self.model.score(segment).reward.mean(axis=0)
+        paid = np.where(valid, self.model.score(segment).reward, 0.0).mean(axis=0)
         found = linked(paid, success - distance / (1.0 + np.abs(distance).max()))
         if found is None:
             return {}

@@ -177,6 +177,6 @@ def _goals(task: Ant) -> dict[str, TaskGoal[AntViews]]:
 
     return {
         "forward": TaskGoal("the ant walks forward", walked, forward, task.way_left),
-        "wave": TaskGoal("the ant waves a leg", waved, wave, swings_left),
-        "lie_down": TaskGoal("the ant lies down on its back", lies, lie_down, tilt),
+        "wave": TaskGoal("the ant waves a leg", waved, wave, swings_left, "swings"),
+        "lie_down": TaskGoal("the ant lies down on its back", lies, lie_down, tilt, ""),
     }

@@ -100,4 +100,6 @@ def _goals(task: DrawerThenPlace) -> dict[str, TaskGoal[HandlingViews]]:
             "leave": 2.0 * success(v),
         }
 
-    return {"cube_in_drawer": TaskGoal("the red cube is in the drawer", success, reward, missing)}
+    return {
+        "cube_in_drawer": TaskGoal("the red cube is in the drawer", success, reward, missing, "")
+    }

@@ -141,7 +141,7 @@ def _flip(task: Hopper, sentence: str, side: int) -> TaskGoal[HopperViews]:
             "ctrl": _effort(v),
         }
 
-    return TaskGoal(sentence, success, reward, left)
+    return TaskGoal(sentence, success, reward, left, "rad")
 
 
 def _effort(v: HopperViews) -> Array:

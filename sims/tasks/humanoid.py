@@ -211,7 +211,7 @@ def _goals(task: Humanoid) -> dict[str, TaskGoal[HumanoidViews]]:
         def reward(v: HumanoidViews, action: Array) -> dict[str, Array]:
             return {"near": near(away(v), 0.3), "there": 1.0 * success(v), "ctrl": effort(v)}
 
-        return TaskGoal(sentence, success, reward, left)
+        return TaskGoal(sentence, success, reward, left, "")
 
     return {
         "forward": TaskGoal("the humanoid walks forward", walked, forward, task.way_left),

@@ -85,4 +85,4 @@ def _goals(task: InvertedPendulum) -> dict[str, TaskGoal[PoleViews]]:
     def held(v: PoleViews) -> Array:
         return left(v) == 0.0
 
-    return {"balance": TaskGoal("the pole stays upright", held, reward, left)}
+    return {"balance": TaskGoal("the pole stays upright", held, reward, left, "")}

@@ -74,4 +74,6 @@ def _goals(task: PickPlace) -> dict[str, TaskGoal[HandlingViews]]:
             "leave": 2.0 * (done & task.let_go(v, CUBE)),
         }
 
-    return {"cube_at_target": TaskGoal("the red cube is on the target", success, reward, missing)}
+    return {
+        "cube_at_target": TaskGoal("the red cube is on the target", success, reward, missing, "")
+    }

@@ -76,4 +76,6 @@ def _goals(task: Stack) -> dict[str, TaskGoal[HandlingViews]]:
             "leave": 2.0 * (done & task.let_go(v, RED)),
         }
 
-    return {"red_on_blue": TaskGoal("the red cube is on the blue cube", success, reward, missing)}
+    return {
+        "red_on_blue": TaskGoal("the red cube is on the blue cube", success, reward, missing, "")
+    }
