@@ -119,10 +119,10 @@ def _evaluated(
     shaped: bool = False,
     progress: Callable[[str, float], None] = lambda stage, share: None,
 ) -> Evaluation:
-    beneath = floors(task, episodes=episodes, seed=seed, shaped=shaped, progress=progress)
     env = BatchEnv(task, episodes, seed=seed, shaped=shaped)
     outcome = run_episode(env, chooser(env), progress=lambda share: progress("evaluate", share))
     env.close()
+    beneath = floors(task, episodes=episodes, seed=seed, shaped=shaped, progress=progress)
     return summary(env, outcome, beneath)
 
 

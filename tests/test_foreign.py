@@ -237,7 +237,8 @@ def test_the_line_trains_and_judges_on_somebody_elses_env(
     sizes = "--env-steps 1024 --tuning.num-envs 4 --episodes 6 --runs"
     assert main(["train", *asked.split(), *sizes.split(), str(tmp_path)]) == 0
     assert "return -" in capsys.readouterr().out
-    assert main(["evaluate", str(tmp_path / "reacher"), "--episodes", "6", "--json"]) == 0
+    same = ["--episodes", "6", "--judge", "select", "--json"]
+    assert main(["evaluate", str(tmp_path / "reacher"), *same]) == 0
     again = json.loads(capsys.readouterr().out)
     first = json.loads((tmp_path / "reacher" / "result.json").read_text())["evaluation"]
     assert again["return_mean"] == pytest.approx(first["return_mean"], rel=1e-3)
@@ -291,6 +292,7 @@ def test_other_peoples_suites_run_in_environments_of_their_own(
     assert main(["train", *asked.split(), *sizes.split(), *given]) == 0
     said = capsys.readouterr().out
     assert "return " in said and "success " in said and "n=4" in said
+    assert "doing nothing " in said and "untrained " in said
     assert main(["evaluate", str(tmp_path / "theirs"), "--episodes", "4", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["successes"] in range(5)
 

@@ -83,10 +83,13 @@ def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:
 
 def test_evaluate_and_report_commands(trained, capsys: pytest.CaptureFixture[str]) -> None:
     from robo_rl.cli import main
+    from robo_rl.evaluate import SELECT_SEED
 
-    assert main(["evaluate", str(trained.run.path), "--episodes", "200", "--json"]) == 0
+    same = ["--episodes", "200", "--judge", "select", "--json"]
+    assert main(["evaluate", str(trained.run.path), *same]) == 0
     again = json.loads(capsys.readouterr().out)
-    assert again["seed"] == trained.evaluation.seed
+    assert again["seed"] == trained.evaluation.seed == SELECT_SEED
+    assert again["floors"] == trained.evaluation.floors.as_dict()
     # The bundle's graph is not the policy bit for bit, but it is the policy.
     assert abs(again["success"] - trained.evaluation.success) < 0.02
     assert main(["report", str(trained.run.path)]) == 0

@@ -31,7 +31,8 @@ def test_a_run_ends_with_a_policy_that_is_judged_again_the_same(
     judged = json.loads((run / "result.json").read_text())["evaluation"]
     assert judged["goal"] == "push" and judged["episodes"] == 20
     capsys.readouterr()
-    assert main(["evaluate", str(run), "--episodes", "20", "--json"]) == 0
+    same = ["--episodes", "20", "--judge", "select", "--json"]
+    assert main(["evaluate", str(run), *same]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["successes"] == judged["successes"]
     assert again["distance_median"] == pytest.approx(judged["distance_median"], abs=0.1)
