@@ -18,6 +18,7 @@ from robo_rl.arm.episodes import ArmResult, advice, run_emulated
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import SELECT_SEED, TEST_SEED, Evaluation, evaluate, evaluate_expert, said
 from robo_rl.floors import Floors, Rate, floors, floors_of_scenes, untrained
+from robo_rl.learners import PPOConfig
 from robo_rl.rollout.judged import BLOCK, rowwise, run_episode, still
 from robo_rl.runs import RunDir
 from sims.batch_env import BatchEnv
@@ -139,8 +140,6 @@ def test_long_episodes_have_floors_of_the_first_of_them(monkeypatch: pytest.Monk
 
 
 def test_the_untrained_policy_is_the_network_that_ppo_begins_with() -> None:
-    from robo_rl.learners.config import PPOConfig
-
     act, obs = untrained(20, 3), np.random.default_rng(1).normal(size=(500, 20))
     assert PPOConfig().net == floors_module.HIDDEN and PPOConfig().activation == "tanh"
     assert 1e-3 < np.abs(act(obs)).max() < 0.1 and (act(obs) == untrained(20, 3)(obs)).all()
@@ -222,7 +221,6 @@ def test_a_run_without_ground_truth_quotes_no_success_anywhere(
     from rich.console import Console
 
     from robo_rl.cli import main
-    from robo_rl.learners.config import PPOConfig
     from robo_rl.training import train
 
     program = tmp_path / "cube.py"
