@@ -127,9 +127,15 @@ def test_rows_are_kept_and_older_ones_stand_apart(tmp_path: Path, put: Put) -> N
     put(counted(ran))
     book = tmp_path / "kept.json"
 
-    def told(seeds: tuple[int, ...], **more: bool) -> Any:
-        return run("push", Options(seeds=seeds), runs=tmp_path / "runs", journal=book, **more)
+    def told(seeds: tuple[int, ...], only: str = "", **more: bool) -> Any:
+        options = Options(seeds=seeds, only=only)
+        return run("push", options, runs=tmp_path / "runs", journal=book, **more)
 
+    with pytest.raises(ValueError, match="no row of push has a name with 'col'"):
+        told((1, 2), only="col")
+    assert [row["name"] for row in told((1, 2), only="2").current] == ["row 2"]
+    ran.clear()
+    book.unlink()
     assert told((1, 2)).markdown().startswith("row 1: 10\nrow 2: 20\n")
     assert told((2, 3)).markdown().startswith("row 2: 20\nrow 3: 30\n")
     assert ran == ["1", "2", "3"]

@@ -20,6 +20,7 @@ from reward_models.programs import load
 from reward_models.writers.offline import CHOICES, Numbers, Structure, write
 from robo_rl.cli import main
 from robo_rl.evaluate import SELECT_SEED, TEST_SEED
+from robo_rl.presets import preset
 from robo_rl.rollout.vec_env import SimulationDiverged
 from robo_rl.search.config import SearchConfig
 from robo_rl.search.executor import Limits, Pool
@@ -250,7 +251,8 @@ def test_a_search_that_was_killed_goes_on_and_judges_on_seeds_that_chose_nothing
     assert judged.keys() == summary["verdict"].keys() == compared
     assert summary["gains"].keys() == compared - {"winner"}
     assert {e["evaluation"]["seed"] for e in judged.values()} == {TEST_SEED}
-    assert {e["env_steps"] for e in judged.values()} == {256}  # equal steps
+    # Equal steps: half of all for the candidates, half for the winner.
+    assert {e["env_steps"] for e in judged.values()} == {summary["search_env_steps"]} == {512}
     chosen = [e for e in events if e["event"] == "answered"]
     assert {e["evaluation"]["seed"] for e in chosen} == {SELECT_SEED}
     assert summary["search_env_steps"] == sum(e["env_steps"] for e in chosen) == 2 * 128 + 256
@@ -319,4 +321,25 @@ def test_a_goal_without_a_template_is_refused_at_once(
 
 
 def test_settings_say_their_ladder() -> None:
-    assert SearchConfig(env_steps=96_000, rungs=3).ladder == [24_000, 48_000, 96_000]
+    config = SearchConfig(env_steps=96_000, rungs=3)
+    assert config.ladder == [24_000, 48_000, 96_000]
+    # Six at the first rung, three at the second, two at the last, in two rounds.
+    assert config.search_steps == 2 * (6 * 24_000 + 3 * 48_000 + 2 * 96_000)
+    assert config.judged_steps == config.search_steps
+    assert SearchConfig(final_env_steps=5).judged_steps == 5
+
+
+def test_a_search_on_the_command_line_takes_twice_what_a_training_takes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[SearchConfig] = []
+
+    def stopped(config: SearchConfig, **_: object) -> Path:
+        asked.append(config)
+        raise ValueError("enough")
+
+    monkeypatch.setattr("robo_rl.commands.search.search", stopped)
+    options = ["search", "push", "--candidates", "4", "--rungs", "2", "--runs", str(tmp_path)]
+    assert main(options) == main([*options, "--env-steps", "5000"]) == 1
+    assert asked[0].search_steps == asked[0].judged_steps == preset("push").env_steps
+    assert asked[1].env_steps == 5000

@@ -23,6 +23,7 @@ class BenchCommand:
 
     what: tyro.conf.Positional[str] = ""  # a name from the list above, or all: every rate
     list: bool = False  # print the experiments
+    only: str = ""  # rows whose names contain this
     seeds: Annotated[str, tyro.conf.arg(aliases=["--seed"])] = ""  # 0,1,2; empty: its own
     develop: bool = False  # train on seeds of development, judge on selection episodes
     share: float = 1.0  # of steps and episodes: below 1 it is only a trial run
@@ -51,7 +52,8 @@ def main(argv: Sequence[str]) -> int:
     if not 0 < command.share <= 1 or command.jobs < 1:
         raise ValueError(f"share must be in (0, 1] and jobs at least 1, got {command.share} and "
                          f"{command.jobs}")  # fmt: skip
-    options = Options(seeds=tuple(map(int, seeds)), develop=command.develop, share=command.share)
+    options = Options(only=command.only, seeds=tuple(map(int, seeds)), develop=command.develop,
+                      share=command.share)  # fmt: skip
     for name in names:
         experiment(name)
     set_threads()  # before anything heavy is imported

@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
         args,
         SearchCommand(
             learner=learner,
-            env_steps=trained.env_steps,
+            env_steps=_candidates_steps(command, trained.env_steps),
             episode_s=trained.episode_s,
             tuning=trained.tuning,
         ),
@@ -56,6 +56,12 @@ def main(argv: Sequence[str]) -> int:
     console.print(f"report: {path / 'report.md'}; program: {path / 'winner.py'}")
     print(json.dumps(summary, indent=1) if command.as_json else headline(summary))
     return 0
+
+
+def _candidates_steps(asked: SearchConfig, total: int) -> int:
+    """Env steps of a candidate's whole training with which all together take ``total``."""
+    unit = dataclasses.replace(asked, env_steps=1 << asked.rungs) if asked.rungs > 0 else asked
+    return max(1, round(total * unit.env_steps / max(1, unit.search_steps)))
 
 
 def _parse(args: list[str], default: SearchCommand) -> SearchCommand:

@@ -43,6 +43,7 @@ Measured = Mapping[str, Any]
 class Options:
     """What may be asked of an experiment's rows."""
 
+    only: str = ""  # rows whose names contain this
     seeds: tuple[int, ...] = ()  # of training, counted from 0; empty: the experiment's own
     develop: bool = False  # train on seeds of development, judge on selection episodes
     share: float = 1.0  # of steps and episodes: below 1 it is a trial run

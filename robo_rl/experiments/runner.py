@@ -100,7 +100,10 @@ def run(
     ``again`` measures all of them anew; ``kept`` measures nothing and tells all that was kept.
     """
     made = experiment(name)
-    rows = {fingerprint(row, machine() if made.rate else ""): row for row in made.rows(options)}
+    asked = [row for row in made.rows(options) if options.only in row.name]
+    if not asked:
+        raise ValueError(f"no row of {name} has a name with {options.only!r}")
+    rows = {fingerprint(row, machine() if made.rate else ""): row for row in asked}
     book = Journal(journal or runs / f"{name}.json")
     known = book.rows()
     missing = {key: row for key, row in rows.items() if again or key not in known}

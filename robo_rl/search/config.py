@@ -28,14 +28,14 @@ class SearchConfig:
     writer: str = "offline"  # who proposes programs: offline, llm, text2reward, eureka, card
     candidates: int = 6  # programs per round
     rounds: int = 2  # of proposals, each made from what the earlier ones showed
-    env_steps: int = 96_000  # of a whole training; the first rungs of the ladder are shorter
+    env_steps: int = 9_600  # of a candidate's whole training; the ladder's first rungs are shorter
     episode_s: float = 0.0  # s, of a training episode; 0: the task's; whole ones are judged
     rungs: int = 3  # steps double from one to the next, and the better half goes on
     seed: int = 0  # of proposals and trainings
     select_episodes: int = 256  # that a candidate is chosen by
     episodes: int = 1000  # that the verdict is quoted on
     final_seeds: int = 1  # trainings of the winner and of each program it is compared with
-    final_env_steps: int = 0  # of each of those; 0: as the last rung
+    final_env_steps: int = 0  # of each of those; 0: as all candidates together
     equal_total: EqualTotal = "none"  # which comparisons are also given the search's steps
     screens: bool = True  # refuse what the archive of known policies shows to be a bad reward
     relabel: bool = False  # off-policy: candidates begin with the best one's replay, scored anew
@@ -88,6 +88,16 @@ class SearchConfig:
         return [max(1, self.env_steps >> k) for k in reversed(range(self.rungs))]
 
     @property
+    def search_steps(self) -> int:
+        """Env steps of all candidates, if none fails."""
+        alive, total = self.candidates, 0
+        for steps in self.ladder:
+            total += alive * steps
+            alive = -(-alive // 2)
+        return self.rounds * total
+
+    @property
     def judged_steps(self) -> int:
-        """Env steps of each training that the verdict is about."""
-        return self.final_env_steps or self.env_steps
+        """Env steps of each training that the verdict is about: half of the search's and its own
+        winner's, unless told otherwise, so that what was found is also learned."""
+        return self.final_env_steps or self.search_steps

@@ -169,11 +169,7 @@ class _Search:
 
     def _planned(self) -> int:
         """Env steps, if nothing fails."""
-        config, total = self.config, 0
-        alive = config.candidates
-        for steps in config.ladder:
-            total += config.rounds * alive * steps
-            alive = -(-alive // 2)
+        config, total = self.config, self.config.search_steps
         finals = config.judged_steps * config.final_seeds
         total += 4 * finals + len(TOTALS[config.equal_total]) * (
             finals + total * config.final_seeds
