@@ -27,7 +27,6 @@ SMALL = ("--tuning.num-envs", "8", "--tuning.n-steps", "8")  # the first rollout
 REWARDS = {
     "every frame drawn": ("--reward", "clip", "--clip.no-distill"),
     "program written from the sentence": ("--reward", "offline"),
-    "the task's own": ("--reward", "task"),
 }
 GRAMMAR = "reward_models/goals/grammar/"
 
@@ -47,16 +46,15 @@ def crossing(frame, event, _):
             seen.add(code)
             if file.startswith(packages) and code.co_name != "<module>" and file not in crossed:
                 crossed.append(file)
-    elif event == "return" and code.co_qualname in (
-        "Scorer.score", "ScoredRolloutBuffer.compute_returns_and_advantage"
-    ):
+    elif event == "return" and code.co_qualname == "Scorer.score":
         print(json.dumps(crossed), file=out, flush=True)
         os._exit(0)
 
 from robo_rl.cli import main
 threading.setprofile(crossing)
 sys.setprofile(crossing)
-sys.exit(main(args))
+main(args)
+sys.exit("no rollout was scored")
 """
 
 

@@ -18,6 +18,8 @@ from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.table import percent, table
 from robo_rl.goals import ReadGoal, read_goal
 from robo_rl.presets import completed
+from robo_rl.runs import RunDir
+from robo_rl.trained import Trained, load
 
 FRESH = 1_000  # of quoted trainings, the first seed; development stays below
 VISUAL = ("robo_rl.visual", "reward_models.visual", "reward_models.distill")
@@ -86,10 +88,12 @@ def task_code(task: sims.Task[Any]) -> tuple[str, ...]:
     return (*dict.fromkeys(kinds), *arms)
 
 
-def trained(config: TrainConfig, place: Place) -> Any:
-    """The ``Trained`` of ``config``, begun or gone on with in its place."""
+def trained(config: TrainConfig, place: Place) -> Trained:
+    """The run of ``config``, begun, gone on with or only opened in its place."""
     from robo_rl.training import train
 
+    if RunDir(place.folder).finished:
+        return load(place.folder)
     config = replace(config, runs=place.folder.parent, name=place.folder.name)
     begun = (place.folder / "config.json").exists()
     return train(config, resume=place.folder if begun else None, console=place.console)
