@@ -100,7 +100,9 @@ def test_a_row_hangs_on_its_own_task_learner_and_reward_and_on_nothing_that_show
     dense, written = (rows[f"drawer open, {r}, seed 0"] for r in ("task", "offline"))
     hangs = fingerprint.modules(dense.code, dense.without)
     assert {"sims.tasks.drawer", "sims.batch_env", "robo_rl.training"} <= {*hangs}
-    beside = ("robo_rl.report", "robo_rl.commands", "sims.tasks.push", "reward_models.visual")
+    assert {"robo_rl.learners.ppo", "robo_rl.rewards.code"} <= {*hangs}
+    beside = ("robo_rl.report", "robo_rl.commands", "sims.tasks.push", "reward_models.visual",
+              "robo_rl.learners.sac")  # fmt: skip
     assert not [name for name in hangs if name.startswith(beside)]
     assert "reward_models.programs.lower" not in hangs
     assert "reward_models.programs.lower" in fingerprint.modules(written.code, written.without)

@@ -2,8 +2,8 @@
 
 The code is what the row names and, through its imports, every module of ours that this reaches, as
 Python's syntax tree has it: comments, docstrings and layout do not count. Neither does what only
-shows, keeps or tells. A registry counts itself, not all that it lists: a row names the entries that
-it needs. Data files that lie beside a module (weights, prompts) count with it.
+shows, keeps or tells, nor a registry with all that it lists: a row names the entries that it needs.
+Data files that lie beside a module (weights, prompts) count with it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from robo_rl.runs import jsonable
 
 ROOT = Path(__file__).parents[2]
 OURS = ("reward_models", "sims", "real_robot", "robo_rl")
-REGISTRIES = ("sims.tasks", "sims.robots")
+REGISTRIES = ("sims.tasks", "sims.robots", "robo_rl.learners", "robo_rl.rewards")
 BESIDE = (
     *(f"robo_rl.{part}" for part in ("cli", "commands", "experiments", "runs", "progress")),
     *(f"robo_rl.{part}" for part in ("report", "film", "video", "export")),
@@ -47,7 +47,7 @@ def modules(roots: tuple[str, ...], without: tuple[str, ...] = ()) -> list[str]:
     found, waiting = set(roots), list(roots)
     while waiting:
         name = waiting.pop()
-        new = set() if name in REGISTRIES else {*imports(name)} - found
+        new = {*imports(name)}.difference(found, REGISTRIES)
         new = {n for n in new if _in(n, roots) or not _in(n, kept_out)}
         found |= new
         waiting += new

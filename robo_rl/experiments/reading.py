@@ -27,7 +27,7 @@ from robo_rl.experiments.table import percent, table
 from robo_rl.goals import read_goal
 
 DATA = Path(__file__).parents[2] / "tests" / "data"
-# Set: how it was made. The first four were never seen while a reader was made.
+# Set: how it was made. The first six were kept out of the making of the readers.
 SETS = {
     "typed_fresh": "every task, typed at a command line, held out",
     "heldout": "reach and push, held out",

@@ -19,7 +19,6 @@ from robo_rl.goals import read_goal
 from robo_rl.rewards import ClipConfig, make_reward
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Observer, Trace, Transition
-from robo_rl.visual.gate import frames as render
 from sims.batch_env import BatchEnv
 
 Array = np.ndarray
@@ -40,7 +39,7 @@ def bench(scene: str, say: Say) -> list[Figure]:
     goal = read_goal(task, SENTENCE)
     embedded, large = make_encoder("embedded"), untrained(PEER_MODEL)
     env.reset()
-    some = render(env, env.state())
+    some = env.render_states(env.state())
     say("encoders")
     encoded = interleaved(
         {

@@ -18,6 +18,7 @@ from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.table import percent, table
 from robo_rl.goals import ReadGoal, read_goal
 from robo_rl.presets import completed
+from robo_rl.rewards import kind_of
 from robo_rl.runs import RunDir
 from robo_rl.trained import Trained, load
 
@@ -69,7 +70,8 @@ def policy(
         program = write(goal.formula, goal.card)
     of = Policy(config, kind, judged_as or goal.key, str(goal.formula), program)
     without = WITHOUT.get(config.reward, WITHOUT["task"])
-    return Row(name, of, (*task_code(task), *TRAINER), (*without, "real_robot"))
+    made_by = (type(config.tuning).__module__, kind_of(config.reward).build.__module__)
+    return Row(name, of, (*task_code(task), *TRAINER, *made_by), (*without, "real_robot"))
 
 
 @cache
