@@ -18,6 +18,9 @@ class RunConfig:
     pose_drift: float = 0.001  # m/sqrt(s), by which an object may wander without being noticed
     max_retries: int = 4  # ticks in a row without a measurement
     max_spoilt: float = 0.02  # share of a second's measurements that may come in spoilt
+    max_lost: float = 0.25  # share of a window's measurements that may not come at all
+    max_missed: float = 0.25  # share of a window's periods that the loop may miss
+    window: float = 2.0  # s
     max_gap: float = 0.3  # s, the loop may be late in a row
     margin: float = 0.02  # rad kept from the ends of the joint range
     lag: float = 0.6  # rad between a target and its joint

@@ -19,6 +19,18 @@ from sims.robots.robot import JERK_S
 Array = np.ndarray
 
 
+LOST = 0.25  # rad between a joint and its goal: it does not follow, whatever its stiffness
+
+
+def still(measured: Array, goal: Array) -> Array:
+    """Goals (n,) rad at which an arm stays as it is: those it has, but where tracking is lost.
+
+    A soft servo hangs below its goal by its load over its stiffness (0.1 rad at 10 N m/rad). A goal
+    set to where it hangs would lower it by as much again.
+    """
+    return np.where(np.abs(measured - goal) > LOST, measured, goal)
+
+
 class Response(Enum):
     """What the loop does about a fault, mildest first."""
 
@@ -50,6 +62,7 @@ class Fault(Enum):
     GRIPPER = "gripper"  # it is silent or gone; the arm itself is well
     COLLISION = "collision"  # more effort than the motor itself can do
     POLICY_LOST = "policy_lost"  # the policy is late, silent or dead
+    GUARDIAN = "guardian"  # nobody would stop the arm if the bridge died
     DEADLINE = "deadline"  # the loop was late for too long
     OPERATOR = "operator"  # a person asked to stop
     CONFIG = "config"  # the pieces do not fit together
@@ -70,6 +83,7 @@ _RESPONSE = {
     Fault.NONFINITE: Response.HOLD,
     Fault.COLLISION: Response.HOLD,
     Fault.GRIPPER: Response.HOLD,
+    Fault.GUARDIAN: Response.HOLD,
     Fault.POLICY_LOST: Response.HOLD,
     Fault.DEADLINE: Response.HOLD,
     Fault.OPERATOR: Response.HOLD,
@@ -198,7 +212,10 @@ class RobotDriver(Protocol):
         ...
 
     def enable(self) -> None:
-        """Stiffens the arm where it is: targets are set to the measured pose first."""
+        """Stiffens the arm where it is: targets are set to the measured pose first.
+
+        A joint that is stiff already keeps its target, as by ``hold``.
+        """
         ...
 
     def read(self) -> RobotState:
@@ -210,7 +227,14 @@ class RobotDriver(Protocol):
         ...
 
     def hold(self) -> None:
-        """Stops on the spot and stays stiff. May be called again."""
+        """Stays stiff at the last target; a joint that is ``LOST`` stops where it is.
+
+        May be called again, and moves nothing then.
+        """
+        ...
+
+    def told(self) -> Target | None:
+        """What the device last took as its target; None where it holds by itself, where it is."""
         ...
 
     def relax(self) -> dict[str, bool]:

@@ -9,7 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from real_robot.driver import Fault, Response, RobotDriver, RobotFault, RobotState, Sent, Target
+from real_robot.config import RunConfig
+from real_robot.driver import (
+    Fault,
+    Response,
+    RobotDriver,
+    RobotFault,
+    RobotState,
+    Sent,
+    Target,
+    still,
+)
 from real_robot.pacing import Clock
 from real_robot.safety import FilterMemory, SafetyFilter, SafetyStop
 
@@ -36,26 +46,29 @@ class GuardedArm:
     sent: Sent  # the last target as the device took it
     state: RobotState  # the last measurement
 
-    def __init__(
-        self,
-        driver: RobotDriver,
-        safety: SafetyFilter,
-        clock: Clock,
-        max_retries: int,
-        max_spoilt: float = 0.02,
-    ):
+    def __init__(self, driver: RobotDriver, safety: SafetyFilter, clock: Clock, config: RunConfig):
         self.driver, self.safety = driver, safety
         self.retries = 0  # ticks without a measurement so far
-        self._clock, self._max_retries = clock, max_retries
+        self._clock, self._max_retries = clock, config.max_retries
+        self._lost = Rate(config.window, config.max_lost, safety.period)
         self._silent = 0  # the same, in a row
         self._spoilt: deque[float] = deque()  # s, when within the last second one came in spoilt
-        self._allowed = max(2, int(max_spoilt / safety.period))
+        self._allowed = max(2, int(config.max_spoilt / safety.period))
 
-    def seed(self) -> None:
-        """The next target counts from where the arm is now."""
+    def seed(self, *, stiff: bool = False) -> None:
+        """The next target counts from where the arm is now.
+
+        That of a ``stiff`` arm counts from what it was told, where the device can say: a soft joint
+        hangs below its goal, and lower with every goal that is set to where it hangs.
+        """
         while (state := self._read()) is None:
             pass
-        self.memory = self.safety.start(state, self._now())
+        memory = self.safety.start(state, self._now())
+        if stiff and (told := self.driver.told()) is not None:
+            qpos = still(state.qpos, np.clip(told.qpos, *self.safety.position.T))
+            command = memory.command._replace(qpos=qpos, gripper=told.gripper, goal=qpos)
+            memory = dataclasses.replace(memory, command=command)
+        self.memory = memory
         self.sent = Sent(self.memory.qpos, self.memory.gripper, state.t_host)
 
     def exchange(
@@ -107,6 +120,13 @@ class GuardedArm:
                 raise
             self.retries += 1
             self._silent += 1
+            if lost := self._lost.add(self._now(), 1):
+                raise SafetyStop(
+                    error.fault,
+                    f"{lost} measurements of the last {self._lost.seconds:g} s did not come, "
+                    f"allowed are {self._lost.most}; check cable, plugs and power. The last: "
+                    f"{error}",
+                ) from error
             if error.fault is Fault.COMM_CORRUPT:
                 self._count_spoilt(str(error))
             return None
@@ -128,6 +148,21 @@ class GuardedArm:
 
     def _now(self) -> float:
         return self._clock.now_ns() * 1e-9
+
+
+class Rate:
+    """Counts what goes wrong now and then: in more than a ``share`` of the last ``seconds``?"""
+
+    def __init__(self, seconds: float, share: float, period: float):
+        self.seconds, self.most = seconds, max(1, int(share * seconds / period))
+        self._times: deque[float] = deque()
+
+    def add(self, now: float, count: int) -> int:
+        """How many there were, ``count`` now, if that is too many; else 0."""
+        self._times.extend([now] * count)
+        while self._times and now - self._times[0] > self.seconds:
+            self._times.popleft()
+        return len(self._times) if len(self._times) > self.most else 0
 
 
 class Ramp:

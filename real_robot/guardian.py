@@ -31,6 +31,7 @@ class GuardianConfig:
     # the loop itself bears (RunConfig.max_gap), so that it can stop the arm by itself
     patience: float = 2.0  # s to go on trying to open the port
     report: str = ""  # JSON file
+    latch: str = ""  # file of the arm's latched fault
 
 
 class Guardian:

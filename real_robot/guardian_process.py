@@ -25,6 +25,7 @@ from typing import cast
 from real_robot import drivers
 from real_robot.driver import Bequeathing, RobotDriver, RobotFault
 from real_robot.guardian import KNOWN, QUIT, READY, STIFF, GuardianConfig
+from real_robot.latch import Latch
 from real_robot.loop import rescue
 from real_robot.realtime import realtime
 
@@ -131,7 +132,8 @@ def take_over(
                 raise
             time.sleep(0.001)  # the port is still the dead bridge's
     first = held is not None
-    result = rescue(driver, config.park)
+    latch = Latch(Path(config.latch)) if config.latch else None
+    result = rescue(driver, config.park, latch=latch)
     if held is None:
         held = next((t.t for t in result.history if t.after.value == "hold"), None)
     took = None if held is None else held - seen

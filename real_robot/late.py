@@ -64,6 +64,10 @@ class LateDriver:
         self._targets.clear()
         self._driver.hold()
 
+    def told(self) -> Target | None:
+        """The driver's own."""
+        return self._driver.told()
+
     def relax(self) -> dict[str, bool]:
         """At once."""
         self._targets.clear()

@@ -31,11 +31,12 @@ from real_robot.driver import (
     Target,
 )
 from real_robot.follower import Follower, Thought
-from real_robot.guarded import Exchange, GuardedArm, Ramp
+from real_robot.guarded import Exchange, GuardedArm, Ramp, Rate
 from real_robot.guardian import Guardian
 from real_robot.human import Grip, Human
 from real_robot.interrupts import StopSignals
-from real_robot.manifest import Manifest
+from real_robot.latch import Latch
+from real_robot.manifest import BundleError, Manifest
 from real_robot.pacing import Clock, Pacer, RealClock, quiet
 from real_robot.perception import Perception
 from real_robot.policy_process import PolicyProcess
@@ -71,6 +72,7 @@ def run(
     dial: Callable[[], float] = lambda: 1.0,
     shadow: bool = False,
     tape: Tape | Reel | None = None,
+    latch: Latch | None = None,
 ) -> RunResult:
     """Runs ``bundle`` on an arm for ``steps`` actions or ``seconds``, else until asked to stop.
 
@@ -82,12 +84,16 @@ def run(
     ``policy`` answers in place of the bundle, from its own process; ``guardian`` stops the arm
     should this process die; ``human`` may take the arm and give it back; ``dial`` is asked every
     period for the share of full speed. In ``shadow`` the policy is asked and its targets are
-    filtered and logged, but the arm holds still. ``tape`` is ``replay``'s.
+    filtered and logged, but the arm holds still. ``tape`` is ``replay``'s. A fault that latches is
+    kept in ``latch``, and one that is kept there refuses the run.
 
-    Raises BundleError where the pieces do not fit, before the arm is touched; any other exception
+    Raises BundleError where the pieces do not fit, and LatchedError where an operator must clear a
+    fault first, both before the arm is touched; any other exception
     is a bug in one of the pieces and comes out after the arm was stopped.
     """
     _check_length(steps, seconds)
+    if latch is not None:
+        latch.check()
     clock, config = clock or RealClock(), config or RunConfig()
     robot, task = driver.describe(), task or task_of(bundle.manifest)
     asked, own_process = StopSignals(), policy is not None
@@ -103,8 +109,15 @@ def run(
         stop = stop and _through(tape, "stop", stop)
         dial, heard = _through(tape, "dial", dial), _through(tape, "signals", heard)
     follower = Follower(bundle, task, robot, perception, clock, config, policy)
-    safety = _filter(robot, bundle.manifest, task, config)
-    arm = GuardedArm(driver, safety, clock, config.max_retries, config.max_spoilt)
+
+    def limits(identified: Description) -> SafetyFilter:
+        try:
+            bundle.check_robot(identified)
+        except BundleError as error:  # what the device says of itself, once it is asked
+            raise SafetyStop(Fault.CONFIG, str(error)) from error
+        return _filter(identified, bundle.manifest, task, config)
+
+    arm = GuardedArm(driver, _filter(robot, bundle.manifest, task, config), clock, config)
     total = math.inf if seconds is None else round(seconds / robot.period)
     if steps is not None:
         total = steps * follower.per_action
@@ -140,6 +153,8 @@ def run(
             signals=asked,
             heard=heard,
             tape=tape,
+            limits=limits,
+            latch=latch,
         )
         session = _Session(arm, follower, bundle.manifest.park, config, clock, around)
         outcome = session.run(total)
@@ -147,13 +162,20 @@ def run(
 
 
 def rescue(
-    driver: RobotDriver, park: Sequence[float] = (), config: RunConfig | None = None
+    driver: RobotDriver,
+    park: Sequence[float] = (),
+    config: RunConfig | None = None,
+    latch: Latch | None = None,
+    clock: Clock | None = None,
 ) -> RunResult:
     """Holds, parks and relaxes a stiff arm whose bridge is gone; ``driver`` is connected."""
-    clock, config = RealClock(), config or RunConfig()
-    safety = SafetyFilter.build(driver.describe(), margin=config.margin, lag=config.lag)
-    arm = GuardedArm(driver, safety, clock, config.max_retries)
-    session = _Session(arm, None, park, config, clock, _Around())
+    clock, config = clock or RealClock(), config or RunConfig()
+
+    def limits(robot: Description) -> SafetyFilter:
+        return SafetyFilter.build(robot, margin=config.margin, lag=config.lag)
+
+    arm = GuardedArm(driver, limits(driver.describe()), clock, config)
+    session = _Session(arm, None, park, config, clock, _Around(limits=limits, latch=latch))
     return session.result(*session.rescue())
 
 
@@ -213,6 +235,8 @@ class _Around:
     signals: StopSignals = field(default_factory=StopSignals)
     heard: Callable[[], tuple[int, str]] = lambda: (0, "")
     tape: Tape | Reel | None = None
+    limits: Callable[[Description], SafetyFilter] | None = None  # of the arm, once identified
+    latch: Latch | None = None
 
 
 class _Session:
@@ -227,6 +251,7 @@ class _Session:
         clock: Clock,
         around: _Around,
     ):
+        self._limits, self._latch_file = around.limits, around.latch
         self._stop, self._recorder, self._guardian = around.stop, around.recorder, around.guardian
         self._watch = around.watch
         self._human, self._dial, self._shadow = around.human, around.dial, around.shadow
@@ -242,8 +267,10 @@ class _Session:
         self._acks: dict[str, bool] = {}
         self._notes: list[str] = []
         self._why = ""  # the run is over
+        self._stopping = False  # on the way back
         self._latched: RobotFault | SafetyStop | None = None  # by what
         self._woke = self._now()  # s, of the newest period
+        self._missed = Rate(config.window, config.max_missed, self._period)
         self._pace()
 
     def run(self, total: float) -> tuple[Ended, Fault, str]:
@@ -261,7 +288,7 @@ class _Session:
                     bequeath = getattr(self._driver, "bequeath", None)
                     self._guardian.stiff(True, bequeath and bequeath())
                 self._driver.enable()
-                self._arm.seed()
+                self._arm.seed(stiff=True)
                 if not self._shadow:
                     self._align()
                 self._drive(total)
@@ -283,12 +310,13 @@ class _Session:
             try:
                 stack.callback(self._disconnect)
                 self._driver.identify()
+                self._identified()
                 stack.callback(self._relax)
                 self._arm.seed()
                 stack.callback(self._come_to_rest)
-                self._driver.enable()  # sets every goal to where the joint is
+                self._driver.enable()  # what is stiff already keeps its goal
                 self._machine.to(Phase.HOLD, "taken over")
-                self._arm.seed()
+                self._arm.seed(stiff=True)
             except (SafetyStop, RobotFault) as error:
                 self._latch(error)
                 return Ended.FAULT, error.fault, str(error)
@@ -323,6 +351,7 @@ class _Session:
         self._driver.connect()
         identity = self._driver.identify()
         self._machine.to(Phase.CONNECTED, f"{identity.model} {identity.serial}")
+        self._identified()
         expected = self._follower.calibration
         if expected and expected != identity.calibration:
             raise SafetyStop(
@@ -331,6 +360,11 @@ class _Session:
                 f"{identity.calibration[:16] or 'none'}",
             )
         self._arm.seed()  # refuses an arm that reports a fault or stands outside its range
+
+    def _identified(self) -> None:
+        """From here on the limits are those of the arm that answered, not of its kind."""
+        if self._limits is not None:
+            self._arm.safety = self._limits(self._driver.describe())
 
     def _align(self) -> None:
         """To the nearest pose of the start set, and on until every object was seen."""
@@ -381,7 +415,7 @@ class _Session:
     # Back to OFFLINE. What fails on the way becomes a note, and the next thing is tried.
     def _come_to_rest(self) -> None:
         """Stops the arm, and parks it if that is possible."""
-        self._borne = 1
+        self._borne, self._stopping = 1, True
         if self._machine.phase not in {*LATCHED, Phase.HOLD}:
             self._machine.to(Phase.HOLD, self._why)
         self._attempt("brake", self._brake)
@@ -401,7 +435,7 @@ class _Session:
             self._wait()
 
     def _park(self) -> None:
-        self._arm.seed()
+        self._arm.seed(stiff=True)
         self._machine.to(Phase.PARK)
         pose, gripper = np.array(self._parking), self._arm.memory.gripper
         self._move(pose, gripper, self._config.park_speed, self._config.arrive, lambda: "")
@@ -439,6 +473,11 @@ class _Session:
         if self._machine.phase not in {*LATCHED, Phase.OFFLINE}:
             estop, self._latched = error.fault is Fault.ESTOP, error
             self._machine.to(Phase.ESTOP if estop else Phase.FAULT, str(error))
+            if self._latch_file is not None:
+                try:
+                    self._latch_file.set(error.fault, str(error))
+                except OSError as trouble:  # the stop goes on; this process still knows it
+                    self._notes.append(f"the fault could not be kept: {trouble}")
 
     # One period.
     def _tick(self, wish: Callable[[RobotState], Target]) -> int:
@@ -481,8 +520,16 @@ class _Session:
         self._flush()
         if self._guardian is not None:
             self._guardian.beat()
+            if not self._stopping and not self._guardian.alive:
+                raise SafetyStop(Fault.GUARDIAN, "it is gone: nobody would answer for the arm")
         self._skipped, self._late = self._pacer.wait()
         self._behind = self._behind + self._skipped if self._skipped else 0
+        if (missed := self._missed.add(self._now(), self._skipped)) and not self._stopping:
+            raise SafetyStop(
+                Fault.DEADLINE,
+                f"the loop missed {missed} of the periods of the last {self._missed.seconds:g} s, "
+                f"allowed are {self._missed.most}; is another program using the processor?",
+            )
         if self._behind * self._period > self._config.max_gap:
             raise SafetyStop(
                 Fault.DEADLINE,

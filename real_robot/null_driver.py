@@ -55,6 +55,10 @@ class NullDriver:
     def hold(self) -> None:
         """It never moves by itself."""
 
+    def told(self) -> Target:
+        """The last target."""
+        return self._target
+
     def relax(self) -> dict[str, bool]:
         """Takes no more targets."""
         self.stiff = False

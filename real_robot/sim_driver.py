@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from real_robot.driver import Description, Fault, Identity, RobotFault, RobotState, Sent, Target
+from real_robot.driver import (
+    Description,
+    Fault,
+    Identity,
+    RobotFault,
+    RobotState,
+    Sent,
+    Target,
+    still,
+)
 from real_robot.pacing import Clock, RealClock
 from real_robot.sim_scene import Scene
 from sims.robots.robot import TARGET_DT
@@ -75,6 +84,11 @@ class SimDriver:
         self._need(self._open, "connect()")
         if self.fault is not Fault.NONE:
             raise RobotFault(self.fault, "the device refuses torque; clear_fault() first")
+        self._advance()
+        if not self._enabled:
+            arm, scene = self.scene.arm, self.scene
+            scene.ctrl[arm.ctrl] = scene.qpos[arm.qpos]
+            scene.ctrl[arm.jaw_ctrl] = scene.qpos[arm.jaw]
         self._enabled = True
         self.hold()
         self.scene.limp(False)
@@ -103,13 +117,19 @@ class SimDriver:
         return Sent(sent.qpos, sent.gripper, now * 1e-9)
 
     def hold(self) -> None:
-        """Stops on the spot."""
+        """Stays at the last target."""
         self._need(self._open, "connect()")
         self._advance()
         self._pending.clear()
         arm, scene = self.scene.arm, self.scene
-        scene.ctrl[arm.ctrl] = scene.qpos[arm.qpos]
-        scene.ctrl[arm.jaw_ctrl] = scene.qpos[arm.jaw]
+        scene.ctrl[arm.ctrl] = still(scene.qpos[arm.qpos], scene.ctrl[arm.ctrl])
+
+    def told(self) -> Target:
+        """The newest target."""
+        if self._pending:
+            return self._pending[-1][1]
+        arm, scene = self.scene.arm, self.scene
+        return Target(scene.ctrl[arm.ctrl].copy(), float(arm.opening(scene.ctrl[arm.jaw_ctrl])))
 
     def relax(self) -> dict[str, bool]:
         """Takes the torque off every joint."""

@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from real_robot.driver import Fault, Identity, RobotFault, RobotState, Sent
+from real_robot.driver import Description, Fault, Identity, RobotFault, RobotState, Sent, Target
 from real_robot.filters.stage import SafetyStop
 from real_robot.human import Hand
 from real_robot.perception import Pose
 from real_robot.policy_process import PolicyLate
 
-_TYPES = {kind.__name__: kind for kind in (Identity, RobotState, Sent, Pose, Hand)}
+_TYPES = {
+    kind.__name__: kind for kind in (Description, Identity, RobotState, Sent, Target, Pose, Hand)
+}
 _FAULTS = {kind.__name__: kind for kind in (RobotFault, SafetyStop)}
 Entry = Sequence[Any]  # name of the call, outcome as JSON can hold it
 
@@ -96,7 +98,8 @@ class Taped:
 
 
 DRIVER = (
-    "connect", "identify", "enable", "read", "send", "hold", "relax", "clear_fault", "close",
+    "describe", "connect", "identify", "enable", "read", "send", "hold", "told", "relax",
+    "clear_fault", "close",
 )  # fmt: skip
 CALLS = {  # what can answer differently another time
     "clock": ("now_ns", "sleep_until_ns"),

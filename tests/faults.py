@@ -89,6 +89,10 @@ FAULTS: dict[int, Promise] = {
         f"no call holds the loop: {L} DISCONNECTED, back within 2 s; the controller stops the arm",
     ),
     59: Promise("the gripper's line is cut or silent", f"{H}, park, relax; the jaws as they were"),
+    60: Promise("four of five replies lost, never five in a row", f"{H} within 1.1 s"),
+    61: Promise("a third of the periods missed, never many in a row", f"{H} within 2 s"),
+    62: Promise("the guardian dies", f"{H}, park, relax: nobody would answer for the arm"),
+    63: Promise("an operator's clear", "nothing moves before it, in any process; then it does"),
 }
 
 

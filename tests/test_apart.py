@@ -17,7 +17,7 @@ START_S = 30.0  # s for the process to begin on a starved machine
 
 @pytest.fixture
 def client() -> Iterator[Apart]:
-    client = Apart("hanging_client")
+    client = Apart("tests.hanging_client")
     assert client.call("add", 1, 2, within=START_S) == 3
     yield client
     client.close()

@@ -24,6 +24,8 @@ from real_robot import (
     BundleError,
     Ended,
     Fault,
+    Guardian,
+    GuardianConfig,
     Hand,
     Manifest,
     NullDriver,
@@ -44,6 +46,7 @@ from real_robot import (
     write_manifest,
 )
 from real_robot.follower import Follower
+from real_robot.latch import Latch, LatchedError
 from real_robot.manifest import ActionSpec, InputSpec, StartSet
 from real_robot.pacing import Pacer, RealClock, quiet
 from real_robot.replay import gap, replay, usage
@@ -51,6 +54,7 @@ from real_robot.states import DRIVEN, LATCHED, LEGAL, STIFF, TABLE, Machine, man
 from sims.robots import SO101
 from sims.tasks.tabletop import THINGS
 
+Took = Callable[[float, str], None]
 GOAL = "above_red_cube"
 TASK = sims.make_task("reach", robot="so101", goal=GOAL)
 COLUMNS = {
@@ -391,6 +395,101 @@ def test_one_lost_reply_is_retried_five_are_a_fault(bundle: PolicyBundle) -> Non
     lost_from_now_on = after(10, rig.driver.read, lambda n: lost())
     result = rig.run(driver=Broken(rig.driver, read=lost_from_now_on))
     assert (result.ended, result.fault, result.retries) == (Ended.FAULT, Fault.COMM_TIMEOUT, 4)
+
+
+@pytest.mark.fault(60)
+def test_four_of_five_replies_lost_stop_the_arm(bundle: PolicyBundle, took: Took) -> None:
+    rig = Rig(bundle, period=0.01)
+    lost = raises(Fault.COMM_TIMEOUT)
+    some = after(40, rig.driver.read, lambda n: lost() if n % 5 else rig.driver.read())
+    result = rig.run(driver=Broken(rig.driver, read=some), steps=200)
+    assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.COMM_TIMEOUT)
+    assert "51 measurements of the last 2 s did not come, allowed are 50" in result.reason
+    times = {t.after: t.t for t in result.history}
+    assert times[Phase.HOLD] - times[Phase.RUN] < 1.1
+    took(51 * 0.01 * 5 / 4, "held")
+    assert all(result.acks.values())
+
+
+@pytest.mark.fault(61)
+def test_a_third_of_the_periods_missed_stops_the_arm(bundle: PolicyBundle, took: Took) -> None:
+    rig, ticks = Rig(bundle, period=0.01), [0]
+
+    def slow() -> bool:
+        ticks[0] += 1
+        rig.clock.advance(0.018 * (ticks[0] % 2))  # every other tick takes two periods
+        return False
+
+    result = rig.run(stop=slow, steps=200, config=RunConfig(patience=60.0))
+    assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.DEADLINE)
+    assert "the loop missed 51 of the periods of the last 2 s, allowed are 50" in result.reason
+    times = {t.after: t.t for t in result.history}
+    took(times[Phase.HOLD] - times[Phase.ARMED], "held")
+    assert "PARK RELAX" in phases(result) and all(result.acks.values())
+
+
+@pytest.mark.fault(62)
+def test_a_guardian_that_dies_ends_the_run_in_good_order(bundle: PolicyBundle) -> None:
+    rig = Rig(bundle)
+    config = GuardianConfig(robot="so101", where="/dev/null", options={})
+    with Guardian(config) as guardian:
+        killed: list[int] = []
+
+        def kill() -> bool:
+            if rig.clock.now_ns() > 1_002_000_000_000 and not killed:
+                killed.append(guardian.pid)
+                os.kill(guardian.pid, signal.SIGKILL)
+                guardian._child.wait()
+            return False
+
+        result = rig.run(guardian=guardian, stop=kill, steps=100)
+    assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.GUARDIAN)
+    assert phases(result) == GOOD and killed
+
+
+@pytest.mark.parametrize("known", ["wider", "narrower", "elsewhere"])
+def test_limits_are_those_of_the_arm_that_answered(
+    bundle: PolicyBundle, tmp_path: Path, known: str
+) -> None:
+    """What a driver describes before it asked the device is only what the kind of arm can do."""
+    rig, asked = Rig(bundle), []
+    rig.driver.scene.qpos[rig.driver.scene.arm.qpos[0]] = 0.0
+    usual = rig.driver.describe()
+    position = np.array(usual.position)
+    position[0] = {"wider": position[0], "narrower": (-0.1, 0.1), "elsewhere": (1.0, 1.5)}[known]
+    narrow = dataclasses.replace(usual, position=position)
+    driver = Broken(
+        rig.driver,
+        identify=lambda: (asked.append(1), rig.driver.identify())[1],
+        describe=lambda: narrow if asked else usual,
+    )
+    log = tmp_path / "run.mcap"
+    result = rig.run(driver=driver, log=log)
+    if known == "elsewhere":
+        assert (result.ended, phases(result)) == (Ended.SAFETY_STOP, "CONNECTED OFFLINE")
+        assert "start pose: the bundle has shoulder_pan at -0.040 rad" in result.reason
+        return
+    assert result.ended is Ended.DONE and replay(log).same
+    pan = np.array([t["filtered"]["qpos"][0] for t in read_log(log).ticks])
+    assert np.abs(pan).max() < 0.1 - RunConfig().margin + 1e-9 or known == "wider"
+
+
+def test_a_fault_stays_latched_until_an_operator_clears_it(
+    bundle: PolicyBundle, tmp_path: Path
+) -> None:
+    rig, latch = Rig(bundle), Latch(tmp_path / "latched" / "arm.json")
+    broken = Broken(rig.driver, read=after(10, rig.driver.read, raises(Fault.OVERLOAD)))
+    assert rig.run(driver=broken, latch=latch).ended is Ended.FAULT
+    for _ in range(2):  # by whatever process: the file tells
+        with pytest.raises(LatchedError, match=r"overload: injected \(20.*--clear-fault"):
+            rig.run(latch=Latch(latch.path))
+    rig.driver.fault = Fault.OVERLOAD
+    stubborn = Broken(rig.driver, clear_fault=lambda: None)
+    with pytest.raises(RobotFault, match="the arm still reports it"):
+        latch.clear(stubborn)
+    assert latch.reason()
+    latch.clear(rig.driver)
+    assert rig.run(latch=latch).ended is Ended.DONE and not latch.path.exists()
 
 
 def test_what_cannot_be_stopped_is_reported(bundle: PolicyBundle) -> None:

@@ -12,8 +12,15 @@ from pathlib import Path
 import psutil
 import pytest
 import reach_bundle
+from rich.console import Console
 
+import sims
+from real_robot import Fault
+from real_robot.emulators.so101 import So101Emulator
+from real_robot.latch import Latch
+from robo_rl.arm.wired import WiredStage
 from robo_rl.cli import main
+from robo_rl.commands import deploy
 
 PROGRAM = [sys.executable, "-m", "robo_rl.cli"]
 
@@ -121,10 +128,43 @@ def test_a_fresh_arm_is_sent_to_calibration(folder: Path, tmp_path: Path) -> Non
         emulator.kill()
 
 
+@pytest.mark.fault(63)
+def test_a_latched_fault_outlives_its_process_and_is_an_operators_to_clear(
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with So101Emulator(sims.make_task("reach", robot="so101")).start(control=0) as emulator:
+        arm = ["--robot", "so101", "--port", emulator.where, "--patience", "0.5"]
+        command = ["deploy", str(folder), *arm, "--control", str(emulator.control_port)]
+        Latch.of("so101", emulator.where).set(Fault.OVERLOAD, "overload: elbow")
+        assert main(command) == 1
+        said = capsys.readouterr().err
+        assert "a fault of this arm is latched: overload: elbow (20" in said
+        assert "--clear-fault" in said and said.count("\n") == 1
+        emulator.breakdown(3, "overheat")
+        assert main([*command, "--clear-fault"]) == 1
+        assert "not cleared: overheat: the arm still reports it" in capsys.readouterr().err
+        assert main(command) == 1 and "elbow" in capsys.readouterr().err  # the first one stays
+        emulator.heal()
+        assert emulator.traffic()["goals"] == 0  # so far nobody made it stiff
+        told = deploy.DeployCommand(
+            bundle=folder, robot="so101", port=emulator.where, clear_fault=True
+        )
+        stage = WiredStage(
+            sims.make_task("reach", robot="so101"), emulator.where, patience=0.5, eyes=None
+        )
+        assert deploy._unlatched(told, stage, Console()).reason() == ""
+        assert not list(tmp_path.rglob("*.json"))
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
         ([], "say which arm"),
+        (["--emulate", "--clear-fault"], "--clear-fault is for an arm at a port or a host"),
         (["--emulate", "--noise", "-1"], "--noise must be finite and not below 0, got -1"),
         (["--robot", "so101"], "so101 is found by --port"),
         (["--robot", "ur5e", "--host", "1.2.3.4"], "the bundle is for so101, not for ur5e"),

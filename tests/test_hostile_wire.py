@@ -10,6 +10,7 @@ from hostile import Hostile
 
 import sims
 from real_robot import Clearance, SafetyFilter, SafetyStop
+from real_robot.config import RunConfig
 from real_robot.drivers.calibration import UNIT
 from real_robot.guarded import GuardedArm
 from robo_rl.arm.emulated import EmulatedStage
@@ -37,7 +38,7 @@ def test_hostile_actions_over_the_wire_stay_within_limits(robot: str, actions: i
         driver.enable()
         about = driver.describe()
         safety = SafetyFilter.build(about, clearance=Clearance.of(task), patience=1e9)
-        arm = GuardedArm(driver, safety, clock, max_retries=4)
+        arm = GuardedArm(driver, safety, clock, RunConfig())
         arm.seed()
         before = traffic(stage, robot)  # UR's program is told the present pose as it starts
         stops, sent = [], []

@@ -33,6 +33,7 @@ from real_robot import (
 )
 from real_robot.drivers import feetech_port
 from real_robot.drivers.calibration import Calibration
+from real_robot.loop import rescue
 
 Took = Callable[[float, str], None]
 GOOD = "CONNECTED ARMED ALIGN RUN HOLD PARK RELAX CONNECTED OFFLINE"
@@ -522,6 +523,53 @@ def test_an_arm_moved_by_hand_while_limp_is_stiffened_where_it_is(arm: Arm) -> N
     assert arm.emulator.bus.goals.step.max() < 0.01
 
 
+@pytest.mark.parametrize("stiffness", [10.0, 100.0, 998.0])
+def test_a_soft_arm_is_not_lowered_by_being_held(arm: Arm, stiffness: float) -> None:
+    """Nor by being taken over: every goal set to where a soft joint hangs would lower it again."""
+    arm.emulator.soften(stiffness)
+    driver = arm.up().driver
+    home = np.array(arm.emulator.physics.robot.home)
+    for part in np.linspace(0.0, 1.0, 60):
+        driver.send(Target((1 - part) * arm.truth()[:-1] + part * home, 0.5))
+        arm.wait(0.02)
+    arm.wait(2.0)
+    hung = arm.truth()
+    for _ in range(3):
+        driver.hold()
+        arm.wait(0.3)
+    np.testing.assert_allclose(arm.truth()[:-1], hung[:-1], atol=0.004)
+    known = driver.bequeath()
+    driver.close()
+    heir = drivers.make("so101", arm.emulator.where, clock=arm.clock, patience=PATIENCE)
+    arm.clock.follow(lambda: heir.bytes_written, lambda: arm.emulator.bytes_heard)
+    heir.inherit(known)
+    heir.hold()
+    arm.wait(0.3)
+    heir.connect()
+    at_rest = []
+    let_go = heir.relax
+    heir.relax = lambda: (at_rest.append(arm.truth()), let_go())[1]
+    result = rescue(heir, tuple(home), clock=arm.clock)
+    assert result.ended is Ended.DONE and all(result.acks.values())
+    np.testing.assert_allclose(at_rest[0][:-1], hung[:-1], atol=0.01)
+
+
+def test_the_range_that_the_servos_hold_is_kept(
+    arm: Arm, bundle: PolicyBundle, tmp_path: Path
+) -> None:
+    """Known once they were asked, and not from the model of such an arm."""
+    for name, tick in {"min_position": 1950, "max_position": 2144}.items():
+        arm.emulator.register(0, name, tick)
+    pose = arm.truth()
+    pose[0] = 0.0
+    arm.emulator.hand(list(pose))
+    ride = Ride(arm, bundle, lambda: None)
+    assert (ride.result.ended, ride.result.reason) == (Ended.DONE, "")
+    traffic = arm.emulator.traffic()
+    assert traffic["beyond_limits"] == 0
+    assert -0.149 + 0.019 <= traffic["goal_low"][0] and traffic["goal_high"][0] <= 0.149 - 0.019
+
+
 def test_torque_is_asked_for_until_it_is_read_back(arm: Arm) -> None:
     arm.driver.connect()
     arm.driver.identify()
@@ -535,7 +583,7 @@ def test_another_process_holds_the_arm_before_it_asks_it_anything(arm: Arm) -> N
     first = arm.up().driver
     known = json.loads(json.dumps(first.bequeath()))
     state = first.read()
-    first.send(Target(state.qpos + 0.3, state.gripper))
+    first.send(Target(state.qpos + 0.6, state.gripper))  # farther than any joint follows at once
     arm.wait(0.05)
     seen = arm.emulator.bus.traffic
     packets, goals = seen.packets, seen.goals
@@ -548,7 +596,7 @@ def test_another_process_holds_the_arm_before_it_asks_it_anything(arm: Arm) -> N
     arm.wait(0.3)
     np.testing.assert_allclose(arm.truth()[:-1], heir.read().qpos, atol=0.01)
     assert goal == [servo.get("goal_position") for servo in arm.emulator.bus.servos]
-    assert np.abs(heir.read().qpos - state.qpos).max() < 0.25  # not where it was sent
+    assert np.abs(heir.read().qpos - state.qpos).max() < 0.45  # not where it was sent
     with pytest.raises(RobotFault, match="in use by another process"):
         heir.connect()
     first.close()

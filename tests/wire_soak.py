@@ -21,6 +21,7 @@ import numpy as np
 import psutil
 
 from real_robot import Clearance, Fault, RobotFault, SafetyFilter, Target, drivers
+from real_robot.config import RunConfig
 from real_robot.driver import Response
 from real_robot.emulators.control import Control
 from real_robot.guarded import GuardedArm
@@ -111,7 +112,7 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
             safety = SafetyFilter.build(
                 driver.describe(), clearance=clearance, max_age=3.0 if patient else 0.1
             )
-            arm = GuardedArm(driver, safety, RealClock(), max_retries=20)
+            arm = GuardedArm(driver, safety, RealClock(), RunConfig(max_retries=20))
             patiently(driver.enable)
             arm.seed()
             start[:] = arm.memory.qpos

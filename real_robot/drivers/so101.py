@@ -27,6 +27,7 @@ import scservo_sdk as sdk
 import serial
 
 from real_robot.driver import (
+    LOST,
     Description,
     Fault,
     Identity,
@@ -35,6 +36,7 @@ from real_robot.driver import (
     RobotState,
     Sent,
     Target,
+    still,
 )
 from real_robot.drivers.calibration import UNIT, Calibration, JointCalibration
 from real_robot.drivers.feetech_port import FeetechPort
@@ -103,6 +105,7 @@ class So101Driver:
         self._turn = self._seq = self._written = 0
         self._last: tuple[float, Array] | None = None  # monotonic s, steps, of the last reading
         self._jumped = 0
+        self._goals = np.zeros(len(self._ids), int)  # steps, as the registers last told
         self._trust = False  # whether the next reading must follow from the last
 
     def describe(self) -> Description:
@@ -252,8 +255,10 @@ class So101Driver:
             self._tell(servo, SPEED_LIMIT, 0, 2)
         # The arm may sag while it is being stiffened, so each joint's goal is set just before.
         for servo in self._ids:
-            (here,) = _words(self._ask(servo, 56, 2))
-            self._tell(servo, GOAL, self._within(servo, _signed(here, 15)), 2)
+            block = self._ask(servo, BLOCK, 18)
+            stiff, goal, here = block[0], *(_signed(*_words(block[i : i + 2]), 15) for i in (2, 16))
+            keeps = stiff and abs(goal - here) * UNIT <= LOST
+            self._tell(servo, GOAL, self._within(servo, goal if keeps else here), 2)
             self._tell(servo, TORQUE, 1, 1)
         self._enabled = True
 
@@ -274,13 +279,21 @@ class So101Driver:
         return acks
 
     def hold(self) -> None:
-        """Sets every goal to where the joint is."""
+        """Says every goal again; that of a joint which does not follow is where the joint is."""
         self._open()
         if not self._enabled:
             return
         self._trust = False  # from here on the arm may be anywhere
         ticks, *_ = self._patiently(self._measure)
-        self._send(np.clip(ticks, self._known().low, self._known().high))
+        goals = np.rint(still(ticks * UNIT, self._goals * UNIT) / UNIT).astype(int)
+        self._send(np.clip(goals, self._known().low, self._known().high))
+
+    def told(self) -> Target:
+        """What the goal registers hold."""
+        calibration = self._known()
+        self._patiently(self._measure)
+        opening = float(np.clip(calibration.opening(self._goals[-1]), 0.0, 1.0))
+        return Target(calibration.angles(self._goals), opening)
 
     def clear_fault(self) -> None:
         """Lets go of every joint, which ends an overload; other causes end by themselves."""
@@ -371,6 +384,7 @@ class So101Driver:
                 Fault.COMM_CORRUPT,
                 f"{port.received} bytes came, {asked} were asked for: some are late",
             )
+        self._goals = _signs(table[:, 2] + 256 * table[:, 3], 15)
         word = table[:, 16:24:2] + 256 * table[:, 17:24:2]  # position, speed, load, volts and heat
         return (
             _signs(word[:, 0], 15),

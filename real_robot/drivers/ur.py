@@ -229,6 +229,9 @@ class UrDriver:
         if not stopped and self._fault(self._call("state")) is Fault.NONE:
             raise RobotFault(Fault.TORQUE, "the controller did not take the stop")
 
+    def told(self) -> None:
+        """Nothing: behind a stop its controller holds it where it is, and that is stiff."""
+
     def relax(self) -> dict[str, bool]:
         """Ends our program: nothing of ours moves any joint; the controller holds them all."""
         self._open()

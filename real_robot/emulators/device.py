@@ -113,7 +113,7 @@ class Emulator(ABC):
         """What the control port offers; every call holds the lock."""
         verbs = (
             self.scene, self.reset, self.success, self.distance, self.poses, self.state,
-            self.joints, self.hand, self.let_go, self.traffic,
+            self.joints, self.hand, self.let_go, self.soften, self.block, self.traffic,
         )  # fmt: skip
         return {verb.__name__: self._locked(verb) for verb in verbs}
 
@@ -174,6 +174,14 @@ class Emulator(ABC):
     def hand(self, qpos: list[float]) -> None:
         """Someone moves the limp arm to ``qpos`` (n,) rad, the gripper last."""
         self.physics.move_by_hand(np.asarray(qpos, float))
+
+    def soften(self, stiffness: float | None) -> None:
+        """The servos' stiffness, N m/rad; None: as the simulated arm has it."""
+        self.physics.soften(stiffness)
+
+    def block(self, joint: int | None) -> None:
+        """A joint (from 0) is held by something; None: none is."""
+        self.physics.block(joint)
 
     def let_go(self) -> None:
         """The hand that holds the limp arm after a reset is taken away."""

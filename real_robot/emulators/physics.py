@@ -62,6 +62,10 @@ class ArmPhysics:
         self._ctrl = np.array([*arm.ctrl, arm.jaw_ctrl])
         self._range = self.scene.batch.expand("actuator_forcerange")[0]  # (nu, 2) live
         self._strength = self._range[self._ctrl].copy()
+        self._gain = self.scene.batch.expand("actuator_gainprm")[0]  # (nu, ...) live
+        self._bias = self.scene.batch.expand("actuator_biasprm")[0]
+        self._kp, self._kv = self._gain[self._ctrl, 0].copy(), self._bias[self._ctrl, 2].copy()
+        self._blocked: dict[int, float] = {}  # {joint: angle rad}
         self.step_ns = round(self.scene.timestep * 1e9)
         self.reset(seed)
 
@@ -99,6 +103,16 @@ class ArmPhysics:
         """Whether a hand holds the arm."""
         return self._hand is not None
 
+    def soften(self, stiffness: float | None) -> None:
+        """All servos push with ``stiffness`` N m/rad, as damped as before; None: their own."""
+        share = np.ones_like(self._kp) if stiffness is None else stiffness / self._kp
+        self._gain[self._ctrl, 0], self._bias[self._ctrl, 1] = share * self._kp, -share * self._kp
+        self._bias[self._ctrl, 2] = np.sqrt(share) * self._kv
+
+    def block(self, joint: int | None) -> None:
+        """Something holds ``joint`` (from 0) where it is, whatever its motor does; None: none."""
+        self._blocked = {} if joint is None else {joint: float(self.qpos[joint])}
+
     def let_go(self) -> None:
         """The hand is taken away; joints without torque fall."""
         self._hand = None
@@ -121,5 +135,8 @@ class ArmPhysics:
             self._range[self._ctrl] = scale[:, None] * self._strength
             self.scene.ctrl[self._ctrl] = self.goal if held is None else held
             self.scene.step()
+            for joint, angle in self._blocked.items():
+                self.scene.qpos[self._qpos[joint]] = angle
+                self.scene.qvel[self._qvel[joint]] = 0.0
             self._due += self.step_ns
             np.maximum(self.highest_speed, np.abs(self.qvel), out=self.highest_speed)

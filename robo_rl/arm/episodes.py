@@ -13,7 +13,8 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from real_robot import Ended, Fault, Guardian, Phase, PolicyBundle, PolicyProcess, RunConfig, run
+from real_robot import Ended, Guardian, Phase, PolicyBundle, PolicyProcess, RunConfig, run
+from real_robot.latch import Latch
 from real_robot.manifest import Manifest
 from real_robot.monitor import Monitor
 from real_robot.recovery import recover_all
@@ -124,11 +125,12 @@ def run_episodes(
     policy: PolicyProcess | None = None,
     guardian: Guardian | None = None,
     monitor: Monitor | None = None,
+    latch: Latch | None = None,
 ) -> ArmResult:
     """Runs a bundle for ``episodes`` scenes of ``stage``, from number ``first`` on.
 
     Logs in the folder ``log`` whose writer was killed are made whole first. A log that cannot be
-    written ends the episodes, once its run is over.
+    written ends the episodes, once its run is over, and so does a fault that latched.
     """
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}")
@@ -171,6 +173,7 @@ def run_episodes(
             stop=None if monitor is None else monitor.stop,
             policy=policy,
             guardian=guardian,
+            latch=latch,
         )
         scene.driver.close()
         reached = result.ended is Ended.DONE and held[-1:] == [True]
@@ -185,10 +188,10 @@ def run_episodes(
                 + (f"{tally.successes} reached so far, " if judged else "")
                 + f"{result.missed} periods missed"
             )
-        # The next episode needs a policy that lives; an emergency stop is a person's to clear.
+        # The next episode needs a policy that lives; a latched fault is a person's to clear.
         gone = policy is not None and not policy.alive
-        ended = result.ended is Ended.INTERRUPTED or result.fault is Fault.ESTOP
-        if ended or gone or result.unlogged:
+        over = result.ended in (Ended.INTERRUPTED, Ended.FAULT)
+        if over or gone or result.unlogged:
             break
     found = tally.result(stage.name, None if stage.realtime else _think_time(bundle))
     found = replace(found, under=stage.under, successes=found.successes if judged else None)

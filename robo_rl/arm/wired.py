@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.prompt import Confirm
 
 from real_robot import RealClock, drivers
+from real_robot.driver import RobotDriver
 from real_robot.emulators.control import Control
 from real_robot.perception import Perception, Pose
 from robo_rl.arm.emulated import set_scene
@@ -58,8 +59,11 @@ class WiredStage:
             self._control.call("reset", seed=seed)
         else:
             self._console.input("Set the scene, step back, and press Enter; Ctrl-C stops. ")
-        driver = drivers.make(self._robot, self._where, clock=self._clock, **self._options)
-        return Scene(driver, self._eyes, self._clock)
+        return Scene(self.driver(), self._eyes, self._clock)
+
+    def driver(self) -> RobotDriver:
+        """The arm, not yet connected."""
+        return drivers.make(self._robot, self._where, clock=self._clock, **self._options)
 
     def success(self) -> bool:
         """The truth behind the wire, False until the operator was asked."""

@@ -20,9 +20,13 @@ from typing import Any, Literal
 
 import tyro
 from rich.console import Console
+from rich.prompt import Confirm
 
 from real_robot import Ended, Guardian, GuardianConfig, PolicyBundle, PolicyProcess
 from real_robot.camera import CameraModel, VideoDevice
+from real_robot.driver import RobotFault
+from real_robot.drivers.usb import serial_of
+from real_robot.latch import Latch, LatchedError
 from real_robot.monitor import Monitor
 from real_robot.perception import Perception, Together
 from real_robot.tags import TagLocator, TagPerception, load_tags
@@ -51,6 +55,7 @@ class DeployCommand:
     camera: tuple[Path, ...] = ()  # hardware: calibration of each camera (robo-rl calibrate camera)
     device: tuple[str, ...] = ("0",)  # hardware: number, path or URL of each camera
     rendered: bool = False  # --robot --emulate: poses from tags in two rendered cameras
+    clear_fault: bool = False  # you looked at the arm: clear the fault that stopped it, and go on
     calibration: Path | None = None  # so101: file that the servos' registers must agree with
     think: float = 0.01  # s that the policy may take; its process is asked again in the next period
     patience: float = 0.006  # s, so101: what a reply may take beyond its time on the wire
@@ -77,12 +82,13 @@ def main(argv: Sequence[str]) -> int:
     task = task_of(bundle)
     with contextlib.ExitStack() as stack:
         stage = stack.enter_context(closing(_stage(command, bundle, task, console)))
+        latch = _unlatched(command, stage, console) if isinstance(stage, WiredStage) else None
         policy = guardian = None
         if stage.realtime:  # compressed time stands still while somebody thinks
             policy = PolicyProcess(bundle, command.bundle, budget=command.think)
             stack.enter_context(policy)
         if isinstance(stage, WiredStage) and command.robot in UNWATCHED:
-            guardian = stack.enter_context(Guardian(_guard(command, bundle)))
+            guardian = stack.enter_context(Guardian(_guard(command, bundle, latch)))
         monitor = None
         if command.monitor and stage.realtime and sys.stdin.isatty() and console.is_terminal:
             monitor = stack.enter_context(Monitor(bundle.manifest.arm))
@@ -97,6 +103,7 @@ def main(argv: Sequence[str]) -> int:
             policy=policy,
             guardian=guardian,
             monitor=monitor,
+            latch=latch,
         )
     print(json.dumps(dataclasses.asdict(result), indent=1) if command.as_json else result.line())
     if result.advice:
@@ -115,6 +122,8 @@ def _stage(
 ) -> Stage:
     """Where the options say that the bundle runs; ValueError where they contradict each other."""
     where = command.port or command.host
+    if command.clear_fault and command.emulate:
+        raise ValueError("--clear-fault is for an arm at a port or a host; --emulate has a new one")
     if command.robot is None:
         if not command.emulate or where:
             raise ValueError(
@@ -169,7 +178,25 @@ def _eyes(command: DeployCommand) -> Perception | None:
     return Together(looking)
 
 
-def _guard(command: DeployCommand, bundle: PolicyBundle) -> GuardianConfig:
+def _unlatched(command: DeployCommand, stage: WiredStage, console: Console) -> Latch:
+    """The arm's latch, once it is open: cleared by the operator if a fault was kept in it."""
+    where = str(command.port or command.host)
+    latch = Latch.of(str(command.robot), serial_of(where) if command.port else where)
+    clear, why = command.clear_fault, latch.reason()
+    if why and not clear and sys.stdin.isatty():
+        console.print(f"A fault of this arm is latched: {why}", markup=False)
+        clear = Confirm.ask("Is the arm well, and is nobody near it? Clear it", console=console)
+    if not clear:
+        latch.check()
+        return latch
+    try:
+        latch.clear(stage.driver())
+    except RobotFault as error:
+        raise LatchedError(f"the fault was not cleared: {error}") from error
+    return latch
+
+
+def _guard(command: DeployCommand, bundle: PolicyBundle, latch: Latch | None) -> GuardianConfig:
     """What the guardian must know to stop the arm without us."""
     options: dict[str, Any] = {}
     if command.robot == "so101":
@@ -185,4 +212,5 @@ def _guard(command: DeployCommand, bundle: PolicyBundle) -> GuardianConfig:
         park=bundle.manifest.park,
         silence=command.silence,
         report="" if command.log is None else str(command.log.absolute() / "guardian.json"),
+        latch="" if latch is None else str(latch.path.absolute()),
     )
