@@ -115,24 +115,12 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Goal:
-    """What is wanted: any of texts, opposite texts, goal images, a demonstration video."""
-
-    texts: tuple[str, ...] = ()
-    negative_texts: tuple[str, ...] = ()
-    images: tuple[Array, ...] = ()
-    demo_video: Array | None = None
-
-
-@dataclass(frozen=True)
 class RewardOutput:
     """Rewards of a segment's transitions; ``reward[t]`` judges the transition of ``action[t]``."""
 
     reward: Array  # (T, N) f32
     scored: Array  # (T, N) bool: where ``reward`` means something
     components: Mapping[str, Array] = field(default_factory=dict)  # {name: (T, N)}
-    progress: Array | None = None  # (T, N) in [0, 1]
-    success_prob: Array | None = None  # (T, N) in [0, 1]
     uncertainty: Array | None = None  # (T, N), ensemble disagreement
     version: int = 0  # rises when the model is refitted: stored rewards must be relabelled
 
@@ -160,20 +148,4 @@ class Encoder(Protocol):
 
     def encode_texts(self, texts: tuple[str, ...]) -> Array:
         """Unit rows (len(texts), D) f32."""
-        ...
-
-
-class Trainable(Protocol):
-    """A model with weights of its own."""
-
-    def fit(self, *args: Any, **kwargs: Any) -> Mapping[str, float]: ...
-    def save(self, path: Any) -> None: ...
-    def load(self, path: Any) -> None: ...
-
-
-class PairScorer(Protocol):
-    """Which of two segments is better."""
-
-    def compare(self, a: Segment, b: Segment) -> Array:
-        """Logits (N,): above zero where ``a`` is better."""
         ...

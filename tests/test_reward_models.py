@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from reward_models.base import RewardModel, RewardOutput, Segment
-from reward_models.combine import Combined, Constant, Scaled, Term, potential
 from reward_models.config import DistillConfig
+from reward_models.constant import Constant
 from reward_models.distill import Surrogate
 from reward_models.metrics import auc, spearman, wilson
 from reward_models.visual.clip_score import (
@@ -92,9 +92,6 @@ def models() -> dict[str, RewardModel]:
     }
     out["distilled plan"] = ClipScore(distilled, [[CAPTION], [CAPTION, OTHER]])
     out["constant"] = Constant()
-    out["scaled"] = Scaled(out["clip cosine"], 2.0, -1.0)
-    out["mix"] = Combined({"a": Term(out["clip cosine"]), "b": Term(out["constant"], 0.5)})
-    out["shaped"] = Combined({"a": Term(out["clip cosine"], shaping="potential")}, gamma=0.9)
     return out
 
 
@@ -264,35 +261,6 @@ def test_surrogate_files_and_state(tmp_path: Path) -> None:
         Surrogate.load(path)
     with pytest.raises(ValueError, match="signals lack arm"):
         surrogate.predict({"x": rows["x"]})
-
-
-# Mixing.
-def test_potential_shaping_telescopes() -> None:
-    phi, gamma = RNG.uniform(size=(7, 3)), 0.9
-    shaped = potential(phi, np.ones((7, 3), bool), gamma)
-    discount = gamma ** np.arange(7)[:, None]
-    expected = gamma**7 * phi[-1] - gamma * phi[0]
-    np.testing.assert_allclose((discount * shaped).sum(0), expected, atol=1e-12)
-
-
-def test_mix_is_the_weighted_sum() -> None:
-    s = segment()
-    clip = MODELS["clip cosine"]
-    mix = Combined({"a": Term(clip, 2.0), "b": Term(Scaled(clip, 1.0, 3.0), -1.0)})
-    expected = 2.0 * clip.score(s).reward - (clip.score(s).reward + 3.0)
-    np.testing.assert_allclose(mix.score(s).reward, expected, atol=1e-5)
-
-
-def test_mix_normalises_by_frozen_statistics() -> None:
-    s = segment(5, 40)
-    mix = Combined({"a": Term(MODELS["clip cosine"])})
-    mix.freeze(s)
-    reward = mix.score(s).reward
-    assert abs(reward.mean()) < 1e-4 and reward.std() == pytest.approx(1.0, abs=1e-3)
-    other = segment(3, 2)
-    mean, std = mix.statistics["a"]
-    raw = MODELS["clip cosine"].score(other).reward
-    np.testing.assert_allclose(mix.score(other).reward, (raw - mean) / std, atol=1e-5)
 
 
 # Statistics.

@@ -10,6 +10,7 @@ import tyro
 from rich.console import Console
 
 from robo_rl.config import TrainConfig
+from robo_rl.rewards import ClipConfig
 
 SENTENCE = "the gripper touches the red cube"
 
@@ -19,12 +20,14 @@ class DemoCommand:
     """The whole line on the embedded defaults: sentence, reward, policy, report, simulated arm."""
 
     goal: str = SENTENCE  # what to learn
+    distill: bool = False  # score simulator state by a copy of the CLIP; else draw every step
+    seed: int = 0  # of training
     runs: Path = Path("runs")  # folder of all runs
     arm_episodes: int = 20  # on the simulated arm, through the control loop and safety filter
 
 
 def main(argv: Sequence[str]) -> int:
-    """Trains from the frame reward alone, judges it, runs it on a simulated arm."""
+    """Trains from what a CLIP says of frames, judges it, runs it on a simulated arm."""
     command = tyro.cli(DemoCommand, args=list(argv), prog="robo-rl demo")
     from robo_rl.arm.episodes import run_emulated
     from robo_rl.evaluate import said
@@ -32,7 +35,14 @@ def main(argv: Sequence[str]) -> int:
 
     console = Console(stderr=True)
     name = next(n for n in _names("demo") if not (command.runs / n).exists())
-    config = TrainConfig(goal=command.goal, runs=command.runs, name=name, judge="test")
+    config = TrainConfig(
+        goal=command.goal,
+        scoring=ClipConfig(distill=command.distill),
+        seed=command.seed,
+        runs=command.runs,
+        name=name,
+        judge="test",
+    )
     trained = train(config, console=console)
     times = ", ".join(f"{what} {s:.0f} s" for what, s in trained.seconds.items())
     console.print(f"time: {times}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reward_models.base import TaskCard
-from reward_models.combine import Constant
+from reward_models.constant import Constant
 from reward_models.programs import Program, ProgramReward, Refused, errors, load
 from reward_models.writers.offline import write
 from robo_rl.preflight import Job, preflight

@@ -225,8 +225,6 @@ def _check(output: RewardOutput, valid: Array, model: str) -> None:
     arrays = {
         "reward": output.reward,
         "scored": output.scored,
-        "progress": output.progress,
-        "success_prob": output.success_prob,
         "uncertainty": output.uncertainty,
         **{f"components[{name!r}]": array for name, array in output.components.items()},
     }
@@ -258,8 +256,6 @@ class _Blocks:
         packing.put(scored, self._arrays["scored"])
         optional: Mapping[str, Array | None] = {
             "reward": output.reward,
-            "progress": output.progress,
-            "success_prob": output.success_prob,
             "uncertainty": output.uncertainty,
             **{f"reward/{name}": array for name, array in output.components.items()},
         }
@@ -279,8 +275,6 @@ class _Blocks:
                 for name, array in arrays.items()
                 if name.startswith(prefix)
             },
-            progress=arrays.get("progress"),
-            success_prob=arrays.get("success_prob"),
             uncertainty=arrays.get("uncertainty"),
             version=max(self.versions),
         )
