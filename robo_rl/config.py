@@ -32,6 +32,7 @@ class Common:
 
     task: str = "reach"  # as `robo-rl list tasks` shows
     goal: str = ""  # a sentence, or the key of one of the task's goals; empty: the first one
+    formula: str = ""  # a goal written as a formula instead (docs/goals.md), with --reward offline
     reward: str = "clip"  # as `robo-rl list rewards` shows
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own, if it has one
     learner: str = "ppo"  # as `robo-rl list learners` shows
@@ -67,6 +68,15 @@ class TrainConfig(Common, Further):
     tuning: LearnerConfig | None = None  # of the learner; None: the preset's
 
     def __post_init__(self) -> None:
+        if self.formula and self.goal:
+            raise ValueError(
+                "a goal is a sentence or a formula: give --goal or --formula, not both"
+            )
+        if self.formula and self.reward in ("clip", "task"):
+            raise ValueError(f"--reward {self.reward} does not know how far a formula is: with "
+                             "--formula use --reward offline, constant or code:FILE")  # fmt: skip
+        if self.formula and self.randomize:
+            raise ValueError("rows of a formula's goal are not randomised: leave out --randomize")
         if self.learner not in LEARNERS:
             raise ValueError(f"unknown learner {self.learner!r}; known: {', '.join(LEARNERS)}")
         if self.tuning is not None and type(self.tuning) is not LEARNERS[self.learner].config:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 import sims
+from reward_models.goals.formula import from_data
 from reward_models.metrics import wilson
 from robo_rl.floors import Floors, Rate, floors
+from robo_rl.goal_task import goal_task
 from robo_rl.rollout.judged import Act, Choose, Outcome, rowwise, run_episode
 from sims.batch_env import BatchEnv
 from sims.task import Task
@@ -187,5 +190,9 @@ def record(
 
 
 def make_task(config: Mapping[str, Any], key: str) -> Task[Any]:
-    """The task of a run's config with ground truth ``key`` (or the task's first goal)."""
-    return sims.make_task(config["task"], robot=config["robot"] or None, goal=key or None)
+    """The task of a run's config with ground truth ``key``, a formula perhaps; empty: the
+    task's first goal."""
+    task = sims.make_task(config["task"], robot=config["robot"] or None)
+    if key.startswith("["):
+        return goal_task(task, from_data(json.loads(key)))
+    return replace(task, goal=key or task.goal)

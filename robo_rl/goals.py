@@ -7,14 +7,17 @@ ground truth is the task's own goal whose sentence reads to the same formula, or
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reward_models.base import TaskCard, from_dict
-from reward_models.goals import Refusal, read
+from reward_models.goals import FormulaError, Refusal, parse, read
 from reward_models.goals.captions import Plan, stages
 from reward_models.goals.formula import Formula, atoms
+from reward_models.goals.margins import NoMargin
 from reward_models.goals.predicates import role
+from reward_models.goals.say import say
+from robo_rl.goal_task import GoalTask, goal_task
 from sims.task import Task
 
 
@@ -25,7 +28,7 @@ class ReadGoal:
     text: str
     formula: Formula | None  # None: not read (a reward that needs no formula may still be used)
     refusal: str  # why it was not read; empty if it was
-    key: str  # the task's goal that means the same; empty: there is no ground truth
+    key: str  # the task's goal that means the same, or a formula's data; empty: nobody can judge
     card: TaskCard
 
     @property
@@ -43,6 +46,9 @@ class ReadGoal:
     @property
     def truth(self) -> str:
         """A sentence for people about how success will be judged."""
+        if self.key.startswith("["):
+            assert self.formula is not None, "it is what the key spells"
+            return f"judged by that: {say(self.formula, self.card)}"
         if self.key:
             return f"judged by the ground truth of {self.key!r}"
         known = "; ".join(self.card.goals.values())
@@ -61,6 +67,31 @@ def read_goal(task: Task[Any], text: str) -> ReadGoal:
             key = name
             break
     return ReadGoal(text, formula, refusal, key, card)
+
+
+def formula_goal(task: Task[Any], text: str) -> tuple[GoalTask, ReadGoal]:
+    """The task with a goal that was written as a formula; FormulaError where it means nothing."""
+    return _as_formula(task, parse(text), text)
+
+
+def judged_goal(task: Task[Any], text: str) -> tuple[Task[Any], ReadGoal]:
+    """The task with the ground truth of a sentence, and the sentence as read.
+
+    That is the task's own goal which means the same; else what the sentence was read as, where the
+    task's signals measure that; else there is none.
+    """
+    goal = read_goal(task, text)
+    if goal.key or goal.formula is None:
+        return replace(task, goal=goal.key or task.goal), goal
+    try:
+        return _as_formula(task, goal.formula, goal.text)
+    except (NoMargin, FormulaError):
+        return task, goal
+
+
+def _as_formula(task: Task[Any], said: Formula, text: str) -> tuple[GoalTask, ReadGoal]:
+    made = goal_task(task, said)
+    return made, ReadGoal(text, made.wanted, "", made.goal, from_dict(made.card()))
 
 
 def _read(text: str, card: TaskCard) -> tuple[Formula | None, str]:

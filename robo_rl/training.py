@@ -23,7 +23,8 @@ from robo_rl.film import film, reward_along
 from robo_rl.fit import fit, usable
 from robo_rl.floors import floors
 from robo_rl.foreign import evaluate_foreign, make_sim
-from robo_rl.goals import ReadGoal, read_goal
+from robo_rl.goal_task import GoalTask, trained_on
+from robo_rl.goals import ReadGoal, formula_goal, judged_goal, read_goal
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
 from robo_rl.presets import completed
@@ -210,10 +211,15 @@ def _train_foreign(config: TrainConfig, resume: Path | None, console: Console | 
 def judged_task(config: TrainConfig) -> tuple[Task[Any], ReadGoal]:
     """The task with the sentence's ground truth, if it has one, and the sentence as read."""
     task = sims.make_task(config.task, robot=config.robot or None)
-    goal = read_goal(task, config.goal or next(iter(task.goals().values())).sentence)
+    if config.formula:
+        return formula_goal(task, config.formula)
+    sentence = config.goal or next(iter(task.goals().values())).sentence
+    if config.reward == "offline":  # a program follows what a sentence asks for, whatever it is
+        return judged_goal(task, sentence)
+    goal = read_goal(task, sentence)
     if config.reward == "clip" and goal.formula is None:
         raise ValueError(goal.refusal)
-    return sims.make_task(config.task, robot=config.robot or None, goal=goal.key or None), goal
+    return replace(task, goal=goal.key or task.goal), goal
 
 
 def reward_of(config: TrainConfig, resume: Path | None) -> str:
@@ -240,8 +246,9 @@ def packed(
     made: MadeReward,
     evaluation: Evaluation | None,
 ) -> Path | None:
-    """The policy's bundle, where the task moves an arm; its graph alone, and None, elsewhere."""
-    if not has_arm(task):
+    """The policy's bundle, where the task moves an arm; its graph alone, and None, elsewhere and of
+    a formula, whose account no bridge keeps."""
+    if not has_arm(task) or isinstance(task, GoalTask):
         export_policy(learner, task, run.path / POLICY)
         return None
     return export(
@@ -283,6 +290,8 @@ def training_env(
     """
     if config.episode_s:
         task = replace(task, episode_s=config.episode_s)
+    if isinstance(task, GoalTask):
+        task = trained_on(task)
     options = {
         "seed": config.seed, "num_threads": threads, "shaped": config.shaped, "judged": judged
     }  # fmt: skip
@@ -321,7 +330,8 @@ class Widening(Hook):
 
 def run_path(config: TrainConfig, goal: ReadGoal) -> Path:
     """``runs/reach-the-gripper-touches-the-red-cube-clip-0``."""
-    slug = re.sub(r"[^a-z0-9]+", "-", (goal.key or goal.text).lower()).strip("-")[:60]
+    words = goal.text if goal.key.startswith("[") else goal.key or goal.text
+    slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:60]
     reward = config.reward
     if reward.startswith(CODE):
         reward = f"code-{re.sub(r'[^A-Za-z0-9_]+', '-', Path(reward.removeprefix(CODE)).stem)}"

@@ -120,6 +120,11 @@ class Task(ABC, Generic[V]):
         except ValueError as error:
             raise ValueError(f"a goal that is a formula must be JSON: {error}") from error
 
+    @property
+    def unwrapped(self) -> Task[Any]:
+        """The task that wrote this scene and these goals: itself, unless it is about another."""
+        return self
+
     # What a task file writes.
     @abstractmethod
     def spec(self) -> mujoco.MjSpec:

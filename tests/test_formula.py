@@ -149,9 +149,9 @@ def test_units_and_what_is_left_out() -> None:
     [
         ("touch(gripper, red_cub)", "its second, 'red_cub', is no entity of reach; did you mean "
          "'red_cube'?"),
-        ("touch(red_cube, gripper)", "its second must be object, got 'gripper'; fits here: red_"),
+        ("near(red_cube, gripper)", "its second must be object, got 'gripper'; fits here: red_"),
         ("lifted(red_cube)", "its first must be lift, got 'red_cube'; fits here: nothing"),
-        ("touch(red_cube, red_cube)", "must be different"),
+        ("near(red_cube, red_cube)", "must be different"),
         ("above(gripper, red_cube, hight=3)", "no number 'hight'; it takes height, tol"),
         ("above(gripper, red_cube, height=50)", "height must be from 0 to 2 m, got 50"),
         ("above(gripper, red_cube, height=5s)", "height is in m, got 's'; fits: m, cm, mm"),
@@ -206,7 +206,7 @@ def test_a_choice_is_of_things_that_fit() -> None:
     )
     fill(formula, REACH)
     with pytest.raises(FormulaError, match="must be object"):
-        fill(parse("touch(red_cube, leftmost(blue_ball, gripper))"), REACH)
+        fill(parse("near(red_cube, leftmost(blue_ball, gripper))"), REACH)
 
 
 @pytest.mark.parametrize("half", ["formulas", "formulas_fresh"])

@@ -8,77 +8,6 @@ from reward_models.base import Entity, TaskCard
 from reward_models.goals.formula import Atom, Formula, parts_of
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role, roles
 
-# Statements for training a text tower. The first is the canonical caption's wording; each is read
-# back by the grammar (tests/test_goals.py), so what is trained is also what is understood.
-_WORDINGS: dict[str, tuple[str, ...]] = {
-    "touch": (
-        "{s} touches {o}",
-        "{s} is touching {o}",
-        "{s} is in contact with {o}",
-        "{s} makes contact with {o}",
-        "{s} reaches {o}",
-        "{o} is touched by {s}",
-        "{s} comes into contact with {o}",
-        "{o} is in contact with {s}",
-    ),
-    "above": (
-        "{s} is above {o}",
-        "{s} hovers over {o}",
-        "{s} is over {o}",
-        "{s} is directly above {o}",
-        "{s} hovers above {o}",
-        "{s} stays over {o}",
-        "{s} is positioned above {o}",
-    ),
-    "left_of": (
-        "{s} is left of {o}",
-        "{s} is to the left of {o}",
-        "{s} is on the left side of {o}",
-        "{s} is to the left side of {o}",
-        "{s} is on the left of {o}",
-        "{s} stays on the left of {o}",
-        "{s} is at the left-hand side of {o}",
-        "{s} is positioned left of {o}",
-    ),
-    "far": (
-        "{s} is far from {o}",
-        "{s} is far away from {o}",
-        "{s} is away from {o}",
-        "{s} stays away from {o}",
-        "{s} keeps clear of {o}",
-        "{s} is at a distance from {o}",
-        "{s} is a long way from {o}",
-    ),
-    "next_to": (
-        "{s} is next to {o}",
-        "{s} is beside {o}",
-        "{s} is right next to {o}",
-        "{s} is close to {o}",
-        "{s} touches {o}",
-        "{s} is adjacent to {o}",
-        "{s} and {o} are side by side",
-        "{s} has been pushed to {o}",
-    ),
-    "on": (
-        "{s} is on {o}",
-        "{s} is on top of {o}",
-        "{s} stands on {o}",
-        "{s} rests on {o}",
-        "{s} sits on {o}",
-        "{s} is placed on {o}",
-    ),
-    "inside": (
-        "{s} is in {o}",
-        "{s} is inside {o}",
-        "{s} lies in {o}",
-        "{s} rests in {o}",
-        "{s} sits inside {o}",
-        "{s} is placed inside {o}",
-    ),
-}
-_WORDINGS["inserted"] = _WORDINGS["inside"]
-_WORDINGS["right_of"] = tuple(w.replace("left", "right") for w in _WORDINGS["left_of"])
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -104,7 +33,7 @@ def paraphrases(atom: Atom, card: TaskCard) -> tuple[str, ...]:
     objects = _names(card.entity(atom.object), card)
     return tuple(
         wording.format(s=subjects[i % len(subjects)], o=objects[i % len(objects)])
-        for i, wording in enumerate(_WORDINGS[atom.predicate])
+        for i, wording in enumerate(PREDICATES[atom.predicate].wordings)
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from reward_models.base import Entity
 
@@ -16,6 +17,9 @@ GRIPPER = "gripper"  # the kind of the entity that acts on objects
 BODY = "body"  # the kind of a body that moves itself; every other kind is an object
 MARKS = frozenset({"target", "disc"})  # flat on the table
 FURNITURE = frozenset({"button", "drawer", "handle", "hole"})
+
+
+_AT_OTHER = "{b} - {a}"
 
 
 @dataclass(frozen=True)
@@ -48,24 +52,35 @@ class Number:
 class Predicate:
     """A relation of entities, the first of which is the one that moves, or an action of one.
 
-    ``roles`` says for each entity what fits: of {"gripper", "thing", "object", "body"}, its kind,
-    or what it affords. ``caption`` is the canonical sentence, filled with ``subject``, ``object``
-    and ``third``. ``mirror`` is the predicate that holds with the first two swapped, where there is
-    one. ``needs``: numbers of which one must be said. ``spoken``: the first entities of which the
-    grammar reads it; where there are none, no sentence means it yet and it is written as a formula.
+    ``margin`` has its conditions, all of which hold where it holds: expressions of the reward
+    language over the card's signals, in m or what is worth as much, at least 0 where they hold.
+    ``margins`` fills in the entities ``a``, ``b`` and ``c`` and the numbers. ``aim`` likewise is
+    the vector (3) m from the first entity to about where it is to be.
     """
 
     name: str
+    # What fits for each entity: of {"gripper", "thing", "object", "body"}, a kind, an affordance.
     roles: tuple[frozenset[str], ...]
-    caption: str
+    caption: str  # the canonical sentence, filled with subject, object and third
     numbers: tuple[Number, ...] = ()
-    mirror: str = ""
-    needs: tuple[str, ...] = ()
-    spoken: frozenset[str] = frozenset()
+    mirror: str = ""  # the predicate that holds with the first two swapped
+    needs: tuple[str, ...] = ()  # numbers of which one must be said
+    spoken: frozenset[str] = frozenset()  # first entities of which the grammar reads it
+    wordings: tuple[str, ...] = ()  # statements that mean it, the canonical one first; {s}, {o}
+    margin: tuple[str, ...] = ()
+    aim: str = _AT_OTHER
+    by: str = "push"  # what brings it about where the first entity is a thing: a key of BY
+    seen: Literal["frame", "clip", "none"] = "frame"  # in what a camera would have to look at
 
     @property
     def arity(self) -> int:
+        """How many entities it is about."""
         return len(self.roles)
+
+
+# What brings a predicate about, and the time s that an episode gives it; bodies have their task's.
+BY = {"go": 2.5, "push": 4.0, "slide": 4.0, "press": 4.0, "lift": 4.0, "put": 6.0, "insert": 8.0,
+      "act": 0.0}  # fmt: skip
 
 
 def role(entity: Entity) -> str:
@@ -105,77 +120,158 @@ _MOVER, _THING, _OBJECT, _BODY = (
 _HAND, _ANY = _fits("gripper"), _fits("gripper", "object")
 _ACTOR = _fits("gripper", "thing", "body")
 
-_HEIGHTS = (
-    Number("height", "m", 0.055),
-    Number("tolerance", "m", 0.035, exact=0.015),
-    Number("over", "m", 0.025),
-)
-_BESIDE = (
-    Number("gap", "m", 0.05, low=-2.0),
-    Number("most", "m", 2.0),
-    Number("abreast", "m", 0.05),
-)
-_WAY = (
-    Number("left", "m", 0.0, low=-2.0),
-    Number("front", "m", 0.0, low=-2.0),
-    Number("tolerance", "m", 0.02),
-)
-_PLACED = (
-    Number("aside", "m", _resting),
-    Number("tolerance", "m", 0.006),
-    Number("clear", "m", 0.005),
-)
-
 
 def _speed(thing: float, body: float | None = None) -> tuple[Number, ...]:
     default = thing if body is None else _by_kind(thing, body)
     return (Number("speed", "m/s", default, high=100.0),)
 
 
-def _share(default: float) -> tuple[Number, ...]:
-    return (Number("share", "1", default, high=1.0),)
+def _act(name: str, words: str, *numbers: Number, said: bool = True) -> Predicate:
+    """What a body does by itself; writers/bodies.py knows how, and no margin says how far it is."""
+    spoken = _BODY if said else frozenset()
+    caption = f"{{subject}} {words}"
+    return Predicate(name, (_BODY,), caption, numbers, spoken=spoken, by="act", seen="none")
 
 
-def _cosine(default: float) -> tuple[Number, ...]:
-    return (Number("cosine", "1", default, low=-1.0, high=1.0),)
+_HEIGHTS = (
+    Number("height", "m", 0.055),
+    Number("tolerance", "m", 0.035, exact=0.015),
+    Number("over", "m", 0.025),
+)
+_LEFT = (
+    "{s} is left of {o}",
+    "{s} is to the left of {o}",
+    "{s} is on the left side of {o}",
+    "{s} is to the left side of {o}",
+    "{s} is on the left of {o}",
+    "{s} stays on the left of {o}",
+    "{s} is at the left-hand side of {o}",
+    "{s} is positioned left of {o}",
+)
+_INSIDE = (
+    "{s} is in {o}",
+    "{s} is inside {o}",
+    "{s} lies in {o}",
+    "{s} rests in {o}",
+    "{s} sits inside {o}",
+    "{s} is placed inside {o}",
+)
+_OFF = "norm({a}[:2] - {b}[:2])"  # seen from above
 
+
+def _beside(name: str, along: str, across: str, aim: str, mirror: str, **more: Any) -> Predicate:
+    return Predicate(
+        name,
+        (_ANY, _OBJECT),
+        f"{{subject}} is {name.replace('_', ' ')} {{object}}",
+        (
+            Number("gap", "m", 0.05, low=-2.0),
+            Number("most", "m", 2.0),
+            Number("abreast", "m", 0.05),
+        ),
+        mirror=mirror,
+        margin=(f"{along} - {{gap}}", f"{{most}} - ({along})", f"{{abreast}} - abs({across})"),
+        aim=aim,
+        **more,
+    )
+
+
+_ACROSS_X, _ACROSS_Y = "{a}[0] - {b}[0]", "{a}[1] - {b}[1]"
+_UNIT = "direction({c}[:2] - {b}[:2])"
+_LINE = "{c}[:2] - {b}[:2]"
+_ALONG = f"dot({{a}}[:2] - {{b}}[:2], {_UNIT})"
+_OFF_LINE = f"(({{a}}[0] - {{b}}[0]) * ({_UNIT})[1] - ({{a}}[1] - {{b}}[1]) * ({_UNIT})[0])"
+_TRIANGLE = "(({b}[0] - {a}[0]) * ({c}[1] - {a}[1]) - ({b}[1] - {a}[1]) * ({c}[0] - {a}[0]))"
+_LONGEST = (
+    "maximum(maximum(norm({a}[:2] - {b}[:2]), norm({b}[:2] - {c}[:2])), norm({a}[:2] - {c}[:2]))"
+)
+_SPEED = "norm({a} - {a.before}) / {dt}"
 
 PREDICATES: dict[str, Predicate] = {
     p.name: p
     for p in (
         Predicate(
             "touch",
-            (_MOVER, _OBJECT),
+            (_HAND, _OBJECT),
             "{subject} touches {object}",
             (Number("within", "m", 0.02, avoid=0.004),),
             mirror="touch",
             spoken=_HAND,
+            wordings=(
+                "{s} touches {o}",
+                "{s} is touching {o}",
+                "{s} is in contact with {o}",
+                "{s} makes contact with {o}",
+                "{s} reaches {o}",
+                "{o} is touched by {s}",
+                "{s} comes into contact with {o}",
+                "{o} is in contact with {s}",
+            ),
+            margin=("{within} - {clearance}",),
         ),
         Predicate(
-            "above", (_MOVER, _OBJECT), "{subject} is above {object}", _HEIGHTS, spoken=_HAND
+            "above",
+            (_MOVER, _OBJECT),
+            "{subject} is above {object}",
+            _HEIGHTS,
+            spoken=_HAND,
+            wordings=(
+                "{s} is above {o}",
+                "{s} hovers over {o}",
+                "{s} is over {o}",
+                "{s} is directly above {o}",
+                "{s} hovers above {o}",
+                "{s} stays over {o}",
+                "{s} is positioned above {o}",
+            ),
+            margin=(
+                "{tolerance} - abs({a.foot} - {b.top} - {height})",
+                f"{{over}} - {_OFF}",
+            ),
+            aim="vec({b}[0] - {a}[0], {b}[1] - {a}[1], {b.top} + {height} - {a.foot})",
         ),
-        Predicate("below", (_MOVER, _OBJECT), "{subject} is below {object}", _HEIGHTS),
         Predicate(
+            "below",
+            (_MOVER, _OBJECT),
+            "{subject} is below {object}",
+            _HEIGHTS,
+            margin=(
+                "{tolerance} - abs({b.foot} - {a.top} - {height})",
+                f"{{over}} - {_OFF}",
+            ),
+            aim="vec({b}[0] - {a}[0], {b}[1] - {a}[1], {b.foot} - {height} - {a.top})",
+        ),
+        _beside(
             "left_of",
-            (_ANY, _OBJECT),
-            "{subject} is left of {object}",
-            _BESIDE,
+            "{b}[1] - {a}[1]",
+            _ACROSS_X,
+            "vec({b}[0] - {a}[0], {b}[1] - {gap} - {a}[1], 0.0)",
             "right_of",
             spoken=_ANY,
+            wordings=_LEFT,
         ),
-        Predicate(
+        _beside(
             "right_of",
-            (_ANY, _OBJECT),
-            "{subject} is right of {object}",
-            _BESIDE,
+            "{a}[1] - {b}[1]",
+            _ACROSS_X,
+            "vec({b}[0] - {a}[0], {b}[1] + {gap} - {a}[1], 0.0)",
             "left_of",
             spoken=_ANY,
+            wordings=tuple(w.replace("left", "right") for w in _LEFT),
         ),
-        Predicate(
-            "in_front_of", (_ANY, _OBJECT), "{subject} is in front of {object}", _BESIDE, "behind"
+        _beside(
+            "in_front_of",
+            "{a}[0] - {b}[0]",
+            _ACROSS_Y,
+            "vec({b}[0] + {gap} - {a}[0], {b}[1] - {a}[1], 0.0)",
+            "behind",
         ),
-        Predicate(
-            "behind", (_ANY, _OBJECT), "{subject} is behind {object}", _BESIDE, "in_front_of"
+        _beside(
+            "behind",
+            "{b}[0] - {a}[0]",
+            _ACROSS_Y,
+            "vec({b}[0] - {gap} - {a}[0], {b}[1] - {a}[1], 0.0)",
+            "in_front_of",
         ),
         Predicate(
             "near",
@@ -183,6 +279,7 @@ PREDICATES: dict[str, Predicate] = {
             "{subject} is near {object}",
             (Number("within", "m", 0.08),),
             mirror="near",
+            margin=("{within} - norm({a} - {b})",),
         ),
         Predicate(
             "far",
@@ -191,6 +288,17 @@ PREDICATES: dict[str, Predicate] = {
             (Number("least", "m", 0.18),),
             mirror="far",
             spoken=_ANY,
+            wordings=(
+                "{s} is far from {o}",
+                "{s} is far away from {o}",
+                "{s} is away from {o}",
+                "{s} stays away from {o}",
+                "{s} keeps clear of {o}",
+                "{s} is at a distance from {o}",
+                "{s} is a long way from {o}",
+            ),
+            margin=("norm({a} - {b}) - {least}",),
+            aim="{least} * direction({a} - {b}) - ({a} - {b})",
         ),
         Predicate(
             "next_to",
@@ -199,25 +307,68 @@ PREDICATES: dict[str, Predicate] = {
             (Number("within", "m", 0.065), Number("standing", "m", 0.01)),
             mirror="next_to",
             spoken=_OBJECT,
+            wordings=(
+                "{s} is next to {o}",
+                "{s} is beside {o}",
+                "{s} is right next to {o}",
+                "{s} is close to {o}",
+                "{s} touches {o}",
+                "{s} is adjacent to {o}",
+                "{s} and {o} are side by side",
+                "{s} has been pushed to {o}",
+            ),
+            margin=(
+                f"{{within}} - {_OFF}",
+                "{standing} - abs({a}[2] - {a.rest})",
+                "{standing} - abs({b}[2] - {b.rest})",
+            ),
         ),
         Predicate(
             "between",
             (_MOVER, _OBJECT, _OBJECT),
             "{subject} is between {object} and {third}",
             (Number("off", "m", 0.03), Number("ends", "1", 0.2, high=0.5)),
+            margin=(
+                f"{_ALONG} - {{ends}} * norm({_LINE})",
+                f"(1.0 - {{ends}}) * norm({_LINE}) - {_ALONG}",
+                f"{{off}} - abs({_OFF_LINE})",
+                f"norm({_LINE}) - 0.001",
+            ),
+            aim="0.5 * ({b} + {c}) - {a}",
         ),
         Predicate(
             "in_line",
             (_THING, _THING, _THING),
             "{subject}, {object} and {third} are in a line",
             (Number("off", "m", 0.02),),
+            margin=(f"{{off}} - abs({_TRIANGLE}) / maximum({_LONGEST}, 0.001)",),
+            aim="0.5 * ({b} + {c}) - {a}",
         ),
         Predicate(
             "on",
             (_fits("place", "push"), _fits("target", "disc", "stack")),
             "{subject} is on {object}",
-            _PLACED,
+            (
+                Number("aside", "m", _resting),
+                Number("tolerance", "m", 0.006),
+                Number("clear", "m", 0.005),
+            ),
             spoken=_fits("place", "push"),
+            by="put",
+            wordings=(
+                "{s} is on {o}",
+                "{s} is on top of {o}",
+                "{s} stands on {o}",
+                "{s} rests on {o}",
+                "{s} sits on {o}",
+                "{s} is placed on {o}",
+            ),
+            margin=(
+                f"{{aside}} - {_OFF}",
+                "{tolerance} - abs({a.foot} - {b.top})",
+                "{tolerance} - abs({b}[2] - {b.rest})",
+                "{clearance} - {clear}",
+            ),
         ),
         Predicate(
             "inside",
@@ -225,6 +376,14 @@ PREDICATES: dict[str, Predicate] = {
             "{subject} is in {object}",
             (Number("below", "m", 0.035), Number("clear", "m", 0.005)),
             spoken=_fits("place"),
+            by="put",
+            wordings=_INSIDE,
+            margin=(
+                "{b.wide} - abs({a}[0] - {b}[0])",
+                "{b.deep} - abs({a}[1] - {b}[1])",
+                "{below} - {a}[2]",
+                "{clearance} - {clear}",
+            ),
         ),
         Predicate(
             "inserted",
@@ -236,6 +395,14 @@ PREDICATES: dict[str, Predicate] = {
                 Number("upright", "1", 0.97, high=1.0),
             ),
             spoken=_fits("insert"),
+            by="insert",
+            wordings=_INSIDE,
+            margin=(
+                # Which way it leans is not on the card, so its end may be that far aside.
+                f"{{aside}} - {_OFF} - {{a.rest}} * sqrt(maximum(1.0 - square({{a.up}}), 0.0))",
+                "{b}[2] - {a}[2] + {a.rest} * {a.up} - {deep}",
+                "0.1 * ({a.up} - {upright})",
+            ),
         ),
         Predicate(
             "lifted",
@@ -243,13 +410,38 @@ PREDICATES: dict[str, Predicate] = {
             "{subject} is lifted",
             (Number("height", "m", 0.05), Number("hand", "m", 0.06)),
             spoken=_fits("lift"),
+            by="lift",
+            margin=("{a.foot} - {height}", "{hand} - norm({a} - {grip})"),
+            aim="vec(0.0, 0.0, {height} - {a.foot})",
         ),
-        Predicate("moved", (_MOVER,), "{subject} has moved", _WAY, needs=("left", "front")),
+        Predicate(
+            "moved",
+            (_MOVER,),
+            "{subject} has moved",
+            (
+                Number("left", "m", 0.0, low=-2.0),
+                Number("front", "m", 0.0, low=-2.0),
+                Number("tolerance", "m", 0.02),
+            ),
+            needs=("left", "front"),
+            seen="clip",
+            margin=(
+                "{tolerance} - hypot({a}[0] - {a.start}[0] - {front}, "
+                "{a.start}[1] - {a}[1] - {left})",
+            ),
+            aim="vec({a.start}[0] + {front} - {a}[0], {a.start}[1] - {left} - {a}[1], 0.0)",
+        ),
         Predicate(
             "displaced",
             (_MOVER,),
             "{subject} is away from where it was",
             (Number("least", "m", 0.05), Number("most", "m", 2.0)),
+            seen="clip",
+            margin=(
+                "norm({a}[:2] - {a.start}[:2]) - {least}",
+                "{most} - norm({a}[:2] - {a.start}[:2])",
+            ),
+            aim="{a} - {a.start}",
         ),
         Predicate(
             "at",
@@ -257,6 +449,7 @@ PREDICATES: dict[str, Predicate] = {
             "{subject} is at {object}",
             (Number("within", "m", 0.02),),
             spoken=_BODY,
+            margin=(f"{{within}} - {_OFF}",),
         ),
         Predicate(
             "at_point",
@@ -267,84 +460,128 @@ PREDICATES: dict[str, Predicate] = {
                 Number("y", "m", None, low=-2.0),
                 Number("within", "m", 0.03),
             ),
+            margin=("{within} - hypot({a}[0] - {x}, {a}[1] - {y})",),
+            aim="vec({x} - {a}[0], {y} - {a}[1], 0.0)",
         ),
         Predicate(
             "upright",
             (_fits("cylinder", "peg", "body"),),
             "{subject} is upright",
             (Number("cosine", "1", _by_kind(0.9, 0.85), low=-1.0, high=1.0),),
+            margin=("0.1 * ({a.up} - {cosine})",),
         ),
         Predicate(
-            "toppled", (_fits("cylinder", "peg"),), "{subject} lies on its side", _cosine(0.5)
+            "toppled",
+            (_fits("cylinder", "peg"),),
+            "{subject} lies on its side",
+            (Number("cosine", "1", 0.5, low=-1.0, high=1.0),),
+            margin=("0.1 * ({cosine} - abs({a.up}))",),
         ),
         Predicate(
             "turned",
             (_fits("cube"),),
             "{subject} has turned",
-            (Number("angle", "rad", None, low=-6.3, high=6.3), Number("tolerance", "rad", 0.17)),
+            (
+                Number("angle", "rad", None, low=-6.3, high=6.3),
+                Number("tolerance", "rad", 0.17),
+            ),
+            seen="clip",
+            margin=(
+                "0.05 * ({tolerance} - 0.25 * abs(wrapped({a.turn} - {a.turn_before} "
+                "- 4.0 * {angle})))",
+            ),
         ),
-        Predicate("open", (_fits("open"),), "{subject} is open", _share(0.8), spoken=_fits("open")),
         Predicate(
-            "closed", (_fits("close"),), "{subject} is closed", _share(0.1), spoken=_fits("close")
+            "open",
+            (_fits("open"),),
+            "{subject} is open",
+            (Number("share", "1", 0.8, high=1.0),),
+            spoken=_fits("open"),
+            by="slide",
+            margin=("{a.joint} - {share} * {a.travel}",),
+        ),
+        Predicate(
+            "closed",
+            (_fits("close"),),
+            "{subject} is closed",
+            (Number("share", "1", 0.1, high=1.0),),
+            spoken=_fits("close"),
+            by="slide",
+            margin=("{share} * {a.travel} - {a.joint}",),
         ),
         Predicate(
             "pressed",
             (_fits("press"),),
             "{subject} is pressed",
-            _share(0.6667),
+            (Number("share", "1", 0.6667, high=1.0),),
             spoken=_fits("press"),
+            by="press",
+            margin=("{a.joint} - {share} * {a.travel}",),
         ),
         Predicate(
-            "grasped", (_fits("lift"),), "{subject} is grasped", (Number("within", "m", 0.004),)
-        ),
-        Predicate("released", (_THING,), "{subject} is let go of", (Number("clear", "m", 0.005),)),
-        Predicate("still", (_ACTOR,), "{subject} is still", _speed(0.03, 0.3)),
-        Predicate("slower", (_ACTOR,), "{subject} is slow", _speed(0.1, 1.0)),
-        Predicate("faster", (_ACTOR,), "{subject} is fast", _speed(0.1, 1.0)),
-        Predicate(
-            "forward",
-            (_BODY,),
-            "{subject} moves forward",
-            (Number("pace", "m/s", 1.0, high=100.0),),
-            spoken=_BODY,
+            "grasped",
+            (_fits("lift"),),
+            "{subject} is grasped",
+            (Number("within", "m", 0.004),),
+            by="lift",
+            margin=(
+                "{within} - {far_clearance}",
+                "-dot({middles}[0:3] - {a}, {middles}[3:6] - {a}) / 0.02",
+            ),
         ),
         Predicate(
-            "backward",
-            (_BODY,),
-            "{subject} moves backward",
-            (Number("pace", "m/s", 0.5, high=100.0),),
-        ),
-        Predicate("front_flip", (_BODY,), "{subject} does a front flip", spoken=_BODY),
-        Predicate("back_flip", (_BODY,), "{subject} does a back flip", spoken=_BODY),
-        Predicate(
-            "wave",
-            (_BODY,),
-            "{subject} waves a leg",
-            (Number("swings", "1", 3, low=1, high=100),),
-            spoken=_BODY,
+            "released",
+            (_THING,),
+            "{subject} is let go of",
+            (Number("clear", "m", 0.005),),
+            margin=("{clearance} - {clear}",),
         ),
         Predicate(
+            "still",
+            (_ACTOR,),
+            "{subject} is still",
+            _speed(0.03, 0.3),
+            seen="clip",
+            margin=(f"0.1 * ({{speed}} - {_SPEED})",),
+        ),
+        Predicate(
+            "slower",
+            (_ACTOR,),
+            "{subject} is slow",
+            _speed(0.1, 1.0),
+            seen="clip",
+            margin=(f"0.1 * ({{speed}} - {_SPEED})",),
+        ),
+        Predicate(
+            "faster",
+            (_ACTOR,),
+            "{subject} is fast",
+            _speed(0.1, 1.0),
+            seen="clip",
+            margin=(f"0.1 * ({_SPEED} - {{speed}})",),
+        ),
+        _act("forward", "moves forward", Number("pace", "m/s", 1.0, high=100.0)),
+        _act("backward", "moves backward", Number("pace", "m/s", 0.5, high=100.0), said=False),
+        _act("front_flip", "does a front flip"),
+        _act("back_flip", "does a back flip"),
+        _act("wave", "waves a leg", Number("swings", "1", 3, low=1, high=100)),
+        _act(
             "lie_down",
-            (_BODY,),
-            "{subject} lies down",
-            (*_cosine(-0.9), *_speed(0.3)),
-            spoken=_BODY,
+            "lies down",
+            Number("cosine", "1", -0.9, low=-1.0, high=1.0),
+            *_speed(0.3),
         ),
-        Predicate(
-            "stand_up",
-            (_BODY,),
-            "{subject} stands up",
-            (Number("height", "m", 1.2), *_speed(0.5)),
-            spoken=_BODY,
-        ),
-        Predicate("kneel", (_BODY,), "{subject} kneels", _speed(0.5), spoken=_BODY),
-        Predicate("raise_arms", (_BODY,), "{subject} raises both arms", _speed(0.5), spoken=_BODY),
+        _act("stand_up", "stands up", Number("height", "m", 1.2), *_speed(0.5)),
+        _act("kneel", "kneels", *_speed(0.5)),
+        _act("raise_arms", "raises both arms", *_speed(0.5)),
         Predicate(
             "balanced",
             (_fits("balance"),),
             "{subject} stays upright",
             (Number("tilt", "rad", 0.2),),
             spoken=_fits("balance"),
+            by="act",
+            seen="none",
         ),
         Predicate(
             "at_height",
@@ -352,6 +589,8 @@ PREDICATES: dict[str, Predicate] = {
             "{subject} is at a height",
             (Number("least", "m", 0.0, high=100.0), Number("most", "m", 100.0, high=100.0)),
             needs=("least", "most"),
+            by="act",
+            margin=("{a}[2] - {least}", "{most} - {a}[2]"),
         ),
     )
 }

@@ -52,7 +52,11 @@ def main(argv: Sequence[str]) -> int:
     if command.as_json:
         print((trained.run.path / "result.json").read_text())
         return 0
-    kept = f"bundle: {trained.bundle}" if trained.bundle else "no arm, so no bundle for one"
+    kept = (
+        f"bundle: {trained.bundle}"
+        if trained.bundle
+        else "no bundle: there is no arm, or no bridge that keeps a formula's account"
+    )
     shown = [trained.run.path / name for name in ("report.html", POLICY)]
     console.print(f"{' and '.join(str(p) for p in shown if p.exists())}; {kept}")
     print(said(trained.evaluation))

@@ -8,6 +8,8 @@ from reward_models.base import TaskCard
 from reward_models.constant import Constant
 from reward_models.programs import Program, ProgramReward, Refused, errors, load
 from reward_models.writers.offline import write
+from reward_models.writers.staged import write_staged
+from robo_rl.goal_task import GoalTask
 from robo_rl.preflight import Job, preflight
 from robo_rl.rewards.base import Asked, MadeReward
 
@@ -27,11 +29,16 @@ def constant(asked: Asked) -> MadeReward:
 
 
 def offline(asked: Asked) -> MadeReward:
-    """A program written from the sentence by templates; ValueError if it was not understood."""
-    goal = asked.goal
+    """A program written by templates from what a sentence was read as, or from a formula whose
+    account the task keeps; ValueError if it was not understood."""
+    goal, task = asked.goal, asked.env.task
     if goal.formula is None:
         raise ValueError(goal.refusal)
-    return _program(load(f"# {goal.text}\n{write(goal.formula, goal.card)}", goal.card), asked)
+    if isinstance(task, GoalTask):
+        text = write_staged(task.measured, task.automaton)
+    else:
+        text = write(goal.formula, goal.card)
+    return _program(load(f"# {goal.text}\n{text}", goal.card), asked)
 
 
 def from_file(asked: Asked) -> MadeReward:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-HIDDEN = ("qvel",)  # signals that no frame shows
+HIDDEN = ("qvel", "grip", "finger_middles", "_fingers")  # ends of signals that no frame needs
 DRAWN = 3  # of data.collect: raised when it draws other states
 ROWS = 256  # of the env that states are drawn in
 TARGETS = "#embeddings"  # of the stored states; no signal can have this name
@@ -139,7 +139,7 @@ def _distilled(
     states, signals = collect(env, config.frames, config.seed, config.rollouts)
     order = np.random.default_rng(config.seed).permutation(config.frames)
     states = states[order]
-    names = tuple(name for name in signals if name not in HIDDEN)
+    names = tuple(name for name in signals if not name.endswith(HIDDEN))
     signals = {name: signals[name][order].astype(np.float32) for name in names}
     parts = []
     for first in range(0, config.frames, 512):

@@ -153,6 +153,7 @@ DRAWER = Fixture(
         Entity(
             "drawer", ("drawer", "tray", "compartment"), "", "drawer",
             ("touch", "open", "close", "pull", "push"), "drawer", "drawer_pos",
+            (DRAWER_HALF, DRAWER_DEPTH / 2, 0.0),
         ),
         Entity(
             "handle", ("handle", "bar", "grip"), "", "handle", ("touch", "pull", "push"),

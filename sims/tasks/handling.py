@@ -165,16 +165,37 @@ class Handling(Tabletop):
         moving = zip(self.moving, v.joint, strict=True)
         return {
             **super().signals(v),
+            "grip": self.grip_point(v),
             **{f"{name}_pos": point for name, point in v.point.items()},
+            **{
+                f"{name}_fingers": np.column_stack(
+                    self._finger_distances(v, point, np.eye(3), norm)
+                )
+                for name, point in v.point.items()
+            },
             **{fixture.joint: np.clip(joint, *fixture.range) for fixture, joint in moving},
         }
 
     def signal_docs(self) -> tuple[Signal, ...]:
         return (
             *super().signal_docs(),
+            Signal("grip", (3,), "m", "world", (-1, 1), "middle of the open jaws", True),
             *(
                 Signal(
                     f"{p.name}_pos", (3,), "m", "world", (-1, 1), f"where the {p.kind} is", False
+                )
+                for fixture in self.fixtures
+                for p in fixture.points
+            ),
+            *(
+                Signal(
+                    f"{p.name}_fingers",
+                    (2,),
+                    "m",
+                    "world",
+                    (0, 1),
+                    f"from each finger's surface to where the {p.kind} is",
+                    False,
                 )
                 for fixture in self.fixtures
                 for p in fixture.points

@@ -329,6 +329,7 @@ class Tabletop(Task[TabletopViews]):
             "gripper": v.gripper,
             "tip": v.tip,
             "pointing": v.pointing,
+            "finger_middles": np.stack(v.finger_pos, axis=1),
             **{
                 f"{thing.name}_pos": pos
                 for thing, pos in zip(self.things, v.thing_pos, strict=True)
@@ -337,6 +338,10 @@ class Tabletop(Task[TabletopViews]):
                 f"{thing.name}_{turn.name}": turn.measure(mat.reshape(-1, 3, 3))
                 for thing, mat in zip(self.things, v.thing_mat, strict=True)
                 for turn in TURNS[thing.kind]
+            },
+            **{
+                f"{thing.name}_fingers": np.column_stack(self.finger_distances(v, i))
+                for i, thing in enumerate(self.things)
             },
         }
 
@@ -352,6 +357,9 @@ class Tabletop(Task[TabletopViews]):
             Signal("gripper", (1,), arm.gripper_unit, "joint", jaws, "gripper joint angle", True),
             Signal("tip", (3,), "m", "world", (-span, span), "point between the fingertips", True),
             Signal("pointing", (3,), "1", "world", (-1, 1), "direction out of the gripper", True),
+            Signal(
+                "finger_middles", (2, 3), "m", "world", (-span, span), "of both fingers", True
+            ),
             *(
                 Signal(
                     f"{t.name}_pos", (3,), "m", "world", (-1, 1), f"centre of the {t.kind}", False
@@ -362,6 +370,13 @@ class Tabletop(Task[TabletopViews]):
                 Signal(f"{t.name}_{turn.name}", (3,), "1", "world", (-1, 1), turn.doc, False)
                 for t in self.things
                 for turn in TURNS[t.kind]
+            ),
+            *(
+                Signal(
+                    f"{t.name}_fingers", (2,), "m", "world", (0, 1),
+                    f"from each finger's surface to that of the {t.kind}", False,
+                )
+                for t in self.things
             ),
         )  # fmt: skip
 
@@ -391,15 +406,21 @@ class Tabletop(Task[TabletopViews]):
     def finger_distances(self, v: TabletopViews, thing: int) -> list[Array]:
         """Distances (N,) m from each finger's surface to the surface of ``things[thing]``."""
         thing_mat = v.thing_mat[thing].reshape(-1, 3, 3)
+        return self._finger_distances(v, v.thing_pos[thing], thing_mat, self.things[thing].distance)
+
+    def _finger_distances(
+        self, v: TabletopViews, centre: Array, axes: Array, distance: Callable[[Array], Array]
+    ) -> list[Array]:
+        """Distances (N,) m from each finger's surface to what ``distance`` measures in the frame
+        at ``centre`` (N, 3) m with ``axes`` (N, 3, 3)."""
         distances = []
         for (points, radius), pos, mat in zip(
             finger_points(self.robot), v.finger_pos, v.finger_mat, strict=True
         ):
-            # The finger's frame in the object's: points @ turn + offset.
-            turn = mat.reshape(-1, 3, 3).transpose(0, 2, 1) @ thing_mat
-            offset = (pos - v.thing_pos[thing])[:, None] @ thing_mat
-            distance = self.things[thing].distance(points @ turn + offset).min(axis=1)
-            distances.append(np.maximum(distance - radius, 0.0))
+            # The finger's frame in the other: points @ turn + offset.
+            turn = mat.reshape(-1, 3, 3).transpose(0, 2, 1) @ axes
+            offset = (pos - centre)[:, None] @ axes
+            distances.append(np.maximum(distance(points @ turn + offset).min(axis=1) - radius, 0.0))
         return distances
 
     def place_tip(self, v: TabletopViews, ids: Array, target: Array) -> None:

@@ -32,9 +32,9 @@ class Judge:
 
     def __init__(self, goal: Node, task: Task[Any], batch: Batch, views: Any):
         self.goal, self._n = goal, batch.nsim
-        self._world = World(task, batch, views)
+        self._world = World(task.unwrapped, batch, views)
         self._clock = Clock(task.control_dt, task.episode_s)
-        self._words = words(task)
+        self._words = words(task.unwrapped)
         self._capacity = round(task.episode_s / task.control_dt) + 1
         self._step = np.zeros(self._n, np.int64)
         self._cut, self._over = np.zeros((2, self._n), bool)

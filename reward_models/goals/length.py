@@ -1,0 +1,38 @@
+"""How long an episode of a formula is: the sum of the times that its parts are given."""
+
+from __future__ import annotations
+
+from reward_models.base import TaskCard
+from reward_models.goals.formula import Atom, Choice, Formula
+from reward_models.goals.predicates import BY, PREDICATES, role
+
+
+def seconds(formula: Formula, card: TaskCard) -> float:
+    """s, as docs/goals.md has it."""
+    if isinstance(formula, Atom):
+        return _time(formula, card)
+    parts = [seconds(part, card) for part in formula.parts]
+    match formula.operator:
+        case "then":
+            return sum(parts)
+        case "and":
+            longest: dict[str, float] = {}
+            for part, time in zip(formula.parts, parts, strict=True):
+                who = str(part.terms[0]) if isinstance(part, Atom) else str(part)
+                longest[who] = max(longest.get(who, 0.0), time)
+            return sum(longest.values())
+        case "or" | "while" | "until":
+            return max(parts)
+        case "hold":
+            return parts[0] + formula.seconds
+        case "never" | "always":
+            return 0.0
+    return parts[0]
+
+
+def _time(atom: Atom, card: TaskCard) -> float:
+    term = atom.terms[0]
+    mover = role(card.entity(term.among[0] if isinstance(term, Choice) else term))
+    if mover == "body":
+        return card.episode_s
+    return BY["go"] if mover == "gripper" else BY[PREDICATES[atom.predicate].by]

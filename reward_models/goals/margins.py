@@ -1,0 +1,345 @@
+"""What is missing to each predicate of a formula, in m: the table's margins over a task's signals.
+
+A margin is text of the reward language, so that a reward program can hold it; here it is also
+compiled to numpy for a formula's automaton. Signals that only a goal has (where a thing was at the
+first step, which one was chosen then) are named ``start_..`` and ``chosen_..``; whoever runs the
+formula remembers them for each row.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from reward_models.base import Entity, Signal, TaskCard
+from reward_models.goals.formula import Atom, Choice, Formula, atoms, fill
+from reward_models.goals.predicates import BODY, FURNITURE, GRIPPER, MARKS, PREDICATES
+from reward_models.programs import Program, load
+from reward_models.programs.language import MAX_COMPONENTS
+
+Array = np.ndarray
+START = "start_"
+
+
+class NoMargin(ValueError):
+    """A predicate whose margin the card's signals do not say."""
+
+
+class _Unknown(Exception):
+    """A condition on what this scene does not have: it says nothing."""
+
+
+@dataclass
+class Measured:
+    """A filled formula over a task's card, and the text of what its atoms measure."""
+
+    formula: Formula
+    task_card: TaskCard
+    conditions: dict[Atom, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # each >= 0 where it holds
+    aims: dict[Atom, str] = field(default_factory=dict)  # vectors (3) m; "": it has none
+    starts: tuple[str, ...] = ()  # signals of which the first step's value is remembered
+    choices: tuple[Choice, ...] = ()
+
+    @property
+    def card(self) -> TaskCard:
+        """The task's card with the signals that the formula remembers."""
+        known = {s.name: s for s in self.task_card.signals}
+        extra = [
+            replace(known[n], name=START + n, doc=f"{known[n].doc}, at the start")
+            for n in self.starts
+        ]
+        for number, choice in enumerate(self.choices, 1):
+            most = len(choice.among) - 1.0
+            doc = f"which of {', '.join(choice.among)} is the {choice.rule}, from 0"
+            extra.append(Signal(f"chosen_{number}", (1,), "1", "goal", (0.0, most), doc, False))
+        return replace(self.task_card, signals=(*self.task_card.signals, *extra))
+
+    def chosen(self, signals: Mapping[str, Array]) -> Array:
+        """(N, choices) which of each choice's entities it is where the signals are now."""
+        columns = [_choose(c, signals, self.task_card) for c in self.choices]
+        return np.stack(columns, axis=1) if columns else np.zeros((len(signals[_any(signals)]), 0))
+
+    def remembered(self, start: Mapping[str, Array], chosen: Array) -> dict[str, Array]:
+        """The signals that only the goal has: from those at the start and ``chosen``."""
+        return {START + name: start[name] for name in self.starts} | {
+            f"chosen_{i}": chosen[:, i - 1 : i] for i in range(1, 1 + len(self.choices))
+        }
+
+
+def measured(formula: Formula, card: TaskCard) -> Measured:
+    """The text of every atom's conditions; NoMargin names what cannot be measured."""
+    formula = fill(formula, card)
+    every = tuple(dict.fromkeys(atoms(formula)))
+    choices = dict.fromkeys(t for a in every for t in a.terms if isinstance(t, Choice))
+    made = Measured(formula, card, choices=tuple(choices))
+    starts: dict[str, None] = {}
+    for atom in every:
+        written = [_written(one, card, starts) for one in _resolved(atom)]
+        picks = [
+            f"chosen_{made.choices.index(t) + 1}[0]" for t in atom.terms if not isinstance(t, str)
+        ]
+        counts = [len(t.among) for t in atom.terms if isinstance(t, Choice)]
+        made.conditions[atom] = tuple(
+            _picked(list(texts), picks, counts)
+            for texts in zip(*(conditions for conditions, _ in written), strict=True)
+        )
+        made.aims[atom] = _picked([aim for _, aim in written], picks, counts)
+    made.starts = tuple(starts)
+    return made
+
+
+class Measures:
+    """``Measured`` as numpy: margins and aims of every atom, rows at once."""
+
+    def __init__(self, of: Measured):
+        self.of = of
+        self.atoms = tuple(of.conditions)
+        texts = [text for atom in self.atoms for text in of.conditions[atom]]
+        texts += [f"({of.aims[a]})[{i}]" for a in self.atoms if of.aims[a] for i in range(3)]
+        self._programs = [_program(part, of.card) for part in _parts(texts)]
+        read = {s for program in self._programs for s in program.lowered.inputs}
+        self.before = tuple(dict.fromkeys(i.signal for i in read if i.previous))
+
+    def __call__(
+        self, after: Mapping[str, Array], before: Mapping[str, Array]
+    ) -> tuple[dict[Atom, Array], dict[Atom, Array]]:
+        """({atom: margins (N, conditions)}, {atom: aim (N, 3)}); ``after`` has the remembered
+        signals too, ``before`` those of one step ago that ``self.before`` names."""
+        columns: list[Array] = []
+        for program in self._programs:
+            columns += program(after, before=before).values()
+        found = iter(columns)
+        margins = {a: _taken(found, len(self.of.conditions[a])) for a in self.atoms}
+        return margins, {a: _taken(found, 3) for a in self.atoms if self.of.aims[a]}
+
+
+def missing(conditions: tuple[str, ...]) -> str:
+    """Text of how far conditions are from holding together, >= 0: the length of all shortfalls."""
+    short = [f"above({condition}, 0.0)" for condition in conditions]
+    text = short[0]
+    for one in short[1:]:
+        text = f"hypot({text}, {one})"
+    return text
+
+
+def least(conditions: tuple[str, ...]) -> str:
+    """Text of the margin of conditions that hold together: the least of theirs."""
+    text = conditions[0]
+    for one in conditions[1:]:
+        text = f"minimum({text}, {one})"
+    return text
+
+
+def _parts(texts: list[str]) -> Iterator[list[str]]:
+    """As many at a time as a program may have components and nodes."""
+    for first in range(0, len(texts), MAX_COMPONENTS):
+        yield texts[first : first + MAX_COMPONENTS]
+
+
+def _program(texts: list[str], card: TaskCard) -> Program:
+    body = "".join(f'        "c{i}": {text},\n' for i, text in enumerate(texts))
+    return load(
+        f"def reward({', '.join(signals_in(texts, card))}):\n    return {{\n{body}    }}\n", card
+    )
+
+
+def signals_in(texts: list[str], card: TaskCard) -> list[str]:
+    """The arguments of a program that computes ``texts``."""
+    words = dict.fromkeys(w for text in texts for w in re.findall(r"[A-Za-z_]\w*", text))
+    known = {s.name for s in card.signals} | {f"prev_{s.name}" for s in card.signals}
+    return [word for word in words if word in known]
+
+
+def _taken(found: Iterator[Array], count: int) -> Array:
+    return np.stack([next(found) for _ in range(count)], axis=1)
+
+
+def _resolved(atom: Atom) -> Iterator[Atom]:
+    """The atom for every way in which its choices may fall."""
+    among = [(t,) if isinstance(t, str) else t.among for t in atom.terms]
+    for names in itertools.product(*among):
+        yield Atom(atom.predicate, names, atom.numbers)
+
+
+def _picked(texts: list[str], picks: list[str], counts: list[int]) -> str:
+    """One of ``texts`` by the signals ``picks``; the last pick varies fastest."""
+    if not picks or not texts[0]:
+        return texts[0]
+    rest = len(texts) // counts[0]
+    ways = [
+        _picked(texts[i * rest : (i + 1) * rest], picks[1:], counts[1:]) for i in range(counts[0])
+    ]
+    text = ways[-1]
+    for i in range(counts[0] - 2, -1, -1):
+        text = f"where({picks[0]} < {i + 0.5}, {ways[i]}, {text})"
+    return text
+
+
+def _written(atom: Atom, card: TaskCard, starts: dict[str, None]) -> tuple[list[str], str]:
+    row = PREDICATES[atom.predicate]
+    if not row.margin:
+        raise NoMargin(
+            f"{atom.predicate} has no margin: give the goal as a sentence, or train with "
+            "--reward task or reward code"
+        )
+    slots = _Slots(atom, card, starts)
+    conditions = []
+    for text in row.margin:
+        try:
+            conditions.append(text.format_map(slots))
+        except _Unknown:
+            continue
+    if not conditions:
+        raise NoMargin(f"{atom}: no signal of task {card.task!r} measures it")
+    try:
+        return conditions, row.aim.format_map(slots)
+    except (_Unknown, KeyError):
+        return conditions, ""
+
+
+class _Slots(dict[str, object]):
+    """What stands in a row's braces."""
+
+    def __init__(self, atom: Atom, card: TaskCard, starts: dict[str, None]):
+        things = {
+            letter: Quantities(card.entity(str(term)), card, starts)
+            for letter, term in zip("abc", atom.terms, strict=False)
+        }
+        numbers = {name: repr(value) for name, value in atom.numbers}
+        super().__init__(**things, **numbers, dt=repr(card.control_dt))
+        self.card, self.things = card, things
+
+    def __missing__(self, name: str) -> str:
+        a = self.things["a"]
+        touched = self.things["b"] if a.entity.kind == GRIPPER and "b" in self.things else a
+        if name == "clearance":
+            return f"minimum({touched.fingers}[0], {touched.fingers}[1])"
+        if name == "far_clearance":
+            return f"maximum({touched.fingers}[0], {touched.fingers}[1])"
+        if name == "middles":
+            return a.signal("finger_middles")
+        if name == "grip":
+            return a.signal("grip", "tip")
+        raise KeyError(name)
+
+
+@dataclass
+class Quantities:
+    """What can be said of one entity, as text of the reward language; _Unknown where it cannot."""
+
+    entity: Entity
+    card: TaskCard
+    starts: dict[str, None]
+
+    def __str__(self) -> str:
+        return self.entity.pose_signal
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def signal(self, *names: str) -> str:
+        """The first of ``names`` that is a signal."""
+        known = {s.name for s in self.card.signals}
+        for name in names:
+            if name in known:
+                return name
+        raise _Unknown(names)
+
+    @property
+    def start(self) -> str:
+        self.starts[self.entity.pose_signal] = None
+        return START + self.entity.pose_signal
+
+    @property
+    def before(self) -> str:
+        return f"prev_{self.entity.pose_signal}"
+
+    @property
+    def rest(self) -> str:
+        """Half its height, of a thing that stands on the table."""
+        e = self.entity
+        if e.kind in (GRIPPER, BODY) or e.kind in MARKS | FURNITURE or not e.half:
+            raise _Unknown("rest")
+        return repr(e.half[2])
+
+    @property
+    def foot(self) -> str:
+        return self._level("-")
+
+    @property
+    def top(self) -> str:
+        return self._level("+")
+
+    def _level(self, sign: str) -> str:
+        e = self.entity
+        if e.kind in (GRIPPER, BODY) or e.kind in MARKS | FURNITURE:
+            return f"{self}[2]"
+        return f"({self}[2] {sign} {self.rest})"
+
+    @property
+    def wide(self) -> str:
+        return self._half(0)
+
+    @property
+    def deep(self) -> str:
+        return self._half(1)
+
+    def _half(self, axis: int) -> str:
+        if not self.entity.half:
+            raise _Unknown("half")
+        return repr(self.entity.half[axis])
+
+    @property
+    def fingers(self) -> str:
+        return self.signal(f"{self.entity.name}_fingers")
+
+    @property
+    def up(self) -> str:
+        if self.entity.kind != BODY:
+            return f"{self.signal(f'{self.entity.name}_up')}[2]"
+        name = self.signal("torso_up", "pitch")
+        return f"{name}[0]" if name == "torso_up" else "cos(pitch[0])"
+
+    @property
+    def turn(self) -> str:
+        facing = self.signal(f"{self.entity.name}_facing")
+        return f"arctan2({facing}[1], {facing}[0])"
+
+    @property
+    def turn_before(self) -> str:
+        facing = self.signal(f"{self.entity.name}_facing")
+        self.starts[facing] = None
+        return f"arctan2({START}{facing}[1], {START}{facing}[0])"
+
+    @property
+    def joint(self) -> str:
+        return f"{self.signal(f'{self.entity.body}_joint')}[0]"
+
+    @property
+    def travel(self) -> str:
+        name = self.signal(f"{self.entity.body}_joint")
+        return repr(next(s for s in self.card.signals if s.name == name).range[1])
+
+
+def _choose(choice: Choice, signals: Mapping[str, Array], card: TaskCard) -> Array:
+    """(N,) which of ``choice.among`` it is, from 0."""
+    points = np.stack([signals[card.entity(n).pose_signal] for n in choice.among], axis=1)
+    if choice.rule in ("nearest", "farthest"):
+        to = signals[card.entity(choice.names[0]).pose_signal]
+        apart = np.linalg.norm(points - to[:, None], axis=2)
+        return np.argmin(apart if choice.rule == "nearest" else -apart, axis=1)
+    axis, sign = _EXTREME[choice.rule]
+    return np.argmin(sign * points[:, :, axis], axis=1)
+
+
+_EXTREME = {"leftmost": (1, 1), "rightmost": (1, -1), "frontmost": (0, -1), "rearmost": (0, 1)}
+
+
+def _any(signals: Mapping[str, Array]) -> str:
+    return next(iter(signals))

@@ -1,0 +1,189 @@
+"""The reward program of any formula: a level that rises with every part that is done.
+
+``(parts done + closeness of the next) / parts``, and something on top where the whole holds (as
+reward machines are shaped; closeness is a kernel of what is missing, the margins' shortfall in m).
+The program reads what the goal's automaton remembers beside the task's signals, so it says where an
+episode stands without memory of its own. A thing is brought somewhere by being pushed from behind:
+its closeness counts in full only with the tip there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reward_models.base import TaskCard
+from reward_models.goals.automaton import DONE, FAILED, Automaton, Path
+from reward_models.goals.formula import Atom, Formula, Joined, kind
+from reward_models.goals.margins import Measured, least, missing, signals_in
+from reward_models.goals.predicates import GRIPPER, PREDICATES, role
+from reward_models.writers.lines import NoTemplate, Numbers
+
+# What is done to a thing that a push does not bring to where it is to be.
+_DONE = {"slide": "slid", "press": "pressed", "lift": "lifted", "put": "put", "insert": "inserted"}
+
+
+@dataclass
+class _Part:
+    """How far a part is: text in [0, 1], and how many stages it is."""
+
+    text: str
+    stages: int = 1
+
+
+def write_staged(measured: Measured, automaton: Automaton, numbers: Numbers | None = None) -> str:
+    """The program of a formula over ``measured.card`` and the automaton's slots."""
+    return _Writer(measured, automaton, numbers or Numbers()).program()
+
+
+class _Writer:
+    def __init__(self, measured: Measured, automaton: Automaton, numbers: Numbers):
+        self.measured, self.automaton, self.n = measured, automaton, numbers
+        self.lines: list[str] = []
+        self.names: dict[str, str] = {}
+
+    def program(self) -> str:
+        part = self.part(self.automaton.formula, ())
+        alive = f"(1.0 - {FAILED}[0])"
+        values = {
+            "level": f"{alive} * {part.text}",
+            "there": f"{self.n.bonus!r} * {DONE}[0]",
+        }
+        slots = tuple(slot.signal for slot in self.automaton.slots)
+        card = TaskCard(
+            **{**vars(self.measured.card), "signals": self.measured.card.signals + slots}
+        )
+        arguments = signals_in([*self.lines, *values.values()], card)
+        body = "".join(f"    {line}\n" for line in self.lines)
+        entries = "".join(f'        "{name}": {text},\n' for name, text in values.items())
+        return f"def reward({', '.join(arguments)}):\n{body}    return {{\n{entries}    }}\n"
+
+    def let(self, stem: str, text: str) -> str:
+        """A name for an expression, the same for the same one."""
+        if text not in self.names:
+            self.names[text] = f"{stem}_{len(self.names) + 1}"
+            self.lines.append(f"{self.names[text]} = {text}")
+        return self.names[text]
+
+    def part(self, formula: Formula, path: Path) -> _Part:
+        if isinstance(formula, Atom) or kind(formula) == "state":
+            return _Part(self.closeness(formula))
+        own = self.automaton.names[path]
+        inner = [(*path, i) for i in range(len(formula.parts))]
+        match formula.operator:
+            case "then":
+                parts = [self.part(p, at) for p, at in zip(formula.parts, inner, strict=True)]
+                return self.sequence(parts, f"{own['part']}[0]")
+            case "and":
+                return self.together(formula, inner)
+            case "or":
+                parts = [self.part(p, at) for p, at in zip(formula.parts, inner, strict=True)]
+                text = parts[0].text
+                for one in parts[1:]:
+                    text = f"maximum({text}, {one.text})"
+                return _Part(self.let("best", text), max(p.stages for p in parts))
+            case "hold":
+                share = f"{own['held']}[0] / {float(self.automaton.steps(formula))!r}"
+                close = self.closeness(formula.parts[0])
+                return _Part(self.let("held", f"maximum(0.5 * {close} + 0.5 * {share}, {share})"))
+            case "once":
+                close = self.closeness(formula.parts[0])
+                return _Part(self.let("once", f"maximum({own['done']}[0], {close})"))
+            case "within" | "while" | "until":
+                i = 1 if formula.operator == "until" else 0
+                part = self.part(formula.parts[i], inner[i])
+                return _Part(f"maximum({own['done']}[0], {part.text})", part.stages)
+        return _Part("1.0", 0)  # a constraint: kept until it is broken, which ends all pay
+
+    def sequence(self, parts: list[_Part], at: str) -> _Part:
+        """The stages before the current part, and how far that is; of all of them."""
+        total = float(sum(p.stages for p in parts))
+        text, before = "1.0", total
+        for i in range(len(parts) - 1, -1, -1):
+            before -= parts[i].stages
+            level = f"({before!r} + {float(parts[i].stages)!r} * {parts[i].text}) / {total!r}"
+            text = f"where({at} < {i + 0.5}, {self.let('level', level)}, {text})"
+        return _Part(self.let("level", text), int(total))
+
+    def together(self, formula: Joined, inner: list[Path]) -> _Part:
+        """States at once count as one part, by what all of them lack; events beside them."""
+        states = [p for p in formula.parts if kind(p) == "state"]
+        parts = [
+            self.part(p, at)
+            for p, at in zip(formula.parts, inner, strict=True)
+            if kind(p) != "state"
+        ]
+        parts = [p for p in parts if p.stages]
+        if states:
+            whole = states[0] if len(states) == 1 else Joined("and", tuple(states))
+            parts.append(_Part(self.closeness(whole)))
+        if not parts:
+            return _Part("1.0", 0)
+        total = sum(p.stages for p in parts)
+        if len(parts) == 1:
+            return parts[0]
+        text = " + ".join(f"{p.stages / total!r} * {p.text}" for p in parts)
+        return _Part(self.let("together", text), total)
+
+    def closeness(self, formula: Formula) -> str:
+        """1 where a state holds, falling with what is missing."""
+        away, n = self.let("away", self.missing(formula)), self.n
+        share, rest = n.wide_share, round(1 - n.wide_share, 6)
+        text = f"{share!r} * near({away}, {n.wide!r}) + {rest!r} * near({away}, {n.tight!r})"
+        close = self.let("close", text)
+        for atom in self.pushed(formula):
+            close = self.behind(atom, close, away)
+        return close
+
+    def missing(self, formula: Formula) -> str:
+        """m, 0 where it holds: lengths of what is missing together, the least of either."""
+        if isinstance(formula, Atom):
+            return missing(self.measured.conditions[formula])
+        if formula.operator == "not":
+            return f"above(-({self.margin(formula.parts[0])}), 0.0)"
+        join = "hypot" if formula.operator == "and" else "minimum"
+        text = self.missing(formula.parts[0])
+        for part in formula.parts[1:]:
+            text = f"{join}({text}, {self.missing(part)})"
+        return text
+
+    def margin(self, formula: Formula) -> str:
+        if isinstance(formula, Atom):
+            return least(self.measured.conditions[formula])
+        if formula.operator == "not":
+            return f"-({self.margin(formula.parts[0])})"
+        join = "minimum" if formula.operator == "and" else "maximum"
+        text = self.margin(formula.parts[0])
+        for part in formula.parts[1:]:
+            text = f"{join}({text}, {self.margin(part)})"
+        return text
+
+    def pushed(self, formula: Formula) -> list[Atom]:
+        """The atoms of things that are to be pushed somewhere."""
+        if not isinstance(formula, Atom):
+            parts = formula.parts if formula.operator != "not" else ()
+            return [atom for part in parts for atom in self.pushed(part)]
+        card, row = self.measured.task_card, PREDICATES[formula.predicate]
+        if not isinstance(formula.terms[0], str):
+            raise NoTemplate(f"{formula}: which thing is moved is only known when it starts")
+        mover = card.entity(formula.terms[0])
+        if role(mover) != "object":
+            return []
+        if row.by in _DONE:
+            raise NoTemplate(
+                f"{formula}: what has to be {_DONE[row.by]} is written from a sentence alone; "
+                "expected what the gripper's place or a push brings about"
+            )
+        return [formula] if self.measured.aims[formula] else []
+
+    def behind(self, atom: Atom, close: str, away: str) -> str:
+        """``close`` in full only with the tip behind the thing, on the line to where it goes."""
+        card, n = self.measured.task_card, self.n
+        hand = next(e for e in card.entities if e.kind == GRIPPER).pose_signal
+        thing = card.entity(str(atom.terms[0])).pose_signal
+        way = self.let("way", f"direction(({self.measured.aims[atom]})[:2])")
+        spot = self.let("behind", f"{thing}[:2] - {n.behind!r} * {way}")
+        off = self.let("off", f"hypot(norm({hand}[:2] - {spot}), {hand}[2] - {n.low!r})")
+        gate = f"({n.ungated!r} + {round(1 - n.ungated, 6)!r} * near({off}, {n.behind_gate!r}))"
+        paid = n.behind_weight / (n.behind_weight + n.push_weight)
+        text = f"{paid!r} * near({off}, {n.behind_scale!r}) + {1 - paid!r} * {gate} * {close}"
+        return self.let("pushed", f"where({away} <= 0.0, 1.0, {text})")

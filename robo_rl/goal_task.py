@@ -1,0 +1,277 @@
+"""A task with any formula for its goal: the same scene, and beside it an account of the goal.
+
+The formula's automaton runs with the rows and is part of their state. What it remembers, how far
+what counts now is from holding and which way that is, are columns of the observation; a reward
+program reads the same as signals. Success is the judge's alone (``sims/truth``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import mujoco
+import numpy as np
+from mujoco.batch import Batch
+
+from reward_models.base import from_dict
+from reward_models.goals.automaton import FAILED, Automaton
+from reward_models.goals.formula import (
+    Atom,
+    Formula,
+    Joined,
+    atoms,
+    fill,
+    from_data,
+    kind,
+    parts_of,
+    to_data,
+)
+from reward_models.goals.length import seconds
+from reward_models.goals.margins import Measured, Measures, measured
+from sims.rng import RowRng
+from sims.task import Array, Entity, Signal, Task, TaskGoal
+
+SCALE, MOST = 10.0, 3.0  # of columns in m, and what they reach: 30 cm
+PRACTICE = 0.3  # of the episodes one trains on
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoalTask(Task[Any]):
+    """``inner``, whose goal is a formula, with an account of it.
+
+    ``practice`` is the share of episodes that begin in the middle of a sequence, as if the parts
+    before were done: what comes late is else hardly ever tried. ``ends``: an episode ends where the
+    formula has failed. Both are for training.
+    """
+
+    inner: Task[Any]
+    practice: float = 0.0
+    ends: bool = False
+    episode_s: float = 0.0  # s; 0: that of ``inner``
+
+    def __post_init__(self) -> None:
+        if self.inner.formula is None:
+            raise ValueError(f"the goal must be a formula, got {self.inner.goal!r}")
+        if self.episode_s not in (0.0, self.inner.episode_s):
+            inner = dataclasses.replace(self.inner, episode_s=self.episode_s)
+            object.__setattr__(self, "inner", inner)
+        for name in ("goal", "control_dt", "episode_s", "stage", "persistent"):
+            object.__setattr__(self, name, getattr(self.inner, name))
+
+    @property
+    def unwrapped(self) -> Task[Any]:
+        return self.inner.unwrapped
+
+    @cached_property
+    def wanted(self) -> Formula:
+        """The formula."""
+        return from_data(self.inner.formula)
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the inner task has: its arm, its things, its cameras."""
+        if name.startswith("__") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    @property
+    def has_expert(self) -> bool:  # type: ignore[override]
+        """No: the inner task's expert solves its own goals."""
+        return False
+
+    @property
+    def mirrors(self) -> str:  # type: ignore[override]
+        """None: this goal is nobody else's."""
+        return ""
+
+    @cached_property
+    def measured(self) -> Measured:
+        """What the formula's predicates measure."""
+        return measured(self.wanted, from_dict(self.inner.card()))
+
+    @cached_property
+    def automaton(self) -> Automaton:
+        """The account of the formula."""
+        return Automaton(self.measured.formula, self.control_dt)
+
+    @cached_property
+    def measures(self) -> Measures:
+        return Measures(self.measured)
+
+    @cached_property
+    def parts(self) -> tuple[tuple[Atom, ...], ...]:
+        """What columns are about, for each part of the outermost sequence: its predicates, and
+        those that are to hold or not to hold all along."""
+        along = [p for p in parts_of(self.wanted, "and") if kind(p) == "constraint"]
+        sequence = self.automaton.sequence
+        if sequence is None:
+            return (tuple(dict.fromkeys(atoms(self.wanted))),)
+        then = next(
+            p
+            for p in parts_of(self.wanted, "and")
+            if isinstance(p, Joined) and p.operator == "then"
+        )
+        every = [a for p in along for a in atoms(p)]
+        return tuple(tuple(dict.fromkeys([*atoms(p), *every])) for p in then.parts)
+
+    def spec(self) -> mujoco.MjSpec:
+        return self.inner.spec()
+
+    def model(self) -> mujoco.MjModel:
+        return self.inner.model()
+
+    def bind(self, batch: Batch) -> Any:
+        v, n = self.inner.bind(batch), batch.nsim
+        signals = self.inner.signals(v)
+        start = {name: np.zeros_like(signals[name], float) for name in self.measured.starts}
+        before = {name: np.zeros_like(signals[name], float) for name in self.measures.before}
+        account = {
+            "goal_memory": self.automaton.begin(n),
+            "goal_chosen": np.zeros((n, len(self.measured.choices))),
+            "goal_begin": np.zeros((n, 2)),
+            **{f"goal_start_{name}": array for name, array in start.items()},
+            **{f"goal_before_{name}": array for name, array in before.items()},
+        }
+        owned = [(name, Array, field(metadata={"owned": True})) for name in account]
+        extra = [("goal_columns", Array)]
+        views = dataclasses.make_dataclass("GoalViews", [*owned, *extra], bases=(type(v),))
+        mine = {f.name: getattr(v, f.name) for f in dataclasses.fields(v)}
+        return views(**mine, **account, goal_columns=np.zeros((n, self._width)))
+
+    def reset(self, v: Any, ids: Array, rng: RowRng) -> None:
+        self.inner.reset(v, ids, rng)
+        v.goal_begin[ids] = rng.uniform(0.0, 1.0, (2,))
+
+    def scatter(self, v: Any, ids: Array, rng: RowRng) -> None:
+        self.inner.scatter(v, ids, rng)
+        v.goal_begin[ids] = 1.0
+
+    def control(self, v: Any, action: Array) -> None:
+        self.inner.control(v, action)
+
+    def after_reset(self, v: Any, ids: Array) -> None:
+        self.inner.after_reset(v, ids)
+        signals = self.inner.signals(v)
+        for name in self.measured.starts:
+            getattr(v, f"goal_start_{name}")[ids] = signals[name][ids]
+        for name in self.measures.before:
+            getattr(v, f"goal_before_{name}")[ids] = signals[name][ids]
+        v.goal_chosen[ids] = self.measured.chosen(signals)[ids]
+        v.goal_memory[ids] = 0.0
+        if self.practice and self.automaton.sequence is not None:
+            slot, parts = self.automaton.sequence
+            practised = v.goal_begin[ids, 0] < self.practice
+            part = np.minimum(np.floor(v.goal_begin[ids, 1] * parts), parts - 1)
+            self.automaton.column(v.goal_memory, slot)[ids] = np.where(practised, part, 0.0)
+        self._enter(v, ids, signals)
+
+    def after_step(self, v: Any, ids: Array) -> None:
+        self.inner.after_step(v, ids)
+        signals = self.inner.signals(v)
+        self._enter(v, ids, signals)
+        for name in self.measures.before:
+            getattr(v, f"goal_before_{name}")[ids] = signals[name][ids]
+
+    def _enter(self, v: Any, ids: Array, signals: Mapping[str, Array]) -> None:
+        """Enters the state of rows ``ids`` as it is now into the account and the columns."""
+        before = {name: getattr(v, f"goal_before_{name}") for name in self.measures.before}
+        margins, aims = self.measures({**signals, **self._remembered(v)}, before)
+        live = np.zeros(len(v.goal_memory), bool)
+        live[ids] = True
+        holds = {atom: (m >= 0.0).all(axis=1) for atom, m in margins.items()}
+        self.automaton.update(v.goal_memory, holds, live)
+        v.goal_columns[:] = self._columns(v.goal_memory, margins, aims)
+
+    def _remembered(self, v: Any) -> dict[str, Array]:
+        start = {name: getattr(v, f"goal_start_{name}") for name in self.measured.starts}
+        return self.measured.remembered(start, v.goal_chosen)
+
+    @cached_property
+    def _shape(self) -> tuple[int, int, int]:
+        """(predicates at once, numbers of each, one-hot columns of the sequence)."""
+        slots = max(len(part) for part in self.parts)
+        widest = max(len(conditions) for conditions in self.measured.conditions.values())
+        return slots, 3 + widest, len(self.parts) if len(self.parts) > 1 else 0
+
+    @property
+    def _width(self) -> int:
+        slots, numbers, parts = self._shape
+        return len(self.automaton.slots) + parts + slots * numbers
+
+    def _columns(
+        self, memory: Array, margins: Mapping[Atom, Array], aims: Mapping[Atom, Array]
+    ) -> Array:
+        """Columns (N, k): the account, and what counts now."""
+        slots, numbers, parts = self._shape
+        n = len(memory)
+        now = np.zeros((n, slots, numbers))
+        at = np.zeros(n)
+        if self.automaton.sequence is not None:
+            at = np.minimum(self.automaton.column(memory, self.automaton.sequence[0]), parts - 1)
+        for i, part in enumerate(self.parts):
+            turn = at == i
+            for slot, atom in enumerate(part):
+                margin = margins[atom][turn]
+                now[turn, slot, 3 : 3 + margin.shape[1]] = margin
+                if atom in aims:
+                    now[turn, slot, :3] = aims[atom][turn]
+        most = np.array([slot.most for slot in self.automaton.slots])
+        where = at[:, None] == np.arange(parts) if parts else np.zeros((n, 0))
+        near = np.clip(SCALE * now.reshape(n, -1), -MOST, MOST)
+        return np.concatenate([memory / most, where, near], axis=1)
+
+    def obs(self, v: Any) -> dict[str, Array]:
+        return {**self.inner.obs(v), "goal": v.goal_columns}
+
+    def signals(self, v: Any) -> dict[str, Array]:
+        memory = {s.name: v.goal_memory[:, i : i + 1] for i, s in enumerate(self.automaton.slots)}
+        return {**self.inner.signals(v), **self._remembered(v), **memory}
+
+    def signal_docs(self) -> tuple[Signal, ...]:
+        own = len(self.measured.task_card.signals)
+        remembered = self.measured.card.signals[own:]
+        slots = tuple(slot.signal for slot in self.automaton.slots)
+        extra = (Signal(**vars(s)) for s in (*remembered, *slots))
+        return (*self.inner.signal_docs(), *extra)
+
+    def entities(self) -> tuple[Entity, ...]:
+        return self.inner.entities()
+
+    def goals(self) -> Mapping[str, TaskGoal[Any]]:
+        return self.inner.goals()
+
+    def expert(self, v: Any, rng: np.random.Generator) -> Array:
+        raise ValueError(f"no expert knows {self.wanted}; train a policy: robo-rl train --formula")
+
+    def terminated(self, v: Any) -> Array | bool:
+        over = self.inner.terminated(v)
+        return over | (self.automaton.column(v.goal_memory, FAILED) > 0) if self.ends else over
+
+    def card(self) -> dict[str, Any]:
+        signals = [dataclasses.asdict(s) for s in self.signal_docs()]
+        return {**self.inner.card(), "signals": signals}
+
+
+def goal_task(inner: Task[Any], said: Formula) -> GoalTask:
+    """``inner`` with a formula for its goal; its episodes are as long as the parts ask for.
+
+    FormulaError or NoMargin where it means nothing here, or cannot be measured.
+    """
+    card = from_dict(inner.card())
+    formula = fill(said, card)
+    steps = math.ceil(seconds(formula, card) / inner.control_dt - 1e-6)
+    whole = round(max(1, steps) * inner.control_dt, 9)
+    goal = json.dumps(to_data(formula))
+    made = GoalTask(inner=dataclasses.replace(inner, goal=goal, episode_s=whole))
+    measured(formula, card)
+    return made
+
+
+def trained_on(task: GoalTask) -> GoalTask:
+    """The task as one trains on it."""
+    return dataclasses.replace(task, practice=PRACTICE, ends=True)

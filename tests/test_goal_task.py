@@ -1,0 +1,224 @@
+"""Tasks whose goal is a formula: the account beside the judge, columns, starts, rewards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sims
+from reward_models.base import from_dict
+from reward_models.goals.automaton import DONE, FAILED
+from reward_models.goals.formula import FormulaError, parse
+from reward_models.goals.length import seconds
+from reward_models.goals.margins import NoMargin
+from reward_models.goals.say import say
+from reward_models.programs import load
+from reward_models.writers.lines import NoTemplate
+from reward_models.writers.staged import write_staged
+from robo_rl.config import TrainConfig
+from robo_rl.goal_task import GoalTask, goal_task, trained_on
+from robo_rl.goals import formula_goal, judged_goal
+from robo_rl.preflight import Job, preflight
+from sims.batch_env import BatchEnv
+
+Array = np.ndarray
+REACH = sims.make_task("reach")
+TWO = "then(touch(gripper, red_cube), hold(above(gripper, blue_ball), seconds=0.2))"
+MIXED = f"and({TWO}, never(touch(gripper, green_cylinder)))"
+CHOSEN = (
+    "and(near(gripper, nearest(gripper, red_cube, blue_ball), within=10cm), "
+    "still(gripper, speed=2))"
+)
+MOVED = "once(moved(gripper, front=4cm, tolerance=3cm))"
+ANY = (
+    "or(once(left_of(gripper, red_cube)), within(far(gripper, blue_ball, least=12cm), seconds=0.5))"
+)
+GUARDED = (
+    "while(until(far(gripper, red_cube, least=4cm), near(gripper, blue_ball)), "
+    "far(gripper, green_cylinder, least=6cm))"
+)
+
+
+def made(text: str, task: str = "reach") -> GoalTask:
+    return goal_task(sims.make_task(task), parse(text))
+
+
+def reward(task: GoalTask) -> Any:
+    return load(write_staged(task.measured, task.automaton), from_dict(task.card()))
+
+
+@pytest.mark.parametrize("text", [TWO, MIXED, CHOSEN, MOVED, ANY, GUARDED])
+def test_the_account_is_the_judge_s(text: str) -> None:
+    """Beside each other over episodes of random play that often gets somewhere; the program reads
+    the account, is sound, and pays most where the goal is done."""
+    task = made(text)
+    program = reward(task)
+    assert not program.warnings and not preflight([Job(program.text)], from_dict(task.card()))[0]
+    env = BatchEnv(task, 64, seed=1)
+    obs, rng = env.reset(), np.random.default_rng(0)
+    assert env.judge is not None
+    agree, done_pays, else_pays = [], [], []
+    things = ("red_cube_pos", "blue_ball_pos")
+    for step in range(40):
+        over = (0.0, 0.0, 0.03 if step < 20 else 0.08)
+        to = env.signals()[things[step // 20]] + over - env.signals()["tip"]
+        before = env.signals()
+        got = env.step(np.clip(40.0 * to + rng.normal(0.0, 0.5, to.shape), -1.0, 1.0))
+        memory = {name: env.signals()[name][:, 0] > 0 for name in (DONE, FAILED)}
+        agree.append(memory[DONE] == got.info["success"])
+        agree.append(memory[FAILED] == env.judge.failed())
+        total = sum(program(env.signals(), before=before).values())
+        done_pays += total[memory[DONE]].tolist()
+        else_pays += total[~memory[DONE]].tolist()
+        assert np.isfinite(got.obs).all() and (total[memory[FAILED]] == 0).all()
+        goal = got.obs[:, [i for i, n in enumerate(env.obs_names) if n.startswith("goal[")]]
+        assert (np.abs(goal) <= 3.0).all() and goal.any()
+        obs = got.obs
+    env.close()
+    assert len(obs) == 64 and np.mean(agree) > 0.995
+    assert done_pays, "the goal is never done here: the test shows nothing"
+    assert min(done_pays) > 0.5 + 0.5 * np.mean(else_pays)
+
+
+def test_a_row_is_the_same_in_any_batch_and_goes_on_where_it_was_saved() -> None:
+    task = trained_on(made(MIXED))
+    wide, row = BatchEnv(task, 8, seed=3), BatchEnv(task, 1, seed=3, rows=[5])
+    other = BatchEnv(task, 8, seed=4)
+    assert np.array_equal(wide.reset()[5], row.reset()[0])
+    other.reset()
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        action = rng.uniform(-1, 1, (8, 3))
+        assert np.array_equal(wide.step(action).obs[5], row.step(action[5:6]).obs[0])
+    other.load_state_dict(wide.state_dict())
+    action = rng.uniform(-1, 1, (8, 3))
+    assert np.array_equal(wide.step(action).obs, other.step(action).obs)
+    for env in (wide, row, other):
+        env.close()
+
+
+def test_some_episodes_begin_in_the_middle_and_end_where_all_is_lost() -> None:
+    task = replace(made(MIXED), practice=0.5, ends=True)
+    env = BatchEnv(task, 400, seed=0)
+    env.reset()
+    slot, parts = task.automaton.sequence or ("", 0)
+    part = env.signals()[slot][:, 0]
+    assert parts == 2 and 0.15 < (part == 1).mean() < 0.35 and not (part == 2).any()
+    assert not env.signals()[FAILED].any()  # such starts are drawn anew
+    lost = 0
+    for _ in range(12):
+        signals = env.signals()
+        to = signals["green_cylinder_pos"] - signals["tip"]
+        step = env.step(np.clip(40.0 * to, -1.0, 1.0))
+        assert np.array_equal(step.terminated, env.signals()[FAILED][:, 0] > 0)
+        lost += int(step.terminated.sum())
+    env.close()
+    assert lost > 50
+
+
+def test_the_level_rises_with_every_part() -> None:
+    task = made(TWO)
+    program = reward(task)
+    away, at = [0.6, 0.6], [0.0, 0.0]
+    tip, ball = [0.2, 0.0, 0.1], [0.2, 0.0, 0.021]
+
+    def level(part: float, held: float, fingers: list[float], high: float = 0.4) -> float:
+        rows = {
+            "red_cube_fingers": fingers, "tip": [*tip[:2], high], "blue_ball_pos": ball,
+            "goal_part_1": [part], "goal_held_2": [held], "goal_failed": [0.0],
+            "goal_done": [float(part == 2)],
+        }  # fmt: skip
+        return float(sum(program({k: np.array([v]) for k, v in rows.items()}).values())[0])
+
+    rising = [
+        level(0, 0, away), level(0, 0, at), level(1, 0, away, high=0.25), level(1, 0, at, high=0.1),
+        level(1, 2, at, high=0.1), level(1, 3, at, high=0.1), level(2, 4, at),
+    ]  # fmt: skip
+    assert rising == sorted(rising) and rising[0] < 0.1 and rising[-1] == 1.5
+
+
+def test_a_thing_is_pushed_from_behind() -> None:
+    task = made("moved(red_cube, left=8cm)", "push")
+    program = reward(task)
+
+    def level(tip: list[float], moved: float) -> float:
+        cube = [0.2, -moved, 0.02]  # left is -y
+        rows = {
+            "tip": tip, "red_cube_pos": cube, "start_red_cube_pos": [0.2, 0.0, 0.02],
+            "goal_failed": [0.0], "goal_done": [float(abs(moved - 0.08) <= 0.02)],
+        }  # fmt: skip
+        return float(sum(program({k: np.array([v]) for k, v in rows.items()}).values())[0])
+
+    behind, before = [0.2, 0.045, 0.016], [0.2, -0.045, 0.016]
+    assert level(behind, 0.0) > level(before, 0.0) + 0.2
+    assert level([0.2, 0.005, 0.016], 0.04) > level(behind, 0.0)
+    assert level([0.3, 0.3, 0.2], 0.08) == 1.5
+    with pytest.raises(NoTemplate, match="has to be lifted is written from a sentence alone"):
+        reward(made("once(lifted(red_cube))", "lift"))
+
+
+def test_what_was_understood_is_read_back() -> None:
+    card = from_dict(REACH.card())
+    for text, words in (
+        (MIXED, "first the gripper touches the red cube, then the gripper is above the blue ball "
+                "for 0.2 s; never: the gripper touches the green cylinder (within 0.4 cm)"),
+        ("above(gripper, red_cube, height=5cm)",
+         "the gripper is above the red cube (height 5 cm, tolerance 1.5 cm, over 2.5 cm)"),
+        ("touch(gripper, nearest(gripper, red_cube, blue_ball))",
+         "the gripper touches whichever of the red cube and the blue ball is nearest to the "
+         "gripper at the start"),
+        (MOVED, "at some time the gripper has moved (left 0 cm, front 4 cm, tolerance 3 cm)"),
+    ):  # fmt: skip
+        assert say(goal_task(REACH, parse(text)).wanted, card) == words
+
+
+def test_an_episode_is_as_long_as_its_parts_ask_for() -> None:
+    push = from_dict(sims.make_task("push").card())
+    for text, length in (
+        ("touch(gripper, red_cube)", 2.5), (TWO, 5.2), (MIXED, 5.2),
+        ("and(far(gripper, red_cube), far(gripper, blue_ball))", 2.5),
+        ("and(next_to(red_cube, blue_ball), far(gripper, red_cube))", 6.5),
+        ("then(moved(red_cube, left=8cm), far(gripper, red_cube))", 6.5),
+    ):  # fmt: skip
+        assert seconds(parse(text), push) == pytest.approx(length)
+    assert made("hold(touch(gripper, red_cube), seconds=0.33)").episode_s == pytest.approx(2.85)
+
+
+def test_a_sentence_is_judged_by_what_it_was_read_as() -> None:
+    task, goal = judged_goal(REACH, "the gripper touches the red cube")
+    assert goal.key == task.goal == "touch_red_cube" and not isinstance(task, GoalTask)
+    task, goal = judged_goal(REACH, "touch the red cube, then the blue ball")
+    assert isinstance(task, GoalTask) and goal.key == task.goal
+    assert "first the gripper touches the red cube, then" in goal.truth
+    task, goal = judged_goal(sims.make_task("ant"), "walk forward, then lie down")
+    assert not goal.key and "no ground truth" in goal.truth
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "told"),
+    [
+        ("touch(gripper, red_cub)", FormulaError, "did you mean 'red_cube'?"),
+        ("front_flip(hopper)", FormulaError, "is no entity of reach"),
+        ("lifted(red_cube)", FormulaError, "must be lift"),
+    ],
+)
+def test_a_formula_that_means_nothing_here_is_refused(
+    text: str, error: type[Exception], told: str
+) -> None:
+    with pytest.raises(error, match=told):
+        formula_goal(REACH, text)
+
+
+def test_options_that_do_not_go_together_are_refused() -> None:
+    for options, told in (
+        ({"goal": "touch it", "reward": "offline"}, "a sentence or a formula"),
+        ({"reward": "clip"}, "does not know how far a formula is"),
+        ({"reward": "offline", "randomize": 1.0}, "not randomised"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            TrainConfig(formula=TWO, **options)
+    with pytest.raises(NoMargin, match="front_flip has no margin"):
+        formula_goal(sims.make_task("hopper"), "front_flip(hopper)")
