@@ -21,7 +21,9 @@ ROWS = 400
 BAND = 0.003  # m, of a margin: nearer to the border two ways to measure may differ
 TABLE = {
     "push": (
-        "touch(gripper, red_cube)", "above(gripper, blue_ball, height=8cm)",
+        "touch(gripper, red_cube)", "touch(red_cube, blue_ball, within=4cm)",
+        "touch(green_cylinder, blue_ball)", "touch(blue_ball, red_cube)",
+        "above(gripper, blue_ball, height=8cm)",
         "above(red_cube, blue_ball)", "below(gripper, red_cube)",
         "left_of(gripper, red_cube)", "right_of(red_cube, blue_ball, gap=2cm, most=8cm)",
         "in_front_of(gripper, green_cylinder)", "behind(blue_ball, red_cube)",

@@ -217,8 +217,10 @@ class _Slots(dict[str, object]):
 
     def __missing__(self, name: str) -> str:
         a = self.things["a"]
-        touched = self.things["b"] if a.entity.kind == GRIPPER and "b" in self.things else a
-        if name == "clearance":
+        if name == "contact" and a.entity.kind != GRIPPER:
+            return _surfaces(a, self.things["b"])
+        touched = self.things["b"] if name == "contact" else a
+        if name in ("contact", "clearance"):
             return f"minimum({touched.fingers}[0], {touched.fingers}[1])"
         if name == "far_clearance":
             return f"maximum({touched.fingers}[0], {touched.fingers}[1])"
@@ -325,6 +327,27 @@ class Quantities:
     def travel(self) -> str:
         name = self.signal(f"{self.entity.body}_joint")
         return repr(next(s for s in self.card.signals if s.name == name).range[1])
+
+
+def _surfaces(a: Quantities, b: Quantities) -> str:
+    """Distance m of two things that stand: that of their outlines from above, and of their heights.
+
+    _Unknown of two cubes: of their outlines the language has no short way to say it.
+    """
+    square = [q for q in (a, b) if q.entity.kind == "cube"]
+    if len(square) > 1 or not a.entity.half:
+        raise _Unknown("surfaces")
+    width = [q.entity.half[0] if q.entity.half else 0.0 for q in (a, b)]
+    height = sum(q.entity.half[2] if q.entity.half else 0.0 for q in (a, b))
+    apart = f"norm({a}[:2] - {b}[:2])"
+    if square:
+        x, y, yaw = f"({a}[0] - {b}[0])", f"({a}[1] - {b}[1])", f"(0.25 * {square[0].turn})"
+        along = f"abs(cos({yaw}) * {x} + sin({yaw}) * {y}) - {square[0].entity.half[0]!r}"
+        across = f"abs(cos({yaw}) * {y} - sin({yaw}) * {x}) - {square[0].entity.half[0]!r}"
+        apart = f"hypot(maximum({along}, 0.0), maximum({across}, 0.0))"
+    round_ = sum(w for q, w in zip((a, b), width, strict=True) if q not in square)
+    over = f"maximum(abs({a}[2] - {b}[2]) - {round(height, 6)!r}, 0.0)"
+    return f"hypot(maximum({apart} - {round(round_, 6)!r}, 0.0), {over})"
 
 
 def _choose(choice: Choice, signals: Mapping[str, Array], card: TaskCard) -> Array:

@@ -192,7 +192,7 @@ PREDICATES: dict[str, Predicate] = {
     for p in (
         Predicate(
             "touch",
-            (_HAND, _OBJECT),
+            (_MOVER, _OBJECT),
             "{subject} touches {object}",
             (Number("within", "m", 0.02, avoid=0.004),),
             mirror="touch",
@@ -207,7 +207,7 @@ PREDICATES: dict[str, Predicate] = {
                 "{s} comes into contact with {o}",
                 "{o} is in contact with {s}",
             ),
-            margin=("{within} - {clearance}",),
+            margin=("{within} - {contact}",),
         ),
         Predicate(
             "above",
