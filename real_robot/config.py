@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from sims.steady import DRIFT, NOISE
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
@@ -14,8 +16,8 @@ class RunConfig:
     max_pose_age: float = 0.3  # s, oldest object pose to act on without asking more
     max_hidden: float = 3.0  # s, the same for an object that cannot have moved far meanwhile
     max_doubt: float = 0.03  # m, how far that is
-    pose_noise: float = 0.002  # m, standard deviation of a seen position on each axis
-    pose_drift: float = 0.001  # m/sqrt(s), by which an object may wander without being noticed
+    pose_noise: float = NOISE  # m, standard deviation of a seen position on each axis
+    pose_drift: float = DRIFT  # m/sqrt(s), by which an object may wander without being noticed
     max_retries: int = 4  # ticks in a row without a measurement
     max_spoilt: float = 0.02  # share of a second's measurements that may come in spoilt
     max_lost: float = 0.25  # share of a window's measurements that may not come at all

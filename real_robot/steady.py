@@ -1,10 +1,4 @@
-"""Steady: where objects are, from poses that tremble, since most objects mostly lie still.
-
-A Kalman filter of a constant position for each object, one variance for its three axes. An object
-that lies still is known better with every look. One that is seen farther away than noise explains
-has moved: what was known of it is then worth as little as that look says, so that a push is
-followed at once.
-"""
+"""Steady: the poses that a perception tells, filtered as ``sims/steady.py`` says."""
 
 from __future__ import annotations
 
@@ -14,10 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from real_robot.perception import Pose
-
-Array = np.ndarray
-
-MOVED = 2.0  # standard deviations, root mean square of the axes, that noise does not explain
+from sims.steady import joined
 
 
 class _Known(NamedTuple):
@@ -31,7 +22,7 @@ class Steady:
     def __init__(self, noise: float, drift: float):
         """``noise`` m, standard deviation of a seen position on each axis; ``drift`` m/sqrt(s), by
         which an object may wander unnoticed."""
-        self._noise, self._drift = noise**2, drift**2
+        self._noise, self._drift = noise, drift
         self._known: dict[str, _Known] = {}
 
     def take(self, seen: Mapping[str, Pose]) -> dict[str, Pose]:
@@ -39,20 +30,18 @@ class Steady:
         for name, pose in seen.items():
             known = self._known.get(name)
             if known is None:
-                self._known[name] = _Known(pose, self._noise)
+                self._known[name] = _Known(pose, self._noise**2)
             elif pose.t > known.pose.t:
                 self._known[name] = self._joined(known, pose)
         return {name: known.pose for name, known in self._known.items()}
 
     def _joined(self, known: _Known, pose: Pose) -> _Known:
-        wandered = known.variance + self._drift * (pose.t - known.pose.t)
-        away = pose.pos - known.pose.pos
-        square = float(away @ away) / 3.0
-        if square > MOVED**2 * (wandered + self._noise):
-            wandered = square
-        gain = wandered / (wandered + self._noise) if wandered else 0.0
-        pos = known.pose.pos + gain * away
+        elapsed = pose.t - known.pose.t
+        variance = np.array(known.variance)
+        pos, variance, gain = joined(
+            known.pose.pos, variance, pose.pos, elapsed, self._noise, self._drift
+        )
         # Two quaternions of one turn differ in sign alone.
         quat = np.asarray(pose.quat) * (1.0 if pose.quat @ known.pose.quat >= 0 else -1.0)
         quat = known.pose.quat + gain * (quat - known.pose.quat)
-        return _Known(Pose(pos, quat / np.linalg.norm(quat), pose.t), gain * self._noise)
+        return _Known(Pose(pos, quat / np.linalg.norm(quat), pose.t), float(variance))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ import numpy as np
 from sims.batch_env import BatchEnv, StepResult
 from sims.cameras import Look
 from sims.rng import RowRng
+from sims.sensing import Sensing
+from sims.steady import NOISE
 from sims.task import Task
 
 Array = np.ndarray
@@ -38,7 +41,15 @@ class Randomize:
     gain: float = 0.15  # share, of each actuator
     action_delay: float = 1.0  # control steps, at most
     obs_delay: float = 1.0  # control steps, at most
-    obs_noise: float = 0.01  # standard deviation, in the observation's own units
+    joint_zero: float = 0.01  # rad, of each joint's zero, for an episode
+    joint_noise: float = 0.002  # rad, standard deviation of each measured angle
+    speed_noise: float = 0.05  # rad/s, standard deviation of each measured speed
+    pose_bias: float = 0.003  # m, of where each thing is seen, on each axis, for an episode
+    pose_noise: float = NOISE  # m, standard deviation of each look, on each axis
+    pose_delay: float = 1.0  # control steps that looks come late, at most
+    pose_lost: float = 0.1  # chance that a look misses a thing
+    turn_noise: float = 0.05  # standard deviation of each number that says how a thing is turned
+    obs_noise: float = 0.01  # standard deviation, in own units, where none of these is told apart
     camera_pos: float = 0.02  # m, along each of the camera's axes
     camera_turn: float = 0.03  # rad, about each of them
     fovy: float = 0.05  # share
@@ -78,11 +89,16 @@ class RandomizedEnv(BatchEnv):
             if share
         }
         self._geoms = [model.geom(i).name for i in range(model.ngeom) if model.geom(i).name]
+        columns = self.task.obs(self.views)
+        told = self.task.obs_parts()
+        sensing = Sensing(task, self.views, batch, columns) if told else None
+        places = 3 * len(sensing.bodies) if sensing else 0
         widths = {
             "mass": model.nbody, "friction": model.ngeom, "damping": model.nv, "gain": model.nu,
             "action_delay": 1, "obs_delay": 1, "noise": 1,
             "camera_pos": 3, "camera_turn": 3, "fovy": 1, "light": 1,
             "colour": 3 * len(self._geoms),
+            "joint_zero": sensing.joints if sensing else 0, "pose_bias": places, "pose_delay": 1,
         }  # fmt: skip
         ends = np.cumsum(list(widths.values()))
         self._part = {
@@ -98,6 +114,9 @@ class RandomizedEnv(BatchEnv):
         self._seen = np.zeros((1 + math.ceil(longest[1]), num_envs, self.obs_dim), np.float32)
         if self._shaped:
             self._shaped.hear_late(math.ceil(longest[0] * self._shaped.ticks))
+        self._sensing = sensing
+        late = math.ceil(randomize.width * randomize.pose_delay)
+        self._places = np.zeros((1 + late, num_envs, places))  # newest first
         self._shown = np.zeros((num_envs, self.obs_dim), np.float32)
         self._table = np.random.default_rng(20_240_229).standard_normal(_NOISE).astype(np.float32)
 
@@ -179,24 +198,53 @@ class RandomizedEnv(BatchEnv):
         return (1 - share) * past[newer, ids] + share * past[older, ids]
 
     def _start_seeing(self, ids: Array) -> None:
-        clean = super()._obs()
-        self._seen[:, ids] = clean[ids]
+        if self._sensing is not None:
+            self._sensing.begin(ids)
+            self._places[:, ids] = self._sensing.places()[ids].reshape(len(ids), -1)
+        self._seen[:, ids] = self._sensed(ids)
         self._show(ids)
 
     def _after_step_obs(self) -> Array:
+        if self._sensing is not None:
+            self._places[1:] = self._places[:-1]
+            self._places[0] = self._sensing.places().reshape(self.num_envs, -1)
         self._seen[1:] = self._seen[:-1]
-        self._seen[0] = super()._obs()
-        self._show(np.arange(self.num_envs))
+        everyone = np.arange(self.num_envs)
+        self._seen[0] = self._sensed(everyone)
+        self._show(everyone)
         return self._shown.copy()
+
+    def _sensed(self, ids: Array) -> Array:
+        """The observations (n, obs_dim) that rows ``ids`` make of their states now."""
+        clean, r, sensing = super()._obs()[ids], self.randomize, self._sensing
+        sized = (r.joint_zero, r.joint_noise, r.speed_noise, r.pose_bias, r.pose_noise,
+                 r.pose_delay, r.pose_lost, r.turn_noise)  # fmt: skip
+        if sensing is None or not self.width or not any(sized):
+            return clean
+        size = {
+            name: self.width * getattr(r, name)
+            for name in ("joint_noise", "speed_noise", "pose_noise", "turn_noise")
+        }
+        chance = self.width * r.pose_lost
+        size["pose_lost"] = np.inf if chance == 0 else -np.inf  # no look, every look
+        if 0 < chance < 1:
+            size["pose_lost"] = NormalDist().inv_cdf(1.0 - chance)
+        places = self._late(self._places, "pose_delay", ids).reshape(len(ids), -1, 3)
+        drawn = {n: self._drawn[ids, self._part[n]] for n in ("joint_zero", "pose_bias")}
+        error = sensing.look(ids, places, self._normal(ids, sensing.draws), drawn, size)
+        return clean + error.astype(np.float32)
+
+    def _normal(self, ids: Array, count: int) -> Array:
+        """(n, count) standard normal numbers of this step of rows ``ids``."""
+        start = self._drawn[ids, self._part["noise"]][:, 0].astype(np.int64)
+        first = start + self._step[ids] * _STRIDE
+        return self._table[(first[:, None] + np.arange(count)) & (_NOISE - 1)]
 
     def _show(self, ids: Array) -> None:
         self._shown[ids] = self._late(self._seen, "obs_delay", ids)
         sigma = np.float32(self.width * self.randomize.obs_noise)
-        if sigma:
-            start = self._drawn[ids, self._part["noise"]][:, 0].astype(np.int64)
-            first = start + self._step[ids] * _STRIDE
-            where = (first[:, None] + np.arange(self.obs_dim)) & (_NOISE - 1)
-            self._shown[ids] += sigma * self._table[where]
+        if sigma and self._sensing is None:
+            self._shown[ids] += sigma * self._normal(ids, self.obs_dim)
 
     def _obs(self) -> Array:
         return self._shown.copy() if hasattr(self, "_shown") else super()._obs()
@@ -260,9 +308,14 @@ class RandomizedEnv(BatchEnv):
             "random/actions": self._actions.copy(),
             "random/seen": self._seen.copy(),
             "random/shown": self._shown.copy(),
+            "random/places": self._places.copy(),
+            **{f"sensing/{n}": a for n, a in self._sensing_state().items()},
             **({"random/sent": self._shaped.sent.copy()} if self._shaped else {}),
             "random/width": np.array(self.width),
         }
+
+    def _sensing_state(self) -> dict[str, Array]:
+        return {} if self._sensing is None else self._sensing.state_dict()
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict()``; refuses shapes that do not fit."""
@@ -274,6 +327,9 @@ class RandomizedEnv(BatchEnv):
         super().load_state_dict(saved)
         self._actions[:], self._seen[:] = saved["random/actions"], saved["random/seen"]
         self._shown[:], self.width = saved["random/shown"], float(saved["random/width"])
+        self._places[:] = saved["random/places"]
+        if self._sensing is not None:
+            self._sensing.load_state_dict({n: saved[f"sensing/{n}"] for n in self._sensing_state()})
         if self._shaped:
             self._shaped.sent[:] = saved["random/sent"]
 

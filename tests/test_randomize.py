@@ -124,14 +124,85 @@ def test_observations_arrive_late_and_noisy_but_the_state_does_not() -> None:
     assert 0 <= late.min() < 0.2 and 0.8 < late.max() < 1
     for t in range(1, 6):
         assert (seen[t] == between(true, t, late)).all()
-    noisy = made("reach", 256, only(obs_noise=0.02))
-    plain = sims.make("reach", 256, seed=3)
+    noisy = made("hopper", 256, only(obs_noise=0.02))
+    plain = sims.make("hopper", 256, seed=3)
     gap = noisy.reset() - plain.reset()
     for action in actions(noisy, 20):
         gap = np.concatenate([gap, noisy.step(action).obs - plain.step(action).obs])
     assert gap.std() == pytest.approx(0.02, rel=0.02) and abs(gap.mean()) < 1e-3
     assert np.abs(np.corrcoef(gap[:256].T) - np.eye(noisy.obs_dim)).max() < 0.35
     assert (noisy.batch.qpos == plain.batch.qpos).all()
+
+
+ARM_TASKS = ("reach", "stack", "drawer", "button", "drawer_then_place")
+
+
+@pytest.mark.parametrize("name", ARM_TASKS)
+def test_all_that_is_told_of_a_place_is_told_of_the_same_wrong_place(name: str) -> None:
+    """Columns that say one thing twice stay in step, however wrong what was sensed is."""
+    env = made(name, 6, Randomize(obs_delay=0.0))
+    obs = env.reset()
+    for action in actions(env, 12):
+        obs = env.step(action).obs
+    column = {key: [i for i, n in enumerate(env.obs_names) if n.startswith(f"{key}[")]
+              for key in ("thing", "tip", "tip_to_thing", "qpos", "lag")}  # fmt: skip
+    if column["thing"]:
+        things = obs[:, column["thing"]].reshape(6, -1, 3) / 4.0
+        ways = obs[:, column["tip_to_thing"]].reshape(6, -1, 3)
+        told = things - obs[:, None, column["tip"]] / 4.0
+        np.testing.assert_allclose(ways / (4.0 if name == "reach" else 10.0), told, atol=1e-6)
+        truth = np.stack(env.views.thing_pos, axis=1)
+        off = np.linalg.norm(things - truth, axis=-1)
+        assert 0.0003 < np.median(off) < 0.01
+    goal = obs[:, column["lag"]] / 5.0 + obs[:, column["qpos"]]
+    np.testing.assert_allclose(goal, env.views.ctrl, atol=1e-6)  # what was commanded is known
+
+
+@pytest.mark.parametrize("name", ("reach", "drawer"))
+def test_a_tip_is_as_wrong_as_its_joints(name: str) -> None:
+    env, other = made(name, 6, only(joint_zero=0.02)), sims.make(name, 6, seed=3)
+    env.reset()
+    other.reset()
+    for action in actions(env, 5):
+        seen = env.step(action).obs
+    state = env.batch.state.copy()
+    other.set_state(state)
+    other.views.qpos[:] += env._drawn[:, env._part["joint_zero"]]
+    other.batch.forward()
+    told = np.concatenate(list(other.task.obs(other.views).values()), axis=1)
+    true = np.concatenate(list(env.task.obs(env.views).values()), axis=1)
+    assert np.abs(true - seen).max() > 0.01
+    np.testing.assert_allclose(seen, told, atol=0.006)  # but for what is not linear
+
+
+def test_a_bias_lasts_an_episode_and_white_noise_a_look() -> None:
+    env = made("reach", 64, only(pose_bias=0.004))
+    thing = [i for i, n in enumerate(env.obs_names) if n.startswith("thing[")]
+
+    def errors(steps: int) -> Array:  # (T, N, 9) m
+        rest = np.zeros((64, 3))
+        seen = [
+            (env.step(rest).obs[:, thing], np.stack(env.views.thing_pos, 1)) for _ in range(steps)
+        ]
+        return np.stack([obs / 4.0 - true.reshape(64, -1) for obs, true in seen])
+
+    env.reset()
+    off = errors(30)
+    assert np.abs(off.mean(axis=0)).max() > 0.0035 and np.abs(off - off[0]).max() < 1e-5
+    env.reset()
+    assert np.abs(errors(1) - off[0]).max() > 0.001  # another episode, another bias
+    env = made("reach", 64, only(pose_noise=0.004, pose_lost=0.2))
+    env.reset()
+    off = errors(40)
+    assert np.sqrt((off[-10:] ** 2).mean()) < 0.5 * 0.004  # things at rest, looked at many times
+
+
+def test_a_lost_look_leaves_a_thing_where_it_was_seen() -> None:
+    env = made("push", 32, only(pose_lost=9.0))
+    thing = [i for i, n in enumerate(env.obs_names) if n.startswith("thing[")]
+    first = env.reset()[:, thing]
+    env.batch.qpos[:, -14] += 0.05  # someone moves one
+    assert np.abs(env.step(np.zeros((32, 3))).obs[:, thing] - first).max() < 1e-6
 
 
 def test_reset_leaves_what_others_see_alone() -> None:

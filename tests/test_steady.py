@@ -12,6 +12,7 @@ from real_robot.perception import Pose, Together
 from real_robot.sim_scene import Scene
 from real_robot.steady import Steady
 from sims import make_task
+from sims.steady import joined
 
 LEVEL = np.array([1.0, 0.0, 0.0, 0.0])
 NOISE = 0.002  # m
@@ -48,6 +49,20 @@ def test_a_pose_that_is_told_twice_counts_once() -> None:
     assert np.array_equal(steady.take(seen)["cube"].pos, once.pos) and once.t == 0.1
     np.testing.assert_allclose(once.quat, LEVEL)  # -q is the same turn
     assert steady.take({})["cube"].t == 0.1  # unseen: as it was, and growing old
+
+
+def test_any_number_of_rows_is_filtered_as_one_object_is() -> None:
+    rng, ours = np.random.default_rng(0), [Steady(NOISE, 0.001) for _ in range(6)]
+    looks = rng.normal(0.0, NOISE, (30, 6, 3))
+    looks[15:, :3] += 0.05  # half of them are moved
+    known, variance = looks[0], np.full(6, NOISE**2)
+    for steady, look in zip(ours, looks[0], strict=True):
+        steady.take({"cube": Pose(look, LEVEL, 0.0)})
+    for t in range(1, 30):
+        known, variance, _ = joined(known, variance, looks[t], LOOK, NOISE, 0.001)
+        for row, steady in enumerate(ours):
+            pose = steady.take({"cube": Pose(looks[t, row], LEVEL, t * LOOK)})["cube"]
+            np.testing.assert_allclose(pose.pos, known[row], atol=1e-12)
 
 
 class _Eyes:
