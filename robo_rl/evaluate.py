@@ -16,6 +16,7 @@ from robo_rl.floors import Floors, Rate, floors
 from robo_rl.goal_task import goal_task
 from robo_rl.rollout.judged import Act, Choose, Outcome, rowwise, run_episode
 from sims.batch_env import BatchEnv
+from sims.randomize import RandomizedEnv, spread
 from sims.task import Task
 
 Array = np.ndarray
@@ -43,6 +44,7 @@ class Evaluation:
     held: int = 0  # episodes that began with the goal met, however often they were drawn anew
     distance_unit: str = "m"  # empty: it is no quantity
     floors: Floors | None = None  # None: not asked for
+    randomize: float = 0.0  # width by which rows differed
 
     @property
     def success(self) -> float:
@@ -60,6 +62,7 @@ class Evaluation:
     def line(self) -> str:
         """``success 97.3 % (95.8-98.3, n=1000) on the selection seed; doing nothing ...``."""
         on = SEED_NAMES.get(self.seed, f"seed {self.seed}")
+        on += f", rows randomised by {self.randomize:g}" if self.randomize else ""
         parts = [f"success {Rate(self.successes, self.episodes).line()} on the {on}"]
         if self.floors is not None:
             parts.append(self.floors.line(self.episodes))
@@ -100,32 +103,41 @@ def evaluate(
     seed: int = TEST_SEED,
     shaped: bool = False,
     progress: Callable[[str, float], None] = lambda stage, share: None,
+    randomize: float = 0.0,
 ) -> Evaluation:
     """Runs ``act`` (obs (n, obs_dim) -> action (n, act_dim)) for one episode in every row.
 
-    ``shaped``: within the limits that the bridge on a real arm keeps to.
+    ``shaped``: within the limits that the bridge on a real arm keeps to. ``randomize``: the width
+    of what rows differ in, and of the errors in what they sense (``sims/randomize.py``).
     """
-    return _evaluated(task, lambda env: rowwise(act, env.act_dim), episodes, seed, shaped, progress)
+    return _evaluated(
+        task,
+        lambda env: rowwise(act, env.act_dim),
+        episodes,
+        {"seed": seed, "shaped": shaped, "width": randomize},
+        progress,
+    )
 
 
 def evaluate_expert(task: Task[Any], *, episodes: int = 1000, seed: int = TEST_SEED) -> Evaluation:
     """The task's own expert on the same episodes."""
     rng = np.random.default_rng(seed)
-    return _evaluated(task, lambda env: lambda *_: task.expert(env.views, rng), episodes, seed)
+    return _evaluated(
+        task, lambda env: lambda *_: task.expert(env.views, rng), episodes, {"seed": seed}
+    )
 
 
 def _evaluated(
     task: Task[Any],
     chooser: Callable[[BatchEnv], Choose],
     episodes: int,
-    seed: int,
-    shaped: bool = False,
+    rows: Mapping[str, Any],
     progress: Callable[[str, float], None] = lambda stage, share: None,
 ) -> Evaluation:
-    env = BatchEnv(task, episodes, seed=seed, shaped=shaped)
+    env = spread(task, episodes, **rows)
     outcome = run_episode(env, chooser(env), progress=lambda share: progress("evaluate", share))
     env.close()
-    beneath = floors(task, episodes=episodes, seed=seed, shaped=shaped, progress=progress)
+    beneath = floors(task, episodes=episodes, **rows, progress=progress)
     return summary(env, outcome, beneath)
 
 
@@ -143,6 +155,7 @@ def summary(env: BatchEnv, outcome: Outcome, beneath: Floors | None = None) -> E
         int(outcome.held.sum()),
         "" if formula else env.task.goals()[env.task.goal].unit,
         beneath,
+        env.width if isinstance(env, RandomizedEnv) else 0.0,
     )
 
 

@@ -26,6 +26,7 @@ from robo_rl.rollout.judged import Act, Choose, rowwise, run_episode, still
 from robo_rl.runs import jsonable, write_json
 from sims.batch_env import BatchEnv
 from sims.cache import cache_dir
+from sims.randomize import spread
 from sims.task import Task
 
 Array = np.ndarray
@@ -116,15 +117,17 @@ def floors(
     episodes: int,
     seed: int,
     shaped: bool = False,
+    width: float = 0.0,
     progress: Callable[[str, float], None] = lambda stage, share: None,
 ) -> Floors:
-    """Those of the goal of ``task`` in the first of ``episodes`` episodes of ``seed``."""
+    """Those of the goal of ``task`` in the first of ``episodes`` episodes of ``seed``, of rows
+    randomised by ``width``."""
     steps = max(1, round(task.episode_s / task.control_dt))
     count = min(episodes, max(FEWEST, MOST_STEPS // steps))
     return _kept(
         task,
-        {"episodes": count, "seed": seed, "shaped": shaped},
-        lambda: BatchEnv(task, count, seed=seed, shaped=shaped),
+        {"episodes": count, "seed": seed, "shaped": shaped, "width": width},
+        lambda: spread(task, count, seed=seed, shaped=shaped, width=width),
         progress,
     )
 

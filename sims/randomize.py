@@ -334,6 +334,13 @@ class RandomizedEnv(BatchEnv):
             self._shaped.sent[:] = saved["random/sent"]
 
 
+def spread(task: Task[Any], num_envs: int, *, width: float = 0.0, **options: Any) -> BatchEnv:
+    """Rows randomised by ``width``; at 0 plain ones."""
+    if not width:
+        return BatchEnv(task, num_envs, **options)
+    return RandomizedEnv(task, num_envs, randomize=Randomize(width=width), **options)
+
+
 def widened(randomize: Randomize, share: float) -> float:
     """The width when ``share`` in [0, 1] of training is done: it grows evenly over the first half.
 

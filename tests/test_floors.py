@@ -110,10 +110,10 @@ def test_floors_are_of_the_same_episodes_and_cost_once(
         raise AssertionError("simulated again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(floors_module, "BatchEnv", refused)
+        patch.setattr(floors_module, "spread", refused)
         assert floors(task, episodes=40, seed=SELECT_SEED) == found
         for other in (
-            {"seed": TEST_SEED}, {"episodes": 41}, {"shaped": True},
+            {"seed": TEST_SEED}, {"episodes": 41}, {"shaped": True}, {"width": 0.5},
             {"task": sims.make_task("reach", goal="above_red_cube")},
             {"task": sims.make_task("reach", goal="touch_red_cube", tip_step=0.01)},
         ):  # fmt: skip
@@ -132,7 +132,7 @@ def test_long_episodes_have_floors_of_the_first_of_them(monkeypatch: pytest.Monk
         made.append(count)
         raise InterruptedError
 
-    monkeypatch.setattr(floors_module, "BatchEnv", counted)
+    monkeypatch.setattr(floors_module, "spread", counted)
     for name in ("ant", "drawer_then_place", "reach"):
         with pytest.raises(InterruptedError):
             floors(sims.make_task(name), episodes=1000, seed=TEST_SEED)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sims
+from robo_rl.evaluate import evaluate
 from sims import BatchEnv
 from sims.randomize import Randomize, RandomizedEnv, widened
 
@@ -270,6 +271,25 @@ def test_a_saved_batch_continues_bit_for_bit(name: str) -> None:
         assert (env.reset(done) == other.reset(done)).all()
     with pytest.raises(ValueError, match="saved without randomisation"):
         other.load_state_dict(sims.make(name, 8).state_dict())
+
+
+def test_a_policy_is_judged_on_randomised_rows_by_the_truth() -> None:
+    task, seen = sims.make_task("reach", goal="touch_red_cube"), []
+    names = sims.make("reach", 1).obs_names
+    way = [i for i, n in enumerate(names) if n.startswith("tip_to_thing[")][:3]
+
+    def act(obs: Array) -> Array:
+        seen.append(obs)
+        return np.clip(10.0 * obs[:, way], -1, 1)
+
+    plain = evaluate(task, act, episodes=16, seed=5)
+    true = seen.copy()
+    seen.clear()
+    spread = evaluate(task, act, episodes=16, seed=5, randomize=0.9)
+    assert 0 < np.abs(seen[0] - true[0]).max() < 0.5  # the same starts, seen with errors
+    assert spread.episodes == plain.episodes and spread.distance_median != plain.distance_median
+    assert plain.success > 0.5 and "seed 5; doing" in plain.line()
+    assert "seed 5, rows randomised by 0.9; doing nothing" in spread.line()
 
 
 def test_the_width_grows_to_its_value_by_half_of_training() -> None:

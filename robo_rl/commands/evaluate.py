@@ -24,6 +24,7 @@ class EvaluateCommand:
     episodes: int = 1000  # judged
     judge: Literal["test", "select"] = "test"  # seed of the episodes; training judges on select's
     expert: bool = False  # judge the task's expert instead
+    randomize: float = 0.0  # width of the rows it is judged on, as of `train`; 0: all rows the same
     as_json: Json = False  # print JSON
 
 
@@ -38,9 +39,13 @@ def main(argv: Sequence[str]) -> int:
 
     run = RunDir.open(command.run)
     truth, seed = run.result["truth"], JUDGED_ON[command.judge]
+    if command.expert and command.randomize:
+        raise ValueError("--randomize judges a policy: an expert sees the true state of every row")
     if run.config["task"].startswith("gym:"):
         if command.expert:
             raise ValueError(f"{run.config['task']} has no expert of ours")
+        if command.randomize:
+            raise ValueError(f"{run.config['task']} cannot be randomised: its physics is its own")
         from robo_rl.foreign import evaluate_foreign
 
         config = from_json(TrainConfig, run.config)
@@ -56,6 +61,7 @@ def main(argv: Sequence[str]) -> int:
         evaluation = evaluate_expert(task, **exam)
     else:
         with stages(Console(stderr=True)) as progress:
-            evaluation = evaluate(task, load_policy(run.path).act, **exam, progress=progress)
+            act, width = load_policy(run.path).act, command.randomize
+            evaluation = evaluate(task, act, **exam, randomize=width, progress=progress)
     print(json.dumps(evaluation.as_dict(), indent=1) if command.as_json else evaluation.line())
     return 0
