@@ -151,6 +151,7 @@ def _costs(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("Frames rendered while training", f"{frames['training']:,}"),
         ("Frames asked for where in doubt", f"{frames['labels']:,}"),
+        ("Time for the floors", f"{seconds['floors']:.0f} s" if "floors" in seconds else "-"),
         ("Time for the reward", f"{seconds['reward']:.0f} s"),
         ("Time for training", f"{seconds['train']:.0f} s"),
         ("Time for evaluation, video, bundle", f"{seconds['evaluate']:.0f} s"),
