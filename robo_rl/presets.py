@@ -12,7 +12,7 @@ from typing import Any
 import sims
 from robo_rl.config import CHECKPOINT_EVERY, ENV_STEPS, SettledConfig, TrainConfig
 from robo_rl.goals import read_goal
-from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
+from robo_rl.learners import LEARNERS, LearnerConfig, OffPolicyConfig, PPOConfig
 from robo_rl.rewards import fitting
 
 
@@ -23,13 +23,12 @@ class Preset:
     run: dict[str, Any]  # of TrainConfig
     horizon_s: float = LearnerConfig.horizon_s  # s, of every learner
     ppo: dict[str, Any] = field(default_factory=dict)  # of PPOConfig
-    replay: dict[str, Any] = field(default_factory=dict)  # of learners with a replay buffer
+    replay_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, with a replay buffer
 
     def tuning(self, learner: str) -> LearnerConfig:
         """The settings of ``learner``."""
         kind = LEARNERS[learner].config
-        own = self.ppo if kind is PPOConfig else self.replay
-        return kind(horizon_s=self.horizon_s, **own)
+        return kind(horizon_s=self.horizon_s, **(self.ppo if kind is PPOConfig else {}))
 
 
 # Of all bodies: their rewards come in units of their own.
@@ -45,9 +44,12 @@ _BODY: dict[str, Any] = {
 PRESETS: dict[str, Preset] = {
     # The way round to the far side of the object is found by large first steps or not at all.
     "push": Preset({"env_steps": 600_000, "checkpoint_every": 100_000}, ppo={"log_std_init": -0.5}),
-    "drawer": Preset({"env_steps": 200_000}),
+    # Learners with a replay buffer need fewer steps, and pay for each with many more updates.
+    "drawer": Preset({"env_steps": 200_000}, replay_run={"env_steps": 50_000}),
     # A cube is first held by chance, which needs jaws that move far enough to close on it.
-    "lift": Preset({"env_steps": 200_000}, ppo={"log_std_init": -0.7}),
+    "lift": Preset(
+        {"env_steps": 200_000}, ppo={"log_std_init": -0.7}, replay_run={"env_steps": 50_000}
+    ),
     # With half of it, it learns to be fast and falls after 3 s; success is to be up after 8.
     "hopper forward": Preset({"env_steps": 1_200_000, "checkpoint_every": 200_000}, 1.6, _BODY),
     # A flip is over within a second; whoever has fallen by then lies there for the other seven.
@@ -79,7 +81,9 @@ def preset(
     open_ = {"env_steps": ENV_STEPS, "episode_s": 0.0, "checkpoint_every": CHECKPOINT_EVERY}
     given = {name: value for name, value in vars(base).items() if value is not None}
     named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner)}
-    return SettledConfig(**open_ | given | found.run | named)
+    replays = issubclass(LEARNERS[learner].config, OffPolicyConfig)
+    run = found.run | (found.replay_run if replays else {})
+    return SettledConfig(**open_ | given | run | named)
 
 
 def completed(config: TrainConfig) -> SettledConfig:

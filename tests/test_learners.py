@@ -133,6 +133,8 @@ def test_a_horizon_in_seconds_serves_every_learner_and_body():
     for learner, kind in LEARNERS.items():
         hopper = preset("hopper", learner, goal="forward").tuning
         assert type(hopper) is kind.config and hopper.horizon_s == 1.6
+    steps = {learner: preset("lift", learner).env_steps for learner in LEARNERS}
+    assert steps["sac"] == steps["td3"] == steps["tqc"] < steps["ppo"]
     made = make_learner(SACConfig(num_envs=2, horizon_s=0.8, buffer_size=64), PointMass(2))
     assert made.algorithm.gamma == pytest.approx(1 - 1 / 33)
     assert made.algorithm.gamma == made.config.gamma(PointMass.control_dt)

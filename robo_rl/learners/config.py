@@ -38,6 +38,7 @@ class OffPolicyConfig(LearnerConfig):
     """What learners with a replay buffer share."""
 
     num_envs: int = 16  # rows simulated together
+    learning_rate: float = 7e-4  # Adam's step size
     final_rate: float = 1.0  # share of the learning rate left at the end of training
     net: tuple[int, ...] = (256, 256)  # units of the hidden layers of policy and critic
     activation: Literal["tanh", "relu"] = "relu"  # between the hidden layers
