@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reward_models.base import TaskCard, from_dict
-from reward_models.goals import FormulaError, Refusal, parse, read
+from reward_models.goals import FormulaError, Refusal, fill, parse, read
 from reward_models.goals.captions import Plan, stages
-from reward_models.goals.formula import Formula, atoms
+from reward_models.goals.formula import Atom, Formula, atoms
 from reward_models.goals.margins import NoMargin
-from reward_models.goals.predicates import role
+from reward_models.goals.predicates import PREDICATES, role
 from reward_models.goals.say import say
 from robo_rl.goal_task import GoalTask, goal_task
 from sims.task import Task
@@ -36,7 +36,7 @@ class ReadGoal:
         """The atoms to reward, in order; ValueError with the refusal when nothing was read."""
         if self.formula is None:
             raise ValueError(self.refusal)
-        if actions := [str(atom) for atom in atoms(self.formula) if not atom.object]:
+        if actions := [str(a) for a in atoms(self.formula) if not _in_a_frame(a)]:
             raise ValueError(
                 f"{self.text!r} asks for {', '.join(actions)}: an action is no relation that one "
                 "frame shows; expected --reward task or reward code"
@@ -44,15 +44,27 @@ class ReadGoal:
         return stages(self.formula)
 
     @property
+    def understood(self) -> str:
+        """What was read, in one sentence with its numbers; ValueError where nothing was."""
+        if self.formula is None:
+            raise ValueError(self.refusal)
+        return say(fill(self.formula, self.card), self.card)
+
+    @property
     def truth(self) -> str:
         """A sentence for people about how success will be judged."""
         if self.key.startswith("["):
-            assert self.formula is not None, "it is what the key spells"
-            return f"judged by that: {say(self.formula, self.card)}"
+            return f"judged by that: {self.understood}"
         if self.key:
             return f"judged by the ground truth of {self.key!r}"
         known = "; ".join(self.card.goals.values())
         return f"no ground truth for this sentence; known: {known}"
+
+
+def _in_a_frame(atom: Atom) -> bool:
+    """Whether a caption of one frame may say it."""
+    row = PREDICATES[atom.predicate]
+    return row.seen == "frame" and row.arity == 2
 
 
 def read_goal(task: Task[Any], text: str) -> ReadGoal:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sims
+from reward_models.goals.formula import parse, parts_of
 from robo_rl.config import CHECKPOINT_EVERY, ENV_STEPS, SettledConfig, TrainConfig
 from robo_rl.goals import read_goal
 from robo_rl.learners import LEARNERS, LearnerConfig, OffPolicyConfig, PPOConfig
@@ -83,6 +84,8 @@ def preset(
     named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner)}
     replays = issubclass(LEARNERS[learner].config, OffPolicyConfig)
     run = found.run | (found.replay_run if replays else {})
+    if base.formula:  # each part of a sequence takes as long to learn as a goal of its own
+        run["env_steps"] = _parts(base.formula) * run.get("env_steps", ENV_STEPS)
     return SettledConfig(**open_ | given | run | named)
 
 
@@ -94,6 +97,12 @@ def completed(config: TrainConfig) -> SettledConfig:
     if config.scoring is None:
         config = replace(config, scoring=fitting(config.reward, None))
     return config
+
+
+def _parts(formula: str) -> int:
+    """How many parts the outermost sequence of a formula has."""
+    outermost = parts_of(parse(formula), "and")
+    return max(len(parts_of(part, "then")) for part in outermost)
 
 
 def _name(task: str, goal: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +21,12 @@ from reward_models.programs import load
 from reward_models.writers.lines import NoTemplate
 from reward_models.writers.staged import write_staged
 from robo_rl.config import TrainConfig
+from robo_rl.evaluate import evaluate, make_task
 from robo_rl.goal_task import GoalTask, goal_task, trained_on
 from robo_rl.goals import formula_goal, judged_goal
+from robo_rl.learners import PPOConfig
 from robo_rl.preflight import Job, preflight
+from robo_rl.presets import completed
 from sims.batch_env import BatchEnv
 
 Array = np.ndarray
@@ -222,3 +227,39 @@ def test_options_that_do_not_go_together_are_refused() -> None:
             TrainConfig(formula=TWO, **options)
     with pytest.raises(NoMargin, match="front_flip has no margin"):
         formula_goal(sims.make_task("hopper"), "front_flip(hopper)")
+
+
+def test_a_formula_has_steps_for_each_of_its_parts_and_is_read_back() -> None:
+    for text, steps in ((TWO, 192_000), (MIXED, 192_000), (MOVED, 96_000)):
+        config = TrainConfig(formula=text, reward="offline")
+        assert completed(config).env_steps == steps
+        assert completed(replace(config, env_steps=5)).env_steps == 5
+    _, goal = judged_goal(REACH, "keep away from the can")
+    assert goal.understood == "the gripper is far from the green cylinder"
+
+
+@pytest.mark.slow
+def test_a_run_from_a_formula_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from robo_rl.training import train
+
+    monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
+    tuning = PPOConfig(num_envs=16, n_steps=20, minibatches=2)
+    config = TrainConfig(
+        formula=MIXED, reward="offline", env_steps=640, episodes=20, tuning=tuning, runs=tmp_path
+    )
+    trained = train(config)
+    result = trained.run.result
+    assert json.loads(result["truth"])[0] == "and" and "goal_part_2" in result["captions"]
+    assert (trained.run.path / "report.html").exists() and trained.bundle is None
+    task = make_task(trained.run.config, result["truth"])
+    assert isinstance(task, GoalTask) and task.episode_s == pytest.approx(5.2)
+    assert not task.practice and not task.ends
+    again = evaluate(task, trained.policy.act, episodes=20, seed=trained.evaluation.seed)
+    assert again.successes == trained.evaluation.successes
+    assert "doing nothing" in trained.evaluation.line()
+
+
+def test_the_goal_of_a_run_is_found_again() -> None:
+    task, goal = formula_goal(REACH, MIXED)
+    assert make_task({"task": "reach", "robot": ""}, goal.key) == task
+    assert make_task({"task": "reach", "robot": ""}, "above_blue_ball").goal == "above_blue_ball"

@@ -24,7 +24,7 @@ class ReadCommand:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Prints the formula, the captions and the ground truth; exits 1 on a refusal."""
+    """Prints the formula, what it says, its captions and the ground truth; exits 1 on a refusal."""
     command = tyro.cli(ReadCommand, args=list(argv), prog="robo-rl reward read")
     goal = read_goal(sims.make_task(command.task), command.text)
     if goal.formula is None:
@@ -36,8 +36,11 @@ def main(argv: Sequence[str]) -> int:
     except ValueError as error:  # read, but no sentence about gripper and objects in one frame
         captions = f"none: {error}"
     if command.as_json:
-        entry = {"formula": str(goal.formula), "captions": steps, "truth": goal.key}
+        entry = {
+            "formula": str(goal.formula), "understood": goal.understood, "captions": steps,
+            "truth": goal.key,
+        }  # fmt: skip
         print(json.dumps(entry, indent=1))
     else:
-        print(f"{goal.formula}\ncaptions: {captions}\n{goal.truth}")
+        print(f"{goal.formula}\nunderstood: {goal.understood}\ncaptions: {captions}\n{goal.truth}")
     return 0
