@@ -38,6 +38,7 @@ class Common:
     learner: str = "ppo"  # as `robo-rl list learners` shows
     env_steps: Steps = None  # simulated steps over all rows
     seed: int = 0  # of training; evaluation draws from seeds that no training uses
+    stop_at: float = 0.0  # ends training once a look at the policy succeeds so often; 0: never
     name: str = ""  # of the run; empty: made of task, goal, reward and seed
 
 
@@ -47,6 +48,8 @@ class Further:
 
     episodes: int = 1000  # judged at the end; fewer while trying things out
     judge: Literal["select", "test"] = "select"  # seed of those; figures are quoted on test's, once
+    looks: int = 10  # at the policy while it learns, on selection episodes, at most; 0: none
+    look_episodes: int = 100  # of each
     episode_s: Seconds = None  # s, of a training episode; 0: the task's; whole ones are judged
     randomize: float = 0.0  # width of the randomised rows, which it grows to; 0: all rows the same
     shaped: bool = False  # rows move within the limits that the bridge on a real arm keeps to
@@ -85,14 +88,19 @@ class TrainConfig(Common, Further):
                 f"got {type(self.tuning).__name__}"
             )
         fitting(self.reward, self.scoring)
-        for name in ("env_steps", "episodes", "labels_every", "checkpoint_every"):
+        for name in ("env_steps", "episodes", "look_episodes", "labels_every", "checkpoint_every"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
-        for name in ("episode_s", "randomize"):
+        for name in ("episode_s", "randomize", "looks"):
             value = getattr(self, name)
             if value is not None and value < 0:
                 raise ValueError(f"{name} must be at least 0, got {value}")
+        if not 0 <= self.stop_at <= 1 or (self.stop_at and not self.looks):
+            raise ValueError(
+                f"stop_at must be in [0, 1], and above 0 only with looks; got {self.stop_at} with "
+                f"looks={self.looks}"
+            )
         if self.seed < 0 or self.seed >= 500_000_000:
             raise ValueError(f"seed must be in [0, 500,000,000), got {self.seed}")
         if self.device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", self.device):
@@ -110,7 +118,7 @@ class SettledConfig(TrainConfig):
 
 
 # What a run that goes on may be given anew; where it lies is the folder's name and place.
-MAY_CHANGE = ("env_steps", "episodes", "judge", "device")
+MAY_CHANGE = ("env_steps", "episodes", "judge", "stop_at", "device")
 
 
 def continued(path: Path, stored: SettledConfig, asked: Mapping[str, Any]) -> SettledConfig:

@@ -70,16 +70,16 @@ def make_sim(config: TrainConfig, num_envs: int, seed: int) -> ForeignEnv:
 
 
 def evaluate_foreign(
-    config: TrainConfig, act: Act, episodes: int, seed: int = TEST_SEED
+    config: TrainConfig, act: Act, episodes: int, seed: int = TEST_SEED, *, beneath: bool = True
 ) -> ForeignEvaluation:
     """``act`` for ``episodes`` episodes on a seed that nobody trained on.
 
-    Where the env reports success, its floors are measured beside it, each time: nobody here can
-    tell when such an env has changed.
+    Where the env reports success, its floors are measured ``beneath`` it, each time: nobody here
+    can tell when such an env has changed.
     """
     worth, success = _played(config, episodes, seed, lambda sim: act)
     floors = None
-    if success is not None:
+    if success is not None and beneath:
         few = min(episodes, FEW)
         ways = (_still, lambda sim: untrained(sim.obs_dim, sim.act_dim))
         won = [_played(config, few, seed, way)[1] for way in ways]

@@ -14,6 +14,8 @@ from real_robot.bundle import POLICY, PolicyBundle
 
 Array = np.ndarray
 
+BEST_POLICY = "best.onnx"  # of a run: what did best while it learned, where that is not the last
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -50,5 +52,10 @@ def load_policy(run: Path) -> Policy:
     path = run / POLICY
     if not path.exists():
         raise ValueError(f"{run} has neither a bundle nor {POLICY}: the run has not finished")
+    return load_graph(path)
+
+
+def load_graph(path: Path) -> Policy:
+    """The policy of one ONNX file."""
     graph = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
     return Policy(lambda obs: graph.run(["action"], {"obs": np.asarray(obs, np.float32)})[0])

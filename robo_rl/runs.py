@@ -4,7 +4,10 @@
 runs/<name>/config.json      the resolved configuration
             versions.json    Python, platform and library versions
             metrics.csv      one row per rollout, appended; readable after a crash
+            looks.csv        one row per evaluation on selection episodes while it learned
+            tensorboard/     the rows of both once more, for TensorBoard
             checkpoints/step_00012800/{weights.safetensors, state.npz, meta.json}
+                        best/          the weights of the policy that did best in looks.csv
             result.json      what it came to; there when it has finished
 ```
 
@@ -42,7 +45,7 @@ from safetensors.numpy import save as save_safetensors
 
 Array = np.ndarray
 
-RESULT = "result.json"
+RESULT, BEST = "result.json", "best"
 WEIGHTS, STATE, META = "weights.safetensors", "state.npz", "meta.json"
 KEEP = 2  # checkpoints kept: the last one and one to fall back to
 _LIBRARIES = (
@@ -123,6 +126,60 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+class Table:
+    """A CSV file of rows that are appended; readable after a crash."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._columns: list[str] = []
+
+    def append(self, row: Mapping[str, float | int | str]) -> None:
+        """Adds a row; a column not seen before widens the file."""
+        if not self._columns and self.path.exists():
+            # Also drops the half row that a killed process may have left.
+            self._columns, rows = self._read()
+            self._write(rows)
+        if any(name not in self._columns for name in row):
+            _, rows = self._read()
+            self._columns += [name for name in row if name not in self._columns]
+            self._write(rows)
+        with self.path.open("a", newline="") as file:
+            csv.DictWriter(file, self._columns, lineterminator="\n").writerow(row)
+
+    def read(self) -> dict[str, Array]:
+        """{column: (rows,)}; float with nan for blanks, or str where not numbers."""
+        columns, rows = self._read()
+        found: dict[str, Array] = {}
+        for name in columns:
+            cells = [row.get(name) or "" for row in rows]
+            try:
+                found[name] = np.array([float(cell) if cell else np.nan for cell in cells])
+            except ValueError:
+                found[name] = np.array(cells)
+        return found
+
+    def drop_after(self, step: int) -> None:
+        """Removes rows past ``step`` env_steps."""
+        self._columns, rows = self._read()
+        if self._columns:
+            self._write([row for row in rows if float(row["env_steps"]) <= step])
+
+    def _read(self) -> tuple[list[str], list[dict[str, str]]]:
+        if not self.path.exists():
+            return [], []
+        text = self.path.read_bytes().decode()
+        whole = text[: text.rfind("\n") + 1]  # a row without its newline was cut by a crash
+        reader = csv.DictReader(io.StringIO(whole, newline=""))
+        return list(reader.fieldnames or []), list(reader)
+
+    def _write(self, rows: list[dict[str, str]]) -> None:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, self._columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        atomic_write(self.path, text.getvalue().encode())
+
+
 class RunDir:
     """One run's folder. ``create`` starts a new one, ``open`` continues one."""
 
@@ -130,7 +187,8 @@ class RunDir:
         self.path = Path(path)
         self.metrics_path = self.path / "metrics.csv"
         self.checkpoints_path = self.path / "checkpoints"
-        self._columns: list[str] = []
+        self._metrics = Table(self.metrics_path)
+        self.looks = Table(self.path / "looks.csv")
 
     @staticmethod
     def check_free(path: Path) -> None:
@@ -209,57 +267,40 @@ class RunDir:
     # Metrics.
     def append(self, row: Mapping[str, float | int | str]) -> None:
         """Adds a row to metrics.csv; a column not seen before widens the file."""
-        if not self._columns and self.metrics_path.exists():
-            # Also drops the half row that a killed process may have left.
-            self._columns, rows = self._read()
-            self._write(rows)
-        if any(name not in self._columns for name in row):
-            _, rows = self._read()
-            self._columns += [name for name in row if name not in self._columns]
-            self._write(rows)
-        with self.metrics_path.open("a", newline="") as file:
-            csv.DictWriter(file, self._columns, lineterminator="\n").writerow(row)
+        self._metrics.append(row)
 
     def metrics(self) -> dict[str, Array]:
         """{column: (rows,)} of metrics.csv; float with nan for blanks, or str where not numbers."""
-        columns, rows = self._read()
-        found: dict[str, Array] = {}
-        for name in columns:
-            cells = [row.get(name) or "" for row in rows]
-            try:
-                found[name] = np.array([float(cell) if cell else np.nan for cell in cells])
-            except ValueError:
-                found[name] = np.array(cells)
-        return found
+        return self._metrics.read()
 
     def drop_metrics_after(self, step: int) -> None:
         """Removes rows past ``step`` env_steps: a resumed run makes them again."""
-        self._columns, rows = self._read()
-        if self._columns:
-            self._write([row for row in rows if float(row["env_steps"]) <= step])
-
-    def _read(self) -> tuple[list[str], list[dict[str, str]]]:
-        if not self.metrics_path.exists():
-            return [], []
-        text = self.metrics_path.read_bytes().decode()
-        whole = text[: text.rfind("\n") + 1]  # a row without its newline was cut by a crash
-        reader = csv.DictReader(io.StringIO(whole, newline=""))
-        return list(reader.fieldnames or []), list(reader)
-
-    def _write(self, rows: list[dict[str, str]]) -> None:
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, self._columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        atomic_write(self.metrics_path, text.getvalue().encode())
+        self._metrics.drop_after(step)
+        self.looks.drop_after(step)
 
     # Checkpoints.
     def save_checkpoint(self, checkpoint: Checkpoint) -> Path:
         """Writes a checkpoint, then renames it into place; keeps the last ``KEEP``."""
+        final = self._written(checkpoint, f"step_{checkpoint.step:08d}")
+        for old in self.checkpoint_paths()[:-KEEP]:
+            shutil.rmtree(old)
+        return final
+
+    def save_best(self, checkpoint: Checkpoint) -> Path:
+        """Writes what was best so far beside the checkpoints to go on from, in place of the last
+        such."""
+        return self._written(checkpoint, BEST)
+
+    def best(self) -> Checkpoint | None:
+        """What was best so far, if anything was; CheckpointError where it is damaged."""
+        path = self.checkpoints_path / BEST
+        return load_checkpoint(path) if path.exists() else None
+
+    def _written(self, checkpoint: Checkpoint, name: str) -> Path:
         self.checkpoints_path.mkdir(parents=True, exist_ok=True)
-        for left_over in self.checkpoints_path.glob(".step_*"):
+        for left_over in self.checkpoints_path.glob(".*"):
             shutil.rmtree(left_over)
-        final = self.checkpoints_path / f"step_{checkpoint.step:08d}"
+        final = self.checkpoints_path / name
         folder = final.with_name(f".{final.name}")
         folder.mkdir()
         state = io.BytesIO()
@@ -277,8 +318,6 @@ class RunDir:
             shutil.rmtree(final)
         folder.rename(final)
         _sync_folder(self.checkpoints_path)
-        for old in self.checkpoint_paths()[:-KEEP]:
-            shutil.rmtree(old)
         return final
 
     def checkpoint_paths(self) -> list[Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from robo_rl.evaluate import Evaluation
 from robo_rl.foreign import ForeignEvaluation
-from robo_rl.policies import Policy, load_policy
+from robo_rl.policies import BEST_POLICY, Policy, load_graph, load_policy
 from robo_rl.runs import RunDir
 
 
@@ -18,6 +18,7 @@ class Trained:
 
     run: RunDir
     policy: Policy  # the final one
+    best: Policy | None  # what did best while it learned; None: the final one, or nobody looked
     evaluation: Evaluation | ForeignEvaluation | None  # of the final policy; None: nothing to judge
     bundle: Path | None  # None: the task moves no arm
     seconds: Mapping[str, float]  # wall time of reward, training, evaluation
@@ -36,6 +37,7 @@ def load(path: Path | str) -> Trained:
     return Trained(
         run,
         load_policy(run.path),
+        load_graph(best) if (best := run.path / BEST_POLICY).exists() else None,
         evaluation,
         bundle if bundle.exists() else None,
         result["seconds"],

@@ -5,28 +5,33 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from rich.console import Console
 from rich.markup import escape
 
 import sims
 from real_robot.bundle import POLICY
 from real_robot.layout import has_arm
+from robo_rl.board import Board
 from robo_rl.config import SettledConfig, TrainConfig, continued, from_json
 from robo_rl.evaluate import JUDGED_ON, Evaluation, evaluate, record
 from robo_rl.export import check, deterministic_actor, export, export_policy, to_onnx
 from robo_rl.film import film, reward_along
-from robo_rl.fit import fit, usable
+from robo_rl.fit import Fitted, fit, usable
 from robo_rl.floors import floors
 from robo_rl.foreign import evaluate_foreign, make_sim
 from robo_rl.goal_task import GoalTask, trained_on
 from robo_rl.goals import ReadGoal, formula_goal, judged_goal, read_goal
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
+from robo_rl.looks import looks_at, looks_at_foreign
+from robo_rl.policies import BEST_POLICY, Policy, load_graph
 from robo_rl.presets import completed
 from robo_rl.progress import stages
 from robo_rl.report import write_report
@@ -43,6 +48,7 @@ from sims.task import Task
 
 SHOWN = 6  # episodes in the video
 PROGRAM = "reward.py"  # a reward program's text inside its run
+BOARD = "tensorboard"  # folder of a run
 CHECKED_STEPS = 64  # of a foreign env, whose observations its policy's graph is checked on
 
 
@@ -68,6 +74,8 @@ def train(
     threads = set_threads()
     set_threads(threads, learning=threads)  # no simulation beside it: the networks get every core
     task, goal = judged_task(config)
+    if config.stop_at and not goal.key:
+        raise ValueError(f"--stop-at needs a goal that is judged: {goal.truth}")
     say = console.print if console else lambda *_: None
     read = f" = {escape(str(goal.formula))}" if goal.formula is not None else ""
     say(f"goal: [bold]{escape(goal.text)}[/bold]{read}; {goal.truth}")
@@ -95,14 +103,21 @@ def train(
         )
     laps.over("reward")
     labels = Labels(config, made.scene, data_env) if made.scene is not None else None
-    hooks: list[Hook] = [labels] if labels is not None else []
-    with RunDir.under_way(path, config, resume=resume is not None) as run:
+    hooks: list[Hook] = [] if labels is None else [labels]
+    with (
+        RunDir.under_way(path, config, resume=resume is not None) as run,
+        closing(Board(run.path / BOARD)) as board,
+        closing(BatchEnv(task, config.look_episodes, num_threads=threads)) as look_env,
+    ):
         keep_reward(run, made)
         say(f"reward: {config.reward}: {escape(made.text)}")
         say(f"it sees: {made.sees}")
         if made.scene is not None:
             say(f"scene: {describe(made.scene.report)}; {laps.seconds['reward']:.0f} s")
         set_threads(threads)
+        hooks += [Widening(env, config.env_steps), board]
+        if judged and config.looks:
+            hooks.append(looks_at(run, config, look_env, board))
         fitted = fit(
             env,
             made.model,
@@ -114,7 +129,7 @@ def train(
             resume=resume is not None,
             checkpoint_every=config.checkpoint_every,
             console=console,
-            hooks=[*hooks, Widening(env, config.env_steps)],
+            hooks=hooks,
         )
     learner = fitted.learner
     laps.over("train")
@@ -149,12 +164,13 @@ def train(
     shown = record(task, learner.act, episodes=SHOWN, seed=exam["seed"], judged=judged)
     film(run.path / "video.webm", task, shown, reward_along(made.model, data_env, shown))
     bundle = packed(run, config, learner, task, goal, made, evaluation)
+    best = pack_best(run, fitted)
     data_env.close()
     laps.over("evaluate")
     result["seconds"] = laps.rounded()
     run.finish(result)
     write_report(run)
-    return Trained(run, fitted, evaluation, bundle, laps.seconds)
+    return Trained(run, fitted, best, evaluation, bundle, laps.seconds)
 
 
 def _train_foreign(config: TrainConfig, resume: Path | None, console: Console | None) -> Trained:
@@ -171,7 +187,13 @@ def _train_foreign(config: TrainConfig, resume: Path | None, console: Console | 
         RunDir.check_free(path)
     laps = _Laps()
     sim = make_sim(config, config.tuning.num_envs, config.seed)
-    with RunDir.under_way(path, config, resume=resume is not None) as run:
+    with (
+        RunDir.under_way(path, config, resume=resume is not None) as run,
+        closing(Board(run.path / BOARD)) as board,
+    ):
+        hooks: list[Hook] = [board]
+        if config.looks:
+            hooks.append(looks_at_foreign(run, config, sim, board))
         fitted = fit(
             sim,
             None,
@@ -183,6 +205,7 @@ def _train_foreign(config: TrainConfig, resume: Path | None, console: Console | 
             resume=resume is not None,
             checkpoint_every=config.checkpoint_every,
             console=console,
+            hooks=hooks,
         )
     laps.over("train")
     seen = [sim.reset()]
@@ -192,6 +215,7 @@ def _train_foreign(config: TrainConfig, resume: Path | None, console: Console | 
     graph = to_onnx(deterministic_actor(fitted.learner.algorithm), sim.obs_dim)
     error = check(graph, obs, fitted.act(obs))
     atomic_write(run.path / POLICY, graph)
+    best = pack_best(run, fitted)
     sim.close()
     evaluation = evaluate_foreign(config, fitted.act, config.episodes, JUDGED_ON[config.judge])
     laps.over("evaluate")
@@ -205,7 +229,7 @@ def _train_foreign(config: TrainConfig, resume: Path | None, console: Console | 
         "seconds": laps.rounded(),
     }
     run.finish(result)
-    return Trained(run, fitted, evaluation, None, laps.seconds)
+    return Trained(run, fitted, best, evaluation, None, laps.seconds)
 
 
 def judged_task(config: TrainConfig) -> tuple[Task[Any], ReadGoal]:
@@ -261,6 +285,25 @@ def packed(
         reward_hash=made.program.hash if made.program is not None else "",
         training=how(config, learner.env_steps),
     )
+
+
+def pack_best(run: RunDir, fitted: Fitted) -> Policy | None:
+    """The graph of the weights that the looks found best; None where the final ones are those."""
+    (run.path / BEST_POLICY).unlink(missing_ok=True)
+    best = run.best()
+    if best is None or best.step == fitted.learner.env_steps:
+        return None
+    policy = fitted.learner.algorithm.policy
+    final = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
+    weights = {name: torch.tensor(array) for name, array in best.weights.items()}
+    policy.load_state_dict(weights)
+    try:
+        obs_dim = policy.observation_space.shape[0]
+        graph = to_onnx(deterministic_actor(fitted.learner.algorithm), obs_dim)
+    finally:
+        policy.load_state_dict(final)
+    atomic_write(run.path / BEST_POLICY, graph)
+    return load_graph(run.path / BEST_POLICY)
 
 
 class _Laps:

@@ -41,6 +41,8 @@ def save(learner: Learner, extra: Mapping[str, Any]) -> Checkpoint:
     }
     if isinstance(learner.buffer, SavedReplayBuffer | ScoredRolloutBuffer):
         state |= _named("buffer", learner.buffer.state_dict())
+    if learner.scorer is not None:
+        state |= _named("scorer", learner.scorer.state_dict())
     if isinstance(reward, Stateful):
         state |= _named("reward", reward.state_dict())
     return Checkpoint(
@@ -62,6 +64,8 @@ def load(learner: Learner, checkpoint: Checkpoint) -> bool:
         _load_weights(model, checkpoint.weights)
         if isinstance(learner.buffer, SavedReplayBuffer | ScoredRolloutBuffer):
             learner.buffer.load_state_dict(_part("buffer", state))
+        if learner.scorer is not None:
+            learner.scorer.load_state_dict(_part("scorer", state))
         if isinstance(reward, Stateful):
             reward.load_state_dict(_part("reward", state))
         continues = learner.env.load_state_dict(_part("env", state))

@@ -48,9 +48,13 @@ class EpisodeStats:
         return found
 
     def state_dict(self) -> dict[str, Array]:
-        """The episodes under way."""
-        return {"return": self._return.copy(), "length": self._length.copy()}
+        """The episodes under way, and those finished since the last ``pop``."""
+        finished = np.concatenate([np.zeros((0, 3)), *self._finished])
+        return {
+            "return": self._return.copy(), "length": self._length.copy(), "finished": finished
+        }  # fmt: skip
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``."""
         self._return[:], self._length[:] = saved["return"], saved["length"]
+        self._finished = [np.array(saved["finished"])]

@@ -211,6 +211,21 @@ class Scorer:
         self._sums, self._scored = {}, 0
         return means
 
+    def state_dict(self) -> dict[str, Array]:
+        """What ``pop_means`` is to say next."""
+        sums = {f"sum/{name}": np.array(total) for name, total in self._sums.items()}
+        return {"scored": np.array(self._scored), **sums}
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from ``state_dict``."""
+        self._scored = int(saved["scored"])
+        prefix = "sum/"
+        self._sums = {
+            name.removeprefix(prefix): float(total)
+            for name, total in saved.items()
+            if name.startswith(prefix)
+        }
+
     def pop_seconds(self) -> float:
         """Time spent scoring since the last call, s, rendering included."""
         seconds, self._seconds = self._seconds, 0.0

@@ -1,0 +1,123 @@
+"""Looks: a policy judged while it learns; its best is kept, and good enough may be the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from robo_rl.board import Board
+from robo_rl.config import SettledConfig
+from robo_rl.evaluate import SELECT_SEED
+from robo_rl.foreign import evaluate_foreign
+from robo_rl.learners.hooks import Hook
+from robo_rl.learners.learner import Learner
+from robo_rl.rollout.judged import Act, rowwise, run_episode
+from robo_rl.runs import Checkpoint, RunDir
+from sims.batch_env import BatchEnv
+from sims.foreign import ForeignEnv
+
+Array = np.ndarray
+Figures = Mapping[str, float]
+
+SHARE = 3  # a look costs at most one in so many of the env steps between two of them
+
+
+class Looks(Hook):
+    """Judges deterministic episodes on the selection seed every so often, and at the end.
+
+    Quoted figures stay the final policy's: the best of many looks is better than it will be seen
+    again. Each look is a row of the run's ``looks.csv``.
+    """
+
+    name = "looks"
+
+    def __init__(
+        self,
+        judge: Callable[[Act], Figures],
+        run: RunDir,
+        *,
+        env_steps: int,
+        looks: int,
+        cost: int,
+        stop_at: float = 0.0,
+        told: Callable[[Mapping[str, float]], None] = lambda row: None,
+    ):
+        """``judge`` answers figures, ``success`` or else ``return`` among them, in about ``cost``
+        env steps; ``looks`` in ``env_steps`` are asked for. Training ends once success is
+        ``stop_at`` (0: never)."""
+        self._judge, self._run, self._told = judge, run, told
+        self._last, self._stop_at = env_steps, stop_at
+        self._every = max(math.ceil(env_steps / looks), SHARE * cost)
+        self._next, self._seen_at = self._every, -1
+        self.best, self.best_step = -math.inf, -1
+
+    def pause(self, learner: Learner) -> bool | None:
+        now = learner.env_steps
+        if now == self._seen_at or now < min(self._next, self._last):
+            return None
+        self._next, self._seen_at = now + self._every, now
+        figures = self._judge(learner.act)
+        row = {"env_steps": now, **figures}
+        self._run.looks.append(row)
+        self._told(row)
+        if (worth := figures.get("success", figures.get("return", -math.inf))) > self.best:
+            self.best, self.best_step = worth, now
+            tensors = learner.algorithm.policy.state_dict()
+            weights = {name: tensor.numpy(force=True) for name, tensor in tensors.items()}
+            self._run.save_best(Checkpoint(now, weights, {}, {"figures": dict(figures)}))
+        if not self._stop_at:
+            return None
+        if "success" not in figures:
+            raise ValueError("--stop-at is a share of successes, and nobody judges them here")
+        return figures["success"] < self._stop_at
+
+    def state_dict(self) -> dict[str, Array]:
+        return {"state": np.array([self._next, self._seen_at, self.best_step, self.best])}
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        *steps, self.best = (float(value) for value in saved["state"])
+        self._next, self._seen_at, self.best_step = (int(step) for step in steps)
+
+
+def looks_at(run: RunDir, config: SettledConfig, env: BatchEnv, board: Board) -> Looks:
+    """Looks at episodes in all rows of ``env``, the same ones every time."""
+
+    def judge(act: Act) -> dict[str, float]:
+        env.reseed(SELECT_SEED)
+        outcome = run_episode(env, rowwise(act, env.act_dim))
+        known = outcome.distance[np.isfinite(outcome.distance)]
+        figures = {"success": float(outcome.success.mean())}
+        return figures | ({"distance": float(np.median(known))} if len(known) else {})
+
+    return Looks(
+        judge,
+        run,
+        env_steps=config.env_steps,
+        looks=config.looks,
+        cost=env.num_envs * env.max_steps,
+        stop_at=config.stop_at,
+        told=board.look,
+    )
+
+
+def looks_at_foreign(run: RunDir, config: SettledConfig, sim: ForeignEnv, board: Board) -> Looks:
+    """Looks at somebody else's env: what it returns, and success where it says so."""
+
+    def judge(act: Act) -> dict[str, float]:
+        found = evaluate_foreign(config, act, config.look_episodes, SELECT_SEED, beneath=False)
+        figures = {"return": found.return_mean}
+        if found.successes is not None:
+            figures["success"] = found.successes / found.episodes
+        return figures
+
+    return Looks(
+        judge,
+        run,
+        env_steps=config.env_steps,
+        looks=config.looks,
+        cost=config.look_episodes * sim.max_steps,
+        stop_at=config.stop_at,
+        told=board.look,
+    )
