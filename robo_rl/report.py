@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from reward_models.metrics import wilson
 from robo_rl.evaluate import SEED_NAMES, Evaluation
 from robo_rl.runs import RunDir, atomic_write
 
@@ -55,6 +56,7 @@ def write_report(run: RunDir) -> Path:
             _section("Success by the simulator's ground truth", _headline(judged)),
             _video(run.path / "video.webm", judged is not None),
             _section("Training", _curves(run.metrics(), judged is not None)),
+            _section("Looks at selection episodes", _looks(run.looks.read(), config)),
             _section("What it took", _table(_costs(result))),
             _section("The distilled encoder", _table(_scene(run.path, result))),
             _section("How it was made", _details(result, config, versions)),
@@ -136,10 +138,39 @@ def _curves(metrics: Mapping[str, Array], judged: bool) -> str:
         axis.grid(alpha=0.25)
         if name == "success":
             axis.set_ylim(-3, 103)
+    return _image(figure, "training curves")
+
+
+def _looks(looks: Mapping[str, Array], config: Mapping[str, Any]) -> str:
+    """Success of the deterministic policy while it learned, with Wilson's intervals."""
+    if "success" not in looks:
+        return ""
+    from matplotlib.figure import Figure
+
+    episodes = config["look_episodes"]
+    success = looks["success"]
+    low, high = np.array([wilson(round(x * episodes), episodes) for x in success]).T
+    figure = Figure(figsize=(9.4, 2.5), layout="constrained")
+    axis = figure.subplots()
+    spread = 100 * np.array([success - low, high - success]).clip(0)
+    axis.errorbar(looks["env_steps"] / 1000, 100 * success, spread, color="#c2185b", capsize=3)
+    axis.set_xlabel("thousand steps", fontsize=8)
+    axis.set_ylabel("%", fontsize=8)
+    axis.set_ylim(-3, 103)
+    axis.tick_params(labelsize=8)
+    axis.grid(alpha=0.25)
+    return _image(figure, "success while learning") + (
+        f"<p>The deterministic policy in {episodes:,} episodes each, the same every time and none "
+        "of those that are quoted. The final policy is the one that counts, not the best of these."
+        "</p>"
+    )
+
+
+def _image(figure: Any, about: str) -> str:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=160)
     data = base64.b64encode(buffer.getvalue()).decode()
-    return f"<img alt='training curves' src='data:image/png;base64,{data}'>"
+    return f"<img alt='{about}' src='data:image/png;base64,{data}'>"
 
 
 def _costs(result: Mapping[str, Any]) -> list[tuple[str, str]]:

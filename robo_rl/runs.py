@@ -254,8 +254,11 @@ class RunDir:
         return (self.path / RESULT).exists()
 
     def finish(self, result: Mapping[str, Any]) -> None:
-        """Writes what the run came to, which makes it a finished one."""
+        """Writes what the run came to, which makes it a finished one; one checkpoint is left of it,
+        to go on from for more."""
         write_json(self.path / RESULT, result)
+        for old in self.checkpoint_paths()[:-1]:
+            shutil.rmtree(old)
 
     def check_finished(self) -> None:
         """ValueError where there is no result yet."""

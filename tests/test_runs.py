@@ -115,6 +115,17 @@ def test_checkpoints_come_back_and_the_last_two_stay(run):
     assert run.latest_checkpoint().step == 300
 
 
+def test_the_best_stays_beside_the_last_and_a_finished_run_keeps_one_to_go_on_from(run):
+    assert run.best() is None
+    for step in (100, 200):
+        run.save_best(checkpoint(step))
+        run.save_checkpoint(checkpoint(step + 5))
+    assert run.best().step == 200 and run.latest_checkpoint().step == 205
+    assert len(run.checkpoint_paths()) == 2
+    run.finish({})
+    assert run.best().step == 200 and [p.name for p in run.checkpoint_paths()] == ["step_00000205"]
+
+
 def test_half_a_checkpoint_is_never_seen(run):
     run.save_checkpoint(checkpoint(100))
     # What a process killed while it wrote step 200 leaves behind.
