@@ -1,0 +1,86 @@
+"""A run that was stopped anywhere ends as it would have ended, with the default reward too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reward_models.config import DistillConfig
+from robo_rl import training
+from robo_rl.config import TrainConfig
+from robo_rl.learners import PPOConfig
+from robo_rl.rewards import ClipConfig
+from robo_rl.runs import RunDir
+from robo_rl.visual.scene import SceneConfig
+
+SCENE = SceneConfig(
+    frames=400, holdout=50, distill=DistillConfig(members=2, steps=100, refit_steps=20)
+)
+ROLLOUT = 1024
+CLOCKS = {"wall_s", "processor_s", "steps_per_s", "score_s"}
+
+
+class Stopped(BaseException):
+    """As Ctrl-C, or worse."""
+
+
+def learned(config: TrainConfig, stop_at_row: int | None, resume: Path | None = None) -> RunDir:
+    """The run, stopped at a row that is written, or else when learning is over."""
+    append, rows = RunDir.append, []
+
+    def stop(*_: object, **__: object) -> None:
+        raise Stopped
+
+    def appended(run: RunDir, row: dict[str, float]) -> None:
+        append(run, row)
+        rows.append(row)
+        if len(rows) == stop_at_row:
+            stop()
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(RunDir, "append", appended)
+        patch.setattr(training, "evaluate", stop)
+        training.train(config, resume=resume)
+    return RunDir.open(config.runs / config.name)
+
+
+@pytest.mark.parametrize("distill", [False, True], ids=["frames", "distilled"])
+def test_the_default_reward_goes_on_bit_for_bit(
+    distill: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
+
+    def config(name: str) -> TrainConfig:
+        return TrainConfig(
+            goal="the gripper touches the red cube",
+            scoring=ClipConfig(distill=distill, scene=SCENE),
+            tuning=PPOConfig(num_envs=16, n_steps=ROLLOUT // 16, net=(16, 16)),
+            env_steps=(3 if distill else 2) * ROLLOUT,
+            checkpoint_every=ROLLOUT,
+            # Labels are asked for with every row, whatever the doubt.
+            labels=8, labels_every=1, labels_above=0.0,
+            look_episodes=4, looks=2,
+            runs=tmp_path, name=name,
+        )  # fmt: skip
+
+    straight = learned(config("straight"), None)
+    stopped = learned(config("stopped"), stop_at_row=2)
+    assert stopped.latest_checkpoint().step == ROLLOUT < stopped.metrics()["env_steps"][-1]
+    learned(config("stopped"), None, resume=stopped.path)
+    one, two = straight.latest_checkpoint(), stopped.latest_checkpoint()
+    assert one.step == two.step == config("").env_steps
+    for mine, theirs in ((one.weights, two.weights), (one.state, two.state)):
+        assert mine.keys() == theirs.keys()
+        for name in mine:
+            np.testing.assert_array_equal(mine[name], theirs[name], err_msg=name)
+    rows, again = straight.metrics(), stopped.metrics()
+    for name in rows.keys() - CLOCKS:
+        # What SB3 said of the update before the stop is gone with its logger.
+        kept = slice(None) if "/" not in name or "reward/" in name else slice(-1, None)
+        np.testing.assert_array_equal(rows[name][kept], again[name][kept], err_msg=name)
+    for name, column in straight.looks.read().items():
+        np.testing.assert_array_equal(column, stopped.looks.read()[name], err_msg=name)
+    if distill:
+        assert one.state["hook/labels/counters"].tolist() == [3, 24]
