@@ -38,7 +38,6 @@ class Common:
     learner: str = "ppo"  # as `robo-rl list learners` shows
     env_steps: Steps = None  # simulated steps over all rows
     seed: int = 0  # of training; evaluation draws from seeds that no training uses
-    stop_at: float = 0.0  # ends training once a look at the policy succeeds so often; 0: never
     name: str = ""  # of the run; empty: made of task, goal, reward and seed
 
 
@@ -50,6 +49,7 @@ class Further:
     judge: Literal["select", "test"] = "select"  # seed of those; figures are quoted on test's, once
     looks: int = 10  # at the policy while it learns, on selection episodes, at most; 0: none
     look_episodes: int = 100  # of each
+    stop_at: float = 0.0  # ends training once a look at the policy succeeds so often; 0: never
     episode_s: Seconds = None  # s, of a training episode; 0: the task's; whole ones are judged
     randomize: float = 0.0  # width of the randomised rows, which it grows to; 0: all rows the same
     shaped: bool = False  # rows move within the limits that the bridge on a real arm keeps to

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Mapping
@@ -36,7 +37,7 @@ from robo_rl.presets import completed
 from robo_rl.progress import stages
 from robo_rl.report import write_report
 from robo_rl.rewards import CODE, MadeReward, make_reward
-from robo_rl.runs import RunDir, atomic_write
+from robo_rl.runs import RunDir, atomic_write, write_json
 from robo_rl.threads import set_threads
 from robo_rl.trained import Trained
 from robo_rl.visual.labels import Labels, on_policy_audit
@@ -48,6 +49,7 @@ from sims.task import Task
 
 SHOWN = 6  # episodes in the video
 PROGRAM = "reward.py"  # a reward program's text inside its run
+SCORER = "scorer.json"  # what a reward looks with
 BOARD = "tensorboard"  # folder of a run
 CHECKED_STEPS = 64  # of a foreign env, whose observations its policy's graph is checked on
 
@@ -100,6 +102,7 @@ def train(
             config.scoring,
             device=config.device,
             progress=progress,
+            dtype=dtype_of(resume),
         )
     laps.over("reward")
     labels = Labels(config, made.scene, data_env) if made.scene is not None else None
@@ -253,10 +256,21 @@ def reward_of(config: TrainConfig, resume: Path | None) -> str:
     return config.reward
 
 
+def dtype_of(resume: Path | None) -> str:
+    """In which number format a run that goes on looked at frames: a clock chose it, here or there,
+    and the other one would give other rewards."""
+    path = None if resume is None else resume / SCORER
+    return (
+        "" if path is None or not path.exists() else json.loads(path.read_text()).get("dtype", "")
+    )
+
+
 def keep_reward(run: RunDir, made: MadeReward) -> None:
     """Leaves in the run what its reward was made of."""
     if made.scene is not None:
         write_card(made.scene, run.path / "scene.json")
+    if made.about:
+        write_json(run.path / SCORER, made.about)
     if made.program is not None:
         atomic_write(run.path / PROGRAM, made.program.text.encode())
 

@@ -195,9 +195,13 @@ class OpenClip(TorchEncoder):
             return F.normalize(self.model.encode_text(tokens).float(), dim=-1).cpu().numpy()
 
 
-def make_encoder(spec: str = "embedded", device: str = "cpu") -> TorchEncoder:
-    """``embedded``, ``embedded:PATH``, or ``MODEL[:PRETRAINED]`` of open_clip."""
+def make_encoder(spec: str = "embedded", device: str = "cpu", dtype: str = "") -> TorchEncoder:
+    """``embedded``, ``embedded:PATH``, or ``MODEL[:PRETRAINED]`` of open_clip.
+
+    ``dtype`` is a ``dtype_name``; empty: whichever is quicker here and now.
+    """
     name, _, weights = spec.partition(":")
+    kind = getattr(torch, dtype) if dtype else None
     if name == "embedded":
-        return EmbeddedClip(Path(weights) if weights else None, device)
-    return OpenClip(name, *([weights] if weights else []), device=device)
+        return EmbeddedClip(Path(weights) if weights else None, device, dtype=kind)
+    return OpenClip(name, *([weights] if weights else []), device=device, dtype=kind)

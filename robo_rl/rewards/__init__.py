@@ -66,12 +66,13 @@ def make_reward(
     *,
     device: str = "cpu",
     progress: Callable[[str, float], None] = lambda stage, share: None,
+    dtype: str = "",
 ) -> MadeReward:
     """The reward called ``name`` for a goal on an env, which is not stepped; ValueError for a name
     that nobody knows, or settings of another kind."""
     kind = kind_of(name)
     settings = fitting(name, settings)
-    return kind.build(Asked(goal, env, settings, name.partition(":")[2], device, progress))
+    return kind.build(Asked(goal, env, settings, name.partition(":")[2], device, progress, dtype))
 
 
 def fitting(name: str, settings: RewardConfig | None) -> RewardConfig:

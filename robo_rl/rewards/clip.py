@@ -80,7 +80,7 @@ def build(asked: Asked) -> MadeReward:
 
     config, task = asked.settings, asked.env.task
     steps = captions_of(asked.goal, raw=not config.encoder.startswith("embedded"))
-    encoder = make_encoder(config.encoder, asked.device)
+    encoder = make_encoder(config.encoder, asked.device, asked.dtype)
     at_home(encoder, task)
     options: dict[str, Any] = {
         "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale
