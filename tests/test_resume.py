@@ -62,7 +62,7 @@ def test_the_default_reward_goes_on_bit_for_bit(
             goal="the gripper touches the red cube",
             scoring=ClipConfig(distill=distill, scene=SCENE),
             tuning=PPOConfig(num_envs=16, n_steps=ROLLOUT // 16, net=(16, 16)),
-            env_steps=(3 if distill else 2) * ROLLOUT,
+            env_steps=2 * ROLLOUT,
             checkpoint_every=ROLLOUT,
             # Labels are asked for with every row, whatever the doubt.
             labels=8, labels_every=1, labels_above=0.0,
@@ -90,4 +90,4 @@ def test_the_default_reward_goes_on_bit_for_bit(
     for name, column in straight.looks.read().items():
         np.testing.assert_array_equal(column, stopped.looks.read()[name], err_msg=name)
     if distill:
-        assert one.state["hook/labels/counters"].tolist() == [3, 24]
+        assert one.state["hook/labels/counters"].tolist() == [2, 16]
