@@ -16,7 +16,7 @@ from reward_models.metrics import wilson
 from robo_rl.config import TrainConfig
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.table import table
-from robo_rl.experiments.training import VISUAL, WRITTEN, policy, trained
+from robo_rl.experiments.training import FLOORS, VISUAL, WRITTEN, floors_of, policy, trained
 from robo_rl.presets import preset
 from robo_rl.runs import jsonable, write_json
 
@@ -145,9 +145,10 @@ def shown(rows: Sequence[Measured]) -> str:
             f"{100 * e['success']:.1f} ({100 * e['low']:.1f}-{100 * e['high']:.1f})"
             for e in (row["simulation"], row["without_limits"])
         ]
+        cells.append(floors_of(row["simulation"]))
         cells += [_cell(row[name]) if name in row else "" for name in names]
         lines.append((f"{row['task']} {row['goal']}", row["arm"], *cells))
-    simulated = ("simulation, n=1000", "the same without limits")
+    simulated = ("simulation, n=1000", "the same without limits", FLOORS)
     return table(("policy", "arm", *simulated, *names), lines)
 
 

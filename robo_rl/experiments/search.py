@@ -14,9 +14,11 @@ import numpy as np
 
 import sims
 from reward_models.metrics import paired_gain
+from robo_rl.evaluate import TEST_SEED
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.table import table
-from robo_rl.experiments.training import FRESH, task_code
+from robo_rl.experiments.training import FLOORS, FRESH, floors_of, task_code
+from robo_rl.floors import floors
 from robo_rl.presets import preset
 from robo_rl.search.config import SearchConfig
 from robo_rl.search.journal import Journal
@@ -88,6 +90,7 @@ def config(one: Compared, seed: int, options: Options) -> SearchConfig:
 def measure(of: tuple[Compared, SearchConfig], place: Place) -> dict[str, Any]:
     """The search's verdict, and the success of every test episode."""
     one, wanted = of
+    task = sims.make_task(one.task, goal=one.goal)
     begun = (place.folder / JOURNAL).exists()
     wanted = replace(wanted, runs=place.folder.parent, name=place.folder.name)
     search(wanted, resume=place.folder if begun else None, console=place.console)
@@ -104,6 +107,7 @@ def measure(of: tuple[Compared, SearchConfig], place: Place) -> dict[str, Any]:
         "verdict": {w: v["success"] for w, v in summary["verdict"].items()},
         "gains": summary["gains"],
         "episodes": wanted.episodes,
+        "floors": floors(task, episodes=wanted.episodes, seed=TEST_SEED).as_dict(),
         "won": won,  # packed; a training that failed has no success
     }
 
@@ -126,10 +130,10 @@ def shown(rows: Sequence[Measured]) -> str:
     each = [
         (row["name"], f"{row['search_env_steps']:,}",
          *(f"{100 * row['verdict'][k]:.1f} %" if k in row["verdict"] else "" for k in KINDS),
-         row["failures"].split(":")[0])
+         floors_of(row), row["failures"].split(":")[0])
         for row in rows
     ]  # fmt: skip
-    return f"{table(heads, gains)}\n{table(('search', 'steps', *KINDS, 'failures'), each)}"
+    return f"{table(heads, gains)}\n{table(('search', 'steps', *KINDS, FLOORS, 'failures'), each)}"
 
 
 def _episodes(rows: Sequence[Measured], what: str) -> np.ndarray:

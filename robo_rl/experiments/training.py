@@ -116,26 +116,32 @@ def measure(of: Policy, place: Place) -> dict[str, Any]:
         judged = evaluate(task, done.policy.act, **exam)
         result["evaluation"] = judged.as_dict()
     metrics = done.run.metrics()
-    # These clocks go on where an interrupted run goes on.
-    learning = {"train": metrics["wall_s"][-1], "processor": metrics["processor_s"][-1]}
-    kept = ("evaluation", "env_steps", "frames", "audit")
+    # These clocks go on where an interrupted run goes on; a trial run may be over before a tick.
+    clocks = {"train": "wall_s", "processor": "processor_s"}
+    learning = {name: metrics[clock][-1] for name, clock in clocks.items() if clock in metrics}
+    kept = ("evaluation", "env_steps", "frames", "sees", "audit")
     return {k: result[k] for k in kept if k in result} | {"seconds": result["seconds"] | learning}
 
 
 def shown(rows: Sequence[Measured]) -> str:
-    """Success; what making the reward and training cost."""
-    heads = ("run", "success (95 % interval, n)", "doing nothing, untrained", "steps",
-             "new frames", "reward s", "training s", "processor min")  # fmt: skip
+    """Success with its floors; what the reward saw, what making it and training cost."""
+    heads = ("run", "success (95 % interval, n)", FLOORS, "the reward sees", "steps", "new frames",
+             "reward s", "training s", "processor min")  # fmt: skip
     lines = [
-        (row["name"], percent(row["evaluation"]), _floors(row["evaluation"]), *_cost(row))
+        (row["name"], percent(row["evaluation"]), floors_of(row["evaluation"]),
+         row.get("sees", ""), *_cost(row))
         for row in rows
-    ]
+    ]  # fmt: skip
     return table(heads, lines)
 
 
-def _floors(evaluation: Measured) -> str:
-    """``0.0 %, 0.3 %``: what learned nothing, in the same episodes."""
-    known = evaluation.get("floors") or {}
+FLOORS = "doing nothing, untrained"
+
+
+def floors_of(known: Measured) -> str:
+    """``0.0 %, 0.3 %``: what learned nothing, in the same episodes; rows of older journals have
+    none."""
+    known = known.get("floors") or {}
     return ", ".join(f"{100 * rate['success']:.1f} %" for rate in known.values())
 
 
