@@ -43,6 +43,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.user_properties.append(("faults", numbers))
 
 
+@pytest.fixture(autouse=True)
+def _no_fault_of_another_test(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What latches in one test does not refuse the next emulator that gets the same port's name."""
+    state = tmp_path_factory.getbasetemp() / "state" / str(abs(hash(request.node.nodeid)))
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+
+
 @pytest.fixture
 def took(request: pytest.FixtureRequest) -> Callable[[float, str], None]:
     """``took(seconds, what)``: how long the promised behaviour took, for the table of faults."""

@@ -36,8 +36,9 @@ FAULTS: dict[int, Promise] = {
     13: Promise("overload of one servo", f"seen within 10 ticks, {L}; the others are relaxed"),
     14: Promise("temperature rising", f"slower at the soft limit, {L} at the hard one"),
     15: Promise("voltage too low", f"{H}, {L} VOLTAGE"),
-    16: Promise("stall: effort without motion", f"{H} after a while, {L} OVERLOAD"),
-    17: Promise("collision: a spike of effort", f"{H} within one tick"),
+    # Shown on the simulated arm alone: no driver on a wire gives an effort to hold a limit against.
+    16: Promise("stall: effort without motion, where it is measured", f"{H} after 0.5 s, STALL"),
+    17: Promise("collision: a spike of effort, where it is measured", f"{H} within one tick"),
     18: Promise("NaN in an action", f"never sent; {H}"),
     19: Promise("inf in an action", f"never sent; {H}"),
     20: Promise("NaN or inf in a measurement", f"never shown to the policy; {H}"),
@@ -68,7 +69,9 @@ FAULTS: dict[int, Promise] = {
     42: Promise("torque refused or read back wrong", f"{L}"),
     43: Promise("device reboots while running", f"{L}"),
     44: Promise("protective stop of the controller", f"{L}; never unlocked by itself"),
-    45: Promise("emergency stop, remote control lost", f"{L} ESTOP"),
+    45: Promise(
+        "emergency stop; program stopped from the pendant", f"{L} ESTOP; {L} PROTECTIVE_STOP"
+    ),
     46: Promise("the stream stops, the connection stays", f"STALE within 3 periods, {H}"),
     47: Promise("a field the controller does not have", "refused when connecting, named"),
     48: Promise("the controller refuses a target", f"counted as not sent, {H}"),
