@@ -57,6 +57,7 @@ def test_ragged_episodes_become_columns_by_hand():
 def record(sim: PointMass, model, steps: int, capacity: int | None = None, seed: int = 1):
     """A trace of random actions and the entries of every step, as a reference."""
     env, rng = SB3VecEnv(sim, model), np.random.default_rng(seed)
+    env.scored_later = True
     env.reset()
     trace, kept = Trace(capacity or steps), []
     for _ in range(steps):
