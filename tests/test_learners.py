@@ -86,7 +86,7 @@ def test_ppo_learns_from_a_reward_model_alone(tmp_path):
 def test_off_policy_learners_learn(config):
     config = dataclasses.replace(
         config, num_envs=16, net=(32, 32), learning_starts=400, batch_size=96, gradient_steps=6,
-        buffer_size=10_000,
+        buffer_size=10_000, learning_rate=1e-3,
     )  # fmt: skip
     if isinstance(config, TQCConfig):
         config = dataclasses.replace(config, quantiles=5, drop_quantiles=1)
