@@ -27,6 +27,7 @@ from robo_rl.goals import formula_goal, judged_goal
 from robo_rl.learners import PPOConfig
 from robo_rl.preflight import Job, preflight
 from robo_rl.presets import completed
+from robo_rl.rewards import make_reward
 from sims.batch_env import BatchEnv
 
 Array = np.ndarray
@@ -200,6 +201,18 @@ def test_a_sentence_is_judged_by_what_it_was_read_as() -> None:
     assert "first the gripper touches the red cube, then" in goal.truth
     task, goal = judged_goal(sims.make_task("ant"), "walk forward, then lie down")
     assert not goal.key and "no ground truth" in goal.truth
+
+
+def test_what_stages_cannot_bring_about_is_written_by_templates_and_judged() -> None:
+    """A goal that no task wrote down and that takes a grasp: no error, and not unjudged."""
+    task, goal = judged_goal(sims.make_task("stack"), "put the blue cube on the red cube")
+    env = BatchEnv(task, 2)
+    assert isinstance(task, GoalTask) and goal.key and env.judge is not None
+    made = make_reward("offline", goal, env)
+    assert made.program is not None and "blue_cube_pos" in made.program.text
+    task, goal = formula_goal(sims.make_task("stack"), "grasped(red_cube)")
+    with pytest.raises(NoTemplate, match="what has to be"):
+        make_reward("offline", goal, BatchEnv(task, 2))
 
 
 @pytest.mark.parametrize(
