@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from rich.markup import escape
 import sims
 from real_robot.bundle import POLICY
 from real_robot.layout import has_arm
+from reward_models.base import RewardModel
 from robo_rl.board import Board
 from robo_rl.config import SettledConfig, TrainConfig, continued, from_json
 from robo_rl.evaluate import JUDGED_ON, Evaluation, evaluate, record
@@ -37,6 +38,7 @@ from robo_rl.presets import completed
 from robo_rl.progress import stages
 from robo_rl.report import write_report
 from robo_rl.rewards import CODE, MadeReward, make_reward
+from robo_rl.rollout.vec_sim import VecSim
 from robo_rl.runs import RunDir, atomic_write, write_json
 from robo_rl.threads import set_threads
 from robo_rl.trained import Trained
@@ -121,19 +123,7 @@ def train(
         hooks += [Widening(env, config.env_steps), board]
         if judged and config.looks:
             hooks.append(looks_at(run, config, look_env, board))
-        fitted = fit(
-            env,
-            made.model,
-            config.tuning,
-            env_steps=config.env_steps,
-            seed=config.seed,
-            device=config.device,
-            run=run,
-            resume=resume is not None,
-            checkpoint_every=config.checkpoint_every,
-            console=console,
-            hooks=hooks,
-        )
+        fitted = _fitted(env, made.model, config, run, resume is not None, hooks, console)
     learner = fitted.learner
     laps.over("train")
     frames = {
@@ -176,7 +166,7 @@ def train(
     return Trained(run, fitted, best, evaluation, bundle, laps.seconds)
 
 
-def _train_foreign(config: TrainConfig, resume: Path | None, console: Console | None) -> Trained:
+def _train_foreign(config: SettledConfig, resume: Path | None, console: Console | None) -> Trained:
     """The same on ``gym:ID``: its own reward, return beside success, the policy's graph alone."""
     if config.reward != "task" or config.goal or config.robot or config.randomize or config.shaped:
         raise ValueError(
@@ -197,19 +187,7 @@ def _train_foreign(config: TrainConfig, resume: Path | None, console: Console | 
         hooks: list[Hook] = [board]
         if config.looks:
             hooks.append(looks_at_foreign(run, config, sim, board))
-        fitted = fit(
-            sim,
-            None,
-            config.tuning,
-            env_steps=config.env_steps,
-            seed=config.seed,
-            device=config.device,
-            run=run,
-            resume=resume is not None,
-            checkpoint_every=config.checkpoint_every,
-            console=console,
-            hooks=hooks,
-        )
+        fitted = _fitted(sim, None, config, run, resume is not None, hooks, console)
     laps.over("train")
     seen = [sim.reset()]
     for _ in range(CHECKED_STEPS):
@@ -233,6 +211,31 @@ def _train_foreign(config: TrainConfig, resume: Path | None, console: Console | 
     }
     run.finish(result)
     return Trained(run, fitted, best, evaluation, None, laps.seconds)
+
+
+def _fitted(
+    sim: VecSim,
+    reward: RewardModel | None,
+    config: SettledConfig,
+    run: RunDir,
+    resume: bool,
+    hooks: Sequence[Hook],
+    console: Console | None,
+) -> Fitted:
+    """``fit`` as the config says, into the run's folder."""
+    return fit(
+        sim,
+        reward,
+        config.tuning,
+        env_steps=config.env_steps,
+        seed=config.seed,
+        device=config.device,
+        run=run,
+        resume=resume,
+        checkpoint_every=config.checkpoint_every,
+        console=console,
+        hooks=hooks,
+    )
 
 
 def judged_task(config: TrainConfig) -> tuple[Task[Any], ReadGoal]:

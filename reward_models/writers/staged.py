@@ -9,7 +9,9 @@ its closeness counts in full only with the tip there.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 from reward_models.base import TaskCard
 from reward_models.goals.automaton import DONE, FAILED, Automaton, Path
@@ -141,10 +143,7 @@ class _Writer:
         if formula.operator == "not":
             return f"above(-({self.margin(formula.parts[0])}), 0.0)"
         join = "hypot" if formula.operator == "and" else "minimum"
-        text = self.missing(formula.parts[0])
-        for part in formula.parts[1:]:
-            text = f"{join}({text}, {self.missing(part)})"
-        return text
+        return _joined(join, map(self.missing, formula.parts))
 
     def margin(self, formula: Formula) -> str:
         if isinstance(formula, Atom):
@@ -152,10 +151,7 @@ class _Writer:
         if formula.operator == "not":
             return f"-({self.margin(formula.parts[0])})"
         join = "minimum" if formula.operator == "and" else "maximum"
-        text = self.margin(formula.parts[0])
-        for part in formula.parts[1:]:
-            text = f"{join}({text}, {self.margin(part)})"
-        return text
+        return _joined(join, map(self.margin, formula.parts))
 
     def pushed(self, formula: Formula) -> list[Atom]:
         """The atoms of things that are to be pushed somewhere."""
@@ -187,3 +183,8 @@ class _Writer:
         paid = n.behind_weight / (n.behind_weight + n.push_weight)
         text = f"{paid!r} * near({off}, {n.behind_scale!r}) + {1 - paid!r} * {gate} * {close}"
         return self.let("pushed", f"where({away} <= 0.0, 1.0, {text})")
+
+
+def _joined(join: str, texts: Iterable[str]) -> str:
+    """Expressions folded by a function of two."""
+    return reduce(lambda one, other: f"{join}({one}, {other})", texts)
