@@ -42,7 +42,7 @@ def others() -> list[threading.Thread]:
 def test_threads_draw_the_very_frames_that_one_draws(env: BatchEnv, forced: None) -> None:
     look = Look(
         geom_rgba={"table": np.random.default_rng(0).uniform(size=(ROWS, 4))},
-        **jitter(np.random.default_rng(1), ROWS, 0.1, 0.3),
+        **jitter(np.random.default_rng(1), ROWS, env.camera("top"), camera=0.1, light=0.3),
     )
     states, one, pool = env.state(), Renderer(env.model, 48, 64), FramePool(env.model, 48, 64)
     for given in (None, look):
