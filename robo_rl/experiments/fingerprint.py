@@ -1,9 +1,9 @@
 """What a row's figures hang on, as one hash: its settings and the code that makes them.
 
 The code is what the row names and, through its imports, every module of ours that this reaches, as
-Python's syntax tree has it: comments, docstrings and layout do not count. Neither does what only
-shows, keeps or tells, nor a registry with all that it lists: a row names the entries that it needs.
-Data files that lie beside a module (weights, prompts) count with it.
+Python's syntax tree has it: comments, docstrings, layout and the version of Python do not count.
+Neither does what only shows, keeps or tells, nor a registry with all that it lists: a row names the
+entries that it needs. Data files that lie beside a module (weights, prompts) count with it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from robo_rl.experiments import Row
 from robo_rl.runs import jsonable
@@ -97,7 +98,7 @@ def digest(path: Path) -> str:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             if ast.get_docstring(node, clean=False) is not None:
                 node.body = node.body[1:] or [ast.Pass()]
-    found = hashlib.sha256(ast.unparse(tree).encode())
+    found = hashlib.sha256(repr(_meaning(tree)).encode())
     folders = [path.parent, *(d for d in sorted(path.parent.iterdir()) if d.is_dir())]
     for folder in folders:
         if folder != path.parent and (folder / "__init__.py").exists():
@@ -106,3 +107,14 @@ def digest(path: Path) -> str:
             if file.is_file() and file.suffix not in NOT_DATA:
                 found.update(file.read_bytes())
     return found.hexdigest()
+
+
+def _meaning(node: Any) -> Any:
+    """A syntax tree as tuples, alike in every version of Python: what is empty is left out, since
+    versions differ in the fields that a node has."""
+    if isinstance(node, list):
+        return [_meaning(part) for part in node]
+    if not isinstance(node, ast.AST):
+        return node
+    fields = [(name, value) for name, value in ast.iter_fields(node) if value not in (None, [])]
+    return type(node).__name__, *((name, _meaning(value)) for name, value in fields)

@@ -31,6 +31,7 @@ class TrainClipCommand:
     ship: bool = False  # write over the weights inside the package instead
     frames: int = 80_000  # rendered for training
     steps: int = 4_100  # gradient steps; 0: as many as fit into the minutes
+    batch: int = 128  # frames of a gradient step
     minutes: float = 15.0  # of fitting, with --steps 0
     seed: int = 11  # of states and weights
     device: str = "cpu"  # cpu or cuda
@@ -59,8 +60,9 @@ def main(argv: Sequence[str]) -> int:
     start = time.monotonic()
     env = sims.BatchEnv(task, 256, seed=command.seed)
     config = FitConfig(
-        minutes=command.minutes, steps=command.steps, seed=command.seed, device=command.device
-    )
+        minutes=command.minutes, steps=command.steps, batch=command.batch, seed=command.seed,
+        device=command.device,
+    )  # fmt: skip
     with stages(console) as progress:
 
         def drawn(share: float) -> None:
@@ -109,6 +111,7 @@ def _out(command: TrainClipCommand, scene: tuple[str, str], shipped: Path) -> Pa
 def _card(command: TrainClipCommand, home: Any, config: FitConfig, seconds: float) -> dict:
     """What the weights say of themselves."""
     where = f"--out {command.out}" if command.out else "--ship"
+    work = f"--steps {command.steps}" if command.steps else f"--steps 0 --minutes {command.minutes}"
     return {
         "model": "open_clip CLIP, keypoint image tower, word vocabulary",
         "what": "a small CLIP trained on captions that the simulator's positions graded",
@@ -120,5 +123,6 @@ def _card(command: TrainClipCommand, home: Any, config: FitConfig, seconds: floa
         "seconds": round(seconds),
         "versions": versions(),
         "command": f"robo-rl reward train --task {home.task} --robot {home.robot} --frames "
-        f"{command.frames} --steps {command.steps} --seed {command.seed} {where}",
+        f"{command.frames} {work} --batch {command.batch} --seed {command.seed} "
+        f"--device {command.device} {where}",
     }
