@@ -256,22 +256,18 @@ def test_labels_go_on_as_if_nothing_had_happened(cache, encoder: EmbeddedClip) -
         np.testing.assert_array_equal(a[name], b[name], err_msg=name)
 
 
-@pytest.mark.parametrize(("distill", "steps"), [(False, 1_000), (True, 4_000)])
-def test_a_resumed_run_of_the_clip_is_the_same(
-    cache, tmp_path: Path, distill: bool, steps: int
-) -> None:
+def test_a_resumed_run_from_frames_is_the_same(cache, tmp_path: Path) -> None:
     tuning = PPOConfig(num_envs=10, net=(16, 16), n_steps=25, minibatches=5, final_rate=1.0)
-    config = TrainConfig(labels=16, labels_every=1, labels_above=0.0)
-    run = RunDir.create(tmp_path / "run", config)
+    run, steps = RunDir.create(tmp_path / "run", TrainConfig()), 1_000
 
     def trained(to: int, seed: int = 0, **options) -> dict[str, torch.Tensor]:
         env, data_env = (sims.make("reach", 10, seed=s) for s in (seed, seed + 50))
         goal = read_goal(env.task, "touch_red_cube")
-        made = make_reward("clip", goal, data_env, ClipConfig(distill=distill, scene=TINY))
-        hooks = [Labels(config, made.scene, data_env)] if made.scene else []
+        settings = ClipConfig(distill=False, scene=TINY)
+        # As a resumed run has it: the format that the run began with, whatever is quicker by now.
+        made = make_reward("clip", goal, data_env, settings, dtype="float32")
         learner = make_learner(tuning, env, made.model, seed=seed)
-        learn(learner, to, hooks=hooks, **options)
-        assert all(hook.frames > 0 for hook in hooks)
+        learn(learner, to, **options)
         return learner.algorithm.policy.state_dict()
 
     straight = trained(steps)
