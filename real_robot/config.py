@@ -30,6 +30,7 @@ class RunConfig:
     patience: float = 2.5  # s, a limit that is active for longer is reported, for twice that stops
     handover: float = 1.0  # s in which what the new hand wants fades in
     stall: float = 0.5  # s of full effort without motion
+    leaning: float = 3.0  # s of the same where motors that protect themselves are eased meanwhile
     align_speed: float = 0.5  # rad/s, of the fastest joint on the way to the start set
     align_max: float = 1.6  # rad, a joint farther than this from the start set is not moved there
     park_speed: float = 0.5  # rad/s

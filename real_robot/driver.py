@@ -60,7 +60,7 @@ class Fault(Enum):
     NONFINITE = "nonfinite"  # NaN or inf, wherever it came from
     STALL = "stall"  # full effort without motion
     GRIPPER = "gripper"  # it is silent or gone; the arm itself is well
-    COLLISION = "collision"  # more effort than the motor itself can do
+    COLLISION = "collision"  # something pushes on the arm
     POLICY_LOST = "policy_lost"  # the policy is late, silent or dead
     GUARDIAN = "guardian"  # nobody would stop the arm if the bridge died
     DEADLINE = "deadline"  # the loop was late for too long
@@ -108,10 +108,11 @@ class RobotState:
     seq: int  # rises with every new measurement; the same number is the same measurement
     qpos: Array  # (n,) rad
     qvel: Array  # (n,) rad/s
-    effort: Array  # (n,) N m
+    effort: Array  # (n,) N m, of the motors
     gripper: float  # 0 closed, 1 open
     fault: Fault = Fault.NONE
     derate: float = 1.0  # share of full speed that the device still allows: below 1 when warm
+    outside: Array | None = None  # (n,) N m of it that the arm's own model does not explain
 
 
 @dataclass(frozen=True)

@@ -202,6 +202,7 @@ def _filter(
         handover=config.handover,
         smoothing=manifest.action.smoothing,
         stall=config.stall,
+        leaning=config.leaning,
     )
 
 

@@ -97,6 +97,7 @@ class SafetyFilter:
         handover: float = 1.0,
         smoothing: float = 0.0,
         stall: float = 0.5,
+        leaning: float = 3.0,
         start_slack: float = 0.1,
     ) -> SafetyFilter:
         """The filter of a robot, narrowed by the limits a policy was trained under.
@@ -110,7 +111,8 @@ class SafetyFilter:
         window = _narrowed("lag", np.full(n, lag), limits.lag)
         for name, value in {
             "margin": margin, "max_age": max_age, "max_wish_age": max_wish_age,
-            "patience": patience, "handover": handover, "stall": stall, "start_slack": start_slack,
+            "patience": patience, "handover": handover, "stall": stall, "leaning": leaning,
+            "start_slack": start_slack,
         }.items():  # fmt: skip
             if not 0 < value < np.inf:
                 raise ValueError(f"{name} must be above 0 and finite, got {value}")
@@ -142,7 +144,8 @@ class SafetyFilter:
             clear,
             shaping,
             Lag(robot.joints, window, shaping, overload),
-            Effort(robot.joints, effort, stall),
+            # Who leans on motors that protect themselves is eased (``Lag``), and may for longer.
+            Effort(robot.joints, effort, np.where(np.isfinite(overload), leaning, stall)),
             Encode(robot.joints, position, velocity, robot.period),
         )
         return cls(

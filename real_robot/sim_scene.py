@@ -42,6 +42,8 @@ class Scene:
         self.qpos, self.qvel = self.batch.qpos[0], self.batch.qvel[0]  # (nq,), (nv,) live
         self.ctrl = self.batch.ctrl[0]  # (nu,) live
         self.force = self.batch.actuator_force[0]  # (nu,) N m live
+        self.weight = self.batch.qfrc_gravcomp[0]  # (nv,) N m live
+        self.constraint = self.batch.qfrc_constraint[0]  # (nv,) N m live
         # A batch computes the fields that were asked for before the step.
         self._xpos, self._xquat = self.batch.xpos[0], self.batch.xquat[0]
         self.reset(seed)

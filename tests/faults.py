@@ -36,9 +36,15 @@ FAULTS: dict[int, Promise] = {
     13: Promise("overload of one servo", f"seen within 10 ticks, {L}; the others are relaxed"),
     14: Promise("temperature rising", f"slower at the soft limit, {L} at the hard one"),
     15: Promise("voltage too low", f"{H}, {L} VOLTAGE"),
-    # Shown on the simulated arm alone: no driver on a wire gives an effort to hold a limit against.
-    16: Promise("stall: effort without motion, where it is measured", f"{H} after 0.5 s, STALL"),
-    17: Promise("collision: a spike of effort, where it is measured", f"{H} within one tick"),
+    16: Promise(
+        "stall: a joint is blocked and pushes on",
+        f"SO-101, by its load: eased after 1 s, {H} after 3 s, {L} STALL; UR5e: as 17",
+    ),
+    17: Promise(
+        "collision: something pushes on a joint",
+        f"UR5e, by its currents: {H} once it is half of what the joint can do; "
+        "the SO-101's load does not tell it from work: as 16",
+    ),
     18: Promise("NaN in an action", f"never sent; {H}"),
     19: Promise("inf in an action", f"never sent; {H}"),
     20: Promise("NaN or inf in a measurement", f"never shown to the policy; {H}"),

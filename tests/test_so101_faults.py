@@ -61,9 +61,10 @@ class Ride:
         at: int = 20,
         every: bool = False,
         phase: str | None = None,  # or once this state is reached
+        steps: int = 30,
     ):
         self.arm, self.struck, self.stopped = arm, 0.0, 0.0
-        self._every, self._phase = every, phase
+        self._every, self._phase, self.steps = every, phase, steps
         self._act, self._at, self._ticks, self._running = act, at, 0, False
         emulator = arm.emulator
         self.success = False
@@ -76,7 +77,7 @@ class Ride:
             arm.driver,
             bundle,
             perception=SimPerception(poses, arm.clock, noise=0.001),
-            steps=30,
+            steps=self.steps,
             clock=arm.clock,
             stop=self._tick,
             on_transition=self._heard,
@@ -477,6 +478,19 @@ def test_a_joint_that_will_not_stiffen_or_let_go_is_named(
     joints = arm.driver.joints
     assert ride.result.acks == {joint: joint != joints[3] for joint in joints}
     assert torque(arm) == [0, 0, 0, 1, 0, 0]
+
+
+@pytest.mark.fault(16)
+@pytest.mark.parametrize("joint", range(4))
+def test_a_blocked_joint_pushes_for_so_long_and_no_longer(
+    arm: Arm, bundle: PolicyBundle, took: Took, joint: int
+) -> None:
+    """Its load tells; the servo itself, which gives up after 2 s, is eased before that."""
+    ride = Ride(arm, bundle, lambda: arm.emulator.block(joint), steps=120)
+    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.STALL)
+    assert f"{arm.driver.joints[joint]} has pushed with" in ride.result.reason
+    assert 3.0 <= ride.delay < 3.5 and all(ride.result.acks.values())
+    took(ride.delay, "stopped (SO-101)")
 
 
 @pytest.mark.fault(43)

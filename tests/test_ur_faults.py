@@ -31,12 +31,16 @@ from real_robot import (
     run,
 )
 from real_robot.emulators.ur5e import Ur5eEmulator
+from real_robot.states import Transition
+from robo_rl.arm.emulated import EmulatedStage
+from robo_rl.arm.stage import closing
 from robo_rl.arm.wired import ControlPoses
 from robo_rl.cli import main
 
 Took = Callable[[float, str], None]
 HOST = "127.0.0.1"
 slow = pytest.mark.slow
+TURN = np.array([0.2, 0.0, 0.0, 0.0, 0.0, 0.0])  # rad, the way is free
 
 
 @pytest.fixture(scope="module")
@@ -244,6 +248,69 @@ def test_the_slider_on_the_pendant_slows_the_bridge(arm: Arm) -> None:
     arm.control.call("slide", share=0.4)
     time.sleep(0.1)
     assert arm.driver.read().derate == pytest.approx(0.4)
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[EmulatedStage]:
+    """On a compressed clock: times are the arm's own."""
+    with closing(EmulatedStage(sims.make_task("reach", robot="ur5e"))) as made:
+        yield made
+
+
+@pytest.mark.fault(16, 17)
+@pytest.mark.parametrize("joint", [0, 1, 2, 3])
+def test_what_pushes_on_a_joint_stops_the_arm(
+    stage: EmulatedStage, bundle: PolicyBundle, took: Took, joint: int
+) -> None:
+    control, ticks, times = stage._end._control, [], []
+    control.call("block", joint=None)
+    scene = stage.scene(1)
+    here = lambda: scene.clock.now_ns() * 1e-9  # noqa: E731
+
+    def tick() -> bool:
+        ticks.append(running[-1:] == [True])
+        if sum(ticks) == 20:  # on the way
+            control.call("block", joint=joint)
+            times.append(here())
+        return False
+
+    running = []
+
+    def heard(change: Transition) -> None:
+        running.append(change.after is Phase.RUN)
+        if change.before is Phase.RUN:
+            times.append(here())
+
+    result = run(scene.driver, bundle, perception=scene.eyes, steps=60, clock=scene.clock,
+                 stop=tick, on_transition=heard)  # fmt: skip
+    assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.COLLISION)
+    assert f"push on {scene.driver.describe().joints[joint]} from outside" in result.reason
+    assert times[1] - times[0] < 0.4  # a joint that is wanted slowly takes until then to push
+    took(times[1] - times[0], "stopped (UR5e)")
+
+
+def test_torque_is_told_from_currents(stage: EmulatedStage) -> None:
+    """Of motors whose torque an ampere nobody knows but the controller's own model."""
+    control = stage._end._control
+    control.call("block", joint=None)
+    scene = stage.scene(2)
+    driver, clock = scene.driver, scene.clock
+    driver.connect()
+    driver.identify()
+    driver.enable()
+    home = driver.read().qpos
+    for k in range(100):
+        driver.send(Target(home + np.sin(0.06 * k) * TURN, 0.0))
+        clock.sleep_until_ns(clock.now_ns() + 10_000_000)
+        assert np.abs(driver.read().outside).max() < 0.5
+    control.call("block", joint=2)
+    held = driver.read().qpos
+    for _ in range(30):  # a controller that hears nothing stops
+        driver.send(Target(held - 0.02, 0.0))
+        clock.sleep_until_ns(clock.now_ns() + 10_000_000)
+    state, truth = driver.read(), control.call("joints")["effort"][2]
+    assert abs(truth) > 30.0 and state.outside[2] == pytest.approx(truth, rel=0.03)
+    driver.close()
 
 
 @pytest.mark.fault(10, 50)

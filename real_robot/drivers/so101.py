@@ -119,11 +119,11 @@ class So101Driver:
                     np.minimum(position[:, 1], measured[:, 1]),
                 ]
             )
-        # Its load is a share of the motor's voltage: no torque to hold against a limit, but what
-        # the servo's own protection goes by.
-        overload = np.full(len(robot.joints), OVERLOAD * STALL)
+        # Its load is the motor's share of full voltage. That is its share of torque where it does
+        # not turn, which is what a stall is told by, and what the servo's own protection goes by.
+        full = np.full(len(robot.joints), STALL)
         return Description.of(
-            robot, self._period, position=position, effort=None, overload=overload
+            robot, self._period, position=position, effort=full, overload=OVERLOAD * full
         )
 
     # Connecting.

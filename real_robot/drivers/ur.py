@@ -38,6 +38,7 @@ BRAKE = 4.0  # rad/s^2, of servoStop
 RUNNING = 7  # robot mode: powered, brakes released
 E_SERIES = 5  # first major version of its software; a CB3 controller's is 3
 LIGHTEST = 0.3  # kg that the controller must count on where a gripper hangs on it
+PER_AMPERE, BELIEVED = 10.0, 1.0  # N m/A, until measurements of this many A^2 say otherwise
 NORMAL, REDUCED = 1, 2  # safety modes in which it moves
 PROTECTIVE_BITS, EMERGENCY_BITS = 1 << 2, 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 9
 
@@ -79,8 +80,7 @@ class UrDriver:
 
     def describe(self) -> Description:
         """Names and limits of the arm; those set on its pendant may be narrower."""
-        # Its controller watches torques itself and stops by its own rules.
-        return Description.of(self._robot, self._period, effort=None)
+        return Description.of(self._robot, self._period)
 
     @property
     def newest(self) -> float:
@@ -105,6 +105,8 @@ class UrDriver:
             raise RobotFault(fault, f"{self._host}: {error}") from error
         self._connected = True
         self._seen, self._offset = -math.inf, math.inf
+        n = len(self._robot.joints)  # what is believed until the model has asked for some amperes
+        self._shown = BELIEVED * np.outer((PER_AMPERE, 1.0), np.ones(n))
 
     def identify(self) -> Identity:
         """Model, serial number and software of the controller, if it is one that fits."""
@@ -153,7 +155,7 @@ class UrDriver:
         """The newest measurement, waited for where the last one was the newest."""
         within = self._stale + self._deadline
         seen = None if math.isinf(self._seen) else self._seen
-        stamp, qpos, qvel, moment, told = self._call("measure", seen, self._stale, within=within)
+        stamp, qpos, qvel, *loads, told = self._call("measure", seen, self._stale, within=within)
         fault = self._fault(told)
         now = self._clock.now_ns() * 1e-9
         # A package that came faster than all others tells the clocks' difference best; it may
@@ -171,17 +173,29 @@ class UrDriver:
             opening = self._gripper.opening()
             if why := self._gripper.lost():
                 raise RobotFault(Fault.GRIPPER, f"{why}; its jaws stay as they are")
+        moment, outside = self._torques(*map(np.array, loads))
         return RobotState(
             t_device=stamp,
             t_host=stamp + self._offset,
             seq=self._seq,
             qpos=np.array(qpos),
             qvel=np.array(qvel),
-            effort=np.array(moment),  # by its controller's model: what pushes on it is not in it
+            effort=moment + outside,
             gripper=opening,
             fault=fault,
             derate=float(np.clip(told[5], 0.1, 1.0)),  # the slider on the pendant
+            outside=outside,
         )
+
+    def _torques(self, moment: Array, expected: Array, current: Array) -> tuple[Array, Array]:
+        """What the controller's model asks of the joints, and what their motors do beyond it.
+
+        All (n,): ``moment`` N m and ``expected`` A by the model, ``current`` A as measured. How
+        many N m an ampere makes nobody publishes; the model itself tells, joint by joint.
+        """
+        self._shown += (moment * expected, expected**2)
+        per_ampere = self._shown[0] / self._shown[1]
+        return moment, per_ampere * (current - expected)
 
     def _fault(self, told: list[float]) -> Fault:
         """What the controller reports."""

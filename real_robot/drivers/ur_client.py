@@ -26,7 +26,8 @@ import rtde_receive
 from real_robot.client_process import Refused, serve
 
 FIELDS = (
-    "timestamp", "actual_q", "actual_qd", "target_moment", "robot_mode", "safety_mode",
+    "timestamp", "actual_q", "actual_qd", "target_moment", "target_current", "actual_current",
+    "robot_mode", "safety_mode",
     "runtime_state", "robot_status_bits", "safety_status_bits", "target_speed_fraction", "payload",
 )  # fmt: skip
 PROGRAM = 2  # robot status bit: a program is running
@@ -64,12 +65,16 @@ class UrClient:
 
     def measure(self, seen: float | None, patience: float) -> list[Any]:
         """A measurement other than that of controller time ``seen``, waited for ``patience`` s:
-        [timestamp s, angles rad, speeds rad/s, moments N m, state as of ``state``]."""
+        [timestamp s, angles rad, speeds rad/s, moments N m and currents A as its model asks for,
+        measured currents A, state as of ``state``]."""
         receive, deadline = self._receive, time.monotonic() + patience
         while True:
             stamp = receive.getTimestamp()
             if stamp != seen:
-                told = receive.getActualQ(), receive.getActualQd(), receive.getTargetMoment()
+                told = (
+                    receive.getActualQ(), receive.getActualQd(), receive.getTargetMoment(),
+                    receive.getTargetCurrent(), receive.getActualCurrent(),
+                )  # fmt: skip
                 if receive.getTimestamp() == stamp:  # not torn between two packages
                     return [stamp, *told, self.state()]
             elif time.monotonic() > deadline:

@@ -94,6 +94,18 @@ class ArmPhysics:
         return self.scene.force[self._ctrl] * (self._hand is None)
 
     @property
+    def gravity(self) -> Array:
+        """What carries the arm's weight (n,) N m besides the motors, as a real arm's would."""
+        return self.scene.weight[self._qvel]
+
+    @property
+    def outside(self) -> Array:
+        """Torques (n,) N m of the motors against what touches the arm or holds a joint."""
+        against = -self.scene.constraint[self._qvel]
+        against[list(self._blocked)] = self.effort[list(self._blocked)]
+        return against
+
+    @property
     def strength(self) -> Array:
         """The largest torque of each motor (n,) N m."""
         return self._strength[:, 1]

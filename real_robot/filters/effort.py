@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,40 +13,57 @@ from real_robot.filters.stage import Array, Check, Moment, Motion, SafetyStop
 _HARD = 0.9  # share of the limit that counts as pushing hard
 _STILL = 0.05  # rad/s, a joint slower than this does not move
 _WANTED = 0.02  # rad between target and joint: it is told to move
-_SPIKE = 1.1  # of the limit: more than the motor itself can do comes from outside
+_PLACE = 0.03  # rad, a joint that leaves its place by more is not blocked
+_PAUSE_S = 0.5  # s: one that was eased meanwhile and pushes again has gone on pushing
+_OUTSIDE = 0.5  # of the limit: what the arm's own model does not explain by more was a hit
+
+
+class _Push(NamedTuple):
+    """Of each joint (n,): since when and where it pushes, and when it last did."""
+
+    since: Array  # s, inf where it does not
+    place: Array  # rad
+    last: Array  # s
 
 
 @dataclass(frozen=True, eq=False)
 class Effort(Check):
-    """Stops on a stall of ``seconds``, and at once on a spike."""
+    """Stops on a stall of ``seconds``, and at once on a hit where the arm can tell one."""
 
     name: ClassVar[str] = "effort"
     joints: tuple[str, ...]
     effort: Array  # (n,) N m that the joints can do
-    seconds: float = 0.5  # s
+    seconds: Array  # (n,) s
 
-    def start(self, moment: Moment) -> Array:
-        """(n,) s since when each joint stalls, inf where it does not."""
-        return np.full(len(self.joints), np.inf)
+    def start(self, moment: Moment) -> _Push:
+        never = np.full(len(self.joints), np.inf)
+        return _Push(never, moment.state.qpos, -never)
 
-    def step(self, motion: Motion, moment: Moment, own: Array) -> tuple[Motion, Array]:
-        state = moment.state
-        pushed = np.abs(state.effort) / self.effort
-        if pushed.max() > _SPIKE:
-            i = int(pushed.argmax())
-            raise SafetyStop(
-                Fault.COLLISION,
-                f"{self.joints[i]} measures {state.effort[i]:.1f} N m, the motor can do "
-                f"{self.effort[i]:.1f} N m: was it hit?",
-            )
+    def step(self, motion: Motion, moment: Moment, own: _Push) -> tuple[Motion, _Push]:
+        state, now = moment.state, moment.now
+        if state.outside is not None:
+            self._check_hit(state.outside)
         wanted = np.abs(motion.qpos - state.qpos) > _WANTED
-        stalled = (pushed > _HARD) & (np.abs(state.qvel) < _STILL) & wanted
-        since = np.where(stalled, np.minimum(own, moment.now), np.inf)
-        if (moment.now - since).max() > self.seconds:
-            i = int((moment.now - since).argmax())
+        hard = (np.abs(state.effort) > _HARD * self.effort) & (np.abs(state.qvel) < _STILL) & wanted
+        stays = (np.abs(state.qpos - own.place) < _PLACE) & (now - own.last < _PAUSE_S)
+        since = np.where(stays, own.since, np.where(hard, now, np.inf))
+        stalled = np.where(hard, now - since, 0.0) - self.seconds
+        if stalled.max() > 0.0:
+            i = int(stalled.argmax())
             raise SafetyStop(
                 Fault.STALL,
                 f"{self.joints[i]} has pushed with {state.effort[i]:.1f} N m for "
-                f"{self.seconds} s without moving: it is blocked",
+                f"{self.seconds[i]:g} s without moving: it is blocked",
             )
-        return motion, since
+        place = np.where(stays, own.place, state.qpos)
+        return motion, _Push(since, place, np.where(hard, now, own.last))
+
+    def _check_hit(self, outside: Array) -> None:
+        share = np.abs(outside) / self.effort
+        if share.max() > _OUTSIDE:
+            i = int(share.argmax())
+            raise SafetyStop(
+                Fault.COLLISION,
+                f"{outside[i]:.1f} N m push on {self.joints[i]} from outside, more than "
+                f"{_OUTSIDE:g} of the {self.effort[i]:.1f} N m that it can do: was it hit?",
+            )
