@@ -24,6 +24,7 @@ from robo_rl.board import Board
 from robo_rl.config import SettledConfig, TrainConfig, continued, from_json
 from robo_rl.evaluate import JUDGED_ON, Evaluation, evaluate, record
 from robo_rl.export import check, deterministic_actor, export, export_policy, to_onnx
+from robo_rl.feasible import check_feasible
 from robo_rl.film import film, reward_along
 from robo_rl.fit import Fitted, fit, usable
 from robo_rl.floors import floors
@@ -87,6 +88,8 @@ def train(
     path = resume or run_path(config, goal)
     if resume is None:
         RunDir.check_free(path)
+        if isinstance(task, GoalTask):
+            check_feasible(task, seed=config.seed, num_threads=threads)
 
     laps = _Laps()
     env = training_env(task, config, threads, judged)
