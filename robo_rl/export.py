@@ -47,6 +47,7 @@ from real_robot.perception import Pose
 from real_robot.twin import Twin
 from robo_rl.goals import ReadGoal
 from robo_rl.learners.learner import Learner
+from robo_rl.learners.residual_policy import OverBaseActor
 from robo_rl.runs import jsonable, versions
 from sims.batch_env import BatchEnv
 from sims.robots import Robot
@@ -70,8 +71,11 @@ class ExportError(RuntimeError):
 
 
 def deterministic_actor(algorithm: BaseAlgorithm) -> nn.Module:
-    """A module ``obs (N, obs_dim) -> action (N, act_dim)`` in [-1, 1], what ``predict`` answers."""
+    """A module ``obs (N, obs_dim) -> action (N, act_dim)`` in [-1, 1], what ``predict`` answers;
+    of what corrects a base it takes the base's action too."""
     policy = copy.deepcopy(algorithm.policy).cpu().eval()
+    if (over := OverBaseActor.of(policy)) is not None:
+        return over
     if isinstance(policy, ActorCriticPolicy):
         layers = [policy.pi_features_extractor, policy.mlp_extractor.policy_net, policy.action_net]
         return nn.Sequential(*layers, nn.Hardtanh())
@@ -82,13 +86,16 @@ def deterministic_actor(algorithm: BaseAlgorithm) -> nn.Module:
 
 
 def to_onnx(actor: nn.Module, obs_dim: int) -> bytes:
-    """``actor`` as a one-file ONNX graph, input ``obs`` (N, obs_dim), output ``action``."""
+    """``actor`` as a one-file ONNX graph, input ``obs`` (N, obs_dim), output ``action``; a base's
+    graph is in it as it was."""
+    base = actor.base if isinstance(actor, OverBaseActor) else None
+    widths = {"obs": obs_dim} | ({"base_action": base.act_dim} if base else {})
     program = torch.onnx.export(
         actor.eval(),
-        (torch.zeros(2, obs_dim),),
-        input_names=["obs"],
+        tuple(torch.zeros(2, width) for width in widths.values()),
+        input_names=list(widths),
         output_names=["action"],
-        dynamic_shapes=({0: torch.export.Dim("N")},),
+        dynamic_shapes=({0: torch.export.Dim("N")}, {0: torch.export.Dim.AUTO})[: len(widths)],
         opset_version=OPSET,
         dynamo=True,
         verbose=False,
@@ -100,6 +107,8 @@ def to_onnx(actor: nn.Module, obs_dim: int) -> bytes:
     for part in (*graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer):
         del part.metadata_props[:]
     del graph.metadata_props[:], model.metadata_props[:]
+    if base is not None:
+        model = base.under(model)
     onnx.checker.check_model(model, full_check=True)
     return model.SerializeToString()
 

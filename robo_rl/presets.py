@@ -29,7 +29,7 @@ class Preset:
     def tuning(self, learner: str) -> LearnerConfig:
         """The settings of ``learner``."""
         kind = LEARNERS[learner].config
-        return kind(horizon_s=self.horizon_s, **(self.ppo if kind is PPOConfig else {}))
+        return kind(horizon_s=self.horizon_s, **(self.ppo if issubclass(kind, PPOConfig) else {}))
 
 
 # Of all bodies: their rewards come in units of their own.

@@ -7,6 +7,14 @@ from typing import Any, NamedTuple
 
 from robo_rl.learners.config import LearnerConfig, OffPolicyConfig
 from robo_rl.learners.ppo import PPOConfig, build_ppo
+from robo_rl.learners.residual import (
+    ResidualPPOConfig,
+    ResidualSACConfig,
+    ResidualTD3Config,
+    build_residual_ppo,
+    build_residual_sac,
+    build_residual_td3,
+)
 from robo_rl.learners.sac import SACConfig, build_sac
 from robo_rl.learners.td3 import TD3Config, build_td3
 from robo_rl.learners.tqc import TQCConfig, build_tqc
@@ -17,6 +25,9 @@ __all__ = [
     "LearnerKind",
     "OffPolicyConfig",
     "PPOConfig",
+    "ResidualPPOConfig",
+    "ResidualSACConfig",
+    "ResidualTD3Config",
     "SACConfig",
     "TD3Config",
     "TQCConfig",
@@ -35,4 +46,7 @@ LEARNERS: dict[str, LearnerKind] = {
     "sac": LearnerKind(SACConfig, build_sac),
     "td3": LearnerKind(TD3Config, build_td3),
     "tqc": LearnerKind(TQCConfig, build_tqc),
+    "residual-ppo": LearnerKind(ResidualPPOConfig, build_residual_ppo),
+    "residual-sac": LearnerKind(ResidualSACConfig, build_residual_sac),
+    "residual-td3": LearnerKind(ResidualTD3Config, build_residual_td3),
 }

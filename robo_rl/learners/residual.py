@@ -1,0 +1,109 @@
+"""Residual learners: a frozen base, and what is learned is added to what it does.
+
+The action is ``clip(base(obs) + scale * residual(obs, base(obs)))``, the residual in [-1, 1] and
+exactly 0 before anything is learned. To Stable-Baselines3 the whole is one policy over the task's
+own actions: the simulator, the replay buffer and the critics know executed actions alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from robo_rl.learners.config import LearnerConfig, OffPolicyConfig
+from robo_rl.learners.ppo import PPOConfig, build_ppo
+from robo_rl.learners.sac import SACConfig, entropy
+from robo_rl.learners.td3 import TD3Config
+
+if TYPE_CHECKING:
+    from stable_baselines3 import PPO, SAC, TD3
+
+    from robo_rl.learners.learner import Parts
+
+Unprefixed = Annotated[str, tyro.conf.arg(prefix_name=False)]  # an option of its own: --base
+
+
+# Of several parents the first one's defaults count, so what a learner needs stands first.
+@dataclass(frozen=True, kw_only=True)
+class ResidualConfig(LearnerConfig):
+    """What every residual learner has."""
+
+    base: Unprefixed = ""  # what is corrected: RUN, BUNDLE, FILE.onnx or controller:NAME
+    scale: float = 0.3  # of an action's range to either side, that a residual can reach
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.scale <= 2:
+            raise ValueError(f"scale must be in (0, 2], got {self.scale}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualOffPolicyConfig(OffPolicyConfig, ResidualConfig):
+    """What residual learners with a replay buffer share."""
+
+    switch_on_steps: int = 10_000  # env steps over which ever more actions have a residual; 0: all
+    critic_updates: int = 1_000  # first updates, which are the critic's alone
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("switch_on_steps", "critic_updates"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualPPOConfig(PPOConfig, ResidualConfig):
+    """PPO of a residual on a frozen --base (ResiP, arXiv:2407.16677)."""
+
+    log_std_init: float = -0.7  # log of the residual's first standard deviation
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualSACConfig(SACConfig, ResidualOffPolicyConfig):
+    """SAC of a residual on a frozen --base (Policy Decorator, arXiv:2412.13630)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualTD3Config(TD3Config, ResidualOffPolicyConfig):
+    """TD3 of a residual on a frozen --base (as ResFiT does, arXiv:2509.19301)."""
+
+    noise: float = 0.3  # standard deviation of the exploration noise on residuals
+
+
+def build_residual_ppo(config: ResidualPPOConfig, parts: Parts) -> PPO:
+    """SB3's PPO, whose policy's mean is around the base's action."""
+    from robo_rl.learners.residual_policy import OverBase
+
+    return build_ppo(config, OverBase.of(config, parts))
+
+
+def build_residual_sac(config: ResidualSACConfig, parts: Parts) -> SAC:
+    """SB3's SAC, whose actor squashes the residual alone."""
+    from robo_rl.learners.residual_policy import OverBase, ResidualSAC
+
+    over = OverBase.of(config, parts)
+    return ResidualSAC(
+        **over.keywords(config), **over.replay(config), **over.schedule(config), **entropy(config)
+    )
+
+
+def build_residual_td3(config: ResidualTD3Config, parts: Parts) -> TD3:
+    """SB3's TD3, with all of its noise in units of the residual."""
+    import numpy as np
+    from stable_baselines3.common.noise import NormalActionNoise
+
+    from robo_rl.learners.residual_policy import OverBase, ResidualTD3
+
+    over, act_dim = OverBase.of(config, parts), parts.env.sim.act_dim
+    noise = NormalActionNoise(np.zeros(act_dim), np.full(act_dim, config.scale * config.noise))
+    return ResidualTD3(
+        **over.keywords(config),
+        **over.replay(config),
+        **over.schedule(config),
+        action_noise=noise,
+        # Of the target's actions: SB3's, which are of actions in [-1, 1].
+        target_policy_noise=0.2 * config.scale,
+        target_noise_clip=0.5 * config.scale,
+    )

@@ -1,0 +1,310 @@
+"""Residual learners: the base as it is until something is learned, and one graph of both."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from point_mass import Nearness, PointMass
+from test_learners import assert_same, success
+
+import robo_rl
+import sims
+from real_robot.bundle import PolicyBundle
+from robo_rl.arm.episodes import run_emulated
+from robo_rl.cli import main
+from robo_rl.commands.train import parse_train
+from robo_rl.config import TrainConfig
+from robo_rl.export import check, deterministic_actor, to_onnx
+from robo_rl.learners import (
+    LEARNERS,
+    OffPolicyConfig,
+    PPOConfig,
+    ResidualPPOConfig,
+    ResidualSACConfig,
+    ResidualTD3Config,
+)
+from robo_rl.learners.base import load_base
+from robo_rl.learners.learner import Learner, make_learner
+from robo_rl.learners.loop import learn
+from robo_rl.policies import load_graph, load_policy
+from robo_rl.runs import CheckpointError, RunDir
+
+SMALL = {"num_envs": 8, "net": (16, 16), "final_rate": 1.0}
+OFF = {
+    "learning_starts": 64, "buffer_size": 1024, "batch_size": 32, "gradient_steps": 2,
+    "switch_on_steps": 256, "critic_updates": 20,
+}  # fmt: skip
+CONFIGS = [
+    ResidualPPOConfig(**SMALL), ResidualSACConfig(**SMALL, **OFF), ResidualTD3Config(**SMALL, **OFF)
+]  # fmt: skip
+ODD = {"offset": 3.0, "scale": 20.0}  # of observations: whoever has no scale of them is lost
+over_all = pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)
+
+
+def somewhere(count: int = 512) -> np.ndarray:
+    """Observations (count, 4), some of them where nobody has been."""
+    rng = np.random.default_rng(0)
+    obs = (3.0 + 20.0 * rng.normal(size=(count, 4))).astype(np.float32)
+    obs[:8] *= 100
+    return obs
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A policy that is half learned, and stands at the bounds of the actions here and there."""
+    config = PPOConfig(num_envs=32, net=(16, 16), log_std_init=-0.5)
+    learner = make_learner(config, PointMass(32, **ODD), Nearness())
+    learn(learner, 6_000)
+    with torch.no_grad():
+        learner.algorithm.policy.action_net.weight.mul_(5.0)
+    obs = somewhere()
+    at_bounds = np.abs(learner.act(obs)) == 1.0
+    assert at_bounds.any() and not at_bounds.all()
+    path = tmp_path_factory.mktemp("base") / "policy.onnx"
+    path.write_bytes(to_onnx(deterministic_actor(learner.algorithm), 4))
+    return path
+
+
+def on(config, base: Path | str, seed: int = 0) -> Learner:
+    config = dataclasses.replace(config, base=str(base))
+    return make_learner(config, PointMass(config.num_envs, seed=seed, **ODD), Nearness(), seed=seed)
+
+
+@over_all
+def test_without_learning_it_is_the_base_bit_for_bit(config, base, tmp_path):
+    learner, obs = on(config, base), somewhere()
+    expected = load_graph(base).act(obs)
+    np.testing.assert_array_equal(learner.act(obs), expected)
+    # In the env the same steps are made.
+    env, other = (PointMass(8, seed=3, **ODD) for _ in range(2))
+    mine, its = env.reset(), other.reset()
+    for _ in range(16):
+        mine, its = env.step(learner.act(mine)).obs, other.step(load_graph(base).act(its)).obs
+        np.testing.assert_array_equal(mine, its)
+    # And so it does where it is exported to, as one graph without the other's file.
+    (tmp_path / "both.onnx").write_bytes(to_onnx(deterministic_actor(learner.algorithm), 4))
+    np.testing.assert_array_equal(load_graph(tmp_path / "both.onnx").act(obs), expected)
+    one = load_graph(tmp_path / "both.onnx").act(obs[:1])
+    np.testing.assert_array_equal(one, load_graph(base).act(obs[:1]))
+
+
+@over_all
+def test_what_is_learned_stays_within_its_scale_and_the_actions_and_is_exported(config, base):
+    learner, obs = on(config, base), somewhere()
+    theirs = load_graph(base).act(obs)
+    learn(learner, 1024)
+    action = learner.act(obs)
+    moved = np.abs(action - theirs)
+    assert 0 < moved.max() <= config.scale + 1e-6
+    assert (np.abs(action) <= 1.0).all()
+    # The base still scales observations as it was trained to, the residual by its own.
+    base_now = learner.algorithm.policy.state_dict()
+    assert any(name.endswith("base_sha256") for name in base_now)
+    np.testing.assert_array_equal(load_base(str(base), PointMass(8))(obs), theirs)
+    graph = to_onnx(deterministic_actor(learner.algorithm), 4)
+    assert check(graph, obs, action) <= 1e-5
+    model = onnx.load_from_string(graph)
+    assert [one.name for one in model.graph.input] == ["obs"]
+    assert b".py" not in graph and not any(t.external_data for t in model.graph.initializer)
+
+
+@pytest.mark.parametrize("config", CONFIGS[1:], ids=lambda config: type(config).__name__)
+def test_replay_holds_what_was_executed(config, base):
+    learner = on(dataclasses.replace(config, switch_on_steps=512, scale=0.5), base)
+    learn(learner, 1024)
+    ring = learner.buffer
+    steps = ring.size()
+    obs, action = (x[:steps].reshape(steps * 8, -1) for x in (ring.observations, ring.actions))
+    theirs = load_graph(base).act(obs)
+    assert (np.abs(action) <= 1.0).all()
+    assert np.abs(action - theirs).max() <= 0.5 + 0.5 * getattr(config, "noise", 0.0) * 5
+    # Ever more rows have a residual, until all of them have one.
+    alone = (np.abs(action - theirs) < 1e-6).all(axis=1).reshape(steps, 8).mean(axis=1)
+    first, second, later = alone[:32].mean(), alone[32:64].mean(), alone[64:].mean()
+    assert 0.6 < first < 0.9 and 0.1 < second < 0.4 and later < 0.15
+
+
+@pytest.mark.parametrize("config", CONFIGS[1:], ids=lambda config: type(config).__name__)
+def test_the_critic_learns_alone_first(config, base):
+    learner, obs = on(dataclasses.replace(config, critic_updates=100), base), somewhere()
+    parts = {
+        name: {k: v.clone() for k, v in getattr(learner.algorithm, name).state_dict().items()}
+        for name in ("actor", "critic")
+    }
+    learn(learner, 64 + 8 * 40)
+
+    def same(name: str) -> bool:
+        now = getattr(learner.algorithm, name)
+        return all((parts[name][k] == v).all() for k, v in now.named_parameters())
+
+    assert learner.algorithm._n_updates == 80
+    assert same("actor") and not same("critic")
+    if hasattr(learner.algorithm, "log_ent_coef"):
+        assert learner.algorithm.log_ent_coef.exp().item() == pytest.approx(config.entropy_init)
+    np.testing.assert_array_equal(learner.act(obs), load_graph(base).act(obs))
+    learn(learner, 64 + 8 * 80)
+    assert not same("actor")
+
+
+@over_all
+def test_a_resumed_run_equals_an_uninterrupted_one(config, base, tmp_path):
+    straight = on(config, base)
+    learn(straight, 768)
+    run = RunDir.create(tmp_path / "run", config)
+    learn(on(config, base), 384, run=run, checkpoint_every=128)
+    again = on(config, base, seed=5)
+    learn(again, 768, run=RunDir.open(run.path), resume=True)
+    assert_same(straight, again)
+
+
+def test_a_base_that_changed_meanwhile_is_refused(base, tmp_path):
+    run, mine = RunDir.create(tmp_path / "run", CONFIGS[0]), tmp_path / "base.onnx"
+    mine.write_bytes(base.read_bytes())
+    learn(on(CONFIGS[0], mine), 384, run=run)
+    learner = on(CONFIGS[0], "controller:zero")
+    with pytest.raises(CheckpointError, match=r"controller:zero has changed .* put the old one"):
+        learn(learner, 768, run=run, resume=True)
+
+
+def test_a_poor_base_is_improved(base):
+    """What the base does half of the time is done nearly always."""
+    judged = PointMass(500, seed=99, **ODD)
+    before = success(on(CONFIGS[0], base), judged)
+    learner = on(ResidualPPOConfig(num_envs=32, net=(32, 32), scale=1.0), base)
+    learn(learner, 16_000)
+    after = success(learner, PointMass(500, seed=99, **ODD))
+    assert 0.2 < before < 0.8 and after > before + 0.15, (before, after)
+
+
+def test_a_residual_corrects_a_residual(base, tmp_path):
+    """The base of a base is in the graph too."""
+    obs, first = somewhere(), on(CONFIGS[0], base)
+    learn(first, 512)
+    first.act(obs)
+    path = tmp_path / "first.onnx"
+    path.write_bytes(to_onnx(deterministic_actor(first.algorithm), 4))
+    second = on(CONFIGS[0], path)
+    np.testing.assert_array_equal(second.act(obs), load_graph(path).act(obs))
+    assert check(to_onnx(deterministic_actor(second.algorithm), 4), obs, second.act(obs)) == 0.0
+
+
+def test_controllers_know_the_observation_alone():
+    env = sims.make("reach", 64, seed=1)
+    obs, base = env.reset(), load_base("controller:approach", env)
+    for _ in range(env.max_steps):
+        step = env.step(base(obs))
+        obs = step.obs
+    assert step.info["success"].mean() > 0.8
+    assert not load_base("controller:zero", env)(obs).any()
+    env.close()
+    with pytest.raises(ValueError, match=r"approach needs .* hopper has .* use controller:zero"):
+        load_base("controller:approach", sims.make("hopper", 1))
+
+
+# The line on real parts.
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory):
+    """A run over a controller, short and without looks."""
+    return trained("controller:approach", tmp_path_factory.mktemp("runs"), "first")
+
+
+def trained(base: str, runs: Path, name: str, **more):
+    tuning = ResidualPPOConfig(base=base, num_envs=16, net=(32, 32), n_steps=25)
+    config = TrainConfig(
+        task="reach", reward="task", learner="residual-ppo", tuning=tuning, env_steps=1_600,
+        episodes=40, looks=0, runs=runs, name=name, **more,
+    )  # fmt: skip
+    return robo_rl.train(config)
+
+
+def test_one_bundle_of_both_runs_on_the_arm_and_is_a_base_again(first, tmp_path, capsys):
+    bundle = PolicyBundle.load(first.bundle)
+    assert {p.name for p in first.bundle.iterdir()} == {
+        "policy.onnx", "golden.npz", "manifest.json"
+    }  # fmt: skip
+    env = sims.make("reach", 40, seed=7)
+    obs = env.reset()
+    np.testing.assert_allclose(bundle.act(obs)[0], first.policy.act(obs), atol=1e-5)
+    arm = run_emulated(first.bundle, episodes=5, noise=0.0)
+    assert arm.ended["done"] >= 4 and arm.successes >= 3, arm.reasons  # it leans on its cube
+    again = robo_rl.load(first.run.path)
+    assert again.evaluation == first.evaluation and again.evaluation.success > 0.5
+    assert main(["evaluate", str(first.run.path), "--episodes", "40", "--judge", "select",
+                 "--json"]) == 0  # fmt: skip
+    judged = json.loads(capsys.readouterr().out)
+    assert abs(judged["success"] - first.evaluation.success) <= 0.05
+    assert main(["report", str(first.run.path)]) == 0
+    assert "controller:approach" in (first.run.path / "report.html").read_text()
+    # As a run and as a bundle it is the same base, and 0 is exactly it.
+    for said in (first.run.path, first.bundle):
+        learner = make_learner(
+            ResidualSACConfig(base=str(said), num_envs=4, net=(16,), buffer_size=64),
+            sims.make("reach", 4),
+        )
+        np.testing.assert_array_equal(learner.act(obs), load_policy(first.run.path).act(obs))
+    env.close()
+
+
+def test_a_run_goes_on_over_its_base(first):
+    longer = robo_rl.train(TrainConfig(**_asked(first.run), env_steps=2_400), resume=first.run.path)
+    assert json.loads((first.run.path / "result.json").read_text())["env_steps"] == 2_400
+    assert longer.bundle is not None
+
+
+def _asked(run: RunDir) -> dict:
+    """What a config must say again of a run that was tuned."""
+    tuning = ResidualPPOConfig(base=run.config["tuning"]["base"], num_envs=16, net=(32, 32),
+                               n_steps=25)  # fmt: skip
+    return {"task": "reach", "reward": "task", "learner": "residual-ppo", "tuning": tuning,
+            "looks": 0, "runs": run.path.parent, "name": run.path.name, "episodes": 40}  # fmt: skip
+
+
+def test_a_base_of_something_else_is_one_clear_line(first, base, tmp_path):
+    made = {name: sims.make(name, 2) for name in ("reach", "push", "lift")}
+
+    def refusal(said: Path | str, sim) -> str:
+        with pytest.raises(ValueError) as refused:
+            load_base(str(said), sim)
+        assert "\n" not in str(refused.value)
+        return str(refused.value)
+
+    assert "give --base RUN, BUNDLE" in refusal("", made["reach"])
+    assert "known: approach, zero" in refusal("controller:expert", made["reach"])
+    assert "no run, no bundle" in refusal(tmp_path / "nothing", made["reach"])
+    assert "no ONNX policy" in refusal(Path(__file__), made["reach"])
+    assert "task must be that of this run, push, got reach" in refusal(first.bundle, made["push"])
+    other = refusal(first.bundle, sims.make("reach", 2, robot="ur5e"))
+    assert "arm must be that of this run, ur5e, got so101" in other
+    other = refusal(first.bundle, sims.make("reach", 2, tip_step=0.01))
+    assert "action must be that of this run, 1 moves" in other and "0.01 m" in other
+    other = refusal(first.bundle, sims.make("reach", 2, control_dt=0.1))
+    assert "control_dt must be that of this run, 0.1 s, got 0.05 s" in other
+    assert "observation's width must be that of this run, 45, got 4" in refusal(base, made["reach"])
+    unfinished = RunDir.create(tmp_path / "run", first.run.config)
+    assert "has not finished" in refusal(unfinished.path, made["reach"])
+
+
+def test_options_say_how(capsys):
+    command = parse_train(
+        ["push", "--learner", "residual-td3", "--base", "runs/one", "--tuning.scale", "0.1"]
+    )
+    assert command.tuning.num_envs == OffPolicyConfig.num_envs
+    assert command.tuning == dataclasses.replace(
+        LEARNERS["residual-td3"].config(), base="runs/one", scale=0.1
+    )
+    with pytest.raises(SystemExit):
+        parse_train(["push", "--learner", "residual-sac", "--help"])
+    told = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "--base" in told and "controller:NAME" in told and "--tuning.critic-updates" in told
+    with pytest.raises(ValueError, match=r"scale must be in \(0, 2\], got 0"):
+        ResidualPPOConfig(scale=0)
+    assert main(["train", "reach", "--reward", "task", "--learner", "residual-ppo", "--episodes",
+                 "8", "--name", "none", "--runs", "nowhere"]) == 1  # fmt: skip
+    assert "a residual learner corrects a base" in capsys.readouterr().err
+    assert not Path("nowhere").exists()
