@@ -98,6 +98,21 @@ def test_the_profile_keeps_to_the_registers_speed_and_acceleration(
     assert way[-1] == pytest.approx(600 * UNIT, abs=0.01)
 
 
+def test_who_was_told_no_goal_stays_where_it_was_stiffened(arm: Arm, port: sdk.PortHandler) -> None:
+    """As after LeRobot's ``connect()``, which stiffens the arm and writes no goal."""
+    start = arm.truth()
+    for servo in range(1, 7):
+        assert BUS.write1ByteTxRx(port, servo, address("torque_enable"), 1) == (0, 0)
+    arm.wait(2.0)
+    np.testing.assert_allclose(arm.truth(), start, atol=0.01)
+
+
+def test_a_goal_stiffens_its_joint(arm: Arm, port: sdk.PortHandler) -> None:
+    """Seen on hardware: huggingface/lerobot issue 3585."""
+    BUS.write2ByteTxRx(port, 3, address("goal_position"), here_of(port, 3))
+    assert BUS.read1ByteTxRx(port, 3, address("torque_enable"))[0] == 1
+
+
 def here_of(port: sdk.PortHandler, servo: int) -> int:
     return BUS.read2ByteTxRx(port, servo, address("present_position"))[0]
 

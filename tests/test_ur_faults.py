@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -388,6 +389,51 @@ def test_nobody_at_home_is_a_clear_fault() -> None:
     assert caught.value.fault is Fault.DISCONNECTED
 
 
+def test_every_field_that_the_makers_own_recorder_asks_for_is_there() -> None:
+    """``record_configuration.xml`` of its RTDE client and its guide; and inputs read back."""
+    fields = {
+        "timestamp": "DOUBLE", "target_q": "VECTOR6D", "target_current": "VECTOR6D",
+        "joint_control_output": "VECTOR6D", "actual_TCP_pose": "VECTOR6D", "joint_mode":
+        "VECTOR6INT32", "safety_mode": "INT32", "safety_status": "INT32", "actual_momentum":
+        "DOUBLE", "actual_digital_output_bits": "UINT64", "runtime_state": "UINT32",
+        "joint_position_deviation_ratio": "DOUBLE", "payload_cog": "VECTOR3D",
+        "script_control_line": "UINT32", "output_bit_registers0_to_31": "UINT32",
+        "output_bit_register_64": "BOOL", "tool_mode": "UINT32", "tool_temperature": "DOUBLE",
+        "input_int_register_19": "INT32", "input_double_register_3": "DOUBLE",
+        "input_bit_register_70": "BOOL", "no_such_field": "NOT_FOUND",
+    }  # fmt: skip
+    inputs = "input_int_register_19,input_double_register_3,input_bit_register_70"
+    host, task = "127.0.0.6", sims.make_task("reach", robot="ur5e")
+    with (
+        Ur5eEmulator(task, host=host).start(),
+        socket.create_connection((host, 30004), 30.0) as connection,
+    ):
+        stream = connection.makefile("rb")
+
+        def ask(kind: bytes, body: bytes) -> bytes:
+            connection.sendall(struct.pack(">HB", len(body) + 3, kind[0]) + body)
+            while True:
+                size, told = struct.unpack(">HB", stream.read(3))
+                answer = stream.read(size - 3)
+                if told == kind[0]:
+                    return answer
+
+        assert ask(b"V", struct.pack(">H", 2)) == b"\x01"
+        types = ask(b"O", struct.pack(">d", 125.0) + ",".join(fields).encode())[1:]
+        assert dict(zip(fields, types.decode().split(","), strict=True)) == fields
+        ask(b"O", struct.pack(">d", 125.0) + inputs.encode())
+        recipe = ask(b"I", inputs.encode())
+        ask(b"S", b"")
+        told = struct.pack(">Bid?", recipe[0], -7, 2.5, True)
+        connection.sendall(struct.pack(">HB", len(told) + 3, ord("U")) + told)
+        for _ in range(50):
+            size, kind = struct.unpack(">HB", stream.read(3))
+            body = stream.read(size - 3)
+            if kind == ord("U") and struct.unpack(">id?", body[1:]) == (-7, 2.5, True):
+                return
+        raise AssertionError("what was written to the input registers is not read back")
+
+
 def test_the_gripper_and_the_dashboard_speak_their_lines() -> None:
     task = sims.make_task("reach", robot="ur5e")
     with Ur5eEmulator(task, host="127.0.0.4").start() as emulator:
@@ -408,6 +454,11 @@ def test_the_gripper_and_the_dashboard_speak_their_lines() -> None:
             "UR5",
             "Robotmode: RUNNING",
             "could not understand: 'nonsense'",
+        ]
+        assert talk(29999, "version", "get loaded program", "isProgramSaved")[1:] == [
+            "5.12.4.1101319",
+            "No program loaded",
+            "true <unnamed>",
         ]
         assert talk(63352, "SET POS 0", "GET PRE") == ["ack", "PRE 0"]
         deadline = time.monotonic() + 20.0

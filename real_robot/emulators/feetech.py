@@ -5,6 +5,10 @@ everything behind the header; a status packet has the servo's error bits where a
 has the instruction. Registers are those of the vendor's STS memory table; EEPROM registers survive
 a reboot and can be written while ``lock`` is 0 alone. Signed values are sign and magnitude.
 
+A goal stiffens its servo, as was seen on hardware (huggingface/lerobot issue 3585). One that was
+told none since it got its power stays where it is stiffened: LeRobot's ``connect()`` relies on that
+on every SO-101, though no document says how the servo does it.
+
 The servo's inner loop is the simulated arm's own actuator. Angles, speeds and loads pass through
 the 12-bit encoder, the homing offset and the units of the registers. What is not modelled: heat,
 supply sag and current by cause (a test sets them), modes other than position, baud rates other than
@@ -124,6 +128,7 @@ class Servo:
         self.setpoint = 0.0  # steps, where the inner loop's profile is
         self.speed = 0.0  # steps/s, of the profile
         self.glitches = 0  # readings to come in which the encoder is a third of a turn off
+        self.told = False  # a goal since it got its power
         self.refused = 0  # writes to registers that are locked, read-only or not there
 
     def get(self, name: str) -> int:
@@ -161,6 +166,7 @@ class Servo:
             if address >= 40:
                 self.put(name, value)
         self.error, self.loaded, self.silent, self.pending = 0, 0.0, REBOOT_S, None
+        self.told = False
 
 
 class Reply(NamedTuple):
@@ -371,11 +377,18 @@ class FeetechBus:
 
     def _write(self, servo: Servo, address: int, data: bytes) -> None:
         goal, _, _ = REGISTERS["goal_position"]
-        before, limp = servo.get("goal_position"), not servo.get("torque_enable")
+        limp = not servo.get("torque_enable")
+        before = self.position(servo) if limp else servo.get("goal_position")
         servo.write(address, data)
+        sent = address <= goal < address + len(data)
+        servo.told |= sent
+        if sent and limp:
+            servo.write(REGISTERS["torque_enable"][0], b"\1")
         if limp and servo.get("torque_enable"):
             servo.setpoint, servo.speed = self.position(servo), 0.0
-        if not address <= goal < address + len(data):
+            if not servo.told:
+                servo.put("goal_position", round(servo.setpoint))
+        if not sent:
             return
         self.traffic.goals += 1
         after = servo.get("goal_position")

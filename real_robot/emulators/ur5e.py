@@ -308,6 +308,9 @@ class Ur5eEmulator(Emulator):
         )
         return {
             "polyscopeversion": self._software,
+            "version": ".".join(map(str, VERSION)),
+            "get loaded program": "No program loaded",
+            "isprogramsaved": "true <unnamed>",
             "get serial number": "20225501234",
             "get robot model": "UR5",
             "is in remote control": str(controller.remote).lower(),

@@ -26,7 +26,7 @@ RUNNING, NORMAL, PROTECTIVE, EMERGENCY = 7, 1, 3, 7  # robot mode, safety modes
 STOPPED, PLAYING = 1, 2  # runtime states
 START = 0.05  # s from the last line of a program until it runs
 UNLOCK = 5.0  # s that the real controller wants between a protective stop and its end
-REGISTERS = 48
+REGISTERS, BITS = 48, 128
 PAYLOAD = 0.925  # kg, of a Robotiq 2F-85
 # N m an ampere, of large joints and small; a driver cannot know them. About what gears of 101 and
 # motors of 0.13 and 0.09 N m/A make.
@@ -62,6 +62,14 @@ class Controller:
         self.doubles_in = np.zeros(REGISTERS)
         self.integers_out = np.zeros(REGISTERS, np.int32)
         self.doubles_out = np.zeros(REGISTERS)
+        self._registers = {
+            "input_int_register": ("INT32", self.integers_in),
+            "input_double_register": ("DOUBLE", self.doubles_in),
+            "input_bit_register": ("BOOL", np.zeros(BITS, bool)),
+            "output_int_register": ("INT32", self.integers_out),
+            "output_double_register": ("DOUBLE", self.doubles_out),
+            "output_bit_register": ("BOOL", np.zeros(BITS, bool)),
+        }
         self.time = 0.0  # s since it was switched on
         self.safety = NORMAL
         self.slider = 1.0  # share of full speed, as the pendant's slider has it
@@ -247,7 +255,7 @@ class Controller:
             return "DOUBLE", (self.payload,)
         if name == "robot_mode":
             return "INT32", (RUNNING,)
-        if name == "safety_mode":
+        if name in ("safety_mode", "safety_status"):
             return "INT32", (self.safety,)
         if name == "joint_mode":
             return "VECTOR6INT32", (253,) * 6
@@ -261,40 +269,41 @@ class Controller:
             return "DOUBLE", (self.slider,)
         if name == "joint_temperatures":
             return "VECTOR6D", (30.0,) * 6
-        for prefix, kind, registers in (
-            ("output_int_register_", "INT32", self.integers_out),
-            ("output_double_register_", "DOUBLE", self.doubles_out),
-        ):
-            number = name.removeprefix(prefix)
-            if number != name and number.isdigit() and int(number) < REGISTERS:
-                return kind, (registers[int(number)],)
+        prefix, _, number = name.rpartition("_")
+        if prefix in self._registers and number.isdigit():
+            kind, registers = self._registers[prefix]
+            if int(number) < len(registers):
+                return kind, (registers[int(number)].item(),)
         return None
 
     def write(self, name: str, value: float) -> None:
         """Sets input register ``name``."""
-        kind, number = name.rsplit("_", 1)
-        registers = self.integers_in if kind == "input_int_register" else self.doubles_in
-        registers[int(number)] = value
+        prefix, _, number = name.rpartition("_")
+        self._registers[prefix][1][int(number)] = value
 
 
 _WIDTH = {"VECTOR3D": 3, "VECTOR6D": 6}
+# Fields that a controller has and this one does not play: they are there, and 0.
 _ZEROS = {
-    **dict.fromkeys(
-        (
-            "target_qd", "target_qdd", "actual_TCP_pose", "actual_TCP_speed", "actual_TCP_force",
-            "target_TCP_pose", "target_TCP_speed", "actual_joint_voltage", "ft_raw_wrench",
-            "payload_inertia",
-        ),
-        "VECTOR6D",
-    ),
-    **dict.fromkeys(("actual_tool_accelerometer", "payload_cog"), "VECTOR3D"),
-    **dict.fromkeys(
-        (
-            "actual_execution_time", "actual_momentum", "actual_main_voltage",
-            "actual_robot_voltage", "actual_robot_current", "standard_analog_input0",
-            "standard_analog_input1", "standard_analog_output0", "standard_analog_output1",
-        ),
-        "DOUBLE",
-    ),
-    **dict.fromkeys(("actual_digital_input_bits", "actual_digital_output_bits"), "UINT64"),
-}  # fmt: skip
+    name: kind
+    for kind, names in {
+        "VECTOR6D": """target_qd target_qdd actual_TCP_pose actual_TCP_speed actual_TCP_force
+            target_TCP_pose target_TCP_speed tcp_offset actual_joint_voltage actual_current_window
+            payload_inertia ft_raw_wrench wrench_calc_from_currents""",
+        "VECTOR3D": """actual_tool_accelerometer payload_cog elbow_position elbow_velocity""",
+        "DOUBLE": """actual_execution_time actual_momentum tcp_force_scalar actual_main_voltage
+            actual_robot_voltage actual_robot_current io_current standard_analog_input0
+            standard_analog_input1 standard_analog_output0 standard_analog_output1
+            tool_analog_input0 tool_analog_input1 tool_output_current tool_temperature
+            joint_position_deviation_ratio collision_detection_ratio euromap67_24V_voltage
+            euromap67_24V_current""",
+        "UINT64": """actual_digital_input_bits actual_digital_output_bits
+            actual_configurable_digital_input_bits""",
+        "UINT32": """analog_io_types tool_mode tool_analog_input_types script_control_line
+            output_bit_registers0_to_31 output_bit_registers32_to_63 input_bit_registers0_to_31
+            input_bit_registers32_to_63 euromap67_input_bits euromap67_output_bits""",
+        "INT32": "tool_output_voltage encoder0_raw encoder1_raw",
+        "UINT8": "tool_output_mode tool_digital_output0_mode tool_digital_output1_mode",
+    }.items()
+    for name in names.split()
+}
