@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
-
-from sims import process
 
 
 def start(
@@ -14,8 +13,10 @@ def start(
     """(process, our end of the socket); packets arrive whole, of ``packet`` bytes and more.
 
     The module is run as ``sims.process`` runs one, with ``arguments`` and, last, the number of its
-    own end of the socket.
+    own end of the socket, which it opens by ``own_end``.
     """
+    from sims import process  # the child's side does without what that loads
+
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for end in (ours, theirs) if packet else ():
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * packet)
@@ -26,3 +27,12 @@ def start(
     )  # fmt: skip
     theirs.close()
     return child, ours
+
+
+def own_end(number: str) -> socket.socket:
+    """The child's end of the socket. Its folder is taken from under it, empty as it is: whoever is
+    killed, and however, nothing is left behind."""
+    folder = os.getcwd()
+    if os.path.basename(folder).startswith("robo-rl-"):
+        os.rmdir(folder)
+    return socket.socket(fileno=int(number))

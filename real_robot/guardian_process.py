@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import cast
 
 from real_robot import drivers
+from real_robot.child import own_end
 from real_robot.driver import Bequeathing, RobotDriver, RobotFault
 from real_robot.guardian import KNOWN, QUIT, READY, STIFF, GuardianConfig
 from real_robot.latch import Latch
@@ -164,4 +165,4 @@ def take_over(
 
 
 if __name__ == "__main__":
-    sys.exit(watch(json.loads(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))))
+    sys.exit(watch(json.loads(sys.argv[1]), own_end(sys.argv[2])))

@@ -24,6 +24,8 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 
+from real_robot.child import own_end
+
 REDRAW = 0.2  # s
 CELLS = 25  # of a joint's bar
 STOP, ESTOP, DONE = b"s", b"e", b"d"  # what is said to the bridge
@@ -140,4 +142,4 @@ def serve(robot: str, end: socket.socket) -> None:
 
 if __name__ == "__main__":
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        serve(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))
+        serve(sys.argv[1], own_end(sys.argv[2]))

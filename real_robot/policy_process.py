@@ -174,4 +174,4 @@ def serve(folder: str, end: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))
+    serve(sys.argv[1], child.own_end(sys.argv[2]))

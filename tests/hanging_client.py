@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-import socket
 import sys
 from pathlib import Path
 
+from real_robot.child import own_end
 from real_robot.client_process import Refused, serve
 
 
@@ -23,4 +23,4 @@ def refuse(fault: str) -> None:
 
 if __name__ == "__main__":
     verbs = {"add": lambda a, b: a + b, "hang": hang, "refuse": refuse, "die": lambda: os._exit(3)}
-    serve(verbs, socket.socket(fileno=int(sys.argv[1])))
+    serve(verbs, own_end(sys.argv[1]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -124,6 +125,30 @@ def test_nothing_of_the_folder_is_run(
         assert not {"OPENAI_API_KEY", "PYTHONHOME", "PYTEST_CURRENT_TEST"} & options["env"].keys()
         assert not Path(options["cwd"]).exists(), "its folder goes with it"
     assert started
+
+
+def test_a_bridge_that_is_killed_leaves_no_folder_behind(tmp_path: Path) -> None:
+    """Nor its guardian and its policy, killed at the same moment."""
+    temp, bundle = tmp_path / "temp", tmp_path / "bundle"
+    temp.mkdir()
+    bundle.mkdir()
+    reach_bundle.write(bundle, "so101")
+    code = f"""
+from real_robot import Guardian, GuardianConfig, PolicyBundle, PolicyProcess
+bundle = PolicyBundle.load({str(bundle)!r})
+policy = PolicyProcess(bundle, {str(bundle)!r}, budget=30.0)
+guardian = Guardian(GuardianConfig(robot="so101", where="/dev/null", options={{}}))
+print(policy.pid, guardian.pid, flush=True)
+input()
+"""
+    bridge = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(temp)},
+    )  # fmt: skip
+    for pid in (*map(int, bridge.stdout.readline().split()), bridge.pid):
+        os.kill(pid, signal.SIGKILL)
+    bridge.wait()
+    assert [*temp.glob("robo-rl-*")] == []
 
 
 def test_a_persons_own_tasks_are_known_to_processes(

@@ -23,6 +23,7 @@ import dashboard_client
 import rtde_control
 import rtde_receive
 
+from real_robot.child import own_end
 from real_robot.client_process import Refused, serve
 
 FIELDS = (
@@ -185,7 +186,7 @@ def main(host: str, rate: str, end: str) -> None:
         client.unlock,
     )  # fmt: skip
     try:
-        serve({verb.__name__: verb for verb in verbs}, socket.socket(fileno=int(end)))
+        serve({verb.__name__: verb for verb in verbs}, own_end(end))
     finally:
         client.disconnect()
 
