@@ -28,6 +28,7 @@ COMMANDS = {
     "calibrate": "arms and cameras: zero, range, lens, place; tags to print",
     "emulate": "the device end of an arm's wire protocol, physics behind it",
     "demos": "demonstrations of a task's expert, as a Minari data set",
+    "clone": "a policy that does as demonstrations did",
     "replay": "a log of the robot once more: states, limits, gap to simulation",
     "bench": "measured figures, with their peers and controls",
 }

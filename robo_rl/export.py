@@ -151,14 +151,15 @@ def export(
     metrics: Mapping[str, Any],
     folder: Path,
     *,
+    reward_model: str = "",
     reward_hash: str = "",
     training: Mapping[str, Any] | None = None,
 ) -> Path:
     """Writes the learner's policy as a bundle in ``folder``, replacing one that is there.
 
     ``reward_text`` is the goal's sentences or the reward's source, ``metrics`` what the policy was
-    measured at, ``reward_hash`` of the reward model's weights or source, ``training`` how it was
-    trained.
+    measured at, ``reward_model`` its kind where it is not the learner's, ``reward_hash`` of its
+    weights or source, ``training`` how it was trained.
     """
     if folder.exists() and not (folder / MANIFEST).exists():
         raise ValueError(f"{folder} exists and holds no bundle; give another folder")
@@ -167,7 +168,7 @@ def export(
     action = learner.act(obs)
     policy = to_onnx(deterministic_actor(learner.algorithm), obs.shape[1])
     error = check(policy, obs, action)
-    model = type(learner.scorer.model).__name__ if learner.scorer else "task"
+    own = type(learner.scorer.model).__name__ if learner.scorer else "task"
     manifest = Manifest(
         task=task.name,
         task_config=task.card()["params"],
@@ -186,7 +187,7 @@ def export(
         start=_starts(task),
         park=_park(task),
         limits=_limits(robot, workspace),
-        reward=RewardSpec(model=model, text=reward_text, hash=reward_hash),
+        reward=RewardSpec(model=reward_model or own, text=reward_text, hash=reward_hash),
         training=jsonable(dict(training or {})),
         metrics=jsonable({**metrics, "sentence": goal.text, "export_error": error}),
         versions=versions(),

@@ -113,4 +113,10 @@ def _command(reward: str, settings: type) -> type[TrainCommand]:
 
 
 def _stored(run: Path) -> SettledConfig:
-    return from_json(SettledConfig, RunDir.open(run).config)
+    config = RunDir.open(run).config
+    if config.get("learner") == "clone":
+        raise ValueError(
+            f"{run} is a clone, in which nothing goes on: correct it in a run of its own, with "
+            f"--learner residual-ppo --base {run}"
+        )
+    return from_json(SettledConfig, config)

@@ -1,0 +1,104 @@
+"""Demonstrations of one of our tasks, read from a Minari data set; loads no torch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from sims import make_task
+from sims.batch_env import BatchEnv
+from sims.task import Task
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class CloneConfig:
+    """How demonstrations are cloned, and how the clone is judged."""
+
+    demos: int = 0  # episodes that are cloned, the first ones of the data set; 0: all
+    failures: bool = False  # those that failed, too
+    updates: int = 3_000  # gradient steps
+    batch_size: int = 256  # steps of demonstrations per update
+    learning_rate: float = 1e-3  # Adam's step size, which falls to 0
+    net: tuple[int, ...] = (256, 256)  # units of the hidden layers
+    seed: int = 0  # of the network and of what it is shown when
+    episodes: int = 1000  # judged at the end
+    judge: Literal["select", "test"] = "select"  # seed of those; figures are quoted on test's
+    runs: Path = Path("runs")  # folder of all runs
+    name: str = ""  # of the run; empty: made of the data set's folder and the seed
+
+    def __post_init__(self) -> None:
+        for name in ("updates", "batch_size", "learning_rate", "episodes"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        if self.demos < 0:
+            raise ValueError(f"demos must be at least 0, got {self.demos}")
+
+
+@dataclass(frozen=True)
+class Demonstrations:
+    """Steps of some episodes, one after the other."""
+
+    task: Task[Any]
+    obs: Array  # (n, obs_dim) f32
+    action: Array  # (n, act_dim) f32
+    episode: Array  # (n,) number of the episode that a step is of, from 0
+    by: str  # who acted, in the data set's words
+
+    @property
+    def episodes(self) -> int:
+        return int(self.episode[-1]) + 1
+
+
+def read_demonstrations(folder: Path, config: CloneConfig) -> Demonstrations:
+    """Those of the data set in ``folder`` that ``config`` asks for; ValueError where it is none, is
+    of none of our tasks, or holds too few."""
+    import h5py
+
+    data = folder / "data" / "main_data.hdf5"
+    if not data.is_file():
+        raise ValueError(f"{folder} is no Minari data set in HDF5: it has no {data.name}")
+    told = json.loads((folder / "data" / "metadata.json").read_text())
+    if "name" not in (told.get("task") or {}):
+        raise ValueError(
+            f"{folder} does not say which task of ours it is of; robo-rl demos TASK FOLDER "
+            "writes data sets that do"
+        )
+    about = dict(told["task"])
+    task = make_task(about.pop("name"), robot=about.pop("robot", None), **about)
+    env = BatchEnv(task, 1)
+    names, act_dim = list(env.obs_names), env.act_dim
+    env.close()
+    if told["obs_names"] != names:
+        raise ValueError(
+            f"{folder}: its observation must be that of {task.name} here, {names}, got "
+            f"{told['obs_names']}: another version wrote it; write it anew with robo-rl demos"
+        )
+    obs, action, episode = [], [], []
+    with h5py.File(data) as file:
+        for group in sorted(file.values(), key=lambda group: int(group.attrs["id"])):
+            if not config.failures and not group.attrs.get("success", True):
+                continue
+            if config.demos and len(obs) == config.demos:
+                break
+            action.append(np.asarray(group["actions"], np.float32))
+            obs.append(np.asarray(group["observations"], np.float32)[:-1])
+            episode.append(np.full(len(action[-1]), len(obs) - 1))
+    if not obs or len(obs) < config.demos:
+        kind = "" if config.failures else " that succeed"
+        raise ValueError(
+            f"{folder} holds {len(obs)} episodes{kind}, asked is "
+            f"{f'--demos {config.demos}' if config.demos else 'at least one'}"
+        )
+    if obs[0].shape[1] != len(names) or action[0].shape[1] != act_dim:
+        raise ValueError(
+            f"{folder}: observations and actions must have {len(names)} and {act_dim} columns, got "
+            f"{obs[0].shape[1]} and {action[0].shape[1]}"
+        )
+    by = str(told.get("algorithm_name", ""))
+    return Demonstrations(task, *map(np.concatenate, (obs, action, episode)), by)

@@ -1,0 +1,87 @@
+"""Cloning: demonstrations in, a run with a bundle out, which is a base like any other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import robo_rl
+import sims
+from real_robot.bundle import PolicyBundle
+from robo_rl.cli import main
+from robo_rl.demonstrations import CloneConfig
+from robo_rl.learners import ResidualPPOConfig
+from robo_rl.learners.learner import make_learner
+from robo_rl.policies import load_policy
+
+
+@pytest.fixture(scope="module")
+def demos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    to = tmp_path_factory.mktemp("demos") / "reach-v0"
+    asked = ["--episodes", "24", "--num-envs", "24", "--failures", "0.2"]
+    assert main(["demos", "reach", str(to), "--goal", "touch_blue_ball", *asked]) == 0
+    return to
+
+
+@pytest.fixture(scope="module")
+def run(demos: Path) -> Path:
+    asked = ["--updates", "600", "--demos", "12", "--episodes", "60", "--name", "clone"]
+    assert main(["clone", str(demos), "--runs", str(demos.parent), *asked]) == 0
+    return demos.parent / "clone"
+
+
+def test_a_clone_does_as_it_was_shown_and_is_a_run_like_others(run, capsys):
+    done = robo_rl.load(run)
+    assert done.evaluation.goal == "touch_blue_ball" and done.evaluation.success > 0.3
+    assert done.evaluation.above_floor
+    bundle = PolicyBundle.load(done.bundle)
+    assert bundle.manifest.reward.model == "none" and "12 episodes" in bundle.manifest.reward.text
+    assert bundle.manifest.training["learner"] == "clone"
+    same = ["--episodes", "60", "--judge", "select", "--json"]
+    assert main(["evaluate", str(run), *same]) == 0
+    judged = json.loads(capsys.readouterr().out)
+    assert abs(judged["success"] - done.evaluation.success) <= 0.05
+    assert main(["report", str(run)]) == 0
+    page = (run / "report.html").read_text()
+    assert "learner clone" in page and "cloned from 12 episodes of the scripted expert" in page
+    rows = done.run.metrics()
+    assert rows["error"][-1] < 0.5 * rows["error"][0] and rows["error_held_out"][-1] < 0.1
+
+
+def test_a_clone_is_a_base(run):
+    env = sims.make("reach", 8, seed=3)
+    learner = make_learner(ResidualPPOConfig(num_envs=8, net=(16,), base=str(run)), env)
+    obs = env.reset()
+    np.testing.assert_array_equal(learner.act(obs), load_policy(run).act(obs))
+    env.close()
+
+
+def test_what_cannot_be_cloned_is_one_clear_line(run, demos, tmp_path, capsys):
+    def refused(*args: str) -> str:
+        assert main([*args, "--runs", str(tmp_path)]) == 1
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        return line
+
+    capsys.readouterr()
+    assert "no Minari data set" in refused("clone", str(tmp_path))
+    assert "episodes that succeed, asked is --demos 24" in refused(
+        "clone", str(demos), "--demos", "24"
+    )
+    with pytest.raises(ValueError, match="episodes must be above 0, got 0"):
+        CloneConfig(episodes=0)
+    other = tmp_path / "other"
+    (other / "data").mkdir(parents=True)
+    (other / "data" / "main_data.hdf5").touch()
+    (other / "data" / "metadata.json").write_text(json.dumps({"env_spec": "{}"}))
+    assert "robo-rl demos TASK FOLDER" in refused("clone", str(other))
+    told = json.loads((demos / "data" / "metadata.json").read_text())
+    told["obs_names"][0] = "wrist[0]"
+    (other / "data" / "metadata.json").write_text(json.dumps(told))
+    assert "write it anew with robo-rl demos" in refused("clone", str(other))
+    assert main(["train", "--resume", str(run), "--env-steps", "9"]) == 1
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert f"--learner residual-ppo --base {run}" in line
+    assert not (tmp_path / "other-clone-0").exists()
