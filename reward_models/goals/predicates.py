@@ -229,6 +229,7 @@ PREDICATES: dict[str, Predicate] = {
                 f"{{over}} - {_OFF}",
             ),
             aim="vec({b}[0] - {a}[0], {b}[1] - {a}[1], {b.top} + {height} - {a.foot})",
+            by="lift",
         ),
         Predicate(
             "below",
@@ -240,6 +241,7 @@ PREDICATES: dict[str, Predicate] = {
                 f"{{over}} - {_OFF}",
             ),
             aim="vec({b}[0] - {a}[0], {b}[1] - {a}[1], {b.foot} - {height} - {a.top})",
+            by="lift",
         ),
         _beside(
             "left_of",

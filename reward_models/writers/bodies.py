@@ -54,17 +54,17 @@ def _forward(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     torso, before = p.read(card.entity(atom.subject)), p.before(card.entity(atom.subject))
     speed = p.let("speed", f"({torso}[0] - {before}[0]) / {card.control_dt!r}")
     known, pace = {s.name for s in card.signals}, n.pace
-    upright = ""
+    upright = None
     if "pitch" in known:
         pace *= ONE_LEG[0]
         lean = p.joint(signal_of(card, "pitch"))
         fallen = f"ramp(abs({lean}), {LEAN[0]}, {LEAN[1]})"
-        upright = f"{ONE_LEG[1] * n.upright_weight!r} * (1.0 - {fallen})"
+        upright = ONE_LEG[1] * n.upright_weight, f"(1.0 - {fallen})"
     elif "torso_up" in known:
         up = p.joint(signal_of(card, "torso_up"))
-        upright = f"{n.upright_weight!r} * ramp({up}, 0.0, 1.0)"
+        upright = n.upright_weight, f"ramp({up}, 0.0, 1.0)"
     going = p.let("going", f"ramp({speed}, 0.0, {pace!r})")
-    terms = {"go": f"{n.move_weight!r} * {going}"}
+    terms = {"go": (n.move_weight, going)}
     if upright:  # it pays a little, or falling early would be no loss; most of it is for going
         terms["upright"] = upright
     return going, "", terms
@@ -86,9 +86,9 @@ def _flip(sign: str) -> Callable[[Lines, TaskCard, Atom, Numbers], Realised]:
         air = p.let("air", f"ramp({height}, {ALOFT[0]}, {ALOFT[1]})")
         turning = f"{rate} / {SPIN} * {air}"
         terms = {
-            "turn": f"{n.move_weight!r} * where({done} > 0.0, 1.0, {turning})",
-            "height": f"{n.upright_weight!r} * ramp({height}, 0.2, 1.2)",
-            "over": f"{n.reach_weight!r} * {over}",
+            "turn": (n.move_weight, f"where({done} > 0.0, 1.0, {turning})"),
+            "height": (n.upright_weight, f"ramp({height}, 0.2, 1.2)"),
+            "over": (n.reach_weight, over),
         }
         return done, p.let("left", f"1.0 - {done}"), terms
 
@@ -122,10 +122,10 @@ def _wave(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     speed = p.let("speed", f"norm({moved}) / {card.control_dt!r}")
     high = p.let("high", f"ramp({feet}[2], {RAISED[0]}, {RAISED[1]}) * ramp({up}, 0.0, 1.0)")
     terms = {
-        "raise": f"{n.reach_weight!r} * {high}",
-        "level": f"{n.upright_weight!r} * ramp({up}, 0.0, 1.0)",
-        "swing": f"{n.close_weight!r} * {aloft} * clip({speed}, 0.0, 1.0)",
-        "waved": f"{n.move_weight!r} * minimum({waved}, 1.0)",
+        "raise": (n.reach_weight, high),
+        "level": (n.upright_weight, f"ramp({up}, 0.0, 1.0)"),
+        "swing": (n.close_weight, f"{aloft} * clip({speed}, 0.0, 1.0)"),
+        "waved": (n.move_weight, f"minimum({waved}, 1.0)"),
     }
     return f"minimum({waved}, 1.0)", p.let("left", f"above({waved}, 1.0)"), terms
 
@@ -139,9 +139,9 @@ def _lie_down(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     turned = p.let("turned", f"ramp(-{up}, -1.0, {-ON_BACK})")
     away = p.let("away", f"below({up}, {ON_BACK}) + below({speed}, {AT_REST}) / 1.0")
     terms = {
-        "turn": f"{n.move_weight!r} * {turned}",
-        "still": f"{n.move_weight!r} * {turned} * near({speed}, 1.0)",
-        "lying": f"{n.move_weight!r} * ({away} <= 0.0)",
+        "turn": (n.move_weight, turned),
+        "still": (n.move_weight, f"{turned} * near({speed}, 1.0)"),
+        "lying": (n.move_weight, f"({away} <= 0.0)"),
     }
     return turned, away, terms
 
@@ -154,8 +154,8 @@ def _pose(p: Lines, card: TaskCard, n: Numbers, parts: list[str]) -> Realised:
     held = p.let("held", f"{away} + below({speed}, {HOLDING}) / 1.0")
     near = p.let("close", f"0.5 * near({away}, 1.0) + 0.5 * near({away}, 0.25)")
     terms = {
-        "pose": f"{n.move_weight!r} * {near}",
-        "still": f"{n.reach_weight!r} * near({held}, 0.25)",
+        "pose": (n.move_weight, near),
+        "still": (n.reach_weight, f"near({held}, 0.25)"),
     }
     return f"near({held}, 0.25)", held, terms
 

@@ -2,7 +2,8 @@
 
 Each answers with how far it is fulfilled (0 to 1), the distance in metres that is left (0 where it
 holds with margin), and its terms. What they know is the card: places, the range of the joint called
-after the thing, and that a drawer comes out to where its handle is.
+after the thing, and that a drawer comes out to where its handle is. Their atoms are filled: how
+high and how far is the goal's.
 """
 
 from __future__ import annotations
@@ -10,21 +11,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reward_models.base import Entity, TaskCard
-from reward_models.goals.formula import Atom
+from reward_models.goals.formula import Atom, fill
 from reward_models.goals.predicates import role
 from reward_models.writers.lines import Lines, NoTemplate, Numbers, Realised, rounded, signal_of
 
-OPEN, CLOSED, PRESSED = 0.85, 0.05, 0.75  # of the joint's range: at least, at most, at least
+SURE, SURELY_PRESSED = 0.05, 0.0833  # of a joint's range, beyond what is asked
 BESIDE_BAR = 0.021  # m, from the bar to a closed hand that pushes it
 UNDER_BAR = 0.015  # m, the tip no lower than this under the bar
-HIGH = 0.08  # m, of a lifted thing's centre over the table
+HALF = 0.02  # m, half the height of a thing whose card does not say it
+HIGHER = 0.01  # m, of a lifted thing, than is asked
 LYING = 0.025  # m, of its centre when it still lies there
 CARRIED = 0.06  # m, of its centre while it is carried
 LEFT_ALONE = 0.06  # m, the tip this far over the centre of what is to be left alone
 # How far, in m, {thing} is from lying where it belongs, by the kind of the {place}.
 PLACES = {
     "target": (
-        f"hypot(below(norm({{thing}}[:2] - {{place}}[:2]), 0.02), below({{thing}}[2], {LYING}))"
+        "hypot(below(norm({thing}[:2] - {place}[:2]), {aside}), "
+        f"below({{thing}}[2], {LYING}))"
     ),
     "drawer": (
         "hypot(hypot(outside({thing}[0] - {place}[0], -0.03, 0.03), "
@@ -33,29 +36,35 @@ PLACES = {
 }
 # On its like, which lies on the table: its centre is three times as high.
 STACKED = (
-    "hypot(hypot(below(norm({thing}[:2] - {place}[:2]), 0.015), "
+    "hypot(hypot(below(norm({thing}[:2] - {place}[:2]), {aside}), "
     f"outside({{thing}}[2] - 3.0 * {{place}}[2], -0.004, 0.004)), below({{place}}[2], {LYING}))"
 )
-# A peg in a hole: its half length, how far in, how much its end may be aside at most; m.
-HALF_PEG, IN_HOLE, OFF_AXIS = 0.035, 0.016, 0.0048
-IN_LINE = 0.98  # least cosine of its lean
+# A peg in a hole: its half length, how much deeper and nearer the axis than is asked; m.
+HALF_PEG, DEEPER, NEARER = 0.035, 0.001, 0.0002
+STRAIGHTER = 0.01  # of the least cosine of its lean
 HELD = 0.03  # m, from the tip to the centre of what the jaws have between them
 
 
-def _lifted(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
+def _grasped(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     thing = p.read(card.entity(atom.subject))
     jaws = signal_of(card, "gripper")
     gap, held = _held(p, p.read(_hand(card)), thing, n)
-    low, high = jaws.range
-    shut = p.let("shut", f"1.0 - ramp({p.joint(jaws)}, {low!r}, {high!r})")
-    up = p.let("up", f"{held} * ramp({thing}[2], {LYING}, {HIGH})")
-    left = p.let("away", f"hypot(above({thing}[2], {HIGH}), below({gap}, {HELD}))")
+    shut = p.let("shut", f"1.0 - ramp({p.joint(jaws)}, {jaws.range[0]!r}, {jaws.range[1]!r})")
     terms = {
-        "reach": f"{n.reach_weight!r} * ({_near(gap, n)})",
-        "close": f"{n.close_weight!r} * {held} * {shut}",
-        "lift": f"{n.move_weight!r} * {up}",
+        "reach": (n.reach_weight, f"({_near(gap, n)})"),
+        "close": (n.close_weight, f"{held} * {shut}"),
     }
-    return up, left, terms
+    return held, p.let("away", f"below({gap}, {HELD})"), terms
+
+
+def _lifted(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
+    held, grip, terms = _grasped(p, card, atom, n)
+    body = card.entity(atom.subject)
+    thing, half = p.read(body), _half(body)
+    high = rounded(half + atom["height"] + HIGHER)
+    up = p.let("up", f"{held} * ramp({thing}[2], {rounded(half + LYING - HALF)}, {high})")
+    left = p.let("away", f"hypot(above({thing}[2], {high}), {grip})")
+    return up, left, {**terms, "lift": (n.move_weight, up)}
 
 
 def _slid(opens: bool) -> Callable[[Lines, TaskCard, Atom, Numbers], Realised]:
@@ -72,15 +81,17 @@ def _slid(opens: bool) -> Callable[[Lines, TaskCard, Atom, Numbers], Realised]:
         level = p.let("level", f"norm({tip}[:2] - ({handle}[:2] {side} {BESIDE_BAR} * {out}))")
         off = p.let("off", f"hypot({level}, outside({tip}[2] - {handle}[2], {-UNDER_BAR}, 0.0))")
         if opens:
-            left = p.let("away", f"above({joint}, {rounded(OPEN * travel)})")
-            way = OPEN * travel
+            share = min(atom["share"] + SURE, 1.0)
+            left = p.let("away", f"above({joint}, {rounded(share * travel)})")
+            way = share * travel
         else:
-            left = p.let("away", f"below({joint}, {rounded(CLOSED * travel)})")
-            way = (1 - CLOSED) * travel
+            share = max(atom["share"] - SURE, 0.0)
+            left = p.let("away", f"below({joint}, {rounded(share * travel)})")
+            way = (1 - share) * travel
         slid = p.let("slid", f"1.0 - {left} / {rounded(way)}")
         terms = {
-            "reach": f"{n.reach_weight!r} * {_kept(left, f'near({off}, {n.behind_scale!r})')}",
-            "slide": f"{n.move_weight!r} * {slid}",
+            "reach": (n.reach_weight, _kept(left, f"near({off}, {n.behind_scale!r})")),
+            "slide": (n.move_weight, slid),
         }
         return slid, left, terms
 
@@ -90,13 +101,13 @@ def _slid(opens: bool) -> Callable[[Lines, TaskCard, Atom, Numbers], Realised]:
 def _pressed(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     thing = card.entity(atom.subject)
     signal = signal_of(card, f"{thing.body}_joint")
-    way = PRESSED * signal.range[1]
+    way = min(atom["share"] + SURELY_PRESSED, 1.0) * signal.range[1]
     off = p.let("off", f"norm({p.read(_hand(card))} - {p.read(thing)})")
     left = p.let("away", f"above({p.joint(signal)}, {rounded(way)})")
     pressed = p.let("pressed", f"1.0 - {left} / {rounded(way)}")
     terms = {
-        "reach": f"{n.reach_weight!r} * {_kept(left, f'near({off}, {n.wide!r})')}",
-        "press": f"{n.move_weight!r} * {pressed}",
+        "reach": (n.reach_weight, _kept(left, f"near({off}, {n.wide!r})")),
+        "press": (n.move_weight, pressed),
     }
     return pressed, left, terms
 
@@ -111,7 +122,8 @@ def _put(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     thing, tip = p.read(card.entity(atom.subject)), p.read(_hand(card))
     place = p.read(where)
     jaws = signal_of(card, "gripper")
-    off = p.let("off", PLACES.get(where.kind, STACKED).format(thing=thing, place=place))
+    lies = PLACES.get(where.kind, STACKED)
+    off = p.let("off", lies.format(thing=thing, place=place, aside=_surely_aside(where, atom)))
     down = p.let("down", f"{off} <= 0.0")
     gap, held = _held(p, tip, thing, n)
     opening = p.let("opening", f"ramp({p.joint(jaws)}, {jaws.range[0]!r}, {jaws.range[1]!r})")
@@ -127,15 +139,15 @@ def _put(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     gone = p.let("gone", f"0.5 * {opening} + 0.5 * near({clear}, {n.tight!r})")
     near = _near(gap, n)
     terms = {
-        "reach": f"{n.reach_weight!r} * where({down}, 1.0, {near})",
-        "close": f"{n.close_weight!r} * where({down}, 1.0, {held} * (1.0 - {opening}))",
-        "carry": f"{n.move_weight!r} * {carried}",
-        "place": f"{n.move_weight!r} * where({down}, 1.0, {held} * near({off}, {n.tight!r}))",
-        "leave": f"{n.move_weight!r} * {down} * {gone}",
+        "reach": (n.reach_weight, f"where({down}, 1.0, {near})"),
+        "close": (n.close_weight, f"where({down}, 1.0, {held} * (1.0 - {opening}))"),
+        "carry": (n.move_weight, carried),
+        "place": (n.move_weight, f"where({down}, 1.0, {held} * near({off}, {n.tight!r}))"),
+        "leave": (n.move_weight, f"{down} * {gone}"),
     }
     if "open" in where.affordances:  # which counts for all that follows
-        opened, _, first = _slid(True)(p, card, Atom.of("open", where.name), n)
-        terms = {name: f"{opened} * {term}" for name, term in terms.items()}
+        opened, _, first = _slid(True)(p, card, fill(Atom.of("open", where.name), card), n)
+        terms = {name: (weight, f"{opened} * {text}") for name, (weight, text) in terms.items()}
         terms = {"hook": first["reach"], "slide": first["slide"], **terms}
     return f"near({left}, {n.tight!r})", left, terms
 
@@ -151,23 +163,25 @@ def _inserted(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     aside = p.let("aside", f"norm({thing}[:2] - {hole}[:2])")
     deep = p.let("deep", f"{hole}[2] - ({thing}[2] - {HALF_PEG} * {lean})")
     end = p.let("end", f"{aside} + {HALF_PEG} * sqrt(maximum(1.0 - square({lean}), 0.0))")
-    off = f"hypot(below({end}, {OFF_AXIS}), above({deep}, {IN_HOLE}))"
-    left = p.let("away", f"hypot({off}, 0.05 * above({lean}, {IN_LINE}))")
+    in_hole, in_line = rounded(atom["deep"] + DEEPER), rounded(atom["upright"] + STRAIGHTER)
+    off = f"hypot(below({end}, {rounded(atom['aside'] - NEARER)}), above({deep}, {in_hole}))"
+    left = p.let("away", f"hypot({off}, 0.05 * above({lean}, {in_line}))")
     high = p.let("high", f"maximum(ramp(-{deep}, -0.03, 0.005), near({aside}, 0.003))")
-    upright = p.let("upright", f"ramp({lean}, 0.5, {IN_LINE})")
-    into = p.let("into", f"{upright} * near({aside}, 0.01) * ramp({deep}, 0.0, {IN_HOLE})")
+    upright = p.let("upright", f"ramp({lean}, 0.5, {in_line})")
+    into = p.let("into", f"{upright} * near({aside}, 0.01) * ramp({deep}, 0.0, {in_hole})")
     near = _near(gap, n)
     line = f"(0.2 + 0.4 * near({aside}, {n.wide!r}) + 0.4 * near({aside}, 0.01))"
     terms = {
-        "reach": f"{n.reach_weight!r} * {_kept(left, near)}",
-        "close": f"{n.close_weight!r} * {_kept(left, f'{held} * {shut}')}",
-        "carry": f"{n.move_weight!r} * {_kept(left, f'{held} * {high} * {upright} * {line}')}",
-        "insert": f"{n.move_weight!r} * {into}",
+        "reach": (n.reach_weight, _kept(left, near)),
+        "close": (n.close_weight, _kept(left, f"{held} * {shut}")),
+        "carry": (n.move_weight, _kept(left, f"{held} * {high} * {upright} * {line}")),
+        "insert": (n.move_weight, into),
     }
     return into, left, terms
 
 
 HANDLED: dict[str, Callable[[Lines, TaskCard, Atom, Numbers], Realised]] = {
+    "grasped": _grasped,
     "lifted": _lifted,
     "on": _put,
     "inside": _put,
@@ -188,6 +202,18 @@ def _near(gap: str, n: Numbers) -> str:
     """Closeness that is felt from afar and still rises close by."""
     share, rest = n.wide_share, round(1 - n.wide_share, 6)
     return f"{share!r} * near({gap}, {n.wide!r}) + {rest!r} * near({gap}, {n.tight!r})"
+
+
+def _half(thing: Entity) -> float:
+    """m, half its height."""
+    return thing.half[2] if thing.half else HALF
+
+
+def _surely_aside(where: Entity, atom: Atom) -> str:
+    """m, how far aside of a place a thing surely lies on it; of a drawer its walls say it."""
+    if where.kind == "drawer":
+        return ""
+    return rounded(atom["aside"] - (0.01 if where.kind in PLACES else 0.005))
 
 
 def _kept(left: str, progress: str) -> str:

@@ -9,8 +9,8 @@ import numpy as np
 from reward_models.base import Entity, Signal, TaskCard
 
 # What a template answers with: how far it holds (0 to 1), what is left (0 where it holds with
-# margin; empty: it has no end), and its terms.
-Realised = tuple[str, str, dict[str, str]]
+# margin; empty: it has no end), and its terms {name: (weight, text that is 1 at its best)}.
+Realised = tuple[str, str, dict[str, tuple[float, str]]]
 
 
 class NoTemplate(ValueError):

@@ -20,7 +20,7 @@ import numpy as np
 
 from reward_models.base import TaskCard
 from reward_models.goals import read
-from reward_models.goals.formula import Atom, Formula, parts_of
+from reward_models.goals.formula import Atom, Formula, fill, parts_of
 from reward_models.goals.predicates import role
 from reward_models.programs.diagnostics import Diagnostic
 from reward_models.writers.base import Draft, Evidence, fingerprint
@@ -88,7 +88,7 @@ def write(
     if not structure.bonus:
         numbers = replace(numbers, bonus=0.0)
     program = Lines()
-    parts = parts_of(formula, "then")
+    parts = parts_of(fill(formula, card), "then")
     done = ""  # how far the parts before this one were ever fulfilled
     for index, part in enumerate(parts, 1):
         stem = f"part{index}_" if len(parts) > 1 else ""
@@ -144,8 +144,8 @@ def _part(
         reached.append(done_so_far)
         if left:
             distances.append(left)
-        for name, term in terms.items():
-            program.components[f"{stem}{name}{tail}"] = f"{gate}{term}"
+        for name, (weight, text) in terms.items():
+            program.components[f"{stem}{name}{tail}"] = f"{gate}{_n(weight)} * {text}"
     before = ""
     for index, atom in enumerate(moved, 1):
         tail = f"_{index}" if len(moved) > 1 else ""

@@ -4,11 +4,13 @@
 reward machines are shaped; closeness is a kernel of what is missing, the margins' shortfall in m).
 The program reads what the goal's automaton remembers beside the task's signals, so it says where an
 episode stands without memory of its own. A thing is brought somewhere by being pushed from behind:
-its closeness counts in full only with the tip there.
+its closeness counts in full only with the tip there. What has to be grasped, slid or pressed comes
+about by the templates of ``handling.py``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
@@ -18,10 +20,8 @@ from reward_models.goals.automaton import DONE, FAILED, Automaton, Path
 from reward_models.goals.formula import Atom, Formula, Joined, kind
 from reward_models.goals.margins import Measured, least, missing, signals_in
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role
-from reward_models.writers.lines import NoTemplate, Numbers
-
-# What is done to a thing that a push does not bring to where it is to be.
-_DONE = {"slide": "slid", "press": "pressed", "lift": "lifted", "put": "put", "insert": "inserted"}
+from reward_models.writers.handling import HANDLED
+from reward_models.writers.lines import Lines, NoTemplate, Numbers
 
 
 @dataclass
@@ -40,7 +40,7 @@ def write_staged(measured: Measured, automaton: Automaton, numbers: Numbers | No
 class _Writer:
     def __init__(self, measured: Measured, automaton: Automaton, numbers: Numbers):
         self.measured, self.automaton, self.n = measured, automaton, numbers
-        self.lines: list[str] = []
+        self.p = Lines()
         self.names: dict[str, str] = {}
 
     def program(self) -> str:
@@ -54,16 +54,15 @@ class _Writer:
         card = TaskCard(
             **{**vars(self.measured.card), "signals": self.measured.card.signals + slots}
         )
-        arguments = signals_in([*self.lines, *values.values()], card)
-        body = "".join(f"    {line}\n" for line in self.lines)
-        entries = "".join(f'        "{name}": {text},\n' for name, text in values.items())
-        return f"def reward({', '.join(arguments)}):\n{body}    return {{\n{entries}    }}\n"
+        self.p.lines = _needed(self.p.lines, list(values.values()))
+        self.p.signals = dict.fromkeys(signals_in([*self.p.lines, *values.values()], card))
+        self.p.components = values
+        return self.p.text()
 
     def let(self, stem: str, text: str) -> str:
         """A name for an expression, the same for the same one."""
         if text not in self.names:
-            self.names[text] = f"{stem}_{len(self.names) + 1}"
-            self.lines.append(f"{self.names[text]} = {text}")
+            self.names[text] = self.p.let(stem, text)
         return self.names[text]
 
     def part(self, formula: Formula, path: Path) -> _Part:
@@ -132,8 +131,9 @@ class _Writer:
         share, rest = n.wide_share, round(1 - n.wide_share, 6)
         text = f"{share!r} * near({away}, {n.wide!r}) + {rest!r} * near({away}, {n.tight!r})"
         close = self.let("close", text)
-        for atom in self.pushed(formula):
-            close = self.behind(atom, close, away)
+        for atom in self.moved(formula):
+            about = self.handled if atom.predicate in HANDLED else self.behind
+            close = about(atom, close, away)
         return close
 
     def missing(self, formula: Formula) -> str:
@@ -153,23 +153,20 @@ class _Writer:
         join = "minimum" if formula.operator == "and" else "maximum"
         return _joined(join, map(self.margin, formula.parts))
 
-    def pushed(self, formula: Formula) -> list[Atom]:
-        """The atoms of things that are to be pushed somewhere."""
+    def moved(self, formula: Formula) -> list[Atom]:
+        """The atoms that are brought about by doing something to a thing."""
         if not isinstance(formula, Atom):
             parts = formula.parts if formula.operator != "not" else ()
-            return [atom for part in parts for atom in self.pushed(part)]
+            return [atom for part in parts for atom in self.moved(part)]
         card, row = self.measured.task_card, PREDICATES[formula.predicate]
         if not isinstance(formula.terms[0], str):
             raise NoTemplate(f"{formula}: which thing is moved is only known when it starts")
         mover = card.entity(formula.terms[0])
         if role(mover) != "object":
             return []
-        if row.by in _DONE:
-            raise NoTemplate(
-                f"{formula}: what has to be {_DONE[row.by]} is written from a sentence alone; "
-                "expected what the gripper's place or a push brings about"
-            )
-        return [formula] if self.measured.aims[formula] else []
+        if row.by != "push" and formula.predicate not in HANDLED:
+            raise NoTemplate(f"{formula}: no template for how a thing is {formula.predicate}")
+        return [formula] if formula.predicate in HANDLED or self.measured.aims[formula] else []
 
     def behind(self, atom: Atom, close: str, away: str) -> str:
         """``close`` in full only with the tip behind the thing, on the line to where it goes."""
@@ -183,6 +180,24 @@ class _Writer:
         paid = n.behind_weight / (n.behind_weight + n.push_weight)
         text = f"{paid!r} * near({off}, {n.behind_scale!r}) + {1 - paid!r} * {gate} * {close}"
         return self.let("pushed", f"where({away} <= 0.0, 1.0, {text})")
+
+    def handled(self, atom: Atom, close: str, away: str) -> str:
+        """How far the handling of a thing is; what else is to hold meanwhile is half of it."""
+        _, _, terms = HANDLED[atom.predicate](self.p, self.measured.task_card, atom, self.n)
+        total = sum(weight for weight, _ in terms.values())
+        text = " + ".join(f"{weight / total!r} * {text}" for weight, text in terms.values())
+        done = self.let("handled", text)
+        return self.let("held", f"where({away} <= 0.0, 1.0, {done} * (0.5 + 0.5 * {close}))")
+
+
+def _needed(lines: list[str], last: list[str]) -> list[str]:
+    """The lines whose names are read by what follows them: templates say more than is asked."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        name = line.split("=", 1)[0].strip()
+        if any(re.search(rf"\b{name}\b", text) for text in (*kept, *last)):
+            kept.append(line)
+    return kept[::-1]
 
 
 def _joined(join: str, texts: Iterable[str]) -> str:

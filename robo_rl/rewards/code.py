@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from reward_models.base import TaskCard
 from reward_models.constant import Constant
-from reward_models.goals.formula import Formula
 from reward_models.programs import Program, ProgramReward, Refused, errors, load
-from reward_models.writers.lines import NoTemplate
 from reward_models.writers.offline import write
 from reward_models.writers.staged import write_staged
 from robo_rl.goal_task import GoalTask
 from robo_rl.preflight import Job, preflight
 from robo_rl.rewards.base import Asked, MadeReward
-from sims.task import Task
 
 SIGNALS = "the task's signals"
 
@@ -38,22 +34,12 @@ def offline(asked: Asked) -> MadeReward:
     goal = asked.goal
     if goal.formula is None:
         raise ValueError(goal.refusal)
-    text = _written(asked.env.task, goal.formula, goal.card)
+    task = asked.env.task
+    if isinstance(task, GoalTask):
+        text = write_staged(task.measured, task.automaton)
+    else:
+        text = write(goal.formula, goal.card)
     return _program(load(f"# {goal.text}\n{text}", goal.card), asked)
-
-
-def _written(task: Task[Any], formula: Formula, card: TaskCard) -> str:
-    """The reward's text. What stages cannot bring about (yet: grasping, furniture) is written by
-    the templates for whole goals, which read no account; it is judged all the same."""
-    if not isinstance(task, GoalTask):
-        return write(formula, card)
-    try:
-        return write_staged(task.measured, task.automaton)
-    except NoTemplate as stages:
-        try:
-            return write(formula, task.measured.task_card)
-        except NoTemplate:
-            raise stages from None
 
 
 def from_file(asked: Asked) -> MadeReward:
