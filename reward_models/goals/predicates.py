@@ -528,7 +528,8 @@ PREDICATES: dict[str, Predicate] = {
             by="lift",
             margin=(
                 "{within} - {far_clearance}",
-                "-dot({middles}[0:3] - {a}, {middles}[3:6] - {a}) / 0.02",
+                "dot({a} - {middles}[0:3], direction({middles}[3:6] - {middles}[0:3]))",
+                "dot({middles}[3:6] - {a}, direction({middles}[3:6] - {middles}[0:3]))",
             ),
         ),
         Predicate(

@@ -135,8 +135,10 @@ def closed(w: World, a: str, *, share: float) -> Array:
 
 def grasped(w: World, a: str, *, within: float) -> Array:
     touching = [w.gap(finger, a, within) <= within for finger in w.fingers]
-    to = [w.point(a) - middle for middle in w.finger_middles()]
-    return touching[0] & touching[1] & (np.einsum("ni,ni->n", *to) < 0.0)
+    one, other = w.finger_middles()
+    across, to = other - one, w.point(a) - one
+    along, whole = (np.einsum("ni,ni->n", way, across) for way in (to, across))
+    return touching[0] & touching[1] & (along >= 0.0) & (along <= whole)
 
 
 def released(w: World, a: str, *, clear: float) -> Array:
