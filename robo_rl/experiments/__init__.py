@@ -24,6 +24,7 @@ EXPERIMENTS = {
     "bodies": "what bodies do, from their hand-written dense reward",
     "off-policy": "SAC, TD3 and TQC beside PPO on lift and drawer, from the dense reward",
     "sentences": "programs written from sentences beside the dense rewards",
+    "drawn": "goals drawn at random, which nothing was tuned for",
     "reading": "how often sentences are read right",
     "crossing": "the files that a sentence crosses from the shell to the first reward",
     "screens": "archive screens on rewards that must pass and on ones that must not",
