@@ -166,8 +166,12 @@ def export(
     robot = robot_of(task)
     obs, sensed, workspace = _visited(task, learner)
     action = learner.act(obs)
-    policy = to_onnx(deterministic_actor(learner.algorithm), obs.shape[1])
+    actor = deterministic_actor(learner.algorithm)
+    policy = to_onnx(actor, obs.shape[1])
     error = check(policy, obs, action)
+    made = dict(training or {})
+    if isinstance(actor, OverBaseActor):
+        made["base"] = {"name": actor.base.name, "sha256": actor.base.sha256.hex()}
     own = type(learner.scorer.model).__name__ if learner.scorer else "task"
     manifest = Manifest(
         task=task.name,
@@ -188,7 +192,7 @@ def export(
         park=_park(task),
         limits=_limits(robot, workspace),
         reward=RewardSpec(model=reward_model or own, text=reward_text, hash=reward_hash),
-        training=jsonable(dict(training or {})),
+        training=jsonable(made),
         metrics=jsonable({**metrics, "sentence": goal.text, "export_error": error}),
         versions=versions(),
     )

@@ -228,6 +228,7 @@ def test_one_bundle_of_both_runs_on_the_arm_and_is_a_base_again(first, tmp_path,
     assert {p.name for p in first.bundle.iterdir()} == {
         "policy.onnx", "golden.npz", "manifest.json"
     }  # fmt: skip
+    assert bundle.manifest.training["base"]["name"] == "controller:approach"
     env = sims.make("reach", 40, seed=7)
     obs = env.reset()
     np.testing.assert_allclose(bundle.act(obs)[0], first.policy.act(obs), atol=1e-5)

@@ -23,6 +23,7 @@ EXPERIMENTS = {
     "dense": "arm tasks from their hand-written dense reward",
     "bodies": "what bodies do, from their hand-written dense reward",
     "off-policy": "SAC, TD3 and TQC beside PPO on lift and drawer, from the dense reward",
+    "residual": "a residual on a clone of few demonstrations beside learning from scratch",
     "sentences": "programs written from sentences beside the dense rewards",
     "drawn": "goals drawn at random, which nothing was tuned for",
     "reading": "how often sentences are read right",

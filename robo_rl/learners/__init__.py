@@ -14,6 +14,7 @@ from robo_rl.learners.residual import (
     build_residual_ppo,
     build_residual_sac,
     build_residual_td3,
+    check_base,
 )
 from robo_rl.learners.sac import SACConfig, build_sac
 from robo_rl.learners.td3 import TD3Config, build_td3
@@ -34,11 +35,16 @@ __all__ = [
 ]
 
 
+def nothing(config: Any, sim: Any) -> None:
+    """Whatever the simulator is, it will do."""
+
+
 class LearnerKind(NamedTuple):
     """A learner's settings, and what makes SB3's algorithm of them and of ``Parts``."""
 
     config: type[LearnerConfig]
     build: Callable[[Any, Any], Any]
+    check: Callable[[Any, Any], object] = nothing  # (config, sim): ValueError before minutes pass
 
 
 LEARNERS: dict[str, LearnerKind] = {
@@ -46,7 +52,7 @@ LEARNERS: dict[str, LearnerKind] = {
     "sac": LearnerKind(SACConfig, build_sac),
     "td3": LearnerKind(TD3Config, build_td3),
     "tqc": LearnerKind(TQCConfig, build_tqc),
-    "residual-ppo": LearnerKind(ResidualPPOConfig, build_residual_ppo),
-    "residual-sac": LearnerKind(ResidualSACConfig, build_residual_sac),
-    "residual-td3": LearnerKind(ResidualTD3Config, build_residual_td3),
+    "residual-ppo": LearnerKind(ResidualPPOConfig, build_residual_ppo, check_base),
+    "residual-sac": LearnerKind(ResidualSACConfig, build_residual_sac, check_base),
+    "residual-td3": LearnerKind(ResidualTD3Config, build_residual_td3, check_base),
 }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stable_baselines3 import PPO, SAC, TD3
 
     from robo_rl.learners.learner import Parts
+    from robo_rl.rollout.vec_sim import VecSim
 
 Unprefixed = Annotated[str, tyro.conf.arg(prefix_name=False)]  # an option of its own: --base
 
@@ -70,6 +71,13 @@ class ResidualTD3Config(TD3Config, ResidualOffPolicyConfig):
     """TD3 of a residual on a frozen --base (as ResFiT does, arXiv:2509.19301)."""
 
     noise: float = 0.3  # standard deviation of the exploration noise on residuals
+
+
+def check_base(config: ResidualConfig, sim: VecSim) -> None:
+    """ValueError where ``config`` names no base of ``sim``."""
+    from robo_rl.learners.base import load_base
+
+    load_base(config.base, sim)
 
 
 def build_residual_ppo(config: ResidualPPOConfig, parts: Parts) -> PPO:
