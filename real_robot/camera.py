@@ -30,8 +30,16 @@ class FrameSource(Protocol):
         ...
 
 
+QUEUE = 300  # pictures that a camera may have in store
+UNKNOWN = 30.0  # pictures a second, of a camera that does not say
+
+
 class VideoDevice:
-    """A camera that OpenCV opens: a device number, a path or a URL."""
+    """A camera that OpenCV opens: a device number, a path or a URL.
+
+    Whoever looks more seldom than it takes pictures finds old ones waiting, more with every look
+    where they come over a network. They are thrown away until one has to be waited for.
+    """
 
     def __init__(self, device: int | str, width: int, height: int, clock: Clock | None = None):
         self._clock = clock or RealClock()
@@ -42,11 +50,15 @@ class VideoDevice:
         self._capture.set(cv2.CAP_PROP_FRAME_HEIGHT, height)
         self._capture.set(cv2.CAP_PROP_BUFFERSIZE, 1)  # old pictures are of no use
         self._size = (height, width)
+        self._period = 1.0 / (self._capture.get(cv2.CAP_PROP_FPS) or UNKNOWN)
+        self._stored = Path(str(device)).is_file()  # a film: its pictures wait for us
+        self._tells = self._capture.getBackendName() == "V4L2"  # when a picture was taken
 
     def read(self) -> Frame:
-        """The next picture; its time is that of asking, the earliest it can have been taken."""
-        t = self._clock.now_ns() * 1e-9
-        done, image = self._capture.read()
+        """The newest picture. Where the camera does not say when it was taken, that was no earlier
+        than a period before it was asked for; that is its time then."""
+        asked = self._grab()
+        done, image = self._capture.retrieve()
         if not done:
             raise OSError("the camera gives no more pictures")
         if image.shape[:2] != self._size:
@@ -54,7 +66,24 @@ class VideoDevice:
                 f"the camera gives {image.shape[1]}x{image.shape[0]}, it was calibrated at "
                 f"{self._size[1]}x{self._size[0]}"
             )
+        t = asked - self._period
+        if self._tells:  # by the clock that ours reads, too
+            told = self._capture.get(cv2.CAP_PROP_POS_MSEC) * 1e-3
+            t = told if 0.0 <= self._now() - told < 1.0 else t
         return Frame(cv2.cvtColor(image, cv2.COLOR_BGR2RGB), t)
+
+    def _grab(self) -> float:
+        """Takes pictures in until one was not there yet; when that one was asked for, s."""
+        for _ in range(1 if self._stored else QUEUE):
+            asked = self._now()
+            if not self._capture.grab():
+                raise OSError("the camera gives no more pictures")
+            if self._now() - asked > 0.2 * self._period:
+                break
+        return asked
+
+    def _now(self) -> float:
+        return self._clock.now_ns() * 1e-9
 
     def close(self) -> None:
         """Lets go of the camera."""

@@ -25,6 +25,7 @@ class Near(NamedTuple):
 
     room: float  # m, negative: that deep inside; at most ``margin``, beyond it nobody asks
     what: str  # "gripper - table"
+    tool: tuple[float, ...]  # (3,) m, where the tool is
 
 
 class Clearance:
@@ -69,19 +70,20 @@ class Clearance:
         data.qpos[self._arm.qpos] = qpos
         data.qpos[self._jaws] = self._arm.jaw_angle(gripper)
         mujoco.mj_kinematics(self._model, data)
-        best = Near(self.margin, "")
+        at = data.site_xpos[self._tool]
+        best = Near(self.margin, "", tuple(at))
         if self._workspace is not None:
-            at = data.site_xpos[self._tool]
             inside = np.concatenate([at - self._workspace[:, 0], self._workspace[:, 1] - at])
             i = int(inside.argmin())
             if inside[i] < best.room:
                 end = "low" if i < 3 else "high"
                 axis = "xyz"[i % 3]
-                best = Near(float(inside[i]), f"tool, {end} end of the workspace in {axis}")
+                what = f"tool, {end} end of the workspace in {axis}"
+                best = best._replace(room=float(inside[i]), what=what)
         for a, b in self._close():
             room = mujoco.mj_geomDistance(self._model, data, a, b, best.room, self._segment)
             if room < best.room:
-                best = Near(room, f"{self._name(a)} - {self._name(b)}")
+                best = best._replace(room=room, what=f"{self._name(a)} - {self._name(b)}")
         return best
 
     def _close(self) -> Array:

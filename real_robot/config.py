@@ -26,6 +26,7 @@ class RunConfig:
     max_gap: float = 0.3  # s, the loop may be late in a row
     margin: float = 0.02  # rad kept from the ends of the joint range
     lag: float = 0.6  # rad between a target and its joint
+    tool_speed: float = 1.0  # m/s
     clearance: float = 0.005  # m kept between the arm and itself or the table
     patience: float = 2.5  # s, a limit that is active for longer is reported, for twice that stops
     handover: float = 1.0  # s in which what the new hand wants fades in

@@ -155,6 +155,7 @@ def run(
             tape=tape,
             limits=limits,
             latch=latch,
+            policy=getattr(policy, "pid", 0),
         )
         session = _Session(arm, follower, bundle.manifest.park, config, clock, around)
         outcome = session.run(total)
@@ -203,6 +204,7 @@ def _filter(
         smoothing=manifest.action.smoothing,
         stall=config.stall,
         leaning=config.leaning,
+        tool_speed=config.tool_speed,
     )
 
 
@@ -238,6 +240,7 @@ class _Around:
     tape: Tape | Reel | None = None
     limits: Callable[[Description], SafetyFilter] | None = None  # of the arm, once identified
     latch: Latch | None = None
+    policy: int = 0  # its process
 
 
 class _Session:
@@ -255,6 +258,7 @@ class _Session:
         self._limits, self._latch_file = around.limits, around.latch
         self._stop, self._recorder, self._guardian = around.stop, around.recorder, around.guardian
         self._watch = around.watch
+        self._policy = around.policy
         self._human, self._dial, self._shadow = around.human, around.dial, around.shadow
         self._grip = Grip(arm.safety.period)
         self._arm, self._driver, self._joints = arm, arm.driver, arm.safety.joints
@@ -278,7 +282,7 @@ class _Session:
         """Runs ``total`` periods of the policy: (how it ended, which fault, in words)."""
         with self._signals, quiet(), contextlib.ExitStack() as stack:
             if self._config.realtime and AVAILABLE:
-                self._notes += stack.enter_context(realtime())
+                self._notes += stack.enter_context(realtime(self._policy))
             try:
                 stack.callback(self._disconnect)
                 self._connect()

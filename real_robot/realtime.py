@@ -1,7 +1,9 @@
 """Real time, as far as the system permits: the loop's thread first, and no page of it swapped out.
 
 The process's other threads are raised too, to just above everybody else: one of them that holds the
-interpreter while some other program holds its processor would keep the loop waiting.
+interpreter while some other program holds its processor would keep the loop waiting. The policy's
+process, which has a part of a period to answer in, comes between: what looks through cameras does
+not keep it waiting.
 
 On a stock kernel this takes the lateness of a 100 Hz loop from milliseconds to microseconds when
 other programs run. It needs a privilege; without it the loop runs as before and says so.
@@ -18,13 +20,18 @@ from collections.abc import Iterator
 
 AVAILABLE = sys.platform == "linux"
 PRIORITY = 50  # of SCHED_FIFO, below the kernel's own threads
-HELPERS = 10  # of the log writer and the like
+POLICY = 30
+HELPERS = 10  # of what looks through cameras, of the log writer and the like
 _CURRENT_AND_FUTURE = 1 | 2  # MCL_CURRENT | MCL_FUTURE
 
 
 @contextlib.contextmanager
-def realtime() -> Iterator[tuple[str, ...]]:
-    """SCHED_FIFO for this thread and locked memory inside; yields what was not permitted."""
+def realtime(policy: int = 0) -> Iterator[tuple[str, ...]]:
+    """SCHED_FIFO for this thread and locked memory inside; yields what was not permitted.
+
+    ``policy`` is the policy's process, 0 if it has none; it keeps its priority, as it may be asked
+    again.
+    """
     missing = []
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     others = {t.native_id for t in threading.enumerate()} - {threading.get_native_id(), None}
@@ -32,6 +39,9 @@ def realtime() -> Iterator[tuple[str, ...]]:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
         for thread in others:
             os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(HELPERS))
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just died
+            for thread in os.listdir(f"/proc/{policy}/task") if policy else ():
+                os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(POLICY))
     except PermissionError:
         missing.append("SCHED_FIFO is not permitted: other programs can delay the loop")
     locked = _libc().mlockall(_CURRENT_AND_FUTURE) == 0

@@ -98,12 +98,14 @@ class SafetyFilter:
         smoothing: float = 0.0,
         stall: float = 0.5,
         leaning: float = 3.0,
+        tool_speed: float = np.inf,
         start_slack: float = 0.1,
     ) -> SafetyFilter:
         """The filter of a robot, narrowed by the limits a policy was trained under.
 
         ``margin`` (rad) is kept from the ends of the joint range; ``lag`` (rad) holds where
-        ``limits`` says nothing; the others are s. An empty ``limits`` field means the robot's own.
+        ``limits`` says nothing, ``tool_speed`` (m/s) where ``clearance`` knows the arm; the others
+        are s. An empty ``limits`` field means the robot's own.
         """
         limits, n = limits or Limits(), len(robot.joints)
         position = robot.position + np.array([margin, -margin])
@@ -129,6 +131,8 @@ class SafetyFilter:
             period=robot.period,
             gripper_speed=robot.gripper_speed,
             admit=clear.admit,
+            travel=clear.travel,
+            tool_speed=tool_speed,
         )
         effort, overload = (
             np.full(n, np.inf) if known is None else known

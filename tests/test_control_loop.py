@@ -690,23 +690,29 @@ def test_no_garbage_is_collected_inside_the_loop() -> None:
 
 
 REAL_TIME = """
-import os, threading
+import os, subprocess, threading
 from real_robot.realtime import realtime
 stop = threading.Event()
 other = threading.Thread(target=stop.wait, daemon=True)
 other.start()
 before = os.sched_getscheduler(0)
-with realtime() as missing:
-    policies = {os.sched_getscheduler(tid) for tid in (0, other.native_id)}
+policy = subprocess.Popen(["sleep", "60"])
+with realtime(policy.pid) as missing:
+    three = (0, policy.pid, other.native_id)
+    policies = {os.sched_getscheduler(tid) for tid in three}
+    ranks = [os.sched_getparam(tid).sched_priority for tid in three]
+policy.kill()
 after = {os.sched_getscheduler(tid) for tid in (0, other.native_id)}
 stop.set()
 assert policies == {os.SCHED_FIFO} or any("SCHED_FIFO" in text for text in missing), policies
+assert missing or ranks[0] > ranks[1] > ranks[2], ranks
 assert after == {before}, after
 """
 
 
 def test_real_time_is_taken_where_permitted_and_given_back() -> None:
-    """Also by the other threads: one that waits for a processor would hold the interpreter.
+    """Also by the other threads: one that waits for a processor would hold the interpreter. The
+    policy comes before them: they look through cameras, and it has a part of a period.
 
     In a small process of its own: all the memory of a large one takes long to lock.
     """

@@ -32,7 +32,7 @@ ROBOT = Description(
     period=0.02,
 )
 FILTER = SafetyFilter.build(ROBOT, margin=0.05, lag=0.5)
-LIMITS = {"range", "clearance", "velocity", "acceleration", "jerk", "lag"}
+LIMITS = {"range", "clearance", "tool_speed", "velocity", "acceleration", "jerk", "lag"}
 FLAGS = LIMITS | {"handover", "smoothing", "dial", "limited_long"}
 HOSTILE = st.one_of(
     st.floats(-3, 3),
@@ -132,12 +132,16 @@ def test_whatever_is_asked_limits_hold_or_it_stops(
     assert_within(FILTER, np.array(sent))
 
 
+TOOL_SPEED = 1.0  # m/s
+
+
 def soak(robot_name: str, actions: int, seed: int) -> np.ndarray:
     """Targets of the arm's whole filter, clearance included, under hostile wishes."""
     robot = sims.ROBOTS[robot_name]
     clearance = Clearance.of(sims.make_task("reach", robot=robot_name))
     arm = NullDriver(robot).describe()
-    filter = SafetyFilter.build(arm, clearance=clearance, patience=1e9)
+    filter = SafetyFilter.build(arm, clearance=clearance, patience=1e9, tool_speed=TOOL_SPEED)
+    tool = clearance.near(robot.home, 0.0).tool
     joint, sent, stops, hostile = robot.home.copy(), [robot.home], 0, Hostile(robot, seed)
     memory = filter.start(measured(joint), 0.0)
     for k in range(actions):
@@ -151,8 +155,10 @@ def soak(robot_name: str, actions: int, seed: int) -> np.ndarray:
             stops += 1
             safe, memory = filter.brake(memory)
         assert 0.0 <= safe.gripper <= 1.0
-        if k % 10 == 0:
-            assert clearance.near(safe.qpos, safe.gripper).room > -0.005
+        near = clearance.near(safe.qpos, safe.gripper)
+        assert near.room > -0.005
+        assert math.dist(near.tool, tool) < 1.1 * TOOL_SPEED * filter.period
+        tool = near.tool
         joint = joint + 0.7 * (safe.qpos - joint)
         sent.append(safe.qpos)
     assert stops == len(range(3, actions, 7))
@@ -388,6 +394,22 @@ def test_nothing_leads_into_the_table_the_arm_or_out_of_the_workspace() -> None:
         if what:
             assert flags[-1]["clearance"].any() and clearance.near(goal, 0.0).room < 0.005
             assert what in clearance.near(goal, 0.0).what
+
+
+@pytest.mark.parametrize("most", [np.inf, 0.5])
+def test_the_tool_is_no_faster_than_it_may_be_and_arrives(most: float) -> None:
+    robot = sims.ROBOTS["ur5e"]
+    clearance = Clearance.of(sims.make_task("reach", robot="ur5e"))
+    arm = NullDriver(robot).describe()
+    filter = SafetyFilter.build(arm, clearance=clearance, tool_speed=most)
+    goal = robot.home + [1.5, 0.0, 0.0, 0.0, 0.0, 0.0]  # 0.7 m about the base
+    targets, flags, _ = follow(filter, [goal] * 300, start=robot.home)
+    tool = np.array([clearance.near(q, 0.0).tool for q in targets])
+    speed = np.linalg.norm(np.diff(tool, axis=0), axis=1) / filter.period
+    np.testing.assert_allclose(targets[-1], goal, atol=1e-6)
+    assert_within(filter, targets, robot.home)
+    assert (speed.max() > 1.0) if most > 1 else (0.45 < speed.max() < 0.55)
+    assert any(flag["tool_speed"].any() for flag in flags) == (most < 1)
 
 
 def test_an_arm_that_touches_may_only_move_away() -> None:

@@ -67,6 +67,14 @@ class Clear(Stage):
             self._room(pose, gripper) >= min(floor, 0.0) for pose in passed
         )
 
+    def travel(self, pose: Array, gripper: float, last: Motion) -> float:
+        """m that the tool moves from the last command to ``pose`` (n,) rad; 0 if nothing is known
+        of the arm."""
+        if self.clearance is None:
+            return 0.0
+        near = self.clearance.near
+        return math.dist(near(pose, gripper).tool, near(last.qpos, last.gripper).tool)
+
     def _room(self, pose: Array, gripper: float) -> float:
         return self.clearance.near(pose, gripper).room
 

@@ -22,15 +22,20 @@ from sims.shaping import ALMOST, BEHIND
 
 _APART = 0.1  # rad between two places on the way to a stop that are looked at
 _PLACES = 6  # looked at on one way
+# Of the tool's speed: from where it is looked at closely, what it is brought to, from where the
+# arm brakes.
+_NEAR, _AIM, _MOST = 0.6, 0.98, 1.05
+_CREEP = 0.01  # rad/s: to plan a way that takes hours is an error
 _SHARES = (1.0, 0.998, 0.99)  # of acceleration and jerk, tried in turn
 
 
 @dataclass(frozen=True, eq=False)
 class Shaping(Stage):
-    """Limits of every joint; ``admit`` says whether the arm may stop along some poses.
+    """Limits of every joint, and of the tool; ``admit`` says whether the arm may stop along some
+    poses, ``travel`` how far (m) the tool moves to one.
 
     ``admit(poses (n,) rad, the last to rest in, gripper, last command)``; the gripper is light and
-    stops at once.
+    stops at once. A tool that would be too fast slows all joints alike, so it stays on its way.
     """
 
     name: ClassVar[str] = "shaping"
@@ -42,6 +47,8 @@ class Shaping(Stage):
     period: float  # s
     gripper_speed: float  # 1/s
     admit: Callable[[list[Array], float, Motion], bool] = lambda way, gripper, last: True
+    travel: Callable[[Array, float, Motion], float] = lambda pose, gripper, last: 0.0
+    tool_speed: float = math.inf  # m/s
     _otg: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -59,7 +66,7 @@ class Shaping(Stage):
         fastest = ALMOST * self.velocity
         moving = np.minimum(np.maximum(wish.qvel, -fastest), fastest)
         for qvel in (moving, np.zeros_like(moving)):
-            step = self._plan(last, wish.qpos, qvel)
+            step = self._paced(last, wish.qpos, qvel)
             for opening in dict.fromkeys((gripper, last.gripper)):
                 if step is not None and self._may_stop(step._replace(gripper=opening), last):
                     return step._replace(gripper=opening)
@@ -77,9 +84,13 @@ class Shaping(Stage):
         behind = np.abs(after.qpos - before.qpos) > EPS
         velocity = (before.qpos - moment.last.qpos) / self.period  # that it would take
         acceleration = (velocity - moment.last.qvel) / self.period
+        way = self.travel(after.qpos, moment.last.gripper, moment.last)
+        paced = behind & (way > 0.8 * self.tool_speed * self.period)
+        behind &= ~paced
         fast = behind & (np.abs(velocity) > self.velocity)
         sudden = behind & ~fast & (np.abs(acceleration) > self.acceleration)
-        return {"velocity": fast, "acceleration": sudden, "jerk": behind & ~fast & ~sudden}
+        jerky = behind & ~fast & ~sudden
+        return {"tool_speed": paced, "velocity": fast, "acceleration": sudden, "jerk": jerky}
 
     def _stop(self, motion: Motion) -> Stop:
         return brake(*motion[:3], self.acceleration, self.jerk, self.period)
@@ -103,8 +114,29 @@ class Shaping(Stage):
             seconds = stop.seconds * (1.0 - math.sqrt(1.0 - place / places))
             yield brake(*motion[:3], self.acceleration, self.jerk, seconds).qpos
 
-    def _plan(self, last: Motion, qpos: Array, qvel: Array) -> Motion | None:
-        """The next command of the quickest way to a wish at ``qpos`` that moves at ``qvel``.
+    def _paced(self, last: Motion, qpos: Array, qvel: Array) -> Motion | None:
+        """The plan's next command, with the tool no faster than it may be; None where there is
+        none."""
+        step = self._plan(last, qpos, qvel, self.velocity)
+        most = self.tool_speed * self.period
+        if step is None or self.travel(step.qpos, last.gripper, last) <= _NEAR * most:
+            return step
+        coming, way = self._coming(step, last)
+        if way <= most:
+            return step
+        slower = np.maximum(np.abs(coming) * (_AIM * most / way), _CREEP)
+        step = self._plan(last, qpos, np.zeros_like(qvel), np.minimum(slower, self.velocity))
+        return None if step is None or self._coming(step, last)[1] > _MOST * most else step
+
+    def _coming(self, step: Motion, last: Motion) -> tuple[Array, float]:
+        """Joint speeds (n,) rad/s at which the acceleration of ``step`` can be gone, and m that the
+        tool moves in a period then."""
+        qvel = step.qvel + step.qacc * np.abs(step.qacc) / (2.0 * self.jerk)
+        return qvel, self.travel(last.qpos + qvel * self.period, last.gripper, last)
+
+    def _plan(self, last: Motion, qpos: Array, qvel: Array, velocity: Array) -> Motion | None:
+        """The next command of the quickest way to a wish at ``qpos`` that moves at ``qvel``, with
+        ``velocity`` rad/s at most (all (n,)).
 
         None where Ruckig finds no way. For want of digits it misses some that lie exactly between
         two kinds of profile; a little less acceleration is another profile.
@@ -115,8 +147,8 @@ class Shaping(Stage):
         task.current_position = (last.qpos - was).tolist()
         task.current_velocity = (last.qvel - qvel).tolist()
         task.current_acceleration = last.qacc.tolist()
-        task.max_velocity = (self.velocity - qvel).tolist()
-        task.min_velocity = (-self.velocity - qvel).tolist()
+        task.max_velocity = (velocity - qvel).tolist()
+        task.min_velocity = (-velocity - qvel).tolist()
         way = ruckig.Trajectory(len(qpos))
         for share in _SHARES:
             task.max_acceleration = (share * self.acceleration).tolist()

@@ -1,0 +1,80 @@
+"""A camera's pictures are as old as it says, whoever looks how seldom: over a real connection."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import cv2
+import numpy as np
+import pytest
+
+from real_robot.camera import VideoDevice
+
+BITS, SIDE = 12, 16  # px, of a square that shows one bit of the picture's number
+
+
+@pytest.fixture
+def stream() -> Iterator[tuple[str, dict[int, float]]]:
+    """A network camera of 30 pictures a second: its address, {number of a picture: s, when sent}.
+
+    Its pictures show their number.
+    """
+    sent: dict[int, float] = {}
+
+    class Camera(BaseHTTPRequestHandler):
+        def log_message(self, *what: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=next")
+            self.end_headers()
+            begun = time.monotonic()
+            try:
+                for number in range(1 << BITS):
+                    bits = number >> np.arange(BITS) & 1
+                    image = np.tile(np.repeat(255 * bits, SIDE), (48, 1)).astype(np.uint8)
+                    data = cv2.imencode(".jpg", cv2.merge([image] * 3))[1].tobytes()
+                    sent[number] = time.monotonic()
+                    head = f"--next\r\nContent-Type: image/jpeg\r\nContent-Length: {len(data)}"
+                    self.wfile.write(head.encode() + b"\r\n\r\n" + data + b"\r\n")
+                    time.sleep(max(0.0, begun + number / 30 - time.monotonic()))
+            except OSError:
+                pass  # nobody looks any more
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Camera)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/video.mjpg", sent
+    server.shutdown()
+
+
+def test_who_looks_seldom_sees_the_present_and_is_told_when_it_was(
+    stream: tuple[str, dict[int, float]],
+) -> None:
+    address, sent = stream
+    camera = VideoDevice(address, BITS * SIDE, 48)
+    for _ in range(8):
+        time.sleep(0.3)
+        frame = camera.read()
+        bits = frame.image[24, SIDE // 2 :: SIDE, 0] > 127
+        taken = sent[int((bits << np.arange(BITS)).sum())]
+        assert time.monotonic() - taken < 0.7  # it was two seconds old at the end, and more later
+        assert -0.3 < frame.t - taken < 0.5
+    camera.close()
+
+
+def test_a_film_is_seen_whole(tmp_path: object) -> None:
+    file = str(tmp_path / "film.avi")
+    film = cv2.VideoWriter(file, cv2.VideoWriter_fourcc(*"MJPG"), 30.0, (64, 48))
+    for level in range(0, 250, 25):
+        film.write(np.full((48, 64, 3), level, np.uint8))
+    film.release()
+    camera = VideoDevice(file, 64, 48)
+    seen = [int(camera.read().image.mean().round(-1)) for _ in range(10)]
+    assert seen == sorted(set(seen))
+    with pytest.raises(OSError, match="no more pictures"):
+        camera.read()
