@@ -15,7 +15,7 @@ def start(
     The module is run as ``sims.process`` runs one, with ``arguments`` and, last, the number of its
     own end of the socket, which it opens by ``own_end``.
     """
-    from sims import process  # the child's side does without what that loads
+    from sims import plugins, process  # the child's side does without what that loads
 
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for end in (ours, theirs) if packet else ():
@@ -23,7 +23,8 @@ def start(
     child = process.start(
         module, *arguments, str(theirs.fileno()),
         pass_fds=[theirs.fileno()], terminal=terminal,
-        keep=process.TERMINAL if terminal else (), stdin=None if terminal else subprocess.DEVNULL,
+        keep=(plugins.VARIABLE, *(process.TERMINAL if terminal else ())),
+        stdin=None if terminal else subprocess.DEVNULL,
     )  # fmt: skip
     theirs.close()
     return child, ours

@@ -27,6 +27,7 @@ class GuardianConfig:
     where: str  # port or host
     options: dict  # of the driver
     park: tuple[float, ...] = ()  # (n,) rad; (): the arm is relaxed where it stands
+    scene: dict | None = None  # ``make_task``'s arguments, of what the arm keeps clear of
     silence: float = 1.0  # s without a beat after which the bridge counts as stalled: longer than
     # the loop itself bears (RunConfig.max_gap), so that it can stop the arm by itself
     patience: float = 2.0  # s to go on trying to open the port

@@ -24,11 +24,14 @@ from typing import cast
 
 from real_robot import drivers
 from real_robot.child import own_end
+from real_robot.clearance import Clearance
+from real_robot.config import RunConfig
 from real_robot.driver import Bequeathing, RobotDriver, RobotFault
 from real_robot.guardian import KNOWN, QUIT, READY, STIFF, GuardianConfig
 from real_robot.latch import Latch
 from real_robot.loop import rescue
 from real_robot.realtime import realtime
+from sims import make_task
 
 _PACKET = 1 << 16  # bytes, more than is known of any arm
 _PR_SET_PDEATHSIG, _PF_EXITING = 1, 4  # of Linux: prctl.h, sched.h
@@ -39,10 +42,11 @@ def watch(about: dict, end: socket.socket) -> int:
     bridge = about.pop("bridge")
     config = GuardianConfig(**about)
     driver = drivers.make(config.robot, config.where, **config.options)  # imported before needed
+    clear = config.scene and Clearance.of(make_task(**config.scene), margin=RunConfig().clearance)
     with realtime():  # where that is permitted: it sleeps until it is needed at once
         death = _death_of_parent()
         end.send(READY)
-        return _on_guard(driver, config, bridge, end, death)
+        return _on_guard(driver, config, clear or None, bridge, end, death)
 
 
 def _death_of_parent() -> socket.socket:
@@ -72,6 +76,7 @@ def _ending(pid: int) -> bool:
 def _on_guard(
     driver: RobotDriver,
     config: GuardianConfig,
+    clear: Clearance | None,
     bridge: int,
     end: socket.socket,
     death: socket.socket,
@@ -104,12 +109,13 @@ def _on_guard(
         seen = time.monotonic()
         if not heard:
             os.kill(bridge, signal.SIGKILL)
-        return take_over(driver, config, why, seen, known)
+        return take_over(driver, config, clear, why, seen, known)
 
 
 def take_over(
     driver: RobotDriver,
     config: GuardianConfig,
+    clear: Clearance | None,
     why: str,
     seen: float,
     known: dict | None = None,
@@ -134,7 +140,7 @@ def take_over(
             time.sleep(0.001)  # the port is still the dead bridge's
     first = held is not None
     latch = Latch(Path(config.latch)) if config.latch else None
-    result = rescue(driver, config.park, latch=latch)
+    result = rescue(driver, config.park, latch=latch, clearance=clear)
     if held is None:
         held = next((t.t for t in result.history if t.after.value == "hold"), None)
     took = None if held is None else held - seen

@@ -168,12 +168,23 @@ def rescue(
     config: RunConfig | None = None,
     latch: Latch | None = None,
     clock: Clock | None = None,
+    clearance: Clearance | None = None,
 ) -> RunResult:
-    """Holds, parks and relaxes a stiff arm whose bridge is gone; ``driver`` is connected."""
+    """Holds, parks and relaxes a stiff arm whose bridge is gone; ``driver`` is connected.
+
+    With ``clearance`` it keeps clear of the table and itself on the way; where that is not possible
+    it is relaxed where it stands.
+    """
     clock, config = clock or RealClock(), config or RunConfig()
 
     def limits(robot: Description) -> SafetyFilter:
-        return SafetyFilter.build(robot, margin=config.margin, lag=config.lag)
+        return SafetyFilter.build(
+            robot,
+            clearance=clearance,
+            margin=config.margin,
+            lag=config.lag,
+            tool_speed=config.tool_speed,
+        )
 
     arm = GuardedArm(driver, limits(driver.describe()), clock, config)
     session = _Session(arm, None, park, config, clock, _Around(limits=limits, latch=latch))

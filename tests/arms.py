@@ -1,4 +1,4 @@
-"""Every arm that the driver contract is tested on; a new driver is one line in ARMS."""
+"""Every arm that the driver contract is tested on: all that ``real_robot.arms`` names."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import sims
-from real_robot import RobotDriver, SimDriver, VirtualClock, drivers
+from real_robot import RobotDriver, SimDriver, VirtualClock, arms, drivers, emulators
 from real_robot.emulators.control import Control
 from real_robot.emulators.device import Emulator, LockstepClock
-from real_robot.emulators.so101 import So101Emulator
 from real_robot.pacing import Clock, RealClock
 
 PATIENCE = 1.0  # s for a reply: on a compressed clock nothing is late, but a test may be starved
@@ -64,18 +64,19 @@ def sim(**options: Any) -> Iterator[Arm]:
 
 
 @contextlib.contextmanager
-def so101(
+def here(
+    name: str,
     *,
     seed: int = 0,
     patience: float = PATIENCE,
     driver: dict[str, Any] | None = None,
     **options: Any,
 ) -> Iterator[Arm]:
-    """The SO-101's bus on a pseudo-terminal, time compressed."""
+    """An arm whose emulator lives in this process, time compressed."""
     clock = LockstepClock(100.0)
-    task = sims.make_task("reach", robot="so101", goal="above_red_cube")
-    with So101Emulator(task, clock=clock, seed=seed, **options).start() as emulator:
-        arm = drivers.make("so101", emulator.where, clock=clock, patience=patience, **driver or {})
+    task = sims.make_task("reach", robot=name, goal="above_red_cube")
+    with emulators.make(name, task, clock=clock, seed=seed, **options).start() as emulator:
+        arm = drivers.make(name, emulator.where, clock=clock, patience=patience, **driver or {})
         clock.follow(lambda: arm.bytes_written, lambda: emulator.bytes_heard)
 
         def truth() -> np.ndarray:
@@ -88,12 +89,12 @@ def so101(
 
 
 @contextlib.contextmanager
-def ur5e(*, host: str = "127.0.0.1", **options: Any) -> Iterator[Arm]:
-    """The UR5e's ports, served by another process: its client holds the interpreter's lock.
+def apart(name: str, *, host: str = "127.0.0.1", **options: Any) -> Iterator[Arm]:
+    """An arm whose client holds the interpreter's lock: another process serves its ports.
 
-    The wall clock rules here, so watchdog and patience are those of a starved machine.
+    The wall clock rules here.
     """
-    command = [sys.executable, "-m", "robo_rl.cli", "emulate", "ur5e", "--goal", "above_red_cube"]
+    command = [sys.executable, "-m", "robo_rl.cli", "emulate", name, "--goal", "above_red_cube"]
     process = subprocess.Popen(
         [*command, "--host", host, "--json", "--parent", str(os.getpid())],
         stdout=subprocess.PIPE,
@@ -102,8 +103,7 @@ def ur5e(*, host: str = "127.0.0.1", **options: Any) -> Iterator[Arm]:
     try:
         told = json.loads(process.stdout.readline())
         control = Control(told["control"])
-        starved = {"watchdog": 0.5, "stale": 1.0, "deadline": 2.0, "patience": 20.0}
-        arm = drivers.make("ur5e", host, **starved | options)
+        arm = drivers.make(name, told["where"], **options)
 
         def truth() -> np.ndarray:
             return np.array(control.call("joints")["qpos"])
@@ -116,8 +116,11 @@ def ur5e(*, host: str = "127.0.0.1", **options: Any) -> Iterator[Arm]:
         process.wait(30)
 
 
+so101 = partial(here, "so101")
+# Watchdog and patience of a starved machine.
+ur5e = partial(apart, "ur5e", watchdog=0.5, stale=1.0, deadline=2.0, patience=20.0)
 ARMS: dict[str, Callable[..., contextlib.AbstractContextManager[Arm]]] = {
     "sim": sim,
-    "so101": so101,
+    **{name: partial(apart if arms.spec(name).apart else here, name) for name in arms.ARMS},
     "ur5e": ur5e,
 }

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from arms import ARMS, Arm
 
-from real_robot import Fault, RobotDriver, RobotFault, Target
+from real_robot import Fault, RobotDriver, RobotFault, Target, arms
 
-WALL = {"ur5e"}  # arms that keep the wall clock
+WALL = {name for name in arms.ARMS if arms.spec(name).apart}  # they keep the wall clock
 
 
 @pytest.fixture(

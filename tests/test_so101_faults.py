@@ -20,6 +20,7 @@ import reach_bundle
 from arms import PATIENCE, Arm, so101
 
 from real_robot import (
+    Clearance,
     Ended,
     Fault,
     Phase,
@@ -31,6 +32,7 @@ from real_robot import (
     drivers,
     run,
 )
+from real_robot.driver import Sent
 from real_robot.drivers import feetech_port
 from real_robot.drivers.calibration import Calibration
 from real_robot.loop import rescue
@@ -566,6 +568,26 @@ def test_a_soft_arm_is_not_lowered_by_being_held(arm: Arm, stiffness: float) -> 
     result = rescue(heir, tuple(home), clock=arm.clock)
     assert result.ended is Ended.DONE and all(result.acks.values())
     np.testing.assert_allclose(at_rest[0][:-1], hung[:-1], atol=0.01)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_who_takes_over_parks_clear_of_the_table(arm: Arm, known: bool) -> None:
+    """The straight way from here to the park pose leads 8 mm into it."""
+    arm.up().driver.relax()
+    arm.emulator.hand([-1.16, 0.06, 1.39, -1.14, -0.57, 0.0])
+    arm.driver.enable()
+    clearance = Clearance.of(arm.emulator.physics.scene.task)
+    rooms, send = [], arm.driver.send
+
+    def sending(target: Target) -> Sent:
+        rooms.append(clearance.near(target.qpos, target.gripper).room)
+        return send(target)
+
+    arm.driver.send = sending
+    home = tuple(arm.emulator.physics.robot.home)
+    result = rescue(arm.driver, home, clock=arm.clock, clearance=clearance if known else None)
+    assert all(result.acks.values()) and len(rooms) > 100
+    assert (min(rooms) >= 0.0) == known, min(rooms)
 
 
 def test_the_range_that_the_servos_hold_is_kept(

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from real_robot import SimPerception, drivers, emulators
+from real_robot import SimPerception, arms, drivers, emulators
+from real_robot.arms import ArmSpec
 from real_robot.driver import RobotDriver
 from real_robot.emulators.camera import EmulatedCamera, TaggedScene, default_view
 from real_robot.emulators.control import HOST, Control
@@ -26,11 +27,7 @@ from sims.plugins import VARIABLE
 from sims.task import Task
 
 LINUX = sys.platform == "linux"
-# rad from the front, of two cameras: what hides an object from one seldom does from both. The
-# UR5e's gripper is wide and stands in the way of one that looks from the front.
-VIEWS = {"so101": (0.0, 1.2), "ur5e": (-0.8, 0.8)}
-FRAME_S = 1 / 15  # s between two pictures of each
-ALONE = 30.0  # s, for a reply on a compressed clock: nothing is late there, only starved
+FRAME_S = 1 / 15  # s between two pictures of each camera
 
 
 class EmulatedStage:
@@ -53,15 +50,15 @@ class EmulatedStage:
         self._robot, self._noise, self._latency = getattr(task, "robot", ""), noise, latency
         self.name = f"the emulated {self._robot}"
         self._cameras: list[tuple[EmulatedCamera, TagLocator]] = []
-        if tags:
-            turns = VIEWS.get(self._robot, VIEWS["so101"])
-            scenes = [TaggedScene(task, default_view(task, turn)) for turn in turns]
+        spec = arms.spec(self._robot)
+        if tags:  # what hides an object from one camera seldom does from both
+            scenes = [TaggedScene(task, default_view(task, turn)) for turn in spec.views]
             self._cameras = [
                 (EmulatedCamera(s, self._state), TagLocator(s.camera, s.objects)) for s in scenes
             ]
             self.name += " with poses from its rendered cameras"
         self.under = under(0.0 if tags else noise, latency)
-        self._end = ARM_ENDS[self._robot](task)
+        self._end = (_OtherProcess if spec.apart else _OwnProcess)(task, spec)
 
     def scene(self, seed: int) -> Scene:
         """The same arm, in a new scene."""
@@ -93,8 +90,8 @@ class EmulatedStage:
 class _OwnProcess:
     """An emulator in this process, whose clock waits for what was written to it."""
 
-    def __init__(self, task: Task[Any]):
-        self.clock = LockstepClock(EPOCH)
+    def __init__(self, task: Task[Any], spec: ArmSpec):
+        self.clock, self._spec = LockstepClock(EPOCH), spec
         self._emulator = emulators.make(task.robot, task, clock=self.clock).start()
 
     def reset(self, seed: int) -> None:
@@ -104,7 +101,10 @@ class _OwnProcess:
     def driver(self) -> RobotDriver:
         emulator = self._emulator
         driver = drivers.make(
-            emulator.physics.robot.name, emulator.where, clock=self.clock, patience=ALONE
+            emulator.physics.robot.name,
+            emulator.where,
+            clock=self.clock,
+            **self._spec.unhurried,
         )
         self.clock.follow(lambda: driver.bytes_written, lambda: emulator.bytes_heard)
         return driver
@@ -130,8 +130,8 @@ class _OwnProcess:
 class _OtherProcess:
     """An emulator in a process of its own, since its client holds the interpreter's lock."""
 
-    def __init__(self, task: Task[Any]):
-        self._robot = task.robot
+    def __init__(self, task: Task[Any], spec: ArmSpec):
+        self._robot, self._spec = task.robot, spec
         self._process = process.start(
             "robo_rl.cli", "emulate", self._robot, "--compressed", "--host", _loopback(),
             "--parent", str(os.getpid()), "--json",
@@ -150,8 +150,8 @@ class _OtherProcess:
         self._control.call("reset", seed=seed)
 
     def driver(self) -> RobotDriver:
-        patience = dict.fromkeys(("stale", "deadline", "patience"), ALONE)
-        driver = drivers.make(self._robot, self._where, clock=self.clock, **patience)
+        unhurried = self._spec.unhurried
+        driver = drivers.make(self._robot, self._where, clock=self.clock, **unhurried)
         self.clock.follow(lambda: driver.newest)
         return driver
 
@@ -181,9 +181,6 @@ def _loopback() -> str:
     """
     pid = os.getpid()
     return f"127.{1 + pid // 65536 % 200}.{pid // 256 % 256}.{1 + pid % 254}" if LINUX else HOST
-
-
-ARM_ENDS = {"so101": _OwnProcess, "ur5e": _OtherProcess}  # what stands at the end of the wire
 
 
 def set_scene(control: Control, task: Task[Any]) -> None:

@@ -22,7 +22,7 @@ import tyro
 from rich.console import Console
 from rich.prompt import Confirm
 
-from real_robot import Ended, Guardian, GuardianConfig, PolicyBundle, PolicyProcess
+from real_robot import Ended, Guardian, GuardianConfig, PolicyBundle, PolicyProcess, arms
 from real_robot.camera import CameraModel, VideoDevice
 from real_robot.driver import RobotFault
 from real_robot.drivers.usb import serial_of
@@ -38,7 +38,7 @@ from robo_rl.arm.wired import WiredStage
 from robo_rl.commands.options import Json
 from sims.task import Task
 
-UNWATCHED = ("so101",)  # arms that nothing stops when the bridge dies; UR's controller does it
+ArmName = Literal[arms.ARMS]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class DeployCommand:
 
     bundle: tyro.conf.Positional[Path]  # the bundle's folder
     emulate: bool = False  # on a simulated arm; with --robot, over its emulated wire
-    robot: Literal["so101", "ur5e"] | None = None  # drive this arm over its vendor's client
+    robot: ArmName | None = None  # drive this arm over its vendor's client
     port: str | None = None  # so101: device path, or the USB adapter's serial number
     host: str | None = None  # ur5e: address of the controller
     control: int | None = None  # an emulator's control port: it sets the scene and tells the truth
@@ -87,7 +87,7 @@ def main(argv: Sequence[str]) -> int:
         if stage.realtime:  # compressed time stands still while somebody thinks
             policy = PolicyProcess(bundle, command.bundle, budget=command.think)
             stack.enter_context(policy)
-        if isinstance(stage, WiredStage) and command.robot in UNWATCHED:
+        if isinstance(stage, WiredStage) and arms.spec(str(command.robot)).guarded:
             guardian = stack.enter_context(Guardian(_guard(command, bundle, latch)))
         monitor = None
         if command.monitor and stage.realtime and sys.stdin.isatty() and console.is_terminal:
@@ -144,12 +144,11 @@ def _stage(
         )
     if command.latency:
         raise ValueError("--latency is for --emulate; what is at a port or a host has its own")
-    flag, given = ("--port", command.port) if command.robot == "so101" else ("--host", command.host)
+    spec = arms.spec(command.robot)
+    given = getattr(command, spec.found_by)
     if given is None:
-        raise ValueError(f"{command.robot} is found by {flag}; give it, or --emulate")
-    options: dict[str, Any] = {}
-    if command.robot == "so101":
-        options = {"calibration": command.calibration, "patience": command.patience}
+        raise ValueError(f"{command.robot} is found by --{spec.found_by}; give it, or --emulate")
+    options = {name: getattr(command, name) for name in spec.settings}
     eyes = _eyes(command)
     if eyes is None and command.control is None and bundle.manifest.needs_perception:
         raise ValueError(
@@ -198,18 +197,17 @@ def _unlatched(command: DeployCommand, stage: WiredStage, console: Console) -> L
 
 def _guard(command: DeployCommand, bundle: PolicyBundle, latch: Latch | None) -> GuardianConfig:
     """What the guardian must know to stop the arm without us."""
-    options: dict[str, Any] = {}
-    if command.robot == "so101":
-        calibration = None if command.calibration is None else str(command.calibration.absolute())
-        options = {"calibration": calibration, "patience": command.patience}
+    given = {name: getattr(command, name) for name in arms.spec(str(command.robot)).settings}
+    options = {k: str(v.absolute()) if isinstance(v, Path) else v for k, v in given.items()}
     if command.log is not None:
         command.log.mkdir(parents=True, exist_ok=True)
-    where = str(command.port or command.host)
+    where, manifest = str(command.port or command.host), bundle.manifest
     return GuardianConfig(
         robot=str(command.robot),
         where=os.path.abspath(where) if os.path.exists(where) else where,
         options=options,
-        park=bundle.manifest.park,
+        park=manifest.park,
+        scene={**manifest.task_config, "name": manifest.task, "robot": manifest.arm, "goal": None},
         silence=command.silence,
         report="" if command.log is None else str(command.log.absolute() / "guardian.json"),
         latch="" if latch is None else str(latch.path.absolute()),

@@ -15,19 +15,21 @@ from typing import Any, Literal
 
 import tyro
 
-from real_robot import VirtualClock, emulators
+from real_robot import VirtualClock, arms, emulators
 from real_robot.emulators.device import EPOCH
 from real_robot.interrupts import StopSignals
 from real_robot.realtime import realtime
 from robo_rl.commands.options import Json
 from sims import make_task
 
+ArmName = Literal[arms.ARMS]
+
 
 @dataclass(frozen=True, kw_only=True)
 class EmulateCommand:
     """An emulated arm: wire protocol in front, MuJoCo behind. It proves a client, not an arm."""
 
-    robot: tyro.conf.Positional[Literal["so101", "ur5e"]]  # which arm
+    robot: tyro.conf.Positional[ArmName]  # which arm
     task: str = "reach"  # the scene on its table
     goal: str | None = None  # key of the goal whose success the control port tells
     seed: int = 0  # of the scene, of how servos are mounted and of faults
@@ -45,16 +47,13 @@ def main(argv: Sequence[str]) -> int:
     """Serves until Ctrl-C or SIGTERM."""
     command = tyro.cli(EmulateCommand, args=list(argv), prog="robo-rl emulate")
     task = make_task(command.task, robot=command.robot, goal=command.goal)
-    options: dict[str, Any] = {"seed": command.seed}
-    if command.compressed and command.robot == "so101":
-        raise ValueError("--compressed is ur5e's; deploy --emulate compresses so101's time itself")
-    if command.robot == "so101":
-        options |= {"link": command.link, "calibrated": not command.uncalibrated}
-    elif command.link is not None or command.uncalibrated:
-        raise ValueError(f"--link and --uncalibrated are so101's, not {command.robot}'s")
-    else:
-        options["host"] = command.host
-        options["clock"] = VirtualClock(EPOCH) if command.compressed else None
+    spec = arms.spec(command.robot)
+    told = _told(command)
+    usual = _told(EmulateCommand(robot=command.robot))
+    for name, (flag, value) in told.items():
+        if name not in spec.emulator_settings and value != usual[name][1]:
+            raise ValueError(f"--{flag} is not for {command.robot}, whose emulator has none")
+    options = {name: told[name][1] for name in spec.emulator_settings} | {"seed": command.seed}
     with contextlib.ExitStack() as stack:
         signals = stack.enter_context(StopSignals())
         arm = stack.enter_context(
@@ -69,13 +68,22 @@ def main(argv: Sequence[str]) -> int:
         if command.as_json:
             print(json.dumps(about), flush=True)
         else:
-            flag = "--port" if command.robot == "so101" else "--host"
             print(
                 f"{command.robot} on {arm.where}, control port {arm.control_port}; Ctrl-C ends it\n"
-                f"robo-rl deploy BUNDLE --robot {command.robot} {flag} {arm.where} "
+                f"robo-rl deploy BUNDLE --robot {command.robot} --{spec.found_by} {arm.where} "
                 f"--control {arm.control_port}",
                 flush=True,
             )
         while arm.running and not signals.count and command.parent in (None, os.getppid()):
             time.sleep(0.2)
     return 0
+
+
+def _told(command: EmulateCommand) -> dict[str, tuple[str, Any]]:
+    """{argument of some emulator: (its option, what was given)}."""
+    return {
+        "link": ("link", command.link),
+        "calibrated": ("uncalibrated", not command.uncalibrated),
+        "host": ("host", command.host),
+        "clock": ("compressed", VirtualClock(EPOCH) if command.compressed else None),
+    }

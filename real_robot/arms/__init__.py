@@ -1,0 +1,48 @@
+"""Which arms there are, and all that is particular to one: a file for each, loaded when asked for.
+
+A new arm is its model (sims/robots), its driver, its emulator and a file here that names the two;
+its name in ``ARMS`` is all that changes elsewhere. Commands offer it, and the tests of the drivers'
+contract run on it (tests/test_arms.py sees to it that nothing else names an arm).
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+ARMS = ("so101", "ur5e")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmSpec:
+    """How an arm is reached, driven and emulated; classes are named as module:class."""
+
+    driver: str
+    emulator: str
+    client: str  # module of the vendor's client, which the driver needs
+    extra: str  # of robo-rl, that installs it
+    found_by: Literal["port", "host"]
+    guarded: bool  # nothing stops it when its bridge dies: a guardian has to
+    apart: bool = False  # its client holds the interpreter: its emulator needs another process
+    settings: tuple[str, ...] = ()  # options of deploy that its driver takes
+    emulator_settings: tuple[str, ...] = ()  # its emulator's own arguments
+    unhurried: Mapping[str, float] = field(default_factory=dict)  # the driver's, where time waits
+    views: tuple[float, float] = (0.0, 1.2)  # rad from the front, of two cameras that see it work
+
+
+def spec(name: str) -> ArmSpec:
+    """The arm called ``name``; ValueError lists the known names."""
+    if name not in ARMS:
+        close = difflib.get_close_matches(name, ARMS, n=1, cutoff=0.4)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"no driver for {name!r}; known: {', '.join(ARMS)}.{hint}")
+    return importlib.import_module(f"{__name__}.{name}").ARM
+
+
+def load(path: str) -> Any:
+    """The class that ``path`` names."""
+    module, name = path.split(":")
+    return getattr(importlib.import_module(module), name)

@@ -1,0 +1,68 @@
+"""An arm is what its own files say: nothing else names one, and what they say is there."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import sims
+from real_robot import RobotDriver, arms
+from real_robot.emulators.device import Emulator
+from robo_rl.cli import main
+from robo_rl.commands.deploy import DeployCommand
+
+ROOT = Path(__file__).parents[1]
+SHARED = [
+    *(ROOT / "real_robot").glob("*.py"),
+    *(ROOT / "real_robot" / "filters").glob("*.py"),
+    ROOT / "real_robot" / "arms" / "__init__.py",
+    ROOT / "real_robot" / "drivers" / "__init__.py",
+    ROOT / "real_robot" / "emulators" / "__init__.py",
+    ROOT / "real_robot" / "emulators" / "device.py",
+    *(ROOT / "robo_rl" / "arm").glob("*.py"),
+    *(ROOT / "robo_rl" / "commands").glob("[de]*.py"),
+    ROOT / "tests" / "test_driver_contract.py",
+]
+
+
+@pytest.mark.parametrize("source", SHARED, ids=lambda s: str(s.relative_to(ROOT)))
+def test_nothing_that_arms_share_names_one(source: Path) -> None:
+    named = [
+        node
+        for node in ast.walk(ast.parse(source.read_text()))
+        if isinstance(node, ast.Constant) and node.value in sims.ROBOTS
+    ]
+    allowed = len(arms.ARMS) if source.parent.name == "arms" else 0  # the table itself
+    assert len(named) == allowed, [f"{source}:{node.lineno} {node.value}" for node in named]
+
+
+@pytest.mark.parametrize("name", arms.ARMS)
+def test_what_an_arm_says_of_itself_is_there(name: str) -> None:
+    arm = arms.spec(name)
+    driver, emulator = arms.load(arm.driver), arms.load(arm.emulator)
+    assert issubclass(emulator, Emulator) and issubclass(driver, RobotDriver)
+    takes = inspect.signature(driver).parameters
+    options = {field for field in DeployCommand.__dataclass_fields__}
+    assert {*arm.settings} <= takes.keys() & options and {*arm.unhurried} <= takes.keys()
+    assert {*arm.emulator_settings} <= inspect.signature(emulator).parameters.keys()
+    assert arm.found_by in options and name in sims.ROBOTS
+    # A guardian goes on with the arm at once.
+    assert hasattr(driver, "bequeath") and hasattr(driver, "inherit") or not arm.guarded
+    assert f"{arm.extra} = [" in (ROOT / "pyproject.toml").read_text()
+
+
+def test_an_option_of_another_arms_emulator_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["emulate", "so101", "--compressed"]) == 1
+    assert "--compressed is not for so101" in capsys.readouterr().err
+    assert main(["emulate", "ur5e", "--uncalibrated"]) == 1
+    assert "--uncalibrated is not for ur5e" in capsys.readouterr().err
+
+
+def test_an_arm_that_there_is_not_is_a_line_that_lists_them() -> None:
+    with pytest.raises(ValueError, match="no driver for 'so11'; known: so101, ur5e. Did you mean"):
+        arms.spec("so11")
