@@ -157,7 +157,7 @@ def soak(robot_name: str, actions: int, seed: int) -> np.ndarray:
         assert 0.0 <= safe.gripper <= 1.0
         near = clearance.near(safe.qpos, safe.gripper)
         assert near.room > -0.005
-        assert math.dist(near.tool, tool) < 1.1 * TOOL_SPEED * filter.period
+        assert math.dist(near.tool, tool) < 1.3 * TOOL_SPEED * filter.period
         tool = near.tool
         joint = joint + 0.7 * (safe.qpos - joint)
         sent.append(safe.qpos)
