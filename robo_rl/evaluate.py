@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
 import sims
+from reward_models.base import from_dict
 from reward_models.goals.formula import from_data
 from reward_models.metrics import wilson
 from robo_rl.floors import Floors, Rate, floors
 from robo_rl.goal_task import goal_task
+from robo_rl.misses import misses, told
 from robo_rl.rollout.judged import Act, Choose, Outcome, rowwise, run_episode
 from sims.batch_env import BatchEnv
 from sims.randomize import RandomizedEnv, spread
@@ -45,6 +47,7 @@ class Evaluation:
     distance_unit: str = "m"  # empty: it is no quantity
     floors: Floors | None = None  # None: not asked for
     randomize: float = 0.0  # width by which rows differed
+    misses: dict[str, int] = field(default_factory=dict)  # {part of a formula: lacked it first}
 
     @property
     def success(self) -> float:
@@ -91,8 +94,10 @@ class Evaluation:
 
 
 def said(evaluation: Any) -> str:
-    """One line about it, also where nothing was judged."""
-    return NOT_JUDGED if evaluation is None else evaluation.line()
+    """One line about it, also where nothing was judged; before it what was missing, if known."""
+    if evaluation is None:
+        return NOT_JUDGED
+    return "\n".join(filter(None, (told(evaluation.misses), evaluation.line())))
 
 
 def evaluate(
@@ -156,6 +161,7 @@ def summary(env: BatchEnv, outcome: Outcome, beneath: Floors | None = None) -> E
         "" if formula else env.task.goals()[env.task.goal].unit,
         beneath,
         env.width if isinstance(env, RandomizedEnv) else 0.0,
+        misses(env.judge, from_dict(env.card), outcome.success) if env.judge is not None else {},
     )
 
 

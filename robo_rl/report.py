@@ -14,6 +14,7 @@ import numpy as np
 
 from reward_models.metrics import wilson
 from robo_rl.evaluate import SEED_NAMES, Evaluation
+from robo_rl.misses import told
 from robo_rl.runs import RunDir, atomic_write
 
 Array = np.ndarray
@@ -91,6 +92,8 @@ def _headline(judged: Evaluation | None) -> str:
         words.append("<b>The interval is not above these floors: nothing is shown.</b>")
     if judged.held:
         words.append(f"In {judged.held:,} episodes the goal held from the start.")
+    if judged.misses:
+        words.append(f"{html.escape(told(judged.misses)).capitalize()}.")
     if judged.distance_unit and judged.distance_median is not None:
         median, p90 = (_length(x, judged) for x in (judged.distance_median, judged.distance_p90))
         words.append(f"Missing to the goal at the end: median {median}, 90 % within {p90}.")

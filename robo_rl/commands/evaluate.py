@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(EvaluateCommand, args=list(argv), prog="robo-rl evaluate")
     if command.episodes < 1:
         raise ValueError(f"--episodes must be at least 1, got {command.episodes}")
-    from robo_rl.evaluate import JUDGED_ON, NOT_JUDGED, evaluate, evaluate_expert, make_task
+    from robo_rl.evaluate import JUDGED_ON, NOT_JUDGED, evaluate, evaluate_expert, make_task, said
     from robo_rl.policies import load_policy
     from robo_rl.progress import stages
 
@@ -63,5 +63,5 @@ def main(argv: Sequence[str]) -> int:
         with stages(Console(stderr=True)) as progress:
             act, width = load_policy(run.path).act, command.randomize
             evaluation = evaluate(task, act, **exam, randomize=width, progress=progress)
-    print(json.dumps(evaluation.as_dict(), indent=1) if command.as_json else evaluation.line())
+    print(json.dumps(evaluation.as_dict(), indent=1) if command.as_json else said(evaluation))
     return 0

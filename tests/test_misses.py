@@ -1,0 +1,49 @@
+"""Where a goal was not fulfilled, the part that was missing is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sims
+from reward_models.goals import parse
+from robo_rl.evaluate import Evaluation, said, summary
+from robo_rl.goal_task import goal_task
+from robo_rl.rollout.judged import run_episode
+from sims.batch_env import BatchEnv
+
+RED, BLUE = "the gripper touches the red cube", "the gripper touches the blue ball"
+TOUCHED = {"red": "touch(gripper, red_cube)", "blue": "touch(gripper, blue_ball)"}
+
+
+def after(goal: str, text: str) -> Evaluation:
+    """What the expert of one of reach's goals comes to where a formula is asked for."""
+    task = goal_task(sims.make_task("reach"), parse(text))
+    expert, rng = sims.make_task("reach", goal=goal), np.random.default_rng(0)
+    env = BatchEnv(task, 32, seed=1)
+
+    def choose(obs: np.ndarray, active: np.ndarray) -> np.ndarray:
+        return expert.expert(env.views, rng) if goal else np.zeros((32, env.act_dim), np.float32)
+
+    found = summary(env, run_episode(env, choose))
+    env.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("goal", "missing"), [("", RED), ("touch_red_cube", BLUE), ("touch_blue_ball", RED)]
+)
+def test_of_a_sequence_it_is_the_part_that_was_not_reached(goal: str, missing: str) -> None:
+    found = after(goal, "then({red}, {blue})".format(**TOUCHED))
+    assert found.misses[missing] >= 0.8 * (found.episodes - found.successes) > 0
+    assert sum(found.misses.values()) == found.episodes - found.successes
+    assert said(found).splitlines()[0].startswith(f"not fulfilled: {found.misses[missing]} times")
+    assert Evaluation.from_dict(found.as_dict()) == found
+
+
+def test_what_was_broken_comes_before_what_was_not_done() -> None:
+    never = "and({blue}, never({red}))".format(**TOUCHED)
+    found = after("touch_red_cube", never)
+    assert found.misses == {f"never: {RED} (within 0.4 cm)": 32}
+    found = after("touch_blue_ball", never)
+    assert found.successes >= 28 and found.misses.get(BLUE, 0) <= 1
