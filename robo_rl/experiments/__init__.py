@@ -25,6 +25,7 @@ EXPERIMENTS = {
     "off-policy": "SAC, TD3 and TQC beside PPO on lift and drawer, from the dense reward",
     "residual": "a residual on a clone of few demonstrations beside learning from scratch",
     "sentences": "programs written from sentences beside the dense rewards",
+    "untuned": "twelve goals with numbers, order and constraints, which nothing was tuned for",
     "drawn": "goals drawn at random, which nothing was tuned for",
     "reading": "how often sentences are read right",
     "crossing": "the files that a sentence crosses from the shell to the first reward",

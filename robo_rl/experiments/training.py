@@ -12,13 +12,13 @@ from functools import cache
 from typing import Any, Literal
 
 import sims
-from reward_models.writers.offline import write
 from robo_rl.config import TrainConfig
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.table import percent, table
-from robo_rl.goals import ReadGoal, read_goal
+from robo_rl.goals import ReadGoal, formula_goal, read_goal
 from robo_rl.presets import completed
 from robo_rl.rewards import kind_of
+from robo_rl.rewards.code import written
 from robo_rl.runs import RunDir
 from robo_rl.trained import Trained, load
 
@@ -62,21 +62,20 @@ def policy(
         episodes=options.scaled(config.episodes, least=8),
         judge="select" if options.develop else "test",
     )
-    task = sims.make_task(config.task, robot=config.robot or None)
-    goal = _understood(config.task, config.robot, config.goal)
-    program = ""
-    if config.reward == "offline":
-        assert goal.formula is not None, goal.refusal
-        program = write(goal.formula, goal.card)
+    task, goal = _understood(config.task, config.robot, config.goal, config.formula)
+    program = written(task, goal) if config.reward == "offline" else ""
     of = Policy(config, kind, judged_as or goal.key, str(goal.formula), program)
     without = WITHOUT.get(config.reward, WITHOUT["task"])
     made_by = (type(config.tuning).__module__, kind_of(config.reward).build.__module__)
-    return Row(name, of, (*task_code(task), *TRAINER, *made_by), (*without, "real_robot"))
+    return Row(name, of, (*task_code(task.unwrapped), *TRAINER, *made_by), (*without, "real_robot"))
 
 
 @cache
-def _understood(task: str, robot: str, goal: str) -> ReadGoal:
-    return read_goal(sims.make_task(task, robot=robot or None), goal)
+def _understood(
+    task: str, robot: str, sentence: str, formula: str
+) -> tuple[sims.Task[Any], ReadGoal]:
+    made = sims.make_task(task, robot=robot or None)
+    return formula_goal(made, formula) if formula else (made, read_goal(made, sentence))
 
 
 TRAINER = ("robo_rl.training", "robo_rl.evaluate")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from reward_models.base import TaskCard
 from reward_models.constant import Constant
@@ -10,8 +11,10 @@ from reward_models.programs import Program, ProgramReward, Refused, errors, load
 from reward_models.writers.offline import write
 from reward_models.writers.staged import write_staged
 from robo_rl.goal_task import GoalTask
+from robo_rl.goals import ReadGoal
 from robo_rl.preflight import Job, preflight
 from robo_rl.rewards.base import Asked, MadeReward
+from sims.task import Task
 
 SIGNALS = "the task's signals"
 
@@ -31,15 +34,17 @@ def constant(asked: Asked) -> MadeReward:
 def offline(asked: Asked) -> MadeReward:
     """A program written by templates from what a sentence was read as, or from a formula whose
     account the task keeps; ValueError if it was not understood."""
-    goal = asked.goal
+    goal, text = asked.goal, written(asked.env.task, asked.goal)
+    return _program(load(f"# {goal.text}\n{text}", goal.card), asked)
+
+
+def written(task: Task[Any], goal: ReadGoal) -> str:
+    """The text of ``offline``'s program; ValueError where the goal was not understood."""
+    if isinstance(task, GoalTask):
+        return write_staged(task.measured, task.automaton)
     if goal.formula is None:
         raise ValueError(goal.refusal)
-    task = asked.env.task
-    if isinstance(task, GoalTask):
-        text = write_staged(task.measured, task.automaton)
-    else:
-        text = write(goal.formula, goal.card)
-    return _program(load(f"# {goal.text}\n{text}", goal.card), asked)
+    return write(goal.formula, goal.card)
 
 
 def from_file(asked: Asked) -> MadeReward:
