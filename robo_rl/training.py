@@ -96,10 +96,6 @@ def train(
     data_env = BatchEnv(task, max(env.num_envs, 128), seed=config.seed + 1, num_threads=threads)
     exam = {"episodes": config.episodes, "seed": JUDGED_ON[config.judge]}
     with stages(console) as progress:
-        if judged:
-            beneath = floors(task, **exam, progress=progress)
-            say(f"what learns nothing succeeds too: {beneath.line()}")
-            laps.over("floors")
         made = make_reward(
             reward_of(config, resume),
             goal,
@@ -109,7 +105,11 @@ def train(
             progress=progress,
             dtype=dtype_of(resume),
         )
-    laps.over("reward")
+        laps.over("reward")
+        if judged:
+            beneath = floors(task, **exam, progress=progress)
+            say(f"what learns nothing succeeds too: {beneath.line()}")
+            laps.over("floors")
     labels = Labels(config, made.scene, data_env) if made.scene is not None else None
     hooks: list[Hook] = [] if labels is None else [labels]
     with (

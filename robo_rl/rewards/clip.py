@@ -98,6 +98,7 @@ def build(asked: Asked) -> MadeReward:
     model = ClipScore(FrameEmbedder(encoder), steps, **options)
     count = min(SCALED_ON, config.scene.frames)
     with scene_env(task, config.scene, threads) as env:
+        env.render_states(env.state()[:1], encoder.camera)  # who cannot draw hears of it at once
         states, _ = collect(env, count, config.scene.seed, config.scene.rollouts)
         asked.progress("scale", 0.0)
         model.calibrate(frames_segment(env.render_states(states, encoder.camera)))
