@@ -52,6 +52,13 @@ def arm() -> Iterator[Arm]:
         yield made
 
 
+@pytest.fixture
+def waiting() -> Iterator[Arm]:
+    """For what is not answered again and again; each time it waits for that long."""
+    with so101(patience=0.4 * PATIENCE) as made:
+        yield made
+
+
 class Ride:
     """One run of the bundle; ``act`` happens in the period ``at`` of RUN, or in every one."""
 
@@ -133,7 +140,8 @@ def test_one_spoilt_reply_costs_at_most_a_tick(arm: Arm, bundle: PolicyBundle, k
 
 
 @pytest.mark.fault(2)
-def test_silence_is_a_latched_fault(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
+def test_silence_is_a_latched_fault(waiting: Arm, bundle: PolicyBundle, took: Took) -> None:
+    arm = waiting
     ride = Ride(arm, bundle, lambda: arm.emulator.wire("drop", count=5, device=1))
     assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.COMM_TIMEOUT)
     assert ride.result.retries == 4 and all(ride.result.acks.values()) and not any(torque(arm))
@@ -359,7 +367,8 @@ def test_a_port_belongs_to_one(arm: Arm) -> None:
         (("model", 2, 2825), r"servo 2 \(shoulder_lift\) is model 2825, expected 777"),
     ],
 )
-def test_other_motors_are_refused(arm: Arm, change: tuple[str, int, int], words: str) -> None:
+def test_other_motors_are_refused(waiting: Arm, change: tuple[str, int, int], words: str) -> None:
+    arm = waiting
     name, servo, value = change
     arm.emulator.register(servo - 1, name, value)
     arm.driver.connect()
@@ -483,7 +492,7 @@ def test_a_joint_that_will_not_stiffen_or_let_go_is_named(
 
 
 @pytest.mark.fault(16)
-@pytest.mark.parametrize("joint", range(4))
+@pytest.mark.parametrize("joint", [0, 2])
 def test_a_blocked_joint_pushes_for_so_long_and_no_longer(
     arm: Arm, bundle: PolicyBundle, took: Took, joint: int
 ) -> None:
@@ -606,7 +615,8 @@ def test_the_range_that_the_servos_hold_is_kept(
     assert -0.149 + 0.019 <= traffic["goal_low"][0] and traffic["goal_high"][0] <= 0.149 - 0.019
 
 
-def test_torque_is_asked_for_until_it_is_read_back(arm: Arm) -> None:
+def test_torque_is_asked_for_until_it_is_read_back(waiting: Arm) -> None:
+    arm = waiting
     arm.driver.connect()
     arm.driver.identify()
     arm.emulator.wire("drop", count=2, device=1)

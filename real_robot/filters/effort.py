@@ -14,7 +14,7 @@ _HARD = 0.9  # share of the limit that counts as pushing hard
 _STILL = 0.05  # rad/s, a joint slower than this does not move
 _WANTED = 0.02  # rad between target and joint: it is told to move
 _PLACE = 0.03  # rad, a joint that leaves its place by more is not blocked
-_PAUSE_S = 0.5  # s: one that was eased meanwhile and pushes again has gone on pushing
+_PAUSE = 1 / 6  # of the time allowed: one that was eased so long and pushes again has gone on
 _OUTSIDE = 0.5  # of the limit: what the arm's own model does not explain by more was a hit
 
 
@@ -45,7 +45,7 @@ class Effort(Check):
             self._check_hit(state.outside)
         wanted = np.abs(motion.qpos - state.qpos) > _WANTED
         hard = (np.abs(state.effort) > _HARD * self.effort) & (np.abs(state.qvel) < _STILL) & wanted
-        stays = (np.abs(state.qpos - own.place) < _PLACE) & (now - own.last < _PAUSE_S)
+        stays = (np.abs(state.qpos - own.place) < _PLACE) & (now - own.last < _PAUSE * self.seconds)
         since = np.where(stays, own.since, np.where(hard, now, np.inf))
         stalled = np.where(hard, now - since, 0.0) - self.seconds
         if stalled.max() > 0.0:
