@@ -42,6 +42,18 @@ def test_a_bundle_reaches_its_goal_through_the_vendors_client(
     assert told["successes"] == 3 and told["missed"] == 0
 
 
+def test_an_operator_slows_the_tool(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    limited = []
+    for speed in ("1.0", "0.05"):
+        main(
+            ["deploy", str(folder), "--emulate", "--episodes", "1", "--tool-speed", speed, "--json"]
+        )
+        limited.append(json.loads(capsys.readouterr().out)["limited"]["tool_speed"])
+    assert limited[0] == 0.0 and limited[1] > 0.3
+    assert main(["deploy", str(folder), "--emulate", "--tool-speed", "0"]) == 1
+    assert "tool_speed must be above 0 and finite, got 0" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_compressed_ur_reaches_its_goal_late_and_with_noise(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

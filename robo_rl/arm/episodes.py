@@ -126,6 +126,7 @@ def run_episodes(
     guardian: Guardian | None = None,
     monitor: Monitor | None = None,
     latch: Latch | None = None,
+    config: RunConfig | None = None,
 ) -> ArmResult:
     """Runs a bundle for ``episodes`` scenes of ``stage``, from number ``first`` on.
 
@@ -142,6 +143,7 @@ def run_episodes(
                 console.print(f"{path}: its writer was killed; what it had written was recovered")
     asks = getattr(stage, "asks", False)  # a person, between episodes: no bar then
     judged = asks or bool(bundle.manifest.goal)
+    config = config or RunConfig(realtime=stage.realtime)
     numbers = range(first, first + episodes)
     quiet = console is None or asks or monitor is not None
     tally = _Tally()
@@ -165,7 +167,7 @@ def run_episodes(
             task=task,
             perception=scene.eyes,
             steps=steps,
-            config=RunConfig(realtime=stage.realtime),
+            config=config,
             clock=scene.clock,
             log=None if log is None else log / f"episode_{index:04d}.mcap",
             on_transition=watch,

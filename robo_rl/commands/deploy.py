@@ -22,7 +22,7 @@ import tyro
 from rich.console import Console
 from rich.prompt import Confirm
 
-from real_robot import Ended, Guardian, GuardianConfig, PolicyBundle, PolicyProcess, arms
+from real_robot import Ended, Guardian, GuardianConfig, PolicyBundle, PolicyProcess, RunConfig, arms
 from real_robot.camera import CameraModel, VideoDevice
 from real_robot.driver import RobotFault
 from real_robot.drivers.usb import serial_of
@@ -64,6 +64,7 @@ class DeployCommand:
     realtime: bool = False  # keep the wall clock; without, emulated time is compressed
     latency: float = 0.0  # s, between a measurement or a target and its effect
     noise: float = 0.002  # m, standard deviation of perceived object positions
+    tool_speed: float = RunConfig.tool_speed  # m/s, at which the tool is slowed
     seed: int = 0  # of the scenes
     log: Path | None = None  # folder for one MCAP log per episode
     monitor: bool = True  # real time, in a terminal: show the run, with keys that stop the arm
@@ -104,6 +105,7 @@ def main(argv: Sequence[str]) -> int:
             guardian=guardian,
             monitor=monitor,
             latch=latch,
+            config=RunConfig(realtime=stage.realtime, tool_speed=command.tool_speed),
         )
     print(json.dumps(dataclasses.asdict(result), indent=1) if command.as_json else result.line())
     if result.advice:
