@@ -14,7 +14,7 @@ test: .venv/stamp lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 check: .venv/stamp lint
-	$(BIN)/python -m pytest -m 'slow or not slow' --faults docs/faults.md
+	$(BIN)/python -m pytest -m 'slow or not slow' --faults=docs/faults.md
 
 lint: .venv/stamp
 	$(BIN)/ruff check .

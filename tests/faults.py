@@ -1,7 +1,7 @@
 """Every fault the bridge answers for, and what it promises; docs/faults.md is made of this table.
 
 A test shows a promise with ``@pytest.mark.fault(18, 19)`` and, where it takes time, says how long
-by the fixture ``took``: ``took(0.004, "held")``. ``pytest --faults docs/faults.md`` writes the page
+by the fixture ``took``: ``took(0.004, "held")``. ``pytest --faults=docs/faults.md`` writes the page
 from what ran; a fault without a test says so there.
 """
 
