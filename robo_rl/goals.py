@@ -74,7 +74,8 @@ def read_goal(task: Task[Any], text: str) -> ReadGoal:
     formula, refusal = _read(text, card)
     key = ""
     for name, sentence in card.goals.items():
-        same = formula is not None and formula == _read(sentence, card)[0]
+        own = _read(sentence, card)[0]
+        same = None not in (formula, own) and _meant(formula, card) == _meant(own, card)
         if same or _plain(sentence) == _plain(text):
             key = name
             break
@@ -118,6 +119,14 @@ def _read(text: str, card: TaskCard) -> tuple[Formula | None, str]:
         return read(text, card), ""
     except Refusal as error:
         return None, str(error)
+
+
+def _meant(formula: Formula | None, card: TaskCard) -> Formula | None:
+    """The formula with every number, where the card has what it speaks of; else as it was said."""
+    try:
+        return fill(formula, card) if formula is not None else None
+    except FormulaError:
+        return formula
 
 
 def _plain(sentence: str) -> str:

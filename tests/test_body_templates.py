@@ -11,7 +11,7 @@ import pytest
 
 import sims
 from reward_models.base import TaskCard, from_dict
-from reward_models.goals import read
+from reward_models.goals import parse, read
 from reward_models.programs import Program, load
 from reward_models.writers.bodies import ACTED
 from reward_models.writers.offline import NoTemplate, write
@@ -200,10 +200,10 @@ def test_one_action_after_another() -> None:
 def test_what_a_body_lacks_is_named() -> None:
     walker = card_of("walker2d")
     with pytest.raises(NoTemplate, match="no signal 'pitch'"):
-        write(read("do a front flip", walker), walker)
+        write(parse("front_flip(walker)"), walker)
     humanoid = card_of("humanoid")
     with pytest.raises(NoTemplate, match="by a body with 2 feet"):
-        write(read("lie down", humanoid), humanoid)
+        write(parse("lie_down(humanoid)"), humanoid)
     ant = card_of("ant")
     bare = replace(ant, signals=tuple(s for s in ant.signals if s.name != "torso_up"))
     with pytest.raises(NoTemplate, match="no signal 'torso_up'"):

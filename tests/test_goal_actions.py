@@ -63,11 +63,11 @@ def test_talk_is_read_or_refused_and_never_misread() -> None:
 
 @pytest.mark.parametrize(
     ("part", "read_anyway", "refused"),
-    [("wide_dev", 5, 42), ("wide_near", 6, 0), ("typed_dev", 2, 0)],
+    [("wide_dev", 1, 48), ("wide_near", 17, 2), ("typed_dev", 0, 0)],
 )
 def test_no_goal_is_read_as_another(part: str, read_anyway: int, refused: int) -> None:
     """Of talk some are still refused; of what is typed and of near misses none. What is read though
-    it is to be refused means what it says, and its task has no ground truth for that."""
+    it is to be refused means what it says: it was labelled when no goal could say it."""
     found = score(part)
     assert found["goals"]["wrong_accepted"] == 0, found
     assert found["refusals"]["wrong_accepted"] <= read_anyway, found
@@ -240,17 +240,17 @@ def test_a_goal_is_read_from_its_own_sentence(name: str) -> None:
         ("humanoid", "hold your arms", "refuse:unsupported"),
         ("humanoid", "raise one arm", "refuse:unknown_word"),
         ("humanoid", "is the humanoid kneeling?", "refuse:no_goal"),
-        ("humanoid", "the humanoid knelt", "refuse:unknown_word"),
-        ("humanoid", "kneel and raise your arms", "refuse:unsupported"),
-        ("humanoid", "kneel or stand up", "refuse:unsupported"),
+        ("humanoid", "the humanoid knelt", "refuse:unsupported"),
+        ("humanoid", "kneel and raise your arms", "refuse:ambiguous"),  # not at once
+        ("humanoid", "kneel or stand up", "or(kneel(humanoid), stand_up(humanoid))"),
         ("ant", "don't walk forward", "refuse:unsupported"),
-        ("ant", "walk backward", "refuse:unsupported"),
+        ("ant", "walk backward", "backward(ant)"),
         ("ant", "walk forward slowly", "refuse:unsupported"),
         ("ant", "walk forward ten metres", "refuse:unsupported"),
         ("ant", "walk to the wall", "refuse:unknown_word"),
         ("ant", "wave all your legs", "refuse:unsupported"),
         ("ant", "lie down on your belly", "refuse:unknown_word"),
-        ("ant", "walk forward without waving a leg", "refuse:unsupported"),
+        ("ant", "walk forward without waving a leg", "and(forward(ant), never(wave(ant)))"),
         ("hopper", "do two front flips", "refuse:unsupported"),
         ("hopper", "do a flip", "refuse:unsupported"),
         ("hopper", "the ant walks forward", "refuse:unknown_word"),
@@ -268,16 +268,21 @@ def test_a_sentence_for_a_body(task: str, text: str, got: str) -> None:
         ("lift", "I want the red cube in the air", "lifted(red_cube)"),
         ("lift", "the gripper should lift the cube", "lifted(red_cube)"),
         ("lift", "touch the cube", "touch(gripper, red_cube)"),
-        ("lift", "you can lift the cube", "refuse:unsupported"),
+        ("lift", "you can lift the cube", "refuse:ambiguous"),
         ("lift", "the cube was lifted", "refuse:unsupported"),
         ("lift", "is the cube lifted?", "refuse:no_goal"),
-        ("lift", "grasp the cube", "refuse:unsupported"),
+        ("lift", "grasp the cube", "grasped(red_cube)"),
         ("lift", "lift the cube then put it down", "refuse:unsupported"),
         ("lift", "lift the blue cube", "refuse:unknown_object"),
-        ("lift", "lift the cube slowly", "refuse:unsupported"),
-        ("lift", "lift it", "refuse:unsupported"),
+        ("lift", "lift the cube slowly", "and(lifted(red_cube), always(slower(gripper)))"),
+        ("lift", "lift it", "refuse:ambiguous"),
         ("push", "lift the cube", "refuse:unsupported"),
-        ("pick_place", "lift the cube, then put it on the target", "on(red_cube, target)"),
+        ("pick_place", "lift the cube and put it on the target", "on(red_cube, target)"),
+        (
+            "pick_place",
+            "lift the cube, then put it on the target",
+            "then(lifted(red_cube), on(red_cube, target))",
+        ),
         (
             "pick_place",
             "put the cube on the target, then lift it",
@@ -303,8 +308,8 @@ def test_a_sentence_for_a_body(task: str, text: str, got: str) -> None:
         ("drawer", "keep the drawer closed", "closed(drawer)"),
         ("drawer", "pull the drawer", "refuse:unsupported"),
         ("drawer", "open the handle", "refuse:unsupported"),
-        ("drawer", "push the drawer to the handle", "refuse:unsupported"),
-        ("drawer", "open the drawer halfway", "refuse:unsupported"),
+        ("drawer", "push the drawer to the handle", "refuse:ambiguous"),
+        ("drawer", "open the drawer halfway", "open(drawer, share=0.5)"),
         ("drawer", "the drawer was open", "refuse:unsupported"),
         ("drawer", "if the drawer is closed, open it", "refuse:unsupported"),
         ("button", "press the button and keep it pressed", "pressed(button)"),

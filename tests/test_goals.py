@@ -99,10 +99,16 @@ DEV_GOALS = [text for text in DEV if not answer(text).startswith("refuse:")]
 # ------------------------------------------------------------------------------------- corpora
 
 
-@pytest.mark.parametrize("part", ["dev", "extra", "probe", "heldout", "fresh"])
-def test_corpus(part: str) -> None:
-    result = score(part)["all"]
-    assert result["wrong_accepted"] == 0, result
+@pytest.mark.parametrize(
+    ("part", "sayable"), [("dev", 5), ("extra", 2), ("probe", 37), ("heldout", 2), ("fresh", 5)]
+)
+def test_corpus(part: str, sayable: int) -> None:
+    """No goal is read as another. Some sentences are labelled as to be refused because no goal
+    could say them then ("go 3 cm above the cube"); as many as that are read as formulas now."""
+    result = score(part)
+    assert result["goals"]["wrong_accepted"] == 0, result
+    assert result["refusals"]["wrong_accepted"] <= sayable, result
+    result = result["all"]
     least = 0.9 if part == "fresh" else 0.95  # as measured: tests/data/README.md
     assert result["right"] >= least * result["total"], result
 
@@ -224,7 +230,7 @@ def test_reads(text: str, formula: str) -> None:
         ("touch the cube later, the ball now", "ambiguous"),
         ("touch the cube after the ball and go left of the can", "ambiguous"),
         ("stay far from the can while touching the cube and then the ball", "ambiguous"),
-        ("push the cube until the ball is left of the can", "ambiguous"),
+        ("push the cube until the ball is left of the can", "unsupported"),
         ("move the cube in order to touch the ball", "ambiguous"),
         ("move the hand to the cube, then make it touch the ball", "ambiguous"),
         ("push the ball with the hand right of the can", "ambiguous"),
@@ -236,11 +242,10 @@ def test_reads(text: str, formula: str) -> None:
         ("push the cube to the ball and the can", "ambiguous"),
         ("do not touch the cube", "unsupported"),
         ("don't go left of the cube", "unsupported"),
-        ("touch the cube without touching the ball", "unsupported"),
         ("touch the cube twice", "unsupported"),
         ("touch the cubes", "unsupported"),
         ("touch one cube", "unsupported"),
-        ("stay 1.5 m from the cube", "unsupported"),
+        ("stay 1.5 m from the cube", "ambiguous"),  # at least, or at most?
         ("touch the cube gently", "unsupported"),
         ("if you touch the cube", "unsupported"),
         ("grab the cube", "unsupported"),
@@ -380,7 +385,7 @@ def test_an_unknown_word_anywhere_is_refused(text: str, word: str, at: float) ->
     assert answer(" ".join(words)).startswith("refuse:unknown_")
 
 
-@pytest.mark.parametrize("word", ["not", "never", "or", "grab", "slowly", "three", "if", "behind"])
+@pytest.mark.parametrize("word", ["grab", "three", "if"])
 def test_a_known_but_unsupported_word_anywhere_is_refused(word: str) -> None:
     for text in DEV_GOALS:
         words = text.split()

@@ -25,6 +25,6 @@ __all__ = [
 def read(text: str, card: TaskCard) -> Formula:
     """The formula a sentence means on this card; ``Refusal`` where that is not certain."""
     # Its phrases take a fifth of a second to lay out, which a policy at work never needs.
-    from reward_models.goals import grammar
+    from reward_models.goals import reader
 
-    return grammar.read(text, card)
+    return reader.read(text, card)

@@ -28,7 +28,8 @@ class Number:
 
     ``default`` is what is meant where none is said, perhaps by the size of the entities; None: it
     must be said. ``exact`` takes its place where another number of the same predicate was said,
-    and ``avoid`` under ``never`` and ``not``.
+    and ``avoid`` under ``never`` and ``not``. ``said`` is what a quantity in a sentence must be to
+    be this number: just that, the ``least`` or the ``most``; empty: no sentence says it so.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Number:
     avoid: float | None = None
     low: float = 0.0
     high: float = 2.0
+    said: Literal["", "just", "least", "most", "tolerance"] = ""
 
     def meant(self, entities: Sequence[Entity], said: bool, avoided: bool) -> float | None:
         """The number where it was not said; ``said``: another was."""
@@ -121,9 +123,11 @@ _HAND, _ANY = _fits("gripper"), _fits("gripper", "object")
 _ACTOR = _fits("gripper", "thing", "body")
 
 
-def _speed(thing: float, body: float | None = None) -> tuple[Number, ...]:
+def _speed(
+    thing: float, body: float | None = None, said: Literal["", "least", "most"] = "most"
+) -> tuple[Number, ...]:
     default = thing if body is None else _by_kind(thing, body)
-    return (Number("speed", "m/s", default, high=100.0),)
+    return (Number("speed", "m/s", default, high=100.0, said=said),)
 
 
 def _act(name: str, words: str, *numbers: Number, said: bool = True) -> Predicate:
@@ -134,8 +138,8 @@ def _act(name: str, words: str, *numbers: Number, said: bool = True) -> Predicat
 
 
 _HEIGHTS = (
-    Number("height", "m", 0.055),
-    Number("tolerance", "m", 0.035, exact=0.015),
+    Number("height", "m", 0.055, said="just"),
+    Number("tolerance", "m", 0.035, exact=0.015, said="tolerance"),
     Number("over", "m", 0.025),
 )
 _LEFT = (
@@ -165,8 +169,8 @@ def _beside(name: str, along: str, across: str, aim: str, mirror: str, **more: A
         (_ANY, _OBJECT),
         f"{{subject}} is {name.replace('_', ' ')} {{object}}",
         (
-            Number("gap", "m", 0.05, low=-2.0),
-            Number("most", "m", 2.0),
+            Number("gap", "m", 0.05, low=-2.0, said="least"),
+            Number("most", "m", 2.0, said="most"),
             Number("abreast", "m", 0.05),
         ),
         mirror=mirror,
@@ -279,7 +283,7 @@ PREDICATES: dict[str, Predicate] = {
             "near",
             (_ANY, _OBJECT),
             "{subject} is near {object}",
-            (Number("within", "m", 0.08),),
+            (Number("within", "m", 0.08, said="most"),),
             mirror="near",
             margin=("{within} - norm({a} - {b})",),
         ),
@@ -287,7 +291,7 @@ PREDICATES: dict[str, Predicate] = {
             "far",
             (_ANY, _OBJECT),
             "{subject} is far from {object}",
-            (Number("least", "m", 0.18),),
+            (Number("least", "m", 0.18, said="least"),),
             mirror="far",
             spoken=_ANY,
             wordings=(
@@ -410,7 +414,7 @@ PREDICATES: dict[str, Predicate] = {
             "lifted",
             (_fits("lift"),),
             "{subject} is lifted",
-            (Number("height", "m", 0.05), Number("hand", "m", 0.06)),
+            (Number("height", "m", 0.05, said="least"), Number("hand", "m", 0.06)),
             spoken=_fits("lift"),
             by="lift",
             margin=("{a.foot} - {height}", "{hand} - norm({a} - {grip})"),
@@ -423,7 +427,7 @@ PREDICATES: dict[str, Predicate] = {
             (
                 Number("left", "m", 0.0, low=-2.0),
                 Number("front", "m", 0.0, low=-2.0),
-                Number("tolerance", "m", 0.02),
+                Number("tolerance", "m", 0.02, said="tolerance"),
             ),
             needs=("left", "front"),
             seen="clip",
@@ -437,7 +441,10 @@ PREDICATES: dict[str, Predicate] = {
             "displaced",
             (_MOVER,),
             "{subject} is away from where it was",
-            (Number("least", "m", 0.05), Number("most", "m", 2.0)),
+            (
+                Number("least", "m", 0.05, said="least"),
+                Number("most", "m", 2.0, said="most"),
+            ),
             seen="clip",
             margin=(
                 "norm({a}[:2] - {a.start}[:2]) - {least}",
@@ -460,7 +467,7 @@ PREDICATES: dict[str, Predicate] = {
             (
                 Number("x", "m", None, low=-2.0),
                 Number("y", "m", None, low=-2.0),
-                Number("within", "m", 0.03),
+                Number("within", "m", 0.03, said="most"),
             ),
             margin=("{within} - hypot({a}[0] - {x}, {a}[1] - {y})",),
             aim="vec({x} - {a}[0], {y} - {a}[1], 0.0)",
@@ -484,8 +491,8 @@ PREDICATES: dict[str, Predicate] = {
             (_fits("cube"),),
             "{subject} has turned",
             (
-                Number("angle", "rad", None, low=-6.3, high=6.3),
-                Number("tolerance", "rad", 0.17),
+                Number("angle", "rad", None, low=-6.3, high=6.3, said="just"),
+                Number("tolerance", "rad", 0.17, said="tolerance"),
             ),
             seen="clip",
             margin=(
@@ -497,7 +504,7 @@ PREDICATES: dict[str, Predicate] = {
             "open",
             (_fits("open"),),
             "{subject} is open",
-            (Number("share", "1", 0.8, high=1.0),),
+            (Number("share", "1", 0.8, high=1.0, said="least"),),
             spoken=_fits("open"),
             by="slide",
             margin=("{a.joint} - {share} * {a.travel}",),
@@ -506,7 +513,7 @@ PREDICATES: dict[str, Predicate] = {
             "closed",
             (_fits("close"),),
             "{subject} is closed",
-            (Number("share", "1", 0.1, high=1.0),),
+            (Number("share", "1", 0.1, high=1.0, said="most"),),
             spoken=_fits("close"),
             by="slide",
             margin=("{share} * {a.travel} - {a.joint}",),
@@ -515,7 +522,7 @@ PREDICATES: dict[str, Predicate] = {
             "pressed",
             (_fits("press"),),
             "{subject} is pressed",
-            (Number("share", "1", 0.6667, high=1.0),),
+            (Number("share", "1", 0.6667, high=1.0, said="least"),),
             spoken=_fits("press"),
             by="press",
             margin=("{a.joint} - {share} * {a.travel}",),
@@ -559,15 +566,20 @@ PREDICATES: dict[str, Predicate] = {
             "faster",
             (_ACTOR,),
             "{subject} is fast",
-            _speed(0.1, 1.0),
+            _speed(0.1, 1.0, "least"),
             seen="clip",
             margin=(f"0.1 * ({_SPEED} - {{speed}})",),
         ),
-        _act("forward", "moves forward", Number("pace", "m/s", 1.0, high=100.0)),
-        _act("backward", "moves backward", Number("pace", "m/s", 0.5, high=100.0), said=False),
+        _act("forward", "moves forward", Number("pace", "m/s", 1.0, high=100.0, said="least")),
+        _act(
+            "backward",
+            "moves backward",
+            Number("pace", "m/s", 0.5, high=100.0, said="least"),
+            said=False,
+        ),
         _act("front_flip", "does a front flip"),
         _act("back_flip", "does a back flip"),
-        _act("wave", "waves a leg", Number("swings", "1", 3, low=1, high=100)),
+        _act("wave", "waves a leg", Number("swings", "1", 3, low=1, high=100, said="least")),
         _act(
             "lie_down",
             "lies down",
@@ -590,7 +602,10 @@ PREDICATES: dict[str, Predicate] = {
             "at_height",
             (_BODY,),
             "{subject} is at a height",
-            (Number("least", "m", 0.0, high=100.0), Number("most", "m", 100.0, high=100.0)),
+            (
+                Number("least", "m", 0.0, high=100.0, said="least"),
+                Number("most", "m", 100.0, high=100.0, said="most"),
+            ),
             needs=("least", "most"),
             by="act",
             margin=("{a}[2] - {least}", "{most} - {a}[2]"),

@@ -78,7 +78,8 @@ def crossed(reward: Sequence[str], root: Path = ROOT) -> list[str]:
 def rows(options: Options) -> list[Row]:
     """One for each kind of reward."""
     code = ("robo_rl.cli", "robo_rl.commands.train", "robo_rl.training", "sims.tasks.reach",
-            "reward_models.goals.grammar", "reward_models.writers", __name__)  # fmt: skip
+            "reward_models.goals.grammar", "reward_models.goals.reader",
+            "reward_models.writers", __name__)  # fmt: skip
     return [Row(name, list(args), code) for name, args in REWARDS.items()]
 
 

@@ -63,7 +63,7 @@ make = cache(sims.make_task)
 
 def rows(options: Options) -> list[Row]:
     """One for each set; its hash is of the set as it is."""
-    code = ("robo_rl.experiments.reading", "robo_rl.goals", "reward_models.goals.grammar",
+    code = ("robo_rl.experiments.reading", "robo_rl.goals", "reward_models.goals",
             "sims.tasks", *(k.__module__ for k in sims.TASKS.values()))  # fmt: skip
     return [Row(what, {"set": name, "sha256": sha256(path_of(name).read_bytes()).hexdigest()}, code)
             for name, what in SETS.items()]  # fmt: skip

@@ -1,6 +1,7 @@
 """Reads a sentence into a formula over a task's entities, or refuses and says why.
 
-Reading goes in five steps, each a short table and a short function:
+``reward_models.goals.reader`` reads first; here is what it has no place for: wordings of relations
+between the gripper and things. Reading goes in five steps, each a short table and a short function:
 
 1. words        lower case, contractions opened, articles dropped
 2. phrases      "to the left hand side of" -> LEFT_OF, "could you" -> POLITE, "after that" -> THEN
@@ -8,10 +9,9 @@ Reading goes in five steps, each a short table and a short function:
 4. composition  the sentence is cut at THEN and AND, pronouns and ellipsis are filled in
 5. clauses      what is left must match one clause pattern from its first to its last word
 
-A card without a gripper, about one body that moves itself, is read by ``bodies`` instead; on a card
-whose things can be lifted, opened or pressed ``handling`` reads first. What all of these refuse is
-tried by ``speech``, which takes reasons, calls and introductions off a sentence as people say it;
-it uses ``words`` and ``lexicon``, and nothing of the five steps.
+A card without a gripper has none of these relations. What is refused is tried by ``speech``, which
+takes reasons, calls and introductions off a sentence as people say it; it uses ``words`` and
+``lexicon``, and nothing of the five steps.
 
 Every word must be accounted for: by a table, by the card, or by the closed list of polite words.
 A word that is not is a refusal, never a guess, because a policy trained on a misread sentence is
@@ -25,18 +25,17 @@ import re
 from reward_models.base import TaskCard
 from reward_models.goals.captions import describe_vocabulary
 from reward_models.goals.formula import Atom, Formula, join
-from reward_models.goals.grammar.bodies import only_body, read_body
-from reward_models.goals.grammar.checks import check_readings, check_words
+from reward_models.goals.grammar.checks import check_movers, check_readings, check_words
 from reward_models.goals.grammar.clauses import PARTICIPLE
 from reward_models.goals.grammar.compose import Composer
 from reward_models.goals.grammar.entities import mark_nouns, match_entities, without_particles
-from reward_models.goals.grammar.handling import check_movers, handled, read_handling
 from reward_models.goals.grammar.lexicon import ARTICLES
 from reward_models.goals.grammar.names import Names
 from reward_models.goals.grammar.refusals import Refuser
 from reward_models.goals.grammar.rewrites import REWRITES, symbols_of
 from reward_models.goals.grammar.speech import read_speech
 from reward_models.goals.grammar.words import match_phrases, split_words
+from reward_models.goals.predicates import role
 from reward_models.goals.refusal import Refusal
 
 __all__ = ["MAX_WORDS", "read"]
@@ -67,10 +66,8 @@ def _read(text: str, card: TaskCard) -> Formula:
 
 
 def _read_plain(text: str, card: TaskCard) -> Formula:
-    if body := only_body(card):
-        return read_body(text, card, body)
-    if handled(card) and (formula := read_handling(text, card)):
-        return formula
+    if any(role(entity) == "body" for entity in card.entities):
+        raise Refusal("unsupported", "a body has no relations to things")
     names = Names(card)
     refuse = Refuser(text, f"Understood: {describe_vocabulary(card)}", names.words)
     raw = names.shaded(split_words(text))
@@ -94,6 +91,5 @@ def _read_plain(text: str, card: TaskCard) -> Formula:
     for pattern, replacement in REWRITES:
         s = " ".join(pattern.sub(replacement, s).split()).strip(" ,")
     formula = Composer(names, refuse).formula(s)
-    if handled(card):
-        check_movers(formula, card, refuse)
+    check_movers(formula, card, refuse)
     return formula

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+from reward_models.base import TaskCard
+from reward_models.goals.formula import Formula, atoms
 from reward_models.goals.grammar.clauses import NAME_OF
 from reward_models.goals.grammar.lexicon import (
     ARTICLES,
@@ -25,6 +27,7 @@ from reward_models.goals.grammar.names import Names
 from reward_models.goals.grammar.phrases import PHRASE_WORDS
 from reward_models.goals.grammar.refusals import Refusal, Refuser
 from reward_models.goals.grammar.words import Token
+from reward_models.goals.predicates import FURNITURE, MARKS, role
 
 
 def check_words(raw: list[str], tokens: list[Token], names: Names, refuse: Refuser) -> None:
@@ -72,6 +75,15 @@ def check_words(raw: list[str], tokens: list[Token], names: Names, refuse: Refus
             raise refuse("unsupported", f"{UNSUPPORTED[word]} ({word!r}) is not understood")
         if word in SCENERY:
             raise refuse.unknown(word, "unknown_object")
+
+
+def check_movers(formula: Formula, card: TaskCard, refuse: Refuser) -> None:
+    """Refuses a relation of two things of which the first stands where it is, as furniture does."""
+    for atom in atoms(formula):
+        thing = card.entity(atom.subject)
+        if atom.object and role(thing) == "object" and thing.affordances:
+            if not {"push", "place"} & {*thing.affordances} or thing.kind in FURNITURE | MARKS:
+                raise refuse("unsupported", f"the {thing.name} cannot be moved to something")
 
 
 def check_readings(raw: list[str], tokens: list[Token], names: Names, refuse: Refuser) -> None:

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from reward_models.base import TaskCard
+from reward_models.base import Entity, TaskCard
 from reward_models.goals.formula import Atom, check
-from reward_models.goals.grammar.handling import into
 from reward_models.goals.grammar.speech import comments, deeds, openings, poses
 from reward_models.goals.grammar.speech.implied import IMPLIED
 from reward_models.goals.grammar.speech.naming import Naming, plain_words
@@ -40,6 +39,11 @@ _AIMING = frozenset(
     "touch hurry seek".split()
 )
 _BY_SIGHT = frozenset("watch look consider practise practice demonstrate be execute".split())
+
+
+def into(where: Entity) -> str:
+    """The predicate that being in a thing is: a hole holds what is in it upright."""
+    return "inserted" if where.kind == "hole" else "inside"
 
 
 @cache

@@ -1,0 +1,850 @@
+"""From what was said to a formula: which things are meant, which numbers, and what holds when."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from reward_models.base import TaskCard
+from reward_models.goals.formula import (
+    Atom,
+    Choice,
+    Formula,
+    FormulaError,
+    Joined,
+    Term,
+    atoms,
+    check,
+    join,
+    kind,
+    parts_of,
+)
+from reward_models.goals.predicates import FURNITURE, MARKS, PREDICATES
+from reward_models.goals.reader.clauses import Clause
+from reward_models.goals.reader.quantities import Much
+from reward_models.goals.reader.sentences import Element, Elements
+from reward_models.goals.reader.things import Many, Phrase, Said, Thing, Things
+from reward_models.goals.reader.wordings import OF
+from reward_models.goals.refusal import Refusal
+
+Refuse = Callable[[str, str], Refusal]
+_PLAIN = frozenset({"touch", "above", "left_of", "right_of", "far", "next_to"})
+# Predicates that say the same the other way round: "never closer than" is "always at least".
+_CONVERSE = {"near": "far", "far": "near", "slower": "faster", "faster": "slower"}
+# What one thing cannot be at once, or two things to each other.
+_OPPOSED = tuple(
+    set(pair.split("/"))
+    for pair in (
+        "left_of/right_of in_front_of/behind above/touch far/touch far/above far/next_to "
+        "open/closed upright/toppled on/lifted inside/lifted inserted/lifted grasped/released "
+        "lifted/released still/faster kneel/raise_arms kneel/stand_up lie_down/forward "
+        "kneel/forward lie_down/stand_up forward/backward front_flip/back_flip lie_down/wave "
+        "still/forward"
+    ).split()
+)
+_ENDS = frozenset({"end up", "end", "finish", "finish up"})
+_PASSES = frozenset({"forward", "backward", "front_flip", "back_flip", "wave"})
+_LIFTING = frozenset({"lift", "raise", "lower", "drop"})
+_MOVES = frozenset({"push", "place", "insert", "lift"})
+
+
+@dataclass
+class _Part:
+    """A goal of the sentence, joined ``by`` a word to the one before."""
+
+    by: str
+    formula: Formula
+    clause: Clause
+    slow: bool = False
+    avoided: list[Formula] = field(default_factory=list)
+
+
+def _short(value: float) -> float:
+    """Without what binary fractions add: 7 cm are .07 m."""
+    return round(value, 9) if abs(round(value, 9) - value) < 1e-12 else value
+
+
+class Meaning:
+    """One reading of one sentence; remembers what was said so far."""
+
+    def __init__(self, things: Things, card: TaskCard, refuse: Refuse) -> None:
+        self.things, self.card, self.refuse = things, card, refuse
+        assert things.actor is not None
+        self.actor = things.actor.name
+        self.said: list[str] = []
+        self.last: Clause | None = None  # with what it was about filled in
+        self.mover: Phrase = Thing(self.actor)
+        self.it = False  # the clause said "it"
+        self.above = False  # the clause asks for a place above something
+        self.named = False  # the one who acts was named, and may be "it"
+
+    # ------------------------------------------------------------------------------- sentences
+
+    def formula(self, elements: Elements) -> Formula:
+        """The formula of a reading; Refusal where it has none."""
+        parts: list[_Part] = []
+        always: list[Formula] = []
+        lead: list[Element] = []
+        whole: Much | None = None
+        turn, split_at = "", 0
+        hows = [element.how for element in elements]
+        if "first" in hows and not {"then", "before", "after"} & {e.by for e in elements}:
+            raise self.refuse("ambiguous", "'first' what, and then what?")
+        for at, element in enumerate(elements):
+            rest = elements[at + 1 :]
+            match element.how:
+                case "turn":
+                    turn, split_at = element.by, len(parts)
+                case "goal":
+                    if self._leads_only(element.clause) and any(e.how == "goal" for e in rest):
+                        continue
+                    made, negated = self.clause(element.clause, element.by)
+                    if negated:
+                        if element.by in ("before", "after", "or"):
+                            raise self.refuse("unsupported", f"nothing is done {element.by!r} it")
+                        always += self._never(made)
+                        continue
+                    clause = element.clause
+                    assert clause is not None
+                    if element.by == "but" and parts and self._touches(parts[-1].formula, made):
+                        raise self.refuse("ambiguous", "at once or one after the other? Say 'then'")
+                    told = bool(parts) and parts[-1].clause.told and element.by in ("and", "but")
+                    if told and clause.subject is None and not clause.bare:
+                        raise self.refuse("ambiguous", "who or what is the second half about?")
+                    if at and elements[at - 1].how == "while" and clause.bare:
+                        raise self.refuse("ambiguous", "does that go on with 'while'?")
+                    if element.by == "but" and clause.lasting and not self._plain(clause, made):
+                        always.append(self._always(made))
+                        continue
+                    ends = element.by == "and" and clause.verb in _ENDS
+                    parts.append(_Part("end" if ends else element.by, made, clause))
+                case "never" | "always":
+                    assert element.clause is not None
+                    made, negated = self.clause(element.clause, element.by)
+                    if element.how == "always" and not negated:
+                        always.append(self._always(made))
+                        continue
+                    later = any(e.by == "then" for e in rest if e.how == "goal")
+                    if parts and later and element.by in ("", ","):
+                        parts[-1].avoided += self._not(made)
+                    else:
+                        always += self._never(made)
+                case "not":
+                    assert element.clause is not None
+                    made, _ = self.clause(element.clause, element.by)
+                    if not parts or kind(parts[-1].formula) != "state":
+                        raise self.refuse("unsupported", "'not' what? Say 'never'")
+                    found = parts_of(parts[-1].formula, "and")
+                    parts[-1].formula = join("and", *found, *self._not(made))
+                case "while" | "until":
+                    assert element.clause is not None
+                    if not parts:
+                        raise self.refuse("ambiguous", f"{element.how!r} what?")
+                    self._along(element, parts)
+                case "for":
+                    assert element.much is not None and element.much.least is not None
+                    self._hold(parts, element.much.least)
+                case "within":
+                    assert element.much is not None and element.much.most is not None
+                    after = any(e.how == "goal" for e in rest)
+                    if parts and after:
+                        last = parts[-1]
+                        last.formula = join("within", last.formula, seconds=element.much.most)
+                    elif whole is not None:
+                        raise self.refuse("ambiguous", "two deadlines: which one counts?")
+                    else:
+                        whole = element.much
+                case "slowly":
+                    if element.by == "lead" and parts:
+                        parts[-1].slow = True
+                    else:
+                        lead.append(element)
+                case "along":
+                    if elements[at - 1].how == "goal" and elements[at - 1].by == "but" and always:
+                        continue  # "but keep it upright all the time"
+                    if not parts or elements[at - 1].how != "goal":
+                        raise self.refuse("ambiguous", "what is to hold all the time?")
+                    always.append(self._always(parts.pop().formula))
+                case "order" | "loose":
+                    self._ordered(parts, element.how)
+        return self._joined(parts, always, lead, whole, turn, split_at)
+
+    def _joined(
+        self,
+        parts: list[_Part],
+        always: list[Formula],
+        lead: list[Element],
+        whole: Much | None,
+        turn: str,
+        split_at: int,
+    ) -> Formula:
+        if not parts and not any(f.operator == "always" for f in always if isinstance(f, Joined)):
+            raise self.refuse(
+                "unsupported", "a negation alone gives nothing to do: say what is to be reached too"
+            )
+        single = len(parts) == 1
+        slow = join_slow = Atom.of("slower", self.actor)
+        for part in parts:
+            if part.slow and not single:
+                part.formula = join("while", part.formula, join_slow)
+            if part.avoided:
+                nots = part.avoided
+                together = nots[0] if len(nots) == 1 else join("and", *nots)
+                part.formula = join("while", part.formula, together)
+        slowly = bool(lead) or (single and parts[0].slow)
+        if slowly and any(a.predicate in ("forward", "backward") for p in parts for a in
+                          atoms(p.formula)):  # fmt: skip
+            raise self.refuse("unsupported", "'slowly' how fast? Say a pace, as in 'at 0.5 m/s'")
+        if lead and len(self._steps(parts)) > 1:
+            raise self.refuse("ambiguous", "'slowly' what: all of it, or one part?")
+        if slowly:
+            always.append(join("always", slow))
+        if not parts:
+            return always[0] if len(always) == 1 else join("and", *always)
+        steps = self._steps(parts)
+        if turn:
+            if len(steps) != (1 if split_at else 0) + 1 - 1 and len(steps) > 1:
+                raise self.refuse("ambiguous", "'after' or 'before' together with 'then'")
+            first, second = parts[:split_at], parts[split_at:]
+            pair = [self._together(first), self._together(second)]
+            goal: Formula = join("then", *(pair if turn == "then" else pair[::-1]))
+        elif any(p.by in ("before", "after") for p in parts):
+            at = next(k for k, p in enumerate(parts) if p.by in ("before", "after"))
+            if len(steps) > 1 or sum(p.by in ("before", "after") for p in parts) > 1:
+                raise self.refuse("ambiguous", "'after' or 'before' together with 'then'")
+            if len(parts) - at > 1 and any(not p.clause.bare for p in parts[at + 1 :]):
+                raise self.refuse("ambiguous", f"what is {parts[at].by!r} about? Say 'then'")
+            pair = [self._together(parts[:at]), self._together(parts[at:])]
+            goal = join("then", *(pair if parts[at].by == "before" else pair[::-1]))
+        else:
+            formulas = [self._together(step) for step in steps]
+            formulas = self._led(formulas)
+            goal = formulas[0] if len(formulas) == 1 else join("then", *self._flat(formulas))
+        if whole is not None:
+            assert whole.most is not None
+            goal = join("within", goal, seconds=whole.most)
+        if isinstance(goal, Atom) and goal.predicate == "balanced":
+            goal = join("always", goal)  # to balance is to keep doing it
+        if isinstance(goal, Atom) and goal.predicate == "above" and not goal.numbers:
+            implied = join("never", Atom.of("touch", *goal.terms))  # it is out of reach up there
+            always = [one for one in always if one != implied]
+        self._possible(goal, always)
+        if always:
+            return join("and", *parts_of(goal, "and"), *dict.fromkeys(always))
+        return goal
+
+    def _possible(self, goal: Formula, always: list[Formula]) -> None:
+        """Refuses a constraint that its own goal, or how everything begins, breaks."""
+        wanted = set(atoms(goal))
+        handled = {a.terms[0] for a in wanted if a.terms[0] != self.actor}
+        for one in always:
+            assert isinstance(one, Joined)
+            for atom in atoms(one):
+                kept = one.operator == "always"
+                undone = not kept and (
+                    atom in wanted or (atom.predicate == "touch" and atom.terms[-1] in handled)
+                )
+                still = atom.predicate == ("faster" if kept else "still")
+                still |= not kept and atom.predicate == "slower"
+                shut = (
+                    kept
+                    and atom.predicate == "closed"
+                    and any(a.predicate in ("inside", "open") for a in wanted)
+                )
+                if undone or still or shut:
+                    raise self.refuse("unsupported", f"{one} cannot be kept here")
+
+    def _touches(self, *formulas: Formula) -> bool:
+        """Whether all of these are that the gripper touches something."""
+        return all(isinstance(f, Atom) and f.predicate == "touch" for f in formulas)
+
+    def _leads_only(self, clause: Clause | None) -> bool:
+        """Whether a clause takes hold of what is no thing to carry: "grab the handle and pull"."""
+        if clause is None or clause.predicate != "grasped" or not isinstance(clause.subject, Thing):
+            return False
+        return "pull" in self.card.entity(str(clause.subject.term)).affordances
+
+    @staticmethod
+    def _flat(formulas: list[Formula]) -> Iterator[Formula]:
+        for formula in formulas:
+            yield from parts_of(formula, "then")
+
+    @staticmethod
+    def _steps(parts: list[_Part]) -> list[list[_Part]]:
+        """The parts, cut where one is to follow the other."""
+        steps: list[list[_Part]] = []
+        for part in parts:
+            if part.by == "then" or not steps:
+                steps.append([])
+            steps[-1].append(part)
+        return steps
+
+    def _together(self, parts: list[_Part]) -> Formula:
+        """What one step asks for: its parts at once, or one of them."""
+        joins = {part.by for part in parts[1:]} - {"before", "after"}
+        found = list(dict.fromkeys(part.formula for part in parts))
+        if len(found) == 1:
+            return found[0]
+        if "or" in joins:
+            if parts[0].by == "then" and any(p.clause.bare for p in parts[1:]):
+                raise self.refuse("ambiguous", "'or' what: the last part, or all of it?")
+            if joins != {"or"}:
+                raise self.refuse("ambiguous", "'and' together with 'or': say one of them alone")
+            return join("or", *found)
+        if joins == {","}:
+            raise self.refuse("ambiguous", "only a comma between two goals: say 'then' or 'and'")
+        if parts[-1].by == "end":
+            before = self._together(parts[:-1])
+            before = join("once", before) if kind(before) == "state" else before
+            return join("and", before, parts[-1].formula)
+        found = self._led(self._held(self._one_way(found)), at_once=True)
+        if len(found) == 1:
+            return found[0]
+        flat = [p for f in found for p in parts_of(f, "and")]
+        ordered = [p for p in parts if p.formula in found]
+        if self._contradict(flat):
+            if len(found) > 2 and all(isinstance(f, Atom) for f in found) and "," in joins:
+                return join("then", *found)  # "open it, put the cube inside and close it"
+            raise self.refuse("ambiguous", "these cannot be at once: say 'then' if one follows")
+        reached = any(isinstance(f, Atom) and f.predicate in ("touch", "above") and
+                      f.terms[0] == self.actor for f in found)  # fmt: skip
+        if self.it and reached and len(found) > 1:
+            if any(p.clause.verb and not p.clause.lasting for p in ordered[1:]):
+                raise self.refuse("ambiguous", "at once or one after the other? Say 'then'")
+        return found[0] if len(found) == 1 else join("and", *found)
+
+    @staticmethod
+    def _one_way(found: list[Formula]) -> list[Formula]:
+        """With ways of one thing along two axes as one: "7 cm left and 4 cm forward"."""
+        ways = [f for f in found if isinstance(f, Atom) and f.predicate == "moved"]
+        if len(ways) == 2 and ways[0].terms == ways[1].terms:
+            both = [dict(w.numbers) for w in ways]
+            if not both[0].keys() & both[1].keys():
+                one = Atom.of("moved", *ways[0].terms, **both[0], **both[1])
+                return [one, *(f for f in found if f not in ways)]
+        return found
+
+    @staticmethod
+    def _held(found: list[Formula]) -> list[Formula]:
+        """Without a state that another part holds for a time."""
+        held = [f.parts[0] for f in found if isinstance(f, Joined) and f.operator == "hold"]
+        held += [Atom(f.predicate, f.terms) for f in held if isinstance(f, Atom)]
+        return [f for f in found if f not in held]
+
+    def _contradict(self, found: list[Formula]) -> bool:
+        for a, b in itertools.combinations([f for f in found if isinstance(f, Atom)], 2):
+            if (
+                {*a.terms} == {*b.terms}
+                or a.terms[0] == b.terms[0]
+                and "lifted" in (a.predicate, b.predicate)
+            ):
+                seen = b.predicate
+                if a.terms != b.terms:
+                    seen = PREDICATES[seen].mirror or seen
+                if any({a.predicate, seen} == pair for pair in _OPPOSED):
+                    return True
+        return False
+
+    def _led(self, found: list[Formula], at_once: bool = False) -> list[Formula]:
+        """Without what only leads to the next goal: what is put somewhere was grasped before, and
+        a drawer into which something is put was opened. "Pick it up and put it there" asks for no
+        lifting; "then" in its place does."""
+        out: list[Formula] = []
+        for formula, after in itertools.zip_longest(found, found[1:]):
+            if isinstance(formula, Atom) and isinstance(after, Atom):
+                first, thing = formula.terms[0], after.terms[0]
+                placed = after.predicate in ("on", "inside", "inserted", "next_to")
+                if formula.predicate == "grasped" and first == thing:
+                    if placed or after.predicate == "lifted":
+                        continue
+                if formula.predicate == "lifted" and first == thing and placed and at_once:
+                    continue
+                if formula.predicate == "open" and after.predicate == "inside":
+                    if len(found) == 2 and after.terms[1] == first:
+                        continue
+            if out and isinstance(formula, Atom) and formula.predicate == "released":
+                before = out[-1]
+                if isinstance(before, Atom) and before.predicate in ("on", "inside"):
+                    if before.terms[0] == formula.terms[0]:
+                        continue  # to be on or in something is to be let go
+            out.append(formula)
+        return out
+
+    def _along(self, element: Element, parts: list[_Part]) -> None:
+        clause = element.clause
+        assert clause is not None
+        made, negated = self.clause(clause, "and")
+        last = parts[-1]
+        if element.how == "until":
+            if kind(last.formula) != "state" or not last.clause.lasting:
+                raise self.refuse(
+                    "unsupported", "'until' follows what is to be kept up, as in 'stay left of it'"
+                )
+            last.formula = join("until", last.formula, made)
+            return
+        if kind(made) != "state":
+            raise self.refuse("unsupported", "what goes on 'while' must be a state")
+        if last.clause.lasting and clause.verb and not clause.lasting and not negated:
+            # "keep it upright while pushing the cube": what lasts is what goes along
+            if kind(last.formula) != "state" or element.negated:
+                raise self.refuse("unsupported", "what goes on 'while' must be a state")
+            last.formula = join("while", made, last.formula)
+            return
+        if element.negated or negated:
+            nots = self._not(made)
+            made = nots[0] if len(nots) == 1 else join("and", *nots)
+        elif self._contradict([last.formula, *parts_of(made, "and")]):
+            raise self.refuse("ambiguous", "these cannot be at once")
+        elif self._plain(clause, made) and isinstance(last.formula, Atom):
+            last.formula = join("and", last.formula, *parts_of(made, "and"))
+            return
+        last.formula = join("while", last.formula, made)
+
+    @staticmethod
+    def _plain(clause: Clause, made: Formula) -> bool:
+        """A relation without a number, which is only another thing that is to hold in the end."""
+        return clause.much is None and all(a.predicate in _PLAIN for a in atoms(made))
+
+    def _hold(self, parts: list[_Part], seconds: float) -> None:
+        if not parts:
+            raise self.refuse("ambiguous", "hold what?")
+        last = parts[-1]
+        if last.clause.bare and last.by in ("and", "or", ","):
+            raise self.refuse("ambiguous", "for so long what: all of it, or the last part?")
+        if kind(last.formula) != "state":
+            raise self.refuse("unsupported", "only a state can be held for a time")
+        if any(a.predicate in _PASSES for a in atoms(last.formula)):
+            raise self.refuse("unsupported", "that takes the whole episode and cannot be held")
+        last.formula = join("hold", last.formula, seconds=seconds)
+
+    def _ordered(self, parts: list[_Part], how: str) -> None:
+        if not parts:
+            raise self.refuse("ambiguous", "in which order?")
+        steps = self._steps(parts)
+        step = steps[-1]
+        found = [p for part in step for p in parts_of(part.formula, "and")]
+        if len(found) < 2 or len(steps) > 1 and how == "loose":
+            if len(steps) > 1 and how == "order":
+                return  # "first ..., then ..., in this order"
+            raise self.refuse("ambiguous", "in which order? Name two goals or more")
+        if how == "loose":
+            onces = [join("once", f) if kind(f) == "state" else f for f in found]
+            made: Formula = join("and", *onces)
+        else:
+            plain = [f.parts[0] if isinstance(f, Joined) and f.operator == "once" else f
+                     for f in found]  # fmt: skip
+            made = join("then", *plain)
+        first = step[0]
+        del parts[len(parts) - len(step) :]
+        parts.append(_Part(first.by, made, first.clause))
+
+    # ------------------------------------------------------------------------------ constraints
+
+    def _always(self, made: Formula) -> Formula:
+        if kind(made) != "state":
+            raise self.refuse("unsupported", "only a state can be kept all the time")
+        return join("always", made)
+
+    def _never(self, made: Formula) -> list[Formula]:
+        """What is never to be, one constraint for each thing."""
+        found: list[Formula] = []
+        for part in self._each(made):
+            converse = self._converse(part)
+            found.append(join("always", converse) if converse else join("never", part))
+        return found
+
+    def _not(self, made: Formula) -> list[Formula]:
+        return [self._converse(part) or join("not", part) for part in self._each(made)]
+
+    def _each(self, made: Formula) -> list[Formula]:
+        if kind(made) != "state":
+            inner = [p.parts[0] if isinstance(p, Joined) and p.operator == "once" else p
+                     for p in parts_of(made, "and")]  # fmt: skip
+            if any(kind(p) != "state" for p in inner):
+                raise self.refuse("unsupported", "only a state can be avoided")
+            return inner
+        return [p for part in parts_of(made, "or") for p in parts_of(part, "and")]
+
+    def _converse(self, made: Formula) -> Formula | None:
+        """What holds where a bound does not: "closer than 5 cm" -> at least 5 cm."""
+        if not isinstance(made, Atom) or not made.numbers:
+            return None
+        said = dict(made.numbers)
+        if made.predicate in _CONVERSE:
+            [number] = [n.name for n in PREDICATES[_CONVERSE[made.predicate]].numbers]
+            [value] = said.values()
+            return Atom.of(_CONVERSE[made.predicate], *made.terms, **{number: value})
+        if made.predicate == "at_height" and len(said) == 1:
+            [(name, value)] = said.items()
+            other = "least" if name == "most" else "most"
+            return Atom.of("at_height", *made.terms, **{other: value})
+        return None
+
+    # ---------------------------------------------------------------------------------- clauses
+
+    def clause(self, clause: Clause | None, by: str) -> tuple[Formula, bool]:
+        """The formula of a clause, and whether it is to be avoided."""
+        assert clause is not None
+        clause = self._completed(clause)
+        phrases = [p for p in (clause.subject, *clause.objects) if p is not None]
+        if not any(self._has_it(p) for p in phrases):
+            return self._made(clause)
+        self.it = True
+        found: dict[tuple[Formula, bool], tuple[list[str], Clause]] = {}
+        wrong: Refusal | None = None
+        for name in [*self.said, *([self.actor] if self.named else [])]:
+            before = list(self.said)
+            tried = self._with_it(clause, name)
+            try:
+                found[self._made(tried)] = list(self.said), tried
+            except Refusal as error:
+                wrong = wrong or error
+            self.said = before
+        if len(found) != 1:
+            if not found and wrong is not None and len(self.said) == 1:
+                raise wrong
+            raise self.refuse("ambiguous", "what is 'it'? Name it")
+        [(made, (self.said, tried))] = found.items()
+        self.last = tried
+        self.mover = tried.subject or Thing(self.actor)
+        return made
+
+    def _completed(self, clause: Clause) -> Clause:
+        """The clause with what it leaves out, from the one before."""
+        last = self.last
+        if clause.predicate == "there" and last is not None and last.objects:
+            return replace(last, subject=clause.subject)
+        if not clause.bare and clause.predicate != "there":
+            return clause
+        if clause.predicate in ("slower", "faster", "still"):
+            return clause
+        if clause.predicate == "there":
+            raise self.refuse("ambiguous", "where is 'there'?")
+        if last is None:
+            raise self.refuse("no_goal", "it names no relation that could hold")
+        if last.ended:
+            raise self.refuse("ambiguous", "say what each object is to do")
+        if clause.predicate:
+            return replace(clause, subject=clause.subject or last.subject, bare=False)
+        if last.subject not in (None, Thing(self.actor)):
+            if not last.objects and last.predicate in PREDICATES:
+                return replace(last, subject=clause.objects[0], bare=False)
+            raise self.refuse("ambiguous", "say what each object is to do")
+        if len(last.objects) != 1:
+            raise self.refuse("ambiguous", "say what each object is to do")
+        return replace(last, objects=clause.objects, bare=False, also="")
+
+    def _has_it(self, phrase: Phrase) -> bool:
+        if isinstance(phrase, Many):
+            return any(self._has_it(p) for p in phrase.parts)
+        return isinstance(phrase, Said) and phrase.how == "it"
+
+    def _with_it(self, clause: Clause, name: str) -> Clause:
+        def put(phrase: Phrase | None) -> Phrase | None:
+            if isinstance(phrase, Many):
+                parts = tuple(p for part in phrase.parts if (p := put(part)) is not None)
+                return replace(phrase, parts=parts)
+            if isinstance(phrase, Said) and phrase.how == "it":
+                return Thing(name)
+            return phrase
+
+        objects = tuple(p for o in clause.objects if (p := put(o)) is not None)
+        return replace(clause, subject=put(clause.subject), objects=objects)
+
+    def _made(self, clause: Clause) -> tuple[Formula, bool]:
+        """The formula of a clause that says what it is about."""
+        if clause.predicate == "unclear":
+            said = f"{clause.verb!r} and how it goes on" if clause.verb else "what comes first"
+            raise self.refuse("ambiguous", f"{said} may mean several things; say it otherwise")
+        subject = clause.subject or Thing(self.actor)
+        self.above = clause.predicate == "above"
+        how, subjects = self._terms(subject)
+        if clause.subject is not None or clause.objects:
+            self.named |= Thing(self.actor) in (clause.subject, *clause.objects)
+        sides: list[tuple[str, list[Term]]] = [self._terms(o) for o in clause.objects]
+        self.last, self.mover = replace(clause, subject=subject), subject
+        many = [side for side in ((how, subjects), *sides) if len(side[1]) > 1]
+        negated = any(h == "nor" for h, _ in many)
+        if made := self._special(clause, how, subjects, sides):
+            return made, negated
+        if any(self.actor in terms and how != "or" for how, terms in many):
+            raise self.refuse("ambiguous", "the gripper and a thing at once: say one by one")
+        if clause.predicate == "to" and clause.subject is not None and len(many) == 1:
+            if len(subjects) == 1 and many[0][0] != "or":
+                raise self.refuse("ambiguous", "say what each object is to do")
+        if len(many) > 1:
+            raise self.refuse("ambiguous", "several things on both sides: say one after the other")
+        made = [
+            self._atom(clause, terms)
+            for terms in itertools.product(subjects, *(terms for _, terms in sides))
+        ]
+        found = list(dict.fromkeys(made))
+        if len(found) == 1:
+            return found[0], negated
+        joiner = many[0][0]
+        if joiner == "list":
+            return join("and", *found), negated  # its order is to be said
+        if joiner == "or":
+            return join("or", *found), negated
+        if joiner == "each" and all(isinstance(f, Atom) and f.predicate in ("touch", "pressed")
+                                    and f.terms[0] == self.actor for f in found):  # fmt: skip
+            return join("and", *(join("once", f) for f in found)), negated
+        return join("and", *found), negated
+
+    def _terms(self, phrase: Phrase) -> tuple[str, list[Term]]:
+        """How several things are meant, and which they are."""
+        if isinstance(phrase, Thing):
+            self._mention(phrase.term)
+            return "one", [phrase.term]
+        if isinstance(phrase, Many):
+            terms = [t for part in phrase.parts for t in self._terms(part)[1]]
+            if len(set(terms)) < len(terms):
+                raise self.refuse("ambiguous", "one thing is named twice")
+            return phrase.how, terms
+        if phrase.how == "other":
+            found = [n for n in phrase.of if n not in self.said]
+            wrong = phrase.count and len(found) != phrase.count
+            if wrong or not found or len(found) == len(phrase.of):
+                raise self.refuse("ambiguous", "which other one? Name it")
+            for name in found:
+                self._mention(name)
+            return ("each" if len(found) > 1 else "one"), list(found)
+        if phrase.how == "room":
+            rooms = [n for n in self.said if self._kind(n) in ("drawer", "hole")]
+            if len(rooms) != 1:
+                raise self.refuse("ambiguous", "in what?")
+            return "one", list(rooms)
+        found = list(self.said)
+        if phrase.how == "them" and self.above:
+            raise self.refuse("ambiguous", "above which of them?")
+        if len(found) < 2 or phrase.count and len(found) != phrase.count:
+            raise self.refuse("ambiguous", "which of them? Name each")
+        return ("each" if phrase.how == "each" else "and"), list(found)
+
+    def _mention(self, term: Term) -> None:
+        if isinstance(term, str) and term != self.actor and term not in self.said:
+            self.said.append(term)
+
+    def _special(
+        self, clause: Clause, how: str, subjects: list[Term], sides: list[tuple[str, list[Term]]]
+    ) -> Formula | None:
+        """Predicates that take several things at once; None: it is none of these."""
+        things = [t for _, terms in sides for t in terms]
+        match clause.predicate:
+            case "together" | "apart" | "away" if not sides:
+                if len(subjects) != 2 or how in ("or", "nor"):
+                    raise self.refuse("ambiguous", "two things are together or apart: name both")
+                pair = subjects if subjects[1] != self.actor else subjects[::-1]
+                if clause.predicate == "together":
+                    name = "touch" if pair[0] == self.actor else "next_to"
+                    return self._checked(Atom.of(name, *pair), clause)
+                return self._apart(clause, *pair)
+            case "in_line":
+                line = [*subjects, *things]
+                if len(line) != 3:
+                    raise self.refuse("unsupported", "three things make a line: name three")
+                return self._checked(Atom.of("in_line", *line), clause)
+            case "between":
+                if len(subjects) != 1:
+                    return None
+                if len(things) != 2:
+                    raise self.refuse("ambiguous", "between which two?")
+                return self._checked(Atom.of("between", *subjects, *things), clause)
+        return None
+
+    def _atom(self, clause: Clause, terms: tuple[Term, ...]) -> Formula:
+        """The atom of a clause about these things."""
+        name, first = clause.predicate, terms[0]
+        hand = first == self.actor
+        match name:
+            case _ if (
+                clause.verb in _LIFTING
+                and not hand
+                and len(terms) == 2
+                and (name != "above" or not self._can(first, frozenset({"lift"})))
+                and name not in ("on", "on_top", "inside", "far", "lifted")
+            ):
+                raise self.refuse("unsupported", f"{clause.verb!r} it, then say where it goes")
+            case _ if (
+                clause.verb in _LIFTING and not hand and not self._can(first, frozenset({"lift"}))
+            ):
+                raise self.refuse("unsupported", f"the {first} cannot be lifted")
+            case "to" | "against":
+                return self._reached(clause, terms)
+            case "apart" | "away":
+                return self._apart(clause, *terms)
+            case "next_to" if hand or terms[-1] == self.actor:
+                raise self.refuse("unsupported", "how near? Say 'within 5 cm of', or on which side")
+            case "on" if hand:
+                if clause.verb not in ("put", "place", "rest", "lay", "set", "get", "keep", "have"):
+                    raise self.refuse("ambiguous", f"touch the {terms[1]}, or be above it?")
+                name = "touch"
+            case "on_top":
+                name = "above" if hand else "on"
+            case "inside":
+                hole = self._kind(terms[1]) == "hole"
+                name = "inserted" if hole else "inside"
+            case "inserted":
+                holes = [e.name for e in self.card.entities if e.kind == "hole"]
+                if len(holes) != 1:
+                    raise self.refuse("unsupported", "there is no hole here")
+                if len(terms) == 1:
+                    terms = (*terms, holes[0])
+            case "below":
+                if terms[1] != self.actor:
+                    raise self.refuse("unsupported", "nothing here can be below a thing")
+                name, terms = "above", (terms[1], terms[0])
+            case "above" if not hand and not self._can(first, {"lift", "place", "insert"}):
+                raise self.refuse("unsupported", f"the {first} cannot be lifted above something")
+            case "upright" if "balance" in self.card.entity(str(first)).affordances:
+                name = "balanced"
+            case "moved" | "displaced":
+                return self._moved(clause, first)
+            case "at_point":
+                return self._point(clause, first)
+            case "touch" if len(terms) == 2 and terms[1] == self.actor:
+                terms = (terms[1], terms[0])
+        if terms[-1] == self.actor and not hand and clause.verb and not clause.lasting:
+            if clause.verb not in ("be", "touch", "lie", "stand", "sit"):
+                raise self.refuse("unsupported", "only the gripper can go to an object")
+        if name in ("left_of", "right_of", "in_front_of", "behind", "far", "near"):
+            if len(terms) == 2 and terms[1] == self.actor:  # the ball is left of the gripper
+                name, terms = PREDICATES[name].mirror, (terms[1], terms[0])
+        atom: Formula = self._numbered(name, terms, clause.much)
+        made = self._checked(atom, clause)
+        if clause.also:
+            return join("and", made, Atom.of(clause.also, first))
+        return made
+
+    def _reached(self, clause: Clause, terms: tuple[Term, ...]) -> Formula:
+        """ "to" and "against": the gripper touches; a thing is beside another, or on a mark."""
+        first, target = terms
+        if target == self.actor and clause.predicate == "against":
+            first, target = target, first
+        if target == self.actor:
+            raise self.refuse("unsupported", "only the gripper can go to an object")
+        if first == self.actor:
+            return self._checked(Atom.of("touch", first, target), clause)
+        where = self._kind(target)
+        if clause.predicate == "to" and where in MARKS:
+            return self._checked(Atom.of("on", first, target), clause)
+        if clause.predicate == "to" and (where in FURNITURE or clause.verb in ("put", "place")):
+            raise self.refuse("ambiguous", f"to the {target}: in it, on it or beside it?")
+        return self._checked(Atom.of("next_to", first, target), clause)
+
+    def _apart(self, clause: Clause, first: Term, second: Term) -> Formula:
+        """Two things with a distance between them that is bounded."""
+        much = clause.much
+        assert much is not None
+        if second == self.actor:
+            first, second = second, first
+        if much.just and clause.predicate != "away":
+            raise self.refuse("ambiguous", "at least so far, or at most? Say which")
+        least, most = much.least, None if much.just else much.most
+        found: list[Formula] = []
+        if least is not None:
+            found.append(self._checked(self._of("far", (first, second), {"least": least}), clause))
+        if most is not None:
+            found.append(self._checked(self._of("near", (first, second), {"within": most}), clause))
+        return found[0] if len(found) == 1 else join("and", *found)
+
+    def _moved(self, clause: Clause, first: Term) -> Formula:
+        much = clause.much
+        assert much is not None
+        if clause.predicate == "displaced":
+            if much.just:
+                raise self.refuse("ambiguous", "which way? Say 'to the left', 'forward', ...")
+            return self._checked(self._numbered("displaced", (first,), much), clause)
+        if not much.just:
+            raise self.refuse("unsupported", "'moved' takes one length, with 'give or take'")
+        numbers = {name: value for name, value in clause.numbers if value}
+        if much.tolerance is not None:
+            numbers["tolerance"] = much.tolerance
+        return self._checked(self._of("moved", (first,), numbers), clause)
+
+    def _point(self, clause: Clause, first: Term) -> Formula:
+        numbers = dict(clause.numbers)
+        if clause.much is not None:
+            numbers["within"] = clause.much.most or clause.much.value
+        return self._checked(self._of("at_point", (first,), numbers), clause)
+
+    def _numbered(self, name: str, terms: tuple[Term, ...], much: Much | None) -> Atom:
+        """The atom with a quantity in the number that takes it."""
+        if much is None:
+            return self._of(name, terms, {})
+        slots = {n.said: n for n in PREDICATES[name].numbers if n.said and n.unit == much.unit}
+        numbers: dict[str, float] = {}
+        if name == "closed" and much.just:
+            much = Much(much.unit, None, 1 - much.value)  # 80 % closed is 20 % open
+        if not slots:
+            takes = [f"{n.name} in {n.unit}" for n in PREDICATES[name].numbers if n.said]
+            raise self.refuse(
+                "unsupported",
+                f"{name} takes no number in {much.unit or 'that unit'}; "
+                f"it takes {', '.join(takes) or 'none'}",
+            )
+        if much.just and "just" in slots:
+            numbers[slots["just"].name] = much.value
+        elif much.just:
+            slot = slots.get("least") or slots["most"]
+            numbers[slot.name] = much.value
+        elif "just" in slots:
+            if much.least is None or much.most is None or "tolerance" not in slots:
+                raise self.refuse("unsupported", f"{name} takes one {slots['just'].name}, not a "
+                                  "least or a most; say it with 'give or take'")  # fmt: skip
+            numbers[slots["just"].name] = round((much.least + much.most) / 2, 9)
+            numbers[slots["tolerance"].name] = round((much.most - much.least) / 2, 9)
+        else:
+            for bound, value in (("least", much.least), ("most", much.most)):
+                if value is not None:
+                    if bound not in slots:
+                        raise self.refuse("unsupported", f"{name} takes no {bound} number")
+                    numbers[slots[bound].name] = value
+        if much.tolerance is not None:
+            if "tolerance" not in slots:
+                raise self.refuse("unsupported", f"{name} takes no tolerance")
+            numbers[slots["tolerance"].name] = much.tolerance
+        return self._of(name, terms, numbers)
+
+    def _of(self, name: str, terms: tuple[Term, ...], numbers: dict[str, float]) -> Atom:
+        units = {n.name: n.unit for n in PREDICATES[name].numbers}
+        rounded = {k: v if units[k] == "rad" else _short(v) for k, v in numbers.items()}
+        try:
+            return Atom.of(name, *terms, **rounded)
+        except FormulaError as error:
+            raise self.refuse("unsupported", str(error)) from None
+
+    def _checked(self, atom: Formula, clause: Clause) -> Formula:
+        """The atom, held against the card."""
+        assert isinstance(atom, Atom)
+        known = PREDICATES[atom.predicate]
+        if atom.predicate in OF and atom.terms[0] != OF[atom.predicate]:
+            raise self.refuse("unsupported", f"the {atom.terms[0]} cannot do that")
+        try:
+            check(atom, self.card)
+        except FormulaError as error:
+            raise self.refuse("unsupported", str(error)) from None
+        mover = atom.terms[0]
+        moved = known.arity > 1 or atom.predicate in ("moved", "displaced", "turned", "toppled")
+        if moved and mover != self.actor and not self._can(mover, _MOVES):
+            raise self.refuse("unsupported", f"the {mover} cannot be moved to something")
+        return atom
+
+    def _kind(self, term: Term) -> str:
+        return self.card.entity(term.among[0] if isinstance(term, Choice) else term).kind
+
+    def _can(self, term: Term, what: set[str] | frozenset[str]) -> bool:
+        """Whether a thing affords one of these; where no card says what anything does, that it is
+        no furniture."""
+        names = term.among if isinstance(term, Choice) else (term,)
+        for name in names:
+            entity = self.card.entity(name)
+            told = any(e.affordances for e in self.card.entities)
+            if told and entity.kind in FURNITURE | MARKS:
+                return False
+            if told and not what & set(entity.affordances):
+                return False
+            if not told and "push" not in what:
+                return False
+        return True

@@ -1,0 +1,234 @@
+"""Numbers with units, as people say them: "two inches", "half a second", "at least 5 cm"."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+NUMBERS = {word: float(i) for i, word in enumerate(_ONES)}
+NUMBERS |= {word: 10.0 * i for i, word in enumerate(_TENS, 2)}
+PARTS = {"half": 1 / 2, "third": 1 / 3, "quarter": 1 / 4, "fifth": 1 / 5, "tenth": 1 / 10}
+_LENGTHS = {
+    1.0: "m metre metres meter meters",
+    0.01: "cm cms centimetre centimetres centimeter centimeters",
+    0.001: "mm millimetre millimetres millimeter millimeters",
+    0.0254: "inch inches",
+    0.3048: "foot feet",
+}
+_TIMES = {
+    1.0: "s sec secs second seconds",
+    0.001: "ms millisecond milliseconds",
+    60.0: "min mins minute minutes",
+}
+_ANGLES = {
+    math.pi / 180: "degree degrees deg \u00b0",
+    1.0: "rad radian radians",
+    2 * math.pi: "turn turns revolution revolutions",
+}
+_SHARES = {0.01: "% percent"}
+_SPEEDS = {1.0: "m/s", 0.01: "cm/s", 0.001: "mm/s", 1 / 3.6: "km/h"}
+_SYSTEM = {"m": _LENGTHS, "s": _TIMES, "rad": _ANGLES, "1": _SHARES, "m/s": _SPEEDS}
+UNITS = {
+    (word,): (unit, value)
+    for unit, table in _SYSTEM.items()
+    for value, words in table.items()
+    for word in words.split()
+} | {("per", "cent"): ("1", 0.01)}
+for _word, (_unit, _value) in [(w, u) for (w, *_), u in list(UNITS.items()) if u[0] == "m"]:
+    for _per in ("per", "a", "each"):
+        UNITS[_word, _per, "second"] = ("m/s", _value)
+for _word in "km kilometre kilometres kilometer kilometers".split():
+    for _per in ("per", "an", "a"):
+        UNITS[_word, _per, "hour"] = ("m/s", 1 / 3.6)
+LEAST = tuple(
+    tuple(p.split())
+    for p in "at least|no less than|not less than|more than|greater than|a minimum of|minimum|"
+    "not under|no fewer than|farther than|further than|further away than|farther away than|"
+    "higher than|no closer than|no nearer than|not closer than|not nearer than|faster than|"
+    "no slower than|not slower than|no lower than|longer than|over".split("|")
+)
+MOST = tuple(
+    tuple(p.split())
+    for p in "at most|no more than|not more than|less than|fewer than|a maximum of|maximum|under|"
+    "closer than|nearer than|no farther than|no further than|not farther than|not further than|"
+    "up to|lower than|no higher than|slower than|no faster than|not faster than|no longer than|"
+    "below".split("|")
+)
+ABOUT = tuple(
+    tuple(p.split())
+    for p in "about|around|roughly|approximately|exactly|precisely|just|a distance of".split("|")
+)
+_OR_MORE = tuple(
+    tuple(p.split())
+    for p in "or more|or farther|or further|or higher|or faster|or longer|at least|at a minimum|"
+    "minimum".split("|")
+)
+_OR_LESS = tuple(
+    tuple(p.split())
+    for p in "or less|or closer|or nearer|or lower|or slower|at most|at a maximum|maximum".split(
+        "|"
+    )
+)
+GIVE_OR_TAKE = tuple(
+    tuple(p.split())
+    for p in "give or take|plus or minus|plus minus|\u00b1|+-|+/-|with a tolerance of|"
+    "to within".split("|")
+)
+WORDS = frozenset(
+    [*NUMBERS, *PARTS, "hundred", "halfway", "halves", "quarters", "thirds", "couple"]
+) | {w for unit in UNITS for w in unit}
+
+
+@dataclass(frozen=True)
+class Much:
+    """A quantity in SI units with its bounds; equal bounds: just that."""
+
+    unit: str
+    least: float | None
+    most: float | None
+    tolerance: float | None = None
+    just: bool = False  # a number alone, without a word that says which way it is a bound
+
+    @property
+    def value(self) -> float:
+        """The number of one that is exact."""
+        assert self.least is not None
+        return self.least
+
+
+Words = tuple[str, ...]
+
+
+def starts(words: Words, at: int, phrases: tuple[Words, ...]) -> Iterator[int]:
+    """Where those of the phrases that stand at ``at`` end."""
+    for phrase in phrases:
+        if words[at : at + len(phrase)] == phrase:
+            yield at + len(phrase)
+
+
+def number(words: Words, at: int) -> Iterator[tuple[float, int]]:
+    """Numbers at ``at``, whole or broken, in digits or words, and where they end."""
+    word = words[at] if at < len(words) else ""
+    following = words[at + 1] if at + 1 < len(words) else ""
+    if word and (word[0].isdigit() or (word[0] == "." and len(word) > 1)):
+        yield float(word), at + 1
+    elif word in NUMBERS:
+        value, end = NUMBERS[word], at + 1
+        if word in _TENS and 0 < NUMBERS.get(following, 99) < 10:
+            value, end = value + NUMBERS[following], at + 2
+        if end < len(words) and words[end] == "hundred":
+            value, end = value * 100, end + 1
+        yield value, end
+        if words[end : end + 3] == ("and", "a", "half"):
+            yield value + 0.5, end + 3
+        if words[end : end + 1] == ("point",) and words[end + 1 : end + 2]:
+            if NUMBERS.get(words[end + 1], 99) < 10:
+                yield value + NUMBERS[words[end + 1]] / 10, end + 2
+        if value == 3 and words[end : end + 1] == ("quarters",):
+            yield 0.75, end + 1
+        if value == 2 and words[end : end + 1] == ("thirds",):
+            yield 2 / 3, end + 1
+        if value == 1 and following in PARTS:
+            yield PARTS[following], at + 2
+    elif word in ("a", "an"):
+        if following == "hundred":
+            yield 100.0, at + 2
+        elif following in PARTS:
+            yield PARTS[following], at + 2
+        else:
+            yield 1.0, at + 1
+    elif word in PARTS and word in ("half", "quarter"):
+        yield PARTS[word], at + 1
+
+
+def quantity(words: Words, at: int) -> Iterator[tuple[str, float, int]]:
+    """(unit, value in SI, end): "5 cm", "half a second", "a quarter of a metre", "a metre and a
+    half"."""
+    for value, end in number(words, at):
+        if words[end : end + 1] in (("of",),) and value in PARTS.values():
+            end += 1
+        if words[end : end + 1] in (("a",), ("an",)) and value in (*PARTS.values(), 0.75, 2 / 3):
+            end += 1
+        for unit, (kind, one) in UNITS.items():
+            if words[end : end + len(unit)] == unit:
+                longer = any(len(u) > len(unit) and words[end : end + len(u)] == u for u in UNITS)
+                if longer:
+                    continue
+                after = end + len(unit)
+                yield kind, value * one, after
+                if words[after : after + 3] == ("and", "a", "half"):
+                    yield kind, (value + 0.5) * one, after + 3
+        if end > at and words[end : end + 2] == ("right", "angle"):
+            yield "rad", value * math.pi / 2, end + 2
+
+
+def share(words: Words, at: int) -> Iterator[tuple[Much, int]]:
+    """A part of a whole that needs no unit: "halfway", "a third", "three quarters"."""
+    for phrase in (("halfway",), ("half", "way"), ("half",)):
+        if words[at : at + len(phrase)] == phrase:
+            yield Much("1", 0.5, 0.5, just=True), at + len(phrase)
+    for value, end in number(words, at):
+        if end > at and value in (*PARTS.values(), 0.75, 2 / 3) and words[at] != "half":
+            yield Much("1", value, value, just=True), end
+            if words[end : end + 2] == ("of", "way"):
+                yield Much("1", value, value, just=True), end + 2
+
+
+def much(words: Words, at: int) -> Iterator[tuple[Much, int]]:
+    """A quantity with its bounds: "at least 5 cm", "5 cm or more", "five to ten centimetres"."""
+    for found, end in _bounded(words, at):
+        yield found, end
+        for start in (end, end + 1):
+            if start > end and words[end : end + 1] != (",",):
+                continue
+            for after in starts(words, start, GIVE_OR_TAKE):
+                for unit, value, last in quantity(words, after):
+                    if unit == found.unit and found.just:
+                        yield replace(found, tolerance=value), last
+
+
+def _bounded(words: Words, at: int) -> Iterator[tuple[Much, int]]:
+    for end in starts(words, at, ABOUT):
+        for found, last in _bounded(words, end):
+            if found.just:
+                yield found, last
+    for end in starts(words, at, LEAST):
+        for unit, value, last in quantity(words, end):
+            yield Much(unit, value, None), last
+    for end in starts(words, at, MOST):
+        for unit, value, last in quantity(words, end):
+            yield Much(unit, None, value), last
+    for unit, value, end in quantity(words, at):
+        yield Much(unit, value, value, just=True), end
+        for last in starts(words, end, _OR_MORE):
+            yield Much(unit, value, None), last
+        for last in starts(words, end, _OR_LESS):
+            yield Much(unit, None, value), last
+    yield from _range(words, at)
+
+
+def _range(words: Words, at: int) -> Iterator[tuple[Much, int]]:
+    """ "five to ten centimetres", "between 5 and 10 cm", "from 5 cm to 10 cm"."""
+    opening = words[at] if words[at : at + 1] in (("between",), ("from",)) else ""
+    start = at + 1 if opening else at
+    joiner = "and" if opening == "between" else "to"
+    lows = [(None, value, end) for value, end in number(words, start)]
+    lows += [(unit, value, end) for unit, value, end in quantity(words, start)]
+    for unit, low, end in lows:
+        if words[end : end + 1] != (joiner,):
+            continue
+        for kind, high, last in quantity(words, end + 1):
+            if unit not in (None, kind):
+                continue
+            # one unit for both: the first number is scaled as the second is
+            plain = [v for v, e in number(words, end + 1) if e < last]
+            scale = high / plain[-1] if plain and plain[-1] else 1.0
+            least = low if unit else low * scale
+            if least < high:
+                yield Much(kind, least, high), last

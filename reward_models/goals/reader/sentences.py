@@ -1,0 +1,474 @@
+"""Sentences: clauses with what joins them, bounds them and goes along with them.
+
+A sentence is a list of elements in the order of saying: goals, constraints ("without touching
+it") and modifiers ("for a second", "slowly"), each with the word that joins it to what was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from reward_models.goals.grammar.phrases import PHRASES, expand
+from reward_models.goals.reader.clauses import Clause, Clauses
+from reward_models.goals.reader.quantities import Much
+from reward_models.goals.reader.things import Many
+from reward_models.goals.reader.words import split
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element: ``how`` it takes part, its clause or quantity, and ``by`` what it is joined.
+
+    ``how``: goal, never, always, while, until; for, within, slowly, order, loose (modifiers).
+    ``by``: ``""`` (nothing), ``,``, and, but, or, then, before, after, end.
+    """
+
+    how: str
+    clause: Clause | None = None
+    much: Much | None = None
+    by: str = ""
+    negated: bool = False  # of while: "while not touching it"
+
+
+Elements = tuple[Element, ...]
+_LEADING = frozenset({"POLITE", "WANT", "SURE", "MODAL"})
+
+
+Table = dict[str, tuple[tuple[str, ...], ...]]  # first word -> phrases, the longest first
+
+
+def _table(phrases: Iterable[tuple[str, ...]]) -> Table:
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for phrase in sorted(set(phrases) - {()}, key=len, reverse=True):
+        found.setdefault(phrase[0], []).append(phrase)
+    return {first: tuple(those) for first, those in found.items()}
+
+
+def _phrases(text: str) -> Table:
+    found = {
+        tuple(word for word in phrase.split() if word != "the")
+        for part in text.split(";")
+        for phrase in expand(part.strip())
+    }
+    return _table(found)
+
+
+THEN = _phrases(
+    "[,] [and|but] [only] then [,]; [,] [and] (afterwards|afterward|subsequently|thereafter) [,]; "
+    "[,] [and] after (that|this|which) [,]; [,] [and] (next|finally|lastly) [,]; "
+    "[,] (and|then|and then) later [,]; "
+    "[,] [and] (when|once|as soon as) (you have|done|that is done|you are done|it is done|"
+    "you have done (so|that|it)|this is done|you did) [,] [then]; [,] followed by; "
+    "[,] [and] then (finally|afterwards|next) [,]; [,] [and] (secondly|thirdly) [,]; , then"
+)
+AND = _phrases("[,] and [also]; [,] as well as; [,] and at (same time|once) [,]; [,] & ")
+BUT = _phrases("[,] but [also|still]; [,] and (still|yet); [,] yet; [,] though")
+OR = _phrases("[,] or [else]")
+BEFORE = _phrases("[,] before; [,] prior to")
+AFTER = _phrases("[,] [but|and] [only] after")
+END = _phrases("[,] (and|to) (end up|finish up|finish|end) [being]; [,] ending up; [,] ending [up]")
+COMMA = _phrases(",")
+NEVER = _phrases(
+    "never [ever]; do not [ever]; not ever; must (never|not) [ever]; should (never|not) [ever]; "
+    "at no time; and never; you must not; make sure not to; take care not to; be careful not to; "
+    "never once; never at any time; make sure you never; make sure to never; make sure you do not; "
+    "avoid; try not to; nor; it must never; without it ever; may never; not; in no case; "
+    "on no account"
+)
+NEVER_ING = _phrases(
+    "without [ever|once|at any time]; avoid; avoiding; while avoiding; not once; never; not"
+)
+ALWAYS = _phrases("always; at all times; all the time; throughout; constantly; permanently")
+ALL_ALONG = _phrases(
+    "all time; at all times; throughout; whole time; entire time; whole way; all along; all way "
+    "through; from start to finish; from beginning to end; during (whole|entire) (time|episode|"
+    "move|movement); for (whole|entire) (time|episode); always; whole while; all while; "
+    "the whole time; all the time; as you go; in process; while doing so; while you do; "
+    "while you do so; while you do it; meanwhile; along way; on way; at every moment"
+)
+WHILE = _phrases("while [always|constantly]; whilst [always]; all while")
+UNTIL = _phrases("until; till")
+SLOWLY = _phrases("[very] slowly; at [a] slow (speed|pace); [at] [a] slow speed")
+IN_ORDER = _phrases(
+    "[,] in (this|that|given|said) (order|sequence); [,] in order; [,] in turn; [,] one after "
+    "(another|other); [,] one by one; [,] successively; [,] in sequence; [,] consecutively"
+)
+ANY_ORDER = _phrases(
+    "[,] in (any|whatever|whichever|either) order [you (like|want|please)]; [,] no matter (in "
+    "which|which|in what|what) order; [,] order does not matter; [,] in whatever order; "
+    "[,] whichever (one|of them) [comes] first; [,] regardless of order"
+)
+FOR = _phrases("for [a total of|a duration of]")
+AGAIN = _phrases(
+    "[,] [and|then|and then] (keep|hold|stay|remain|linger|rest|leave) [it|them|yourself|that|this|"
+    "everything] [there|in place|like that|like this|that way|so|in position|at that height|put|"
+    "still there|this way|in contact|in that position|up|up there|open|closed|pressed|down] for; "
+    "[,] [and] (stay|remain|keep) (so|there) for; [,] [and] wait there for; [,] keeping it "
+    "[there|so] for; [,] [and] do so for; [,] staying there for; [,] holding [it] [there|so] for"
+)
+WITHIN = _phrases("within; in; inside of; in under; in less than; before")
+PASSED = _phrases("[have|has] (passed|elapsed|gone by|are over|is over|are up|is up)")
+FIRST = _phrases(
+    "first [,|of all]; firstly [,]; to begin with [,]; to start with [,]; start by; "
+    "begin by; start with; begin with; start off by; at first [,]"
+)
+TIDY = _phrases("and; ,")
+POLITE = _phrases("please; kindly; thanks; hello; hi; hey; ok; okay")
+_WANT = _phrases(
+    "i want you to; i would like you to; you (should|must|have to|need to|are to); "
+    "your task is to; goal ,; goal is to"
+)
+_SURE = _phrases("make sure [that] you; try to; have gripper; let gripper")
+_TO = _phrases("that; to; ,")
+_HAVING = _phrases("you have; having; gripper has")
+_NOT = _phrases("not [ever]; never")
+_WITHOUT = _phrases("without")
+_CONTACT = _phrases("[any] contact (with|to); touch of")
+_THIS = (("that",), ("this",))
+
+
+@cache
+def _openers() -> dict[str, Table]:
+    """What only introduces a goal, by kind: POLITE, WANT, SURE."""
+    found: dict[str, set[tuple[str, ...]]] = {"POLITE": set(), "WANT": set(), "SURE": set()}
+    for text, symbol in PHRASES.items():
+        if symbol in found:
+            found[symbol] |= {tuple(w for w in p.split() if w != "the") for p in expand(text)}
+    found["POLITE"] -= {("well",), ("can", "you", "also")}
+    tables = {kind: _table(phrases) for kind, phrases in found.items()}
+    for kind, more in (("WANT", _WANT), ("SURE", _SURE)):
+        for first, those in more.items():
+            tables[kind][first] = (*those, *tables[kind].get(first, ()))
+    return tables
+
+
+@cache
+def vocabulary() -> frozenset[str]:
+    """Every word of what joins clauses, bounds them and goes along with them."""
+    tables = [t for t in globals().values() if isinstance(t, dict) and t is not globals()]
+    tables += _openers().values()
+    return frozenset(
+        word
+        for table in tables
+        for phrases in table.values()
+        if isinstance(phrases, tuple)
+        for phrase in phrases
+        for word in phrase
+    )
+
+
+class Sentences:
+    """The ways to read one sentence as elements."""
+
+    def __init__(self, clauses: Clauses) -> None:
+        self.clauses, self.words = clauses, clauses.words
+        self.known: dict[tuple[str, int], list[tuple[Elements, int]]] = {}
+
+    def whole(self) -> list[Elements]:
+        """Every reading of all the words."""
+        found: dict[Elements, None] = {}
+        last = len(self.words)
+        ends = [last]
+        for at in range(last - 1, max(last - 8, -1), -1):
+            rest = self.words[at:]
+            if at + 1 < last and rest[0] == ",":
+                rest = rest[1:]
+            if rest in _openers()["POLITE"].get(rest[0], ()):
+                ends.append(at)
+        for start in self._opened(0):
+            for elements, end in self._chain(start):
+                if end in ends:
+                    found[elements] = None
+        return list(found)
+
+    def _starts(self, i: int, phrases: Table) -> int:
+        """Where the longest of the phrases at ``i`` ends; 0: none stands there."""
+        for phrase in phrases.get(self.clauses.word(i), ()):
+            if self.words[i : i + len(phrase)] == phrase:
+                return i + len(phrase)
+        return 0
+
+    def _every(self, i: int, phrases: Table) -> Iterator[int]:
+        """Where each of the phrases at ``i`` ends."""
+        for phrase in phrases.get(self.clauses.word(i), ()):
+            end = i + len(phrase)
+            if self.words[i:end] != phrase or self.words[end - 1 : end + 1] == ("next", "to"):
+                continue
+            if phrase[-1] in ("that", "this") and end not in self.clauses.named:
+                if self.clauses.phrases.one(end):
+                    continue  # "after that cube"
+            yield end
+
+    def _opened(self, i: int) -> list[int]:
+        """Where a goal may begin that is introduced at ``i``."""
+        found, todo = [i], [i]
+        while todo:
+            at = todo.pop()
+            for kind in ("POLITE", "WANT", "SURE"):
+                for end in self._every(at, _openers()[kind]):
+                    for start in (end, self._starts(end, _TO)):
+                        if start and start not in found:
+                            found.append(start)
+                            todo.append(start)
+        return found
+
+    # --------------------------------------------------------------------------------- chains
+
+    def _chain(self, i: int) -> list[tuple[Elements, int]]:
+        """The first elements at ``i``, and all that may follow."""
+        key = "chain", i
+        if key not in self.known:
+            self.known[key] = []
+            found: dict[tuple[Elements, int], None] = {}
+            for lead, start in self._leads(i):
+                if lead and start == len(self.words):
+                    found[lead, start] = None  # a negation alone
+                for elements, end in self._element(start, "", first=True):
+                    # what leads is joined to what it leads by nothing or a comma
+                    for rest, last in self._rest(end):
+                        found[(*lead, *elements, *rest), last] = None
+            self.known[key] = list(found)
+        return self.known[key]
+
+    def _leads(self, i: int) -> Iterator[tuple[Elements, int]]:
+        """What may stand before the first goal: "slowly", "within 3 seconds,", "never ..., and"."""
+        yield (), i
+        for element, end in (*self._modifier(i), *self._constraint(i)):
+            if element.how in ("order", "loose"):
+                continue
+            after = self._starts(end, TIDY)
+            bounded = element.clause is None or element.clause.much is not None
+            if not bounded and self.clauses.word(end) not in (",", ""):
+                continue  # "do not open it and put it away": is that not to be either?
+            yield (element,), end
+            if after:
+                yield (element,), self._starts(after, TIDY) or after
+        if self.clauses.word(i) == "for":
+            for phrase, end in self.clauses.phrases.one(i + 1):
+                if after := self._starts(end, COMMA):  # "for the red cube, touch the ball"
+                    yield (Element("goal", Clause("unclear", None, (phrase,))),), after
+        for word in ("after", "before", "once"):
+            if self.words[i : i + 1] == (word,):
+                for clause, end in self._timed(i + 1):
+                    if after := self._starts(end, COMMA):
+                        by = "before" if word == "before" else "then"
+                        yield (Element("goal", clause, by=""), Element("turn", by=by)), after
+
+    def _timed(self, i: int) -> Iterator[tuple[Clause, int]]:
+        """A clause of time: "touching it", "you have touched it", "the cube is left of it"."""
+        yield from self.clauses.clause("ing", i)
+        yield from self.clauses.statement(i)
+        for start in self._every(i, _HAVING):
+            yield from self.clauses.clause("ed", start)
+        if self.words[i : i + 1] == ("you",):
+            yield from self.clauses.clause("base", i + 1)
+
+    def _rest(self, i: int) -> list[tuple[Elements, int]]:
+        """All that may follow an element that ends at ``i``."""
+        key = "rest", i
+        if key not in self.known:
+            self.known[key] = []
+            found: dict[tuple[Elements, int], None] = {((), i): None}
+            for elements, end in self._following(i):
+                for rest, last in self._rest(end):
+                    found[(*elements, *rest), last] = None
+            self.known[key] = list(found)
+        return self.known[key]
+
+    def _following(self, i: int) -> Iterator[tuple[Elements, int]]:
+        for element, end in self._modifier(i):
+            yield (element,), end
+        for element, end in self._constraint(i):
+            yield (element,), end
+        if end := self._starts(i, COMMA):
+            for element, last in self._modifier(end):
+                yield (element,), last
+        for by, phrases in (("then", THEN), ("and", AND), ("but", BUT), ("or", OR),
+                            ("before", BEFORE), ("after", AFTER), ("end", END),
+                            (",", COMMA)):  # fmt: skip
+            for start in self._every(i, phrases):
+                if by in ("before", "after") and self.words[start : start + 1] in _THIS:
+                    continue  # "before that, the ball", or before that ball?
+                yield from self._element(start, by)
+
+    def _element(self, i: int, by: str, first: bool = False) -> Iterator[tuple[Elements, int]]:
+        """One goal or constraint with what only introduces it."""
+        lead: Elements = ()
+        starts = [i]
+        if first and (end := self._starts(i, FIRST)):
+            starts.append(end)
+        for start in list(starts):
+            starts += [s for s in self._opened(start) if s not in starts]
+        for start in starts:
+            for element, end in self._constraint(start):
+                if not first:
+                    yield (*lead, self._joined(element, by)), end
+            for how, after in (("slowly", self._starts(start, SLOWLY)),
+                               ("always", self._starts(start, ALWAYS))):  # fmt: skip
+                for clause, end in self._goals(after, by, first) if after else ():
+                    if how == "always":
+                        yield (Element("always", clause, by=by),), end
+                    else:
+                        yield (Element("goal", clause, by=by), Element("slowly", by="lead")), end
+            plain = start == i or self.words[i:start] in _openers()["POLITE"].get(
+                self.clauses.word(i), ()
+            )
+            told = (Element("first"),) if first and start == self._starts(i, FIRST) > 0 else ()
+            for clause, end in self._goals(start, by, first):
+                if plain or not clause.bare:
+                    yield (*told, Element("goal", clause, by=by)), end
+
+    def _goals(self, i: int, by: str, first: bool) -> Iterator[tuple[Clause, int]]:
+        """The clauses that may stand for a goal here."""
+        for clause, end in self._any_goal(i, by, first):
+            nothing_but = by == "but" and clause.bare and not clause.predicate
+            nothing_but &= not any(isinstance(o, Many) and o.how == "nor" for o in clause.objects)
+            if not clause.shunned and not nothing_but:
+                yield clause, end
+
+    def _any_goal(self, i: int, by: str, first: bool) -> Iterator[tuple[Clause, int]]:
+        yield from self.clauses.clause("base", i)
+        yield from self.clauses.statement(i)
+        if first:
+            yield from self.clauses.verbless(i)
+            yield from self.clauses.relation(i)
+        elif by == "end":
+            yield from self.clauses.state(i)
+            yield from self.clauses.relation(i)
+        else:
+            yield from self.clauses.fragment(i)
+            if by in ("before", "after"):
+                yield from self._timed(i)
+
+    @staticmethod
+    def _joined(element: Element, by: str) -> Element:
+        return Element(element.how, element.clause, element.much, by, element.negated)
+
+    # ------------------------------------------------------------------------ what goes along
+
+    def _modifier(self, i: int) -> Iterator[tuple[Element, int]]:
+        """ "for a second", "within 3 s", "slowly", "in this order", "all the time"."""
+        for how, phrases in (("for", FOR), ("for", AGAIN), ("within", WITHIN)):
+            for start in self._every(i, phrases):
+                for found, end in self.clauses.much(start):
+                    if found.unit != "s":
+                        continue
+                    if (
+                        how == "for"
+                        and found.least is not None
+                        and (found.just or found.most is None)
+                    ):
+                        yield Element("for", much=found), end
+                    if (
+                        how == "within"
+                        and found.most is not None
+                        and (found.just or found.least is None)
+                    ):
+                        last = self._starts(end, PASSED)
+                        if self.words[start - 1] == "before" and not last:
+                            continue
+                        yield Element("within", much=found), last or end
+        for how, phrases in (("slowly", SLOWLY), ("order", IN_ORDER), ("loose", ANY_ORDER),
+                             ("along", ALL_ALONG)):  # fmt: skip
+            if end := self._starts(i, phrases):
+                yield Element(how), end
+
+    def _constraint(self, i: int) -> Iterator[tuple[Element, int]]:
+        """ "without touching it", "never go near it", "while staying above it", "until ..."."""
+        comma = self._starts(i, COMMA)
+        for start in (i, comma) if comma else (i,):
+            for after in self._every(start, NEVER):
+                for clause, end in self.clauses.clause("base", after):
+                    if not clause.shunned:
+                        yield Element("never", clause), end
+            for after in self._every(start, NEVER_ING):
+                for clause, end in self.clauses.clause("ing", after):
+                    yield Element("never", clause), end
+            word = self.words[start] if start < len(self.words) else ""
+            if word in ("never", "not", "nor"):
+                for clause, end in self.clauses.fragment(start + 1):
+                    if word != "not" or clause.predicate not in (
+                        "",
+                        "against",
+                    ):  # "next to it, not on it"
+                        yield Element("not" if word == "not" else "never", clause), end
+            if self.words[start : start + 2] == ("but", "not"):
+                for clause, end in self.clauses.fragment(start + 2):
+                    yield Element("not" if clause.predicate else "never", clause), end
+            for clause, end in self.clauses.clause("base", start):
+                if clause.shunned:
+                    yield Element("never", clause), end
+            for clause, end in self.clauses.clause("ing", start):
+                if clause.shunned:
+                    yield Element("never", clause), end
+            for without in self._every(start, _WITHOUT):
+                for after in self._every(without, _CONTACT):
+                    for phrase, end in self.clauses.phrases.at(after):
+                        yield Element("never", Clause("touch", None, (phrase,))), end
+            for after in self._every(start, ALWAYS):  # "always staying 5 cm above it"
+                for clause, end in self.clauses.clause("ing", after):
+                    yield Element("always", clause), end
+            at = start + 1 if self.clauses.word(start) == "at" else start
+            for found, end in self.clauses.much(at):
+                if found.unit == "m/s" and not found.just:
+                    name = "slower" if found.least is None else "faster"
+                    yield Element("always", Clause(name, much=found)), end
+            for subject, after in self._subjects(start):
+                for clause, end in self._of(subject, after):
+                    yield clause, end
+            for after in self._every(start, WHILE):
+                negated = self._starts(after, _NOT)
+                for clause, end in (
+                    *self.clauses.clause("ing", negated or after),
+                    *self.clauses.statement(after),
+                    *(() if negated else self.clauses.relation(after)),
+                ):
+                    if not clause.shunned:
+                        yield Element("while", clause, negated=bool(negated)), end
+            for clause, end in self.clauses.clause("ing", start):
+                if start != i and clause.lasting:  # ", staying at least 5 cm above it"
+                    yield Element("while", clause), end
+            for after in self._every(start, UNTIL):
+                for clause, end in (*self._timed(after), *self.clauses.fragment(after)):
+                    yield Element("until", clause), end
+
+    def _subjects(self, i: int) -> Iterator[tuple[object, int]]:
+        """ "with the gripper", "with it": whose state goes along."""
+        if self.words[i : i + 1] in (("with",), ("without",)):
+            for phrase, end in self.clauses.phrases.one(i + 1):
+                yield phrase, end
+        else:
+            for phrase, end in self.clauses.phrases.one(i):
+                for word in ("never", "must never", "may never", "should never", "must not"):
+                    key = split(word)
+                    if self.words[end : end + len(key)] == key:
+                        yield phrase, end
+
+    def _of(self, subject: object, i: int) -> Iterator[tuple[Element, int]]:
+        from dataclasses import replace
+
+        with_ = self.words
+        for how, words in (("never", ("never",)), ("never", ("must", "never")),
+                           ("never", ("may", "never")), ("never", ("should", "never")),
+                           ("never", ("must", "not")), ("always", ("always",)),
+                           ("never", ("ever",)), ("never", ("not",)),
+                           ("while", ("staying",)), ("while", ("kept",)),
+                           ("always", ())):  # fmt: skip
+            if with_[i : i + len(words)] != words:
+                continue
+            after = i + len(words)
+            if how == "never" and words[-1] == "never" or words in (("ever",), ("must", "not")):
+                for clause, end in (*self.clauses.clause("ing", after),
+                                    *self.clauses.clause("base", after)):  # fmt: skip
+                    if self.clauses._acting(subject):  # type: ignore[arg-type]
+                        yield Element("never", clause), end
+            for clause, end in (*self.clauses.relation(after), *self.clauses.state(after),
+                                *self.clauses.fragment(after)):  # fmt: skip
+                if (
+                    clause.predicate
+                    and clause.subject is None
+                    and not (how == "always" and not words and clause.much is None)
+                ):
+                    yield Element(how, replace(clause, subject=subject)), end  # type: ignore

@@ -1,0 +1,377 @@
+"""Noun phrases: what a sentence calls the card's things, and which of them it means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from reward_models.base import Entity, TaskCard
+from reward_models.goals.formula import Choice, Term
+from reward_models.goals.grammar.lexicon import (
+    BRIGHT,
+    COLOUR_WORDS,
+    COLOURS,
+    GENERIC,
+    GENERIC_PLURAL,
+    HANDS,
+    SHADES,
+)
+from reward_models.goals.predicates import BODY, FURNITURE, GRIPPER, MARKS, role
+from reward_models.goals.reader.quantities import NUMBERS
+from reward_models.goals.reader.words import split
+
+_DETERMINERS = frozenset("a an this that these those my your its our".split())
+_HERE = (("on", "table"), ("that", "is", "on", "table"))
+RULES = {
+    "nearest": "nearest", "closest": "nearest", "farthest": "farthest", "furthest": "farthest",
+    "leftmost": "leftmost", "rightmost": "rightmost", "frontmost": "frontmost",
+    "foremost": "frontmost", "rearmost": "rearmost", "hindmost": "rearmost",
+    "backmost": "rearmost",
+}  # fmt: skip
+_SIDES = {
+    "on left": "leftmost", "to left": "leftmost", "on right": "rightmost", "to right": "rightmost",
+    "at left": "leftmost", "at right": "rightmost", "in front": "frontmost",
+    "at front": "frontmost", "at back": "rearmost", "in back": "rearmost",
+    "furthest left": "leftmost", "furthest right": "rightmost", "farthest left": "leftmost",
+    "farthest right": "rightmost", "furthest to left": "leftmost",
+    "furthest to right": "rightmost", "farthest to left": "leftmost",
+    "farthest to right": "rightmost", "on left side": "leftmost", "on right side": "rightmost",
+}  # fmt: skip
+# Superlatives of size: which half extents count, and whether the most of them is meant.
+_SIZES = {
+    "biggest": (True, "all"), "largest": (True, "all"), "smallest": (False, "all"),
+    "tallest": (True, "high"), "highest": (True, "high"), "shortest": (False, "high"),
+    "widest": (True, "wide"), "narrowest": (False, "wide"), "flattest": (False, "high"),
+}  # fmt: skip
+_BODY_NAMES = ("torso", "you", "yourself", "itself", "robot", "body")
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One entity, or one that is chosen at the start."""
+
+    term: Term
+
+
+@dataclass(frozen=True)
+class Said:
+    """What was said before: ``it``, ``them`` (all of them) or those ``other`` than what was."""
+
+    how: str
+    of: tuple[str, ...] = ()  # the entities that may be meant; (): any
+    count: int = 0  # how many they must be; 0: any number
+
+
+@dataclass(frozen=True)
+class Many:
+    """Several: ``and`` all of them, ``or`` one of them, ``each`` for itself, ``nor`` none; a
+    ``list`` has commas alone."""
+
+    how: str
+    parts: tuple[Phrase, ...]
+
+
+Phrase = Thing | Said | Many
+
+
+class Things:
+    """The names of one card's things."""
+
+    def __init__(self, card: TaskCard) -> None:
+        self.card = card
+        actors = [e for e in card.entities if e.kind in (GRIPPER, BODY)]
+        hands = [e for e in actors if e.kind == GRIPPER]
+        self.actor: Entity | None = (hands or actors)[0] if len(hands or actors) == 1 else None
+        self.objects = [e.name for e in card.entities if role(e) == "object"]
+        self.nouns: dict[tuple[str, ...], list[str]] = {}
+        for entity in card.entities:
+            for name in (entity.name, entity.kind, *entity.aliases):
+                known = self.nouns.setdefault(split(name), [])
+                if entity.name not in known and not GENERIC.issuperset(split(name)):
+                    known.append(entity.name)
+        if self.actor:
+            own = HANDS if hands else ((n,) for n in _BODY_NAMES)
+            for name in (*own, ("you",), ("yourself",)):
+                self.nouns.setdefault(tuple(name), [self.actor.name])
+        self.nouns = {key: names for key, names in self.nouns.items() if names}
+        self.colour = {e.name: " ".join(split(e.colour)) for e in card.entities}
+        self.colours = COLOURS | set(self.colour.values()) - {""}
+        named = frozenset(word for key in self.nouns for word in key)
+        self.words = named | self.colours | {f"{word}s" for word in named}
+
+    @property
+    def loose(self) -> list[str]:
+        """The things that may be moved, which "each object" means."""
+        entities = [self.card.entity(name) for name in self.objects]
+        found = [e.name for e in entities if e.kind not in MARKS | FURNITURE]
+        return found or self.objects
+
+
+class Phrases:
+    """The noun phrases of one sentence."""
+
+    def __init__(self, words: tuple[str, ...], named: frozenset[int], things: Things) -> None:
+        self.words, self.named, self.things = words, named, things
+        self.known: dict[tuple[str, int], list[tuple[Phrase, int]]] = {}
+
+    def at(self, i: int) -> list[tuple[Phrase, int]]:
+        """Every phrase that begins at ``i``, coordinated ones too, and where it ends."""
+        return self._memo("all", i)
+
+    def one(self, i: int) -> list[tuple[Phrase, int]]:
+        """Phrases that are not joined to another one."""
+        return self._memo("one", i)
+
+    def _memo(self, what: str, i: int) -> list[tuple[Phrase, int]]:
+        if (what, i) not in self.known:
+            self.known[what, i] = []
+            found = self._all(i) if what == "all" else self._one(i)
+            self.known[what, i] = list(dict.fromkeys(found))
+        return self.known[what, i]
+
+    def _is(self, i: int, *phrases: str) -> int:
+        """Where the longest of the phrases that stand at ``i`` ends; 0: none does."""
+        ends = [0]
+        for phrase in phrases:
+            key = tuple(phrase.split())
+            if self.words[i : i + len(key)] == key:
+                ends.append(i + len(key))
+        return max(ends)
+
+    # ------------------------------------------------------------------------- joined phrases
+
+    def _all(self, i: int) -> Iterator[tuple[Phrase, int]]:
+        yield from self.one(i)
+        word = self.words[i] if i < len(self.words) else ""
+        start = self._is(i, "both of") or i + 1
+        if word in ("both", "either", "neither"):
+            joiner = {"both": "and", "either": "or", "neither": "nor"}[word]
+            for parts, how, end in self._list(start):
+                if how == joiner or (how, joiner) == ("or", "nor"):
+                    yield Many("nor" if joiner == "nor" else how, parts), end
+        for opening in ("one of", "any of", "either of", "any one of"):
+            if start := self._is(i, opening):
+                for after in (start, self._is(start, "two", "three", "these", "them", "objects")):
+                    after = self._is(after, "objects", "things") or after if after else 0
+                    after = self._is(after, ",") or after if after else 0
+                    for parts, how, end in self._list(after) if after else ():
+                        if how in ("or", "and") and len(parts) > 1:
+                            yield Many("or", parts), end
+        for parts, how, end in self._list(i):
+            yield Many(how, parts), end
+
+    def _list(self, i: int) -> Iterator[tuple[tuple[Phrase, ...], str, int]]:
+        """Two phrases or more with one joining word between the last two, or commas alone."""
+        for first, end in self.one(i):
+            yield from self._more((first,), end)
+
+    def _more(
+        self, parts: tuple[Phrase, ...], i: int
+    ) -> Iterator[tuple[tuple[Phrase, ...], str, int]]:
+        for joiner in ("and", "or", "nor"):
+            if after := self._is(i, joiner, f", {joiner}"):
+                for phrase, end in self.one(after):
+                    yield (*parts, phrase), joiner, end
+        if after := self._is(i, ","):
+            for phrase, end in self.one(after):
+                if isinstance(phrase, Thing):
+                    if len(parts) > 1:
+                        yield (*parts, phrase), "list", end
+                    yield from self._more((*parts, phrase), end)
+
+    # ---------------------------------------------------------------------------- one phrase
+
+    def _one(self, i: int) -> Iterator[tuple[Phrase, int]]:
+        for phrase, end in self._bare(i):
+            yield phrase, end
+            for here in _HERE:
+                if self.words[end : end + len(here)] == here:
+                    yield phrase, end + len(here)
+
+    def _bare(self, i: int) -> Iterator[tuple[Phrase, int]]:
+        word = self.words[i] if i < len(self.words) else ""
+        if not word:
+            return
+        yield from self._pronoun(i)
+        yield from self._quantified(i)
+        yield from self._chosen(i)
+        start = i
+        while start < len(self.words) and self.words[start] in _DETERMINERS:
+            start += 1
+        if start == i or self.words[i] in ("a", "an", "this", "that", "your", "its"):
+            for names, end, plural, _ in self._noun(start):
+                if not plural and len(names) == 1:
+                    yield Thing(names[0]), end
+
+    def _pronoun(self, i: int) -> Iterator[tuple[Phrase, int]]:
+        everything = tuple(self.things.objects)
+        if self.words[i] == "it":
+            yield Said("it"), i + 1
+        if end := self._is(i, "them", "they", "these", "all of them"):
+            yield Said("them"), end
+        if end := self._is(i, "both", "both of them", "two"):
+            yield Said("them", count=2), end
+        for opening in ("each of them", "each one", "each of these"):
+            if end := self._is(i, opening):
+                yield Said("each"), end
+        if end := self._is(
+            i, "anything else", "everything else", "something else", "any other object",
+            "any other thing", "any of others", "others", "other ones", "all others", "rest",
+            "all other objects", "other objects", "other things", "any other objects",
+            "any of other objects",
+        ):  # fmt: skip
+            yield Said("other", everything), end
+        start = self._is(i, "other", "another")
+        if start:
+            if start < len(self.words) and self.words[start] == "one":
+                yield Said("other", everything, 1), start + 1
+            number = NUMBERS.get(self.words[start] if start < len(self.words) else "", 0)
+            if number:
+                yield Said("other", everything, int(number)), start + 1
+            for names, end, plural, generic in self._noun(start + bool(number)):
+                if plural == bool(number):
+                    of = everything if generic else tuple(names)
+                    yield Said("other", of, int(number) or 1), end
+
+    def _quantified(self, i: int) -> Iterator[tuple[Phrase, int]]:
+        for opening, how, wants in (
+            ("each of", "each", True), ("every one of", "each", True), ("all of", "each", True),
+            ("all", "each", True), ("each", "each", False), ("every", "each", False),
+            ("each and every", "each", False), ("both", "and", True), ("both of", "and", True),
+            ("any of", "or", True), ("either of", "or", True),
+            ("any one of", "or", True), ("any", "or", False), ("either", "or", False),
+            ("none of", "nor", True), ("neither of", "nor", True), ("no", "nor", False),
+            ("neither", "nor", False), ("", "and", True),
+        ):  # fmt: skip
+            start = self._is(i, opening) if opening else i
+            if not start and opening:
+                continue
+            number = int(NUMBERS.get(self.words[start] if start < len(self.words) else "", 0))
+            if not opening and not number:
+                continue
+            for names, end, plural, _ in self._noun(start + bool(number)):
+                names = [n for n in names if n in self.things.objects]
+                if plural != wants or len(names) < 2 or (number and number != len(names)):
+                    continue
+                if opening.startswith(("both", "either", "neither")) and len(names) != 2:
+                    continue
+                yield Many(how, tuple(Thing(n) for n in names)), end
+        if self.words[i] == "everything":
+            yield Many("each", tuple(Thing(n) for n in self.things.loose)), i + 1
+        if self.words[i] == "anything" and len(self.things.loose) > 1:
+            yield Many("or", tuple(Thing(n) for n in self.things.loose)), i + 1
+        if self.words[i] == "nothing" and len(self.things.loose) > 1:
+            yield Many("nor", tuple(Thing(n) for n in self.things.loose)), i + 1
+
+    def _chosen(self, i: int) -> Iterator[tuple[Phrase, int]]:
+        start = i
+        while start < len(self.words) and self.words[start] in ("a", "an", "your"):
+            start += 1
+        word = self.words[start] if start < len(self.words) else ""
+        if word in RULES:
+            for names, end, plural, _ in self._noun(start + 1):
+                if not plural:
+                    yield from self._choice(RULES[word], names, end)
+        if word in ("left", "right", "front", "back", "rear"):
+            rule = {"left": "leftmost", "right": "rightmost", "front": "frontmost"}
+            for names, end, plural, _ in self._noun(start + 1):
+                if not plural and names != [self.things.actor and self.things.actor.name]:
+                    yield from self._choice(rule.get(word, "rearmost"), names, end)
+        if word in _SIZES:
+            for names, end, plural, _ in self._noun(start + 1):
+                if not plural and (name := self._by_size(word, names)):
+                    yield Thing(name), end
+        for names, end, plural, _ in self._noun(start):
+            if plural or end == start:
+                continue
+            after = self._is(end, "that is", "which is", "that lies", "lying", "standing") or end
+            if rule := RULES.get(self.words[after] if after < len(self.words) else ""):
+                yield from self._choice(rule, names, after + 1)
+            for phrase, side in _SIDES.items():
+                if last := self._is(after, phrase):
+                    if not self._is(last, "of"):
+                        yield from self._choice(side, names, last)
+        for opening in ("what is", "whatever is", "whichever is", "what lies", "whatever lies",
+                        "one that is", "one", "whichever one is", "whichever object is",
+                        "what stands", "object that is"):  # fmt: skip
+            if after := self._is(i, opening):
+                if rule := RULES.get(self.words[after] if after < len(self.words) else ""):
+                    yield from self._choice(rule, self.things.loose, after + 1)
+                for phrase, side in _SIDES.items():
+                    if last := self._is(after, phrase):
+                        yield from self._choice(side, self.things.loose, last)
+
+    def _choice(self, rule: str, names: list[str], i: int) -> Iterator[tuple[Phrase, int]]:
+        """A choice among several; "nearest" is to the one who acts, or to what is said."""
+        if rule not in ("nearest", "farthest"):
+            among = [n for n in names if n in self.things.objects]
+            if len(among) > 1:
+                yield Thing(Choice(rule, tuple(among))), i
+            return
+        actor = self.things.actor
+        to, word = [], "to" if rule == "nearest" else "from"
+        if actor is not None:
+            to.append((actor.name, i))
+        after = self._is(i, word, f"away {word}")
+        for phrase, end in self._bare(after) if after else ():
+            if isinstance(phrase, Thing) and isinstance(phrase.term, str):
+                to.append((phrase.term, end))
+        for name, end in to:
+            among = [n for n in names if n in self.things.objects and n != name]
+            if len(among) > 1:
+                yield Thing(Choice(rule, (name, *among))), end
+
+    def _by_size(self, word: str, names: list[str]) -> str:
+        """The one that is biggest, smallest, ...; empty: the card does not tell."""
+        most, of = _SIZES[word]
+        sizes = {}
+        for name in names:
+            half = self.things.card.entity(name).half
+            if len(half) != 3:
+                return ""
+            volume = half[0] * half[1] * half[2]
+            sizes[name] = {"all": volume, "high": half[2], "wide": half[0]}[of]
+        extreme = (max if most else min)(sizes.values(), default=0.0)
+        found = [n for n, size in sizes.items() if abs(size - extreme) < 1e-4 * max(extreme, 1e-9)]
+        return found[0] if len(found) == 1 and len(names) > 1 else ""
+
+    def _noun(self, i: int) -> Iterator[tuple[list[str], int, bool, bool]]:
+        """(entities, end, plural, generic) of a noun at ``i``, with its colour before or after."""
+        things, words = self.things, self.words
+        colour = ""
+        start = i + (i < len(words) and words[i] in BRIGHT)
+        if start < len(words):
+            shade = SHADES.get(words[start], words[start])
+            shade = words[start] if words[start] in things.colour.values() else shade
+            if shade in things.colours:
+                colour, start = shade, start + 1
+                start += start < len(words) and words[start] in COLOUR_WORDS
+        found: list[tuple[list[str], int, bool, bool]] = []
+        for n in range(min(4, len(words) - start), 0, -1):
+            key = words[start : start + n]
+            if key in things.nouns:
+                found.append((things.nouns[key], start + n, False, False))
+                break
+            single = (*key[:-1], key[-1].removesuffix("s"))
+            if key[-1].endswith("s") and single in things.nouns:
+                found.append((things.nouns[single], start + n, True, False))
+                break
+        word = words[start] if start < len(words) else ""
+        if not found and (word in GENERIC or word in GENERIC_PLURAL):
+            found.append((things.loose, start + 1, word in GENERIC_PLURAL, True))
+        if not found and colour:
+            joined = words[start : start + 1] in ((",",), ("and",), ("or",))
+            following = words[start + joined : start + joined + 1]
+            noun = words[start + joined + 1 : start + joined + 2]
+            unfinished = joined and following and following[0] in things.colours
+            unfinished = unfinished and (noun in things.nouns or noun and noun[0] in GENERIC)
+            if start - 1 not in self.named and not unfinished:  # "the red", "red and blue ball"
+                found.append((things.objects, start, False, True))
+        for names, end, plural, generic in found:
+            if not colour and words[end : end + 3][:2] in (("that", "is"), ("which", "is")):
+                if words[end + 2 : end + 3] and words[end + 2] in things.colours:
+                    shade = words[end + 2]
+                    yield [n for n in names if things.colour[n] == shade], end + 3, plural, False
+            names = [n for n in names if not colour or things.colour[n] == colour]
+            if names:
+                yield names, end, plural, generic

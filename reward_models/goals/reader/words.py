@@ -1,0 +1,156 @@
+"""A sentence as words, and patterns over words.
+
+A pattern is a text: words stand for themselves, ``[x]`` may be left out, ``(x|y)`` is a choice, and
+capitals are slots that a reader fills (``S``, ``O`` a thing, ``MUCH`` a quantity, ...).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from typing import Any
+
+from reward_models.goals.grammar.speech.verbs import forms_of
+from reward_models.goals.grammar.words import CONTRACTIONS
+
+_STOPS = re.compile(r"(?<!\d)\.(?!\d)|\.(?=\s|$)|[,;:!?\u2026]+(?=\D|$)|(?<=\D)[,;:!?]+")
+_TOKEN = re.compile(
+    r"'s\b|,|\d+(?:\.\d+)?|\.\d+|(?:m|cm|mm|km)/(?:s|h)\b|[^\W\d_]+|[%\u00b0\u00b1]|\+/?-|[^\s\w]"
+)
+
+
+@lru_cache(maxsize=1024)
+def split(text: str) -> tuple[str, ...]:
+    """Lower-case words, numbers, units and commas; every stop is a comma."""
+    text = unicodedata.normalize("NFKC", text).casefold()
+    text = re.sub("[\u2018\u2019\u02bc`]", "'", text)
+    for pattern, replacement in CONTRACTIONS:
+        text = re.sub(pattern, replacement, text)
+    text = _STOPS.sub(" , ", text)
+    text = re.sub(r"(?<=\d)-(?=\d)", " to ", text)
+    text = re.sub(r"(?<=[^\W\d_])[-_](?=[^\W\d_])|(?<=\d)-(?=[^\W\d_])", " ", text)
+    text = re.sub(r"[\"()\[\]\u2010-\u2015\u201c\u201d]+", " ", text)
+    words: list[str] = []
+    for word in _TOKEN.findall(text):
+        if word == "," and (not words or words[-1] == ","):
+            continue
+        words.append(word)
+    return tuple(words[:-1] if words[-1:] == [","] else words)
+
+
+def without_articles(words: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[int]]:
+    """The words without "the", and the places of those that it stood before."""
+    kept: list[str] = []
+    named: list[int] = []
+    for before, word in zip(("", *words), words, strict=False):
+        if word != "the":
+            named += [len(kept)] * (before == "the")
+            kept.append(word)
+    return tuple(kept), frozenset(named)
+
+
+@cache
+def verb_forms(verb: str) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """{"base" | "s" | "ing" | "ed": word sequences} of a verb with its particles ("pick up")."""
+    found = {form: tuple(tuple(w.split()) for w in ws) for form, ws in forms_of(verb).items()}
+    return {**found, "base": (tuple(verb.split()),)}
+
+
+# ------------------------------------------------------------------------------------ patterns
+
+Bound = tuple[tuple[str, Any], ...]  # slots filled so far
+Slot = Callable[[str, int], list[tuple[Any, int]]]  # (slot, from) -> (what it says, end)
+_PARTS = re.compile(r"[\[\]()|]|[^\s\[\]()|]+")
+
+
+class Pattern:
+    """One compiled pattern."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tree, rest = _choice(_PARTS.findall(text), 0)
+        assert rest == len(_PARTS.findall(text)), text
+
+        self.first = _first(self.tree)
+
+    def match(self, words: tuple[str, ...], at: int, slot: Slot) -> Iterator[tuple[Bound, int]]:
+        """What the slots say, and where the match ends; every way."""
+        if self.first is not None and (at >= len(words) or words[at] not in self.first):
+            return
+        yield from _match(self.tree, words, at, (), slot)
+
+    def literals(self) -> frozenset[str]:
+        """Its words that stand for themselves."""
+        return frozenset(p for p in _PARTS.findall(self.text) if p[0].islower() or p[0] == "'")
+
+
+@cache
+def pattern(text: str) -> Pattern:
+    """The compiled pattern of a text."""
+    return Pattern(text)
+
+
+def _choice(parts: list[str], at: int) -> tuple[Any, int]:
+    options: list[Any] = [[]]
+    while at < len(parts) and parts[at] not in "])":
+        part = parts[at]
+        if part == "|":
+            options.append([])
+        elif part in "[(":
+            inner, at = _choice(parts, at + 1)
+            options[-1].append(("opt", inner) if part == "[" else inner)
+        else:
+            options[-1].append(("slot" if part.isupper() else "word", part))
+        at += 1
+    return ("or", tuple(tuple(option) for option in options)), at
+
+
+def _first(node: Any) -> frozenset[str] | None:
+    """The words that a match may begin with; None: it may begin with a slot, or be empty."""
+    what, inner = node
+    if what == "word":
+        return frozenset({inner})
+    if what != "or":
+        return None
+    found: set[str] = set()
+    for option in inner:
+        for part in option:
+            begins = _first(part[1] if part[0] == "opt" else part)
+            if begins is None:
+                return None
+            found |= begins
+            if part[0] != "opt":
+                break
+        else:
+            return None  # nothing in it must be there
+    return frozenset(found)
+
+
+def _match(
+    node: Any, words: tuple[str, ...], at: int, bound: Bound, slot: Slot
+) -> Iterator[tuple[Bound, int]]:
+    what, inner = node
+    if what == "word":
+        if at < len(words) and words[at] == inner:
+            yield bound, at + 1
+    elif what == "slot":
+        for value, end in slot(inner, at):
+            yield (*bound, (inner, value)), end
+    elif what == "opt":
+        yield bound, at
+        yield from _match(inner, words, at, bound, slot)
+    else:
+        for option in inner:
+            yield from _sequence(option, words, at, bound, slot)
+
+
+def _sequence(
+    nodes: tuple[Any, ...], words: tuple[str, ...], at: int, bound: Bound, slot: Slot
+) -> Iterator[tuple[Bound, int]]:
+    if not nodes:
+        yield bound, at
+        return
+    for more, end in _match(nodes[0], words, at, bound, slot):
+        yield from _sequence(nodes[1:], words, end, more, slot)
