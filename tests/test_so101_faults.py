@@ -599,17 +599,21 @@ def test_who_takes_over_parks_clear_of_the_table(arm: Arm, known: bool) -> None:
     assert (min(rooms) >= 0.0) == known, min(rooms)
 
 
-def test_the_range_that_the_servos_hold_is_kept(
-    arm: Arm, bundle: PolicyBundle, tmp_path: Path
-) -> None:
-    """Known once they were asked, and not from the model of such an arm."""
+@pytest.mark.fault(22)
+def test_the_range_that_the_servos_hold_is_kept(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
+    """Known once they were asked, and not from the model of such an arm; who goes on asking for
+    more is stopped."""
     for name, tick in {"min_position": 1950, "max_position": 2144}.items():
         arm.emulator.register(0, name, tick)
     pose = arm.truth()
     pose[0] = 0.0
     arm.emulator.hand(list(pose))
-    ride = Ride(arm, bundle, lambda: None)
-    assert (ride.result.ended, ride.result.reason) == (Ended.DONE, "")
+    ride = Ride(arm, bundle, lambda: None, steps=120)  # the cube lies farther to the side
+    assert (ride.result.ended, ride.result.fault) == (Ended.SAFETY_STOP, Fault.LIMIT)
+    assert "shoulder_pan was limited by range" in ride.result.reason
+    assert all(ride.result.acks.values()) and ride.phases == GOOD
+    begun = next(change.t for change in ride.result.history if change.after is Phase.RUN)
+    took(ride.stopped - begun, "stopped (SO-101), the way there included")
     traffic = arm.emulator.traffic()
     assert traffic["beyond_limits"] == 0
     assert -0.149 + 0.019 <= traffic["goal_low"][0] and traffic["goal_high"][0] <= 0.149 - 0.019

@@ -32,6 +32,7 @@ from real_robot import (
     run,
 )
 from real_robot.emulators.ur5e import Ur5eEmulator
+from real_robot.filters.effort import OUTSIDE
 from real_robot.states import Transition
 from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.arm.stage import closing
@@ -288,6 +289,22 @@ def test_what_pushes_on_a_joint_stops_the_arm(
     assert f"push on {scene.driver.describe().joints[joint]} from outside" in result.reason
     assert times[1] - times[0] < 0.4  # a joint that is wanted slowly takes until then to push
     took(times[1] - times[0], "stopped (UR5e)")
+
+
+@pytest.mark.parametrize("who", ["expert", "random"])
+def test_work_is_not_taken_for_a_hit(who: str) -> None:
+    """Pushing things about, and brushing the table, takes less than half of what would be one."""
+    task, robot = sims.make_task("push", robot="ur5e"), sims.ROBOTS["ur5e"]
+    env = sims.BatchEnv(task, 16, seed=0)
+    joints = [int(env.batch.model.joint(name).dofadr[0]) for name in robot.joints]
+    against, rng = env.batch.qfrc_constraint, np.random.default_rng(0)
+    env.reset()
+    most = np.zeros(len(joints))
+    for _ in range(round(task.episode_s / task.control_dt)):
+        act = task.expert(env.views, rng) if who == "expert" else rng.uniform(-1, 1, (16, 3))
+        env.step(act)
+        most = np.maximum(most, np.abs(against[:, joints]).max(axis=0) / robot.effort_limit)
+    assert most.max() < (0.05 if who == "expert" else 0.4) < OUTSIDE
 
 
 def test_torque_is_told_from_currents(stage: EmulatedStage) -> None:
