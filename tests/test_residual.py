@@ -29,7 +29,7 @@ from robo_rl.learners import (
     ResidualSACConfig,
     ResidualTD3Config,
 )
-from robo_rl.learners.base import load_base
+from robo_rl.learners.base import Base, load_base
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import learn
 from robo_rl.policies import load_graph, load_policy
@@ -194,6 +194,23 @@ def test_a_residual_corrects_a_residual(base, tmp_path):
     assert check(to_onnx(deterministic_actor(second.algorithm), 4), obs, second.act(obs)) == 0.0
 
 
+def test_a_base_of_another_exporter_is_taken_as_it_is(base):
+    """Other names of tensors, another version of the operators."""
+    model = onnx.version_converter.convert_version(onnx.load(base), 20)
+    for node in model.graph.node:
+        for names in (node.input, node.output):
+            for i, name in enumerate(names):
+                names[i] = {"obs": "seen", "action": "command"}.get(name, name)
+    model.graph.input[0].name, model.graph.output[0].name = "seen", "command"
+    theirs = Base("theirs", model.SerializeToString(), obs="seen", action="command")
+    obs, learner = somewhere(), on(CONFIGS[0], base)
+    np.testing.assert_array_equal(theirs(obs), load_graph(base).act(obs))
+    learner.act(obs)
+    actor = deterministic_actor(learner.algorithm)
+    actor.extractor.base = theirs
+    assert check(to_onnx(actor, 4), obs, load_graph(base).act(obs)) <= 1e-6
+
+
 def test_controllers_know_the_observation_alone():
     env = sims.make("reach", 64, seed=1)
     obs, base = env.reset(), load_base("controller:approach", env)
@@ -278,6 +295,18 @@ def test_a_base_of_something_else_is_one_clear_line(first, base, tmp_path):
     assert "give --base RUN, BUNDLE" in refusal("", made["reach"])
     assert "known: approach, zero" in refusal("controller:expert", made["reach"])
     assert "no run, no bundle" in refusal(tmp_path / "nothing", made["reach"])
+    flat = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            [onnx.helper.make_node("Tanh", ["obs"], ["action"])],
+            "flat",
+            [onnx.helper.make_tensor_value_info("obs", 1, [45])],
+            [onnx.helper.make_tensor_value_info("action", 1, [45])],
+        ),
+        opset_imports=[onnx.helper.make_opsetid("", 18)],
+        ir_version=10,
+    )
+    onnx.save(flat, tmp_path / "flat.onnx")
+    assert "must take obs (rows, width) alone" in refusal(tmp_path / "flat.onnx", made["reach"])
     assert "no ONNX policy" in refusal(Path(__file__), made["reach"])
     assert "task must be that of this run, push, got reach" in refusal(first.bundle, made["push"])
     other = refusal(first.bundle, sims.make("reach", 2, robot="ur5e"))
@@ -299,6 +328,8 @@ def test_options_say_how(capsys):
     assert command.tuning == dataclasses.replace(
         LEARNERS["residual-td3"].config(), base="runs/one", scale=0.1
     )
+    same = parse_train(["push", "--learner", "residual-td3", "--tuning.base", "runs/one"])
+    assert same.tuning.base == "runs/one"
     with pytest.raises(SystemExit):
         parse_train(["push", "--learner", "residual-sac", "--help"])
     told = " ".join(capsys.readouterr().out.replace("│", " ").split())

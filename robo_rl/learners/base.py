@@ -46,11 +46,12 @@ class Base:
             raise ValueError(f"--base {name} is no ONNX policy: {error}") from error
         inputs = {one.name: one.shape for one in self._session.get_inputs()}
         outputs = {one.name: one.shape for one in self._session.get_outputs()}
-        if set(inputs) != {obs} or action not in outputs:
+        rows = [inputs.get(obs, ()), outputs.get(action, ())]
+        if set(inputs) != {obs} or any(len(shape) != 2 for shape in rows):
             raise ValueError(
-                f"--base {name}: its graph must take {obs!r} alone and give {action!r}, got inputs "
-                f"{sorted(inputs)} and outputs {sorted(outputs)}; a base has no memory and no "
-                "cameras"
+                f"--base {name}: its graph must take {obs} (rows, width) alone and give {action} "
+                f"(rows, width), got inputs {inputs} and outputs {outputs}; a base has no memory "
+                "and no cameras"
             )
         self.obs, self.action = obs, action
         self.obs_dim, self.act_dim = inputs[obs][1], outputs[action][1]

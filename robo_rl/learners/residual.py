@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from robo_rl.learners.learner import Parts
     from robo_rl.rollout.vec_sim import VecSim
 
-Unprefixed = Annotated[str, tyro.conf.arg(prefix_name=False)]  # an option of its own: --base
+Named = Annotated[str, tyro.conf.arg(aliases=("--base",))]  # it has no --tuning. in front
 
 
 # Of several parents the first one's defaults count, so what a learner needs stands first.
@@ -31,7 +31,7 @@ Unprefixed = Annotated[str, tyro.conf.arg(prefix_name=False)]  # an option of it
 class ResidualConfig(LearnerConfig):
     """What every residual learner has."""
 
-    base: Unprefixed = ""  # what is corrected: RUN, BUNDLE, FILE.onnx or controller:NAME
+    base: Named = ""  # what is corrected: RUN, BUNDLE, FILE.onnx or controller:NAME
     scale: float = 0.3  # of an action's range to either side, that a residual can reach
 
     def __post_init__(self) -> None:
