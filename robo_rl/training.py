@@ -31,6 +31,7 @@ from robo_rl.floors import floors
 from robo_rl.foreign import evaluate_foreign, make_sim
 from robo_rl.goal_task import GoalTask, trained_on
 from robo_rl.goals import ReadGoal, formula_goal, judged_goal, read_goal
+from robo_rl.learners import LEARNERS
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
 from robo_rl.looks import looks_at, looks_at_foreign
@@ -93,6 +94,7 @@ def train(
 
     laps = _Laps()
     env = training_env(task, config, threads, judged)
+    LEARNERS[config.learner].check(config.tuning, env)
     data_env = BatchEnv(task, max(env.num_envs, 128), seed=config.seed + 1, num_threads=threads)
     exam = {"episodes": config.episodes, "seed": JUDGED_ON[config.judge]}
     with stages(console) as progress:
@@ -183,6 +185,7 @@ def _train_foreign(config: SettledConfig, resume: Path | None, console: Console 
         RunDir.check_free(path)
     laps = _Laps()
     sim = make_sim(config, config.tuning.num_envs, config.seed)
+    LEARNERS[config.learner].check(config.tuning, sim)
     with (
         RunDir.under_way(path, config, resume=resume is not None) as run,
         closing(Board(run.path / BOARD)) as board,

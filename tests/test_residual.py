@@ -338,5 +338,7 @@ def test_options_say_how(capsys):
         ResidualPPOConfig(scale=0)
     assert main(["train", "reach", "--reward", "task", "--learner", "residual-ppo", "--episodes",
                  "8", "--name", "none", "--runs", "nowhere"]) == 1  # fmt: skip
-    assert "a residual learner corrects a base" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "a residual learner corrects a base" in told
+    assert "what learns nothing" not in told  # it is said before anything is measured or made
     assert not Path("nowhere").exists()
