@@ -46,11 +46,11 @@ def answer(text: str, task: str) -> Formula | str:
 
 
 def test_the_sentences_for_development() -> None:
-    """Of 156 all but two are read as they are labelled: "make the cube touch the ball" is read as
-    next_to, as push's own wordings have it, and "shove the ball at least 4 inches" as displaced."""
+    """All but one of 156 are read as labelled: "make the cube touch the ball" is read as next_to,
+    as push's own wordings have it."""
     found = score("formulas")["all"]
-    assert found["right"] >= 154, found
-    assert found["wrong_accepted"] <= 2, found
+    assert found["right"] >= 155, found
+    assert found["wrong_accepted"] <= 1, found
 
 
 @pytest.mark.parametrize(
@@ -98,6 +98,10 @@ def test_what_was_read_as_another_goal_is_refused(task: str, text: str) -> None:
         ("push", "touch the ball within 2 seconds, then push the cube to the ball",
          "then(within(touch(gripper, blue_ball), seconds=2), next_to(red_cube, blue_ball))"),
         # constraints
+        ("push", "keep the can upright while pushing the cube to the ball",
+         "while(next_to(red_cube, blue_ball), upright(green_cylinder))"),
+        ("pick_place", "grasp the cube, then lift it",
+         "then(grasped(red_cube), lifted(red_cube))"),
         ("push", "push the cube to the ball without touching the can, then touch the can",
          "then(while(next_to(red_cube, blue_ball), not(touch(gripper, green_cylinder))), "
          "touch(gripper, green_cylinder))"),
@@ -138,6 +142,7 @@ def test_reads(task: str, text: str, formula: str) -> None:
         ("reach", "touch the ball, then the cube slowly", "all of it, or one part"),
         ("ant", "walk forward slowly", "say a pace"),
         ("hopper", "kneel for a second", "cannot do that"),
+        ("push", "push the cube to the ball while staying far from the can", "in the end"),
         ("push", "push it to the ball", "what is 'it'"),
         ("reach", "hover 5 lightyears above the ball", "'lightyears'"),
         ("reach", "touch the ball and the cube or the can", "it may mean"),

@@ -447,6 +447,8 @@ class Clauses:
             for modal in _MODALS:
                 if self.words[i : i + len(modal)] == modal:
                     yield from self._acts(phrase, "base", i + len(modal))
+                    if self.word(i + len(modal)) == "be":
+                        yield from self._acts(phrase, "ing", i + len(modal) + 1)
 
     def _is(self, phrase: Phrase, i: int) -> Iterator[Found]:
         states = self.state(i)

@@ -349,13 +349,13 @@ class Meaning:
     def _led(self, found: list[Formula], at_once: bool = False) -> list[Formula]:
         """Without what only leads to the next goal: what is put somewhere was grasped before, and
         a drawer into which something is put was opened. "Pick it up and put it there" asks for no
-        lifting; "then" in its place does."""
+        lifting; "then" in its place does, but for the drawer."""
         out: list[Formula] = []
         for formula, after in itertools.zip_longest(found, found[1:]):
             if isinstance(formula, Atom) and isinstance(after, Atom):
                 first, thing = formula.terms[0], after.terms[0]
                 placed = after.predicate in ("on", "inside", "inserted", "next_to")
-                if formula.predicate == "grasped" and first == thing:
+                if formula.predicate == "grasped" and first == thing and at_once:
                     if placed or after.predicate == "lifted":
                         continue
                 if formula.predicate == "lifted" and first == thing and placed and at_once:
@@ -363,7 +363,7 @@ class Meaning:
                 if formula.predicate == "open" and after.predicate == "inside":
                     if len(found) == 2 and after.terms[1] == first:
                         continue
-            if out and isinstance(formula, Atom) and formula.predicate == "released":
+            if out and at_once and isinstance(formula, Atom) and formula.predicate == "released":
                 before = out[-1]
                 if isinstance(before, Atom) and before.predicate in ("on", "inside"):
                     if before.terms[0] == formula.terms[0]:
@@ -397,6 +397,8 @@ class Meaning:
         elif self._contradict([last.formula, *parts_of(made, "and")]):
             raise self.refuse("ambiguous", "these cannot be at once")
         elif self._plain(clause, made) and isinstance(last.formula, Atom):
+            if last.formula.terms[0] != self.actor:
+                raise self.refuse("ambiguous", "all the time, or in the end? Say 'always' or 'and'")
             last.formula = join("and", last.formula, *parts_of(made, "and"))
             return
         last.formula = join("while", last.formula, made)

@@ -170,7 +170,7 @@ _LEG = "(a|one) (leg|foot)|(its|your) leg|one of (its|your) legs|leg"
 _ARMS = "[both] [of] [its|your] (arms|hands)|two arms"
 BODY_DEEDS: tuple[tuple[str, str, str], ...] = (
     ("forward", _STRIDE, f"[straight] (forward|forwards|ahead|onward|onwards) {_PACE}"),
-    ("backward", _STRIDE, f"[straight] (backward|backwards|back) {_PACE}"),
+    ("backward", _STRIDE, f"[straight] (backward|backwards|back|in reverse) {_PACE}"),
     ("front_flip", "do|make|perform|turn", "[a|one] (front|forward|forwards) (flip|somersault)"),
     ("back_flip", "do|make|perform|turn",
      "[a|one] ((back|backward|backwards) (flip|somersault)|backflip)"),
