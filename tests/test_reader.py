@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 import sims
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import Atom, Formula, Refusal, fill, parse, read
-from reward_models.goals.formula import join
+from reward_models.goals.formula import Joined, join
 from reward_models.goals.predicates import PREDICATES
 from reward_models.goals.reader import clauses
 from reward_models.goals.reader.quantities import much
 from reward_models.goals.reader.words import split
+from reward_models.goals.say import say
 from robo_rl.experiments.reading import score
 from robo_rl.goals import read_goal
 
@@ -282,3 +283,26 @@ def test_every_predicate_that_can_be_said_has_a_wording() -> None:
     said |= {name for name, _, _ in (*clauses.DEEDS, *clauses.BODY_DEEDS)}
     said |= {"moved", "displaced", "at", "balanced"}  # by ways and lengths; by the old wordings
     assert set(PREDICATES) <= said
+
+
+@st.composite
+def plain(draw: st.DrawFn) -> Formula:
+    """Sequences of relations of the gripper with their usual numbers, held or with a deadline."""
+
+    def part() -> Formula:
+        name = draw(st.sampled_from(["touch", "above", "left_of", "right_of", "behind", "far"]))
+        atom = Atom.of(name, "gripper", draw(st.sampled_from(THINGS)))
+        held = draw(st.booleans())
+        return join("hold", atom, seconds=draw(st.integers(1, 9))) if held else atom
+
+    parts = [part() for _ in range(draw(st.integers(1, 3)))]
+    formula = parts[0] if len(parts) == 1 else join("then", *parts)
+    late = draw(st.booleans()) and not (isinstance(formula, Joined) and formula.operator == "hold")
+    return join("within", formula, seconds=draw(st.integers(1, 20))) if late else formula
+
+
+@settings(max_examples=150, deadline=None)
+@given(formula=plain())
+def test_what_is_read_back_is_read_again(formula: Formula) -> None:
+    card = card_of("reach")
+    assert answer(say(fill(formula, card), card), "reach") == fill(formula, card)
