@@ -311,12 +311,12 @@ def test_mistakes_are_one_line(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_goal_without_a_template_is_refused_at_once(
+def test_a_goal_that_is_not_the_bodys_is_refused_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     goal = ["--goal", "do a front flip"]
     assert main(["search", "walker2d", *goal, "--runs", str(tmp_path)]) == 1
-    assert "no ground truth" in capsys.readouterr().err
+    assert "the walker cannot do that" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
