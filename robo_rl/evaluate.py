@@ -97,7 +97,8 @@ def said(evaluation: Any) -> str:
     """One line about it, also where nothing was judged; before it what was missing, if known."""
     if evaluation is None:
         return NOT_JUDGED
-    return "\n".join(filter(None, (told(evaluation.misses), evaluation.line())))
+    missing = told(evaluation.misses) if isinstance(evaluation, Evaluation) else ""
+    return "\n".join(filter(None, (missing, evaluation.line())))
 
 
 def evaluate(

@@ -62,15 +62,12 @@ def test_talk_is_read_or_refused_and_never_misread() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "read_anyway", "refused"),
-    [("wide_dev", 1, 48), ("wide_near", 17, 2), ("typed_dev", 0, 0)],
+    ("part", "refused"), [("wide_dev", 48), ("wide_near", 2), ("typed_dev", 0)]
 )
-def test_no_goal_is_read_as_another(part: str, read_anyway: int, refused: int) -> None:
-    """Of talk some are still refused; of what is typed and of near misses none. What is read though
-    it is to be refused means what it says: it was labelled when no goal could say it."""
+def test_no_goal_is_read_as_another(part: str, refused: int) -> None:
+    """Of talk some are still refused; of what is typed and of near misses hardly any."""
     found = score(part)
-    assert found["goals"]["wrong_accepted"] == 0, found
-    assert found["refusals"]["wrong_accepted"] <= read_anyway, found
+    assert found["all"]["wrong_accepted"] == 0, found
     assert found["all"]["refused_wrongly"] <= refused, found
 
 
@@ -103,7 +100,7 @@ def test_how_a_thing_is_found_is_no_goal(task: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("task", "text", "key"),
     [
-        ("reach", "hover above the ball but don't touch it", "above_blue_ball"),
+        ("reach", "hover above the ball but don't touch it", ""),
         ("reach", "touch the ball without touching it", ""),
         ("reach", "hover over the ball without touching the cube", ""),
         ("walker2d", "walk forward without falling over", "forward"),

@@ -100,11 +100,11 @@ DEV_GOALS = [text for text in DEV if not answer(text).startswith("refuse:")]
 
 
 @pytest.mark.parametrize(
-    ("part", "sayable"), [("dev", 5), ("extra", 2), ("probe", 37), ("heldout", 2), ("fresh", 5)]
+    ("part", "sayable"), [("dev", 0), ("extra", 0), ("probe", 0), ("heldout", 2), ("fresh", 5)]
 )
 def test_corpus(part: str, sayable: int) -> None:
-    """No goal is read as another. Some sentences are labelled as to be refused because no goal
-    could say them then ("go 3 cm above the cube"); as many as that are read as formulas now."""
+    """No goal is read as another. Some sentences kept out are labelled as to be refused because no
+    goal could say them then ("go behind the ball"); as many as that are read as formulas now."""
     result = score(part)
     assert result["goals"]["wrong_accepted"] == 0, result
     assert result["refusals"]["wrong_accepted"] <= sayable, result

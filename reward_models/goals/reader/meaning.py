@@ -226,9 +226,6 @@ class Meaning:
             goal = join("within", goal, seconds=whole.most)
         if isinstance(goal, Atom) and goal.predicate == "balanced":
             goal = join("always", goal)  # to balance is to keep doing it
-        if isinstance(goal, Atom) and goal.predicate == "above" and not goal.numbers:
-            implied = join("never", Atom.of("touch", *goal.terms))  # it is out of reach up there
-            always = [one for one in always if one != implied]
         self._possible(goal, always)
         if always:
             return join("and", *parts_of(goal, "and"), *dict.fromkeys(always))
