@@ -27,7 +27,9 @@ from reward_models.writers.offline import (
     reflected,
     write,
 )
+from reward_models.writers.staged import write_staged
 from robo_rl.cli import main
+from robo_rl.goal_task import goal_task
 from robo_rl.preflight import Job, preflight
 
 CARD = from_dict(sims.make_task("push").card())
@@ -62,15 +64,18 @@ def test_every_sentence_that_is_read_is_written(file: str) -> None:
     rows = json.loads((Path(__file__).parent / "data" / file).read_text("utf-8"))
     written = 0
     for row in rows:
-        if row["read"][0].startswith("refuse:"):
-            continue  # some of these are read as formulas that no template is for
         try:
             formula = read(row["text"], CARD)
         except Refusal:
             continue
-        made = load(write(formula, CARD), CARD)
-        assert made.lowered.remembers == (len(parts_of(formula, "then")) > 1)
         written += 1
+        try:
+            text = write(formula, CARD)
+        except NoTemplate:  # a goal that is nobody's own is rewarded by stages
+            task = goal_task(sims.make_task("push"), formula)
+            load(write_staged(task.measured, task.automaton), from_dict(task.card()))
+        else:
+            assert load(text, CARD).lowered.remembers == (len(parts_of(formula, "then")) > 1)
     assert written > 80
 
 
