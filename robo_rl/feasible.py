@@ -9,6 +9,7 @@ with how far its numbers go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,30 +26,28 @@ Array = np.ndarray
 ROWS, SCATTERED = 256, 16  # of states: so many rows, so many times
 SLACK = 0.01  # m, by which a state may miss what is asked and still counts as found
 HELD = 0.5  # share of starts; a goal that holds in more of them asks for nothing
-# Predicates of where a thing is on the table, which a push brings about.
-LEVEL = frozenset(
-    "left_of right_of in_front_of behind near far next_to between in_line at at_point moved "
-    "displaced".split()
-)
 HALVINGS = 12  # of the way from what is asked to what is found
 
 
 class Unreachable(ValueError):
-    """A goal that nothing could reach, or that is reached before anything is done."""
+    """A goal that nothing could reach."""
+
+
+class Decided(ValueError):
+    """A goal that is reached, or missed for good, before anything is done."""
 
 
 def check_feasible(task: GoalTask, *, seed: int = 0, num_threads: int = 0) -> None:
-    """Unreachable where the goal holds in more than half of the starts, or a state that it asks
-    for in none of four thousand."""
-    env = BatchEnv(task, ROWS, seed=seed, num_threads=num_threads)
-    env.reset()
-    if (held := env.held.mean()) > HELD:
-        raise Unreachable(
-            f"in {100 * held:.0f} % of its episodes the goal is decided before anybody has moved, "
-            f"however they are drawn: {task.wanted}; ask for something else"
-        )
-    states = _States.scattered(task, env)
-    env.close()
+    """Decided where that is so in more than half of the starts, Unreachable where a state that the
+    goal asks for is in none of four thousand."""
+    with closing(BatchEnv(task, ROWS, seed=seed, num_threads=num_threads)) as env:
+        env.reset()
+        if (held := env.held.mean()) > HELD:
+            raise Decided(
+                f"in {100 * held:.0f} % of its episodes the goal is decided before anybody has "
+                f"moved, however they are drawn: {task.wanted}; ask for something else"
+            )
+        states = _States.scattered(task, env)
     if missing := states.first_missing(task.wanted):
         raise Unreachable(_told(missing, states))
 
@@ -137,9 +136,9 @@ def _of_place(atom: Atom, task: GoalTask) -> bool:
     and nothing in motion, held or piled up."""
     first = atom.terms[0].among[0] if isinstance(atom.terms[0], Choice) else atom.terms[0]
     who = role(task.measured.task_card.entity(first))
-    return (
-        who == GRIPPER and atom.predicate != "faster" or who == "object" and atom.predicate in LEVEL
-    )
+    if who == GRIPPER:
+        return atom.predicate != "faster"
+    return who == "object" and PREDICATES[atom.predicate].level
 
 
 def _told(state: Formula, states: _States) -> str:

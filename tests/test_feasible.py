@@ -8,7 +8,7 @@ import pytest
 
 import sims
 from reward_models.goals import parse
-from robo_rl.feasible import Unreachable, check_feasible
+from robo_rl.feasible import Decided, Unreachable, check_feasible
 from robo_rl.goal_task import GoalTask, goal_task
 
 CUBE, BALL = "gripper, red_cube", "gripper, blue_ball"
@@ -62,7 +62,7 @@ def test_what_can_be_reached_is_not_refused(formula: str, task: str) -> None:
 
 
 def test_a_goal_that_is_met_from_the_start_is_refused() -> None:
-    with pytest.raises(Unreachable, match="100 % of its episodes the goal is decided before"):
+    with pytest.raises(Decided, match="100 % of its episodes the goal is decided before"):
         check_feasible(asked(f"far({CUBE}, least=1cm)"))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
 from reward_models.base import TaskCard
 from reward_models.goals.formula import Atom, Formula, FormulaError, check, join
-from reward_models.goals.predicates import PREDICATES, Number, Predicate, role, roles
+from reward_models.goals.predicates import GRIPPER, PREDICATES, Number, Predicate, role, roles
 
 SHAPES = (
     # Forms of a goal by the atoms they take: a of what is to be brought about, g of the gripper.
@@ -35,7 +36,7 @@ def draw(card: TaskCard, rng: np.random.Generator, by: Sequence[str]) -> Formula
         except FormulaError:
             continue
         return made
-    raise ValueError(f"in {card.task} nothing is brought about by {', '.join(by)}")
+    raise ValueError(f"in {card.task} there is no {shape} in {TRIES} tries")
 
 
 def _shaped(shape: str, card: TaskCard, rng: np.random.Generator, by: Sequence[str]) -> Formula:
@@ -69,16 +70,22 @@ def _split(text: str) -> list[str]:
 
 def _atom(card: TaskCard, rng: np.random.Generator, by: Sequence[str]) -> Atom:
     """A predicate that a card has entities for, with some of its numbers."""
-    rows = [row for row in PREDICATES.values() if row.margin and row.by != "act" and _goal(row)]
-    row = rows[int(rng.integers(len(rows)))]
-    names = [str(rng.choice([e.name for e in card.entities if fits & roles(e)] or ["?"]))
-             for fits in row.roles]  # fmt: skip
-    if "?" in names or len(set(names)) < len(names):
-        raise FormulaError(f"{row.name} finds nothing here")
-    mover = "go" if role(card.entity(names[0])) == "gripper" else row.by
-    if mover not in by:
-        raise FormulaError(f"{row.name} is brought about otherwise")
-    return Atom(row.name, tuple(names), tuple(_numbers(row, rng).items()))
+    known = [(row, named) for row in PREDICATES.values() if (named := _named(row, card, by))]
+    if not known:
+        raise ValueError(f"in {card.task} nothing is brought about by {', '.join(by)}")
+    row, named = known[int(rng.integers(len(known)))]
+    names = named[int(rng.integers(len(named)))]
+    return Atom(row.name, names, tuple(_numbers(row, rng).items()))
+
+
+def _named(row: Predicate, card: TaskCard, by: Sequence[str]) -> list[tuple[str, ...]]:
+    """The entities that a predicate may be about and that are brought there by one of ``by``."""
+    if not row.margin or not _goal(row):
+        return []
+    fitting = [[e for e in card.entities if fits & roles(e)] for fits in row.roles]
+    fitting[0] = [e for e in fitting[0] if ("go" if role(e) == GRIPPER else row.by) in by]
+    tuples = (tuple(e.name for e in those) for those in itertools.product(*fitting))
+    return [names for names in tuples if len(set(names)) == len(names)]
 
 
 def _goal(row: Predicate) -> bool:
@@ -108,7 +115,7 @@ def _needed(number: Number, rng: np.random.Generator) -> float:
 
 
 def _gripper(card: TaskCard) -> str:
-    return next(e.name for e in card.entities if role(e) == "gripper")
+    return next(e.name for e in card.entities if role(e) == GRIPPER)
 
 
 def _rounded(value: float) -> float:

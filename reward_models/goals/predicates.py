@@ -57,7 +57,8 @@ class Predicate:
     ``margin`` has its conditions, all of which hold where it holds: expressions of the reward
     language over the card's signals, in m or what is worth as much, at least 0 where they hold.
     ``margins`` fills in the entities ``a``, ``b`` and ``c`` and the numbers. ``aim`` likewise is
-    the vector (3) m from the first entity to about where it is to be.
+    the vector (3) m from the first entity to about where it is to be. A ``level`` one says of a
+    thing only where on the table it is.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Predicate:
     wordings: tuple[str, ...] = ()  # statements that mean it, the canonical one first; {s}, {o}
     margin: tuple[str, ...] = ()
     aim: str = _AT_OTHER
+    level: bool = False
     by: str = "push"  # what brings it about where the first entity is a thing: a key of BY
     seen: Literal["frame", "clip", "none"] = "frame"  # in what a camera would have to look at
 
@@ -176,6 +178,7 @@ def _beside(name: str, along: str, across: str, aim: str, mirror: str, **more: A
         mirror=mirror,
         margin=(f"{along} - {{gap}}", f"{{most}} - ({along})", f"{{abreast}} - abs({across})"),
         aim=aim,
+        level=True,
         **more,
     )
 
@@ -286,6 +289,7 @@ PREDICATES: dict[str, Predicate] = {
             (Number("within", "m", 0.08, said="most"),),
             mirror="near",
             margin=("{within} - norm({a} - {b})",),
+            level=True,
         ),
         Predicate(
             "far",
@@ -305,6 +309,7 @@ PREDICATES: dict[str, Predicate] = {
             ),
             margin=("norm({a} - {b}) - {least}",),
             aim="{least} * direction({a} - {b}) - ({a} - {b})",
+            level=True,
         ),
         Predicate(
             "next_to",
@@ -328,6 +333,7 @@ PREDICATES: dict[str, Predicate] = {
                 "{standing} - abs({a}[2] - {a.rest})",
                 "{standing} - abs({b}[2] - {b.rest})",
             ),
+            level=True,
         ),
         Predicate(
             "between",
@@ -341,6 +347,7 @@ PREDICATES: dict[str, Predicate] = {
                 f"norm({_LINE}) - 0.001",
             ),
             aim="0.5 * ({b} + {c}) - {a}",
+            level=True,
         ),
         Predicate(
             "in_line",
@@ -349,6 +356,7 @@ PREDICATES: dict[str, Predicate] = {
             (Number("off", "m", 0.02),),
             margin=(f"{{off}} - abs({_TRIANGLE}) / maximum({_LONGEST}, 0.001)",),
             aim="0.5 * ({b} + {c}) - {a}",
+            level=True,
         ),
         Predicate(
             "on",
@@ -436,6 +444,7 @@ PREDICATES: dict[str, Predicate] = {
                 "{a.start}[1] - {a}[1] - {left})",
             ),
             aim="vec({a.start}[0] + {front} - {a}[0], {a.start}[1] - {left} - {a}[1], 0.0)",
+            level=True,
         ),
         Predicate(
             "displaced",
@@ -451,6 +460,7 @@ PREDICATES: dict[str, Predicate] = {
                 "{most} - norm({a}[:2] - {a.start}[:2])",
             ),
             aim="{a} - {a.start}",
+            level=True,
         ),
         Predicate(
             "at",
@@ -459,6 +469,7 @@ PREDICATES: dict[str, Predicate] = {
             (Number("within", "m", 0.02),),
             spoken=_BODY,
             margin=(f"{{within}} - {_OFF}",),
+            level=True,
         ),
         Predicate(
             "at_point",
@@ -471,6 +482,7 @@ PREDICATES: dict[str, Predicate] = {
             ),
             margin=("{within} - hypot({a}[0] - {x}, {a}[1] - {y})",),
             aim="vec({x} - {a}[0], {y} - {a}[1], 0.0)",
+            level=True,
         ),
         Predicate(
             "upright",

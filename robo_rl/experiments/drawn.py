@@ -25,7 +25,7 @@ from robo_rl.config import TrainConfig
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.table import percent, table
 from robo_rl.experiments.training import FRESH, TRAINER, floors_of, task_code, trained
-from robo_rl.feasible import Unreachable, check_feasible
+from robo_rl.feasible import Decided, Unreachable, check_feasible
 from robo_rl.goal_task import GoalTask, goal_task
 from robo_rl.presets import completed
 
@@ -45,6 +45,10 @@ ENOUGH = 0.8  # success of a goal that counts as learned
 ROBOTS = ("so101", "ur5e", "fr3")
 DEVELOPMENT = 1_000  # added to the seed that quoted goals are drawn with
 TRIES = 50
+REASONS: dict[type[Exception], str] = {  # why a draw is rejected
+    Unreachable: "out of reach", Decided: "decided at the start", NoMargin: "not measured",
+    NoTemplate: "no reward",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -96,18 +100,11 @@ def goal_of(of: Drawn) -> tuple[GoalTask, Counter[str]]:
             made = goal_task(task, draw(from_dict(task.card()), rng, by))
             write_staged(made.measured, made.automaton)
             check_feasible(made)
-        except ValueError as error:
-            rejected[_reason(error)] += 1
+        except tuple(REASONS) as error:
+            rejected[REASONS[type(error)]] += 1
             continue
         return made, rejected
     raise ValueError(f"in {TRIES} draws of {of.of} no goal was feasible: {dict(rejected)}")
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, Unreachable):
-        return "holds from the start" if "before anybody" in str(error) else "out of reach"
-    reasons = {NoMargin: "not measured", NoTemplate: "no reward"}
-    return next((why for kind, why in reasons.items() if isinstance(error, kind)), "means nothing")
 
 
 def measure(of: Drawn, place: Place) -> dict[str, Any]:

@@ -29,17 +29,24 @@ from reward_models.goals.reader.wordings import (
     STAY,
     UNCLEAR,
 )
-from reward_models.goals.reader.words import Bound, Pattern, pattern, split, verb_forms
+from reward_models.goals.reader.words import (
+    Bound,
+    Pattern,
+    alternatives,
+    pattern,
+    split,
+    verb_forms,
+)
 
 _BE = "be|stay|remain|end up|stand|sit|lie|rest|hover|keep|hang|stop|finish|end|wait|get"
+_STAND = frozenset("be stay hold keep stand remain".split())
 _ANYWHERE = expand(
     "(in any direction|in whatever direction|[away] from where (it|you) (was|were|started|are|is) "
     "[now|at start]|[away] from (its|your) start)"
 )
-_MODALS = tuple(
-    tuple(p.split())
-    for p in "should|must|shall|will|has to|have to|needs to|need to|ought to|is to|should always|"
-    "is supposed to|to".split("|")
+_MODALS = alternatives(
+    "should|must|shall|will|has to|have to|needs to|need to|ought to|is to|should always|"
+    "is supposed to|to"
 )
 
 
@@ -320,7 +327,7 @@ class Clauses:
             for stem, _, _, start in self.verb("make", form, i):
                 for phrase, end in self.phrases.at(start):
                     for found, last in self._does(phrase, end, ("base",)):
-                        yield replace(found, verb=stem, told=not self._acting(phrase)), last
+                        yield replace(found, verb=stem, told=not self.acting(phrase)), last
 
     def _with(self, clause: Clause, slots: dict[str, Any], end: int) -> Iterator[Found]:
         """The clause with what filled its slots."""
@@ -371,7 +378,7 @@ class Clauses:
                 for found, end in self._where(start, stem)
                 if stem != "stop" or found.predicate != "against"  # "stop touching it"
             )
-            for state, end in self.state(start) if stem == "be" else ():  # "still beside it"
+            for state, end in self.state(start) if stem in _STAND else ():  # "still beside it"
                 if state.predicate == "still":
                     for found, last in self.relation(end):
                         yield replace(found, verb=stem, lasting=lasting, also="still"), last
@@ -416,7 +423,7 @@ class Clauses:
         yield from self._distance(i)
         for phrase, end in self.phrases.at(i):
             for found, last in self._does(phrase, end, ("s", "be", "modal")):
-                yield replace(found, told=not self._acting(phrase)), last
+                yield replace(found, told=not self.acting(phrase)), last
 
     def verbless(self, i: int) -> Iterator[Found]:
         """A subject and a relation or state: "red cube left of the ball", "the drawer open"."""
@@ -425,7 +432,7 @@ class Clauses:
                 continue  # "both left of it and far from that"
             if self.word(end) == "over" and self.word(i) in ("hand", "tip") and i not in self.named:
                 continue  # "hand over the ball"
-            states = () if self.body and self._acting(phrase) else self.state(end)
+            states = () if self.body and self.acting(phrase) else self.state(end)
             if i in self.named and self.word(end).endswith("ed"):
                 states = ()  # "the drawer closed" tells what happened
             for found, last in (*self.relation(end), *states):
@@ -452,7 +459,7 @@ class Clauses:
 
     def _is(self, phrase: Phrase, i: int) -> Iterator[Found]:
         states = self.state(i)
-        if self.body and self._acting(phrase):  # to stand or be upright is another thing there
+        if self.body and self.acting(phrase):  # to stand or be upright is another thing there
             states = [(f, e) for f, e in states if f.predicate in ("still", "slower", "faster")]
         for found, end in (*self.relation(i), *states):
             yield replace(found, subject=phrase), end
@@ -464,7 +471,7 @@ class Clauses:
                 after = start
                 if self.word(start) == "by":
                     after = next((e for p, e in self.phrases.one(start + 1)
-                                  if self._acting(p)), start)  # fmt: skip
+                                  if self.acting(p)), start)  # fmt: skip
                 yield Clause("touch", None, (phrase,), verb=stem, ended=after > start), after
         for stem, _, _, start in self.verb("place", "ed", i):
             for found, end in self._where(start, stem):
@@ -472,7 +479,7 @@ class Clauses:
 
     def _acts(self, phrase: Phrase, form: str, i: int) -> Iterator[Found]:
         """Of whoever acts every deed; of a thing only where it goes and what it touches."""
-        if self._acting(phrase):
+        if self.acting(phrase):
             for found, end in self.clause(form, i):
                 yield replace(found, subject=found.subject or phrase), end
             return
@@ -485,7 +492,8 @@ class Clauses:
                 for slots, end in self.filled(rest, start):
                     yield Clause("against", phrase, (slots["O"],), verb=stem), end
 
-    def _acting(self, phrase: Phrase) -> bool:
+    def acting(self, phrase: Phrase) -> bool:
+        """Whether a phrase names whoever acts."""
         actor = self.things.actor
         return isinstance(phrase, Thing) and actor is not None and phrase.term == actor.name
 

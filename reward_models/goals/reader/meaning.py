@@ -184,10 +184,10 @@ class Meaning:
                 "unsupported", "a negation alone gives nothing to do: say what is to be reached too"
             )
         single = len(parts) == 1
-        slow = join_slow = Atom.of("slower", self.actor)
+        slow = Atom.of("slower", self.actor)
         for part in parts:
             if part.slow and not single:
-                part.formula = join("while", part.formula, join_slow)
+                part.formula = join("while", part.formula, slow)
             if part.avoided:
                 nots = part.avoided
                 together = nots[0] if len(nots) == 1 else join("and", *nots)
@@ -204,7 +204,7 @@ class Meaning:
             return always[0] if len(always) == 1 else join("and", *always)
         steps = self._steps(parts)
         if turn:
-            if len(steps) != (1 if split_at else 0) + 1 - 1 and len(steps) > 1:
+            if len(steps) > 1:
                 raise self.refuse("ambiguous", "'after' or 'before' together with 'then'")
             first, second = parts[:split_at], parts[split_at:]
             pair = [self._together(first), self._together(second)]

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from reward_models.goals.reader.words import alternatives
+
 _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen"
@@ -46,39 +48,27 @@ for _word, (_unit, _value) in [(w, u) for (w, *_), u in list(UNITS.items()) if u
 for _word in "km kilometre kilometres kilometer kilometers".split():
     for _per in ("per", "an", "a"):
         UNITS[_word, _per, "hour"] = ("m/s", 1 / 3.6)
-LEAST = tuple(
-    tuple(p.split())
-    for p in "at least|no less than|not less than|more than|greater than|a minimum of|minimum|"
+LEAST = alternatives(
+    "at least|no less than|not less than|more than|greater than|a minimum of|minimum|"
     "not under|no fewer than|farther than|further than|further away than|farther away than|"
     "higher than|no closer than|no nearer than|not closer than|not nearer than|faster than|"
-    "no slower than|not slower than|no lower than|longer than|over".split("|")
+    "no slower than|not slower than|no lower than|longer than|over"
 )
-MOST = tuple(
-    tuple(p.split())
-    for p in "at most|no more than|not more than|less than|fewer than|a maximum of|maximum|under|"
+MOST = alternatives(
+    "at most|no more than|not more than|less than|fewer than|a maximum of|maximum|under|"
     "closer than|nearer than|no farther than|no further than|not farther than|not further than|"
     "up to|lower than|no higher than|slower than|no faster than|not faster than|no longer than|"
-    "below".split("|")
+    "below"
 )
-ABOUT = tuple(
-    tuple(p.split())
-    for p in "about|around|roughly|approximately|exactly|precisely|just|a distance of".split("|")
+ABOUT = alternatives("about|around|roughly|approximately|exactly|precisely|just|a distance of")
+_OR_MORE = alternatives(
+    "or more|or farther|or further|or higher|or faster|or longer|at least|at a minimum|minimum"
 )
-_OR_MORE = tuple(
-    tuple(p.split())
-    for p in "or more|or farther|or further|or higher|or faster|or longer|at least|at a minimum|"
-    "minimum".split("|")
+_OR_LESS = alternatives(
+    "or less|or closer|or nearer|or lower|or slower|at most|at a maximum|maximum"
 )
-_OR_LESS = tuple(
-    tuple(p.split())
-    for p in "or less|or closer|or nearer|or lower|or slower|at most|at a maximum|maximum".split(
-        "|"
-    )
-)
-GIVE_OR_TAKE = tuple(
-    tuple(p.split())
-    for p in "give or take|plus or minus|plus minus|\u00b1|+-|+/-|with a tolerance of|"
-    "to within".split("|")
+GIVE_OR_TAKE = alternatives(
+    "give or take|plus or minus|plus minus|\u00b1|+-|+/-|with a tolerance of|to within"
 )
 WORDS = frozenset(
     [*NUMBERS, *PARTS, "hundred", "halfway", "halves", "quarters", "thirds", "couple"]

@@ -7,7 +7,7 @@ it") and modifiers ("for a second", "slowly"), each with the word that joins it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from reward_models.goals.grammar.phrases import PHRASES, expand
@@ -33,7 +33,6 @@ class Element:
 
 
 Elements = tuple[Element, ...]
-_LEADING = frozenset({"POLITE", "WANT", "SURE", "MODAL"})
 
 
 Table = dict[str, tuple[tuple[str, ...], ...]]  # first word -> phrases, the longest first
@@ -46,13 +45,17 @@ def _table(phrases: Iterable[tuple[str, ...]]) -> Table:
     return {first: tuple(those) for first, those in found.items()}
 
 
+_TABLES: list[Table] = []  # all that this module reads, for the words that it knows
+
+
 def _phrases(text: str) -> Table:
     found = {
         tuple(word for word in phrase.split() if word != "the")
         for part in text.split(";")
         for phrase in expand(part.strip())
     }
-    return _table(found)
+    _TABLES.append(_table(found))
+    return _TABLES[-1]
 
 
 THEN = _phrases(
@@ -147,15 +150,9 @@ def _openers() -> dict[str, Table]:
 @cache
 def vocabulary() -> frozenset[str]:
     """Every word of what joins clauses, bounds them and goes along with them."""
-    tables = [t for t in globals().values() if isinstance(t, dict) and t is not globals()]
-    tables += _openers().values()
+    tables = (*_TABLES, *_openers().values())
     return frozenset(
-        word
-        for table in tables
-        for phrases in table.values()
-        if isinstance(phrases, tuple)
-        for phrase in phrases
-        for word in phrase
+        word for table in tables for those in table.values() for phrase in those for word in phrase
     )
 
 
@@ -304,7 +301,7 @@ class Sentences:
         for start in starts:
             for element, end in self._constraint(start):
                 if not first:
-                    yield (*lead, self._joined(element, by)), end
+                    yield (*lead, replace(element, by=by)), end
             for how, after in (("slowly", self._starts(start, SLOWLY)),
                                ("always", self._starts(start, ALWAYS))):  # fmt: skip
                 for clause, end in self._goals(after, by, first) if after else ():
@@ -341,10 +338,6 @@ class Sentences:
             yield from self.clauses.fragment(i)
             if by in ("before", "after"):
                 yield from self._timed(i)
-
-    @staticmethod
-    def _joined(element: Element, by: str) -> Element:
-        return Element(element.how, element.clause, element.much, by, element.negated)
 
     # ------------------------------------------------------------------------ what goes along
 
@@ -447,22 +440,19 @@ class Sentences:
                         yield phrase, end
 
     def _of(self, subject: object, i: int) -> Iterator[tuple[Element, int]]:
-        from dataclasses import replace
-
-        with_ = self.words
         for how, words in (("never", ("never",)), ("never", ("must", "never")),
                            ("never", ("may", "never")), ("never", ("should", "never")),
                            ("never", ("must", "not")), ("always", ("always",)),
                            ("never", ("ever",)), ("never", ("not",)),
                            ("while", ("staying",)), ("while", ("kept",)),
                            ("always", ())):  # fmt: skip
-            if with_[i : i + len(words)] != words:
+            if self.words[i : i + len(words)] != words:
                 continue
             after = i + len(words)
             if how == "never" and words[-1] == "never" or words in (("ever",), ("must", "not")):
                 for clause, end in (*self.clauses.clause("ing", after),
                                     *self.clauses.clause("base", after)):  # fmt: skip
-                    if self.clauses._acting(subject):  # type: ignore[arg-type]
+                    if self.clauses.acting(subject):  # type: ignore[arg-type]
                         yield Element("never", clause), end
             for clause, end in (*self.clauses.relation(after), *self.clauses.state(after),
                                 *self.clauses.fragment(after)):  # fmt: skip

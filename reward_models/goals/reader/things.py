@@ -55,7 +55,8 @@ class Thing:
 
 @dataclass(frozen=True)
 class Said:
-    """What was said before: ``it``, ``them`` (all of them) or those ``other`` than what was."""
+    """What was said before: ``it``, ``them`` (all, ``each`` for itself), those ``other`` than
+    what was, or the ``room`` that "put it in" leaves out."""
 
     how: str
     of: tuple[str, ...] = ()  # the entities that may be meant; (): any

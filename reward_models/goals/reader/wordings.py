@@ -220,7 +220,7 @@ PLACE = (
 GO = (
     "go|move|come|get|be|stay|remain|hover|hang|wait|rest|travel|drive|head|float|stop|stand|pause|"
     "keep|hold|sit|park|linger|fly|shift|visit|rise|descend|end up|finish|settle|start|begin|"
-    "slide|place yourself|position yourself|stop moving|hold still|stay still|end|return|glide|"
+    "slide|place yourself|position yourself|end|return|glide|"
     "retreat|withdraw|back off|back away|pull back|pull away|climb|lower yourself|keep yourself|"
     "finish up|start out|start off|be located|be positioned|hold position|line up"
 )

@@ -51,6 +51,11 @@ def without_articles(words: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset
     return tuple(kept), frozenset(named)
 
 
+def alternatives(text: str) -> tuple[tuple[str, ...], ...]:
+    """The word sequences that bars separate."""
+    return tuple(tuple(phrase.split()) for phrase in text.split("|"))
+
+
 @cache
 def verb_forms(verb: str) -> dict[str, tuple[tuple[str, ...], ...]]:
     """{"base" | "s" | "ing" | "ed": word sequences} of a verb with its particles ("pick up")."""
