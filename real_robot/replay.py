@@ -10,21 +10,24 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from real_robot import loop
 from real_robot.bundle import PolicyBundle
 from real_robot.config import RunConfig
 from real_robot.driver import Description, Target
-from real_robot.loop import run, task_of
+from real_robot.loop import run
 from real_robot.manifest import Manifest
 from real_robot.pacing import VirtualClock
 from real_robot.recorder import Log, read_log
 from real_robot.sim_driver import SimDriver
 from real_robot.tape import Diverged, Reel, TapeEnd, decode
+from sims.task import Task
 
 Array = np.ndarray
 
@@ -50,8 +53,9 @@ class _Nobody:
         return self._robot
 
 
-def replay(path: str | Path) -> Replayed:
-    """Runs the log at ``path`` again and compares states and targets, bit for bit."""
+def replay(path: str | Path, task_of: Callable[[Manifest], Task[Any]] = loop.task_of) -> Replayed:
+    """Runs the log at ``path`` again and compares states and targets, bit for bit; ``task_of`` says
+    through what the policy saw the world."""
     log = read_log(path)
     if not log.tape:
         why = "was written by another version" if log.complete else "ends before the run began"
@@ -67,6 +71,7 @@ def replay(path: str | Path) -> Replayed:
             run(
                 _Nobody(robot),  # type: ignore[arg-type]
                 PolicyBundle.unanswering(manifest),
+                task=task_of(manifest),
                 seconds=None if periods is None else periods * robot.period,
                 perception=_Nobody() if "eyes" in present else None,  # type: ignore[arg-type]
                 policy=_Nobody() if "policy" in present else None,  # type: ignore[arg-type]
@@ -153,7 +158,7 @@ def gap(log: Log) -> Gap:
     manifest = Manifest.from_json(json.dumps(log.run["manifest"]))
     clock = VirtualClock(1.0)
     period = log.run["robot"]["period"]
-    driver = SimDriver(task_of(manifest), clock=clock, period=period, encoder=0.0)
+    driver = SimDriver(loop.task_of(manifest), clock=clock, period=period, encoder=0.0)
     scene, begun = driver.scene, clock.now_ns()
     driver.connect()
     seen = (decode(outcome) for name, outcome in log.tape if name == "eyes.read")

@@ -54,6 +54,12 @@ class Scene:
         start(self.task, self._views, self.batch, row, RowRng(seed, row, row), holds=self._met)
         self._steps = 0
 
+    def begin(self) -> None:
+        """An episode begins as things stand now: what a formula is about counts from here."""
+        self._steps = 0
+        if self._judge is not None:
+            self._judge.begin(np.zeros(1, np.int64))
+
     def _met(self, rows: Array) -> Array:
         if self._judge is not None:
             return self._judge.settled(rows)

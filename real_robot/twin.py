@@ -2,7 +2,8 @@
 
 Observation and control run on the real arm through the very code that trained the policy:
 ``Task.obs`` and ``Task.control`` see a one-row batch whose joints were measured, whose objects were
-perceived, and whose targets are where the arm was last told to go, after every limit.
+perceived, and whose targets are where the arm was last told to go, after every limit. What a task
+remembers of an episode it remembers here too: every observation is a step of it.
 """
 
 from __future__ import annotations
@@ -41,11 +42,13 @@ class Twin:
         self._qpos, self._qvel = self.batch.qpos[0], self.batch.qvel[0]
         self._ctrl, self._warnings = self.batch.ctrl[0], self.batch.warning[0]
         self.entities = tuple(self._places)  # whose poses ``observe`` needs
+        self._row, self._begun = np.zeros(1, np.int64), False
         self.batch.forward()
         self.columns = {name: c.shape[1] for name, c in task.obs(self._views).items()}
 
     def observe(self, state: RobotState, poses: Mapping[str, Pose]) -> Array:
-        """The observation (obs_dim,) f32 of a measurement and the objects' poses.
+        """The observation (obs_dim,) f32 of a measurement and the objects' poses: the episode's
+        first, and then one for each action.
 
         Objects are taken to be at rest: their speeds are not perceived. One without a pose stays
         where it was. SafetyStop if the model cannot hold what was measured.
@@ -64,6 +67,8 @@ class Twin:
         if self._warnings[_BAD, 1].any():
             # MuJoCo resets a row that it finds out of bounds, and says so only in a counter.
             raise SafetyStop(Fault.NONFINITE, f"out of bounds: joints {measured}, poses {poses}")
+        (self.task.after_step if self._begun else self.task.after_reset)(self._views, self._row)
+        self._begun = True
         columns = self.task.obs(self._views)
         return np.concatenate([c[0] for c in columns.values()]).astype(np.float32)
 

@@ -293,9 +293,8 @@ def packed(
     made: MadeReward,
     evaluation: Evaluation | None,
 ) -> Path | None:
-    """The policy's bundle, where the task moves an arm; its graph alone, and None, elsewhere and of
-    a formula, whose account no bridge keeps."""
-    if not has_arm(task) or isinstance(task, GoalTask):
+    """The policy's bundle, where the task moves an arm; its graph alone, and None, elsewhere."""
+    if not has_arm(task):
         export_policy(learner, task, run.path / POLICY)
         return None
     return export(

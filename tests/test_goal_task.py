@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import sims
+from real_robot.sim_scene import Scene
 from reward_models.base import from_dict
 from reward_models.goals.automaton import DONE, FAILED
 from reward_models.goals.formula import FormulaError, parse
@@ -20,6 +21,7 @@ from reward_models.goals.say import say
 from reward_models.programs import load
 from reward_models.writers.lines import NoTemplate
 from reward_models.writers.staged import write_staged
+from robo_rl.arm.episodes import run_emulated
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import evaluate, make_task
 from robo_rl.goal_task import GoalTask, goal_task, trained_on
@@ -28,6 +30,7 @@ from robo_rl.learners import PPOConfig
 from robo_rl.preflight import Job, preflight
 from robo_rl.presets import completed
 from robo_rl.rewards import make_reward
+from robo_rl.training import train
 from sims.batch_env import BatchEnv
 
 Array = np.ndarray
@@ -309,3 +312,32 @@ def test_the_goal_of_a_run_is_found_again() -> None:
     task, goal = formula_goal(REACH, MIXED)
     assert make_task({"task": "reach", "robot": ""}, goal.key) == task
     assert make_task({"task": "reach", "robot": ""}, "above_blue_ball").goal == "above_blue_ball"
+
+
+def test_a_sequence_drives_an_arm(tmp_path: Path) -> None:
+    """The bundle names the formula, and the bridge keeps its account: what was done of it."""
+    config = TrainConfig(
+        formula="then(displaced(gripper, least=5cm), touch(gripper, red_cube))",
+        reward="offline", env_steps=40_000, episodes=100, looks=0, runs=tmp_path,
+    )  # fmt: skip
+    made = train(config)
+    assert made.evaluation.success > 0.9, made.evaluation.line()
+    arm = run_emulated(made.bundle, episodes=10)
+    assert arm.successes >= 8, arm
+    assert arm.floors is not None and arm.floors.still.successes == 0
+
+
+def test_a_scene_judges_from_where_the_policy_takes_over() -> None:
+    """A deadline does not run while the arm is brought to its start."""
+    task = goal_task(REACH, parse("within(displaced(gripper, least=3cm), seconds=0.5)"))
+    scene = Scene(task, 0)
+    for begun in (False, True):
+        for _ in range(round(1.0 / scene.timestep)):
+            scene.step()
+        if begun:
+            scene.begin()
+        assert not scene.success()
+        scene.ctrl[scene.arm.ctrl[0]] += 0.5 if begun else 0.0
+        for _ in range(round(0.4 / scene.timestep)):
+            scene.step()
+        assert scene.success() is begun

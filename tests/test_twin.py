@@ -11,6 +11,8 @@ import sims
 from real_robot import Pose, RobotState, SafetyStop, Sent, Twin
 from real_robot.layout import ArmLayout
 from real_robot.sim_scene import Scene
+from reward_models.goals import parse
+from robo_rl.goal_task import goal_task
 from sims.batch_env import BatchEnv
 from sims.robots import SO101
 from sims.tasks import TASKS
@@ -48,6 +50,27 @@ def test_it_observes_and_aims_as_the_simulation_does() -> None:
         for row, aim in enumerate(aims):
             np.testing.assert_array_equal(aim.qpos, env.batch.ctrl[row, arm.ctrl])
             assert aim.gripper == pytest.approx(0.0)
+
+
+def test_it_keeps_the_account_of_a_formula() -> None:
+    """Order, holding and where a thing was at the start: remembered as in training."""
+    text = (
+        "then(displaced(gripper, least=2cm), hold(far(gripper, red_cube, least=5cm), seconds=0.1), "
+        "moved(gripper, left=1cm, tolerance=5cm))"
+    )
+    task = goal_task(sims.make_task("reach", robot="so101"), parse(text))
+    env, rng = BatchEnv(task, 4, seed=3), np.random.default_rng(0)
+    twins, memory = [Twin(task) for _ in range(4)], []
+    obs = env.reset()
+    for _ in range(25):
+        action = rng.uniform(-1, 1, (4, env.act_dim)).astype(np.float32) + [0.5, 0.5, 0.5]
+        for row, twin in enumerate(twins):
+            state, poses, sent = measured(env, row)
+            twin.commit(sent.qpos, sent.gripper)
+            np.testing.assert_array_equal(twin.observe(state, poses), obs[row])
+        obs = env.step(np.clip(action, -1, 1)).obs
+        memory.append(env.views.goal_memory.copy())
+    assert (np.diff(memory, axis=0) != 0).any(axis=(0, 1)).sum() >= 2  # parts were done on the way
 
 
 def test_targets_count_from_what_was_really_sent() -> None:

@@ -112,7 +112,7 @@ class Emulator(ABC):
     def commands(self) -> dict[str, Callable[..., Any]]:
         """What the control port offers; every call holds the lock."""
         verbs = (
-            self.scene, self.reset, self.success, self.distance, self.poses, self.state,
+            self.scene, self.reset, self.begin, self.success, self.distance, self.poses, self.state,
             self.joints, self.hand, self.let_go, self.soften, self.block, self.traffic,
         )  # fmt: skip
         return {verb.__name__: self._locked(verb) for verb in verbs}
@@ -139,6 +139,10 @@ class Emulator(ABC):
     def reset(self, seed: int) -> None:
         """The start of the scene for ``seed``; call it while the arm is limp."""
         self.physics.reset(seed)
+
+    def begin(self) -> None:
+        """An episode begins as things stand now."""
+        self.physics.scene.begin()
 
     def success(self) -> bool:
         """Whether the task's goal holds now."""

@@ -76,6 +76,10 @@ class EmulatedStage:
     def _state(self) -> tuple[np.ndarray, float]:
         return self._end.state(), self._end.clock.now_ns() * 1e-9
 
+    def begin(self) -> None:
+        """The judge behind the wire begins."""
+        self._end.begin()
+
     def success(self) -> bool:
         """The truth behind the wire."""
         return self._end.success()
@@ -114,6 +118,9 @@ class _OwnProcess:
 
     def poses(self) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
         return self._now().physics.scene.poses()
+
+    def begin(self) -> None:
+        self._now().begin()
 
     def success(self) -> bool:
         return self._now().success()
@@ -161,6 +168,9 @@ class _OtherProcess:
     def poses(self) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
         seen = self._control.call("poses")["poses"]
         return {name: (np.array(pos), np.array(quat)) for name, (pos, quat) in seen.items()}
+
+    def begin(self) -> None:
+        self._control.call("begin")
 
     def success(self) -> bool:
         return bool(self._control.call("success"))

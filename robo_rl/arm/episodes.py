@@ -87,11 +87,16 @@ def advice(result: ArmResult, manifest: Manifest) -> str:
     )
 
 
-def task_of(bundle: PolicyBundle) -> Task[Any]:
-    """The task that a bundle was trained on, with its parameters and its goal."""
-    manifest = bundle.manifest
+def task_of(manifest: Manifest) -> Task[Any]:
+    """The task that a bundle was trained on, with its parameters and its goal, and with the account
+    of that where it is a formula."""
     params = {k: v for k, v in manifest.task_config.items() if k not in ("robot", "goal")}
-    return make_task(manifest.task, robot=manifest.arm, goal=manifest.goal or None, **params)
+    task = make_task(manifest.task, robot=manifest.arm, goal=manifest.goal or None, **params)
+    if task.formula is None:
+        return task
+    from robo_rl.goal_task import GoalTask  # a third of a second that other goals never need
+
+    return GoalTask(inner=task)
 
 
 def run_emulated(
@@ -107,7 +112,7 @@ def run_emulated(
 ) -> ArmResult:
     """Runs a bundle for ``episodes`` scenes on a simulated arm; success is read off the scene."""
     bundle = PolicyBundle.load(folder)
-    task = task_of(bundle)
+    task = task_of(bundle.manifest)
     stage = SimStage(task, realtime, latency, noise)
     return run_episodes(bundle, task, stage, episodes=episodes, seed=seed, log=log, console=console)
 
@@ -158,6 +163,8 @@ def run_episodes(
         def watch(change: Transition, held: list[bool] = held) -> None:
             if monitor is not None:
                 monitor.note(phase=change.after.value)
+            if change.before is Phase.ALIGN and change.after is Phase.RUN and judged:
+                stage.begin()
             if change.before is Phase.RUN and judged:  # before the arm is parked
                 held.append(stage.success())
 

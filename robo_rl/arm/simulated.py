@@ -34,6 +34,10 @@ class SimStage:
         eyes = SimPerception(driver.scene.poses, clock, noise=self.noise, seed=seed)
         return Scene(driver, eyes, clock)
 
+    def begin(self) -> None:
+        """The simulation's judge begins."""
+        self._scene.begin()
+
     def success(self) -> bool:
         """The simulation's truth."""
         return self._scene.success()

@@ -36,6 +36,10 @@ class Stage(Protocol):
         """The arm and the objects of a new episode."""
         ...
 
+    def begin(self) -> None:
+        """The policy takes over: its episode begins as things stand now."""
+        ...
+
     def success(self) -> bool:
         """Whether the goal holds, at the moment when the policy lets go."""
         ...

@@ -65,6 +65,11 @@ class WiredStage:
         """The arm, not yet connected."""
         return drivers.make(self._robot, self._where, clock=self._clock, **self._options)
 
+    def begin(self) -> None:
+        """The judge behind the wire begins, where there is one."""
+        if self._control is not None:
+            self._control.call("begin")
+
     def success(self) -> bool:
         """The truth behind the wire, False until the operator was asked."""
         return bool(self._control is not None and self._control.call("success"))

@@ -80,7 +80,7 @@ def main(argv: Sequence[str]) -> int:
             raise ValueError(f"--{name} must be finite and not below 0, got {value:g}")
     console = Console(stderr=True)
     bundle = PolicyBundle.load(command.bundle)
-    task = task_of(bundle)
+    task = task_of(bundle.manifest)
     with contextlib.ExitStack() as stack:
         stage = stack.enter_context(closing(_stage(command, bundle, task, console)))
         latch = _unlatched(command, stage, console) if isinstance(stage, WiredStage) else None

@@ -29,10 +29,11 @@ def main(argv: Sequence[str]) -> int:
     from real_robot.recorder import read_log
     from real_robot.recovery import recover
     from real_robot.replay import gap, replay, usage
+    from robo_rl.arm.episodes import task_of
 
     if command.recover and (saved := recover(command.log)):
         print(f"recovered {saved} messages of {command.log}", file=sys.stderr)
-    again, log = replay(command.log), read_log(command.log)
+    again, log = replay(command.log, task_of), read_log(command.log)
     uses, demand = usage(log)
     driven = sum(t["phase"] == "run" for t in log.ticks) > 1
     difference = gap(log) if driven else None

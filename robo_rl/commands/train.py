@@ -52,11 +52,7 @@ def main(argv: Sequence[str]) -> int:
     if command.as_json:
         print((trained.run.path / "result.json").read_text())
         return 0
-    kept = (
-        f"bundle: {trained.bundle}"
-        if trained.bundle
-        else "no bundle: there is no arm, or no bridge that keeps a formula's account"
-    )
+    kept = f"bundle: {trained.bundle}" if trained.bundle else "no bundle: there is no arm"
     shown = [trained.run.path / name for name in ("report.html", POLICY)]
     console.print(f"{' and '.join(str(p) for p in shown if p.exists())}; {kept}")
     print(said(trained.evaluation))

@@ -1,4 +1,5 @@
-"""Policies of the dense reward, through deploy, on emulated arms.
+"""Policies through deploy on emulated arms: of the dense reward, and of sentences with an order and
+a constraint, rewarded by what was read from them.
 
 Each policy is trained once and judged in simulation; then its bundle drives the arm over the arm's
 own wire protocol. What is finished is not done again.
@@ -22,6 +23,10 @@ from robo_rl.runs import jsonable, write_json
 
 ARMS = ("so101", "ur5e")
 GOALS = {"reach": "touch_red_cube", "push": "red_cube_next_to_blue_ball"}
+TOLD = (  # of reach
+    "touch the red cube, then the blue ball",
+    "touch the red cube without touching the blue ball",
+)
 EPISODES = 100  # on the arm, in every way
 PART = 25  # of them, whose figures are kept if the rest is interrupted
 WIDTH = {"reach": 0.0, "push": 0.7}  # of randomised rows: push needs to have met noise and delay
@@ -37,13 +42,13 @@ class Way:
     noise: float  # m, of perceived positions
     latency: float  # s
     rendered: bool = False  # poses from tags in rendered cameras
-    tasks: tuple[str, ...] = ("reach", "push")
+    of: tuple[str, ...] = (*GOALS.values(), *TOLD)  # goals
 
 
 WAYS = (
     Way("as it is", 0.0, 0.0),
     Way("40 ms, 2 mm", 0.002, 0.04),
-    Way("rendered cameras", 0.0, 0.0, rendered=True, tasks=("reach",)),
+    Way("rendered cameras", 0.0, 0.0, rendered=True, of=(GOALS["reach"],)),
 )
 
 
@@ -60,9 +65,12 @@ def rows(options: Options) -> list[Row]:
     made, episodes = [], options.scaled(EPISODES)
     for seed in options.seeds or (0,):
         for arm in ARMS:
-            for task in GOALS:
-                one = policy(f"{task} {GOALS[task]}, {arm}, seed {seed}", config(task, arm),
-                             options, seed)  # fmt: skip
+            for trained_as in (
+                *(config(task, arm) for task in GOALS),
+                *(told(s, arm) for s in TOLD),
+            ):
+                name = f"{trained_as.task} {trained_as.goal}, {arm}, seed {seed}"
+                one = policy(name, trained_as, options, seed)
                 of = Driven(one.of.config, episodes)
                 code = (*one.code, __name__, "robo_rl.arm.episodes", "robo_rl.arm.emulated")
                 made.append(replace(one, of=of, code=code, without=VISUAL + WRITTEN))
@@ -83,6 +91,11 @@ def config(task: str, arm: str) -> TrainConfig:
     )
 
 
+def told(sentence: str, arm: str) -> TrainConfig:
+    """How the policy for a sentence is trained on ``arm``: by what it was read as, as it comes."""
+    return TrainConfig(task="reach", goal=sentence, robot=arm, reward="offline", shaped=True)
+
+
 def measure(of: Driven, place: Place) -> dict[str, Any]:
     """The policy's figures in simulation, and on its arm in all ways."""
     result = trained(of.policy, place).run.result
@@ -92,7 +105,7 @@ def measure(of: Driven, place: Place) -> dict[str, Any]:
         "env_steps": result["env_steps"],
     }  # fmt: skip
     for way in WAYS:
-        if of.policy.task in way.tasks:
+        if of.policy.goal in way.of:
             row[way.name] = _driven(way, of.episodes, place)
     return row
 
@@ -112,7 +125,7 @@ def _driven(way: Way, episodes: int, place: Place) -> dict[str, Any]:
         kept = place.folder / f"arm-{slug}-{first:03d}.json"
         if not kept.exists():
             bundle = PolicyBundle.load(place.folder / "bundle")
-            task = task_of(bundle)
+            task = task_of(bundle.manifest)
             begun = time.process_time()
             stage = EmulatedStage(task, noise=way.noise, latency=way.latency, tags=way.rendered)
             with closing(stage):
