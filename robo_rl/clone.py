@@ -22,7 +22,7 @@ from real_robot.layout import has_arm
 from robo_rl.demonstrations import CloneConfig, Demonstrations, read_demonstrations
 from robo_rl.evaluate import JUDGED_ON, evaluate
 from robo_rl.export import export, export_policy
-from robo_rl.goals import read_goal
+from robo_rl.goals import OF_TASK, read_goal
 from robo_rl.learners import PPOConfig
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.policies import load_policy
@@ -47,7 +47,8 @@ def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None)
     task, seconds = demos.task, {"reward": 0.0}
     goal = read_goal(task, task.goal)
     about = {
-        "task": task.name, "robot": task.card()["params"].get("robot", ""), "goal": task.goal,
+        "task": task.name, "goal": task.goal,
+        **{name: task.card()["params"].get(name, "") for name in OF_TASK},
         "learner": CLONE, "reward": "none", "dataset": dataset, **asdict(config),
     }  # fmt: skip
     with RunDir.under_way(path, about) as run:

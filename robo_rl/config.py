@@ -23,6 +23,7 @@ ENV_STEPS, CHECKPOINT_EVERY = 96_000, 32_000  # where no preset says otherwise
 
 # What a preset may set: None is "as the task needs", and help shows the number that this is.
 Steps = Annotated[int | None, tyro.conf.arg(metavar="INT")]
+Reward = Annotated[str | None, tyro.conf.arg(metavar="STR")]
 Seconds = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 
 
@@ -33,8 +34,9 @@ class Common:
     task: str = "reach"  # as `robo-rl list tasks` shows
     goal: str = ""  # a sentence, or the key of one of the task's goals; empty: the first one
     formula: str = ""  # a goal written as a formula instead (docs/goals.md), with --reward offline
-    reward: str = "clip"  # as `robo-rl list rewards` shows
+    reward: Reward = None  # as `robo-rl list rewards` shows
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own, if it has one
+    things: str = ""  # on the table of task tabletop: "yellow ball, two red cubes, white plate"
     learner: str = "ppo"  # as `robo-rl list learners` shows
     env_steps: Steps = None  # simulated steps over all rows
     seed: int = 0  # of training; evaluation draws from seeds that no training uses
@@ -87,7 +89,8 @@ class TrainConfig(Common, Further):
                 f"learner {self.learner!r} is tuned by {LEARNERS[self.learner].config.__name__}, "
                 f"got {type(self.tuning).__name__}"
             )
-        fitting(self.reward, self.scoring)
+        if self.reward is not None:
+            fitting(self.reward, self.scoring)
         for name in ("env_steps", "episodes", "look_episodes", "labels_every", "checkpoint_every"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -111,6 +114,7 @@ class TrainConfig(Common, Further):
 class SettledConfig(TrainConfig):
     """One training run with everything settled, as ``config.json`` keeps it."""
 
+    reward: str = "clip"
     env_steps: int = ENV_STEPS
     episode_s: float = 0.0
     checkpoint_every: int = CHECKPOINT_EVERY

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-import sims
 from reward_models.base import from_dict
 from reward_models.goals.formula import from_data
 from reward_models.metrics import wilson
 from robo_rl.floors import Floors, Rate, floors
 from robo_rl.goal_task import goal_task
+from robo_rl.goals import task_of
 from robo_rl.misses import misses, told
 from robo_rl.rollout.judged import Act, Choose, Outcome, rowwise, run_episode
 from sims.batch_env import BatchEnv
@@ -212,7 +212,7 @@ def record(
 def make_task(config: Mapping[str, Any], key: str) -> Task[Any]:
     """The task of a run's config with ground truth ``key``, a formula perhaps; empty: the
     task's first goal."""
-    task = sims.make_task(config["task"], robot=config["robot"] or None)
+    task = task_of(config)
     if key.startswith("["):
         return goal_task(task, from_data(json.loads(key)))
     return replace(task, goal=key or task.goal)

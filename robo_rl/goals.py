@@ -7,9 +7,11 @@ ground truth is the task's own goal whose sentence reads to the same formula, or
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import sims
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import FormulaError, Refusal, fill, parse, read
 from reward_models.goals.captions import Plan, stages
@@ -19,6 +21,14 @@ from reward_models.goals.predicates import PREDICATES, role
 from reward_models.goals.say import say
 from robo_rl.goal_task import GoalTask, goal_task
 from sims.task import Task
+
+OF_TASK = ("robot", "things")  # of a config: what its task is made of, where it says so
+
+
+def task_of(config: Mapping[str, Any], **more: Any) -> Task[Any]:
+    """The task that a config means, with the arm and the things on its table."""
+    given = {name: config[name] for name in OF_TASK if config.get(name)}
+    return sims.make_task(config["task"], **given, **more)
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import sims
-from reward_models.goals.formula import parse, parts_of
+from reward_models.goals.formula import atoms, parse, parts_of
+from reward_models.goals.predicates import GRIPPER, role
 from robo_rl.config import CHECKPOINT_EVERY, ENV_STEPS, SettledConfig, TrainConfig
-from robo_rl.goals import read_goal
+from robo_rl.goals import read_goal, task_of
 from robo_rl.learners import LEARNERS, LearnerConfig, OffPolicyConfig, PPOConfig
 from robo_rl.rewards import fitting
+from sims.tasks.arranged import Arranged
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ PRESETS: dict[str, Preset] = {
     "lift": Preset(
         {"env_steps": 200_000}, ppo={"log_std_init": -0.7}, replay_run={"env_steps": 50_000}
     ),
+    # No CLIP knows its things; what moves one of them is trained as a push is.
+    "tabletop": Preset({"reward": "offline"}),
     # With half of it, it learns to be fast and falls after 3 s; success is to be up after 8.
     "hopper forward": Preset({"env_steps": 1_200_000, "checkpoint_every": 200_000}, 1.6, _BODY),
     # A flip is over within a second; whoever has fallen by then lies there for the other seven.
@@ -78,8 +81,12 @@ def preset(
         raise ValueError(f"unknown learner {learner!r}; known: {', '.join(LEARNERS)}")
     base = base or TrainConfig()
     goal = goal or base.goal
-    found = PRESETS.get(_name(task, goal)) or PRESETS.get(task) or Preset({})
-    open_ = {"env_steps": ENV_STEPS, "episode_s": 0.0, "checkpoint_every": CHECKPOINT_EVERY}
+    asked = replace(base, task=task, goal=goal)
+    found = PRESETS.get(_name(asked)) or PRESETS.get(task) or Preset({})
+    if task == Arranged.name and _moves_things(asked):
+        found = replace(PRESETS["push"], run=found.run | PRESETS["push"].run)
+    open_ = {"env_steps": ENV_STEPS, "episode_s": 0.0, "checkpoint_every": CHECKPOINT_EVERY,
+             "reward": "offline" if base.formula else "clip"}  # fmt: skip
     given = {name: value for name, value in vars(base).items() if value is not None}
     named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner)}
     replays = issubclass(LEARNERS[learner].config, OffPolicyConfig)
@@ -105,10 +112,18 @@ def _parts(formula: str) -> int:
     return max(len(parts_of(part, "then")) for part in outermost)
 
 
-def _name(task: str, goal: str) -> str:
+def _name(config: TrainConfig) -> str:
     """What an entry for this goal alone would be called."""
-    if not any(name.startswith(f"{task} ") for name in PRESETS):
-        return task  # saves reading the sentence
-    made = sims.make_task(task)
-    key = read_goal(made, goal).key if goal else next(iter(made.goals()))
-    return f"{task} {key}"
+    if not any(name.startswith(f"{config.task} ") for name in PRESETS):
+        return config.task  # saves reading the sentence
+    made = task_of(vars(config))
+    key = read_goal(made, config.goal).key if config.goal else next(iter(made.goals()))
+    return f"{config.task} {key}"
+
+
+def _moves_things(config: TrainConfig) -> bool:
+    """Whether the goal is about more than the gripper."""
+    made = task_of(vars(config))
+    read = parse(config.formula) if config.formula else read_goal(made, config.goal).formula
+    hands = {entity.name for entity in made.entities() if role(entity) == GRIPPER}
+    return read is not None and any(atom.terms[0] not in hands for atom in atoms(read))

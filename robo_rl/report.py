@@ -70,7 +70,9 @@ def write_report(run: RunDir) -> Path:
 
 
 def _scene_of(config: Mapping[str, Any]) -> str:
-    return f"{config['task']} on {config['robot']}" if config["robot"] else config["task"]
+    arm = f" on {config['robot']}" if config["robot"] else ""
+    things = f" with {config['things']}" if config.get("things") else ""
+    return f"{config['task']}{arm}{things}"
 
 
 def _section(title: str, body: str) -> str:

@@ -16,7 +16,6 @@ import torch
 from rich.console import Console
 from rich.markup import escape
 
-import sims
 from real_robot.bundle import POLICY
 from real_robot.layout import has_arm
 from reward_models.base import RewardModel
@@ -30,7 +29,7 @@ from robo_rl.fit import Fitted, fit, usable
 from robo_rl.floors import floors
 from robo_rl.foreign import evaluate_foreign, make_sim
 from robo_rl.goal_task import GoalTask, trained_on
-from robo_rl.goals import ReadGoal, formula_goal, judged_goal, read_goal
+from robo_rl.goals import ReadGoal, formula_goal, judged_goal, read_goal, task_of
 from robo_rl.learners import LEARNERS
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
@@ -173,10 +172,11 @@ def train(
 
 def _train_foreign(config: SettledConfig, resume: Path | None, console: Console | None) -> Trained:
     """The same on ``gym:ID``: its own reward, return beside success, the policy's graph alone."""
-    if config.reward != "task" or config.goal or config.robot or config.randomize or config.shaped:
+    ours = (config.goal, config.robot, config.things, config.randomize, config.shaped)
+    if config.reward != "task" or any(ours):
         raise ValueError(
-            f"{config.task} has its own reward and no goals or robots of ours: use --reward task, "
-            "and none of --goal, --robot, --randomize, --shaped"
+            f"{config.task} has its own reward and no goals, robots or things of ours: use "
+            "--reward task, and none of --goal, --robot, --things, --randomize, --shaped"
         )
     set_threads()
     name = config.name or f"{config.task.replace(':', '-')}-task-{config.learner}-{config.seed}"
@@ -244,9 +244,9 @@ def _fitted(
     )
 
 
-def judged_task(config: TrainConfig) -> tuple[Task[Any], ReadGoal]:
+def judged_task(config: SettledConfig) -> tuple[Task[Any], ReadGoal]:
     """The task with the sentence's ground truth, if it has one, and the sentence as read."""
-    task = sims.make_task(config.task, robot=config.robot or None)
+    task = task_of(vars(config))
     if config.formula:
         return formula_goal(task, config.formula)
     sentence = config.goal or next(iter(task.goals().values())).sentence
@@ -258,7 +258,7 @@ def judged_task(config: TrainConfig) -> tuple[Task[Any], ReadGoal]:
     return replace(task, goal=goal.key or task.goal), goal
 
 
-def reward_of(config: TrainConfig, resume: Path | None) -> str:
+def reward_of(config: SettledConfig, resume: Path | None) -> str:
     """The reward's name; a run that goes on keeps its program, whatever became of the file."""
     if resume is not None and (resume / PROGRAM).exists():
         return f"{CODE}{resume / PROGRAM}"

@@ -56,7 +56,10 @@ def make_task(
     known = [f.name for f in dataclasses.fields(TASKS[name])]
     for key in params:
         if key not in known:
-            raise ValueError(f"task {name!r} has no parameter {key!r}; known: {', '.join(known)}")
+            hint = "; the task whose things are named is 'tabletop'" if key == "things" else ""
+            raise ValueError(
+                f"task {name!r} has no parameter {key!r}; known: {', '.join(known)}{hint}"
+            )
     return TASKS[name](**params)
 
 

@@ -337,8 +337,10 @@ def _surfaces(a: Quantities, b: Quantities) -> str:
     square = [q for q in (a, b) if q.entity.kind == "cube"]
     if len(square) > 1 or not a.entity.half:
         raise _Unknown("surfaces")
-    width = [q.entity.half[0] if q.entity.half else 0.0 for q in (a, b)]
-    height = sum(q.entity.half[2] if q.entity.half else 0.0 for q in (a, b))
+    # Marks and furniture are their point.
+    bodies = [q.entity.half if q.entity.kind not in MARKS | FURNITURE else () for q in (a, b)]
+    width = [half[0] if half else 0.0 for half in bodies]
+    height = sum(half[2] if half else 0.0 for half in bodies)
     apart = f"norm({a}[:2] - {b}[:2])"
     if square:
         x, y, yaw = f"({a}[0] - {b}[0])", f"({a}[1] - {b}[1])", f"(0.25 * {square[0].turn})"

@@ -15,7 +15,7 @@ from reward_models.base import Entity
 
 GRIPPER = "gripper"  # the kind of the entity that acts on objects
 BODY = "body"  # the kind of a body that moves itself; every other kind is an object
-MARKS = frozenset({"target", "disc"})  # flat on the table
+MARKS = frozenset({"target", "disc", "plate"})  # flat on the table
 FURNITURE = frozenset({"button", "drawer", "handle", "hole"})
 
 
@@ -107,6 +107,12 @@ def _resting(entities: Sequence[Entity]) -> float | None:
     if not under.half:
         return None
     return round(under.half[0] * (0.75 if under.kind in MARKS else 1.0), 6)
+
+
+def _beside_it(entities: Sequence[Entity]) -> float:
+    """How far apart the centres of neighbours may be: more where they are too wide for that."""
+    wide = sum(entity.half[0] if entity.half else 0.0 for entity in entities)
+    return max(0.065, round(wide + 0.024, 6))
 
 
 def _by_kind(thing: float, body: float) -> Callable[[Sequence[Entity]], float]:
@@ -315,7 +321,7 @@ PREDICATES: dict[str, Predicate] = {
             "next_to",
             (_OBJECT, _OBJECT),
             "{subject} is next to {object}",
-            (Number("within", "m", 0.065), Number("standing", "m", 0.01)),
+            (Number("within", "m", _beside_it), Number("standing", "m", 0.01)),
             mirror="next_to",
             spoken=_OBJECT,
             wordings=(
@@ -360,7 +366,7 @@ PREDICATES: dict[str, Predicate] = {
         ),
         Predicate(
             "on",
-            (_fits("place", "push"), _fits("target", "disc", "stack")),
+            (_fits("place", "push"), _fits(*MARKS, "stack")),
             "{subject} is on {object}",
             (
                 Number("aside", "m", _resting),

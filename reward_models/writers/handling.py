@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from reward_models.base import Entity, TaskCard
 from reward_models.goals.formula import Atom, fill
-from reward_models.goals.predicates import role
+from reward_models.goals.predicates import MARKS, role
 from reward_models.writers.lines import Lines, NoTemplate, Numbers, Realised, rounded, signal_of
 
 SURE, SURELY_PRESSED = 0.05, 0.0833  # of a joint's range, beyond what is asked
@@ -20,24 +20,22 @@ BESIDE_BAR = 0.021  # m, from the bar to a closed hand that pushes it
 UNDER_BAR = 0.015  # m, the tip no lower than this under the bar
 HALF = 0.02  # m, half the height of a thing whose card does not say it
 HIGHER = 0.01  # m, of a lifted thing, than is asked
-LYING = 0.025  # m, of its centre when it still lies there
-CARRIED = 0.06  # m, of its centre while it is carried
+LYING = 0.005  # m, its centre higher than half its height when it still lies there
+CARRIED = 0.04  # m, and while it is carried
 LEFT_ALONE = 0.06  # m, the tip this far over the centre of what is to be left alone
+_FLAT = "hypot(below(norm({thing}[:2] - {place}[:2]), {aside}), below({thing}[2], {lying}))"
 # How far, in m, {thing} is from lying where it belongs, by the kind of the {place}.
 PLACES = {
-    "target": (
-        "hypot(below(norm({thing}[:2] - {place}[:2]), {aside}), "
-        f"below({{thing}}[2], {LYING}))"
-    ),
+    **dict.fromkeys(MARKS, _FLAT),
     "drawer": (
         "hypot(hypot(outside({thing}[0] - {place}[0], -0.03, 0.03), "
         "outside({thing}[1] - {place}[1], -0.03, 0.03)), below({thing}[2], 0.032))"
     ),
 }
-# On its like, which lies on the table: its centre is three times as high.
+# On a thing that lies on the table.
 STACKED = (
     "hypot(hypot(below(norm({thing}[:2] - {place}[:2]), {aside}), "
-    f"outside({{thing}}[2] - 3.0 * {{place}}[2], -0.004, 0.004)), below({{place}}[2], {LYING}))"
+    "outside({thing}[2] - {place}[2] - {rise}, -0.004, 0.004)), below({place}[2], {under}))"
 )
 # A peg in a hole: its half length, how much deeper and nearer the axis than is asked; m.
 HALF_PEG, DEEPER, NEARER = 0.035, 0.001, 0.0002
@@ -62,7 +60,7 @@ def _lifted(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     body = card.entity(atom.subject)
     thing, half = p.read(body), _half(body)
     high = rounded(half + atom["height"] + HIGHER)
-    up = p.let("up", f"{held} * ramp({thing}[2], {rounded(half + LYING - HALF)}, {high})")
+    up = p.let("up", f"{held} * ramp({thing}[2], {rounded(half + LYING)}, {high})")
     left = p.let("away", f"hypot(above({thing}[2], {high}), {grip})")
     return up, left, {**terms, "lift": (n.move_weight, up)}
 
@@ -119,21 +117,25 @@ def _put(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
         return _inserted(p, card, atom, n)
     if where.kind not in PLACES and "stack" not in where.affordances:
         raise NoTemplate(f"no template for {atom}: how a thing goes into a {where.kind}")
-    thing, tip = p.read(card.entity(atom.subject)), p.read(_hand(card))
-    place = p.read(where)
+    what = card.entity(atom.subject)
+    thing, tip, place = p.read(what), p.read(_hand(card)), p.read(where)
+    half, under = _half(what), _half(where)
+    lying, carried = rounded(half + LYING), rounded(half + CARRIED)
     jaws = signal_of(card, "gripper")
     lies = PLACES.get(where.kind, STACKED)
-    off = p.let("off", lies.format(thing=thing, place=place, aside=_surely_aside(where, atom)))
+    words = {"thing": thing, "place": place, "aside": _surely_aside(where, atom), "lying": lying,
+             "rise": rounded(half + under), "under": rounded(under + LYING)}  # fmt: skip
+    off = p.let("off", lies.format(**words))
     down = p.let("down", f"{off} <= 0.0")
     gap, held = _held(p, tip, thing, n)
     opening = p.let("opening", f"ramp({p.joint(jaws)}, {jaws.range[0]!r}, {jaws.range[1]!r})")
     aside = p.let("aside", f"norm({thing}[:2] - {place}[:2])")
     # High while it is carried, but not over the place, where it is to go down.
     high = p.let(
-        "high", f"maximum(ramp({thing}[2], {LYING}, {CARRIED}), near({aside}, {n.tight!r}))"
+        "high", f"maximum(ramp({thing}[2], {lying}, {carried}), near({aside}, {n.tight!r}))"
     )
     close = f"(0.3 + 0.7 * near({aside}, {n.wide!r}))"
-    carried = p.let("carried", f"where({down}, 1.0, {held} * {high} * {close})")
+    moved = p.let("carried", f"where({down}, 1.0, {held} * {high} * {close})")
     clear = p.let("clear", f"above({tip}[2] - {thing}[2], {LEFT_ALONE})")
     left = p.let("away", f"hypot({off}, {clear})")
     gone = p.let("gone", f"0.5 * {opening} + 0.5 * near({clear}, {n.tight!r})")
@@ -141,7 +143,7 @@ def _put(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     terms = {
         "reach": (n.reach_weight, f"where({down}, 1.0, {near})"),
         "close": (n.close_weight, f"where({down}, 1.0, {held} * (1.0 - {opening}))"),
-        "carry": (n.move_weight, carried),
+        "carry": (n.move_weight, moved),
         "place": (n.move_weight, f"where({down}, 1.0, {held} * near({off}, {n.tight!r}))"),
         "leave": (n.move_weight, f"{down} * {gone}"),
     }

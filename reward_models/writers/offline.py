@@ -26,7 +26,7 @@ from reward_models.programs.diagnostics import Diagnostic
 from reward_models.writers.base import Draft, Evidence, fingerprint
 from reward_models.writers.bodies import ACTED
 from reward_models.writers.handling import HANDLED
-from reward_models.writers.lines import Lines, NoTemplate, Numbers
+from reward_models.writers.lines import Lines, NoTemplate, Numbers, rounded
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ CHOICES: dict[str, tuple[str | bool, ...]] = {
 EFFORT = 0.01  # weight of the cost of actions where a structure has one and the numbers do not
 
 
-NEXT_TO = 0.045  # m, between two centres, at which they are surely next to each other
+SURELY_BESIDE = 0.02  # m, two centres nearer than is asked are surely next to each other
 TOUCH = 0.03  # m, from the tip to an object's centre, at which they surely touch
 FAR = 0.21  # m
 ASIDE = 0.065  # m
@@ -218,7 +218,7 @@ def _gripper(atom: Atom, card: TaskCard, program: Lines) -> str:
 # Atoms of two objects: where the first is to go, on the table, seen from where the two are.
 # {mover} and {other} are their places; the result is (spot to push to, distance that is left).
 PUSH: dict[str, tuple[str, str]] = {
-    "next_to": ("{other}[:2]", f"below(norm({{mover}}[:2] - {{other}}[:2]), {NEXT_TO})"),
+    "next_to": ("{other}[:2]", "below(norm({mover}[:2] - {other}[:2]), {near})"),
     "far": (
         f"{{other}}[:2] + {FAR} * direction({{mover}}[:2] - {{other}}[:2])",
         f"above(norm({{mover}}[:2] - {{other}}[:2]), {FAR})",
@@ -252,7 +252,10 @@ def _pushed(
     hand = next(e for e in card.entities if role(e) == "gripper")
     tip = p.read(hand) if structure.gated or structure.approach != "none" else ""
     mover, other = (p.read(card.entity(name)) for name in (atom.subject, atom.object))
-    spot, left = (text.format(mover=mover, other=other) for text in PUSH[atom.predicate])
+    words = {"mover": mover, "other": other}
+    if atom.predicate == "next_to":
+        words["near"] = rounded(atom["within"] - SURELY_BESIDE)
+    spot, left = (text.format(**words) for text in PUSH[atom.predicate])
     kernel, off = structure.kernel, ""
     if structure.approach == "behind" or structure.gated:
         p.say(f"{atom}: first behind it, on the line to where it is to go, then along that line")

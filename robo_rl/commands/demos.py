@@ -12,28 +12,27 @@ import tyro
 from rich.console import Console
 from rich.progress import Progress
 
-from robo_rl.commands.options import Json
+from robo_rl.commands.options import Json, Table
 from sims.demos import DemoConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemosCommand(DemoConfig):
+class DemosCommand(DemoConfig, Table):
     """Writes episodes of a task's expert as a Minari data set."""
 
     task: tyro.conf.Positional[str]  # as `robo-rl list tasks` shows
     to: tyro.conf.Positional[Path]  # a folder that does not exist yet
     goal: str = ""  # the key of one of the task's goals; empty: the first one
-    robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
     as_json: Json = False  # print JSON
 
 
 def main(argv: Sequence[str]) -> int:
     """Writes the data set and says how many of its episodes succeed."""
     command = tyro.cli(DemosCommand, args=list(argv), prog="robo-rl demos")
-    import sims
+    from robo_rl.goals import task_of
     from sims.demos import write_demos
 
-    task = sims.make_task(command.task, robot=command.robot or None, goal=command.goal or None)
+    task = task_of(vars(command), goal=command.goal or None)
     config = DemoConfig(
         **{f.name: getattr(command, f.name) for f in dataclasses.fields(DemoConfig)}
     )

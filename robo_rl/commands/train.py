@@ -70,7 +70,9 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     parsed = _parse(args, preset(TrainCommand.task, learner))
     if all(name.split()[0] != parsed.task for name in PRESETS):
         return parsed  # also a task that is none: whoever trains it says so
-    return _parse(args, preset(parsed.task, learner, goal=parsed.goal))
+    reward = option_in(args, "--reward") or None
+    goal = {name: getattr(parsed, name) for name in ("goal", "formula", "robot", "things")}
+    return _parse(args, preset(parsed.task, learner, TrainConfig(reward=reward, **goal)))
 
 
 def option_in(args: Sequence[str], option: str) -> str:

@@ -25,6 +25,7 @@ class SearchConfig:
     task: str = "reach"  # as `robo-rl list tasks` shows
     goal: str = ""  # a sentence that the task has a ground truth for
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
+    things: str = ""  # on the table of task tabletop: "yellow ball, two red cubes, white plate"
     writer: str = "offline"  # who proposes programs: offline, llm, text2reward, eureka, card
     candidates: int = 6  # programs per round
     rounds: int = 2  # of proposals, each made from what the earlier ones showed

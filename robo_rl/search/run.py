@@ -24,7 +24,6 @@ from typing import Any
 
 from rich.console import Console
 
-import sims
 from reward_models.base import TaskCard
 from reward_models.goals.formula import Formula
 from reward_models.programs import Diagnostic, load
@@ -34,7 +33,7 @@ from robo_rl.archive import screened, trials
 from robo_rl.config import from_json
 from robo_rl.evaluate import SELECT_SEED, TEST_SEED
 from robo_rl.floors import floors
-from robo_rl.goals import ReadGoal, read_goal
+from robo_rl.goals import ReadGoal, read_goal, task_of
 from robo_rl.runs import atomic_write, jsonable, versions, write_json
 from robo_rl.search.bar import Bar
 from robo_rl.search.config import TOTALS, SearchConfig
@@ -91,7 +90,7 @@ def search(
 
 def _judged_goal(config: SearchConfig) -> ReadGoal:
     """The goal as read; ValueError where it is not read or has no ground truth to choose by."""
-    task = sims.make_task(config.task, robot=config.robot or None)
+    task = task_of(vars(config))
     goal = read_goal(task, config.goal or next(iter(task.goals().values())).sentence)
     if goal.formula is None:
         raise ValueError(goal.refusal)
@@ -121,7 +120,7 @@ class _Search:
         assert goal.formula is not None
         self.config, self.goal, self.path, self.journal = config, goal, path, journal
         self.console = console
-        self.judged = sims.make_task(config.task, robot=config.robot or None, goal=goal.key)
+        self.judged = task_of(vars(config), goal=goal.key)
         self.budget: Budget | None = None
         self.strategy: Offline | Asked = self._strategy(goal.formula)
         limits = Limits(
@@ -246,6 +245,7 @@ class _Search:
     ) -> dict[str, Any]:
         return {
             "name": name, "text": text, "task": self.config.task, "robot": self.config.robot,
+            "things": self.config.things,
             "goal": self.goal.key, "learner": self.config.learner,
             "tuning": jsonable(self.config.tuning), "env_steps": steps,
             "episode_s": self.config.episode_s,

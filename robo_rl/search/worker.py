@@ -48,11 +48,11 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
     threads = set_threads(job["threads"])
     import numpy as np
 
-    import sims
     from reward_models.base import from_dict
     from reward_models.programs import ProgramReward, load
     from robo_rl.evaluate import summary
     from robo_rl.fit import fit
+    from robo_rl.goals import task_of
     from robo_rl.learners import LEARNERS
     from robo_rl.learners.hooks import Hook
     from robo_rl.rollout.judged import rowwise, run_episode
@@ -76,7 +76,7 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
                 take_replay(learner, job["replay"], model)
 
     began = time.monotonic()
-    task = sims.make_task(job["task"], robot=job["robot"] or None, goal=job["goal"])
+    task = task_of(job, goal=job["goal"])
     tuning = {k: tuple(v) if isinstance(v, list) else v for k, v in job["tuning"].items()}
     config = LEARNERS[job.get("learner", "ppo")].config(**tuning)
     # Training episodes may be shorter than those that are judged, as in `robo-rl train`.

@@ -6,6 +6,7 @@ from typing import Any
 
 from sims.task import Task
 from sims.tasks.ant import Ant
+from sims.tasks.arranged import Arranged
 from sims.tasks.button import Button
 from sims.tasks.drawer import Drawer
 from sims.tasks.drawer_then_place import DrawerThenPlace
@@ -47,4 +48,4 @@ BODIES: tuple[type[Task[Any]], ...] = (
     Pusher,
 )
 
-TASKS: dict[str, type[Task[Any]]] = {task.name: task for task in (*ARM_TASKS, *BODIES)}
+TASKS: dict[str, type[Task[Any]]] = {task.name: task for task in (*ARM_TASKS, Arranged, *BODIES)}

@@ -24,7 +24,7 @@ class Button(Handling):
     """One goal: the button is down at the end."""
 
     name: ClassVar[str] = "button"
-    things: ClassVar[tuple[Thing, ...]] = ()
+    objects: ClassVar[tuple[Thing, ...]] = ()
     fixtures: ClassVar[tuple[Fixture, ...]] = (BUTTON,)
 
     episode_s: float = 3.0  # s

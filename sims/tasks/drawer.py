@@ -27,7 +27,7 @@ class Drawer(Handling):
     """Two goals: open and close."""
 
     name: ClassVar[str] = "drawer"
-    things: ClassVar[tuple[Thing, ...]] = ()
+    objects: ClassVar[tuple[Thing, ...]] = ()
     fixtures: ClassVar[tuple[Fixture, ...]] = (DRAWER,)
 
     def reset(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:

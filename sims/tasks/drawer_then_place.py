@@ -46,7 +46,7 @@ class DrawerThenPlace(Handling):
         # Into the middle of what of the drawer is out.
         into = v.point["handle"].copy()
         into[:, 1] += HANDLE_OFF + np.clip(0.5 * v.joint[0][:, 0] + 0.003, 0.035, None)
-        into[:, 2] = DRAWER_TOP + self.things[CUBE].height + 0.006
+        into[:, 2] = DRAWER_TOP + self.objects[CUBE].height + 0.006
         place = self.fetch_and_leave(v, CUBE, into, close_to=0.012)
         # In the drawer the cube is left alone.
         away = v.tip.copy()
@@ -71,7 +71,7 @@ def inside(v: HandlingViews) -> Array:
 
 @cache
 def _goals(task: DrawerThenPlace) -> dict[str, TaskGoal[HandlingViews]]:
-    half = task.things[CUBE].height
+    half = task.objects[CUBE].height
 
     def aside(v: HandlingViews) -> Array:
         return norm((v.point["drawer"] - v.thing_pos[CUBE])[:, :2])

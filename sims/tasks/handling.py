@@ -53,7 +53,7 @@ class Handling(Tabletop):
     """Four numbers an action: the tip's step in x, y and z, and the jaws' (-1 closes)."""
 
     act_dim: ClassVar[int] = 4
-    things: ClassVar[tuple[Thing, ...]] = (RED_CUBE,)
+    objects: ClassVar[tuple[Thing, ...]] = (RED_CUBE,)
     fixtures: ClassVar[tuple[Fixture, ...]] = ()
     affordances: ClassVar[tuple[str, ...]] = ("touch", "push", "lift", "place")
 
@@ -97,21 +97,20 @@ class Handling(Tabletop):
             "gripper": (v.gripper - closed) / (opened - closed),
             "squeeze": 2.0 * self.squeeze(v)[:, None],
         }
-        if self.things:
+        if self.objects:
             things = np.stack(v.thing_pos, axis=1)  # (N, things, 3)
             columns["thing"] = (4.0 * things).reshape(n, -1)
             columns["tip_to_thing"] = (10.0 * (things - v.tip[:, None])).reshape(n, -1)
-            columns["thing_turn"] = np.concatenate(
-                [
-                    turn.measure(mat.reshape(-1, 3, 3))[:, :2]
-                    for thing, mat in zip(self.things, v.thing_mat, strict=True)
-                    for turn in TURNS[thing.kind]
-                ],
-                axis=1,
-            )
+            turns = [
+                turn.measure(mat.reshape(-1, 3, 3))[:, :2]
+                for thing, mat in zip(self.objects, v.thing_mat, strict=True)
+                for turn in TURNS[thing.kind]
+            ]
+            if turns:
+                columns["thing_turn"] = np.concatenate(turns, axis=1)
             for name, point in v.point.items():
                 columns[f"thing_to_{name}"] = (10.0 * (point[:, None] - things)).reshape(n, -1)
-        if len(self.things) > 1:
+        if len(self.objects) > 1:
             apart = things - np.roll(things, -1, axis=1)
             columns["thing_to_thing"] = (10.0 * apart[:, 1:]).reshape(n, -1)
         for name, point in v.point.items():
@@ -126,7 +125,7 @@ class Handling(Tabletop):
 
     def obs_parts(self) -> dict[str, tuple[ObsPart, ...]]:
         closed, opened = self.arm.grip_range
-        way, things = opened - closed, [f"{t.name}_pos" for t in self.things]
+        way, things = opened - closed, [f"{t.name}_pos" for t in self.objects]
         points = {point.name: f"{point.name}_pos" for f in self.fixtures for point in f.points}
         parts = {
             **self._arm_parts(len(self.arm.joints)),
@@ -136,9 +135,11 @@ class Handling(Tabletop):
         if things:
             parts["thing"] = tuple(ObsPart(t, 3, 4.0) for t in things)
             parts["tip_to_thing"] = tuple(ObsPart(t, 3, 10.0, "tip") for t in things)
-            parts["thing_turn"] = tuple(
-                ObsPart(f"{t.name}_{turn.name}", 2) for t in self.things for turn in TURNS[t.kind]
+            turns = tuple(
+                ObsPart(f"{t.name}_{turn.name}", 2) for t in self.objects for turn in TURNS[t.kind]
             )
+            if turns:
+                parts["thing_turn"] = turns
             for name, point in points.items():
                 parts[f"thing_to_{name}"] = tuple(ObsPart(point, 3, 10.0, t) for t in things)
         if len(things) > 1:
@@ -168,9 +169,7 @@ class Handling(Tabletop):
             "grip": self.grip_point(v),
             **{f"{name}_pos": point for name, point in v.point.items()},
             **{
-                f"{name}_fingers": np.column_stack(
-                    self._finger_distances(v, point, np.eye(3), norm)
-                )
+                f"{name}_fingers": np.column_stack(self.point_distances(v, point))
                 for name, point in v.point.items()
             },
             **{fixture.joint: np.clip(joint, *fixture.range) for fixture, joint in moving},
@@ -245,7 +244,7 @@ class Handling(Tabletop):
         """A start with things and joints anywhere, and the tip anywhere above the table."""
         place, n = self.arm.workspace, len(ids)
         self.reset(v, ids, rng)
-        for thing in range(len(self.things)):
+        for thing in range(len(self.objects)):
             spot = self.spot(v, rng, n, (-1.0, 1.0))
             self.place_thing(v, ids, thing, spot, rng.uniform(-np.pi, np.pi))
         for fixture, joint in zip(self.moving, v.joint, strict=True):
@@ -267,6 +266,10 @@ class Handling(Tabletop):
         """
         closed, opened = self.arm.grip_range
         return (v.gripper - v.gripper_ctrl)[:, 0] / (opened - closed)
+
+    def point_distances(self, v: HandlingViews, point: Array) -> list[Array]:
+        """Distances (N,) m from each finger's surface to points (N, 3) m."""
+        return self._finger_distances(v, point, np.eye(3), norm)
 
     def grip_point(self, v: HandlingViews) -> Array:
         """(N, 3) m the middle of the open jaws: what is there will be grasped."""

@@ -35,13 +35,13 @@ class Lift(Handling):
 
     def expert(self, v: HandlingViews, rng: np.random.Generator) -> Array:
         over = v.thing_pos[CUBE].copy()
-        over[:, 2] = self.things[CUBE].height + LIFTED + 0.03
+        over[:, 2] = self.objects[CUBE].height + LIFTED + 0.03
         return self.fetch(v, CUBE, over)[0]
 
 
 @cache
 def _goals(task: Lift) -> dict[str, TaskGoal[HandlingViews]]:
-    half = task.things[CUBE].height
+    half = task.objects[CUBE].height
 
     def missing(v: HandlingViews) -> Array:
         return outside(v.thing_pos[CUBE][:, 2] - half, LIFTED)

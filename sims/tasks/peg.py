@@ -30,7 +30,7 @@ class Peg(Handling):
     """One goal: the peg in the hole."""
 
     name: ClassVar[str] = "peg"
-    things: ClassVar[tuple[Thing, ...]] = (PEG_THING,)
+    objects: ClassVar[tuple[Thing, ...]] = (PEG_THING,)
     fixtures: ClassVar[tuple[Fixture, ...]] = (SOCKET,)
     affordances: ClassVar[tuple[str, ...]] = ("touch", "lift", "place", "insert")
 

@@ -44,13 +44,13 @@ class PickPlace(Handling):
 
     def expert(self, v: HandlingViews, rng: np.random.Generator) -> Array:
         place = v.point["target"].copy()
-        place[:, 2] = self.things[CUBE].height + 0.002
+        place[:, 2] = self.objects[CUBE].height + 0.002
         return self.fetch_and_leave(v, CUBE, place, close_to=0.012)
 
 
 @cache
 def _goals(task: PickPlace) -> dict[str, TaskGoal[HandlingViews]]:
-    half = task.things[CUBE].height
+    half = task.objects[CUBE].height
 
     def aside(v: HandlingViews) -> Array:
         return norm((v.point["target"] - v.thing_pos[CUBE])[:, :2])

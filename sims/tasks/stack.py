@@ -26,7 +26,7 @@ class Stack(Handling):
     """One goal: red on blue, and the hand off it."""
 
     name: ClassVar[str] = "stack"
-    things: ClassVar[tuple[Thing, ...]] = (RED_CUBE, BLUE_CUBE)
+    objects: ClassVar[tuple[Thing, ...]] = (RED_CUBE, BLUE_CUBE)
     affordances: ClassVar[tuple[str, ...]] = ("touch", "push", "lift", "place", "stack")
 
     episode_s: float = 6.0  # s
@@ -45,13 +45,13 @@ class Stack(Handling):
 
     def expert(self, v: HandlingViews, rng: np.random.Generator) -> Array:
         top = v.thing_pos[BLUE].copy()
-        top[:, 2] += 2 * self.things[BLUE].height + 0.002
+        top[:, 2] += 2 * self.objects[BLUE].height + 0.002
         return self.fetch_and_leave(v, RED, top, close_to=0.008)
 
 
 @cache
 def _goals(task: Stack) -> dict[str, TaskGoal[HandlingViews]]:
-    edge = 2 * task.things[RED].height
+    edge = 2 * task.objects[RED].height
 
     def aside(v: HandlingViews) -> Array:
         return norm((v.thing_pos[RED] - v.thing_pos[BLUE])[:, :2])

@@ -36,6 +36,13 @@ class Thing:
     rgba: tuple[float, float, float, float]
     size: tuple[float, ...]  # m: box half sizes, (radius,), (radius, half height)
     height: float  # m, of the centre above the table
+    affordances: tuple[str, ...] = ()  # what may be done to it; (): as the task has it
+
+    @property
+    def round(self) -> float:
+        """m, the radius of the circle that it stands in."""
+        wide, deep, _ = self.half
+        return float(np.hypot(wide, deep)) if self.kind == "cube" else max(wide, deep)
 
     @property
     def half(self) -> tuple[float, float, float]:
@@ -143,7 +150,7 @@ class TabletopViews:
     axis: Array  # (N, n, 3) joint axes, unit
     finger_pos: tuple[Array, ...]  # (N, 3) each, m
     finger_mat: tuple[Array, ...]  # (N, 9) each
-    thing_pos: tuple[Array, ...]  # (N, 3) each, m, in the order of the task's things
+    thing_pos: tuple[Array, ...]  # (N, 3) each, m, in the order of the task's objects
     thing_mat: tuple[Array, ...]  # (N, 9) each
 
     @property
@@ -158,7 +165,7 @@ class Tabletop(Task[TabletopViews]):
 
     act_dim: ClassVar[int] = 3
     least_spread: ClassVar[float] = 0.2  # 5 cm of a place, 2 to 5 cm of a way, 0.04 rad of a lag
-    things: ClassVar[tuple[Thing, ...]] = THINGS
+    objects: ClassVar[tuple[Thing, ...]] = THINGS
     affordances: ClassVar[tuple[str, ...]] = ("touch", "push")  # what may be done to a thing
 
     robot: str = "so101"
@@ -197,7 +204,7 @@ class Tabletop(Task[TabletopViews]):
             friction=(0.6, 0.01, 0.001),
         )
         self.arm.build(spec)
-        for thing in self.things:
+        for thing in self.objects:
             thing.add_to(spec)
         for camera in self.cameras:
             camera.add_to(spec)
@@ -219,7 +226,7 @@ class Tabletop(Task[TabletopViews]):
         jaw_ctrl = model.actuator(arm.gripper_joint).id
         tip = batch.site(arm.tool_site)
         fingers = [batch.geom(name) for name in arm.finger_geoms]
-        things = [batch.body(thing.name) for thing in self.things]
+        things = [batch.body(thing.name) for thing in self.objects]
         return dict(
             batch=batch,
             all_qpos=batch.qpos,
@@ -297,7 +304,7 @@ class Tabletop(Task[TabletopViews]):
         )
 
     def obs_parts(self) -> dict[str, tuple[ObsPart, ...]]:
-        n, things = len(self.arm.joints), [f"{t.name}_pos" for t in self.things]
+        n, things = len(self.arm.joints), [f"{t.name}_pos" for t in self.objects]
         return {
             **self._arm_parts(n),
             "thing": tuple(ObsPart(t, 3, 4.0) for t in things),
@@ -332,16 +339,16 @@ class Tabletop(Task[TabletopViews]):
             "finger_middles": np.stack(v.finger_pos, axis=1),
             **{
                 f"{thing.name}_pos": pos
-                for thing, pos in zip(self.things, v.thing_pos, strict=True)
+                for thing, pos in zip(self.objects, v.thing_pos, strict=True)
             },
             **{
                 f"{thing.name}_{turn.name}": turn.measure(mat.reshape(-1, 3, 3))
-                for thing, mat in zip(self.things, v.thing_mat, strict=True)
+                for thing, mat in zip(self.objects, v.thing_mat, strict=True)
                 for turn in TURNS[thing.kind]
             },
             **{
                 f"{thing.name}_fingers": np.column_stack(self.finger_distances(v, i))
-                for i, thing in enumerate(self.things)
+                for i, thing in enumerate(self.objects)
             },
         }
 
@@ -364,11 +371,11 @@ class Tabletop(Task[TabletopViews]):
                 Signal(
                     f"{t.name}_pos", (3,), "m", "world", (-1, 1), f"centre of the {t.kind}", False
                 )
-                for t in self.things
+                for t in self.objects
             ),
             *(
                 Signal(f"{t.name}_{turn.name}", (3,), "1", "world", (-1, 1), turn.doc, False)
-                for t in self.things
+                for t in self.objects
                 for turn in TURNS[t.kind]
             ),
             *(
@@ -376,7 +383,7 @@ class Tabletop(Task[TabletopViews]):
                     f"{t.name}_fingers", (2,), "m", "world", (0, 1),
                     f"from each finger's surface to that of the {t.kind}", False,
                 )
-                for t in self.things
+                for t in self.objects
             ),
         )  # fmt: skip
 
@@ -389,24 +396,24 @@ class Tabletop(Task[TabletopViews]):
                     t.aliases,
                     t.colour,
                     t.kind,
-                    self.affordances,
+                    t.affordances or self.affordances,
                     t.name,
                     f"{t.name}_pos",
                     t.half,
                 )
-                for t in self.things
+                for t in self.objects
             ),
         )
 
     # Geometry that goals are written in.
     def surface_distance(self, v: TabletopViews, thing: int) -> Array:
-        """Distance (N,) m from the nearer finger's surface to the surface of ``things[thing]``."""
+        """Distance (N,) m from the nearer finger's surface to the surface of ``objects[thing]``."""
         return np.minimum(*self.finger_distances(v, thing))
 
     def finger_distances(self, v: TabletopViews, thing: int) -> list[Array]:
-        """Distances (N,) m from each finger's surface to the surface of ``things[thing]``."""
-        thing_mat = v.thing_mat[thing].reshape(-1, 3, 3)
-        return self._finger_distances(v, v.thing_pos[thing], thing_mat, self.things[thing].distance)
+        """Distances (N,) m from each finger's surface to the surface of ``objects[thing]``."""
+        mat, distance = v.thing_mat[thing].reshape(-1, 3, 3), self.objects[thing].distance
+        return self._finger_distances(v, v.thing_pos[thing], mat, distance)
 
     def _finger_distances(
         self, v: TabletopViews, centre: Array, axes: Array, distance: Callable[[Array], Array]
@@ -433,10 +440,10 @@ class Tabletop(Task[TabletopViews]):
             v.qpos[ids] += self._joint_step(v, ids, move, room)
 
     def place_thing(self, v: TabletopViews, ids: Array, thing: int, xy: Array, yaw: Array) -> None:
-        """Stands ``things[thing]`` on the table at ``xy`` (n, 2) m, turned by ``yaw`` (n,) rad."""
-        start = v.batch.model.joint(self.things[thing].name).qposadr[0]
+        """Stands ``objects[thing]`` on the table at ``xy`` (n, 2) m, turned by ``yaw`` (n,) rad."""
+        start = v.batch.model.joint(self.objects[thing].name).qposadr[0]
         pose = np.zeros((len(ids), 7))
-        pose[:, :2], pose[:, 2] = xy, self.things[thing].height
+        pose[:, :2], pose[:, 2] = xy, self.objects[thing].height
         pose[:, 3], pose[:, 6] = np.cos(yaw / 2), np.sin(yaw / 2)
         v.all_qpos[ids, start : start + 7] = pose
 

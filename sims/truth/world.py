@@ -34,7 +34,7 @@ class World:
         self.fingers: tuple[str, ...] = arm.finger_geoms if isinstance(task, Tabletop) else ()
         self._tool = batch.site(arm.tool_site) if self.fingers else None
         self._grip_offset = arm.grip_offset if self.fingers else 0.0
-        things = task.things if isinstance(task, Tabletop) else ()
+        things = task.objects if isinstance(task, Tabletop) else ()
         self._height = {thing.name: thing.height for thing in things}
         self._pose = {thing.name: batch.body(thing.name) for thing in things}
         self._sites = {

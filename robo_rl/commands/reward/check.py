@@ -10,18 +10,17 @@ from typing import Any
 
 import tyro
 
-import sims
 from reward_models.base import TaskCard, from_dict
 from reward_models.programs import Diagnostic, Program, Refused, errors, explain, load
 from robo_rl.archive import screened
-from robo_rl.commands.options import Json
-from robo_rl.goals import read_goal
+from robo_rl.commands.options import Json, Table
+from robo_rl.goals import read_goal, task_of
 from robo_rl.preflight import Job, preflight
 from sims.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckCommand:
+class CheckCommand(Table):
     """Judges reward programs: the language, units and shapes, then probes in a child process; with
     --goal also what they pay to episodes of known policies (preference, hacks, farming, living
     income, order of stages)."""
@@ -29,7 +28,6 @@ class CheckCommand:
     files: tyro.conf.Positional[tuple[Path, ...]]  # programs
     task: str  # whose signals they read
     goal: str = ""  # a sentence or key that the task has a ground truth for; empty: no screens
-    robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
     explain: bool = False  # also say in plain language what each component rewards
     as_json: Json = False  # print a list with one object per file
 
@@ -75,7 +73,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _task(command: CheckCommand) -> Task[Any]:
     """The task, with the ground truth of the goal if one is given; ValueError if it has none."""
-    task = sims.make_task(command.task, robot=command.robot or None)
+    task = task_of(vars(command))
     if not command.goal:
         return task
     goal = read_goal(task, command.goal)
@@ -83,7 +81,7 @@ def _task(command: CheckCommand) -> Task[Any]:
         raise ValueError(
             goal.refusal or f"screens judge by ground truth, and there is {goal.truth}"
         )
-    return sims.make_task(command.task, robot=command.robot or None, goal=goal.key)
+    return task_of(vars(command), goal=goal.key)
 
 
 def _read(path: Path, card: TaskCard) -> _Judged:

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 import tyro
 
-import sims
-from robo_rl.commands.options import Json
-from robo_rl.goals import read_goal
+from robo_rl.commands.options import Json, Table
+from robo_rl.goals import read_goal, task_of
 from robo_rl.rewards.clip import captions_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadCommand:
+class ReadCommand(Table):
     """Shows how a sentence is understood."""
 
     text: tyro.conf.Positional[str]  # the sentence
@@ -26,7 +25,7 @@ class ReadCommand:
 def main(argv: Sequence[str]) -> int:
     """Prints the formula, what it says, its captions and the ground truth; exits 1 on a refusal."""
     command = tyro.cli(ReadCommand, args=list(argv), prog="robo-rl reward read")
-    goal = read_goal(sims.make_task(command.task), command.text)
+    goal = read_goal(task_of(vars(command)), command.text)
     if goal.formula is None:
         raise ValueError(goal.refusal)
     steps: list[list[str]] | None = None

@@ -10,20 +10,20 @@ from typing import Any
 import tyro
 from rich.console import Console
 
-import sims
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import read as read_sentence
 from reward_models.programs import Diagnostic, errors, explain, load
 from reward_models.writers import offline
 from robo_rl.archive import screened
-from robo_rl.goals import read_goal
+from robo_rl.commands.options import Table
+from robo_rl.goals import read_goal, task_of
 from robo_rl.preflight import Job, preflight
 from robo_rl.search.model import ModelConfig, make_writer
 from sims.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriteCommand:
+class WriteCommand(Table):
     """Writes a reward program for a sentence: by templates over what the grammar reads in it, or by
     a language model, whose answers go through the same checks until they pass."""
 
@@ -38,7 +38,7 @@ class WriteCommand:
 def main(argv: Sequence[str]) -> int:
     """Prints the program, or writes it; ValueError says what in the sentence is not understood."""
     command = tyro.cli(WriteCommand, args=list(argv), prog="robo-rl reward write")
-    task = sims.make_task(command.task)
+    task = task_of(vars(command))
     card = from_dict(task.card())
     sentence = card.goals.get(command.goal, command.goal)
     if command.writer == "offline":
@@ -60,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
 def _asked(command: WriteCommand, task: Task[Any], card: TaskCard, sentence: str) -> str:
     """A language model's program that passed every check; ValueError with what was left to find."""
     key = read_goal(task, sentence).key
-    judged = sims.make_task(command.task, goal=key) if key and command.writer == "card" else None
+    judged = task_of(vars(command), goal=key) if key and command.writer == "card" else None
 
     def found(text: str, card: TaskCard) -> list[Diagnostic]:
         [diagnostics] = preflight([Job(text)], card)
