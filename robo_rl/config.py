@@ -18,6 +18,7 @@ import tyro
 
 from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
 from robo_rl.rewards import RewardConfig, fitting, kind_of
+from sims.tasks.mjcf import kept, label
 
 ENV_STEPS, CHECKPOINT_EVERY = 96_000, 32_000  # where no preset says otherwise
 
@@ -37,6 +38,7 @@ class Common:
     reward: Reward = None  # as `robo-rl list rewards` shows
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own, if it has one
     things: str = ""  # on the table of task tabletop: "yellow ball, two red cubes, white plate"
+    scene: str = ""  # on that table: your FILE.xml, with its card FILE.toml beside it
     learner: str = "ppo"  # as `robo-rl list learners` shows
     env_steps: Steps = None  # simulated steps over all rows
     seed: int = 0  # of training; evaluation draws from seeds that no training uses
@@ -73,6 +75,7 @@ class TrainConfig(Common, Further):
     tuning: LearnerConfig | None = None  # of the learner; None: the preset's
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "scene", kept(self.scene))  # a run needs no file outside it
         if self.formula and self.goal:
             raise ValueError(
                 "a goal is a sentence or a formula: give --goal or --formula, not both"
@@ -132,6 +135,7 @@ def continued(path: Path, stored: SettledConfig, asked: Mapping[str, Any]) -> Se
     """
     changed: dict[str, Any] = {}
     for name, value in asked.items():
+        value = kept(value) if name == "scene" else value
         if value is None or name == "runs" or value == getattr(stored, name):
             continue
         if name == "name" and value in ("", path.name):
@@ -165,6 +169,8 @@ def _difference(name: str, one: Any, other: Any) -> tuple[str, Any, Any]:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, str) and value.startswith("{") and '"xml"' in value:
+        return label(value)
     return type(value).__name__ if dataclasses.is_dataclass(value) else repr(value)
 
 

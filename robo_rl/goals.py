@@ -22,7 +22,7 @@ from reward_models.goals.say import say
 from robo_rl.goal_task import GoalTask, goal_task
 from sims.task import Task
 
-OF_TASK = ("robot", "things")  # of a config: what its task is made of, where it says so
+OF_TASK = ("robot", "things", "scene")  # of a config: what its task is made of, where it says so
 
 
 def task_of(config: Mapping[str, Any], **more: Any) -> Task[Any]:

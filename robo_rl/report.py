@@ -16,6 +16,7 @@ from reward_models.metrics import wilson
 from robo_rl.evaluate import SEED_NAMES, Evaluation
 from robo_rl.misses import told
 from robo_rl.runs import RunDir, atomic_write
+from sims.tasks.mjcf import label
 
 Array = np.ndarray
 
@@ -72,7 +73,8 @@ def write_report(run: RunDir) -> Path:
 def _scene_of(config: Mapping[str, Any]) -> str:
     arm = f" on {config['robot']}" if config["robot"] else ""
     things = f" with {config['things']}" if config.get("things") else ""
-    return f"{config['task']}{arm}{things}"
+    scene = f" in {label(config['scene'])}" if config.get("scene") else ""
+    return f"{config['task']}{arm}{things}{scene}"
 
 
 def _section(title: str, body: str) -> str:

@@ -49,6 +49,7 @@ from sims.batch_env import BatchEnv
 from sims.foreign import PREFIX
 from sims.randomize import Randomize, RandomizedEnv, widened
 from sims.task import Task
+from sims.tasks.mjcf import label
 
 SHOWN = 6  # episodes in the video
 PROGRAM = "reward.py"  # a reward program's text inside its run
@@ -152,6 +153,7 @@ def train(
         "evaluation": None if evaluation is None else evaluation.as_dict(),
         "env_steps": learner.env_steps,
         "frames": frames,
+        "scene": label(config.scene) if config.scene else "",
     }
     if config.shaped and judged:
         within = evaluate(task, learner.act, **exam, shaped=True)
@@ -172,11 +174,11 @@ def train(
 
 def _train_foreign(config: SettledConfig, resume: Path | None, console: Console | None) -> Trained:
     """The same on ``gym:ID``: its own reward, return beside success, the policy's graph alone."""
-    ours = (config.goal, config.robot, config.things, config.randomize, config.shaped)
+    ours = (config.goal, config.robot, config.things, config.scene, config.randomize, config.shaped)
     if config.reward != "task" or any(ours):
         raise ValueError(
             f"{config.task} has its own reward and no goals, robots or things of ours: use "
-            "--reward task, and none of --goal, --robot, --things, --randomize, --shaped"
+            "--reward task, and none of --goal, --robot, --things, --scene, --randomize, --shaped"
         )
     set_threads()
     name = config.name or f"{config.task.replace(':', '-')}-task-{config.learner}-{config.seed}"

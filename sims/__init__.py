@@ -56,7 +56,7 @@ def make_task(
     known = [f.name for f in dataclasses.fields(TASKS[name])]
     for key in params:
         if key not in known:
-            hint = "; the task whose things are named is 'tabletop'" if key == "things" else ""
+            hint = "; task 'tabletop' has it" if key in ("things", "scene") else ""
             raise ValueError(
                 f"task {name!r} has no parameter {key!r}; known: {', '.join(known)}{hint}"
             )

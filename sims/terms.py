@@ -36,3 +36,9 @@ def cylinder_distance(point: Array, radius: float, half: float) -> Array:
     """Distance (...,) m of points (..., 3), in the cylinder's frame, to it; 0 inside."""
     side = np.maximum(norm(point[..., :2]) - radius, 0.0)
     return np.hypot(side, np.maximum(np.abs(point[..., 2]) - half, 0.0))
+
+
+def capsule_distance(point: Array, radius: float, half: float) -> Array:
+    """Distance (...,) m of points (..., 3), in the capsule's frame, to it; 0 inside."""
+    beyond = np.maximum(np.abs(point[..., 2:]) - half, 0.0)
+    return np.maximum(norm(np.concatenate([point[..., :2], beyond], axis=-1)) - radius, 0.0)

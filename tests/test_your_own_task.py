@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import types
@@ -16,9 +17,19 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import sims
+from reward_models.goals.captions import caption
+from reward_models.goals.formula import atoms
+from reward_models.programs import load
 from robo_rl.cli import main
+from robo_rl.goals import judged_goal
+from robo_rl.rewards.code import written
 
 PAGE = Path(__file__).parents[1] / "docs" / "your_own_task.md"
+
+
+def block(kind: str) -> str:
+    """The first block of a kind on the page."""
+    return re.search(rf"```{kind}\n(.*?)```", PAGE.read_text(), re.S).group(1)
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +42,60 @@ def roll():
     exec(compile(code, str(PAGE), "exec"), module.__dict__)
     yield module.Roll
     del sims.TASKS["roll"], gymnasium.registry["robo/Roll-v0"], sys.modules["roll_page"]
+
+
+# Things by their names, and one's own MJCF.
+TINY = "--env-steps 640 --episodes 8 --looks 0 --tuning.num-envs 8 --tuning.n-steps 40".split()
+
+
+@pytest.fixture
+def kitchen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the page's two files, and nothing else."""
+    (tmp_path / "kitchen.xml").write_text(block("xml"))
+    (tmp_path / "kitchen.toml").write_text(block("toml"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def commands() -> dict[str, list[str]]:
+    """{its first option: the words} of the page's `robo-rl train tabletop` commands."""
+    text = PAGE.read_text().replace("\\\n", " ")
+    lines = re.findall(r"^\s*robo-rl (train tabletop .*)$", text, re.M)
+    return {line.split()[2]: shlex.split(line) for line in lines}
+
+
+@pytest.mark.parametrize("option", ["--things", "--scene"])
+def test_the_commands_of_the_page_train(
+    option: str, kitchen: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Trained, judged, and judged again without the scene's files, with no line of Python."""
+    assert main([*commands()[option], "--name", "one", *TINY]) == 0, capsys.readouterr().err
+    for file in kitchen.glob("kitchen.*"):
+        file.unlink()
+    result = json.loads((kitchen / "runs/one/result.json").read_text())
+    assert result["formula"].startswith("next_to(") and result["evaluation"]["episodes"] == 8
+    assert main(["evaluate", "runs/one", "--episodes", "8"]) == 0, capsys.readouterr().err
+
+
+SAID = [line for line in block("text").splitlines() if line]
+
+
+@pytest.mark.parametrize("text", SAID)
+def test_five_sentences_about_the_kitchen(text: str, kitchen: Path) -> None:
+    """Read, read back, rewarded, judged; and captioned, part by part."""
+    assert len(SAID) == 5
+    judged, goal = judged_goal(sims.make_task("tabletop", scene="kitchen.xml", robot="ur5e"), text)
+    assert goal.formula is not None and goal.understood and goal.key
+    assert load(written(judged, goal), goal.card)
+    captions = [caption(a, goal.card) for a in atoms(goal.formula) if len(a.terms) < 3]
+    assert all(entity.name.split("_")[0] in goal.understood for entity in goal.card.entities
+               if any(entity.name in atom.terms for atom in atoms(goal.formula)))  # fmt: skip
+    assert all(words.startswith("the ") for words in captions)
+    env = sims.BatchEnv(judged, 16, seed=0)
+    env.reset()
+    result = env.step(np.zeros((16, env.act_dim)))
+    assert not result.info["success"].any() and np.isfinite(env.render()).all()
+    env.close()
 
 
 def test_its_expert_solves_it(roll) -> None:
@@ -57,7 +122,7 @@ def test_names_are_taken_once(roll) -> None:
 
 
 def page_code() -> str:
-    return re.search(r"```python\n(.*?)```", PAGE.read_text(), re.S).group(1)
+    return block("python")
 
 
 PROGRAM = "import sys; from robo_rl.cli import main; sys.exit(main())"

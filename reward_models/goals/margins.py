@@ -332,10 +332,11 @@ class Quantities:
 def _surfaces(a: Quantities, b: Quantities) -> str:
     """Distance m of two things that stand: that of their outlines from above, and of their heights.
 
-    _Unknown of two cubes: of their outlines the language has no short way to say it.
+    _Unknown of two cubes: of their outlines the language has no short way to say it. Likewise of an
+    item, whose outline may be any.
     """
     square = [q for q in (a, b) if q.entity.kind == "cube"]
-    if len(square) > 1 or not a.entity.half:
+    if len(square) > 1 or not a.entity.half or "item" in (a.entity.kind, b.entity.kind):
         raise _Unknown("surfaces")
     # Marks and furniture are their point.
     bodies = [q.entity.half if q.entity.kind not in MARKS | FURNITURE else () for q in (a, b)]

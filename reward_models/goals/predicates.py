@@ -16,7 +16,7 @@ from reward_models.base import Entity
 GRIPPER = "gripper"  # the kind of the entity that acts on objects
 BODY = "body"  # the kind of a body that moves itself; every other kind is an object
 MARKS = frozenset({"target", "disc", "plate"})  # flat on the table
-FURNITURE = frozenset({"button", "drawer", "handle", "hole"})
+FURNITURE = frozenset({"button", "drawer", "handle", "hole", "fixture"})
 
 
 _AT_OTHER = "{b} - {a}"
@@ -492,14 +492,14 @@ PREDICATES: dict[str, Predicate] = {
         ),
         Predicate(
             "upright",
-            (_fits("cylinder", "peg", "body"),),
+            (_fits("cylinder", "peg", "item", "body"),),
             "{subject} is upright",
             (Number("cosine", "1", _by_kind(0.9, 0.85), low=-1.0, high=1.0),),
             margin=("0.1 * ({a.up} - {cosine})",),
         ),
         Predicate(
             "toppled",
-            (_fits("cylinder", "peg"),),
+            (_fits("cylinder", "peg", "item"),),
             "{subject} lies on its side",
             (Number("cosine", "1", 0.5, low=-1.0, high=1.0),),
             margin=("0.1 * ({cosine} - abs({a.up}))",),

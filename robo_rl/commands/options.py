@@ -16,3 +16,4 @@ class Table:
 
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
     things: str = ""  # on the table of task tabletop: "yellow ball, two red cubes, white plate"
+    scene: str = ""  # on that table: your FILE.xml, with its card FILE.toml beside it

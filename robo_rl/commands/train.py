@@ -71,7 +71,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     if all(name.split()[0] != parsed.task for name in PRESETS):
         return parsed  # also a task that is none: whoever trains it says so
     reward = option_in(args, "--reward") or None
-    goal = {name: getattr(parsed, name) for name in ("goal", "formula", "robot", "things")}
+    goal = {name: getattr(parsed, name) for name in ("goal", "formula", "robot", "things", "scene")}
     return _parse(args, preset(parsed.task, learner, TrainConfig(reward=reward, **goal)))
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from robo_rl.learners import LEARNERS, LearnerConfig, OffPolicyConfig, PPOConfig
 from robo_rl.search.model import WRITERS, ModelConfig, make_writer
+from sims.tasks.mjcf import kept
 
 # What is also trained with the search's own steps on top, by name.
 EqualTotal = Literal["none", "dense", "all"]
@@ -26,6 +27,7 @@ class SearchConfig:
     goal: str = ""  # a sentence that the task has a ground truth for
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
     things: str = ""  # on the table of task tabletop: "yellow ball, two red cubes, white plate"
+    scene: str = ""  # on that table: your FILE.xml, with its card FILE.toml beside it
     writer: str = "offline"  # who proposes programs: offline, llm, text2reward, eureka, card
     candidates: int = 6  # programs per round
     rounds: int = 2  # of proposals, each made from what the earlier ones showed
@@ -52,6 +54,7 @@ class SearchConfig:
 
     def check(self) -> None:
         """ValueError where a setting makes no sense."""
+        object.__setattr__(self, "scene", kept(self.scene))
         if self.writer not in ("offline", *WRITERS):
             known = ", ".join(("offline", *WRITERS))
             raise ValueError(f"unknown writer {self.writer!r}; known: {known}")

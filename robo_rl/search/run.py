@@ -245,7 +245,7 @@ class _Search:
     ) -> dict[str, Any]:
         return {
             "name": name, "text": text, "task": self.config.task, "robot": self.config.robot,
-            "things": self.config.things,
+            "things": self.config.things, "scene": self.config.scene,
             "goal": self.goal.key, "learner": self.config.learner,
             "tuning": jsonable(self.config.tuning), "env_steps": steps,
             "episode_s": self.config.episode_s,

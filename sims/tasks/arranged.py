@@ -1,22 +1,26 @@
-"""Arranged: the table with whatever things somebody names, anywhere on it.
+"""Arranged: the table with whatever things somebody names or has drawn, anywhere on it.
 
 What is wanted is a sentence or a formula; what the task itself knows is how to touch each of them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
+import mujoco
 import numpy as np
 
 from sims.rng import RowRng
 from sims.task import Array, TaskGoal
 from sims.tasks.handling import Fixture, Handling, HandlingViews
-from sims.tasks.layout import Layout, NoRoom, layout
+from sims.tasks.layout import Circle, Layout, NoRoom, layout
+from sims.tasks.mjcf import kept
 from sims.tasks.named import named
+from sims.tasks.own import Own, Spot, own
 from sims.tasks.tabletop import Thing, polar
 from sims.terms import near, norm, outside
 
@@ -29,61 +33,118 @@ WITH_JAWS = frozenset(
 # Of scattered states: how many have a thing beside another, and one on a plate; tries at that.
 BESIDE, ON_PLATE, TRIES = 0.3, 0.2, 16
 SLIT = 0.003  # m, things that are side by side are at least so far apart
+MARKS = ("plate",)  # flat, so that things can lie on them
+
+
+USUAL = "red cube, blue ball, green cylinder, white plate"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arranged(Handling):
-    """The things of a list on the table, apart from each other; the first goal touches the
-    first."""
+    """The things of a list on the table, and those of somebody's own MJCF, apart from each other;
+    the first goal touches the first."""
 
     name: ClassVar[str] = "tabletop"
 
-    things: str = "red cube, blue ball, green cylinder, white plate"  # what is on the table
+    things: str = ""  # what is on the table: "yellow ball, two red cubes"; empty: the usual
+    scene: str = ""  # FILE.xml with FILE.toml beside it, kept as ``mjcf.packed`` text
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "scene", kept(self.scene))
         super().__post_init__()
+        clash = Counter(entity.name for entity in self.entities())
+        if twice := [name for name, times in clash.items() if times > 1]:
+            raise ValueError(f"the name {twice[0]!r} is given twice: by --things and by the scene")
         self._layout()
+        if self._own is not None:
+            self._own.add_to(super().spec(), self.middle())  # names that are the arm's
+
+    @property
+    def _named(self) -> tuple[tuple[Thing, ...], tuple[Fixture, ...]]:
+        """What words put on the table: nothing beside somebody's own scene."""
+        if not self.things and self.scene:
+            return (), ()
+        return named(self.things or USUAL)
+
+    @property
+    def _own(self) -> Own | None:
+        return own(self.scene) if self.scene else None
 
     @property
     def objects(self) -> tuple[Thing, ...]:  # type: ignore[override]
         """What lies loose."""
-        return named(self.things)[0]
+        return self._named[0] + (self._own.objects if self._own else ())
 
     @property
     def fixtures(self) -> tuple[Fixture, ...]:  # type: ignore[override]
-        """Plates."""
-        return named(self.things)[1]
+        """Plates and furniture."""
+        return self._named[1] + (self._own.fixtures if self._own else ())
 
-    def _layout(self) -> Layout:
-        radii = tuple(thing.round for thing in self.objects)
-        plates = tuple(fixture.points[0].half[0] for fixture in self.fixtures)
+    def spec(self) -> mujoco.MjSpec:
+        spec = super().spec()
+        if self._own is not None:
+            self._own.add_to(spec, self.middle())
+        return spec
+
+    def _circles(self, *, scattered: bool = False) -> tuple[Circle, ...]:
+        """What is laid, things first; ``scattered``: what is loose may be anywhere."""
+        x, y = self.middle()
+        circles = []
+        loose = {thing.name for thing in self.objects}
+        for name, radius in self._radii().items():
+            spot = self._own.spots.get(name, Spot()) if self._own else Spot()
+            if scattered and name in loose:
+                spot = Spot()
+            part, drawn = spot.part, spot.drawn
+            part = part and (part[0] + x, part[1] + x, part[2] + y, part[3] + y)
+            drawn = drawn and (drawn[0] + x, drawn[1] + y, drawn[2], drawn[3])
+            circles.append(Circle(radius, part, drawn))
+        return tuple(circles)
+
+    def _radii(self) -> dict[str, float]:
+        """m, the circle that each thing, then each piece of furniture, stands in."""
+        own_round = self._own.round if self._own else {}
+        things = {thing.name: thing.round for thing in self.objects}
+        return things | {f.name: own_round.get(f.name, f.points[0].half[0]) for f in self.fixtures}
+
+    def _layout(self, *, scattered: bool = False) -> Layout:
+        x, y = self.middle()
+        scenery = self._own.scenery if self._own else []
+        boxes = tuple((u + x, v + y, wide, deep) for u, v, wide, deep in scenery)
+        circles = self._circles(scattered=scattered)
         try:
-            return layout(self.arm.workspace, (*radii, *plates))
+            return layout(self.arm.workspace, circles, boxes)
         except NoRoom as error:
+            what = ", ".join(self._radii())
             raise ValueError(
-                f"{self.things!r} do not fit side by side where the {self.robot} reaches "
+                f"{what} do not fit side by side where the {self.robot} reaches "
                 f"({error}): leave some out, or take small ones"
             ) from None
 
     def reset(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
         words = set(_words(self.formula or []))
         self.begin(v, ids, rng, opening=1.0 if words & WITH_JAWS else 0.0)
-        spots = self._layout().draw(rng, len(ids))
-        self._lay(v, ids, spots, rng)
+        self._lay(v, ids, self._layout().draw(rng, len(ids)), rng)
 
     def _lay(self, v: HandlingViews, ids: Array, spots: Array, rng: RowRng) -> None:
-        """Things and plates at ``spots`` (n, k, 2) m, turned anyhow."""
-        loose = len(self.objects)
+        """Things and furniture at ``spots`` (n, k, 2) m; what is not as drawn is turned anyhow, and
+        what slides is anywhere on its way."""
+        circles, loose = self._circles(), len(self.objects)
         yaw = rng.uniform(-np.pi, np.pi, (loose,))
         for thing in range(loose):
-            self.place_thing(v, ids, thing, spots[:, thing], yaw[:, thing])
-        v.mocap[ids, :, :2] = spots[:, loose:]
+            turn = yaw[:, thing] * (circles[thing].drawn is None)
+            self.place_thing(v, ids, thing, spots[:, thing], turn)
+        for number, circle in enumerate(circles[loose:]):
+            if circle.drawn is None:  # else it is where the model has it
+                v.mocap[ids, number, :2] = spots[:, loose + number]
+        for fixture, joint in zip(self.moving, v.joint, strict=True):
+            joint[ids, 0] = rng.uniform(*fixture.range)
 
     def scatter(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
         """Things anywhere, sometimes side by side or on a plate; the tip anywhere, half the time
         near one; the jaws anyhow."""
         n, place, arm = len(ids), self.arm.workspace, self.arm
-        spots = self._moved(self._layout().draw(rng, n), rng)
+        spots = self._moved(self._layout(scattered=True).draw(rng, n), rng)
         self._lay(v, ids, spots, rng)
         chosen = spots[np.arange(n), rng.integers(spots.shape[1])]
         centre = np.column_stack([chosen, np.full(n, 0.03)])
@@ -108,12 +169,12 @@ class Arranged(Handling):
         """``spots`` (n, k, 2) m with one thing beside another, or on a plate, where chance has it
         so and there is room."""
         n, k, loose = len(spots), spots.shape[1], len(self.objects)
-        radius = np.array([*(t.round for t in self.objects),
-                           *(f.points[0].half[0] for f in self.fixtures)])  # fmt: skip
+        radius = np.array([*self._radii().values()])
+        mark = np.array([False] * loose + [f.points[0].kind in MARKS for f in self.fixtures])
         chance, mover, other = rng.uniform(0, 1), rng.integers(loose or 1), rng.integers(k)
         angle = rng.uniform(-np.pi, np.pi, (TRIES,))
         away = rng.uniform(SLIT, 0.06, (TRIES,)) + (radius[mover] + radius[other])[:, None]
-        on_plate = (chance >= BESIDE) & (chance < BESIDE + ON_PLATE) & (other >= loose)
+        on_plate = (chance >= BESIDE) & (chance < BESIDE + ON_PLATE) & mark[other]
         away = np.where(on_plate[:, None], rng.uniform(0, 0.02, (TRIES,)), away)
         row = np.arange(n)
         spot = spots[row, other][:, None] + away[..., None] * np.stack(
@@ -122,7 +183,7 @@ class Arranged(Handling):
         apart = norm(spot[:, :, None] - spots[:, None])  # (n, tries, k)
         apart -= radius + radius[mover][:, None, None]
         apart[row, :, mover] = np.inf
-        apart[..., loose:] = np.where(on_plate[:, None, None], np.inf, apart[..., loose:])
+        apart[..., mark] = np.where(on_plate[:, None, None], np.inf, apart[..., mark])
         clear = (apart >= SLIT - 1e-9).all(axis=2)
         wanted = (chance < BESIDE) | on_plate
         moves = wanted & clear.any(axis=1) & (mover != other) & (loose > 0)
@@ -161,7 +222,7 @@ def _words(formula: list[Any]) -> Iterator[str]:
 
 @cache
 def _goals(task: Arranged) -> dict[str, TaskGoal[HandlingViews]]:
-    names = [thing.name for thing in task.objects] + [plate.name for plate in task.fixtures]
+    names = [entity.name for entity in task.entities() if entity.kind != "gripper"]
     return {f"touch_{name}": _touch(task, name) for name in names}
 
 

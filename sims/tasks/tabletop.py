@@ -42,7 +42,8 @@ class Thing:
     def round(self) -> float:
         """m, the radius of the circle that it stands in."""
         wide, deep, _ = self.half
-        return float(np.hypot(wide, deep)) if self.kind == "cube" else max(wide, deep)
+        outline = self.kind in ("ball", "cylinder", "peg")
+        return max(wide, deep) if outline else float(np.hypot(wide, deep))
 
     @property
     def half(self) -> tuple[float, float, float]:
@@ -121,6 +122,7 @@ TURNS: dict[str, tuple[Turn, ...]] = {
     "cylinder": (Turn("up", lambda mat: mat[:, 2], "world's up in its own axes"),),
     "ball": (),
     "peg": (Turn("up", lambda mat: mat[:, 2], "world's up in its own axes"),),
+    "item": (Turn("up", lambda mat: mat[:, 2], "world's up in its own axes"),),
 }
 GRIPPER = Entity(
     "gripper",

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sims.tasks.fixtures import DRAWER_DEPTH, DRAWER_HALF
 from sims.terms import norm
 from sims.truth.predicate import Clock, Predicate, now, over_time
 from sims.truth.world import GRIPPER, World
@@ -93,7 +92,8 @@ def on(w: World, a: str, b: str, *, aside: float, tolerance: float, clear: float
 
 def inside(w: World, a: str, b: str, *, below: float, clear: float) -> Array:
     off = np.abs(w.point(a) - w.point(b))
-    within = (off[:, 0] <= DRAWER_HALF) & (off[:, 1] <= DRAWER_DEPTH / 2)
+    wide, deep = w.half(b)[:2]
+    within = (off[:, 0] <= wide) & (off[:, 1] <= deep)
     low = w.point(a)[:, 2] <= below
     return within & low & ~touch(w, GRIPPER, a, within=clear)
 

@@ -11,14 +11,15 @@ from mujoco.batch import Batch
 
 from sims.task import Task
 from sims.tasks.tabletop import Tabletop
-from sims.terms import box_distance, cylinder_distance, norm, sphere_distance
+from sims.terms import box_distance, capsule_distance, cylinder_distance, norm, sphere_distance
 
 Array = np.ndarray
 
 GRIPPER = "gripper"
-SPHERE, BOX, CYLINDER = (
+SPHERE, BOX, CYLINDER, CAPSULE = (
     int(kind) for kind in (
         mujoco.mjtGeom.mjGEOM_SPHERE, mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_CYLINDER,
+        mujoco.mjtGeom.mjGEOM_CAPSULE,
     )
 )  # fmt: skip
 
@@ -42,8 +43,10 @@ class World:
             for name in self._entities
             if self.fingers and name != GRIPPER and name not in self._pose
         }
-        self._geoms = {name: batch.geom(name) for name in (*self.fingers, *self._pose)}
-        self._ids = {name: self._model.geom(name).id for name in self._geoms}
+        ids = {name: [self._model.geom(name).id] for name in self.fingers}
+        ids |= {name: _surface(self._model, name) for name in self._pose}
+        self._geoms = {name: tuple(ids[name]) for name in ids}  # what can be touched
+        self._placed = {g: batch.geom(g) for geoms in ids.values() for g in geoms}
         self._scratch = mujoco.MjData(self._model)
 
     def point(self, name: str) -> Array:
@@ -66,6 +69,10 @@ class World:
         """Whether an entity is a free body."""
         return name in self._pose
 
+    def half(self, name: str) -> tuple[float, ...]:
+        """m, half the width, depth and height of an entity."""
+        return self._entities[name].half
+
     def half_height(self, name: str) -> float:
         """m, of a thing as it stands; 0 of anything else."""
         return self._height.get(name, 0.0)
@@ -81,7 +88,7 @@ class World:
 
     def finger_middles(self) -> list[Array]:
         """(N, 3) of each finger's box."""
-        return [self._geoms[name].xpos for name in self.fingers]
+        return [self._placed[self._geoms[name][0]].xpos for name in self.fingers]
 
     def clearance(self, first: str, second: str, most: float) -> Array:
         """(N,) between the surfaces of the gripper's fingers or a thing, and of another entity.
@@ -93,34 +100,41 @@ class World:
 
     def gap(self, shape: str, other: str, most: float) -> Array:
         """(N,) as ``clearance``, of one finger or thing."""
+        mine = self._geoms[shape]
         if other not in self._geoms:
-            return self._to_point(shape, self.point(other))
-        for round_one, against in ((shape, other), (other, shape)):
+            point = self.point(other)
+            return np.minimum.reduce([self._to_point(geom, point) for geom in mine])
+        theirs = self._geoms[other]
+        return np.minimum.reduce([self._apart(a, b, most) for a in mine for b in theirs])
+
+    def _apart(self, one: int, other: int, most: float) -> Array:
+        """(N,) between the surfaces of two geoms."""
+        for round_one, against in ((one, other), (other, one)):
             kind, size = self._shape(round_one)
             if kind == SPHERE:
-                apart = self._to_point(against, self._geoms[round_one].xpos) - size[0]
+                apart = self._to_point(against, self._placed[round_one].xpos) - size[0]
                 return np.maximum(apart, 0.0)
-        return self._between(shape, other, most)
+        return self._between(one, other, most)
 
-    def _shape(self, name: str) -> tuple[int, Array]:
-        geom = self._ids[name]
+    def _shape(self, geom: int) -> tuple[int, Array]:
         return int(self._model.geom_type[geom]), self._model.geom_size[geom]
 
-    def _to_point(self, name: str, point: Array) -> Array:
-        """(N,) from the surface of a shape to points (N, 3)."""
-        (kind, size), geom = self._shape(name), self._geoms[name]
+    def _to_point(self, number: int, point: Array) -> Array:
+        """(N,) from the surface of a geom to points (N, 3)."""
+        (kind, size), geom = self._shape(number), self._placed[number]
         inside = np.einsum("ni,nij->nj", point - geom.xpos, geom.xmat.reshape(-1, 3, 3))
         if kind == BOX:
             return box_distance(inside, size)
         if kind == SPHERE:
             return sphere_distance(inside, size[0])
-        assert kind == CYLINDER, "fingers and things are boxes, spheres and cylinders"
+        if kind == CAPSULE:
+            return capsule_distance(inside, size[0], size[1])
+        assert kind == CYLINDER, "fingers and things are boxes, balls, cylinders and capsules"
         return cylinder_distance(inside, size[0], size[1])
 
-    def _between(self, one: str, other: str, most: float) -> Array:
-        """(N,) between two shapes neither of which is a sphere, by MuJoCo's own distance."""
-        first, second = self._geoms[one], self._geoms[other]
-        a, b = self._ids[one], self._ids[other]
+    def _between(self, a: int, b: int, most: float) -> Array:
+        """(N,) between two geoms neither of which is a sphere, by MuJoCo's own distance."""
+        first, second = self._placed[a], self._placed[b]
         reach = self._model.geom_rbound[[a, b]].sum()
         apart = np.maximum(norm(first.xpos - second.xpos) - reach, 0.0)
         data = self._scratch
@@ -139,6 +153,13 @@ class World:
                 low, high = fixture.range
                 return (self.views.joint[index][:, 0] - low) / (high - low)
         raise ValueError(f"{name!r} of {self.task.name} has no joint that opens, closes or presses")
+
+
+def _surface(model: mujoco.MjModel, body: str) -> list[int]:
+    """The geoms of a body that can be touched."""
+    first, count = model.body(body).geomadr[0], model.body(body).geomnum[0]
+    solid = model.geom_contype | model.geom_conaffinity
+    return [g for g in range(first, first + count) if solid[g]]
 
 
 def chosen(rule: str, points: Sequence[Array]) -> Array:

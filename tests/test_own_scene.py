@@ -1,0 +1,340 @@
+"""Somebody's own MJCF round an arm: what the card says holds, and what is wrong is one error."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sims
+from reward_models.base import from_dict
+from reward_models.goals import fill, parse
+from reward_models.goals.formula import to_data
+from reward_models.goals.margins import Measures, measured
+from robo_rl.cli import main
+from robo_rl.goals import judged_goal
+from robo_rl.runs import RunDir
+from sims.tasks import mjcf
+from sims.tasks.mjcf import SceneError, kept
+from sims.tasks.own import own
+from sims.truth import Judge
+
+ARMS = pytest.mark.parametrize("robot", sims.ROBOTS)
+
+LOOSE = '<body name="{name}" pos="{pos}"><freejoint/>{geoms}</body>'
+CUBE = '<geom type="box" size=".02 .02 .02"/>'
+BALL = '<geom type="sphere" size=".02"/>'
+CABINET = """
+<body name="cabinet" pos="0 0.11 0">
+  <geom type="box" size=".05 .004 .03" pos="0 .05 .03"/>
+  <body name="box">
+    <joint type="slide" axis="0 -1 0" range="0 0.06" damping="4"/>
+    <geom type="box" size=".04 .04 .003" pos="0 0 .01"/>
+    <geom name="front" type="box" size=".04 .003 .015" pos="0 -.04 .02"/>
+    <site name="grip" pos="0 -.05 .02"/>
+  </body>
+</body>
+"""
+CUP = (
+    '<geom type="cylinder" size=".02 .03" pos="0 0 .03"/>'
+    '<geom type="capsule" size=".004 .012" pos=".026 0 .03"/>'
+)
+
+
+def world(*bodies: str, extra: str = "") -> str:
+    return f"<mujoco>{extra}<worldbody>{''.join(bodies)}</worldbody></mujoco>"
+
+
+def loose(name: str, geoms: str = CUBE, pos: str = "0 0 .02") -> str:
+    return LOOSE.format(name=name, pos=pos, geoms=geoms)
+
+
+def written(folder: Path, xml: str, card: str) -> Path:
+    path = folder / "scene.xml"
+    path.write_text(xml)
+    path.with_suffix(".toml").write_text(card)
+    return path
+
+
+SCENE = world(
+    loose("cup", CUP, ".01 -.06 0"), loose("brick"), loose("marble", BALL, ".03 0 .02"), CABINET,
+    '<body name="wall" pos=".07 0 .02"><geom type="box" size=".005 .02 .02"/></body>',
+)  # fmt: skip
+CARD = """
+[cup]
+kind = "item"
+[red_brick]
+body = "brick"
+kind = "cube"
+colour = "red"
+at = { x = [-0.05, -0.02], y = [-0.05, 0.0] }
+[marble]
+kind = "ball"
+at = "drawn"
+[drawer]
+body = "box"
+kind = "drawer"
+[handle]
+body = "box"
+kind = "handle"
+site = "grip"
+"""
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Path:
+    return written(tmp_path, SCENE, CARD)
+
+
+def table(scene: Path | str, robot: str = "ur5e", rows: int = 64, seed: int = 1):
+    return sims.make("tabletop", rows, seed=seed, robot=robot, scene=str(scene), num_threads=1)
+
+
+# What there is.
+@ARMS
+def test_bodies_are_as_the_card_says(scene: Path, robot: str) -> None:
+    env = table(scene, robot)
+    card = from_dict(json.loads(json.dumps(env.card)))
+    half = {e.name: e.half for e in card.entities}
+    assert half["red_brick"] == (0.02, 0.02, 0.02) and half["marble"] == (0.02, 0.02, 0.02)
+    assert np.allclose(half["cup"], (0.025, 0.02, 0.03))  # 2 cm to one side, 3 cm to the handle's
+    assert {s.name for s in card.signals} >= {"cup_pos", "cup_up", "drawer_pos", "box_joint"}
+    env.reset()
+    settled = env.signals()["cup_pos"].copy()
+    for _ in range(10):
+        env.step(np.zeros((64, env.act_dim)))
+    assert np.abs(env.signals()["cup_pos"] - settled).max() < 0.004  # it stands, and stays
+    assert np.allclose(settled[:, 2], 0.03)
+
+
+@ARMS
+def test_things_are_where_the_card_has_them(scene: Path, robot: str) -> None:
+    env = table(scene, robot, rows=128)
+    middle = env.task.middle()
+    env.reset()
+    signals = {name: value.copy() for name, value in env.signals().items()}
+    brick = signals["red_brick_pos"][:, :2] - middle
+    assert (brick >= (-0.05, -0.05)).all() and (brick <= (-0.02, 0.0)).all()
+    assert np.ptp(brick, axis=0).min() > 0.01
+    assert np.allclose(signals["marble_pos"][:, :2] - middle, (0.03, 0.0))
+    assert np.ptp(signals["cup_pos"][:, 1]) > 0.05
+    out = signals["box_joint"][:, 0]
+    assert out.min() < 0.01 and out.max() > 0.05
+    place = (0.0, 0.11) + middle - np.outer(out, (0, 1))
+    assert np.allclose(signals["handle_pos"][:, :2], place - (0, 0.05), atol=1e-6)
+    gap = np.linalg.norm(signals["cup_pos"][:, :2] - signals["red_brick_pos"][:, :2], axis=1)
+    assert gap.min() > 0.025 + 0.02
+
+
+def test_a_tilted_and_off_centre_body_stands_as_it_was_drawn(tmp_path: Path) -> None:
+    lying = '<body name="rod" pos="0 0 .01" euler="0 90 0"><freejoint/>{}</body>'
+    rod = '<geom type="cylinder" size=".01 .03" pos="0 0 .05"/>'
+    path = written(tmp_path, world(lying.format(rod)), '[rod]\nkind = "item"\nat = "drawn"\n')
+    env = table(path)
+    env.reset()
+    (thing,) = env.task.objects
+    assert np.allclose(thing.half, (0.03, 0.01, 0.01))
+    assert np.allclose(env.signals()["rod_pos"][0, :2] - env.task.middle(), (0.05, 0.0))
+    points = np.array([[0.03, 0, 0], [0.04, 0, 0], [0, 0, 0.02]])
+    assert np.allclose(thing.distance(points), (0.0, 0.01, 0.01))
+    for _ in range(10):
+        env.step(np.zeros((64, env.act_dim)))
+    assert np.allclose(env.signals()["rod_pos"][:, 2], 0.01, atol=0.003)
+
+
+# What is meant.
+GOALS = (
+    "touch(gripper, cup)", "touch(gripper, red_brick)", "left_of(cup, marble)", "upright(cup)",
+    "near(cup, red_brick, within=10cm)", "open(drawer)", "closed(drawer)", "inside(marble, drawer)",
+    "next_to(red_brick, marble)", "far(gripper, handle)", "released(cup)", "lifted(cup)",
+    "above(gripper, cup)", "touch(red_brick, marble)", "moved(cup, left=5cm)",
+    "turned(red_brick, angle=45deg)",
+)  # fmt: skip
+
+
+@ARMS
+def test_margins_and_judge_agree(scene: Path, robot: str) -> None:
+    env = table(scene, robot, rows=256)
+    card = from_dict(env.card)
+    env.reset()
+    before = {name: value.copy() for name, value in env.signals().items()}
+    of = [measured(fill(parse(text), card), card) for text in GOALS]
+    judges = [Judge(to_data(one.formula), env.task, env.batch, env.views) for one in of]
+    env.scatter()
+    held = {}
+    for one, judge in zip(of, judges, strict=True):
+        judge.step(np.zeros(256, bool))
+        start = {name: before[name] for name in one.starts}
+        signals = {**env.signals(), **one.remembered(start, one.chosen(before))}
+        margin = Measures(one)(signals, before)[0][one.formula].min(axis=1)
+        differ = ((margin >= 0) != judge.success()) & (np.abs(margin) > 0.003)
+        assert not differ.any(), one.formula
+        held[one.formula.predicate] = judge.success().mean()
+    assert min(held["touch"], held["open"], held["closed"], held["left_of"], held["near"]) > 0.0
+
+
+def test_a_run_needs_no_file_of_the_scene(scene: Path, tmp_path: Path, capsys) -> None:
+    tiny = "--env-steps 640 --episodes 8 --looks 0 --tuning.num-envs 8 --tuning.n-steps 40"
+    begin = f"train tabletop --scene {scene} --robot ur5e --name one --runs {tmp_path / 'runs'}"
+    goal = ["--things", "blue can", "--goal", "push the red brick next to the can"]
+    assert main([*begin.split(), *goal, *tiny.split()]) == 0, capsys.readouterr().err
+    text, run = kept(str(scene)), RunDir.open(tmp_path / "runs" / "one")
+    assert run.config["scene"] == text and mjcf.label(text) == run.result["scene"]
+    assert mjcf.label(text) in (run.path / "report.html").read_text()
+    scene.write_text("gone")
+    for again in (f"evaluate {run.path} --episodes 8", f"report {run.path}"):
+        assert main(again.split()) == 0, capsys.readouterr().err
+    scene.write_text(SCENE.replace(".02 .02 .02", ".021 .021 .021"))
+    assert main(f"train --resume {run.path} --scene {scene}".split()) == 1
+    assert f"begun with --scene {mjcf.label(text)}, asked is scene.xml" in capsys.readouterr().err
+
+
+def test_python_takes_it_and_names_must_be_free(scene: Path) -> None:
+    env = table(scene, rows=4)
+    again = table(env.task.scene, rows=4)
+    assert (env.reset() == again.reset()).all()
+    both = sims.make_task("tabletop", scene=str(scene), things="red cube")
+    assert [t.name for t in both.objects] == ["red_cube", "cup", "red_brick", "marble"]
+    judged, goal = judged_goal(both, "put the marble in the drawer")
+    assert goal.key and judged.formula[0] == "inside"
+
+
+# What is wrong.
+ONE = '[brick]\nkind = "cube"\n'
+WRONG = {
+    "not XML": ("<mujoco>", ONE, "scene.xml is not XML"),
+    "not MJCF": ("<robot/>", ONE, "expected MJCF, <mujoco>, got <robot>"),
+    "an entity": ('<!DOCTYPE a [<!ENTITY b "c">]><mujoco/>', ONE, "document type or entity"),
+    "not TOML": (world(loose("brick")), "[brick\n", "scene.toml is not TOML"),
+    "no card": (world(loose("brick")), "", "a table for each thing"),
+    "no such body": (
+        world(loose("brick")), '[brik]\nkind = "cube"\n',
+        "scene.toml: \\[brik\\] body 'brik' is not in scene.xml; did you mean 'brick'",
+    ),
+    "no such kind": (
+        world(loose("brick")), '[brick]\nkind = "cub"\n', "'cub' is not known; did you mean 'cube'",
+    ),
+    "no kind": (world(loose("brick")), "[brick]\n", "must be a table with its kind"),
+    "no such entry": (world(loose("brick")), ONE + "color = 'red'\n", "no 'color'; known: aff"),
+    "no such affordance": (
+        world(loose("brick")), ONE + 'affordances = ["lif"]\n', "affordance 'lif' is not known",
+    ),
+    "a wrong place": (world(loose("brick")), ONE + 'at = "there"\n', "at must be 'anywhere'"),
+    "a body unnamed": (
+        world(loose("brick"), loose("other")), ONE, '<body name="other"> .* so one entry',
+    ),
+    "no cube": (world(loose("brick", BALL)), ONE, "of kind 'cube' must be one geom .* 'item'"),
+    "a box on its edge": (
+        world(loose("brick", '<geom type="box" size=".02 .02 .02" euler="45 0 0"/>')), ONE,
+        "of kind 'cube' must be one geom",
+    ),
+    "fixed but loose": (
+        world('<body name="brick">' + CUBE + "</body>"), ONE, "must lie loose, but .* has no free",
+    ),
+    "loose but fixed": (world(loose("brick")), '[brick]\nkind = "plate"\n', "loose, so its kind"),
+    "no geoms": (world(loose("brick", "<inertial/>")), ONE, "<inertial> cannot be in a scene"),
+    "an unknown shape": (
+        world(loose("brick", '<geom type="ellipsoid" size=".01 .02 .02"/>')), ONE,
+        "must be a box, sphere, cylinder or capsule",
+    ),
+    "a geom in the world": (world(CUBE), ONE, "<geom> must be in a body"),
+    "MuJoCo's own complaint": (
+        world(loose("brick", '<geom type="box" size="0 1 1"/>')), ONE, "scene.xml: .*size 0 must",
+    ),
+    "the arm's name": (world(loose("base")), '[base]\nkind = "cube"\n', "'base' is the arm's"),
+    "a drawer that does not slide": (
+        world('<body name="brick"><body name="b">' + CUBE + "</body>" + CUBE + "</body>"),
+        '[b]\nkind = "drawer"\n', 'must have one <joint type="slide"',
+    ),
+    "no room": (
+        world(*(loose(f"brick{i}", '<geom type="box" size=".04 .04 .02"/>') for i in range(6))),
+        "".join(f'[brick{i}]\nkind = "cube"\n' for i in range(6)), "do not fit side by side",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_is_one_error_with_file_and_entry(tmp_path: Path, what: str) -> None:
+    xml, card, said = WRONG[what]
+    with pytest.raises(ValueError, match=said):
+        table(written(tmp_path, xml, card), robot="so101")
+
+
+MESH = '<asset><mesh name="m" file="{}"/></asset>'
+TEXTURE = '<asset><texture name="t" type="2d" {}/></asset>'
+HOSTILE = {
+    "an absolute file": (MESH.format("/etc/hostname.obj"), "folder of the scene or below"),
+    "a file above": (MESH.format("../../secret.obj"), "folder of the scene or below"),
+    "a folder above": (
+        '<compiler meshdir=".."/>' + MESH.format("secret.obj"), "folder of the scene or below",
+    ),
+    "a link out": (MESH.format("link.obj"), "outside the folder"),
+    "no such file": (MESH.format("none.obj"), "there is no file 'none.obj'"),
+    "another format": (MESH.format("passwd"), "must have a file that ends in .obj or .stl"),
+    "an include": ('<include file="scene.toml"/>', "<include> cannot be in a scene"),
+    "a plugin": ('<extension><plugin plugin="x"/></extension>', "<extension> cannot be in a scene"),
+    "a model": ('<asset><model name="a" file="b.xml"/></asset>', "<model.* cannot be in a scene"),
+    "an actuator": ("<actuator><motor/></actuator>", "<actuator> cannot be in a scene"),
+    "a cube's six files": (TEXTURE.format('fileright="a.png"'), "cannot have 'fileright'"),
+    "a vast texture": (
+        TEXTURE.format('builtin="flat" width="99999" height="9"'), "a width of at most 2048",
+    ),
+    "a picture that is none": (TEXTURE.format('file="fake.png"'), "'fake.png' is not a PNG"),
+    "a vast picture": (TEXTURE.format('file="vast.png"'), "at most 2048 pixels"),
+    "many elements": ("<default/>" * 1000, "expected at most 1000 elements"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_nothing_is_run_and_nothing_outside_is_read(tmp_path: Path, what: str) -> None:
+    extra, said = HOSTILE[what]
+    (tmp_path / "secret.obj").write_text("v 0 0 0\n")
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "link.obj").symlink_to(tmp_path / "secret.obj")
+    (folder / "fake.png").write_text("none")
+    (folder / "vast.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff\xff\0\0\xff\xff\0\0")
+    with pytest.raises(SceneError, match=f"scene.xml: .*{said}"):
+        table(written(folder, world(loose("brick"), extra=extra), ONE))
+
+
+def test_a_text_that_names_a_path_outside_is_refused_too() -> None:
+    """What a run's config holds was perhaps downloaded."""
+    xml = world(loose("brick"), extra=MESH.format("/etc/hostname.obj"))
+    whole = {"name": "scene.xml", "xml": xml, "card": ONE, "files": {}}
+    with pytest.raises(SceneError, match="folder of the scene or below"):
+        own(json.dumps(whole))
+    whole["xml"] = world(loose("brick"), extra=MESH.format("here.obj"))
+    with pytest.raises(SceneError, match="here.obj"):
+        own(json.dumps(whole))
+    for text in ("{", "{}", '{"name": 1, "xml": "", "card": "", "files": {}}'):
+        with pytest.raises(SceneError, match="not the text of a scene"):
+            own(text)
+
+
+def test_meshes_and_textures_of_the_folder_are_seen(tmp_path: Path) -> None:
+    corners = [f"v {x} {y} {z}" for x in (0, 0.03) for y in (0, 0.03) for z in (0, 0.03)]
+    (tmp_path / "meshes").mkdir()
+    (tmp_path / "meshes" / "hull.obj").write_text("\n".join([*corners, "f 1 2 3", "f 5 6 7 8"]))
+    seen = '<geom type="mesh" mesh="hull" contype="0" conaffinity="0" mass=".01"/>'
+    extra = '<compiler meshdir="meshes"/><asset><mesh file="hull.obj"/></asset>'
+    path = written(tmp_path, world(loose("brick", CUBE + seen), extra=extra), ONE)
+    env = table(path)
+    assert env.model.nmesh == 1 and env.task.objects[0].half == (0.02, 0.02, 0.02)
+    solid = partial(str.replace, path.read_text(), 'contype="0" conaffinity="0"')
+    path.write_text(solid(""))
+    with pytest.raises(SceneError, match="what is only to be seen has contype"):
+        table(path)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(alphabet="<>/=\"' abodymujcgenrt0.\n[]", max_size=120), st.text(max_size=60))
+def test_any_text_is_a_scene_or_one_error(xml: str, card: str) -> None:
+    whole = {"name": "scene.xml", "xml": xml, "card": card, "files": {}}
+    with pytest.raises(SceneError):
+        own(json.dumps(whole))
