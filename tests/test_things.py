@@ -22,7 +22,7 @@ from reward_models.goals.predicates import BY, PREDICATES, roles
 from reward_models.programs import load
 from robo_rl.cli import main
 from robo_rl.config import TrainConfig
-from robo_rl.goals import judged_goal, task_of
+from robo_rl.goals import formula_goal, judged_goal, task_of
 from robo_rl.presets import completed
 from robo_rl.rewards.code import written
 from robo_rl.runs import RunDir
@@ -191,6 +191,38 @@ def test_sentences_are_read_and_rewarded(text: str) -> None:
     judged, goal = judged_goal(task, text)
     assert goal.key and goal.understood
     assert load(written(judged, goal), goal.card)
+
+
+CHOSEN = "leftmost(red_cube_1, red_cube_2)"
+
+
+@pytest.mark.parametrize(
+    "goal",
+    ["moved({}, left=6cm)", "next_to({}, yellow_ball)", "lifted({})", "on({}, white_plate)",
+     "then(touch(gripper, yellow_ball), lifted({}))", "on(yellow_ball, {})"],
+)  # fmt: skip
+def test_a_chosen_thing_is_rewarded_as_if_it_had_been_named(goal: str) -> None:
+    task = sims.make_task("tabletop", things=THINGS, robot="ur5e")
+    env = BatchEnv(formula_goal(task, goal.format(CHOSEN))[0], 64, seed=2)
+    env.reset()
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        env.step(rng.uniform(-1, 1, (64, env.act_dim)))
+    env.scatter()
+    before = {name: value.copy() for name, value in env.signals().items()}
+    env.step(np.zeros((64, env.act_dim)))
+    chosen = env.signals()["chosen_1"][:, 0]
+    assert 0.2 < chosen.mean() < 0.8
+    for number, name in enumerate(("red_cube_1", "red_cube_2")):
+        rows = chosen == number
+        values = []
+        for who in (CHOSEN, name):
+            made, read_as = formula_goal(task, goal.format(who))
+            program = load(written(made, read_as), read_as.card)
+            values.append(program(env.signals(), before=before)["level"][rows])
+        assert np.allclose(*values), name
+        assert np.ptp(values[0]) > 0.01
+    env.close()
 
 
 def test_sizes_tell_alike_things_apart() -> None:

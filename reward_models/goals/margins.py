@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -60,6 +60,12 @@ class Measured:
             extra.append(Signal(f"chosen_{number}", (1,), "1", "goal", (0.0, most), doc, False))
         return replace(self.task_card, signals=(*self.task_card.signals, *extra))
 
+    def picked(self, atom: Atom, texts: Sequence[str]) -> str:
+        """That one of ``texts``, of each of ``resolved(atom)``, which is meant in a row."""
+        choices = [t for t in atom.terms if isinstance(t, Choice)]
+        picks = [f"chosen_{self.choices.index(choice) + 1}[0]" for choice in choices]
+        return _picked(list(texts), picks, [len(choice.among) for choice in choices])
+
     def chosen(self, signals: Mapping[str, Array]) -> Array:
         """(N, choices) which of each choice's entities it is where the signals are now."""
         columns = [_choose(c, signals, self.task_card) for c in self.choices]
@@ -80,16 +86,12 @@ def measured(formula: Formula, card: TaskCard) -> Measured:
     made = Measured(formula, card, choices=tuple(choices))
     starts: dict[str, None] = {}
     for atom in every:
-        written = [_written(one, card, starts) for one in _resolved(atom)]
-        picks = [
-            f"chosen_{made.choices.index(t) + 1}[0]" for t in atom.terms if not isinstance(t, str)
-        ]
-        counts = [len(t.among) for t in atom.terms if isinstance(t, Choice)]
+        written = [_written(one, card, starts) for one in resolved(atom)]
         made.conditions[atom] = tuple(
-            _picked(list(texts), picks, counts)
+            made.picked(atom, texts)
             for texts in zip(*(conditions for conditions, _ in written), strict=True)
         )
-        made.aims[atom] = _picked([aim for _, aim in written], picks, counts)
+        made.aims[atom] = made.picked(atom, [aim for _, aim in written])
     made.starts = tuple(starts)
     return made
 
@@ -160,7 +162,7 @@ def _taken(found: Iterator[Array], count: int) -> Array:
     return np.stack([next(found) for _ in range(count)], axis=1)
 
 
-def _resolved(atom: Atom) -> Iterator[Atom]:
+def resolved(atom: Atom) -> Iterator[Atom]:
     """The atom for every way in which its choices may fall."""
     among = [(t,) if isinstance(t, str) else t.among for t in atom.terms]
     for names in itertools.product(*among):

@@ -18,7 +18,7 @@ from functools import reduce
 from reward_models.base import TaskCard
 from reward_models.goals.automaton import DONE, FAILED, Automaton, Path
 from reward_models.goals.formula import Atom, Formula, Joined, kind
-from reward_models.goals.margins import Measured, least, missing, signals_in
+from reward_models.goals.margins import Measured, least, missing, resolved, signals_in
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role
 from reward_models.writers.handling import HANDLED
 from reward_models.writers.lines import Lines, NoTemplate, Numbers
@@ -159,10 +159,8 @@ class _Writer:
             parts = formula.parts if formula.operator != "not" else ()
             return [atom for part in parts for atom in self.moved(part)]
         card, row = self.measured.task_card, PREDICATES[formula.predicate]
-        if not isinstance(formula.terms[0], str):
-            raise NoTemplate(f"{formula}: which thing is moved is only known when it starts")
-        mover = card.entity(formula.terms[0])
-        if role(mover) != "object":
+        mover = next(resolved(formula)).subject
+        if role(card.entity(mover)) != "object":
             return []
         if row.by != "push" and formula.predicate not in HANDLED:
             raise NoTemplate(f"{formula}: no template for how a thing is {formula.predicate}")
@@ -172,7 +170,10 @@ class _Writer:
         """``close`` in full only with the tip behind the thing, on the line to where it goes."""
         card, n = self.measured.task_card, self.n
         hand = next(e for e in card.entities if e.kind == GRIPPER).pose_signal
-        thing = card.entity(str(atom.terms[0])).pose_signal
+        places = [card.entity(one.subject).pose_signal for one in resolved(atom)]
+        thing = self.measured.picked(atom, places)
+        if len(places) > 1:
+            thing = self.let("chosen", thing)
         way = self.let("way", f"direction(({self.measured.aims[atom]})[:2])")
         spot = self.let("behind", f"{thing}[:2] - {n.behind!r} * {way}")
         off = self.let("off", f"hypot(norm({hand}[:2] - {spot}), {hand}[2] - {n.low!r})")
@@ -183,11 +184,18 @@ class _Writer:
 
     def handled(self, atom: Atom, close: str, away: str) -> str:
         """How far the handling of a thing is; what else is to hold meanwhile is half of it."""
+        ways = [self.handling(one) for one in resolved(atom)]
+        done = self.measured.picked(atom, ways)
+        if len(ways) > 1:
+            done = self.let("chosen", done)
+        return self.let("held", f"where({away} <= 0.0, 1.0, {done} * (0.5 + 0.5 * {close}))")
+
+    def handling(self, atom: Atom) -> str:
+        """The terms of a handling of known things, as one share."""
         _, _, terms = HANDLED[atom.predicate](self.p, self.measured.task_card, atom, self.n)
         total = sum(weight for weight, _ in terms.values())
         text = " + ".join(f"{weight / total!r} * {text}" for weight, text in terms.values())
-        done = self.let("handled", text)
-        return self.let("held", f"where({away} <= 0.0, 1.0, {done} * (0.5 + 0.5 * {close}))")
+        return self.let("handled", text)
 
 
 def _needed(lines: list[str], last: list[str]) -> list[str]:
