@@ -28,7 +28,7 @@ REWARDS = {
     "every frame drawn": ("--reward", "clip", "--clip.no-distill"),
     "program written from the sentence": ("--reward", "offline"),
 }
-GRAMMAR = "reward_models/goals/grammar/"
+READER = "reward_models/goals/reader/"
 
 TRACED = """
 import json, os, sys, threading
@@ -78,8 +78,7 @@ def crossed(reward: Sequence[str], root: Path = ROOT) -> list[str]:
 def rows(options: Options) -> list[Row]:
     """One for each kind of reward."""
     code = ("robo_rl.cli", "robo_rl.commands.train", "robo_rl.training", "sims.tasks.reach",
-            "reward_models.goals.grammar", "reward_models.goals.reader",
-            "reward_models.writers", __name__)  # fmt: skip
+            "reward_models.goals.reader", "reward_models.writers", __name__)  # fmt: skip
     return [Row(name, list(args), code) for name, args in REWARDS.items()]
 
 
@@ -89,14 +88,14 @@ def measure(reward: Sequence[str], place: Place) -> dict[str, Any]:
 
 
 def shown(rows: Sequence[Measured]) -> str:
-    """How many, by package; the grammar apart."""
+    """How many, by package; the reader of sentences apart."""
     lines = []
     for row in rows:
         count = Counter(
-            "grammar" if file.startswith(GRAMMAR) else file.split("/")[0] for file in row["files"]
+            "reader" if file.startswith(READER) else file.split("/")[0] for file in row["files"]
         )
-        lines.append((row["name"], count.total(), *(count[part] for part in (*OURS, "grammar"))))
-    return table(("reward", "files", *OURS, "of them the grammar's"), lines)
+        lines.append((row["name"], count.total(), *(count[part] for part in (*OURS, "reader"))))
+    return table(("reward", "files", *OURS, "of them the reader's"), lines)
 
 
 EXPERIMENT = Experiment(rows, measure, shown)

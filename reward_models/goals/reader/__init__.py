@@ -3,8 +3,8 @@
 Every word must have its place in a pattern of ``wordings.py``, in a noun phrase, in a quantity or
 in what joins clauses; a sentence is read in every way in which all of its words have one. If these
 mean one formula, that is it; if they mean several, the sentence is refused, and so it is where what
-it says has no meaning on the card. A sentence that has no such reading is left to the wordings of
-``reward_models.goals.grammar``, which know nothing of numbers, order or constraints.
+it says has no meaning on the card, and where it has no such reading: a policy trained on a misread
+sentence is worse than a question.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from __future__ import annotations
 import re
 
 from reward_models.base import TaskCard
-from reward_models.goals import grammar
 from reward_models.goals.formula import Formula, FormulaError, atoms, fill
-from reward_models.goals.grammar.lexicon import LEXICON, UNSUPPORTED
-from reward_models.goals.grammar.refusals import Refuser
-from reward_models.goals.reader import clauses, quantities, sentences
+from reward_models.goals.reader import clauses, sentences
 from reward_models.goals.reader.meaning import Meaning
+from reward_models.goals.reader.refusals import Refuser, unread
 from reward_models.goals.reader.things import Things
 from reward_models.goals.reader.wordings import OF
 from reward_models.goals.reader.words import split, without_articles
@@ -28,40 +26,39 @@ _QUESTION = re.compile(r"\?[^\w]*$")
 _TALE = re.compile(
     r"\W*(?:(?:i|we) wonder|(?:you|somebody|someone|he|she|they) (?:have|has|had) \w+ed)\b", re.I
 )
-_REQUEST = re.compile(r"\W*(?:please\W+)?(?:can|could|would|will) you\b", re.IGNORECASE)
+_REQUEST = re.compile(
+    r"\W*(?:\w+\W+){0,4}?"
+    r"(?:can|could|would|may|might|why|how about|what about|any chance|will you)\b",
+    re.IGNORECASE,
+)
 
 
 def read(text: str, card: TaskCard) -> Formula:
-    """The formula of a sentence on this card; Refusal where that is not certain."""
+    """The formula of a sentence on this card; Refusal where that is not certain, ValueError where
+    the card does not say who acts."""
     things = Things(card)
-    refuse = Refuser(text, f"Known: {'; '.join(card.goals.values())}", things.words)
-    formula = _composed(text, card, things, refuse)
-    if formula is None:
-        try:
-            formula = grammar.read(text, card)
-        except Refusal as refusal:
-            raise _unread(text, refusal, things, refuse) from None
-    for atom in atoms(formula):
-        if atom.predicate in OF and atom.terms[0] != OF[atom.predicate]:
-            raise refuse("unsupported", f"the {atom.terms[0]} cannot do that")
-    return formula
-
-
-def _composed(text: str, card: TaskCard, things: Things, refuse: Refuser) -> Formula | None:
-    """The one formula that the sentence means where all of its words have a place; None where they
-    have none, Refusal where what they say has no meaning here, or more than one."""
-    words, named = without_articles(split(text))
-    if not words or len(words) > MAX_WORDS or things.actor is None:
-        return None
-    if _QUESTION.search(text) and not _REQUEST.match(text):
-        return None
+    if things.actor is None:
+        raise ValueError(
+            f"task {card.task!r}: expected one entity of kind 'gripper', got 0 and no body; "
+            "a sentence must know who acts"
+        )
+    refuse = Refuser(text, things)
+    said = split(text)
+    asks = bool(_QUESTION.search(text)) and not _REQUEST.match(text)
+    if len(said) > MAX_WORDS:
+        raise refuse("unsupported", f"{len(said)} words, at most {MAX_WORDS} are read")
     if _TALE.match(text):
         raise refuse("no_goal", "it tells or asks what is, and not what is to be")
+    words, named = without_articles(said)
     found: dict[Formula, Formula] = {}
     wrong: list[Refusal] = []
-    for elements in sentences.Sentences(clauses.Clauses(words, named, things)).whole():
+    spoken = clauses.Clauses(words, named, things)
+    for elements in sentences.Sentences(spoken).whole() if words and not asks else ():
         try:
             formula = Meaning(things, card, refuse).formula(elements)
+            for atom in atoms(formula):
+                if atom.predicate in OF and atom.terms[0] != OF[atom.predicate]:
+                    raise refuse("unsupported", f"the {atom.terms[0]} cannot do that")
             found.setdefault(fill(formula, card), formula)
         except Refusal as error:
             wrong.append(error)
@@ -70,29 +67,6 @@ def _composed(text: str, card: TaskCard, things: Things, refuse: Refuser) -> For
     if len(found) > 1:
         ways = " or ".join(str(f) for f in list(found.values())[:2])
         raise refuse("ambiguous", f"it may mean {ways}")
-    if found:
-        return next(iter(found.values()))
-    if wrong:
-        raise wrong[0]
-    return None
-
-
-def _unread(text: str, refusal: Refusal, things: Things, refuse: Refuser) -> Refusal:
-    """Why a sentence has no reading: a word that nobody knows, or what the wordings say."""
-    if refusal.code in ("unknown_word", "unknown_object", "no_goal"):
-        return refusal
-    words = split(text)
-    meant = [w for w in words if w != "," and (w,) not in sentences.POLITE.get(w, ())]
-    if not meant or (_QUESTION.search(text) and not _REQUEST.match(text)):
-        return refuse("no_goal", "a question or an empty sentence is not a goal")
-    known = clauses.vocabulary() | sentences.vocabulary() | quantities.WORDS | things.words
-    known |= LEXICON | {"the", ","}
-    for word in words:
-        if word not in known and not word[0].isdigit() and word[0] != ".":
-            return refuse.unknown(word, "unknown_word")
-    if "gripper" in {e.kind for e in things.card.entities}:
-        return refusal
-    for word in words:
-        if word in UNSUPPORTED and word not in clauses.vocabulary():
-            return refuse("unsupported", f"{UNSUPPORTED[word]} ({word!r}) is not understood here")
-    return refuse("unsupported", "these words are not understood in this order")
+    if not found:
+        raise wrong[0] if wrong else unread(said, asks, refuse)
+    return next(iter(found.values()))

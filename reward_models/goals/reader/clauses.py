@@ -12,19 +12,24 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from reward_models.goals.grammar.phrases import expand
 from reward_models.goals.predicates import GRIPPER
 from reward_models.goals.reader import quantities
+from reward_models.goals.reader.lexicon import TELLING
 from reward_models.goals.reader.quantities import Much
-from reward_models.goals.reader.things import Phrase, Phrases, Said, Thing, Things
+from reward_models.goals.reader.things import Many, Phrase, Phrases, Said, Thing, Things
 from reward_models.goals.reader.wordings import (
     BODY_DEEDS,
     DEEDS,
     DIRECTIONS,
     GO,
+    GOES,
     MAKE,
     PLACE,
+    PLACE_HAND,
+    POSE_VERBS,
+    POSES,
     RELATIONS,
+    STATEMENTS,
     STATES,
     STAY,
     UNCLEAR,
@@ -33,20 +38,35 @@ from reward_models.goals.reader.words import (
     Bound,
     Pattern,
     alternatives,
+    expand,
     pattern,
     split,
     verb_forms,
 )
 
-_BE = "be|stay|remain|end up|stand|sit|lie|rest|hover|keep|hang|stop|finish|end|wait|get"
 _STAND = frozenset("be stay hold keep stand remain".split())
 _ANYWHERE = expand(
     "(in any direction|in whatever direction|[away] from where (it|you) (was|were|started|are|is) "
     "[now|at start]|[away] from (its|your) start)"
 )
 _MODALS = alternatives(
-    "should|must|shall|will|has to|have to|needs to|need to|ought to|is to|should always|"
-    "is supposed to|to"
+    "should|must|shall|will|has to|have to|needs to|need to|ought to|is to|are to|should always|"
+    "is supposed to|are supposed to|is meant to|is going to|to"
+)
+_PERFECT = alternatives("has|have|should have|must have|should have been|has been|have been")
+_SITUATED = frozenset(
+    "located situated positioned found placed seated lodged perched poised suspended parked "
+    "nestled centred centered snuggled".split()
+)
+_PLACES = expand(
+    "(to|in|at|into) [a|some|any] (position|place|spot|point|space) [that is]|[to|at] somewhere"
+)
+_EACH_OTHER = expand("[each other|one another]")
+_SO = expand("[until|till|so [that]|such that]")[1:]
+_ALONG = expand("[over|along|across|around|round|across table|along table|up|down|in]")
+_BUMPS = frozenset(
+    "touch|contact|reach|meet|make contact with|come into contact with|lean against|bump into|"
+    "be in contact with|press against".split("|")
 )
 
 
@@ -83,7 +103,8 @@ def _verbs(kind: str, form: str) -> dict[str, list[Verb]]:
     table: dict[str, list[Any]] = defaultdict(list)
     rows = {
         "deed": DEEDS + UNCLEAR, "body": BODY_DEEDS + UNCLEAR, "place": (("", PLACE, ""),),
-        "go": (("", GO, ""),), "make": (("", MAKE, ""),), "be": (("", _BE, ""),),
+        "go": (("", GO, ""),), "make": (("", MAKE, ""),), "goes": (("", GOES, ""),),
+        "hand": (("", PLACE_HAND, ""),), "pose": (("", POSE_VERBS, ""),),
     }[kind]  # fmt: skip
     for predicate, verbs, rest in rows:
         for verb in verbs.split("|"):
@@ -96,10 +117,10 @@ def _verbs(kind: str, form: str) -> dict[str, list[Verb]]:
 @cache
 def vocabulary() -> frozenset[str]:
     """Every word that some pattern of a clause knows."""
-    texts = [t for table in (RELATIONS, STATES) for rows in table.values() for t in rows]
+    texts = [t for table in (RELATIONS, STATES, POSES) for rows in table.values() for t in rows]
     texts += [*DIRECTIONS, *(rest for _, _, rest in (*DEEDS, *BODY_DEEDS))]
     found = {word for text in texts for word in pattern(text).literals()}
-    for kind in ("deed", "body", "place", "go", "make", "be"):
+    for kind in ("deed", "body", "place", "hand", "go", "make", "goes", "pose"):
         for form in ("base", "s", "ing", "ed"):
             for rows in _verbs(kind, form).values():
                 found |= {word for words, *_ in rows for word in words}
@@ -113,7 +134,8 @@ class Clauses:
         self.words, self.named, self.things = words, named, things
         self.phrases = Phrases(words, named, things)
         actor = things.actor
-        self.body = actor is not None and actor.kind != GRIPPER
+        self.body = actor is not None and actor.kind != GRIPPER and not things.objects
+        self.balances = actor is not None and "balance" in actor.affordances
         self.known: dict[tuple[str, str, int], list[Any]] = {}
         self.reached = 0  # how far any pattern came, for what is said where nothing fits
 
@@ -141,6 +163,8 @@ class Clauses:
         return self._memo("slot", name, i, lambda: self._slot(name, i))
 
     def _slot(self, name: str, i: int) -> Iterator[tuple[Any, int]]:
+        if self.word(i) == "first":  # "touch first the cube": sentences.py knows that it was said
+            i += 1
         if i >= len(self.words):
             return
         match name:
@@ -151,6 +175,19 @@ class Clauses:
                 if name == "O":
                     yield from ((p, e) for p, e in self.phrases.at(i) if (p, e) not in
                                 self.phrases.one(i))  # fmt: skip
+            case "HAND" | "AID":
+                yield from ((p, e) for p, e in self.phrases.one(i)
+                            if name == "AID" or self.acting(p))  # fmt: skip
+            case "ANY":
+                end = i
+                while end < len(self.words) and self.words[end] not in TELLING:
+                    end += 1
+                    yield self.words[i:end], end
+            case "THING":
+                yield from self.phrases.one(i)
+            case "ITS":
+                if self.word(i) == "its":
+                    yield Said("it"), i + 1
             case "MUCH":
                 yield from self.much(i)
             case "TOL":
@@ -234,10 +271,15 @@ class Clauses:
         return self._memo("relation", "", i, lambda: self._relation(i))
 
     def _relation(self, i: int) -> Iterator[Found]:
+        for place in _PLACES:
+            if self.words[i : i + len(place)] == place:
+                for found, end in self.relation(i + len(place)):
+                    if found.predicate in ("near", "far", "next_to", "by", "against"):
+                        yield found, end
         for name, texts in RELATIONS.items():
             for text in texts:
                 for slots, end in self.filled(pattern(text), i):
-                    objects = tuple(slots[k] for k in ("O", "T") if k in slots)
+                    objects = tuple(slots[k] for k in ("O", "ITS", "T") if k in slots)
                     much = slots.get("MUCH")
                     if much is not None and much.unit != "m":
                         continue
@@ -321,13 +363,27 @@ class Clauses:
             for slots, end in self.filled(rest, start):
                 lasting = stem.split()[0] in STAY and stem != "hold up"
                 yield from self._with(Clause(predicate, verb=stem, lasting=lasting), slots, end)
-        if not self.body:
+        if self.body:
+            for stem, _, _, start in self.verb("pose", form, i):
+                for found, end in self.pose(start):
+                    yield replace(found, verb=stem), end
+        else:
             yield from self._placing(form, i)
             yield from self._going(form, i)
-            for stem, _, _, start in self.verb("make", form, i):
-                for phrase, end in self.phrases.at(start):
-                    for found, last in self._does(phrase, end, ("base",)):
-                        yield replace(found, verb=stem, told=not self.acting(phrase)), last
+        for stem, _, _, start in self.verb("make", form, i):
+            for phrase, end in self.phrases.at(start):
+                for found, last in self._does(phrase, end, ("base", "ing")):
+                    yield replace(found, verb=stem, told=not self.acting(phrase)), last
+
+    def pose(self, i: int) -> list[Found]:
+        """What a body does or is, without a verb: "a front flip", "arms up"."""
+        return self._memo("pose", "", i, lambda: self._pose(i))
+
+    def _pose(self, i: int) -> Iterator[Found]:
+        for name, texts in POSES.items() if self.body else ():
+            for text in texts if (name == "upright") == self.balances else ():
+                for _, end in self.filled(pattern(text), i):
+                    yield Clause(name), end
 
     def _with(self, clause: Clause, slots: dict[str, Any], end: int) -> Iterator[Found]:
         """The clause with what filled its slots."""
@@ -355,23 +411,69 @@ class Clauses:
 
     def _placing(self, form: str, i: int) -> Iterator[Found]:
         """A thing is put somewhere: "push the cube 5 cm to the left", "keep it upright"."""
-        for stem, _, _, start in self.verb("place", form, i):
+        verbs = [(v, False) for v in self.verb("place", form, i)]
+        for (stem, _, _, start), hand in [*verbs, *((v, True) for v in self.verb("hand", form, i))]:
             lasting = stem in ("keep", "hold", "leave", "have")
             for phrase, end in self.phrases.at(start):
-                for found, last in self._where(end, stem):
-                    yield replace(found, subject=phrase, verb=stem, lasting=lasting), last
-                for until in ("until", "till"):  # "push it until it is left of the ball"
-                    if self.word(end) == until and not lasting:
-                        for found, last in self.statement(end + 1):
-                            if found.subject in (Said("it"), phrase):
-                                yield replace(found, subject=phrase, verb=stem), last
+                if hand and not self.acting(phrase):
+                    continue
+                if stem in ("keep", "hold", "leave", "have", "get"):
+                    for found, last in (*self._situated(phrase, end), *self._suffers(phrase, end)):
+                        yield replace(found, subject=phrase, verb=stem, lasting=lasting), last
+                for at in self._with_tool(end):
+                    for found, last in self._where(at, stem):
+                        yield replace(found, subject=phrase, verb=stem, lasting=lasting), last
+                    if not lasting:
+                        yield from self._results(phrase, stem, at)
+                if self.word(end) == "to" and self.acting(phrase) and not hand:
+                    for found, last in self.clause("base", end + 1):  # "move the arm to touch it"
+                        if found.predicate == "touch" and found.verb in _BUMPS:
+                            yield replace(found, verb=stem), last
             for found, end in self.relation(start):  # "put next to the ball the cube"
                 for phrase, last in self.phrases.one(end) if stem in ("put", "place") else ():
                     if isinstance(phrase, Thing):
                         yield replace(found, subject=phrase, verb=stem), last
 
+    def _with_tool(self, i: int) -> Iterator[int]:
+        """``i``, and behind "with the claw" at ``i``."""
+        yield i
+        for text in ("(with|using) HAND",):
+            for _, end in self.filled(pattern(text), i):
+                if self.word(end) not in ("left", "right"):
+                    yield end
+
+    def _results(self, phrase: Phrase, stem: str, i: int) -> Iterator[Found]:
+        """What is to be in the end: "push it until it is left of the ball"."""
+        for along in _ALONG:
+            at = i + len(along)
+            if self.words[i:at] != along:
+                continue
+            for so in _SO:
+                start = at + len(so)
+                if self.words[at:start] != so:
+                    continue
+                for found, last in self.statement(start):
+                    about = found.subject in (Said("it"), phrase)
+                    if about:
+                        yield replace(found, subject=phrase, verb=stem), last
+                    elif self.acting(phrase) and Said("it") in found.objects:
+                        it = tuple(phrase if o == Said("it") else o for o in found.objects)
+                        yield replace(found, objects=it, verb=stem, told=False), last
+        for text in ("(to|towards|toward) O",):
+            for slots, end in self.filled(pattern(text), i):
+                both = Many("and", (phrase, slots["O"]))
+                for so in _SO:
+                    start = end + len(so)
+                    if self.words[end:start] == so and self.word(start) == "they":
+                        for found, last in self._does(both, start + 1, ("be", "base")):
+                            if found.predicate == "together":
+                                yield replace(found, verb=stem), last
+
     def _going(self, form: str, i: int) -> Iterator[Found]:
+        actor = self.things.actor
         for stem, _, _, start in self.verb("go", form, i):
+            if actor is not None and stem in ("move", "go", "come", "shift", "retreat"):
+                yield from self._results(Thing(actor.name), stem, start)
             lasting = stem.split()[0] in STAY
             yield from (
                 (replace(found, verb=stem, lasting=lasting), end)
@@ -385,15 +487,15 @@ class Clauses:
 
     def _where(self, i: int, verb: str) -> Iterator[Found]:
         """What a verb of place is followed by: a relation, a state, a way, a goal."""
-        back = i + 1 if self.word(i) in ("over", "back", "up", "down", "along", "across") else i
-        for start in dict.fromkeys((i, back)):
+        back = i + 1 if self.word(i) in ("over", "back", "up", "down", "both") else i
+        along = [i + len(a) for a in _ALONG if self.words[i : i + len(a)] == a]
+        for start in dict.fromkeys((i, back, *along)):
             yield from self.relation(start)
-            for opening in ("to", "up to", "over to", "all way to", "towards", "toward"):
+            for opening in ("to", "up to", "over to", "all way to", "right up to", "right to"):
                 key = split(opening)
                 if self.words[start : start + len(key)] == key:
                     for phrase, end in self.phrases.at(start + len(key)):
-                        if opening not in ("towards", "toward"):
-                            yield Clause("to", None, (phrase,)), end
+                        yield Clause("to", None, (phrase,)), end
         there = i + 1 if self.word(i) == "down" else i
         if self.word(there) == "there":
             yield Clause("there"), there + 1
@@ -408,8 +510,7 @@ class Clauses:
         for found, end in self.much(by):
             if found.unit == "m":
                 yield Clause("displaced", None, (), found), end
-                for text in _ANYWHERE:  # fmt: skip
-                    key = split(text)
+                for key in _ANYWHERE:
                     if self.words[end : end + len(key)] == key:
                         yield Clause("displaced", None, (), found), end + len(key)
 
@@ -421,8 +522,10 @@ class Clauses:
 
     def _statement(self, i: int) -> Iterator[Found]:
         yield from self._distance(i)
+        if self.word(i) == "you":
+            yield from self.clause("base", i + 1)
         for phrase, end in self.phrases.at(i):
-            for found, last in self._does(phrase, end, ("s", "be", "modal")):
+            for found, last in self._does(phrase, end, ("s", "be", "modal", "perfect")):
                 yield replace(found, told=not self.acting(phrase)), last
 
     def verbless(self, i: int) -> Iterator[Found]:
@@ -432,50 +535,128 @@ class Clauses:
                 continue  # "both left of it and far from that"
             if self.word(end) == "over" and self.word(i) in ("hand", "tip") and i not in self.named:
                 continue  # "hand over the ball"
+            if self.acting(phrase):
+                for found, last in self.clause("ing", end):  # "cheetah running forwards"
+                    yield replace(found, subject=found.subject or phrase), last
+                yield from self.pose(end)
             states = () if self.body and self.acting(phrase) else self.state(end)
             if i in self.named and self.word(end).endswith("ed"):
                 states = ()  # "the drawer closed" tells what happened
             for found, last in (*self.relation(end), *states):
                 yield replace(found, subject=phrase), last
+            yield from self._situated(phrase, end)
+            if i not in self.named and not self.acting(phrase):  # "peg inserted in the hole"
+                yield from self._suffers(phrase, end)
+            if self.word(end) == "to" and i not in self.named:
+                for target, last in self.phrases.one(end + 1):
+                    yield Clause("to", phrase, (target,)), last
+        yield from self.pose(i)
+
+    def wanted(self, i: int) -> Iterator[Found]:
+        """What may follow "I would like": "the cube pushed to the ball", "you to walk"."""
+        for phrase, end in self.phrases.at(i):
+            yield from self._does(phrase, end, ("base", "ing", "past"))
+        yield from self._clause("ed", i) if self.words[i - 1 : i] == ("you",) else ()
+        yield from self._nouns(i)
+
+    def _nouns(self, i: int) -> Iterator[Found]:
+        """What is wanted as a noun: "contact with the ball", "a big gap between them"."""
+        for stem in ("have", "keep", "give"):
+            for predicate, verbs, rest in DEEDS:
+                if stem in verbs.split("|") and predicate in ("touch", "together", "parted"):
+                    if rest[0] in "[(":
+                        for slots, end in self.filled(pattern(rest), i):
+                            yield from self._with(Clause(predicate), slots, end)
 
     def _does(self, phrase: Phrase, i: int, how: tuple[str, ...]) -> Iterator[Found]:
         """What a subject that ends at ``i`` is or does."""
-        if "be" in how and self.word(i) in ("is", "are", "be", "stays", "remains", "stay", "sits"):
+        word = self.word(i)
+        if word in ("please", "first", "now"):
+            i, word = i + 1, self.word(i + 1)
+        if "be" in how and word in ("is", "are", "be", "stays", "remains", "stay", "sits", "gets"):
             yield from self._is(phrase, i + 1)
+        if "past" in how:
+            yield from self._acts(phrase, "ed", i)
+            if word in ("was", "were", "got", "gets", "be"):
+                yield from self._is(phrase, i + 1)
+            if word in ("could", "would", "can", "will", "should"):
+                yield from self._acts(phrase, "base", i + 1)
         if "s" in how:
             yield from self._acts(phrase, "s", i)
-            if self.word(i + 1) and self.word(i) in ("is", "are"):
+            if isinstance(phrase, Many) or phrase == Said("them"):
+                yield from self._acts(phrase, "base", i)
+            if self.word(i + 1) and word in ("is", "are"):
                 yield from self._acts(phrase, "ing", i + 1)
+        if "ing" in how:
+            yield from self._acts(phrase, "ing", i)
         if "base" in how:
-            start = i + 1 if self.word(i) == "to" else i
-            yield from self._acts(phrase, "base", start)
+            yield from self._acts(phrase, "base", i + 1 if word == "to" else i)
             yield from self._is(phrase, i)
         if "modal" in how:
             for modal in _MODALS:
                 if self.words[i : i + len(modal)] == modal:
                     yield from self._acts(phrase, "base", i + len(modal))
-                    if self.word(i + len(modal)) == "be":
-                        yield from self._acts(phrase, "ing", i + len(modal) + 1)
+                    start = i + len(modal)
+                    if self.word(start) == "first":
+                        start += 1
+                        yield from self._acts(phrase, "base", start)
+                    if self.word(start) == "be":
+                        yield from self._acts(phrase, "ing", start + 1)
+                        yield from self._is(phrase, start + 1)
+        if "perfect" in how:  # "has been moved", "has moved"
+            for perfect in _PERFECT:
+                start = i + len(perfect)
+                if self.words[i:start] == perfect:
+                    if perfect[-1] == "been":
+                        yield from self._is(phrase, start)
+                    else:
+                        yield from self._acts(phrase, "ed", start)
 
     def _is(self, phrase: Phrase, i: int) -> Iterator[Found]:
         states = self.state(i)
         if self.body and self.acting(phrase):  # to stand or be upright is another thing there
             states = [(f, e) for f, e in states if f.predicate in ("still", "slower", "faster")]
+            states += self.pose(i)
         for found, end in (*self.relation(i), *states):
             yield replace(found, subject=phrase), end
         for found, end in self.much(i):
             if found.unit == "m" and self.word(end) == "apart":
                 yield Clause("apart", phrase, (), found), end + 1
+        yield from self._situated(phrase, i)
+        for found, end in self._suffers(phrase, i):
+            for last in self._by(end):
+                yield replace(found, ended=last > end and found.predicate == "touch"), last
+
+    def _situated(self, phrase: Phrase, i: int) -> Iterator[Found]:
+        """Where a thing is, with how it is there: "sitting on the disc", "located beside it"."""
+        starts = [start for _, _, _, start in self.verb("goes", "ing", i)]
+        for start in [*starts, *([i + 1] if self.word(i) in _SITUATED else [])]:
+            for found, end in self.relation(start):
+                yield replace(found, subject=phrase, verb="be"), end
+
+    def _suffers(self, phrase: Phrase, i: int) -> Iterator[Found]:
+        """What is done to a thing: "touched", "pushed to the ball", "pulled out"."""
         for stem, predicate, rest, start in self.verb("deed", "ed", i):
-            if predicate == "touch" and rest is not None:
-                after = start
-                if self.word(start) == "by":
-                    after = next((e for p, e in self.phrases.one(start + 1)
-                                  if self.acting(p)), start)  # fmt: skip
-                yield Clause("touch", None, (phrase,), verb=stem, ended=after > start), after
-        for stem, _, _, start in self.verb("place", "ed", i):
-            for found, end in self._where(start, stem):
-                yield replace(found, subject=phrase, verb=stem), end
+            if rest is None or predicate == "unclear":
+                continue
+            if predicate == "touch" and rest.text == "O":
+                yield Clause("touch", None, (phrase,), verb=stem), start
+            elif rest.text == "S" or rest.text.startswith("S "):
+                for slots, end in self.filled(pattern(rest.text[1:].strip()), start):
+                    yield from self._with(Clause(predicate, verb=stem), {**slots, "S": phrase}, end)
+        verbs = [(v, False) for v in self.verb("place", "ed", i)]
+        for (stem, _, _, start), hand in [*verbs, *((v, True) for v in self.verb("hand", "ed", i))]:
+            if hand and not self.acting(phrase):
+                continue
+            for at in self._by(start):
+                for found, end in self._where(at, stem):
+                    yield replace(found, subject=phrase, verb=stem), end
+
+    def _by(self, i: int) -> Iterator[int]:
+        """``i``, and behind "by the gripper" at ``i``."""
+        yield i
+        if self.word(i) == "by":
+            yield from (end for phrase, end in self.phrases.one(i + 1) if self.acting(phrase))
 
     def _acts(self, phrase: Phrase, form: str, i: int) -> Iterator[Found]:
         """Of whoever acts every deed; of a thing only where it goes and what it touches."""
@@ -483,14 +664,25 @@ class Clauses:
             for found, end in self.clause(form, i):
                 yield replace(found, subject=found.subject or phrase), end
             return
-        for stem, _, _, start in self.verb("be", form, i):
+        for stem, _, _, start in self.verb("goes", form, i):
             lasting = stem in STAY
             for found, end in self._is(phrase, start):
-                yield replace(found, verb=stem, lasting=lasting), end
+                yield replace(found, verb=found.verb or stem, lasting=lasting), end
+            for found, end in self._where(start, stem):
+                if stem != "be" and (found.predicate != "inside" or found.objects):
+                    yield replace(found, subject=phrase, verb=stem, lasting=lasting), end
+        if self.word(i) in ("rises", "rise"):
+            for found, end in self.state(i + 1):
+                yield replace(found, subject=phrase), end
         for stem, predicate, rest, start in self.verb("deed", form, i):
-            if predicate == "touch" and rest is not None and stem in ("touch", "contact", "reach"):
+            if predicate == "touch" and rest is not None and stem in _BUMPS:
                 for slots, end in self.filled(rest, start):
-                    yield Clause("against", phrase, (slots["O"],), verb=stem), end
+                    if "O" in slots:
+                        yield Clause("against", phrase, (slots["O"],), verb=stem), end
+                if isinstance(phrase, Many) or phrase == Said("them"):
+                    for each in _EACH_OTHER:
+                        if self.words[start : start + len(each)] == each:
+                            yield Clause("together", phrase, verb=stem), start + len(each)
 
     def acting(self, phrase: Phrase) -> bool:
         """Whether a phrase names whoever acts."""
@@ -498,14 +690,21 @@ class Clauses:
         return isinstance(phrase, Thing) and actor is not None and phrase.term == actor.name
 
     def _distance(self, i: int) -> Iterator[Found]:
-        """ "the distance between A and B is at least 20 cm"."""
-        for text in ("[there is] [a] (distance|gap|space) between S [should] "
-                     "(is|be|are|stays|to be|of) MUCH",
-                     "[there is|there are] MUCH [of] [space|room|distance] between "
-                     "S"):  # fmt: skip
+        """ "the distance between A and B is at least 20 cm", "there is contact between them"."""
+        for name, text in STATEMENTS:
             for slots, end in self.filled(pattern(text), i):
-                if slots["MUCH"].unit == "m":
-                    yield Clause("apart", slots["S"], (), slots["MUCH"]), end
+                if "MUCH" not in slots or slots["MUCH"].unit == "m":
+                    yield from self._with(Clause(name), slots, end)
+
+    def continued(self, i: int) -> Iterator[Found]:
+        """What goes on about whoever the clause before was about: "and touches the can"."""
+        for stem, _, _, start in self.verb("goes", "s", i):
+            for found, end in self._where(start, stem):
+                yield replace(found, bare=True, lasting=stem in STAY), end
+        for stem, predicate, rest, start in self.verb("deed", "s", i):
+            if predicate == "touch" and rest is not None and stem in _BUMPS:
+                for slots, end in self.filled(rest, start):
+                    yield Clause("against", None, (slots["O"],), verb=stem, bare=True), end
 
     def fragment(self, i: int) -> Iterator[Found]:
         """What leaves its verb out: "then the ball", "and left of the cube", "then to the can"."""
@@ -514,6 +713,15 @@ class Clauses:
                 yield Clause("", None, (phrase,), bare=True), end
         for found, end in (*self.relation(i), *self.ways(i)):
             yield replace(found, bare=True), end
+        for subject, at in self.phrases.one(i):  # "put A left of B and C right of B"
+            for found, end in self.relation(at):
+                yield replace(found, subject=subject, bare=True, verb="likewise"), end
+            if self.word(at) == "to":
+                for phrase, end in self.phrases.one(at + 1):
+                    yield Clause("to", subject, (phrase,), bare=True, verb="likewise"), end
+        if self.word(i) in ("from", "of"):  # "far from the ball and from the can"
+            for phrase, end in self.phrases.one(i + 1):
+                yield Clause("", None, (phrase,), bare=True, verb="from"), end
         if self.word(i) == "to":
             for phrase, end in self.phrases.at(i + 1):
                 yield Clause("to", None, (phrase,), bare=True), end

@@ -20,7 +20,7 @@ from reward_models.goals.formula import (
     kind,
     parts_of,
 )
-from reward_models.goals.predicates import FURNITURE, MARKS, PREDICATES
+from reward_models.goals.predicates import BODY, FURNITURE, MARKS, PREDICATES
 from reward_models.goals.reader.clauses import Clause
 from reward_models.goals.reader.quantities import Much
 from reward_models.goals.reader.sentences import Element, Elements
@@ -43,6 +43,12 @@ _OPPOSED = tuple(
         "still/forward"
     ).split()
 )
+_FROM = frozenset({"far", "apart", "away", "left_of", "right_of"})
+_SIDES = {"left_of", "right_of"}
+_ONE_WAY = frozenset("on inside inserted above left_of right_of in_front_of behind".split())
+_SEEN = frozenset({"left_of", "right_of", "touch"})  # what is said of a picture
+_BEING = frozenset({"", "be", "touch", "contact", "reach", "meet", "lie", "stand", "sit", "rest"})
+_MOVING = frozenset("push|move|slide|shove|nudge|roll|drag|pull|carry|send|take|go|come".split("|"))
 _ENDS = frozenset({"end up", "end", "finish", "finish up"})
 _PASSES = frozenset({"forward", "backward", "front_flip", "back_flip", "wave"})
 _LIFTING = frozenset({"lift", "raise", "lower", "drop"})
@@ -76,8 +82,10 @@ class Meaning:
         self.last: Clause | None = None  # with what it was about filled in
         self.mover: Phrase = Thing(self.actor)
         self.it = False  # the clause said "it"
+        self.beside = False  # a remark named things
         self.above = False  # the clause asks for a place above something
-        self.named = False  # the one who acts was named, and may be "it"
+        # the one who acts was named, and may be "it"; a body alone is
+        self.named = not things.objects
 
     # ------------------------------------------------------------------------------- sentences
 
@@ -88,6 +96,7 @@ class Meaning:
         lead: list[Element] = []
         whole: Much | None = None
         turn, split_at = "", 0
+        views = at_once = remarked = False
         hows = [element.how for element in elements]
         if "first" in hows and not {"then", "before", "after"} & {e.by for e in elements}:
             raise self.refuse("ambiguous", "'first' what, and then what?")
@@ -97,7 +106,7 @@ class Meaning:
                 case "turn":
                     turn, split_at = element.by, len(parts)
                 case "goal":
-                    if self._leads_only(element.clause) and any(e.how == "goal" for e in rest):
+                    if self._leads_only(element.clause) and self._led_to(rest):
                         continue
                     made, negated = self.clause(element.clause, element.by)
                     if negated:
@@ -166,9 +175,32 @@ class Meaning:
                     if not parts or elements[at - 1].how != "goal":
                         raise self.refuse("ambiguous", "what is to hold all the time?")
                     always.append(self._always(parts.pop().formula))
+                case "implied":
+                    if not parts or not self._implies(parts[-1].formula, element.by.split()):
+                        raise self.refuse("unsupported", "that asks for more than the goal is")
+                case "remark":
+                    remarked = self.beside = True
+                    for phrase in element.clause.objects if element.clause else ():
+                        self._terms(phrase)
+                case "view":
+                    views = True
+                case "at_once":
+                    at_once = True
                 case "order" | "loose":
                     self._ordered(parts, element.how)
-        return self._joined(parts, always, lead, whole, turn, split_at)
+        made = self._joined(parts, always, lead, whole, turn, split_at)
+        if views and any(a.predicate not in _SEEN for a in atoms(made)):
+            raise self.refuse("ambiguous", "only left and right are as the picture shows them")
+        if remarked and not (isinstance(made, Atom) and not made.numbers):
+            raise self.refuse("unsupported", "only one plain goal is read beside a remark")
+        if at_once and len(list(atoms(made))) < 2:
+            raise self.refuse("ambiguous", "at the same time as what?")
+        return made
+
+    @staticmethod
+    def _implies(formula: Formula, predicates: list[str]) -> bool:
+        """Whether a goal is one of these, whose success holds what is said besides."""
+        return isinstance(formula, Atom) and formula.predicate in predicates
 
     def _joined(
         self,
@@ -193,8 +225,7 @@ class Meaning:
                 together = nots[0] if len(nots) == 1 else join("and", *nots)
                 part.formula = join("while", part.formula, together)
         slowly = bool(lead) or (single and parts[0].slow)
-        if slowly and any(a.predicate in ("forward", "backward") for p in parts for a in
-                          atoms(p.formula)):  # fmt: skip
+        if slowly and self.things.actor is not None and self.things.actor.kind == BODY:
             raise self.refuse("unsupported", "'slowly' how fast? Say a pace, as in 'at 0.5 m/s'")
         if lead and len(self._steps(parts)) > 1:
             raise self.refuse("ambiguous", "'slowly' what: all of it, or one part?")
@@ -216,6 +247,8 @@ class Meaning:
             if len(parts) - at > 1 and any(not p.clause.bare for p in parts[at + 1 :]):
                 raise self.refuse("ambiguous", f"what is {parts[at].by!r} about? Say 'then'")
             pair = [self._together(parts[:at]), self._together(parts[at:])]
+            if pair[0] == pair[1] and self.it:
+                raise self.refuse("ambiguous", "the same before and after?")
             goal = join("then", *(pair if parts[at].by == "before" else pair[::-1]))
         else:
             formulas = [self._together(step) for step in steps]
@@ -256,8 +289,19 @@ class Meaning:
         """Whether all of these are that the gripper touches something."""
         return all(isinstance(f, Atom) and f.predicate == "touch" for f in formulas)
 
+    @staticmethod
+    def _led_to(rest: Elements) -> bool:
+        """Whether a goal follows that may be what was led up to."""
+        following = next((e for e in rest if e.how == "goal"), None)
+        return following is not None and following.by in ("and", "then", ",", "")
+
     def _leads_only(self, clause: Clause | None) -> bool:
         """Whether a clause takes hold of what is no thing to carry: "grab the handle and pull"."""
+        if clause is not None and clause.predicate == "leads":
+            for phrase in (clause.subject, *clause.objects):
+                if phrase is not None:
+                    self._terms(phrase)
+            return True
         if clause is None or clause.predicate != "grasped" or not isinstance(clause.subject, Thing):
             return False
         return "pull" in self.card.entity(str(clause.subject.term)).affordances
@@ -337,6 +381,8 @@ class Meaning:
                 and "lifted" in (a.predicate, b.predicate)
             ):
                 seen = b.predicate
+                if a.predicate == seen in _ONE_WAY and a.terms == b.terms[::-1]:
+                    return True
                 if a.terms != b.terms:
                     seen = PREDICATES[seen].mirror or seen
                 if any({a.predicate, seen} == pair for pair in _OPPOSED):
@@ -512,6 +558,14 @@ class Meaning:
     def _completed(self, clause: Clause) -> Clause:
         """The clause with what it leaves out, from the one before."""
         last = self.last
+        if clause.verb == "likewise":
+            if last is None or not last.verb or last.subject in (None, Thing(self.actor)):
+                raise self.refuse("ambiguous", "a verb is missing; say 'is', or 'push' again")
+            if clause.predicate != last.predicate and {clause.predicate, last.predicate} != _SIDES:
+                raise self.refuse("unsupported", "these words are not understood in this order")
+            return replace(clause, bare=False, verb=last.verb)
+        if clause.verb == "from" and (last is None or last.predicate not in _FROM):
+            raise self.refuse("unsupported", "what is 'from' or 'of' about?")
         if clause.predicate == "there" and last is not None and last.objects:
             return replace(last, subject=clause.subject)
         if not clause.bare and clause.predicate != "there":
@@ -553,7 +607,7 @@ class Meaning:
 
     def _made(self, clause: Clause) -> tuple[Formula, bool]:
         """The formula of a clause that says what it is about."""
-        if clause.predicate == "unclear":
+        if clause.predicate in ("unclear", "leads"):
             said = f"{clause.verb!r} and how it goes on" if clause.verb else "what comes first"
             raise self.refuse("ambiguous", f"{said} may mean several things; say it otherwise")
         subject = clause.subject or Thing(self.actor)
@@ -603,7 +657,7 @@ class Meaning:
             return phrase.how, terms
         if phrase.how == "other":
             found = [n for n in phrase.of if n not in self.said]
-            wrong = phrase.count and len(found) != phrase.count
+            wrong = self.beside or phrase.count and len(found) != phrase.count
             if wrong or not found or len(found) == len(phrase.of):
                 raise self.refuse("ambiguous", "which other one? Name it")
             for name in found:
@@ -631,14 +685,23 @@ class Meaning:
         """Predicates that take several things at once; None: it is none of these."""
         things = [t for _, terms in sides for t in terms]
         match clause.predicate:
-            case "together" | "apart" | "away" if not sides:
+            case "together" | "apart" | "away" | "parted" if not sides:
                 if len(subjects) != 2 or how in ("or", "nor"):
                     raise self.refuse("ambiguous", "two things are together or apart: name both")
                 pair = subjects if subjects[1] != self.actor else subjects[::-1]
+                if clause.predicate == "parted":
+                    return self._checked(Atom.of("far", *pair), clause)
                 if clause.predicate == "together":
                     name = "touch" if pair[0] == self.actor else "next_to"
                     return self._checked(Atom.of(name, *pair), clause)
                 return self._apart(clause, *pair)
+            case "tower":
+                blocks = [e.name for e in self.card.entities if "stack" in e.affordances]
+                top = things[0]
+                under = [t for t in (things if len(things) == 2 else blocks) if t != top]
+                if len(under) != 1:
+                    raise self.refuse("ambiguous", "which is on top, and which below?")
+                return self._checked(Atom.of("on", top, under[0]), clause)
             case "in_line":
                 line = [*subjects, *things]
                 if len(line) != 3:
@@ -663,18 +726,44 @@ class Meaning:
                 and len(terms) == 2
                 and (name != "above" or not self._can(first, frozenset({"lift"})))
                 and name not in ("on", "on_top", "inside", "far", "lifted")
+                and not (clause.verb.startswith("drop") and name in ("to", "at"))
             ):
                 raise self.refuse("unsupported", f"{clause.verb!r} it, then say where it goes")
             case _ if (
                 clause.verb in _LIFTING and not hand and not self._can(first, frozenset({"lift"}))
             ):
                 raise self.refuse("unsupported", f"the {first} cannot be lifted")
-            case "to" | "against":
+            case "to" | "against" | "at":
                 return self._reached(clause, terms)
+            case "by":
+                if clause.verb in _MOVING and not hand:
+                    raise self.refuse("unsupported", "past it, or beside it? Say 'next to'")
+                name = "next_to"
+            case "touch" if clause.verb == "give" and self._kind(terms[-1]) == "button":
+                name, terms = "pressed", terms[-1:]
+            case "touch" if hand and self.things.actor.kind == BODY:
+                name = "at"
+            case "holds":
+                hole = self._kind(first)
+                name = {"hole": "inserted", "drawer": "inside"}.get(hole, "on")
+                terms = (terms[1], first)
+            case "filled" if self._kind(terms[1]) != "hole":
+                raise self.refuse("unsupported", "only a hole is filled")
+            case "filled":
+                name = "inserted"
+            case "covered":
+                name = "on"
+            case "stowed":
+                rooms = [e.name for e in self.card.entities if e.kind == "drawer"]
+                if len(rooms) != 1:
+                    raise self.refuse("unsupported", "put it away where?")
+                name, terms = "inside", (first, rooms[0])
             case "apart" | "away":
                 return self._apart(clause, *terms)
             case "next_to" if hand or terms[-1] == self.actor:
                 raise self.refuse("unsupported", "how near? Say 'within 5 cm of', or on which side")
+            case "on" if hand and self.things.actor.kind == BODY:
+                name = "at"
             case "on" if hand:
                 if clause.verb not in ("put", "place", "rest", "lay", "set", "get", "keep", "have"):
                     raise self.refuse("ambiguous", f"touch the {terms[1]}, or be above it?")
@@ -705,7 +794,7 @@ class Meaning:
             case "touch" if len(terms) == 2 and terms[1] == self.actor:
                 terms = (terms[1], terms[0])
         if terms[-1] == self.actor and not hand and clause.verb and not clause.lasting:
-            if clause.verb not in ("be", "touch", "lie", "stand", "sit"):
+            if clause.verb not in _BEING:
                 raise self.refuse("unsupported", "only the gripper can go to an object")
         if name in ("left_of", "right_of", "in_front_of", "behind", "far", "near"):
             if len(terms) == 2 and terms[1] == self.actor:  # the ball is left of the gripper
@@ -719,16 +808,22 @@ class Meaning:
     def _reached(self, clause: Clause, terms: tuple[Term, ...]) -> Formula:
         """ "to" and "against": the gripper touches; a thing is beside another, or on a mark."""
         first, target = terms
-        if target == self.actor and clause.predicate == "against":
+        if clause.predicate == "at" and first != self.actor and self._kind(target) not in MARKS:
+            raise self.refuse("ambiguous", f"at the {target}: on it, or beside it?")
+        if target == self.actor and clause.predicate == "against" and clause.verb in _BEING:
             first, target = target, first
         if target == self.actor:
             raise self.refuse("unsupported", "only the gripper can go to an object")
         if first == self.actor:
-            return self._checked(Atom.of("touch", first, target), clause)
+            reach = "at" if self.things.actor.kind == BODY else "touch"
+            return self._checked(Atom.of(reach, first, target), clause)
         where = self._kind(target)
-        if clause.predicate == "to" and where in MARKS:
+        if clause.predicate in ("to", "at") and where in MARKS:
             return self._checked(Atom.of("on", first, target), clause)
-        if clause.predicate == "to" and (where in FURNITURE or clause.verb in ("put", "place")):
+        beside = clause.verb == "push" and where in ("handle", "button")
+        beside &= self._kind(first) not in FURNITURE
+        hollow = where in FURNITURE and not beside
+        if clause.predicate == "to" and (hollow or clause.verb in ("put", "place")):
             raise self.refuse("ambiguous", f"to the {target}: in it, on it or beside it?")
         return self._checked(Atom.of("next_to", first, target), clause)
 
@@ -818,6 +913,12 @@ class Meaning:
         """The atom, held against the card."""
         assert isinstance(atom, Atom)
         known = PREDICATES[atom.predicate]
+        if (
+            self.things.objects
+            and self.things.actor.kind == BODY
+            and known.name not in ("on", "at")
+        ):
+            raise self.refuse("unsupported", f"{known.name} is not measured here")
         if atom.predicate in OF and atom.terms[0] != OF[atom.predicate]:
             raise self.refuse("unsupported", f"the {atom.terms[0]} cannot do that")
         try:

@@ -10,11 +10,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
-from reward_models.goals.grammar.phrases import PHRASES, expand
 from reward_models.goals.reader.clauses import Clause, Clauses
 from reward_models.goals.reader.quantities import Much
-from reward_models.goals.reader.things import Many
-from reward_models.goals.reader.words import split
+from reward_models.goals.reader.things import Many, Thing, Things
+from reward_models.goals.reader.wordings import (
+    IMPLIED,
+    LEADING,
+    OPENERS,
+    POLITE,
+    REASONS,
+    STARTERS,
+    TOOLS,
+    VIEWS,
+)
+from reward_models.goals.reader.words import expand, pattern, split
 
 
 @dataclass(frozen=True)
@@ -49,16 +58,14 @@ _TABLES: list[Table] = []  # all that this module reads, for the words that it k
 
 
 def _phrases(text: str) -> Table:
-    found = {
-        tuple(word for word in phrase.split() if word != "the")
-        for part in text.split(";")
-        for phrase in expand(part.strip())
-    }
+    found = {phrase for part in text.split(";") for phrase in expand(part.strip())}
     _TABLES.append(_table(found))
     return _TABLES[-1]
 
 
 THEN = _phrases(
+    "[,] [and] (finish|end) [up|off] by; [,] and [,] after that [,]; [,] and [,] when done [,]; "
+    "[,] (second|third) [,]; [,] and [,] when you are done [,]; "
     "[,] [and|but] [only] then [,]; [,] [and] (afterwards|afterward|subsequently|thereafter) [,]; "
     "[,] [and] after (that|this|which) [,]; [,] [and] (next|finally|lastly) [,]; "
     "[,] (and|then|and then) later [,]; "
@@ -66,11 +73,16 @@ THEN = _phrases(
     "you have done (so|that|it)|this is done|you did) [,] [then]; [,] followed by; "
     "[,] [and] then (finally|afterwards|next) [,]; [,] [and] (secondly|thirdly) [,]; , then"
 )
-AND = _phrases("[,] and [also]; [,] as well as; [,] and at (same time|once) [,]; [,] & ")
+AND = _phrases(
+    "[,] and [also]; [,] as well as; [,] and [,] (at same time|at once|simultaneously) [,]; [,] &"
+)
+AT_ONCE = _phrases("[both] at (same time|once); simultaneously")
 BUT = _phrases("[,] but [also|still]; [,] and (still|yet); [,] yet; [,] though")
 OR = _phrases("[,] or [else]")
 BEFORE = _phrases("[,] before; [,] prior to")
-AFTER = _phrases("[,] [but|and] [only] after")
+AFTER = _phrases(
+    "[,] [but|and] [only] after; [,] but first; [,] once; [,] as soon as; [,] but before that [,]"
+)
 END = _phrases("[,] (and|to) (end up|finish up|finish|end) [being]; [,] ending up; [,] ending [up]")
 COMMA = _phrases(",")
 NEVER = _phrases(
@@ -114,17 +126,12 @@ AGAIN = _phrases(
 WITHIN = _phrases("within; in; inside of; in under; in less than; before")
 PASSED = _phrases("[have|has] (passed|elapsed|gone by|are over|is over|are up|is up)")
 FIRST = _phrases(
-    "first [,|of all]; firstly [,]; to begin with [,]; to start with [,]; start by; "
+    "first [of all] [,]; initially; firstly [,]; to begin with [,]; to start with [,]; start by; "
     "begin by; start with; begin with; start off by; at first [,]"
 )
 TIDY = _phrases("and; ,")
-POLITE = _phrases("please; kindly; thanks; hello; hi; hey; ok; okay")
-_WANT = _phrases(
-    "i want you to; i would like you to; you (should|must|have to|need to|are to); "
-    "your task is to; goal ,; goal is to"
-)
-_SURE = _phrases("make sure [that] you; try to; have gripper; let gripper")
 _TO = _phrases("that; to; ,")
+_SO_NOW = _phrases("[,] so; ,")
 _HAVING = _phrases("you have; having; gripper has")
 _NOT = _phrases("not [ever]; never")
 _WITHOUT = _phrases("without")
@@ -133,27 +140,20 @@ _THIS = (("that",), ("this",))
 
 
 @cache
-def _openers() -> dict[str, Table]:
-    """What only introduces a goal, by kind: POLITE, WANT, SURE."""
-    found: dict[str, set[tuple[str, ...]]] = {"POLITE": set(), "WANT": set(), "SURE": set()}
-    for text, symbol in PHRASES.items():
-        if symbol in found:
-            found[symbol] |= {tuple(w for w in p.split() if w != "the") for p in expand(text)}
-    found["POLITE"] -= {("well",), ("can", "you", "also")}
-    tables = {kind: _table(phrases) for kind, phrases in found.items()}
-    for kind, more in (("WANT", _WANT), ("SURE", _SURE)):
-        for first, those in more.items():
-            tables[kind][first] = (*those, *tables[kind].get(first, ()))
-    return tables
-
-
-@cache
 def vocabulary() -> frozenset[str]:
     """Every word of what joins clauses, bounds them and goes along with them."""
-    tables = (*_TABLES, *_openers().values())
-    return frozenset(
-        word for table in tables for those in table.values() for phrase in those for word in phrase
-    )
+    tables = {word for table in _TABLES for those in table.values() for p in those for word in p}
+    texts = (*POLITE, *LEADING, *OPENERS, *STARTERS, *VIEWS, *TOOLS, *REASONS)
+    texts += tuple(text for _, text in IMPLIED)
+    return frozenset(tables).union(*(pattern(text).literals() for text in texts))
+
+
+def meant(words: tuple[str, ...], things: Things) -> tuple[str, ...]:
+    """The words without what is only polite at their begin and end."""
+    spoken = Sentences(Clauses(words, frozenset(), things))
+    starts = [i for i, opened in spoken._opened(0).items() if not opened]
+    ends = spoken._closed()
+    return words[max(starts) : min(e for e in (*ends, len(words)) if e >= max(starts))]
 
 
 class Sentences:
@@ -162,23 +162,67 @@ class Sentences:
     def __init__(self, clauses: Clauses) -> None:
         self.clauses, self.words = clauses, clauses.words
         self.known: dict[tuple[str, int], list[tuple[Elements, int]]] = {}
+        self.ended: dict[tuple[str, int], list[int]] = {}
+        # where goals begin that a remark stands before, and end that one follows
+        self.remarked: set[int] = set()
+        self.followed: set[int] = set()
 
     def whole(self) -> list[Elements]:
         """Every reading of all the words."""
         found: dict[Elements, None] = {}
-        last = len(self.words)
-        ends = [last]
-        for at in range(last - 1, max(last - 8, -1), -1):
-            rest = self.words[at:]
-            if at + 1 < last and rest[0] == ",":
-                rest = rest[1:]
-            if rest in _openers()["POLITE"].get(rest[0], ()):
-                ends.append(at)
-        for start in self._opened(0):
+        ends = self._closed()
+        first = any(w == "first" and i not in self.clauses.named for i, w in enumerate(self.words))
+        told = (Element("first"),) if first else ()
+        for start in self._opened(0, LEADING):
             for elements, end in self._chain(start):
                 if end in ends:
-                    found[elements] = None
+                    about = self._about(start) if start in self.remarked else ()
+                    after = (Element("remark"),) if end in self.followed else ()
+                    found[*told, *about, *elements, *after] = None
         return list(found)
+
+    def _closed(self) -> set[int]:
+        """Where the sentence may end: behind it stands only what says nothing."""
+        ends = {len(self.words), len(self.words) - (self.words[-1:] == ("now",))}
+        for at in range(len(self.words) - 1, 0, -1):
+            start = at + (self.words[at] == ",")
+            said = {*self._said(start, (*POLITE, *TOOLS)), *self._called(start)}
+            if start in ends or ends & said:
+                ends.add(at)
+                self.followed |= {at} if start in self.followed else set()
+            elif ends & {*self._remarks(at)}:
+                ends.add(at)
+                self.followed.add(at)
+        return ends
+
+    def _called(self, i: int) -> Iterator[int]:
+        """Who is called: "robot", "little ant"."""
+        for text in ("[my|little|dear|mister] HAND", "[you] [little] HAND"):
+            for slots, end in self.clauses.filled(pattern(text), i):
+                if self.words[i] != "you" and slots["HAND"]:
+                    yield end
+
+    def _said(self, i: int, texts: tuple[str, ...]) -> list[int]:
+        """Where what some of these patterns say at ``i`` ends."""
+        key = f"{texts[0]} {len(texts)}", i
+        if key not in self.ended:
+            found = (end for t in texts for _, end in self.clauses.filled(pattern(t), i))
+            cans = [k for k in self.clauses.named if self.clauses.word(k) == "can"]
+            self.ended[key] = [e for e in dict.fromkeys(found) if not any(i <= k < e for k in cans)]
+        return self.ended[key]
+
+    def _about(self, i: int) -> Elements:
+        """What a remark that ends at ``i`` speaks of: "the ball is hot, so stay away from it"."""
+        found = [p for at in range(i) for p, _ in self.clauses.phrases.one(at)[:1]]
+        things = tuple(dict.fromkeys(p for p in found if isinstance(p, Thing)))
+        return (Element("remark", Clause("leads", None, things)),)
+
+    def _remarks(self, i: int) -> list[int]:
+        """Where reasons and remarks at ``i`` end."""
+        start = i + (self.clauses.word(i) == ",")
+        if start > i or not i or self.clauses.word(i) in ("because", "since", "so"):
+            return self._said(start, REASONS)
+        return []
 
     def _starts(self, i: int, phrases: Table) -> int:
         """Where the longest of the phrases at ``i`` ends; 0: none stands there."""
@@ -198,17 +242,26 @@ class Sentences:
                     continue  # "after that cube"
             yield end
 
-    def _opened(self, i: int) -> list[int]:
-        """Where a goal may begin that is introduced at ``i``."""
-        found, todo = [i], [i]
+    def _opened(self, i: int, leading: tuple[str, ...] = ()) -> dict[int, bool]:
+        """Where a goal may begin that is introduced at ``i``, and whether more than politely."""
+        found, todo = {i: False}, [i]
         while todo:
             at = todo.pop()
-            for kind in ("POLITE", "WANT", "SURE"):
-                for end in self._every(at, _openers()[kind]):
-                    for start in (end, self._starts(end, _TO)):
-                        if start and start not in found:
-                            found.append(start)
-                            todo.append(start)
+            said = (*POLITE, *VIEWS, *TOOLS, *leading)
+            ends = [(end, found[at]) for end in self._said(at, said)]
+            ends += [(end, found[at]) for end in self._called(at) if self.clauses.word(end) == ","]
+            ends += [(end, True) for end in self._said(at, OPENERS)]
+            for end in self._remarks(at) if leading and not found[at] else ():
+                ends += [(after, False) for after in self._every(end, _SO_NOW)]
+                self.remarked |= {after for after in self._every(end, _SO_NOW)}
+            for end, more in ends:
+                if at in self.remarked:
+                    self.remarked.add(end)
+                    self.remarked |= {self._starts(end, _TO)} - {0}
+                for start in (end, self._starts(end, _TO)):
+                    if start and found.get(start) is not False and start not in found:
+                        found[start] = more
+                        todo.append(start)
         return found
 
     # --------------------------------------------------------------------------------- chains
@@ -246,9 +299,10 @@ class Sentences:
             for phrase, end in self.clauses.phrases.one(i + 1):
                 if after := self._starts(end, COMMA):  # "for the red cube, touch the ball"
                     yield (Element("goal", Clause("unclear", None, (phrase,))),), after
-        for word in ("after", "before", "once"):
+        for word in ("after", "before", "once", "when", "having"):
             if self.words[i : i + 1] == (word,):
-                for clause, end in self._timed(i + 1):
+                having = word in ("when", "having")
+                for clause, end in self._having(i) if having else self._timed(i + 1):
                     if after := self._starts(end, COMMA):
                         by = "before" if word == "before" else "then"
                         yield (Element("goal", clause, by=""), Element("turn", by=by)), after
@@ -257,10 +311,14 @@ class Sentences:
         """A clause of time: "touching it", "you have touched it", "the cube is left of it"."""
         yield from self.clauses.clause("ing", i)
         yield from self.clauses.statement(i)
-        for start in self._every(i, _HAVING):
-            yield from self.clauses.clause("ed", start)
+        yield from self._having(i)
         if self.words[i : i + 1] == ("you",):
             yield from self.clauses.clause("base", i + 1)
+
+    def _having(self, i: int) -> Iterator[tuple[Clause, int]]:
+        """ "you have touched it", "having touched it"."""
+        for start in self._every(i + (self.clauses.word(i) == "when"), _HAVING):
+            yield from self.clauses.clause("ed", start)
 
     def _rest(self, i: int) -> list[tuple[Elements, int]]:
         """All that may follow an element that ends at ``i``."""
@@ -275,6 +333,20 @@ class Sentences:
         return self.known[key]
 
     def _following(self, i: int) -> Iterator[tuple[Elements, int]]:
+        comma = i + (self.clauses.word(i) == ",")
+        for end in (*self._said(i, TOOLS), *self._said(comma, POLITE)):
+            yield (), end
+        for end in self._said(i, VIEWS):
+            yield (Element("view"),), end
+        for predicates, text in IMPLIED:
+            for _, end in self.clauses.filled(pattern(text), i):
+                if end > i:
+                    yield (Element("implied", by=predicates),), end
+        end = self._starts(i, FIRST)
+        if end and end < len(self.words):
+            yield (), end
+        if end := self._starts(comma, AT_ONCE):
+            yield (Element("at_once"),), end
         for element, end in self._modifier(i):
             yield (element,), end
         for element, end in self._constraint(i):
@@ -292,43 +364,52 @@ class Sentences:
 
     def _element(self, i: int, by: str, first: bool = False) -> Iterator[tuple[Elements, int]]:
         """One goal or constraint with what only introduces it."""
-        lead: Elements = ()
-        starts = [i]
-        if first and (end := self._starts(i, FIRST)):
-            starts.append(end)
+        starts = {i: False}
+        if end := self._starts(i, FIRST) if first else 0:
+            starts[end] = False
         for start in list(starts):
-            starts += [s for s in self._opened(start) if s not in starts]
-        for start in starts:
+            starts = {**self._opened(start), **starts}
+        for start, opened in starts.items():
             for element, end in self._constraint(start):
                 if not first:
-                    yield (*lead, replace(element, by=by)), end
+                    yield (replace(element, by=by),), end
             for how, after in (("slowly", self._starts(start, SLOWLY)),
                                ("always", self._starts(start, ALWAYS))):  # fmt: skip
-                for clause, end in self._goals(after, by, first) if after else ():
+                for clause, end in self._goals(after, by, first, opened) if after else ():
                     if how == "always":
                         yield (Element("always", clause, by=by),), end
                     else:
                         yield (Element("goal", clause, by=by), Element("slowly", by="lead")), end
-            plain = start == i or self.words[i:start] in _openers()["POLITE"].get(
-                self.clauses.word(i), ()
-            )
-            told = (Element("first"),) if first and start == self._starts(i, FIRST) > 0 else ()
-            for clause, end in self._goals(start, by, first):
-                if plain or not clause.bare:
-                    yield (*told, Element("goal", clause, by=by)), end
+            introduced = start > i or first and start > 0
+            if introduced and self.words[start - 1] == "to":  # an order follows, nothing else
+                for clause, end in self.clauses.clause("base", start):
+                    if not clause.shunned:
+                        yield (Element("goal", clause, by=by),), end
+                continue
+            for clause, end in self._goals(start, by, first, opened):
+                if not (opened and clause.bare):
+                    yield (Element("goal", clause, by=by),), end
+            for after in self._said(start, STARTERS):
+                going = self.words[start:after] in (("go",), ("come",))
+                for clause, end in self.clauses.clause("base" if going else "ing", after):
+                    if not clause.shunned:
+                        yield (Element("goal", clause, by=by),), end
 
-    def _goals(self, i: int, by: str, first: bool) -> Iterator[tuple[Clause, int]]:
+    def _goals(self, i: int, by: str, first: bool, opened: bool) -> Iterator[tuple[Clause, int]]:
         """The clauses that may stand for a goal here."""
-        for clause, end in self._any_goal(i, by, first):
+        for clause, end in self._any_goal(i, by, first, opened):
             nothing_but = by == "but" and clause.bare and not clause.predicate
             nothing_but &= not any(isinstance(o, Many) and o.how == "nor" for o in clause.objects)
             if not clause.shunned and not nothing_but:
                 yield clause, end
 
-    def _any_goal(self, i: int, by: str, first: bool) -> Iterator[tuple[Clause, int]]:
+    def _any_goal(self, i: int, by: str, first: bool, opened: bool) -> Iterator[tuple[Clause, int]]:
         yield from self.clauses.clause("base", i)
         yield from self.clauses.statement(i)
-        if first:
+        if opened:
+            yield from self.clauses.wanted(i)
+        if first or opened:
+            yield from self.clauses.clause("ing", i)
             yield from self.clauses.verbless(i)
             yield from self.clauses.relation(i)
         elif by == "end":
@@ -336,6 +417,11 @@ class Sentences:
             yield from self.clauses.relation(i)
         else:
             yield from self.clauses.fragment(i)
+            yield from self.clauses.continued(i)
+            if by in ("and", "then"):
+                yield from self.clauses.clause("ing", i)
+                if self.clauses.word(i) == "to":
+                    yield from self.clauses.clause("base", i + 1)
             if by in ("before", "after"):
                 yield from self._timed(i)
 

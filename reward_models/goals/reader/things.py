@@ -7,21 +7,27 @@ from dataclasses import dataclass
 
 from reward_models.base import Entity, TaskCard
 from reward_models.goals.formula import Choice, Term
-from reward_models.goals.grammar.lexicon import (
-    BRIGHT,
+from reward_models.goals.predicates import BODY, FURNITURE, GRIPPER, MARKS, role
+from reward_models.goals.reader.lexicon import (
+    ALSO_CALLED,
+    BODIES,
     COLOUR_WORDS,
     COLOURS,
+    DETERMINERS,
     GENERIC,
     GENERIC_PLURAL,
     HANDS,
+    LOOKS,
+    PLACES,
     SHADES,
 )
-from reward_models.goals.predicates import BODY, FURNITURE, GRIPPER, MARKS, role
 from reward_models.goals.reader.quantities import NUMBERS
-from reward_models.goals.reader.words import split
+from reward_models.goals.reader.words import expand, split
 
-_DETERMINERS = frozenset("a an this that these those my your its our".split())
-_HERE = (("on", "table"), ("that", "is", "on", "table"))
+_HERE = expand(
+    "[that is|which is] [sitting|lying|standing|resting|placed] (on|upon) (table|tabletop|desk)|"
+    "[that is] over there"
+)
 RULES = {
     "nearest": "nearest", "closest": "nearest", "farthest": "farthest", "furthest": "farthest",
     "leftmost": "leftmost", "rightmost": "rightmost", "frontmost": "frontmost",
@@ -37,13 +43,13 @@ _SIDES = {
     "furthest to right": "rightmost", "farthest to left": "leftmost",
     "farthest to right": "rightmost", "on left side": "leftmost", "on right side": "rightmost",
 }  # fmt: skip
+_SELF = (("you",), ("yourself",), ("itself",))
 # Superlatives of size: which half extents count, and whether the most of them is meant.
 _SIZES = {
     "biggest": (True, "all"), "largest": (True, "all"), "smallest": (False, "all"),
     "tallest": (True, "high"), "highest": (True, "high"), "shortest": (False, "high"),
     "widest": (True, "wide"), "narrowest": (False, "wide"), "flattest": (False, "high"),
 }  # fmt: skip
-_BODY_NAMES = ("torso", "you", "yourself", "itself", "robot", "body")
 
 
 @dataclass(frozen=True)
@@ -86,13 +92,16 @@ class Things:
         self.objects = [e.name for e in card.entities if role(e) == "object"]
         self.nouns: dict[tuple[str, ...], list[str]] = {}
         for entity in card.entities:
-            for name in (entity.name, entity.kind, *entity.aliases):
+            also = ALSO_CALLED.get(entity.name if entity.kind == BODY else entity.kind, "")
+            if entity.kind == "ball" and hands:
+                also = ""  # the ball that a finger reaches is a mark
+            for name in (entity.name, entity.kind, *entity.aliases, *filter(None, also.split("|"))):
                 known = self.nouns.setdefault(split(name), [])
                 if entity.name not in known and not GENERIC.issuperset(split(name)):
                     known.append(entity.name)
         if self.actor:
-            own = HANDS if hands else ((n,) for n in _BODY_NAMES)
-            for name in (*own, ("you",), ("yourself",)):
+            bodies = () if self.objects else BODIES
+            for name in (*(HANDS if hands else ((n,) for n in bodies)), *_SELF):
                 self.nouns.setdefault(tuple(name), [self.actor.name])
         self.nouns = {key: names for key, names in self.nouns.items() if names}
         self.colour = {e.name: " ".join(split(e.colour)) for e in card.entities}
@@ -197,7 +206,7 @@ class Phrases:
         yield from self._quantified(i)
         yield from self._chosen(i)
         start = i
-        while start < len(self.words) and self.words[start] in _DETERMINERS:
+        while start < len(self.words) and self.words[start] in DETERMINERS:
             start += 1
         if start == i or self.words[i] in ("a", "an", "this", "that", "your", "its"):
             for names, end, plural, _ in self._noun(start):
@@ -207,7 +216,9 @@ class Phrases:
     def _pronoun(self, i: int) -> Iterator[tuple[Phrase, int]]:
         everything = tuple(self.things.objects)
         if self.words[i] == "it":
-            yield Said("it"), i + 1
+            actor = self.things.actor
+            alone = actor is not None and not self.things.objects  # whom else would it be about?
+            yield Thing(actor.name) if alone else Said("it"), i + 1
         if end := self._is(i, "them", "they", "these", "all of them"):
             yield Said("them"), end
         if end := self._is(i, "both", "both of them", "two"):
@@ -339,19 +350,23 @@ class Phrases:
     def _noun(self, i: int) -> Iterator[tuple[list[str], int, bool, bool]]:
         """(entities, end, plural, generic) of a noun at ``i``, with its colour before or after."""
         things, words = self.things, self.words
-        colour = ""
-        start = i + (i < len(words) and words[i] in BRIGHT)
+        colour, start = "", i
+        while start < len(words) and words[start] in LOOKS:
+            start += 1
         if start < len(words):
             shade = SHADES.get(words[start], words[start])
             shade = words[start] if words[start] in things.colour.values() else shade
             if shade in things.colours:
-                colour, start = shade, start + 1
+                double = SHADES.get(words[start]) == words[start + 1 : start + 2][:1]
+                colour, start = shade, start + 1 + double
                 start += start < len(words) and words[start] in COLOUR_WORDS
+        while start < len(words) and words[start] in LOOKS:
+            start += 1
         found: list[tuple[list[str], int, bool, bool]] = []
         for n in range(min(4, len(words) - start), 0, -1):
             key = words[start : start + n]
             if key in things.nouns:
-                found.append((things.nouns[key], start + n, False, False))
+                found.append((things.nouns[key], self._joined(start + n, key), False, False))
                 break
             single = (*key[:-1], key[-1].removesuffix("s"))
             if key[-1].endswith("s") and single in things.nouns:
@@ -369,10 +384,50 @@ class Phrases:
             if start - 1 not in self.named and not unfinished:  # "the red", "red and blue ball"
                 found.append((things.objects, start, False, True))
         for names, end, plural, generic in found:
-            if not colour and words[end : end + 3][:2] in (("that", "is"), ("which", "is")):
-                if words[end + 2 : end + 3] and words[end + 2] in things.colours:
-                    shade = words[end + 2]
-                    yield [n for n in names if things.colour[n] == shade], end + 3, plural, False
+            if not colour:
+                for shade, last in self.coloured(end):
+                    if fits := [n for n in names if things.colour[n] == shade]:
+                        yield fits, last, plural, False
+            if generic and (like := self._is(end, "shaped like a", "shaped like")):
+                for same, last, _, _ in self._noun(like):
+                    if fits := [n for n in same if not colour or things.colour[n] == colour]:
+                        yield fits, last, False, False
+                continue
             names = [n for n in names if not colour or things.colour[n] == colour]
             if names:
                 yield names, end, plural, generic
+
+    def _joined(self, end: int, key: tuple[str, ...]) -> int:
+        """Where a noun ends with what only says it again: "robot's hand", "target spot",
+        "cube-shaped thing"."""
+        names, words = self.things.nouns[key], self.words
+        if words[end : end + 1] == ("shaped",) and words[end + 1 : end + 2]:
+            return end + 2 if words[end + 1] in GENERIC else end
+        for opening in ((), ("'s",), ("of",), ("of", "your"), ("of", "its"), ("on", "your")):
+            at = end + len(opening)
+            if words[end:at] != opening:
+                continue
+            for n in (3, 2, 1):
+                again = words[at : at + n]
+                if len(again) == n and self.things.nouns.get(again) == names:
+                    own = self.things.actor is not None and names == [self.things.actor.name]
+                    if (own or not opening) and again not in _SELF and key not in _SELF:
+                        return self._joined(at + n, again)
+        kind = self.things.card.entity(names[0]).kind
+        if words[end : end + 1] and words[end] in PLACES and kind in MARKS | {"ball"}:
+            return end + 1
+        return end
+
+    def coloured(self, i: int) -> Iterator[tuple[str, int]]:
+        """A colour behind a noun: "that is red", "coloured red", "of red colour"."""
+        for opening in ("that is", "which is", "coloured", "colored", "of", "of a", "with a",
+                        "with", "that is coloured", "that is colored"):  # fmt: skip
+            at = self._is(i, opening)
+            shade = self.words[at] if at and at < len(self.words) else ""
+            shade = SHADES.get(shade, shade)
+            said = self.words[at + 1 : at + 2]
+            if at and shade in self.things.colours:
+                if said and said[0] in COLOUR_WORDS:
+                    yield shade, at + 2
+                elif not opening.endswith(("of", "with", " a")) or not said or said == (",",):
+                    yield shade, at + 1

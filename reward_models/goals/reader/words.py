@@ -6,14 +6,14 @@ capitals are slots that a reader fills (``S``, ``O`` a thing, ``MUCH`` a quantit
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import Any
 
-from reward_models.goals.grammar.speech.verbs import forms_of
-from reward_models.goals.grammar.words import CONTRACTIONS
+from reward_models.goals.reader.lexicon import CONTRACTIONS, DOUBLED, IRREGULAR
 
 _STOPS = re.compile(r"(?<!\d)\.(?!\d)|\.(?=\s|$)|[,;:!?\u2026]+(?=\D|$)|(?<=\D)[,;:!?]+")
 _TOKEN = re.compile(
@@ -59,8 +59,18 @@ def alternatives(text: str) -> tuple[tuple[str, ...], ...]:
 @cache
 def verb_forms(verb: str) -> dict[str, tuple[tuple[str, ...], ...]]:
     """{"base" | "s" | "ing" | "ed": word sequences} of a verb with its particles ("pick up")."""
-    found = {form: tuple(tuple(w.split()) for w in ws) for form, ws in forms_of(verb).items()}
-    return {**found, "base": (tuple(verb.split()),)}
+    head, *rest = verb.split()
+    double = head + head[-1] if head in DOUBLED else head
+    silent = head.endswith("e") and not head.endswith(("ee", "oe", "be"))
+    bare = head[:-1] if silent else double
+    third = head + ("es" if head.endswith(("s", "sh", "ch", "x", "o", "z")) else "s")
+    past = bare + "ed"
+    if head.endswith("y") and head[-2] not in "aeo":
+        third, past = head[:-1] + "ies", head[:-1] + "ied"
+    third = {"be": "is", "have": "has"}.get(head, third)
+    ing = "lying" if head == "lie" else bare + "ing"
+    forms = {"base": head, "s": third, "ing": ing, "ed": IRREGULAR.get(head, past)}
+    return {form: tuple((w, *rest) for w in said.split("|")) for form, said in forms.items()}
 
 
 # ------------------------------------------------------------------------------------ patterns
@@ -70,14 +80,31 @@ Slot = Callable[[str, int], list[tuple[Any, int]]]  # (slot, from) -> (what it s
 _PARTS = re.compile(r"[\[\]()|]|[^\s\[\]()|]+")
 
 
+def expand(text: str) -> list[tuple[str, ...]]:
+    """Every phrase that a pattern without slots stands for."""
+
+    def phrases(node: Any) -> list[tuple[str, ...]]:
+        what, inner = node
+        if what == "word":
+            return [(inner,)]
+        if what == "opt":
+            return [(), *phrases(inner)]
+        return [
+            tuple(itertools.chain.from_iterable(parts))
+            for option in inner
+            for parts in itertools.product(*map(phrases, option))
+        ]
+
+    return list(dict.fromkeys(phrases(_choice(_parts(text), 0)[0])))
+
+
 class Pattern:
     """One compiled pattern."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tree, rest = _choice(_PARTS.findall(text), 0)
-        assert rest == len(_PARTS.findall(text)), text
-
+        self.tree, rest = _choice(_parts(text), 0)
+        assert rest == len(_parts(text)), text
         self.first = _first(self.tree)
 
     def match(self, words: tuple[str, ...], at: int, slot: Slot) -> Iterator[tuple[Bound, int]]:
@@ -88,13 +115,18 @@ class Pattern:
 
     def literals(self) -> frozenset[str]:
         """Its words that stand for themselves."""
-        return frozenset(p for p in _PARTS.findall(self.text) if p[0].islower() or p[0] == "'")
+        return frozenset(p for p in _parts(self.text) if p[0].islower() or p[0] == "'")
 
 
 @cache
 def pattern(text: str) -> Pattern:
     """The compiled pattern of a text."""
     return Pattern(text)
+
+
+def _parts(text: str) -> list[str]:
+    """Brackets, bars and words; "the" is left out, as it is in sentences."""
+    return [part for part in _PARTS.findall(text) if part != "the"]
 
 
 def _choice(parts: list[str], at: int) -> tuple[Any, int]:
