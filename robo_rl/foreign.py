@@ -1,7 +1,7 @@
 """Judging on ``gym:ID``, anyone's Gymnasium env.
 
-Such an env has no goals of ours and no state rows: there is no sentence, no video, and success is
-what the env itself reports, or is not reported at all.
+Such an env has no goals of ours and no state rows: a sentence is rewarded there by a pretrained
+CLIP alone, and success is what the env itself reports, or is not reported at all.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from reward_models.base import from_dict
 from reward_models.metrics import wilson
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import TEST_SEED
 from robo_rl.floors import Floors, Rate, untrained
+from robo_rl.goals import ReadGoal
+from robo_rl.rewards import MadeReward, make_reward
 from sims.foreign import ForeignEnv
 
 Array = np.ndarray
@@ -58,15 +61,37 @@ class ForeignEvaluation:
         return cls(**{**data, "floors": None if floors is None else Floors.from_dict(floors)})
 
 
-def make_sim(config: TrainConfig, num_envs: int, seed: int) -> ForeignEnv:
-    """Rows of the config's env, in its interpreter."""
+def make_sim(config: TrainConfig, num_envs: int, seed: int, **options: Any) -> ForeignEnv:
+    """Rows of the config's env, in its interpreter; ``options`` are ForeignEnv's."""
     try:
         kwargs = json.loads(config.env_kwargs)
     except ValueError:
         kwargs = None
     if not isinstance(kwargs, dict):
         raise ValueError(f"env_kwargs must be a JSON object, got {config.env_kwargs!r}")
-    return ForeignEnv(config.task, num_envs, seed=seed, python=config.env_python, kwargs=kwargs)
+    where = {"python": config.env_python, "kwargs": kwargs}
+    return ForeignEnv(config.task, num_envs, seed=seed, **where, **options)
+
+
+def foreign_reward(
+    config: TrainConfig,
+    name: str,
+    dtype: str = "",
+    progress: Callable[[str, float], None] = lambda stage, share: None,
+) -> tuple[MadeReward, ReadGoal]:
+    """The reward called ``name`` for the config's sentence, or the env's own; and the sentence.
+
+    ValueError for a CLIP that knows but its own scene, or a program that reads what is not there.
+    """
+    sim = make_sim(config, ROWS, config.seed + 1, frames=name == "clip")
+    try:
+        goal = ReadGoal(config.goal, None, f"{config.task} names nothing", "", from_dict(sim.card))
+        if name == "task":
+            return MadeReward(None, "the env's own", "everything"), goal
+        options = {"device": config.device, "progress": progress, "dtype": dtype}
+        return make_reward(name, goal, sim, config.scoring, **options), goal
+    finally:
+        sim.close()
 
 
 def evaluate_foreign(

@@ -14,7 +14,8 @@ import numpy as np
 
 from reward_models.metrics import wilson
 from robo_rl.evaluate import SEED_NAMES, Evaluation
-from robo_rl.misses import told
+from robo_rl.foreign import ForeignEvaluation
+from robo_rl.misses import told as missed
 from robo_rl.runs import RunDir, atomic_write
 from sims.tasks.mjcf import label
 
@@ -45,7 +46,10 @@ def write_report(run: RunDir) -> Path:
     """Writes report.html of a finished run and returns its path; ValueError before it finished."""
     result = run.result
     config, versions = run.config, json.loads((run.path / "versions.json").read_text())
-    judged = Evaluation.from_dict(result["evaluation"])
+    foreign = config["task"].startswith("gym:")
+    kind = ForeignEvaluation if foreign else Evaluation
+    judged = kind.from_dict(result["evaluation"])
+    told = "By its own reward" if foreign else "Success by the simulator's ground truth"
     page = "".join(
         [
             "<!doctype html><html lang=en><meta charset=utf-8>",
@@ -55,8 +59,9 @@ def write_report(run: RunDir) -> Path:
             f"<p class=lead>{html.escape(_scene_of(config))}, "
             f"reward <b>{html.escape(result['reward'])}</b>, learner {config['learner']}, "
             f"{result['env_steps']:,} steps</p>",
-            _section("Success by the simulator's ground truth", _headline(judged)),
-            _video(run.path / "video.webm", judged is not None),
+            _section(told, _foreign(judged) if foreign else _headline(judged)),
+            _video(run.path / "video.webm", judged is not None and not foreign),
+            _section("The frames that were paid most", _still(run.path / "paid.png")),
             _section("Training", _curves(run.metrics(), judged is not None)),
             _section("Looks at selection episodes", _looks(run.looks.read(), config)),
             _section("What it took", _table(_costs(result))),
@@ -97,11 +102,29 @@ def _headline(judged: Evaluation | None) -> str:
     if judged.held:
         words.append(f"In {judged.held:,} episodes the goal held from the start.")
     if judged.misses:
-        words.append(f"{html.escape(told(judged.misses)).capitalize()}.")
+        words.append(f"{html.escape(missed(judged.misses)).capitalize()}.")
     if judged.distance_unit and judged.distance_median is not None:
         median, p90 = (_length(x, judged) for x in (judged.distance_median, judged.distance_p90))
         words.append(f"Missing to the goal at the end: median {median}, 90 % within {p90}.")
     return f"<div class=big>{100 * judged.success:.1f} %</div><p>{' '.join(words)}</p>"
+
+
+def _foreign(judged: ForeignEvaluation) -> str:
+    """What the env itself made of the policy, which no reward of ours saw."""
+    return (
+        f"<div class=big>{judged.return_mean:.1f}</div><p>Return: {html.escape(judged.line())} on "
+        f"the {SEED_NAMES.get(judged.seed, judged.seed)}; final deterministic policy.</p>"
+    )
+
+
+def _still(path: Path) -> str:
+    if not path.exists():
+        return ""
+    data = base64.b64encode(path.read_bytes()).decode()
+    return (
+        f"<img alt='the highest paid frames' src='data:image/png;base64,{data}'><p>Of the episodes "
+        "above, with what they were paid: look whether they show what was asked for.</p>"
+    )
 
 
 def _length(x: float, judged: Evaluation) -> str:
@@ -116,7 +139,7 @@ def _video(path: Path, judged: bool) -> str:
     data = base64.b64encode(path.read_bytes()).decode()
     mark = " Green dot: the ground truth holds." if judged else ""
     return _section(
-        "Six unseen episodes",
+        "Unseen episodes",
         f"<video controls autoplay loop muted playsinline src='data:video/webm;base64,{data}'>"
         f"</video><p>Below each: the learned reward over the episode.{mark}</p>",
     )

@@ -27,7 +27,9 @@ from robo_rl.feasible import check_feasible
 from robo_rl.film import film, reward_along
 from robo_rl.fit import Fitted, fit, usable
 from robo_rl.floors import floors
-from robo_rl.foreign import evaluate_foreign, make_sim
+from robo_rl.foreign import evaluate_foreign, foreign_reward, make_sim
+from robo_rl.foreign_film import film as foreign_film
+from robo_rl.foreign_film import paid, play
 from robo_rl.goal_task import GoalTask, trained_on
 from robo_rl.goals import ReadGoal, formula_goal, judged_goal, read_goal, task_of
 from robo_rl.learners import LEARNERS
@@ -38,7 +40,7 @@ from robo_rl.policies import BEST_POLICY, Policy, load_graph
 from robo_rl.presets import completed
 from robo_rl.progress import stages
 from robo_rl.report import write_report
-from robo_rl.rewards import CODE, MadeReward, make_reward
+from robo_rl.rewards import CODE, ClipConfig, MadeReward, make_reward
 from robo_rl.rollout.vec_sim import VecSim
 from robo_rl.runs import RunDir, atomic_write, write_json
 from robo_rl.threads import set_threads
@@ -173,29 +175,45 @@ def train(
 
 
 def _train_foreign(config: SettledConfig, resume: Path | None, console: Console | None) -> Trained:
-    """The same on ``gym:ID``: its own reward, return beside success, the policy's graph alone."""
-    ours = (config.goal, config.robot, config.things, config.scene, config.randomize, config.shaped)
-    if config.reward != "task" or any(ours):
+    """The same on ``gym:ID``: its own reward, or one of what is seen there; return beside success,
+    the policy's graph alone."""
+    ours = "robot", "formula", "things", "scene", "randomize", "shaped"
+    if any(getattr(config, name) for name in ours):
+        options = ", ".join(f"--{name}" for name in ours)
+        raise ValueError(f"{config.task} has no robot, things or goals of ours: leave out {options}")
+    if config.reward == "offline":
         raise ValueError(
-            f"{config.task} has its own reward and no goals, robots or things of ours: use "
-            "--reward task, and none of --goal, --robot, --things, --scene, --randomize, --shaped"
+            f"nothing is known of what is in {config.task}, so no reward is written for it from a "
+            "sentence: use --reward clip with --clip.encoder MODEL:PRETRAINED, task, or code:FILE"
+        )
+    if bool(config.goal) != (config.reward == "clip"):
+        raise ValueError(
+            f"a sentence is what --reward clip looks for in {config.task}: give --goal with it, "
+            "and with no other reward"
         )
     set_threads()
-    name = config.name or f"{config.task.replace(':', '-')}-task-{config.learner}-{config.seed}"
-    path = resume or config.runs / name.replace("/", "-")
+    name = config.name or f"{config.task}-{config.reward}-{config.learner}-{config.seed}"
+    path = resume or config.runs / name.replace("/", "-").replace(":", "-")
     if resume is None:
         RunDir.check_free(path)
     laps = _Laps()
-    sim = make_sim(config, config.tuning.num_envs, config.seed)
+    with stages(console) as progress:
+        made, goal = foreign_reward(config, reward_of(config, resume), dtype_of(resume), progress)
+    laps.over("reward")
+    looks = {"frames": True, "frame_size": made.frame_size} if made.camera else {}
+    sim = make_sim(config, config.tuning.num_envs, config.seed, **looks)
     LEARNERS[config.learner].check(config.tuning, sim)
     with (
         RunDir.under_way(path, config, resume=resume is not None) as run,
         closing(Board(run.path / BOARD)) as board,
     ):
+        keep_reward(run, made)
+        if console is not None:
+            console.print(f"reward: {config.reward}: {escape(made.text)}; it sees: {made.sees}")
         hooks: list[Hook] = [board]
         if config.looks:
             hooks.append(looks_at_foreign(run, config, sim, board))
-        fitted = _fitted(sim, None, config, run, resume is not None, hooks, console)
+        fitted = _fitted(sim, made.model, config, run, resume is not None, hooks, console)
     laps.over("train")
     seen = [sim.reset()]
     for _ in range(CHECKED_STEPS):
@@ -206,18 +224,29 @@ def _train_foreign(config: SettledConfig, resume: Path | None, console: Console 
     atomic_write(run.path / POLICY, graph)
     best = pack_best(run, fitted)
     sim.close()
-    evaluation = evaluate_foreign(config, fitted.act, config.episodes, JUDGED_ON[config.judge])
+    exam = config.episodes, JUDGED_ON[config.judge]
+    evaluation = evaluate_foreign(config, fitted.act, *exam)
+    if made.camera:
+        shown = play(config, fitted.act, exam[1])
+        foreign_film(run.path, shown, paid(made.model, shown, made.frame_size))
     laps.over("evaluate")
+    rendered = fitted.learner.env.observer.frames_rendered
     result = {
-        "goal": "",
+        "goal": goal.text,
+        "formula": "",
         "truth": "",
-        "reward": "task",
+        "reward": config.reward,
+        "captions": made.text,
+        "sees": made.sees,
+        "scorer": made.about,
         "evaluation": evaluation.as_dict(),
         "env_steps": fitted.learner.env_steps,
+        "frames": {"scene": made.frames, "training": rendered, "labels": 0},
         "export_error": error,
         "seconds": laps.rounded(),
     }
     run.finish(result)
+    write_report(run)
     return Trained(run, fitted, best, evaluation, None, laps.seconds)
 
 
@@ -255,8 +284,9 @@ def judged_task(config: SettledConfig) -> tuple[Task[Any], ReadGoal]:
     if config.reward == "offline":  # a program follows what a sentence asks for, whatever it is
         return judged_goal(task, sentence)
     goal = read_goal(task, sentence)
-    if config.reward == "clip" and goal.formula is None:
-        raise ValueError(goal.refusal)
+    if isinstance(config.scoring, ClipConfig) and goal.formula is None:
+        if not config.scoring.any_words:
+            raise ValueError(goal.refusal)
     return replace(task, goal=goal.key or task.goal), goal
 
 

@@ -1,6 +1,7 @@
 """Anyone's Gymnasium env as a simulator: ``gym:ID``, here or in an interpreter of its own.
 
-Actions in [-1, 1] are rescaled to the env's own bounds; observations are flattened. With
+Actions in [-1, 1] are rescaled to the env's own bounds, or choose one of n by the largest of n
+numbers; observations are flattened. With
 ``python`` the env runs in that interpreter, which needs gymnasium and numpy and nothing of ours;
 observations, actions and frames cross through files mapped into both processes.
 """
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 
 from sims import foreign_rows, process
@@ -36,7 +38,8 @@ class ForeignEnv:
     """``num_envs`` rows of the Gymnasium env ``gym:ID``; a VecSim.
 
     ``info["success"]`` is there where the env reports ``is_success`` or ``success``. Signals:
-    ``obs``. There is a camera where ``frames`` is asked for. ``kwargs`` go to the constructor;
+    ``obs``. There is a camera where ``frames`` is asked for, whose frames are of ``frame_size``
+    (height, width) px where that is said. ``kwargs`` go to the constructor;
     in them ``"$SEED"`` stands for each row's own seed, for envs that ``reset(seed=...)`` does not
     seed.
     """
@@ -48,6 +51,7 @@ class ForeignEnv:
         *,
         seed: int = 0,
         frames: bool = False,
+        frame_size: tuple[int, int] | None = None,
         python: str | Path = "",
         timeout_s: float = 60.0,
         **options: Any,
@@ -67,6 +71,7 @@ class ForeignEnv:
         self.obs_names = tuple(f"obs[{i}]" for i in range(self.obs_dim))
         self.control_dt, self.max_steps = told["control_dt"], told["max_steps"]
         self.cameras = (CAMERA,) if frames else ()
+        self._frame_size = frame_size
         self._last = np.zeros((num_envs, self.obs_dim), np.float32)
         self._judges = False
 
@@ -126,7 +131,7 @@ class ForeignEnv:
         if camera not in (None, CAMERA):
             raise ValueError(f"no camera {camera!r} in {self.name}; known: {CAMERA}")
         rows = np.arange(self.num_envs) if ids is None else np.asarray(ids)
-        return self._side.render(rows.tolist())
+        return resized(self._side.render(rows.tolist()), self._frame_size)
 
     def close(self) -> None:
         """Ends the env, and its process if it has one; safe to call twice."""
@@ -272,6 +277,14 @@ class _Far:
     def __del__(self) -> None:
         if getattr(self, "_process", None) is not None:
             self.close()
+
+
+def resized(frames: Array, size: tuple[int, int] | None) -> Array:
+    """Frames (n, H, W, 3) as frames (n, *size, 3), each stretched; None: as they are."""
+    if size is None or frames.shape[1:3] == tuple(size):
+        return frames
+    height, width = size
+    return np.stack([cv2.resize(f, (width, height), interpolation=cv2.INTER_AREA) for f in frames])
 
 
 def _seeds(seed: int, n: int) -> list[int]:

@@ -14,7 +14,7 @@ import sys
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 from gymnasium.spaces.utils import flatten, flatten_space
 
 SEED = "$SEED"  # in the env's arguments: each row's own seed
@@ -36,10 +36,14 @@ class Rows:
         env = self.envs[0]
         self.space = env.observation_space
         box = env.action_space
+        # One of n is chosen by the largest of n numbers, so that every learner can choose.
+        self.first = int(box.start) if isinstance(box, Discrete) else None
+        if isinstance(box, Discrete):
+            box = Box(-1.0, 1.0, (int(box.n),))
         if not isinstance(box, Box):
             raise ValueError(
-                f"{env_id} has actions {box}: continuous ones (a bounded Box) are expected; "
-                "wrap the env so that its actions are a Box"
+                f"{env_id} has actions {box}: a bounded Box or a Discrete is expected; wrap the "
+                "env so that its actions are one"
             )
         if not (np.isfinite(box.low).all() and np.isfinite(box.high).all()):
             raise ValueError(f"{env_id} has actions without bounds ({box}): rescaling needs them")
@@ -80,7 +84,10 @@ class Rows:
         for i, env in enumerate(self.envs):
             if self.ended[i].any():
                 continue
-            given = theirs[i].reshape(self.action_shape).astype(self.action_dtype)
+            if self.first is None:
+                given = theirs[i].reshape(self.action_shape).astype(self.action_dtype)
+            else:
+                given = self.first + int(np.argmax(theirs[i]))
             obs, worth, terminated, truncated, info = env.step(given)
             self.obs[i] = flatten(self.space, obs)
             reward[i], self.ended[i] = worth, (terminated, truncated)

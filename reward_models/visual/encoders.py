@@ -47,6 +47,7 @@ class TorchEncoder(ABC):
     name: str  # what it is and a hash of its weights
     camera: str
     home: tiny_clip.Home | None = None  # the one scene it knows; None: it was trained on anything
+    size: tuple[int, int]  # px, height and width of what it looks at; other frames are resized
     scale: float = 100.0  # logit = scale * cosine + bias
     bias: float = 0.0
     calibrated: bool = False  # whether the logit's sigmoid is a probability
@@ -115,15 +116,15 @@ class EmbeddedClip(TorchEncoder):
         model = tiny_clip.load(path or tiny_clip.DEFAULT)
         self.name, self.home = f"embedded-{tiny_clip.content(model)}", model.home
         self.camera = model.home.camera if model.home else self.camera
+        self.size = (model.config.size, model.config.size)
         self.model = model.to(self.device).to(memory_format=torch.channels_last)
         self._tower = tiny_clip.folded(self.model.clip.visual)
         self.scale, self.bias = self.model.scale.item(), self.model.bias.item()
 
     def _images(self, frames: torch.Tensor) -> torch.Tensor:
-        size = self.model.config.size
-        if frames.shape[1:3] != (size, size):
+        if frames.shape[1:3] != self.size:
             x = frames.permute(0, 3, 1, 2).float()
-            x = F.interpolate(x, (size, size), mode="bilinear", antialias=True)
+            x = F.interpolate(x, self.size, mode="bilinear", antialias=True)
             frames = x.round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1)
         return self.model.images(frames, self._tower)
 
@@ -179,13 +180,13 @@ class OpenClip(TorchEncoder):
         bias = getattr(model, "logit_bias", None)
         self.calibrated, self.bias = bias is not None, 0.0 if bias is None else bias.item()
         size = model.visual.image_size
-        self._size = (size, size) if isinstance(size, int) else tuple(size)
+        self.size = (size, size) if isinstance(size, int) else tuple(size)
         self._mean = torch.tensor(model.visual.image_mean).view(1, 3, 1, 1).to(self.device)
         self._std = torch.tensor(model.visual.image_std).view(1, 3, 1, 1).to(self.device)
 
     def _images(self, frames: torch.Tensor) -> torch.Tensor:
         x = frames.permute(0, 3, 1, 2).float() / 255.0
-        x = F.interpolate(x, self._size, mode="bicubic", antialias=True).clamp(0, 1)
+        x = F.interpolate(x, self.size, mode="bicubic", antialias=True).clamp(0, 1)
         return self.model.encode_image((x - self._mean) / self._std)
 
     def encode_texts(self, texts: tuple[str, ...]) -> Array:

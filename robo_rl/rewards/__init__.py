@@ -10,6 +10,7 @@ from robo_rl.rewards.base import Asked, Kind, MadeReward, RewardConfig
 from robo_rl.rewards.clip import ClipConfig
 from robo_rl.rewards.code import checked_program
 from sims.batch_env import BatchEnv
+from sims.foreign import ForeignEnv
 
 __all__ = [
     "CODE",
@@ -61,15 +62,15 @@ def kind_of(name: str) -> Kind:
 def make_reward(
     name: str,
     goal: ReadGoal,
-    env: BatchEnv,
+    env: BatchEnv | ForeignEnv,
     settings: RewardConfig | None = None,
     *,
     device: str = "cpu",
     progress: Callable[[str, float], None] = lambda stage, share: None,
     dtype: str = "",
 ) -> MadeReward:
-    """The reward called ``name`` for a goal on an env, which is not stepped; ValueError for a name
-    that nobody knows, or settings of another kind."""
+    """The reward called ``name`` for a goal on an env, stepped only if it is a foreign one;
+    ValueError for a name that nobody knows, or settings of another kind."""
     kind = kind_of(name)
     settings = fitting(name, settings)
     return kind.build(Asked(goal, env, settings, name.partition(":")[2], device, progress, dtype))

@@ -11,6 +11,7 @@ from reward_models.programs import Program
 from robo_rl.goals import ReadGoal
 from robo_rl.visual.scene import Scene
 from sims.batch_env import BatchEnv
+from sims.foreign import ForeignEnv
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,7 @@ class Asked:
     """What a reward is made from."""
 
     goal: ReadGoal
-    env: BatchEnv  # of the task; only looked at, never stepped
+    env: BatchEnv | ForeignEnv  # ours is only looked at; somebody else's is played with
     settings: Any  # of the kind's own class
     argument: str = ""  # what the name has after its colon
     device: str = "cpu"
@@ -42,6 +43,8 @@ class MadeReward:
     frames: int = 0  # rendered to make it
     program: Program | None = None  # where it is one
     about: dict[str, str] = field(default_factory=dict)  # of the scorer, for reports
+    camera: str = ""  # what frames are seen through; empty: it looks at none
+    frame_size: tuple[int, int] | None = None  # px, height and width of the frames it looks at
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,8 +15,10 @@ from reward_models.goals.formula import Atom
 from reward_models.visual.clip_score import Caption
 from robo_rl.goals import ReadGoal
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
-from robo_rl.visual.data import collect
+from robo_rl.visual.data import collect, watched
 from robo_rl.visual.scene import SceneConfig, distilled, scene_env
+from sims.batch_env import BatchEnv
+from sims.foreign import ForeignEnv
 from sims.task import Task
 
 if TYPE_CHECKING:
@@ -41,9 +44,17 @@ class ClipConfig(RewardConfig):
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     formula: Literal["cosine", "goal_baseline", "contrast", "softmax"] = "cosine"
     alpha: float = 0.5  # of goal_baseline: 0 plain cosine, 1 only the line to the goal counts
+    target: str = ""  # what a pretrained CLIP is to see; empty: the goal's own words
+    baseline: str = ""  # of a pretrained CLIP: the scene whatever happens, for goal_baseline
+    negatives: tuple[str, ...] = ()  # of a pretrained CLIP: what it is not, for contrast, softmax
     distill: bool = False  # score simulator state by a copy of the CLIP; else draw every step
     arm_aside: bool = True  # score captions about two objects with the arm put aside (distilled)
     scene: SceneConfig = field(default_factory=SceneConfig)
+
+    @property
+    def any_words(self) -> bool:
+        """Whether it knows any sentence, and not only the embedded CLIP's own."""
+        return not self.encoder.startswith("embedded")
 
 
 def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
@@ -73,21 +84,51 @@ def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
     return steps
 
 
+def own_words(goal: ReadGoal, config: ClipConfig) -> list[list[Caption]]:
+    """The captions for a CLIP that knows any words: the person's own, whether or not the sentence
+    was read. ValueError where the formula lacks what it holds them against."""
+    against = config.negatives or ((config.baseline,) if config.baseline else ())
+    steps = [[Caption(config.target or goal.text, config.baseline, against)]]
+    if not (config.target or against):
+        with contextlib.suppress(ValueError):  # it was not read: then its words are all there is
+            steps = captions_of(goal, raw=True)
+    needed = {"goal_baseline": "baseline", "contrast": "negatives", "softmax": "negatives"}
+    option = needed.get(config.formula, "")
+    if option and not all(getattr(c, option) for step in steps for c in step):
+        raise ValueError(
+            f"--clip.formula {config.formula} holds {steps[-1][0].text!r} against something: give "
+            f"--clip.{option} TEXT"
+        )
+    return steps
+
+
 def build(asked: Asked) -> MadeReward:
     """A ClipScore on frames, or on the scene's distilled encoder."""
     from reward_models.visual.clip_score import ClipScore, FrameEmbedder, SurrogateEmbedder
     from reward_models.visual.encoders import make_encoder
 
-    config, task = asked.settings, asked.env.task
-    steps = captions_of(asked.goal, raw=not config.encoder.startswith("embedded"))
+    config, env = asked.settings, asked.env
+    steps = captions_of(asked.goal, raw=False) if _embedded(config, env) else None
     encoder = make_encoder(config.encoder, asked.device, asked.dtype)
-    at_home(encoder, task)
+    steps = steps or own_words(asked.goal, config)
     options: dict[str, Any] = {
         "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale
     }  # fmt: skip
     text = " -> ".join(" and ".join(c.text for c in step) for step in steps)
+    if isinstance(env, ForeignEnv):
+        encoder.camera = env.cameras[0]
+        about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
+        model = ClipScore(FrameEmbedder(encoder), steps, **options)
+        asked.progress("scale", 0.0)
+        frames = watched(env, SCALED_ON // 4, config.scene.seed)
+        model.calibrate(frames_segment(frames))
+        return MadeReward(
+            model, text, FRAMES, None, len(frames), None, about, encoder.camera, encoder.size
+        )
+    task = env.task
+    at_home(encoder, task)
     about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
-    threads = asked.env.num_threads
+    threads = env.num_threads
     if config.distill:
         scene = distilled(task, encoder, config.scene, asked.progress, num_threads=threads)
         aside = scene.aside if config.arm_aside else {}
@@ -110,6 +151,27 @@ def frames_segment(frames: np.ndarray) -> Segment:
     rows = len(frames)
     valid = np.ones((1, rows), bool)
     return Segment({}, lambda camera, where: frames[where[1]], np.zeros((1, rows, 0)), valid)
+
+
+def _embedded(config: ClipConfig, env: BatchEnv | ForeignEnv) -> bool:
+    """Whether the captions are those of the embedded CLIP, which has its own way to say a goal.
+
+    ValueError where it is asked for other words, or of another's env.
+    """
+    if config.any_words:
+        return False
+    if isinstance(env, ForeignEnv):
+        raise ValueError(
+            f"the embedded CLIP knows tabletops alone and {env.name} is none: give --clip.encoder "
+            "MODEL:PRETRAINED, any model of open_clip (ViT-B-32:laion2b_s34b_b79k, or a local file "
+            "after the colon)"
+        )
+    if config.target or config.baseline or config.negatives:
+        raise ValueError(
+            "the embedded CLIP says a goal in its own words: --clip.target, --clip.baseline and "
+            "--clip.negatives are for a pretrained one (--clip.encoder MODEL:PRETRAINED)"
+        )
+    return True
 
 
 def at_home(encoder: TorchEncoder, task: Task[Any]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from reward_models.visual.captions import COLOURS, KINDS
 from reward_models.visual.relations import Facts
+from robo_rl.rollout.vec_sim import VecSim
 from sims.batch_env import BatchEnv
 from sims.cameras import Camera, Look
 from sims.task import Entity, Task
@@ -54,15 +55,40 @@ def collect(
     return kept.arrays()
 
 
+def watched(sim: VecSim, count: int, seed: int) -> Array:
+    """Frames (count, H, W, 3) uint8 of random, smooth actions in any simulator, seen by its first
+    camera; half of the rows at a time, one step in so many."""
+    rng, kept, steps = np.random.default_rng(seed), [], 0
+    sim.reset()
+    wander = Wander(rng, sim.num_envs, sim.act_dim)
+    while sum(map(len, kept)) < count:
+        step = sim.step(wander())
+        steps += 1
+        if steps % KEPT_STEPS == 0:
+            half = rng.permutation(sim.num_envs)[: max(1, sim.num_envs // 2)]
+            kept.append(sim.render(np.sort(half), sim.cameras[0]))
+        if (over := step.terminated | step.truncated).any():
+            sim.reset(over)
+            wander.begin(over)
+    return np.concatenate(kept)[:count]
+
+
 class Wander:
     """Random, smooth actions (N, act_dim) of an episode: some rows tremble where they are, some
     sweep across the workspace, most drift one way."""
 
     def __init__(self, rng: np.random.Generator, rows: int, act_dim: int):
         self._rng = rng
-        self._size = rng.uniform(0.0, 1.0, (rows, 1))
-        self._way = 0.5 * rng.normal(size=(rows, act_dim))
-        self._noise = rng.normal(size=(rows, act_dim))
+        self._size = np.zeros((rows, 1))
+        self._way, self._noise = np.zeros((2, rows, act_dim))
+        self.begin(np.ones(rows, bool))
+
+    def begin(self, rows: Array) -> None:
+        """``rows`` (N,) bool set out another way."""
+        count, width = int(rows.sum()), self._way.shape[1]
+        self._size[rows] = self._rng.uniform(0.0, 1.0, (count, 1))
+        self._way[rows] = 0.5 * self._rng.normal(size=(count, width))
+        self._noise[rows] = self._rng.normal(size=(count, width))
 
     def __call__(self) -> Array:
         fresh = self._rng.normal(size=self._noise.shape)

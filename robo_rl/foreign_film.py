@@ -1,0 +1,109 @@
+"""Film and stills of a policy on ``gym:ID``: what was seen, and what the reward made of it.
+
+Where nobody can judge these are what there is to look at: a reward that pays for the wrong thing
+shows it in the frames that it pays most for.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+
+from reward_models.base import RewardModel, Segment
+from robo_rl.config import TrainConfig
+from robo_rl.foreign import Act, make_sim
+from robo_rl.video import annotate, grid, write_webm
+from sims.foreign import resized
+
+Array = np.ndarray
+
+FILM, PAID = "video.webm", "paid.png"
+EPISODES = 3
+MOST_STEPS = 500  # of an episode
+MOST_FRAMES = 250  # of a film
+HEIGHT = 240  # px
+STILLS, APART = 8, 5  # of the highest paid; steps between two of them
+
+
+class Seen(NamedTuple):
+    """Some episodes of a policy; a row that is over stays as it was."""
+
+    frames: Array  # (T+1, N, H, W, 3) uint8
+    signals: dict[str, Array]  # {name: (T+1, N, k)}
+    action: Array  # (T, N, act_dim)
+    reward: Array  # (T, N), the env's own
+    live: Array  # (T, N) bool, steps of the episode
+    control_dt: float  # s
+
+
+def play(config: TrainConfig, act: Act, seed: int) -> Seen:
+    """The first episodes of ``act`` on a seed, seen as the env renders itself."""
+    sim = make_sim(config, EPISODES, seed, frames=True)
+    try:
+        obs = sim.reset()
+        frames, signals, actions, rewards, live = [sim.render()], [sim.signals()], [], [], []
+        over = np.zeros(EPISODES, bool)
+        while not over.all() and len(actions) < min(sim.max_steps, MOST_STEPS):
+            live.append(~over)
+            step = sim.step(act(obs))
+            frames.append(sim.render())
+            signals.append(sim.signals())
+            actions.append(step.action)
+            rewards.append(step.reward)
+            over |= step.terminated | step.truncated
+            obs = step.obs
+    finally:
+        sim.close()
+    told = {name: np.stack([s[name] for s in signals]) for name in signals[0]}
+    arrays = (np.stack(rows) for rows in (actions, rewards, live))
+    return Seen(np.stack(frames), told, *arrays, sim.control_dt)
+
+
+def paid(model: RewardModel | None, seen: Seen, size: tuple[int, int] | None) -> Array:
+    """(T, N) what ``model`` pays for each step, its frames of ``size``; None: the env itself."""
+    if model is None:
+        return np.where(seen.live, seen.reward, 0.0)
+
+    def frames(camera: str, where: Array) -> Array:
+        return resized(seen.frames[where], size)
+
+    return model.score(Segment(seen.signals, frames, seen.action, seen.live)).reward
+
+
+def film(folder: Path, seen: Seen, reward: Array) -> None:
+    """Writes the episodes as one video with ``reward`` (T, N) below them, and the stills of the
+    steps that were paid most."""
+    height, width = seen.frames.shape[2:4]
+    size = (HEIGHT, 2 * round(HEIGHT * width / height / 2))
+    every = -(-len(reward) // MOST_FRAMES)
+    videos = []
+    for row in range(seen.frames.shape[1]):
+        curve = np.concatenate([reward[:1, row], reward[:, row]])[::every]
+        videos.append(
+            annotate(resized(seen.frames[::every, row], size), curve, None, f"episode {row + 1}")
+        )
+    write_webm(folder / FILM, grid(videos, len(videos)), fps=1.0 / (every * seen.control_dt))
+    stills = [_titled(resized(seen.frames[t + 1, n][None], size)[0], f"{reward[t, n]:.3f}")
+              for t, n in most_paid(reward, seen.live)]  # fmt: skip
+    cv2.imwrite(str(folder / PAID), np.concatenate(stills, axis=1)[..., ::-1])
+
+
+def most_paid(reward: Array, live: Array) -> list[tuple[int, int]]:
+    """(step, row) of the highest rewards (T, N), the highest first, none near another of its
+    row."""
+    left = np.where(live, reward, -np.inf)
+    found: list[tuple[int, int]] = []
+    while len(found) < STILLS and np.isfinite(left).any():
+        t, n = np.unravel_index(int(np.argmax(left)), left.shape)
+        found.append((int(t), int(n)))
+        left[max(0, t - APART) : t + APART + 1, n] = -np.inf
+    return found
+
+
+def _titled(image: Array, text: str) -> Array:
+    return cv2.putText(
+        image.copy(), text, (8, 18), cv2.FONT_HERSHEY_SIMPLEX, 0.45, (200, 30, 90), 1, cv2.LINE_AA
+    )
