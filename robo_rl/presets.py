@@ -15,6 +15,7 @@ from robo_rl.config import CHECKPOINT_EVERY, ENV_STEPS, SettledConfig, TrainConf
 from robo_rl.goals import read_goal, task_of
 from robo_rl.learners import LEARNERS, LearnerConfig, OffPolicyConfig, PPOConfig
 from robo_rl.rewards import fitting
+from sims.foreign import PREFIX
 from sims.tasks.arranged import Arranged
 
 
@@ -91,8 +92,9 @@ def preset(
     named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner)}
     replays = issubclass(LEARNERS[learner].config, OffPolicyConfig)
     run = found.run | (found.replay_run if replays else {})
-    if base.formula:  # each part of a sequence takes as long to learn as a goal of its own
-        run["env_steps"] = _parts(base.formula) * run.get("env_steps", ENV_STEPS)
+    # Each part of a sequence takes as long to learn as a goal of its own.
+    asked = replace(asked, reward=given.get("reward", open_["reward"]))
+    run = run | {"env_steps": _parts(asked) * run.get("env_steps", ENV_STEPS)}
     return SettledConfig(**open_ | given | run | named)
 
 
@@ -106,10 +108,19 @@ def completed(config: TrainConfig) -> SettledConfig:
     return config
 
 
-def _parts(formula: str) -> int:
-    """How many parts the outermost sequence of a formula has."""
-    outermost = parts_of(parse(formula), "and")
-    return max(len(parts_of(part, "then")) for part in outermost)
+def _parts(config: TrainConfig) -> int:
+    """How many parts the outermost sequence of what is wanted has: of a formula, or of a sentence
+    that is followed as it was read; of a task's own goals 1."""
+    if config.formula:
+        wanted = parse(config.formula)
+    elif config.reward == "offline" and config.goal and not config.task.startswith(PREFIX):
+        read = read_goal(task_of(vars(config)), config.goal)
+        if read.key or read.formula is None:
+            return 1
+        wanted = read.formula
+    else:
+        return 1
+    return max(len(parts_of(part, "then")) for part in parts_of(wanted, "and"))
 
 
 def _name(config: TrainConfig) -> str:

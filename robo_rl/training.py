@@ -180,7 +180,9 @@ def _train_foreign(config: SettledConfig, resume: Path | None, console: Console 
     ours = "robot", "formula", "things", "scene", "randomize", "shaped"
     if any(getattr(config, name) for name in ours):
         options = ", ".join(f"--{name}" for name in ours)
-        raise ValueError(f"{config.task} has no robot, things or goals of ours: leave out {options}")
+        raise ValueError(
+            f"{config.task} has no robot, things or goals of ours: leave out {options}"
+        )
     if config.reward == "offline":
         raise ValueError(
             f"nothing is known of what is in {config.task}, so no reward is written for it from a "

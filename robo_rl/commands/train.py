@@ -10,11 +10,12 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
+import sims
 from real_robot.bundle import POLICY
 from robo_rl.commands.options import Json
 from robo_rl.config import Common, Further, SettledConfig, TrainConfig, continued, from_json
 from robo_rl.learners import LearnerConfig, PPOConfig
-from robo_rl.presets import PRESETS, preset
+from robo_rl.presets import preset
 from robo_rl.rewards import RewardConfig, kind_of
 from robo_rl.runs import RunDir
 
@@ -68,8 +69,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         return _parse(args, _stored(Path(resumed)))
     learner = option_in(args, "--learner") or TrainCommand.learner
     parsed = _parse(args, preset(TrainCommand.task, learner))
-    if all(name.split()[0] != parsed.task for name in PRESETS):
-        return parsed  # also a task that is none: whoever trains it says so
+    if parsed.task not in sims.TASKS:
+        return parsed  # somebody else's, or a task that is none: whoever trains it says so
     reward = option_in(args, "--reward") or None
     goal = {name: getattr(parsed, name) for name in ("goal", "formula", "robot", "things", "scene")}
     return _parse(args, preset(parsed.task, learner, TrainConfig(reward=reward, **goal)))
