@@ -141,6 +141,7 @@ class Encoder(Protocol):
 
     name: str  # names weights and preprocessing: a key of the caches
     camera: str
+    size: tuple[int, int]  # px, height and width of the frames that it looks at
 
     def encode(self, frames: Array) -> Array:
         """Unit rows (k, D) f32 of frames (k, H, W, 3) uint8."""

@@ -30,7 +30,8 @@ def reward_along(model: RewardModel | None, env: BatchEnv, shown: Recording) -> 
         return -shown.distance[1:]
 
     def frames(camera: str, where: Array) -> Array:
-        return env.render_states(shown.states[where], camera)
+        size = getattr(model, "frame_size", None)
+        return env.render_states(shown.states[where], camera, size=size)
 
     valid = np.ones(shown.action.shape[:2], bool)
     return model.score(Segment(shown.signals, frames, shown.action, valid)).reward

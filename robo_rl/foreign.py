@@ -39,15 +39,18 @@ class ForeignEvaluation:
     successes: int | None  # None: the env does not say
     seed: int
     floors: Floors | None = None  # of success, in the first of these episodes
+    beneath: Mapping[str, float] | None = None  # mean return there of what learned nothing, by name
 
     def line(self) -> str:
         """``return 3411.2 (deviation 20.1, n=100)``, and success where the env reports it."""
         worth = f"return {self.return_mean:.1f} (deviation {self.return_std:.1f}"
+        less = "".join(f"; {who} {mean:.1f}" for who, mean in (self.beneath or {}).items())
         if self.successes is None:
-            return f"{worth}, n={self.episodes}); success not measured: the env does not report it"
+            unjudged = "success not measured: the env does not report it"
+            return f"{worth}, n={self.episodes}){less}; {unjudged}"
         low, high = (100 * x for x in wilson(self.successes, self.episodes))
         share = 100 * self.successes / self.episodes
-        said = f"{worth}); success {share:.1f} % ({low:.1f}-{high:.1f}, n={self.episodes})"
+        said = f"{worth}){less}; success {share:.1f} % ({low:.1f}-{high:.1f}, n={self.episodes})"
         return said if self.floors is None else f"{said}; {self.floors.line(self.episodes)}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -99,16 +102,19 @@ def evaluate_foreign(
 ) -> ForeignEvaluation:
     """``act`` for ``episodes`` episodes on a seed that nobody trained on.
 
-    Where the env reports success, its floors are measured ``beneath`` it, each time: nobody here
-    can tell when such an env has changed.
+    Floors are measured ``beneath`` it, each time: nobody here can tell when such an env has
+    changed.
     """
     worth, success = _played(config, episodes, seed, lambda sim: act)
-    floors = None
-    if success is not None and beneath:
+    floors, less = None, None
+    if beneath:
         few = min(episodes, FEW)
-        ways = (_still, lambda sim: untrained(sim.obs_dim, sim.act_dim))
-        won = [_played(config, few, seed, way)[1] for way in ways]
-        floors = Floors(*(Rate(int(w.sum()), few) for w in won if w is not None))
+        ways = {"doing nothing": _still, "untrained": _untrained}
+        played = {name: _played(config, few, seed, way) for name, way in ways.items()}
+        less = {name: float(worth.mean()) for name, (worth, _) in played.items()}
+        won = [w for _, w in played.values() if w is not None]
+        if success is not None and len(won) == len(ways):
+            floors = Floors(*(Rate(int(w.sum()), few) for w in won))
     return ForeignEvaluation(
         episodes,
         float(worth.mean()),
@@ -116,7 +122,12 @@ def evaluate_foreign(
         None if success is None else int(success.sum()),
         seed,
         floors,
+        less,
     )
+
+
+def _untrained(sim: ForeignEnv) -> Act:
+    return untrained(sim.obs_dim, sim.act_dim)
 
 
 def _still(sim: ForeignEnv) -> Act:

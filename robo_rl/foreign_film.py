@@ -26,6 +26,7 @@ MOST_STEPS = 500  # of an episode
 MOST_FRAMES = 250  # of a film
 HEIGHT = 240  # px
 STILLS, APART = 8, 5  # of the highest paid; steps between two of them
+COLUMNS = 4
 
 
 class Seen(NamedTuple):
@@ -88,7 +89,9 @@ def film(folder: Path, seen: Seen, reward: Array) -> None:
     write_webm(folder / FILM, grid(videos, len(videos)), fps=1.0 / (every * seen.control_dt))
     stills = [_titled(resized(seen.frames[t + 1, n][None], size)[0], f"{reward[t, n]:.3f}")
               for t, n in most_paid(reward, seen.live)]  # fmt: skip
-    cv2.imwrite(str(folder / PAID), np.concatenate(stills, axis=1)[..., ::-1])
+    blank = [np.zeros_like(stills[0])] * (-len(stills) % COLUMNS)
+    sheet = grid([still[None] for still in (*stills, *blank)], COLUMNS)[0]
+    cv2.imwrite(str(folder / PAID), sheet[..., ::-1])
 
 
 def most_paid(reward: Array, live: Array) -> list[tuple[int, int]]:

@@ -89,7 +89,7 @@ class PointMass:
         state = np.concatenate([self.pos, self.goal], axis=1)
         return state if ids is None else state[ids]
 
-    def render_states(self, states: Array, camera: str | None = None) -> Array:
+    def render_states(self, states: Array, camera: str | None = None, *, size=None) -> Array:
         self.rendered += len(states)
         frames = np.zeros((len(states), 2, 2, 3), np.uint8)
         frames[:, 0, 0, :2] = np.round((states[:, :2] + 1) * 100)

@@ -16,7 +16,7 @@ from reward_models.visual import tiny_clip
 from reward_models.visual.captions import CAPTIONS, grade
 from reward_models.visual.encoders import EmbeddedClip, OpenClip, make_encoder
 from reward_models.visual.relations import gripper_relations
-from reward_models.visual.train import fit
+from reward_models.visual.train import fit, tabletop_lessons
 from robo_rl.visual.data import collect, dataset, facts
 from robo_rl.visual.gate import CLEAR, judge, swap_rates, text_cosine
 from robo_rl.visual.look_guard import TOLERANCE, drift
@@ -182,7 +182,7 @@ def test_a_few_steps_of_training_reduce_the_loss(env: sims.BatchEnv) -> None:
     losses: list[float] = []
     fit(
         frames,
-        known,
+        tabletop_lessons(known),
         FitConfig(steps=41, batch=32),
         lambda share, row: losses.append(row["match"]),
     )

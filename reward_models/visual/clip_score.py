@@ -144,6 +144,11 @@ class ClipScore:
     def version(self) -> int:
         return self.embedder.version
 
+    @property
+    def frame_size(self) -> tuple[int, int] | None:
+        """(height, width) px of the frames it looks at; None: it looks at none."""
+        return self.embedder.encoder.size if isinstance(self.embedder, FrameEmbedder) else None
+
     def state_dict(self) -> dict[str, Array]:
         """The distilled encoder's labels and weights, where there is one."""
         embedder = self.embedder

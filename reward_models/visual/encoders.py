@@ -51,6 +51,7 @@ class TorchEncoder(ABC):
     scale: float = 100.0  # logit = scale * cosine + bias
     bias: float = 0.0
     calibrated: bool = False  # whether the logit's sigmoid is a probability
+    taught: tuple[str, ...] = ()  # the captions that somebody taught it; (): the tabletop's, or all
 
     def __init__(self, device: str, batch: int, dtype: torch.dtype | None):
         self.device, self.batch, self._dtype = torch.device(device), batch, dtype
@@ -116,6 +117,7 @@ class EmbeddedClip(TorchEncoder):
         model = tiny_clip.load(path or tiny_clip.DEFAULT)
         self.name, self.home = f"embedded-{tiny_clip.content(model)}", model.home
         self.camera = model.home.camera if model.home else self.camera
+        self.taught = model.captions
         self.size = (model.config.size, model.config.size)
         self.model = model.to(self.device).to(memory_format=torch.channels_last)
         self._tower = tiny_clip.folded(self.model.clip.visual)
@@ -129,7 +131,8 @@ class EmbeddedClip(TorchEncoder):
         return self.model.images(frames, self._tower)
 
     def encode_texts(self, texts: tuple[str, ...]) -> Array:
-        tokens = tiny_clip.tokenize(texts, self.model.config.context).to(self.device)
+        config = self.model.config
+        tokens = tiny_clip.tokenize(texts, config.context, config.words).to(self.device)
         with torch.inference_mode():
             return self.model.texts(tokens).float().cpu().numpy()
 

@@ -1,8 +1,8 @@
 """The embedded CLIP: open_clip's model at 96 px with an image tower and a vocabulary of our own.
 
 A tower of keypoints and a two-layer text tower (Radford et al. 2021, arXiv:2103.00020) under
-SigLIP's sigmoid head (Zhai et al. 2023, arXiv:2303.15343). Its text tower knows the words of the
-tabletop alone; any other word is an error, never a guess.
+SigLIP's sigmoid head (Zhai et al. 2023, arXiv:2303.15343). Its text tower knows the words of its
+captions alone, those of the tabletop or somebody's own; any other word is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
+from reward_models.visual.graded import words_of
 from reward_models.visual.keypoint_tower import KeypointTower, TowerConfig
 
 Array = np.ndarray
 
-WORDS = (
+WORDS = tuple(
     "a the is of to gripper touches above left right far from next near object red blue green "
-    "cube ball cylinder"
-).split()
+    "cube ball cylinder".split()
+)
 MEAN, STD = 0.42, 0.28  # of all channels; the frames are renders, not photographs
 DEFAULT = Path(__file__).parent / "weights" / "tabletop.safetensors"
 
@@ -59,14 +60,21 @@ class TinyClipConfig:
     text_width: int = 64
     text_layers: int = 2
     context: int = 16  # tokens
+    words: tuple[str, ...] = WORDS
 
 
 class TinyClip(torch.nn.Module):
     """open_clip's CLIP with the word vocabulary; ``scale`` and ``bias`` make a cosine a logit."""
 
-    def __init__(self, config: TinyClipConfig | None = None, home: Home | None = None):
+    def __init__(
+        self,
+        config: TinyClipConfig | None = None,
+        home: Home | None = None,
+        captions: tuple[str, ...] = (),
+    ):
+        """``captions``: somebody's own, that it was taught; () for those of the tabletop."""
         super().__init__()
-        self.home = home
+        self.home, self.captions = home, captions
         self.config = config = config or TinyClipConfig()
         self.clip = CLIP(
             config.embed_dim,
@@ -74,7 +82,7 @@ class TinyClip(torch.nn.Module):
             CLIPVisionCfg(layers=1, width=64, patch_size=32, image_size=config.size),
             CLIPTextCfg(
                 context_length=config.context,
-                vocab_size=len(WORDS) + 2,
+                vocab_size=len(config.words) + 2,
                 width=config.text_width,
                 heads=4,
                 layers=config.text_layers,
@@ -118,24 +126,28 @@ def folded(tower: torch.nn.Module) -> torch.nn.Module:
     return tower
 
 
-def tokenize(texts: Sequence[str], context: int = TinyClipConfig.context) -> torch.Tensor:
+def tokenize(
+    texts: Sequence[str],
+    context: int = TinyClipConfig.context,
+    vocabulary: tuple[str, ...] = WORDS,
+) -> torch.Tensor:
     """Token ids (len(texts), context) int64; ValueError names a word outside the vocabulary."""
     out = torch.zeros(len(texts), context, dtype=torch.long)
     for row, text in enumerate(texts):
-        words = text.lower().replace(".", " ").split()
+        words = words_of(text)
         if len(words) > context - 1:
             raise ValueError(f"{text!r} has {len(words)} words; at most {context - 1} fit")
         for column, word in enumerate(words):
-            if word not in WORDS:
-                near = difflib.get_close_matches(word, WORDS, 1)
+            if word not in vocabulary:
+                near = difflib.get_close_matches(word, vocabulary, 1)
                 hint = f" Did you mean {near[0]!r}?" if near else ""
                 raise ValueError(
                     f"the embedded CLIP does not know the word {word!r} in {text!r}.{hint} "
-                    f"Known words: {', '.join(WORDS)}"
+                    f"Known words: {', '.join(vocabulary)}"
                 )
-            out[row, column] = 1 + WORDS.index(word)
+            out[row, column] = 1 + vocabulary.index(word)
         # CLIP reads a sentence out at its largest token id: the end mark.
-        out[row, len(words)] = len(WORDS) + 1
+        out[row, len(words)] = len(vocabulary) + 1
     return out
 
 
@@ -154,10 +166,12 @@ def save(model: TinyClip, path: Path, card: dict[str, Any]) -> None:
         raise ValueError("a model is saved with the scene it was trained on: give it a Home")
     path.parent.mkdir(parents=True, exist_ok=True)
     tensors = {k: v.half().contiguous() for k, v in model.state_dict().items()}
+    config = asdict(model.config)
     meta = {
-        "config": json.dumps(asdict(model.config)),
-        "words": " ".join(WORDS),
+        "words": " ".join(config.pop("words")),
+        "config": json.dumps(config),
         "home": json.dumps(asdict(model.home)),
+        "captions": json.dumps(model.captions),
     }
     partial = path.with_suffix(".part")
     save_file(tensors, partial, metadata=meta)
@@ -174,11 +188,15 @@ def load(path: Path = DEFAULT) -> TinyClip:
     try:
         with safe_open(path, "pt") as file:
             meta = file.metadata() or {}
-        if meta.get("words", "").split() != WORDS:
+        words, captions = (
+            tuple(meta["words"].split()),
+            tuple(json.loads(meta.get("captions", "[]"))),
+        )
+        if not captions and words != WORDS:
             raise ValueError(f"{path} was trained on another vocabulary; {retrain}")
         config = json.loads(meta["config"])
-        config["tower"] = TowerConfig(**config["tower"])
-        model = TinyClip(TinyClipConfig(**config), Home(**json.loads(meta["home"])))
+        config |= {"tower": TowerConfig(**config["tower"]), "words": words}
+        model = TinyClip(TinyClipConfig(**config), Home(**json.loads(meta["home"])), captions)
         model.load_state_dict({k: v.float() for k, v in load_file(path).items()})
     except (SafetensorError, KeyError, TypeError, RuntimeError, json.JSONDecodeError) as error:
         first = str(error).splitlines()[0]

@@ -9,7 +9,8 @@ learns "some object" and no more: the score still correlates with distance, and 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,8 +19,9 @@ from torch.nn import functional as F
 from reward_models.config import FitConfig
 from reward_models.visual.captions import CAPTIONS, COLOURS, KINDS, grade
 from reward_models.visual.encoders import fastest_dtype
+from reward_models.visual.graded import Graded
 from reward_models.visual.relations import Facts
-from reward_models.visual.tiny_clip import TinyClip, TinyClipConfig, tokenize
+from reward_models.visual.tiny_clip import WORDS, TinyClip, TinyClipConfig, tokenize
 
 Array = np.ndarray
 
@@ -45,9 +47,39 @@ def positions(facts: Facts) -> tuple[Array, Array]:
     )
 
 
+@dataclass(frozen=True)
+class Lessons:
+    """What ``M`` frames are taught with."""
+
+    captions: tuple[str, ...]
+    truth: Array  # (M, captions) in [0, 1]
+    weight: Array  # (M, captions) of each in the loss
+    targets: Array  # (M, k) about unit, what a linear read-out is to tell
+    there: Array  # (M, k) 1 where there is such a thing, else 0
+    words: tuple[str, ...] = WORDS
+    own: bool = False  # the captions are somebody's own, not those of the tabletop
+
+
+def tabletop_lessons(facts: Facts) -> Lessons:
+    """Every caption of the tabletop, graded by where things are."""
+    return Lessons(CAPTIONS, *grade(facts), *positions(facts))
+
+
+def own_lessons(graded: Graded, signals: Mapping[str, Array]) -> Lessons:
+    """Somebody's own captions of states {name: (M, ...)}; the read-out tells all the signals."""
+    truth = graded.truth(signals)
+    flat = np.concatenate([s.reshape(len(s), -1) for s in signals.values()], axis=1)
+    spread = flat.std(axis=0)
+    targets = ((flat - flat.mean(axis=0)) / np.where(spread > 1e-6, spread, 1.0)).clip(-3, 3)
+    ones = np.ones_like(truth), np.ones_like(targets, dtype=np.float32)
+    return Lessons(
+        graded.texts, truth, ones[0], targets.astype(np.float32), ones[1], graded.words, own=True
+    )
+
+
 def fit(
     frames: Array,
-    facts: Facts,
+    lessons: Lessons,
     config: FitConfig,
     progress: Callable[[float, dict[str, float]], None] | None = None,
 ) -> TinyClip:
@@ -55,9 +87,11 @@ def fit(
     torch.manual_seed(config.seed)
     rng = np.random.default_rng(config.seed)
     device = torch.device(config.device)
-    model = TinyClip(TinyClipConfig(size=frames.shape[1])).to(device).eval()
+    sizes = TinyClipConfig(size=frames.shape[1], words=lessons.words)
+    taught = lessons.captions if lessons.own else ()
+    model = TinyClip(sizes, captions=taught).to(device).eval()
     model.to(memory_format=torch.channels_last)
-    targets, there = (torch.from_numpy(a) for a in positions(facts))
+    targets, there = torch.from_numpy(lessons.targets), torch.from_numpy(lessons.there)
     readout = torch.nn.Linear(model.config.embed_dim, targets.shape[1]).to(device)
     sees = [*model.clip.visual.parameters(), *readout.parameters()]
     reads = [p for name, p in model.named_parameters() if not name.startswith("clip.visual.")]
@@ -68,9 +102,10 @@ def fit(
         betas=(0.9, 0.98),
         fused=True,
     )
-    tokens = tokenize(CAPTIONS).to(device)
-    captions = round(config.captions * len(CAPTIONS))
-    truths, weights = (torch.from_numpy(a) for a in grade(facts))
+    tokens = tokenize(lessons.captions, sizes.context, sizes.words).to(device)
+    total = len(lessons.captions)
+    captions = max(2, round(config.captions * total))
+    truths, weights = torch.from_numpy(lessons.truth), torch.from_numpy(lessons.weight)
     # A processor without bf16 instructions emulates them, twelve times slower than fp32.
     sample = torch.from_numpy(frames[: config.batch]).to(device)
     dtype = fastest_dtype(lambda: model.images(sample), device)
@@ -93,7 +128,7 @@ def fit(
         for group, highest in zip(optimizer.param_groups, rates, strict=True):
             group["lr"] = highest * max(rate, 0.01)
         batch = photometric(torch.from_numpy(frames[ids]).to(device), rng)
-        asked = torch.from_numpy(rng.permutation(len(CAPTIONS))[:captions])
+        asked = torch.from_numpy(rng.permutation(total)[:captions])
         truth, weight = (a[ids][:, asked].to(device) for a in (truths, weights))
         with amp:
             raw = model.images(batch)

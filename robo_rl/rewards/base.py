@@ -44,7 +44,6 @@ class MadeReward:
     program: Program | None = None  # where it is one
     about: dict[str, str] = field(default_factory=dict)  # of the scorer, for reports
     camera: str = ""  # what frames are seen through; empty: it looks at none
-    frame_size: tuple[int, int] | None = None  # px, height and width of the frames it looks at
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from reward_models.base import Segment
 from reward_models.goals.captions import caption
 from reward_models.goals.formula import Atom
 from reward_models.visual.clip_score import Caption
+from reward_models.visual.graded import words_of
 from robo_rl.goals import ReadGoal
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
 from robo_rl.visual.data import collect, watched
 from robo_rl.visual.scene import SceneConfig, distilled, scene_env
-from sims.batch_env import BatchEnv
 from sims.foreign import ForeignEnv
 from sims.task import Task
 
@@ -29,6 +29,7 @@ FRAMES = "frames"  # what the reward sees
 IMITATED = "simulator state, imitating a CLIP"
 
 SCALED_ON = 2048  # frames at most, that the scale of a score is measured on
+SCALED_ABROAD = 512  # and in somebody else's env, which may be slow
 
 # What else a caption can be held against: its opposite, on the same object.
 OPPOSITE = {
@@ -50,11 +51,6 @@ class ClipConfig(RewardConfig):
     distill: bool = False  # score simulator state by a copy of the CLIP; else draw every step
     arm_aside: bool = True  # score captions about two objects with the arm put aside (distilled)
     scene: SceneConfig = field(default_factory=SceneConfig)
-
-    @property
-    def any_words(self) -> bool:
-        """Whether it knows any sentence, and not only the embedded CLIP's own."""
-        return not self.encoder.startswith("embedded")
 
 
 def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
@@ -84,22 +80,37 @@ def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
     return steps
 
 
-def own_words(goal: ReadGoal, config: ClipConfig) -> list[list[Caption]]:
-    """The captions for a CLIP that knows any words: the person's own, whether or not the sentence
-    was read. ValueError where the formula lacks what it holds them against."""
-    against = config.negatives or ((config.baseline,) if config.baseline else ())
-    steps = [[Caption(config.target or goal.text, config.baseline, against)]]
-    if not (config.target or against):
+def own_words(goal: ReadGoal, config: ClipConfig, taught: tuple[str, ...]) -> list[list[Caption]]:
+    """The captions for a CLIP that is told a goal in the person's words, whether or not the
+    sentence was read; ``taught`` as for ``own_words_of``."""
+    if not (config.target or config.baseline or config.negatives or taught):
         with contextlib.suppress(ValueError):  # it was not read: then its words are all there is
-            steps = captions_of(goal, raw=True)
+            return captions_of(goal, raw=True)
+    return own_words_of(goal.text, config, taught)
+
+
+def own_words_of(
+    sentence: str, config: ClipConfig, taught: tuple[str, ...] = ()
+) -> list[list[Caption]]:
+    """One step with one caption, the sentence or what the config says in its place.
+
+    ValueError where the formula lacks what it holds it against, or where the CLIP was ``taught``
+    other captions; () for one that knows any words.
+    """
+    against = config.negatives or ((config.baseline,) if config.baseline else ())
+    caption = Caption(config.target or sentence, config.baseline, against)
     needed = {"goal_baseline": "baseline", "contrast": "negatives", "softmax": "negatives"}
     option = needed.get(config.formula, "")
-    if option and not all(getattr(c, option) for step in steps for c in step):
+    if option and not getattr(caption, option):
         raise ValueError(
-            f"--clip.formula {config.formula} holds {steps[-1][0].text!r} against something: give "
+            f"--clip.formula {config.formula} holds {caption.text!r} against something: give "
             f"--clip.{option} TEXT"
         )
-    return steps
+    known = [words_of(text) for text in taught]
+    for text in (caption.text, *against):
+        if known and words_of(text) not in known:
+            raise ValueError(f"this CLIP was never taught {text!r}; it knows: {'; '.join(taught)}")
+    return [[caption]]
 
 
 def build(asked: Asked) -> MadeReward:
@@ -108,27 +119,33 @@ def build(asked: Asked) -> MadeReward:
     from reward_models.visual.encoders import make_encoder
 
     config, env = asked.settings, asked.env
-    steps = captions_of(asked.goal, raw=False) if _embedded(config, env) else None
     encoder = make_encoder(config.encoder, asked.device, asked.dtype)
-    steps = steps or own_words(asked.goal, config)
+    at_home(encoder, env if isinstance(env, ForeignEnv) else env.task)
+    if encoder.home is None or encoder.taught:
+        steps = own_words(asked.goal, config, encoder.taught)
+    elif config.target or config.baseline or config.negatives:
+        raise ValueError(
+            "this CLIP says a goal in its own words: --clip.target, --clip.baseline and "
+            "--clip.negatives are for others (--clip.encoder MODEL:PRETRAINED)"
+        )
+    else:
+        steps = captions_of(asked.goal, raw=False)
     options: dict[str, Any] = {
         "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale
     }  # fmt: skip
     text = " -> ".join(" and ".join(c.text for c in step) for step in steps)
+    about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
     if isinstance(env, ForeignEnv):
-        encoder.camera = env.cameras[0]
-        about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
+        if config.distill:
+            raise ValueError(f"--clip.distill needs signals of ours, and {env.name} has none")
         model = ClipScore(FrameEmbedder(encoder), steps, **options)
         asked.progress("scale", 0.0)
-        frames = watched(env, SCALED_ON // 4, config.scene.seed)
+        frames, _ = watched(env, SCALED_ABROAD, config.scene.seed)
         model.calibrate(frames_segment(frames))
         return MadeReward(
-            model, text, FRAMES, None, len(frames), None, about, encoder.camera, encoder.size
+            model, text, FRAMES, None, len(frames), about=about, camera=encoder.camera
         )
-    task = env.task
-    at_home(encoder, task)
-    about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
-    threads = env.num_threads
+    task, threads = env.task, env.num_threads
     if config.distill:
         scene = distilled(task, encoder, config.scene, asked.progress, num_threads=threads)
         aside = scene.aside if config.arm_aside else {}
@@ -142,8 +159,9 @@ def build(asked: Asked) -> MadeReward:
         env.render_states(env.state()[:1], encoder.camera)  # who cannot draw hears of it at once
         states, _ = collect(env, count, config.scene.seed, config.scene.rollouts)
         asked.progress("scale", 0.0)
-        model.calibrate(frames_segment(env.render_states(states, encoder.camera)))
-    return MadeReward(model, text, FRAMES, None, count, about=about)
+        frames = env.render_states(states, encoder.camera, size=encoder.size)
+        model.calibrate(frames_segment(frames))
+    return MadeReward(model, text, FRAMES, None, count, about=about, camera=encoder.camera)
 
 
 def frames_segment(frames: np.ndarray) -> Segment:
@@ -153,34 +171,23 @@ def frames_segment(frames: np.ndarray) -> Segment:
     return Segment({}, lambda camera, where: frames[where[1]], np.zeros((1, rows, 0)), valid)
 
 
-def _embedded(config: ClipConfig, env: BatchEnv | ForeignEnv) -> bool:
-    """Whether the captions are those of the embedded CLIP, which has its own way to say a goal.
-
-    ValueError where it is asked for other words, or of another's env.
-    """
-    if config.any_words:
-        return False
-    if isinstance(env, ForeignEnv):
-        raise ValueError(
-            f"the embedded CLIP knows tabletops alone and {env.name} is none: give --clip.encoder "
-            "MODEL:PRETRAINED, any model of open_clip (ViT-B-32:laion2b_s34b_b79k, or a local file "
-            "after the colon)"
-        )
-    if config.target or config.baseline or config.negatives:
-        raise ValueError(
-            "the embedded CLIP says a goal in its own words: --clip.target, --clip.baseline and "
-            "--clip.negatives are for a pretrained one (--clip.encoder MODEL:PRETRAINED)"
-        )
-    return True
-
-
-def at_home(encoder: TorchEncoder, task: Task[Any]) -> None:
+def at_home(encoder: TorchEncoder, task: Task[Any] | ForeignEnv) -> None:
     """ValueError where an encoder that knows one scene alone is asked about another.
 
     A pretrained one knows no scene, and looks through the task's first camera.
     """
     home, robot = encoder.home, getattr(task, "robot", "")
-    if home is None:
+    if isinstance(task, ForeignEnv):
+        encoder.camera = task.cameras[0]
+        if home is not None and home.task != task.name:
+            raise ValueError(
+                f"this CLIP was trained on {home} and knows no other scene; here is {task.name}. "
+                "Give --clip.encoder MODEL:PRETRAINED, any model of open_clip "
+                "(ViT-B-32:laion2b_s34b_b79k, or a local file after the colon), or train one: "
+                f"robo-rl reward train --task {task.name} --captions FILE.toml --out "
+                "FILE.safetensors, then --clip.encoder embedded:FILE.safetensors"
+            )
+    elif home is None:
         encoder.camera = task.cameras[0].name
     elif not _same_scene(home, task):
         arm = f" --robot {robot}" if robot else ""

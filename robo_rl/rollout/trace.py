@@ -37,13 +37,14 @@ class Observer:
     rows is rendered while it steps instead, through its first camera.
     """
 
-    def __init__(self, sim: VecSim, needs: frozenset[str]):
+    def __init__(self, sim: VecSim, needs: frozenset[str], size: tuple[int, int] | None = None):
+        """``size`` (height, width) px of frames that are made later; None: as the camera has it."""
         unknown = needs - {"signals", "frames"}
         if unknown:
             raise ValueError(
                 f"reward models may need 'signals' and 'frames', got {sorted(unknown)}"
             )
-        self.sim, self.needs = sim, needs
+        self.sim, self.needs, self.size = sim, needs, size
         self.frames_rendered = 0
         if "frames" in needs and not sim.cameras:
             raise ValueError(
@@ -77,7 +78,7 @@ class Observer:
             )
         if isinstance(self.sim, HasStates):
             self.frames_rendered += len(rows)
-            return self.sim.render_states(rows, camera)
+            return self.sim.render_states(rows, camera, size=self.size)
         if camera != self.sim.cameras[0]:
             raise ValueError(
                 f"only frames of camera {self.sim.cameras[0]!r} were recorded, not of {camera!r}: "

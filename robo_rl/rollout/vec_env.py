@@ -42,7 +42,8 @@ class SB3VecEnv(VecEnv):
         scale: RewardScale | None = None,
     ):
         self.sim, self.reward_model, self.scale = sim, reward_model, scale
-        self.observer = Observer(sim, reward_model.needs if reward_model else frozenset())
+        needs = reward_model.needs if reward_model else frozenset()
+        self.observer = Observer(sim, needs, getattr(reward_model, "frame_size", None))
         self.scored_later = False
         self._scorer = Scorer(reward_model, self.observer) if reward_model else None
         # Room for the steps that a window over several frames reaches back to.

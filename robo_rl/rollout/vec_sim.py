@@ -61,7 +61,9 @@ class HasStates(Protocol):
     """A simulator whose frames are a function of a state row, so they can be rendered later."""
 
     def state(self, ids: Array | None = None) -> Array: ...
-    def render_states(self, states: Array, camera: str | None = None) -> Array: ...
+    def render_states(
+        self, states: Array, camera: str | None = None, *, size: tuple[int, int] | None = None
+    ) -> Array: ...
 
 
 @runtime_checkable

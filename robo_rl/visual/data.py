@@ -55,22 +55,30 @@ def collect(
     return kept.arrays()
 
 
-def watched(sim: VecSim, count: int, seed: int) -> Array:
-    """Frames (count, H, W, 3) uint8 of random, smooth actions in any simulator, seen by its first
-    camera; half of the rows at a time, one step in so many."""
-    rng, kept, steps = np.random.default_rng(seed), [], 0
+def watched(
+    sim: VecSim,
+    count: int,
+    seed: int,
+    progress: Callable[[float], None] = lambda share: None,
+) -> tuple[Array, dict[str, Array]]:
+    """Frames (count, H, W, 3) uint8 and signals {name: (count, ...)} of random, smooth actions in
+    any simulator, seen by its first camera; half of the rows at a time, one step in so many."""
+    rng, kept, told, steps = np.random.default_rng(seed), [], [], 0
     sim.reset()
     wander = Wander(rng, sim.num_envs, sim.act_dim)
     while sum(map(len, kept)) < count:
         step = sim.step(wander())
         steps += 1
         if steps % KEPT_STEPS == 0:
-            half = rng.permutation(sim.num_envs)[: max(1, sim.num_envs // 2)]
-            kept.append(sim.render(np.sort(half), sim.cameras[0]))
+            half = np.sort(rng.permutation(sim.num_envs)[: max(1, sim.num_envs // 2)])
+            kept.append(sim.render(half, sim.cameras[0]))
+            told.append({name: s[half] for name, s in sim.signals().items()})
+            progress(min(1.0, sum(map(len, kept)) / count))
         if (over := step.terminated | step.truncated).any():
             sim.reset(over)
             wander.begin(over)
-    return np.concatenate(kept)[:count]
+    signals = {name: np.concatenate([t[name] for t in told])[:count] for name in told[0]}
+    return np.concatenate(kept)[:count], signals
 
 
 class Wander:

@@ -22,10 +22,11 @@ SHIPPED = ("reach", "so101")  # task and arm of the weights inside the package
 
 @dataclass(frozen=True, kw_only=True)
 class TrainClipCommand:
-    """Trains an embedded CLIP for one scene: renders frames of scattered and random states, writes
-    captions that the simulator's positions grade, fits, and judges what came of it."""
+    """Trains a small CLIP for one scene: renders frames of scattered and random states, has their
+    captions graded by where things are, or as --captions says, fits, and judges what came of it."""
 
-    task: str = "reach"  # whose scene
+    task: str = "reach"  # whose scene; with --captions any task, and gym:ID
+    captions: Path | None = None  # TOML file of your own captions and what makes each of them true
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
     out: Path | None = None  # .safetensors file to write
     ship: bool = False  # write over the weights inside the package instead
@@ -43,9 +44,11 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(TrainClipCommand, args=list(argv), prog="robo-rl reward train")
     import torch  # takes seconds, which --help shall not
 
+    if command.captions is not None:
+        return _own(command)
     from reward_models.visual import tiny_clip
     from reward_models.visual.encoders import EmbeddedClip
-    from reward_models.visual.train import fit
+    from reward_models.visual.train import fit, tabletop_lessons
     from robo_rl.threads import set_threads
     from robo_rl.visual.data import dataset
     from robo_rl.visual.gate import check_sayable, gate
@@ -73,7 +76,7 @@ def main(argv: Sequence[str]) -> int:
             progress("fit", share, text)
 
         frames, facts, states = dataset(env, command.frames, command.seed, progress=drawn)
-        model = fit(frames, facts, config, fitted).cpu()
+        model = fit(frames, tabletop_lessons(facts), config, fitted).cpu()
     model.home = tiny_clip.Home(task.name, robot, env.camera().name)
     card = _card(command, model.home, config, time.monotonic() - start)
     tiny_clip.save(model, out, card)
@@ -85,6 +88,49 @@ def main(argv: Sequence[str]) -> int:
         console.print(card["gate"])
     env.close()
     print(out)
+    return 0
+
+
+def _own(command: TrainClipCommand) -> int:
+    """Teaches somebody's own captions: weights, and a card that says how well each is seen in
+    frames that were held out."""
+    import torch
+
+    from reward_models.visual import tiny_clip
+    from reward_models.visual.encoders import EmbeddedClip
+    from reward_models.visual.train import fit, own_lessons
+    from robo_rl.threads import set_threads
+    from robo_rl.visual.own import cells, told, watch
+
+    if command.out is None or command.out.suffix != ".safetensors":
+        raise ValueError(f"where shall the weights go? --out FILE.safetensors, got {command.out}")
+    torch.set_num_threads(set_threads())
+    console, start = Console(stderr=True), time.monotonic()
+    config = FitConfig(
+        minutes=command.minutes, steps=command.steps, batch=command.batch, seed=command.seed,
+        device=command.device, captions=1.0,
+    )  # fmt: skip
+    with stages(console) as progress:
+        seen = watch(
+            command.task, command.robot, command.captions, command.frames, command.seed,
+            lambda share: progress("frames", share),
+        )  # fmt: skip
+        taught, held = seen.split()
+
+        def fitted(share: float, losses: dict[str, float]) -> None:
+            progress("fit", share, " ".join(f"{k} {v:.3f}" for k, v in losses.items()))
+
+        lessons = own_lessons(seen.graded, taught.signals)
+        model = fit(taught.frames, lessons, config, fitted).cpu()
+    model.home = seen.home
+    card = _card(command, model.home, config, time.monotonic() - start)
+    card["what"] = "a small CLIP taught captions that somebody graded"
+    card["captions"] = dict(zip(model.captions, seen.graded.bodies, strict=True))
+    tiny_clip.save(model, command.out, card)
+    card["cells"] = cells(EmbeddedClip(command.out), seen.graded, held)
+    tiny_clip.save(model, command.out, card)
+    console.print(told(card["cells"]), highlight=False)
+    print(command.out)
     return 0
 
 
@@ -124,5 +170,6 @@ def _card(command: TrainClipCommand, home: Any, config: FitConfig, seconds: floa
         "versions": versions(),
         "command": f"robo-rl reward train --task {home.task} --robot {home.robot} --frames "
         f"{command.frames} {work} --batch {command.batch} --seed {command.seed} "
+        f"{f'--captions {command.captions.name} ' if command.captions else ''}"
         f"--device {command.device} {where}",
     }

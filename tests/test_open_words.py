@@ -1,0 +1,185 @@
+"""Rewards from frames and words on anybody's env: captions of one's own, a CLIP that is taught
+them, a policy from it, and the same around a Gymnasium env or a VecEnv from Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from stable_baselines3.common.env_util import make_vec_env
+
+from reward_models.base import from_dict
+from reward_models.visual.encoders import EmbeddedClip
+from reward_models.visual.graded import read_captions, words_of
+from robo_rl.cli import main
+from robo_rl.foreign_film import most_paid
+from robo_rl.rewards.clip import ClipConfig, own_words_of
+from robo_rl.sight import OWN, SeenReward, SeenRewards, Sight, WithFrames
+from robo_rl.visual.data import watched
+from sims.foreign import ForeignEnv
+
+CAPTIONS = Path(__file__).parents[1] / "docs" / "captions" / "cartpole.toml"
+CARTPOLE, UPRIGHT = "gym:CartPole-v1", "the pole stands upright"
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A CLIP that was taught six captions, for long enough to tell left from right."""
+    out = tmp_path_factory.mktemp("clip") / "cartpole.safetensors"
+    asked = f"--task {CARTPOLE} --captions {CAPTIONS} --frames 1000 --steps 45 --out {out}"
+    assert main(["reward", "train", *asked.split()]) == 0
+    return out
+
+
+def card() -> dict:
+    sim = ForeignEnv(CARTPOLE, 1)
+    sim.close()
+    return sim.card
+
+
+def test_one_of_n_actions_is_the_largest_number() -> None:
+    sim, twin = ForeignEnv(CARTPOLE, 1, seed=3), gymnasium.make("CartPole-v1")
+    assert sim.act_dim == 2
+    seed = int(np.random.SeedSequence((3, 0)).generate_state(1)[0])
+    np.testing.assert_allclose(sim.reset()[0], twin.reset(seed=seed)[0])
+    for k in range(6):
+        action = np.array([[0.1, 0.9 if k % 2 else -0.9]])
+        np.testing.assert_allclose(sim.step(action).obs[0], twin.step(k % 2)[0], rtol=1e-6)
+    sim.close()
+
+
+def test_frames_come_in_the_size_that_was_asked_for() -> None:
+    sim = ForeignEnv(CARTPOLE, 4, frames=True, frame_size=(64, 48))
+    frames, signals = watched(sim, 10, seed=0)
+    assert frames.shape == (10, 64, 48, 3) and signals["obs"].shape == (10, 4)
+    assert len(np.unique(frames.reshape(10, -1), axis=0)) == 10
+    sim.close()
+
+
+def test_captions_are_graded_by_the_state() -> None:
+    graded = read_captions(CAPTIONS, from_dict(card()))
+    obs = np.array([[0, 0, 0, 0], [0, 0, 0.2, 0], [-1, 0, -0.2, 0], [np.nan, 0, np.nan, 0]])
+    truth = dict(zip(graded.texts, graded.truth({"obs": obs}).T, strict=True))
+    np.testing.assert_allclose(truth[UPRIGHT], [1.0, np.exp(-5), np.exp(-5), 0.0], atol=1e-6)
+    np.testing.assert_allclose(truth["the pole leans to the right"], [0.0, 1.0, 0.0, 0.0])
+    np.testing.assert_allclose(truth["the cart is on the left"], [0.0, 0.0, 1.0, 0.0])
+    assert set(graded.words) == {word for text in graded.texts for word in words_of(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("captions = 3", "expected a table"),
+        ("[captions\n", "is no TOML file"),
+        ('[captions]\n"up" = "obs[2]"\n', "at least two"),
+        ('[captions]\n"up" = "obs[2]"\n"down" = "angle"\n', "'down'.*signals: obs"),
+        ('[captions]\n"up" = "obs[2]"\n"down" = "open(1)"\n', "'down'"),
+        ('[captions]\n"up" = "obs[2]"\n"..." = "obs[1]"\n', "needs words"),
+        ('[captions]\n"up" = "obs[2]"\n"down" = 3\n', "an expression in quotes"),
+    ],
+)
+def test_captions_that_mean_nothing_are_refused(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "captions.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"(?s){path}.*{says}"):
+        read_captions(path, from_dict(card()))
+
+
+def test_own_words_are_taken_whatever_the_grammar_thinks() -> None:
+    assert own_words_of("a humanoid kneeling", ClipConfig())[0][0].text == "a humanoid kneeling"
+    config = ClipConfig(formula="contrast", target="it kneels", negatives=("it stands", "it lies"))
+    [[caption]] = own_words_of("whatever", config)
+    assert (caption.text, caption.negatives) == ("it kneels", ("it stands", "it lies"))
+    for formula, option in (("contrast", "negatives"), ("goal_baseline", "baseline")):
+        with pytest.raises(ValueError, match=f"give --clip.{option} TEXT"):
+            own_words_of("it kneels", ClipConfig(formula=formula))
+
+
+def test_what_was_taught_is_seen(weights: Path) -> None:
+    """On frames of other episodes than those that taught it: left from right, by the pole alone."""
+    encoder = EmbeddedClip(weights)
+    assert str(encoder.home).startswith(CARTPOLE) and UPRIGHT in encoder.taught
+    sim = ForeignEnv(CARTPOLE, 16, seed=99, frames=True, frame_size=encoder.size)
+    frames, signals = watched(sim, 200, seed=99)
+    sim.close()
+    texts = ("the pole leans to the left", "the pole leans to the right")
+    left, right = (encoder.encode(frames) @ encoder.encode_texts(texts).T).T
+    angle = signals["obs"][:, 2]
+    clear = np.abs(angle) > 0.08
+    assert clear.sum() > 40
+    assert np.mean((right > left)[clear] == (angle > 0)[clear]) > 0.9
+    cells = json.loads(weights.with_suffix(".json").read_text())["cells"]
+    assert cells[texts[0]]["of"] == 100 and cells[texts[0]]["auc"] > 0.9
+
+
+def test_a_policy_from_frames_and_words(weights: Path, tmp_path: Path, capsys) -> None:
+    own = f"embedded:{weights}"
+    asked = ["train", CARTPOLE, "--goal", UPRIGHT, "--clip.encoder", own, "--name", "up"]
+    sizes = ["--env-steps", "256", "--tuning.num-envs", "4", "--tuning.n-steps", "32"]
+    more = [*sizes, "--episodes", "4", "--looks", "0", "--runs", str(tmp_path)]
+    assert main([*asked, *more]) == 0
+    run = tmp_path / "up"
+    result = json.loads((run / "result.json").read_text())
+    assert result["goal"] == result["captions"] == UPRIGHT and result["sees"] == "frames"
+    assert result["frames"]["training"] > 256 and result["evaluation"]["return_mean"] > 0
+    page = (run / "report.html").read_text()
+    assert "The frames that were paid most" in page and "data:video/webm" in page
+    assert main(["evaluate", str(run), "--episodes", "4"]) == 0
+    assert "return" in capsys.readouterr().out
+    for wrong, says in (
+        (["--goal", "the pole is blue"], "was never taught 'the pole is blue'; it knows: the pole"),
+        (["--clip.formula", "contrast"], "give --clip.negatives TEXT"),
+        (["--clip.encoder", "embedded"], "reward train --task gym:CartPole-v1 --captions"),
+        (["--reward", "offline"], "use --reward clip with --clip.encoder"),
+        (["--reward", "task"], "give --goal with it, and with no other reward"),
+    ):
+        options = asked[:4] if wrong[0] == "--reward" else asked[:6]
+        assert main([*options, *wrong, "--runs", str(tmp_path / "no")]) == 1
+        assert says in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "no").exists()
+
+
+def test_the_same_around_somebody_s_env(weights: Path) -> None:
+    own = f"embedded:{weights}"
+    env = SeenReward(gymnasium.make("CartPole-v1", render_mode="rgb_array"), UPRIGHT, encoder=own)
+    env.reset(seed=0)
+    _, reward, *_, info = env.step(0)
+    assert info[OWN] == 1.0 and reward != 1.0
+    rows = make_vec_env(
+        "CartPole-v1", 3, wrapper_class=WithFrames, env_kwargs={"render_mode": "rgb_array"}
+    )
+    envs, sight = SeenRewards(rows, UPRIGHT, encoder=own), Sight(UPRIGHT, encoder=own)
+    envs.seed(0)
+    envs.reset()
+    ended = False
+    for _ in range(40):  # pushed one way until it falls: the frame before the reset is judged
+        _, rewards, dones, infos = envs.step(np.zeros(3, int))
+        assert all("frame" not in info and info[OWN] == 1.0 for info in infos)
+        if dones.any():
+            ended = True
+            now = sight(np.stack([e.render() for e in rows.envs]))
+            assert (rewards[dones] < now[dones]).all(), "it is judged as it fell, not as it stands"
+    assert ended
+    bare = SeenRewards(make_vec_env("CartPole-v1", 1), UPRIGHT, encoder=own)
+    bare.reset()
+    with pytest.raises(ValueError, match="wrapper_class=robo_rl.sight.WithFrames"):
+        bare.step(np.zeros(1, int))
+    with pytest.raises(ValueError, match="draws no frames.*render_mode='rgb_array'"):
+        blind = SeenReward(gymnasium.make("CartPole-v1"), UPRIGHT, encoder=own)
+        blind.reset()
+        blind.step(0)
+    with pytest.raises(ValueError, match="knows tabletops of ours alone"):
+        Sight(UPRIGHT, encoder="embedded")
+
+
+def test_the_highest_paid_are_not_neighbours() -> None:
+    reward = np.zeros((40, 2))
+    reward[10:13, 0], reward[30, 1] = [5, 6, 5], 4
+    live = np.ones((40, 2), bool)
+    live[30, 1] = False
+    found = most_paid(reward, live)
+    assert found[0] == (11, 0) and (30, 1) not in found
+    assert all(abs(t - 11) > 5 for t, n in found[1:] if n == 0)
