@@ -244,7 +244,7 @@ def test_the_line_trains_and_judges_on_somebody_elses_env(
     assert again["return_mean"] == pytest.approx(first["return_mean"], rel=1e-3)
     assert again["successes"] is None  # Gymnasium's reacher reports none
     assert main(["train", "gym:Reacher-v5", "--robot", "ur5e", "--reward", "task"]) == 1
-    assert "has no arm, things or goals of ours: leave out --robot" in capsys.readouterr().err
+    assert "has no robot, things or goals of ours: leave out --robot" in capsys.readouterr().err
 
 
 SUITES = {  # of other people, whose pins clash with ours
