@@ -77,7 +77,7 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["trian"], "Did you mean 'train'"),
         (["train", "raech"], "unknown task 'raech'; known tasks: "),
-        (["train", "reach", "--goal", "blorf the wug"], "Understood: the gripper touches"),
+        (["train", "reach", "--goal", "blorf the wug"], "Known: the gripper touches"),
         (["train", "reach", "--goal", "do not touch the red cube"], "not"),
         (["train", "reach", "--robot", "ur99"], "unknown robot 'ur99'"),
         (["train", "reach", "--learner", "dqn"], "unknown learner 'dqn'; known: ppo"),
