@@ -92,8 +92,10 @@ def preset(
     named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner)}
     replays = issubclass(LEARNERS[learner].config, OffPolicyConfig)
     run = found.run | (found.replay_run if replays else {})
+    if base.reward is not None:  # whose settings may be in ``base`` too
+        run = {name: value for name, value in run.items() if name != "reward"}
     # Each part of a sequence takes as long to learn as a goal of its own.
-    asked = replace(asked, reward=given.get("reward", open_["reward"]))
+    asked = replace(asked, reward=(open_ | given | run)["reward"])
     run = run | {"env_steps": _parts(asked) * run.get("env_steps", ENV_STEPS)}
     return SettledConfig(**open_ | given | run | named)
 

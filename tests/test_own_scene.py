@@ -247,6 +247,15 @@ WRONG = {
         world(loose("brick", '<geom type="box" size="0 1 1"/>')), ONE, "scene.xml: .*size 0 must",
     ),
     "the arm's name": (world(loose("base")), '[base]\nkind = "cube"\n', "'base' is the arm's"),
+    "two entries for one body": (
+        world(loose("brick")), ONE + '[box]\nbody = "brick"\nkind = "cube"\n',
+        "one entry must name it; got brick, box",
+    ),
+    "a name that another body has": (
+        world(loose("cube"), '<body name="brick" pos=".1 0 0">' + CUBE + "</body>"),
+        '[brick]\nbody = "cube"\nkind = "cube"\n', "scene.xml: .*repeated name 'brick'",
+    ),
+    "a card of brackets": (world(loose("brick")), "a = " + "[" * 5_000, "scene.toml is not TOML"),
     "a drawer that does not slide": (
         world('<body name="brick"><body name="b">' + CUBE + "</body>" + CUBE + "</body>"),
         '[b]\nkind = "drawer"\n', 'must have one <joint type="slide"',
@@ -286,6 +295,7 @@ HOSTILE = {
     ),
     "a picture that is none": (TEXTURE.format('file="fake.png"'), "'fake.png' is not a PNG"),
     "a vast picture": (TEXTURE.format('file="vast.png"'), "at most 2048 pixels"),
+    "deep elements": ("<default>" * 41 + "</default>" * 41, "1000 elements, 40 deep; got .*, 42"),
     "many elements": ("<default/>" * 1000, "expected at most 1000 elements"),
 }  # fmt: skip
 

@@ -21,6 +21,7 @@ from reward_models.goals.margins import Measures, NoMargin, measured
 from reward_models.goals.predicates import BY, PREDICATES, roles
 from reward_models.programs import load
 from robo_rl.cli import main
+from robo_rl.commands.train import parse_train
 from robo_rl.config import TrainConfig
 from robo_rl.goals import formula_goal, judged_goal, task_of
 from robo_rl.presets import completed
@@ -309,7 +310,9 @@ def test_defaults_are_what_a_sentence_needs() -> None:
     reach = completed(TrainConfig(task="tabletop", things=THINGS, goal="touch the left red cube"))
     assert push.reward == reach.reward == "offline"
     assert push.env_steps == 600_000 and reach.env_steps == 96_000
-    assert completed(TrainConfig(task="tabletop", reward="task")).reward == "task"
+    for reward in ("task", "clip"):
+        typed = parse_train(["tabletop", "--reward", reward]).asked
+        assert completed(TrainConfig(**typed)).reward == reward
 
 
 def test_a_run_knows_its_things(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,8 @@ class Arranged(Handling):
         clash = Counter(entity.name for entity in self.entities())
         if twice := [name for name, times in clash.items() if times > 1]:
             raise ValueError(f"the name {twice[0]!r} is given twice: by --things and by the scene")
-        self._layout()
+        for scattered in (False, True):  # what has no room says so now
+            self._layout(scattered=scattered)
         if self._own is not None:
             self._own.add_to(super().spec(), self.middle())  # names that are the arm's
 

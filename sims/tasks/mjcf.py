@@ -24,7 +24,8 @@ LEFT_OUT = frozenset("option visual statistic size custom keyframe sensor light 
 COMPILER = frozenset({"angle", "eulerseq", "autolimits", "meshdir", "texturedir", "assetdir"})
 FILES = {"mesh": (".obj", ".stl"), "texture": (".png",)}
 MOST_TEXT, MOST_FILES = 1 << 18, 1 << 22  # bytes of the XML or its card, of all other files
-MOST_ELEMENTS, MOST_PIXELS = 1_000, 2_048  # pixels: of a side of a texture
+MOST_ELEMENTS, DEEPEST = 1_000, 40
+MOST_PIXELS = 2_048  # of a side of a texture
 
 
 class SceneError(ValueError):
@@ -93,9 +94,16 @@ def tree(name: str, xml: str) -> ET.Element:
         raise SceneError(f"{name} is not XML: {error}") from None
     if root.tag != "mujoco":
         raise SceneError(f"{name}: expected MJCF, <mujoco>, got <{root.tag}>")
+    level, count, deep = [root], 0, 0
+    while level:
+        count, deep = count + len(level), deep + 1
+        level = [child for element in level for child in element]
+    if count > MOST_ELEMENTS or deep > DEEPEST:
+        raise SceneError(
+            f"{name}: expected at most {MOST_ELEMENTS} elements, {DEEPEST} deep; got {count}, "
+            f"{deep} deep"
+        )
     _pruned(name, root)
-    if (count := sum(1 for _ in root.iter())) > MOST_ELEMENTS:
-        raise SceneError(f"{name}: expected at most {MOST_ELEMENTS} elements, got {count}")
     return root
 
 

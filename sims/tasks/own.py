@@ -142,6 +142,14 @@ def _spec(name: str, xml: str, files: dict[str, bytes]) -> mujoco.MjSpec:
         raise SceneError(f"{name}: {' '.join(str(error).split())}") from None
 
 
+def _compiled(name: str, xml: str, files: dict[str, bytes]) -> mujoco.MjModel:
+    spec = _spec(name, xml, files)
+    try:
+        return spec.compile()
+    except ValueError as error:
+        raise SceneError(f"{name}: {' '.join(str(error).split())}") from None
+
+
 @lru_cache(maxsize=16)
 def own(text: str) -> Own:
     """The scene of ``mjcf.packed``; SceneError names the file and the entry that is wrong."""
@@ -162,10 +170,7 @@ class _Reader:
         self._name_everything()
         self.bodies = {b.get("name", ""): b for b in self.world.iter("body")}
         self.card = self._entries(card)
-        try:
-            self.model = _spec(name, self._xml(), files).compile()
-        except ValueError as error:
-            raise SceneError(f"{name}: {' '.join(str(error).split())}") from None
+        self.model = _compiled(name, self._xml(), files)
         self.data = mujoco.MjData(self.model)
         mujoco.mj_forward(self.model, self.data)
         self.own = Own(name, files=files)
@@ -184,13 +189,14 @@ class _Reader:
                 low, high = self._box(top)
                 self.own.scenery.append(_flat(low, high))
         self.own.xml = self._xml()
+        _compiled(self.name, self.own.xml, self.own.files)  # the card's names are free
         return self.own
 
     # The card.
     def _entries(self, card: str) -> dict[str, dict[str, Any]]:
         try:
             entries = tomllib.loads(card)
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise SceneError(f"{self.card_name} is not TOML: {error}") from None
         if not entries:
             raise SceneError(f"{self.card_name}: expected a table for each thing that can be named")
