@@ -39,7 +39,7 @@ SHAPES: dict[str, tuple[str, ...]] = {
 }
 # What a size is called, and how many times the usual it is.
 SIZES: dict[str, tuple[tuple[str, ...], float]] = {
-    "small": (("small", "little", "tiny"), 0.75),
+    "small": (("small", "tiny"), 0.75),
     "large": (("large", "big"), 1.3),
 }
 _COUNTED = "one two three four five six seven eight nine ten".split()

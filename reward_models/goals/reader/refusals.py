@@ -136,6 +136,9 @@ def _wrong_things(words: tuple[str, ...], things: Things) -> Iterator[tuple[str,
         if shade in things.colours and nouns and things.colour[nouns[0]]:
             if following[0] not in _JOINERS and shade not in {things.colour[n] for n in nouns}:
                 yield "unknown_object", f"{word} {noun[0]}", []
+            fits = [n for n in nouns if things.colour[n] == shade]
+            if i in named and following[0] not in _JOINERS and len(fits) > 1:
+                yield "ambiguous", f"the {word} {noun[0]}", fits
         if shade in things.colours and i in named and (not following or following[0] in _JOINERS):
             yield "ambiguous", f"the {word}", []
         if shade in things.colours and noun and noun[0] in COLOURS and following[0] in _JOINERS:

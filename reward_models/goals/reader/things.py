@@ -95,7 +95,9 @@ class Things:
             also = ALSO_CALLED.get(entity.name if entity.kind == BODY else entity.kind, "")
             if entity.kind == "ball" and hands:
                 also = ""  # the ball that a finger reaches is a mark
-            for name in (entity.name, entity.kind, *entity.aliases, *filter(None, also.split("|"))):
+            plain = entity.name.removeprefix(f"{entity.colour}_")  # of red_brick: brick
+            called = (entity.name, plain, entity.kind, *entity.aliases)
+            for name in (*called, *filter(None, also.split("|"))):
                 known = self.nouns.setdefault(split(name), [])
                 if entity.name not in known and not GENERIC.issuperset(split(name)):
                     known.append(entity.name)
