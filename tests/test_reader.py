@@ -156,6 +156,50 @@ def test_a_refusal_names_what_is_missing(task: str, text: str, why: str) -> None
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("task", "text", "formula"),
+    [
+        # what only introduces a goal, in any form of its verb
+        ("reach", "I'd love it if you touched the ball", "touch(gripper, blue_ball)"),
+        ("push", "it would be great if the cube were next to the ball",
+         "next_to(red_cube, blue_ball)"),
+        ("button", "would you mind pressing the button", "pressed(button)"),
+        ("humanoid", "let me see it walk forward", "forward(humanoid)"),
+        # what is done to a thing, what it does, and what is to be in the end
+        ("drawer", "the drawer has been pulled open by the gripper", "open(drawer)"),
+        ("stack", "the blue cube should be supporting the red cube", "on(red_cube, blue_cube)"),
+        ("push", "push the ball over until it rests beside the can",
+         "next_to(blue_ball, green_cylinder)"),
+        ("push", "the cube and the ball should touch each other", "next_to(red_cube, blue_ball)"),
+        ("push", "use your claw to push the cube to the ball", "next_to(red_cube, blue_ball)"),
+        ("push", "put the cube left of the ball and the can right of the ball",
+         "and(left_of(red_cube, blue_ball), right_of(green_cylinder, blue_ball))"),
+        # a reason says nothing, but names what "it" is
+        ("reach", "the ball looks hot, so stay away from it", "far(gripper, blue_ball)"),
+        ("drawer", "close the drawer, because my cat sleeps in it", "closed(drawer)"),
+    ],
+)  # fmt: skip
+def test_reads_what_is_said_otherwise(task: str, text: str, formula: str) -> None:
+    assert answer(text, task) == meant(formula, task)
+
+
+@pytest.mark.parametrize(
+    ("task", "text"),
+    [
+        ("pick_place", "the cube is on the target, lift it"),  # a goal too, or how things are?
+        ("drawer", "open the drawer, I need it slowly"),
+        ("drawer", "open the drawer halfway, because I need my socks"),  # does that say how far?
+        ("push", "push the cube to the ball, but I mean the can"),
+        ("reach", "I want to get to the ball beside the cube"),
+        ("reach", "could the gripper have touched the ball"),
+        ("push", "push the ball until the cube is left of the can"),
+        ("ant", "walk forward and hold it there"),
+    ],
+)
+def test_what_may_bear_on_a_goal_is_not_passed_over(task: str, text: str) -> None:
+    assert isinstance(answer(text, task), str)
+
+
 def test_the_tasks_own_goal_with_its_numbers_spelled_out() -> None:
     reach = sims.make_task("reach")
     assert read_goal(reach, "be left of the red cube").key == "left_of_red_cube"

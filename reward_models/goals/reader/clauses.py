@@ -53,7 +53,7 @@ _MODALS = alternatives(
     "should|must|shall|will|has to|have to|needs to|need to|ought to|is to|are to|should always|"
     "is supposed to|are supposed to|is meant to|is going to|to"
 )
-_PERFECT = alternatives("has|have|should have|must have|should have been|has been|have been")
+_PERFECT = alternatives("has|should have|must have|should have been|has been")
 _SITUATED = frozenset(
     "located situated positioned found placed seated lodged perched poised suspended parked "
     "nestled centred centered snuggled".split()

@@ -30,7 +30,8 @@ from reward_models.goals.reader.words import expand, pattern, split
 class Element:
     """One element: ``how`` it takes part, its clause or quantity, and ``by`` what it is joined.
 
-    ``how``: goal, never, always, while, until; for, within, slowly, order, loose (modifiers).
+    ``how``: goal, never, always, while, until; for, within, slowly, order, loose, at_once, view
+    (modifiers); implied by the predicates in ``by``; remark; first and turn, of an order.
     ``by``: ``""`` (nothing), ``,``, and, but, or, then, before, after, end.
     """
 
@@ -218,11 +219,12 @@ class Sentences:
         return (Element("remark", Clause("leads", None, things)),)
 
     def _remarks(self, i: int) -> list[int]:
-        """Where reasons and remarks at ``i`` end."""
+        """Where reasons and remarks at ``i`` end; what may be a goal itself is none."""
         start = i + (self.clauses.word(i) == ",")
-        if start > i or not i or self.clauses.word(i) in ("because", "since", "so"):
-            return self._said(start, REASONS)
-        return []
+        if start == i and i and self.clauses.word(i) not in ("because", "since", "so"):
+            return []
+        goals = {end for _, end in self.clauses.statement(start)}
+        return [end for end in self._said(start, REASONS) if end not in goals]
 
     def _starts(self, i: int, phrases: Table) -> int:
         """Where the longest of the phrases at ``i`` ends; 0: none stands there."""

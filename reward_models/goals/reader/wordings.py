@@ -435,7 +435,6 @@ _GOOD = (
 _HAPPY = "(happy|glad|grateful|thankful|pleased|delighted|satisfied|thrilled|overjoyed)"
 _TASK = "(task|goal|job|mission|aim|objective|assignment|target|purpose|result|outcome|routine)"
 _WISH = "(want|need|wish|prefer|require|expect|request|ask|order|hope|desire|like|love|appreciate)"
-_DONE = "(done|finished|complete|completed|over|ready)"
 # What carries no meaning, before a goal or behind it.
 POLITE: tuple[str, ...] = (
     "[oh] (please|kindly|thanks|ok|okay|alright|all right|right now|just|simply|maybe|perhaps|"
