@@ -353,7 +353,8 @@ class Phrases:
         """(entities, end, plural, generic) of a noun at ``i``, with its colour before or after."""
         things, words = self.things, self.words
         colour, start = "", i
-        while start < len(words) and words[start] in LOOKS:
+        looks = LOOKS - things.words  # a thing may be named so
+        while start < len(words) and words[start] in looks:
             start += 1
         if start < len(words):
             shade = SHADES.get(words[start], words[start])
@@ -362,7 +363,7 @@ class Phrases:
                 double = SHADES.get(words[start]) == words[start + 1 : start + 2][:1]
                 colour, start = shade, start + 1 + double
                 start += start < len(words) and words[start] in COLOUR_WORDS
-        while start < len(words) and words[start] in LOOKS:
+        while start < len(words) and words[start] in looks:
             start += 1
         found: list[tuple[list[str], int, bool, bool]] = []
         for n in range(min(4, len(words) - start), 0, -1):
