@@ -34,7 +34,7 @@ class Unreachable(ValueError):
 
 
 class Decided(ValueError):
-    """A goal that is reached, or missed for good, before anything is done."""
+    """A goal that is reached, or missed for good, before anything is done, or ends out of reach."""
 
 
 def check_feasible(task: GoalTask, *, seed: int = 0, num_threads: int = 0) -> None:
@@ -45,7 +45,8 @@ def check_feasible(task: GoalTask, *, seed: int = 0, num_threads: int = 0) -> No
         if (held := env.held.mean()) > HELD:
             raise Decided(
                 f"in {100 * held:.0f} % of its episodes the goal is decided before anybody has "
-                f"moved, however they are drawn: {task.wanted}; ask for something else"
+                f"moved, or where it ends is out of reach, however they are drawn: {task.wanted}; "
+                "ask for something else"
             )
         states = _States.scattered(task, env)
     if missing := states.first_missing(task.wanted):

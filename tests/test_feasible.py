@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sims
+from real_robot.sim_scene import Scene
 from reward_models.goals import parse
 from robo_rl.feasible import Decided, Unreachable, check_feasible
 from robo_rl.goal_task import GoalTask, goal_task
+from sims.batch_env import BatchEnv
+from sims.truth.ends import within_reach
 
 CUBE, BALL = "gripper, red_cube", "gripper, blue_ball"
 
@@ -73,3 +78,29 @@ def test_training_refuses_and_leaves_no_run(tmp_path: Path, capsys) -> None:
     assert main([*args, "--runs", str(tmp_path)]) != 0
     assert "found: height 0." in capsys.readouterr().err.replace("\n", " ")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("robot", ["so101", "ur5e", "fr3"])
+def test_no_episode_begins_whose_end_is_out_of_reach(robot: str) -> None:
+    """A cube at the left end of the table cannot go 15 cm further to the left; its row is drawn
+    anew, by the simulator and by the bridge's scenes alike."""
+    task = asked("moved(red_cube, left=15cm)", "push", robot)
+    far = asked("moved(red_cube, left=3cm)", "push", robot)
+    place = task.arm.workspace
+    with closing(BatchEnv(task, 256, seed=5)) as env, closing(BatchEnv(far, 256, seed=5)) as same:
+        env.reset(), same.reset()
+        starts = [e.signals()["red_cube_pos"][:, :2] for e in (env, same)]
+        ends = [start + [0.0, -0.15] for start in starts]
+        assert within_reach(ends[0], place)[~env.held].all()
+        lost = ~within_reach(ends[1], place)  # of the first draw
+        assert 0 < lost.mean() < 1 and env.held.mean() < 0.02
+        moved = (starts[0] != starts[1]).any(axis=1)
+        assert (moved == lost).all()
+    scenes = [Scene(task, seed) for seed in range(8)]
+    at = np.array([scene.poses()["red_cube"][0][:2] for scene in scenes])
+    assert within_reach(at + [0.0, -0.15], place).all()
+
+
+def test_a_goal_that_always_ends_out_of_reach_is_refused() -> None:
+    with pytest.raises(Decided, match="100 % of its episodes.*out of reach"):
+        check_feasible(asked("then(touch(gripper, red_cube), moved(red_cube, left=50cm))", "push"))

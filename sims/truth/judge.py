@@ -14,6 +14,7 @@ from sims.task import Task
 from sims.tasks.tabletop import Tabletop
 from sims.truth import bodies, tabletop
 from sims.truth.course import OPERATORS, Course, Episode, Node, course
+from sims.truth.ends import beyond
 from sims.truth.predicate import Clock, Predicate
 from sims.truth.world import CHOICES, World, chosen
 
@@ -82,11 +83,12 @@ class Judge:
         self._over[ids] = terminated[ids] | ended
 
     def settled(self, ids: Array) -> Array:
-        """(n,) bool: an episode of rows ``ids`` that began now would be decided already, the goal
-        done or out of reach. Rows ``ids`` are left at such a first step."""
+        """(n,) bool: an episode of rows ``ids`` that began now would be decided already: the goal
+        done or failed, or its end out of reach. Rows ``ids`` are left at such a first step."""
         self.begin(ids)
         found = self.course()
-        return (self.at_last(found.done) | self.at_last(found.failed))[ids]
+        decided = self.at_last(found.done) | self.at_last(found.failed)
+        return decided[ids] | beyond(self.goal, self._world, ids)
 
     def _sample(self, ids: Array) -> None:
         if not len(ids):
