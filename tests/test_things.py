@@ -150,6 +150,7 @@ def test_those_that_are_alike_are_numbered_and_sizes_are_in_the_name() -> None:
         ("mauve cube", "does not know 'mauve cube'"),
         ("cube", "does not know 'cube'.*a colour"),
         ("seven red cubes", f"1 to {MOST} things, got 7"),
+        ("99999999999 red cubes", f"1 to {MOST} things"),
         ("four red cubes, 3 blue balls", "got 7"),
         (", and", "1 to 6 things, got 0"),
         ("six large white plates", "do not fit side by side where the so101 reaches"),

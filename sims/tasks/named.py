@@ -112,7 +112,7 @@ def _item(item: str, text: str) -> list[Described]:
             f"or large if it is, a colour ({', '.join(COLOURS)}) and a shape "
             f"({', '.join(SHAPES)})"
         )
-    return [Described(colour[0], _WORDS[shape[0]], size)] * count
+    return [Described(colour[0], _WORDS[shape[0]], size)] * min(count, MOST + 1)
 
 
 @lru_cache(maxsize=64)
