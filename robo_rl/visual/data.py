@@ -48,8 +48,10 @@ def collect(
         begin, other = other, begin
         wander = Wander(rng, env.num_envs, env.act_dim)
         for step in range(1, env.max_steps + 1):
+            if kept.count == count:
+                break  # a body's episode may be long
             env.step(wander())
-            if step % KEPT_STEPS == 0 and kept.count < count:
+            if step % KEPT_STEPS == 0:
                 half = rng.permutation(env.num_envs)[: max(1, env.num_envs // 2)]
                 kept.add(np.sort(half[: count - kept.count]))
     return kept.arrays()
