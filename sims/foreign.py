@@ -71,7 +71,7 @@ class ForeignEnv:
         self.obs_names = tuple(f"obs[{i}]" for i in range(self.obs_dim))
         self.control_dt, self.max_steps = told["control_dt"], told["max_steps"]
         self.cameras = (CAMERA,) if frames else ()
-        self._frame_size = frame_size
+        self.frame_size = frame_size
         self._last = np.zeros((num_envs, self.obs_dim), np.float32)
         self._judges = False
 
@@ -131,7 +131,7 @@ class ForeignEnv:
         if camera not in (None, CAMERA):
             raise ValueError(f"no camera {camera!r} in {self.name}; known: {CAMERA}")
         rows = np.arange(self.num_envs) if ids is None else np.asarray(ids)
-        return resized(self._side.render(rows.tolist()), self._frame_size)
+        return resized(self._side.render(rows.tolist()), self.frame_size)
 
     def close(self) -> None:
         """Ends the env, and its process if it has one; safe to call twice."""

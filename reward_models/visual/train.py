@@ -70,11 +70,10 @@ def own_lessons(graded: Graded, signals: Mapping[str, Array]) -> Lessons:
     truth = graded.truth(signals)
     flat = np.concatenate([s.reshape(len(s), -1) for s in signals.values()], axis=1)
     spread = flat.std(axis=0)
-    targets = ((flat - flat.mean(axis=0)) / np.where(spread > 1e-6, spread, 1.0)).clip(-3, 3)
-    ones = np.ones_like(truth), np.ones_like(targets, dtype=np.float32)
-    return Lessons(
-        graded.texts, truth, ones[0], targets.astype(np.float32), ones[1], graded.words, own=True
-    )
+    flat = ((flat - flat.mean(axis=0)) / np.where(spread > 1e-6, spread, 1.0)).clip(-3, 3)
+    targets = flat.astype(np.float32)
+    every, all_there = np.ones_like(truth), np.ones_like(targets)
+    return Lessons(graded.texts, truth, every, targets, all_there, graded.words, own=True)
 
 
 def fit(

@@ -140,6 +140,7 @@ def build(asked: Asked) -> MadeReward:
             raise ValueError(f"--clip.distill needs signals of ours, and {env.name} has none")
         model = ClipScore(FrameEmbedder(encoder), steps, **options)
         asked.progress("scale", 0.0)
+        env.frame_size = encoder.size  # as the policy's rows will be drawn
         frames, _ = watched(env, SCALED_ABROAD, config.scene.seed)
         model.calibrate(frames_segment(frames))
         return MadeReward(
