@@ -95,6 +95,11 @@ def run(
     if latch is not None:
         latch.check()
     clock, config = clock or RealClock(), config or RunConfig()
+    if task is None and bundle.manifest.goal.startswith("["):
+        raise BundleError(
+            f"the bundle's goal is a formula, {bundle.manifest.goal}, of which an account is kept: "
+            "pass task=robo_rl.arm.episodes.task_of(bundle.manifest)"
+        )
     robot, task = driver.describe(), task or task_of(bundle.manifest)
     asked, own_process = StopSignals(), policy is not None
     heard: Callable[[], tuple[int, str]] = lambda: (asked.count, asked.last)  # noqa: E731

@@ -16,7 +16,7 @@ from reward_models.base import RewardModel, Segment
 from robo_rl.config import TrainConfig
 from robo_rl.foreign import Act, make_sim
 from robo_rl.video import annotate, grid, write_webm
-from sims.foreign import resized
+from sims.frames import resized
 
 Array = np.ndarray
 

@@ -17,7 +17,7 @@ from robo_rl.evaluate import SEED_NAMES, Evaluation
 from robo_rl.foreign import ForeignEvaluation
 from robo_rl.misses import told as missed
 from robo_rl.runs import RunDir, atomic_write
-from sims.tasks.mjcf import label
+from sims.tasks.things.mjcf import label
 
 Array = np.ndarray
 

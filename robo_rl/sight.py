@@ -25,7 +25,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from reward_models.visual.clip_score import Caption, ClipScore, FrameEmbedder
 from reward_models.visual.encoders import make_encoder
 from robo_rl.rewards.clip import ClipConfig, frames_segment, own_words_of
-from sims.foreign import resized
+from sims.frames import resized
 
 Array = np.ndarray
 

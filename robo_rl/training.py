@@ -51,7 +51,7 @@ from sims.batch_env import BatchEnv
 from sims.foreign import PREFIX
 from sims.randomize import Randomize, RandomizedEnv, widened
 from sims.task import Task
-from sims.tasks.mjcf import label
+from sims.tasks.things.mjcf import label
 
 SHOWN = 6  # episodes in the video
 PROGRAM = "reward.py"  # a reward program's text inside its run

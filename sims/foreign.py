@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 
 from sims import foreign_rows, process
@@ -131,6 +130,8 @@ class ForeignEnv:
         if camera not in (None, CAMERA):
             raise ValueError(f"no camera {camera!r} in {self.name}; known: {CAMERA}")
         rows = np.arange(self.num_envs) if ids is None else np.asarray(ids)
+        from sims.frames import resized  # OpenCV: a sixth of a second that few need
+
         return resized(self._side.render(rows.tolist()), self.frame_size)
 
     def close(self) -> None:
@@ -277,14 +278,6 @@ class _Far:
     def __del__(self) -> None:
         if getattr(self, "_process", None) is not None:
             self.close()
-
-
-def resized(frames: Array, size: tuple[int, int] | None) -> Array:
-    """Frames (n, H, W, 3) as frames (n, *size, 3), each stretched; None: as they are."""
-    if size is None or frames.shape[1:3] == tuple(size):
-        return frames
-    height, width = size
-    return np.stack([cv2.resize(f, (width, height), interpolation=cv2.INTER_AREA) for f in frames])
 
 
 def _seeds(seed: int, n: int) -> list[int]:

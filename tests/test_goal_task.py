@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import sims
+from real_robot import BundleError, PolicyBundle, SimDriver, VirtualClock, run
 from real_robot.sim_scene import Scene
 from reward_models.base import from_dict
 from reward_models.goals.automaton import DONE, FAILED
@@ -322,6 +323,8 @@ def test_a_sequence_drives_an_arm(tmp_path: Path) -> None:
     )  # fmt: skip
     made = train(config)
     assert made.evaluation.success > 0.9, made.evaluation.line()
+    with pytest.raises(BundleError, match="a formula.*pass task=robo_rl.arm.episodes.task_of"):
+        run(SimDriver(REACH, clock=VirtualClock(1.0)), PolicyBundle.load(made.bundle), steps=1)
     arm = run_emulated(made.bundle, episodes=10)
     assert arm.successes >= 8, arm
     assert arm.floors is not None and arm.floors.still.successes == 0

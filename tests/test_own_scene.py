@@ -19,9 +19,9 @@ from reward_models.goals.margins import Measures, measured
 from robo_rl.cli import main
 from robo_rl.goals import judged_goal
 from robo_rl.runs import RunDir
-from sims.tasks import mjcf
-from sims.tasks.mjcf import SceneError, kept
-from sims.tasks.own import own
+from sims.tasks.things import mjcf
+from sims.tasks.things.mjcf import SceneError, kept
+from sims.tasks.things.own_scene import own
 from sims.truth import Judge
 
 ARMS = pytest.mark.parametrize("robot", sims.ROBOTS)

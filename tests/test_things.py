@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 from functools import cache
-from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -20,18 +19,16 @@ from reward_models.goals.formula import Atom, FormulaError, check, to_data
 from reward_models.goals.margins import Measures, NoMargin, measured
 from reward_models.goals.predicates import BY, PREDICATES, roles
 from reward_models.programs import load
-from robo_rl.cli import main
 from robo_rl.commands.train import parse_train
 from robo_rl.config import TrainConfig
-from robo_rl.goals import formula_goal, judged_goal, task_of
+from robo_rl.goals import formula_goal, judged_goal
 from robo_rl.presets import completed
 from robo_rl.rewards.code import written
-from robo_rl.runs import RunDir
 from sims import BatchEnv
 from sims.randomize import Randomize, RandomizedEnv
 from sims.tasks.arranged import SLIT
-from sims.tasks.layout import ROOMS
-from sims.tasks.named import COLOURS, MOST, SHAPES, described, named
+from sims.tasks.things.layout import ROOMS
+from sims.tasks.things.named import COLOURS, MOST, SHAPES, described, named
 from sims.terms import norm
 from sims.truth import Judge
 
@@ -314,24 +311,3 @@ def test_defaults_are_what_a_sentence_needs() -> None:
     for reward in ("task", "clip"):
         typed = parse_train(["tabletop", "--reward", reward]).asked
         assert completed(TrainConfig(**typed)).reward == reward
-
-
-def test_a_run_knows_its_things(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Trained, judged again, and gone on with, from its folder alone."""
-    begin = ["train", "tabletop", "--things", "yellow ball, two red cubes", "--robot", "ur5e",
-             "--goal", "touch the left red cube", "--env-steps", "640", "--episodes", "8",
-             "--looks", "0", "--tuning.num-envs", "8", "--tuning.n-steps", "40",
-             "--runs", str(tmp_path), "--name", "one"]  # fmt: skip
-    assert main(begin) == 0, capsys.readouterr().err
-    run = RunDir.open(tmp_path / "one")
-    assert run.config["things"] == "yellow ball, two red cubes" and run.result["formula"]
-    task = task_of(run.config)
-    assert [t.name for t in task.objects] == ["yellow_ball", "red_cube_1", "red_cube_2"]
-    assert "yellow ball, two red cubes" in (run.path / "report.html").read_text()
-    assert main(["evaluate", str(run.path), "--episodes", "8"]) == 0
-    assert main(["report", str(run.path)]) == 0
-    assert main(["train", "--resume", str(run.path), "--env-steps", "960"]) == 0
-    assert run.result["env_steps"] == 960
-    err = "begun with --things 'yellow ball, two red cubes', asked is 'red cube'"
-    assert main(["train", "--resume", str(run.path), "--things", "red cube"]) == 1
-    assert err in capsys.readouterr().err

@@ -21,8 +21,9 @@ from reward_models.goals.captions import caption
 from reward_models.goals.formula import atoms
 from reward_models.programs import load
 from robo_rl.cli import main
-from robo_rl.goals import judged_goal
+from robo_rl.goals import judged_goal, task_of
 from robo_rl.rewards.code import written
+from robo_rl.runs import RunDir
 
 PAGE = Path(__file__).parents[1] / "docs" / "your_own_task.md"
 
@@ -64,17 +65,42 @@ def commands() -> dict[str, list[str]]:
     return {line.split()[2]: shlex.split(line) for line in lines}
 
 
-@pytest.mark.parametrize("option", ["--things", "--scene"])
-def test_the_commands_of_the_page_train(
-    option: str, kitchen: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Trained, judged, and judged again without the scene's files, with no line of Python."""
+def trained(option: str, capsys: pytest.CaptureFixture[str]) -> RunDir:
+    """The run of the page's command with this option, made tiny."""
     assert main([*commands()[option], "--name", "one", *TINY]) == 0, capsys.readouterr().err
+    run = RunDir.open(Path("runs/one"))
+    assert run.result["formula"].startswith("next_to(")
+    assert run.result["evaluation"]["episodes"] == 8
+    return run
+
+
+def test_a_scene_is_trained_and_judged_again_without_its_files(
+    kitchen: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With no line of Python."""
+    run = trained("--scene", capsys)
     for file in kitchen.glob("kitchen.*"):
         file.unlink()
-    result = json.loads((kitchen / "runs/one/result.json").read_text())
-    assert result["formula"].startswith("next_to(") and result["evaluation"]["episodes"] == 8
-    assert main(["evaluate", "runs/one", "--episodes", "8"]) == 0, capsys.readouterr().err
+    assert main(["evaluate", str(run.path), "--episodes", "8"]) == 0, capsys.readouterr().err
+
+
+def test_things_are_trained_judged_again_and_gone_on_with(
+    kitchen: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the run's folder alone."""
+    run = trained("--things", capsys)
+    things = "yellow ball, two red cubes, white plate"
+    assert run.config["things"] == things
+    task = task_of(run.config)
+    assert [t.name for t in task.objects] == ["yellow_ball", "red_cube_1", "red_cube_2"]
+    assert things in (run.path / "report.html").read_text()
+    assert main(["evaluate", str(run.path), "--episodes", "8"]) == 0
+    assert main(["report", str(run.path)]) == 0
+    assert main(["train", "--resume", str(run.path), "--env-steps", "960"]) == 0
+    assert run.result["env_steps"] == 960
+    assert main(["train", "--resume", str(run.path), "--things", "red cube"]) == 1
+    err = f"begun with --things '{things}', asked is 'red cube'"
+    assert err in " ".join(capsys.readouterr().err.split())
 
 
 SAID = [line for line in block("text").splitlines() if line]

@@ -24,6 +24,7 @@ from robo_rl.arm.simulated import SimStage
 from robo_rl.arm.stage import Stage
 from robo_rl.evaluate import NOT_JUDGED
 from robo_rl.floors import Floors, Rate, floors_of_scenes
+from robo_rl.goal_task import GoalTask
 from sims import make_task
 from sims.task import Task
 
@@ -92,11 +93,7 @@ def task_of(manifest: Manifest) -> Task[Any]:
     of that where it is a formula."""
     params = {k: v for k, v in manifest.task_config.items() if k not in ("robot", "goal")}
     task = make_task(manifest.task, robot=manifest.arm, goal=manifest.goal or None, **params)
-    if task.formula is None:
-        return task
-    from robo_rl.goal_task import GoalTask  # a third of a second that other goals never need
-
-    return GoalTask(inner=task)
+    return task if task.formula is None else GoalTask(inner=task)
 
 
 def run_emulated(

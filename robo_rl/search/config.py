@@ -8,7 +8,7 @@ from typing import Literal
 
 from robo_rl.learners import LEARNERS, LearnerConfig, OffPolicyConfig, PPOConfig
 from robo_rl.search.model import WRITERS, ModelConfig, make_writer
-from sims.tasks.mjcf import kept
+from sims.tasks.things.mjcf import kept
 
 # What is also trained with the search's own steps on top, by name.
 EqualTotal = Literal["none", "dense", "all"]

@@ -17,11 +17,11 @@ import numpy as np
 from sims.rng import RowRng
 from sims.task import Array, TaskGoal
 from sims.tasks.handling import Fixture, Handling, HandlingViews
-from sims.tasks.layout import Circle, Layout, NoRoom, layout
-from sims.tasks.mjcf import kept
-from sims.tasks.named import named
-from sims.tasks.own import Own, Spot, own
 from sims.tasks.tabletop import Thing, polar
+from sims.tasks.things.layout import Circle, Layout, NoRoom, layout
+from sims.tasks.things.mjcf import kept
+from sims.tasks.things.named import named
+from sims.tasks.things.own_scene import Own, Spot, own
 from sims.terms import near, norm, outside
 
 TOUCHING = 0.02  # m, a finger this near a thing's surface touches it

@@ -93,17 +93,20 @@ def main(argv: Sequence[str]) -> int:
 
 def _own(command: TrainClipCommand) -> int:
     """Teaches somebody's own captions: weights, and a card that says how well each is seen in
-    frames that were held out."""
+    frames of other episodes."""
     import torch
 
     from reward_models.visual import tiny_clip
     from reward_models.visual.encoders import EmbeddedClip
     from reward_models.visual.train import fit, own_lessons
     from robo_rl.threads import set_threads
-    from robo_rl.visual.own import cells, told, watch
+    from robo_rl.visual.own_captions import cells, held_out, told, watch
 
-    if command.out is None or command.out.suffix != ".safetensors":
-        raise ValueError(f"where shall the weights go? --out FILE.safetensors, got {command.out}")
+    if command.ship or command.out is None or command.out.suffix != ".safetensors":
+        raise ValueError(
+            "CLIPs of your own captions go into a file of yours: give --out FILE.safetensors, and "
+            f"no --ship; got {'--ship' if command.ship else command.out}"
+        )
     torch.set_num_threads(set_threads())
     console, start = Console(stderr=True), time.monotonic()
     config = FitConfig(
@@ -115,13 +118,13 @@ def _own(command: TrainClipCommand) -> int:
             command.task, command.robot, command.captions, command.frames, command.seed,
             lambda share: progress("frames", share),
         )  # fmt: skip
-        taught, held = seen.split()
+        held = held_out(command.task, command.robot, command.captions, command.frames, command.seed)
 
         def fitted(share: float, losses: dict[str, float]) -> None:
             progress("fit", share, " ".join(f"{k} {v:.3f}" for k, v in losses.items()))
 
-        lessons = own_lessons(seen.graded, taught.signals)
-        model = fit(taught.frames, lessons, config, fitted).cpu()
+        lessons = own_lessons(seen.graded, seen.signals)
+        model = fit(seen.frames, lessons, config, fitted).cpu()
     model.home = seen.home
     card = _card(command, model.home, config, time.monotonic() - start)
     card["what"] = "a small CLIP taught captions that somebody graded"

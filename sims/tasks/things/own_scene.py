@@ -20,8 +20,8 @@ import numpy as np
 
 from sims.task import Array, Entity
 from sims.tasks.handling import Fixture
-from sims.tasks.mjcf import SceneError, check_pictures, named_files, said, tree, unpacked
 from sims.tasks.tabletop import Thing
+from sims.tasks.things.mjcf import SceneError, check_pictures, named_files, said, tree, unpacked
 from sims.terms import box_distance, capsule_distance, cylinder_distance, sphere_distance
 
 BOX, SPHERE, CYLINDER, CAPSULE = (

@@ -6,7 +6,7 @@ No expert has a hand in them: states are scattered where the task can, and of ra
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,8 @@ Array = np.ndarray
 
 SIZE = (96, 96)  # px
 ROWS, FOREIGN_ROWS = 256, 32
-HELD = 0.1  # share of the frames that nothing is taught
+HELD = 0.1  # times the frames that teach, of other episodes: what it is judged by
+OTHER = 7_919  # from the seed of those that teach to that of those that judge
 TRUE = 0.5  # a caption's grade from which on it counts as true
 PART = 1024  # frames drawn at once
 
@@ -39,15 +40,6 @@ class Watched:
     graded: Graded
     home: Home
 
-    def split(self) -> tuple[Watched, Watched]:
-        """Those to teach with, and those held out."""
-        first = round(HELD * len(self.frames))
-        return self._part(slice(first, None)), self._part(slice(first))
-
-    def _part(self, which: slice) -> Watched:
-        signals = {name: s[which] for name, s in self.signals.items()}
-        return replace(self, frames=self.frames[which], signals=signals)
-
 
 def watch(
     task: str,
@@ -57,8 +49,8 @@ def watch(
     seed: int,
     progress: Callable[[float], None] = lambda share: None,
 ) -> Watched:
-    """``count`` frames of a task or of ``gym:ID``, in random order; ValueError where the captions
-    ask for what it does not measure."""
+    """``count`` frames of a task or of ``gym:ID``; ValueError where the captions ask for what
+    is not measured there."""
     if task.startswith(PREFIX):
         sim = ForeignEnv(task, FOREIGN_ROWS, seed=seed, frames=True, frame_size=SIZE)
         try:
@@ -66,27 +58,26 @@ def watch(
             frames, signals = watched(sim, count, seed, progress)
         finally:
             sim.close()
-        home = Home(task, "", sim.cameras[0])
-        order = np.random.default_rng(seed + 1).permutation(count)
-        signals = {name: s[order] for name, s in signals.items()}
-        return Watched(frames[order], signals, graded, home)
+        return Watched(frames, signals, graded, Home(task, "", sim.cameras[0]))
     made = sims.make_task(task, robot=robot or None)
     graded = read_captions(captions, from_dict(made.card()))
     env = sims.BatchEnv(made, ROWS, seed=seed)
     states, signals = collect(env, count, seed)
     rng = np.random.default_rng(seed + 1)
-    order = rng.permutation(count)
     look = Look(**jitter(rng, count, env.camera(), camera=0.03, light=0.25, share=0.7))
     parts = []
     for start in range(0, count, PART):
-        some = order[start : start + PART]
-        rows = look.rows(slice(start, start + PART))
-        parts.append(env.render_states(states[some], size=SIZE, look=rows))
+        some = slice(start, start + PART)
+        parts.append(env.render_states(states[some], size=SIZE, look=look.rows(some)))
         progress(min(1.0, (start + PART) / count))
     home = Home(made.name, getattr(made, "robot", ""), env.camera().name)
     env.close()
-    signals = {name: s[order] for name, s in signals.items()}
     return Watched(np.concatenate(parts), signals, graded, home)
+
+
+def held_out(task: str, robot: str, captions: Path, count: int, seed: int) -> Watched:
+    """Frames to judge by what ``count`` frames taught: of other episodes, a tenth as many."""
+    return watch(task, robot, captions, max(2, round(HELD * count)), seed + OTHER)
 
 
 def cells(encoder: TorchEncoder, graded: Graded, held: Watched) -> dict[str, dict[str, float]]:
