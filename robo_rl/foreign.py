@@ -19,7 +19,7 @@ from robo_rl.config import TrainConfig
 from robo_rl.evaluate import TEST_SEED
 from robo_rl.floors import Floors, Rate, untrained
 from robo_rl.goals import ReadGoal
-from robo_rl.rewards import MadeReward, make_reward
+from robo_rl.rewards import MadeReward, kind_of, make_reward
 from sims.foreign import ForeignEnv
 
 Array = np.ndarray
@@ -86,7 +86,7 @@ def foreign_reward(
 
     ValueError for a CLIP that knows but its own scene, or a program that reads what is not there.
     """
-    sim = make_sim(config, ROWS, config.seed + 1, frames=name == "clip")
+    sim = make_sim(config, ROWS, config.seed + 1, frames=kind_of(name).frames)
     try:
         goal = ReadGoal(config.goal, None, f"{config.task} names nothing", "", from_dict(sim.card))
         if name == "task":

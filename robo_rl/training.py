@@ -429,8 +429,8 @@ def run_path(config: TrainConfig, goal: ReadGoal) -> Path:
     """``runs/reach-the-gripper-touches-the-red-cube-clip-0``."""
     words = goal.text if goal.key.startswith("[") else goal.key or goal.text
     slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:60]
-    reward = config.reward
-    if reward.startswith(CODE):
-        reward = f"code-{re.sub(r'[^A-Za-z0-9_]+', '-', Path(reward.removeprefix(CODE)).stem)}"
+    reward, _, file = config.reward.partition(":")
+    if file:
+        reward = f"{reward}-{re.sub(r'[^A-Za-z0-9_]+', '-', Path(file).stem)}"
     name = config.name or f"{config.task}-{slug}-{reward}-{config.learner}-{config.seed}"
     return config.runs / name

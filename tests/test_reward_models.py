@@ -24,6 +24,8 @@ from reward_models.visual.clip_score import (
     compose,
     goal_baseline,
 )
+from reward_models.visual.goal_image import GoalImage
+from robo_rl.rewards import REWARDS
 
 RNG = np.random.default_rng(0)
 D = 16
@@ -92,6 +94,8 @@ def models() -> dict[str, RewardModel]:
     }
     out["distilled plan"] = ClipScore(distilled, [[CAPTION], [CAPTION, OTHER]])
     out["constant"] = Constant()
+    for formula in ("cosine", "distance"):
+        out[f"goal-image {formula}"] = GoalImage(encoder, unit(3), formula)
     return out
 
 
@@ -109,6 +113,11 @@ def check(output: RewardOutput, valid: np.ndarray) -> None:
     assert not (output.scored & ~valid).any()
     assert not output.reward[~output.scored].any()
     assert all(c.shape == valid.shape for c in output.components.values())
+
+
+def test_every_reward_that_looks_is_held_to_the_contract() -> None:
+    looking = {name for name, kind in REWARDS.items() if kind.frames}
+    assert looking <= {name.split()[0] for name in MODELS}
 
 
 def test_contract_shape_and_determinism(model: RewardModel) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from robo_rl.goals import ReadGoal
-from robo_rl.rewards import clip, code
+from robo_rl.rewards import clip, code, goal_image
 from robo_rl.rewards.base import Asked, Kind, MadeReward, RewardConfig
 from robo_rl.rewards.clip import ClipConfig
 from robo_rl.rewards.code import checked_program
+from robo_rl.rewards.goal_image import GoalImageConfig
 from sims.batch_env import BatchEnv
 from sims.foreign import ForeignEnv
 
@@ -25,7 +26,18 @@ __all__ = [
 
 REWARDS = {
     "clip": Kind(
-        "similarity of rendered frames to the sentence, by a CLIP", clip.build, ClipConfig
+        "similarity of rendered frames to the sentence, by a CLIP",
+        clip.build,
+        ClipConfig,
+        frames=True,
+    ),
+    "goal-image": Kind(
+        "likeness of rendered frames to goal pictures, in a file or a folder (`robo-rl reward "
+        "picture`)",
+        goal_image.build,
+        GoalImageConfig,
+        argument="FILE",
+        frames=True,
     ),
     "task": Kind("the task's own hand-written dense reward (the ceiling)", code.own),
     "code": Kind(

@@ -54,3 +54,4 @@ class Kind:
     build: Callable[[Asked], MadeReward]
     settings: type[RewardConfig] = RewardConfig
     argument: str = ""  # what follows its name and a colon: FILE
+    frames: bool = False  # whether it looks at frames

@@ -135,34 +135,36 @@ def build(asked: Asked) -> MadeReward:
     }  # fmt: skip
     text = " -> ".join(" and ".join(c.text for c in step) for step in steps)
     about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
-    if isinstance(env, ForeignEnv):
-        if config.distill:
-            raise ValueError(f"--clip.distill needs signals of ours, and {env.name} has none")
-        model = ClipScore(FrameEmbedder(encoder), steps, **options)
-        asked.progress("scale", 0.0)
-        env.frame_size = encoder.size  # as the policy's rows will be drawn
-        frames, _ = watched(env, SCALED_ABROAD, config.scene.seed)
-        model.calibrate(frames_segment(frames))
-        return MadeReward(
-            model, text, FRAMES, None, len(frames), about=about, camera=encoder.camera
-        )
-    task, threads = env.task, env.num_threads
+    if config.distill and isinstance(env, ForeignEnv):
+        raise ValueError(f"--clip.distill needs signals of ours, and {env.name} has none")
     if config.distill:
-        scene = distilled(task, encoder, config.scene, asked.progress, num_threads=threads)
+        scene = distilled(
+            env.task, encoder, config.scene, asked.progress, num_threads=env.num_threads
+        )
         aside = scene.aside if config.arm_aside else {}
         model = ClipScore(SurrogateEmbedder(scene.surrogate, encoder, aside), steps, **options)
         model.calibrate(scene.segment())
         frames = int(scene.report["frames"])
         return MadeReward(model, text, IMITATED, scene, frames, about=about)
     model = ClipScore(FrameEmbedder(encoder), steps, **options)
-    count = min(SCALED_ON, config.scene.frames)
-    with scene_env(task, config.scene, threads) as env:
-        env.render_states(env.state()[:1], encoder.camera)  # who cannot draw hears of it at once
-        states, _ = collect(env, count, config.scene.seed, config.scene.rollouts)
+    frames = look_round(asked, encoder, config.scene)
+    model.calibrate(frames_segment(frames))
+    return MadeReward(model, text, FRAMES, None, len(frames), about=about, camera=encoder.camera)
+
+
+def look_round(asked: Asked, encoder: TorchEncoder, scene: SceneConfig) -> np.ndarray:
+    """Frames (M, H, W, 3) that the scale of a score is measured on: of scattered and random states,
+    in somebody else's env of random moves."""
+    env = asked.env
+    if isinstance(env, ForeignEnv):
         asked.progress("scale", 0.0)
-        frames = env.render_states(states, encoder.camera, size=encoder.size)
-        model.calibrate(frames_segment(frames))
-    return MadeReward(model, text, FRAMES, None, count, about=about, camera=encoder.camera)
+        env.frame_size = encoder.size  # as the policy's rows will be drawn
+        return watched(env, SCALED_ABROAD, scene.seed)[0]
+    with scene_env(env.task, scene, env.num_threads) as drawn:
+        drawn.render_states(drawn.state()[:1], encoder.camera)  # who cannot draw hears at once
+        states, _ = collect(drawn, min(SCALED_ON, scene.frames), scene.seed, scene.rollouts)
+        asked.progress("scale", 0.0)
+        return drawn.render_states(states, encoder.camera, size=encoder.size)
 
 
 def frames_segment(frames: np.ndarray) -> Segment:
@@ -172,8 +174,11 @@ def frames_segment(frames: np.ndarray) -> Segment:
     return Segment({}, lambda camera, where: frames[where[1]], np.zeros((1, rows, 0)), valid)
 
 
-def at_home(encoder: TorchEncoder, task: Task[Any] | ForeignEnv) -> None:
-    """ValueError where an encoder that knows one scene alone is asked about another.
+def at_home(
+    encoder: TorchEncoder, task: Task[Any] | ForeignEnv, option: str = "--clip.encoder"
+) -> None:
+    """ValueError where an encoder that knows one scene alone is asked about another; ``option`` is
+    how a person gives one.
 
     A pretrained one knows no scene, and looks through the task's first camera.
     """
@@ -183,10 +188,10 @@ def at_home(encoder: TorchEncoder, task: Task[Any] | ForeignEnv) -> None:
         if home is not None and home.task != task.name:
             raise ValueError(
                 f"this CLIP was trained on {home} and knows no other scene; here is {task.name}. "
-                "Give --clip.encoder MODEL:PRETRAINED, any model of open_clip "
+                f"Give {option} MODEL:PRETRAINED, any model of open_clip "
                 "(ViT-B-32:laion2b_s34b_b79k, or a local file after the colon), or train one: "
                 f"robo-rl reward train --task {task.name} --captions FILE.toml --out "
-                "FILE.safetensors, then --clip.encoder embedded:FILE.safetensors"
+                f"FILE.safetensors, then {option} embedded:FILE.safetensors"
             )
     elif home is None:
         encoder.camera = task.cameras[0].name
@@ -195,7 +200,7 @@ def at_home(encoder: TorchEncoder, task: Task[Any] | ForeignEnv) -> None:
         raise ValueError(
             f"this CLIP was trained on {home} and knows no other scene; here is {task.name}"
             f"{f' with the {robot}' if robot else ''}. Train one for it: robo-rl reward train "
-            f"--task {task.name}{arm} --out FILE.safetensors, then give --clip.encoder "
+            f"--task {task.name}{arm} --out FILE.safetensors, then give {option} "
             "embedded:FILE.safetensors"
         )
 

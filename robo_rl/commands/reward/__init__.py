@@ -12,6 +12,7 @@ ACTIONS = {
     "read": "how a sentence is understood for a task",
     "write": "write a reward program for a sentence, by templates or a language model",
     "check": "read reward programs, run them on probes, and say what is wrong",
+    "picture": "pictures of a goal that is met, for --reward goal-image:FILE",
     "train": "train the embedded CLIP on frames and captions of the simulator",
     "report": "judge an encoder against the simulator's truth on held-out states",
     "score": "score a run's episodes, a video or a folder of images against a sentence",

@@ -1,0 +1,84 @@
+"""Seen: a reward that is a function of the embeddings of the last frames, whatever the function.
+
+What each kind adds is how embeddings become a number; rendering, encoding, putting together the
+frames of one score and laying scores back into a segment are the same for all of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from reward_models.base import Encoder, RewardOutput, Segment
+from reward_models.visual.clip_score import FrameEmbedder
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Rated:
+    """What ``n`` frames are worth."""
+
+    reward: Array  # (n,)
+    components: Mapping[str, Array] = field(default_factory=dict)  # {name: (n,)}
+    doubt: Array | None = None  # (n,) disagreement of an ensemble
+
+
+class Seen(ABC):
+    """A causal reward model that looks at the last ``context`` frames through one encoder."""
+
+    needs = frozenset({"frames"})
+    causal = True
+    context = 1
+    version = 0
+
+    def __init__(self, encoder: Encoder):
+        self.encoder = encoder
+
+    @property
+    def frame_size(self) -> tuple[int, int]:
+        """(height, width) px of the frames that it looks at."""
+        return self.encoder.size
+
+    @abstractmethod
+    def rate(self, rows: Array, before: Array) -> Rated:
+        """What frames with unit rows (n, D) are worth; ``before`` (n, context) as ``histories``."""
+
+    def score(self, segment: Segment) -> RewardOutput:
+        where = segment.valid
+        rows, _ = FrameEmbedder(self.encoder).embed(segment, False)
+        rated = self.rate(rows, histories(where, self.context))
+
+        def full(values: Array) -> Array:
+            out = np.zeros(where.shape, np.float32)
+            out[where] = values
+            return out
+
+        return RewardOutput(
+            reward=full(rated.reward),
+            scored=where.copy(),
+            components={name: full(values) for name, values in rated.components.items()},
+            uncertainty=None if rated.doubt is None else full(rated.doubt),
+            version=self.version,
+        )
+
+
+def histories(valid: Array, context: int) -> Array:
+    """(n, context) indices into the ``n`` True entries of ``valid`` (T, N), in row-major order: of
+    each entry itself, the one before it in its column, and so on.
+
+    A column that has no more of them repeats its first: training and scoring alike.
+    """
+    index = np.cumsum(valid.ravel()).reshape(valid.shape) - 1
+    count = np.cumsum(valid, axis=0) - 1  # of each entry within its column
+    steps, columns = np.nonzero(valid)
+    order = np.lexsort((steps, columns))  # column by column
+    flat = index[steps[order], columns[order]]
+    length = valid.sum(axis=0)
+    first = np.concatenate([[0], np.cumsum(length)[:-1]])  # of each column in ``flat``
+    own = count[steps, columns]
+    back = np.maximum(own[:, None] - np.arange(context), 0)
+    return flat[first[columns][:, None] + back] if len(flat) else np.zeros((0, context), int)

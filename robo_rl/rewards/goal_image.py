@@ -1,0 +1,87 @@
+"""The reward of a goal picture: how like it the policy's frames are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
+from robo_rl.rewards.clip import at_home, frames_segment, look_round
+from robo_rl.video import read_frames
+from robo_rl.visual.scene import SceneConfig
+from sims.foreign import ForeignEnv
+
+Array = np.ndarray
+
+PICTURES = (".png", ".jpg", ".jpeg")
+MAKE = "make one: robo-rl reward picture --task TASK --goal KEY --out goal.png"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoalImageConfig(RewardConfig):
+    """How likeness to a goal picture is measured."""
+
+    encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
+    formula: Literal["cosine", "distance"] = "cosine"  # as LIV has it, or as VIP
+
+
+def build(asked: Asked) -> MadeReward:
+    """A GoalImage, scaled by frames of the scene's scattered and random states."""
+    from reward_models.visual.encoders import make_encoder
+    from reward_models.visual.goal_image import GoalImage
+
+    config, env, path = asked.settings, asked.env, Path(asked.argument)
+    pictures, about = read_pictures(path)
+    encoder = make_encoder(config.encoder, asked.device, asked.dtype)
+    task = env if isinstance(env, ForeignEnv) else env.task
+    at_home(encoder, task, "--goal-image.encoder")
+    goals = np.concatenate([encoder.encode(picture[None]) for picture in pictures])
+    model = GoalImage(encoder, goals, config.formula)
+    frames = look_round(asked, encoder, SceneConfig())
+    model.calibrate(frames_segment(frames))
+    count = f"{len(pictures)} goal picture{'s' if len(pictures) > 1 else ''}"
+    shown = about.get("states", "whoever took them has not said of what")
+    return MadeReward(
+        model,
+        f"likeness to {count} in {path.name}",
+        f"frames, beside {count} ({shown})",
+        frames=len(frames),
+        about={"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name,
+               "pictures": str(len(pictures)), "pictures_of": shown},
+        camera=encoder.camera,
+    )  # fmt: skip
+
+
+def read_pictures(path: Path) -> tuple[list[Array], dict[str, Any]]:
+    """Pictures (H, W, 3) uint8 and their card, {} without one: of a picture's file, all those of a
+    folder, or the last frame of a film; ValueError where there is none."""
+    import cv2
+
+    if not path.exists():
+        raise ValueError(f"there is no goal picture {path}; {MAKE}")
+    if path.is_dir():
+        files = sorted(f for f in path.iterdir() if f.suffix.lower() in PICTURES)
+    else:
+        files = [path]
+    pictures = []
+    for file in files:
+        picture = cv2.imread(str(file))
+        if picture is not None:
+            pictures.append(np.ascontiguousarray(picture[..., ::-1]))
+        elif file.suffix.lower() in PICTURES:
+            raise ValueError(f"{file} is not a picture that can be read; {MAKE}")
+        else:
+            pictures.append(read_frames(file)[0][-1])
+    if not pictures:
+        raise ValueError(f"{path} holds no {', '.join(PICTURES)}; {MAKE}")
+    card = card_of(path)
+    return pictures, json.loads(card.read_text()) if card.exists() else {}
+
+
+def card_of(path: Path) -> Path:
+    """Where it is said what the pictures at ``path`` show: beside a picture, within a folder."""
+    return path / "card.json" if path.is_dir() else path.with_suffix(".json")
