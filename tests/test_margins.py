@@ -132,5 +132,5 @@ def test_a_known_goal_means_what_it_meant(task: str, key: str) -> None:
         truth.append(np.array(env.task.goals()[key].success(env.views)))
     margin = margins(task, goal.formula)
     wrong = ((margin >= 0) != np.stack(truth)) & (np.abs(margin) > 1e-6)
-    # Which way a peg leans is no signal; its formula is the stricter where that matters.
-    assert wrong.sum() <= (0.005 * wrong.size if task == "peg" else 0), margin[wrong][:5]
+    # Which way a peg leans is no signal.
+    assert wrong.sum() <= (0.001 * wrong.size if task == "peg" else 0), margin[wrong][:5]

@@ -13,11 +13,14 @@ import pytest
 
 import sims
 from reward_models.base import from_dict
+from reward_models.goals import fill, parse
+from reward_models.goals.formula import to_data
 from sims import BatchEnv, robots, terms
 from sims.task import Task
 from sims.tasks.handling import Handling
 from sims.tasks.push import NEXT_TO
 from sims.tasks.tabletop import LEFT, THINGS, Tabletop
+from sims.truth import Judge
 
 Array = np.ndarray
 
@@ -373,3 +376,32 @@ def test_robots_share_the_tabletop() -> None:
 def test_left_is_left_in_every_arms_front_picture(robot: str) -> None:
     place = robots.get(robot).workspace
     np.testing.assert_array_equal(-place.front.axes()[0], LEFT)
+
+
+@pytest.mark.parametrize("robot", ["so101", "ur5e", "fr3"])
+@pytest.mark.parametrize(
+    ("name", "atoms"),
+    [
+        ("lift", ["grasped(red_cube)", "lifted(red_cube)", "touch(gripper, red_cube)"]),
+        ("pick_place", ["on(red_cube, target)", "grasped(red_cube)"]),
+        ("stack", ["on(red_cube, blue_cube)", "on(blue_cube, red_cube)", "grasped(blue_cube)"]),
+        ("drawer_then_place", ["inside(red_cube, drawer)", "open(drawer)", "closed(drawer)"]),
+        ("peg", ["inserted(peg, hole)"]),
+        ("button", ["pressed(button)", "touch(gripper, button)"]),
+    ],
+)
+def test_scattered_states_show_what_the_task_is_about(
+    name: str, robot: str, atoms: list[str]
+) -> None:
+    task = sims.make_task(name, robot=robot)
+    card = from_dict(task.card())
+    env = sims.BatchEnv(task, 256, seed=8)
+    judges = [Judge(to_data(fill(parse(text), card)), task, env.batch, env.views) for text in atoms]
+    env.reset()
+    for judge in judges:
+        judge.begin(np.arange(256))
+    env.scatter()
+    for text, judge in zip(atoms, judges, strict=True):
+        judge.step(np.zeros(256, bool))
+        assert 0.01 < judge.success().mean() < 0.9, text
+    env.close()

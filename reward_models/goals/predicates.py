@@ -418,8 +418,9 @@ PREDICATES: dict[str, Predicate] = {
             by="insert",
             wordings=_INSIDE,
             margin=(
-                # Which way it leans is not on the card, so its end may be that far aside.
-                f"{{aside}} - {_OFF} - {{a.rest}} * sqrt(maximum(1.0 - square({{a.up}}), 0.0))",
+                # Which way it leans is not on the card; in a hole, only that way which brings its
+                # end under the middle.
+                f"{{aside}} - abs({_OFF} - {{a.rest}} * sqrt(maximum(1.0 - square({{a.up}}), 0.0)))",
                 "{b}[2] - {a}[2] + {a.rest} * {a.up} - {deep}",
                 "0.1 * ({a.up} - {upright})",
             ),

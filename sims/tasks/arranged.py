@@ -17,7 +17,7 @@ import numpy as np
 from sims.rng import RowRng
 from sims.task import Array, TaskGoal
 from sims.tasks.handling import Fixture, Handling, HandlingViews
-from sims.tasks.tabletop import Thing, polar
+from sims.tasks.tabletop import Thing
 from sims.tasks.things.layout import Circle, Layout, NoRoom, layout
 from sims.tasks.things.mjcf import kept
 from sims.tasks.things.named import named
@@ -30,10 +30,9 @@ OVER = 0.02  # m, horizontal distance at which the hand comes down on what it to
 WITH_JAWS = frozenset(
     {"lifted", "grasped", "on", "inside", "inserted", "above", "below", "released"}
 )
-# Of scattered states: how many have a thing beside another, and one on a plate; tries at that.
-BESIDE, ON_PLATE, TRIES = 0.3, 0.2, 16
+# Of scattered states, how many have a thing beside another; tries at that.
+BESIDE, TRIES = 0.3, 16
 SLIT = 0.003  # m, things that are side by side are at least so far apart
-MARKS = ("plate",)  # flat, so that things can lie on them
 
 
 USUAL = "red cube, blue ball, green cylinder, white plate"
@@ -141,42 +140,19 @@ class Arranged(Handling):
         for fixture, joint in zip(self.moving, v.joint, strict=True):
             joint[ids, 0] = rng.uniform(*fixture.range)
 
-    def scatter(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
-        """Things anywhere, sometimes side by side or on a plate; the tip anywhere, half the time
-        near one; the jaws anyhow."""
-        n, place, arm = len(ids), self.arm.workspace, self.arm
-        spots = self._moved(self._layout(scattered=True).draw(rng, n), rng)
+    def lay(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
+        """Things anywhere, sometimes side by side."""
+        spots = self._moved(self._layout(scattered=True).draw(rng, len(ids)), rng)
         self._lay(v, ids, spots, rng)
-        chosen = spots[np.arange(n), rng.integers(spots.shape[1])]
-        centre = np.column_stack([chosen, np.full(n, 0.03)])
-        round_it = centre + rng.normal((3,)) * (0.05, 0.05, 0.035)
-        over_it = centre + rng.normal((3,)) * (0.018, 0.018, 0.0)
-        over_it[:, 2] = rng.uniform(0.03, 0.15)
-        angle = rng.uniform(-place.air_sector, place.air_sector)
-        flat = polar(place, rng.uniform(*place.air_reach), angle)
-        top = min(place.air_top, self.tip_ceiling)
-        anywhere = np.column_stack([flat, rng.uniform(0.012, top)])
-        where = rng.uniform(0, 1)[:, None]
-        target = np.where(where < 0.4, round_it, np.where(where < 0.6, over_it, anywhere))
-        target[:, 2] = np.clip(target[:, 2], self.tip_floor, self.tip_ceiling)
-        self.place_arm(v, ids, arm.home + place.jitter * rng.normal((len(arm.joints),)))
-        closed, opened = arm.grip_range
-        opening = closed + rng.uniform(0, 1) * (opened - closed)
-        v.jaws[ids] = v.gripper_ctrl[ids] = opening[:, None]
-        self.place_tip(v, ids, target)
-        v.ctrl[ids] = v.qpos[ids]
 
     def _moved(self, spots: Array, rng: RowRng) -> Array:
-        """``spots`` (n, k, 2) m with one thing beside another, or on a plate, where chance has it
-        so and there is room."""
+        """``spots`` (n, k, 2) m with one thing beside another, where chance has it so and there is
+        room."""
         n, k, loose = len(spots), spots.shape[1], len(self.objects)
         radius = np.array([*self._radii().values()])
-        mark = np.array([False] * loose + [f.points[0].kind in MARKS for f in self.fixtures])
         chance, mover, other = rng.uniform(0, 1), rng.integers(loose or 1), rng.integers(k)
         angle = rng.uniform(-np.pi, np.pi, (TRIES,))
         away = rng.uniform(SLIT, 0.06, (TRIES,)) + (radius[mover] + radius[other])[:, None]
-        on_plate = (chance >= BESIDE) & (chance < BESIDE + ON_PLATE) & mark[other]
-        away = np.where(on_plate[:, None], rng.uniform(0, 0.02, (TRIES,)), away)
         row = np.arange(n)
         spot = spots[row, other][:, None] + away[..., None] * np.stack(
             [np.cos(angle), np.sin(angle)], axis=-1
@@ -184,10 +160,8 @@ class Arranged(Handling):
         apart = norm(spot[:, :, None] - spots[:, None])  # (n, tries, k)
         apart -= radius + radius[mover][:, None, None]
         apart[row, :, mover] = np.inf
-        apart[..., mark] = np.where(on_plate[:, None, None], np.inf, apart[..., mark])
         clear = (apart >= SLIT - 1e-9).all(axis=2)
-        wanted = (chance < BESIDE) | on_plate
-        moves = wanted & clear.any(axis=1) & (mover != other) & (loose > 0)
+        moves = (chance < BESIDE) & clear.any(axis=1) & (mover != other) & (loose > 0)
         moved = spots.copy()
         moved[row[moves], mover[moves]] = spot[row, np.argmax(clear, axis=1)][moves]
         return moved

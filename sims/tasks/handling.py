@@ -6,6 +6,7 @@ written on this scene. An action is a small step of the tip and a small change o
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -23,6 +24,10 @@ RED_CUBE = THINGS[0]
 HOVER = 0.05  # m, the tip this far over a thing clears it and its neighbours
 ALONGSIDE = 0.012  # m, sideways error that still leaves the jaws room to come down over a thing
 CAUGHT = 0.03  # m, fingers no further than this from a thing have it between them
+IN_HAND, PUT = 0.3, 0.25  # shares of scattered rows in which a thing is held, or put somewhere
+MARKS = ("target", "disc", "plate")  # kinds that lie flat on the table
+FLOOR = 0.008  # m, height of a drawer's floor
+JAWS_TRIED = 8  # widths, until they fit what is between them
 SQUEEZE = 0.10  # of the jaws' way, by which their target runs ahead of jaws that hold something
 
 
@@ -241,22 +246,112 @@ class Handling(Tabletop):
         return np.array([place.shoulder_x + np.mean(place.inner_reach), 0.0])
 
     def scatter(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
-        """A start with things and joints anywhere, and the tip anywhere above the table."""
-        place, n = self.arm.workspace, len(ids)
+        """Things, joints and jaws anyhow; the tip anywhere, half the time near a thing or a piece
+        of furniture; in half of the rows one thing is in the hand, or where it can be put."""
         self.reset(v, ids, rng)
+        self.lay(v, ids, rng)
+        v.batch.forward(ids, stage=mujoco.mjtStage.mjSTAGE_POS)
+        points = np.stack([pos[ids] for pos in (*v.thing_pos, *v.point.values())], axis=1)
+        arm = self.arm
+        self.place_arm(v, ids, arm.home + arm.workspace.jitter * rng.normal((len(arm.joints),)))
+        closed, opened = arm.grip_range
+        opening = closed + rng.uniform(0, 1) * (opened - closed)
+        v.jaws[ids] = v.gripper_ctrl[ids] = opening[:, None]
+        target = self.tip_targets(points, rng)
+        target[:, 2] = np.minimum(target[:, 2], self.tip_ceiling)
+        self.place_tip(v, ids, target)
+        v.ctrl[ids] = v.qpos[ids]
+        if self.objects:
+            self._take_up(v, ids, rng)
+
+    def lay(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
+        """Things anywhere on the table, joints anywhere on their way, now and then at its end."""
         for thing in range(len(self.objects)):
-            spot = self.spot(v, rng, n, (-1.0, 1.0))
+            spot = self.spot(v, rng, len(ids), (-1.0, 1.0))
             self.place_thing(v, ids, thing, spot, rng.uniform(-np.pi, np.pi))
         for fixture, joint in zip(self.moving, v.joint, strict=True):
-            joint[ids, 0] = rng.uniform(*fixture.range)
-        target = polar(
-            place,
-            rng.uniform(*place.air_reach),
-            rng.uniform(-place.air_sector, place.air_sector),
-        )
-        height = rng.uniform(0.07, min(place.air_top, self.tip_ceiling))
-        self.place_tip(v, ids, np.column_stack([target, height]))
-        v.ctrl[ids] = v.qpos[ids]
+            low, high = fixture.range
+            over = 0.15 * (high - low)
+            joint[ids, 0] = np.clip(rng.uniform(low - over, high + over), low, high)
+
+    def _take_up(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
+        """In some rows, one thing is put between the jaws, in others where it can be put."""
+        chance, which = rng.uniform(0, 1), rng.integers(len(self.objects))
+        yaw, off, deep = rng.uniform(-np.pi, np.pi), rng.normal((2,)), rng.uniform(0, 1)
+        turn = rng.integers(1 << 20)
+        before = v.all_qpos[ids].copy()
+        v.batch.forward(ids, stage=mujoco.mjtStage.mjSTAGE_POS)
+        for thing in range(len(self.objects)):
+            mine = which == thing
+            self._grip(v, ids[mine & (chance < IN_HAND)], thing)
+            places = self._places(v, thing)
+            if not places:
+                continue
+            put = mine & (chance > 1.0 - PUT)
+            rows = ids[put]
+            spots = np.stack([pos[rows] for pos, _, _ in places], axis=1)
+            aside = np.stack([np.full(len(rows), wide) for _, wide, _ in places], axis=1)
+            depth = np.stack([np.full(len(rows), down) for _, _, down in places], axis=1)
+            one = np.arange(len(rows)), turn[put] % len(places)
+            pos = spots[one]
+            pos[:, :2] += np.clip(off[put] / 2, -1, 1) * aside[one][:, None]
+            pos[:, 2] += self.objects[thing].height - deep[put] * depth[one]
+            self.place_at(v, rows, thing, pos, yaw[put])
+        v.batch.forward(ids, stage=mujoco.mjtStage.mjSTAGE_POS)
+        inside = self._inside_another(v)[ids]
+        v.all_qpos[ids[inside]] = before[inside]  # no room there: it stays where it lay
+        v.gripper_ctrl[ids[inside]] = v.gripper[ids[inside]]
+
+    def _inside_another(self, v: HandlingViews) -> Array:
+        """(N,) bool: two things are in one place."""
+        found = np.zeros(len(v.tip), bool)
+        for a, b in itertools.combinations(range(len(self.objects)), 2):
+            off, pair = v.thing_pos[a] - v.thing_pos[b], (self.objects[a], self.objects[b])
+            level = norm(off[:, :2]) < sum(thing.round for thing in pair)
+            found |= level & (np.abs(off[:, 2]) < sum(thing.height for thing in pair) - 0.001)
+        return found
+
+    def _places(self, v: HandlingViews, thing: int) -> list[tuple[Array, float, float]]:
+        """Where else than on the table a thing can be: what is below it (N, 3) m, how far aside and
+        how deep it may be there, m."""
+        places = []
+        for fixture in self.fixtures:
+            for point in fixture.points:
+                at, kind = v.point[point.name], point.kind
+                if kind in MARKS:
+                    places.append((at, 0.5 * point.half[0], 0.0))
+                elif kind == "drawer" and point.half:
+                    room = min(point.half[:2]) - self.objects[thing].round
+                    places.append((at * (1.0, 1.0, 0.0) + (0.0, 0.0, FLOOR), max(room, 0.0), 0.0))
+                elif kind == "hole":
+                    places.append((at, 0.0, at[0, 2]))
+        for other, under in enumerate(self.objects):
+            if other != thing and under.kind == self.objects[thing].kind == "cube":
+                places.append((v.thing_pos[other] + (0.0, 0.0, under.height), 0.005, 0.0))
+        return places
+
+    def _grip(self, v: HandlingViews, rows: Array, thing: int) -> None:
+        """Puts a thing between the jaws of ``rows`` (n,) and closes them on it."""
+        if not len(rows):
+            return
+        closed, opened = self.arm.grip_range
+        low, high = np.zeros(len(rows)), np.ones(len(rows))
+        pos = self.grip_point(v)[rows]
+        pos[:, 2] = np.maximum(pos[:, 2], self.objects[thing].height)
+        for _ in range(JAWS_TRIED):
+            middle = (low + high) / 2
+            v.jaws[rows] = (closed + middle * (opened - closed))[:, None]
+            across = (v.finger_pos[1] - v.finger_pos[0])[rows]
+            self.place_at(v, rows, thing, pos, np.arctan2(across[:, 1], across[:, 0]))
+            v.batch.forward(rows, stage=mujoco.mjtStage.mjSTAGE_POS)
+            left, right = (d[rows] for d in self.finger_distances(v, thing))
+            across /= np.maximum(norm(across), 1e-9)[:, None]
+            pos += 0.5 * (right - left)[:, None] * across * (1.0, 1.0, 0.0)
+            free = np.minimum(left, right) > 0.0
+            low, high = np.where(free, low, middle), np.where(free, middle, high)
+        # As jaws that hold something: their target is ahead of them.
+        ahead = v.gripper[rows, 0] - 2 * SQUEEZE * (opened - closed)
+        v.gripper_ctrl[rows] = np.clip(ahead, closed, opened)[:, None]
 
     # What experts and rewards are made of.
     def squeeze(self, v: HandlingViews) -> Array:

@@ -443,9 +443,15 @@ class Tabletop(Task[TabletopViews]):
 
     def place_thing(self, v: TabletopViews, ids: Array, thing: int, xy: Array, yaw: Array) -> None:
         """Stands ``objects[thing]`` on the table at ``xy`` (n, 2) m, turned by ``yaw`` (n,) rad."""
+        height = np.full(len(ids), self.objects[thing].height)
+        self.place_at(v, ids, thing, np.column_stack([xy, height]), yaw)
+
+    def place_at(self, v: TabletopViews, ids: Array, thing: int, pos: Array, yaw: Array) -> None:
+        """Puts the centre of ``objects[thing]`` at ``pos`` (n, 3) m, upright, turned by ``yaw``
+        (n,) rad."""
         start = v.batch.model.joint(self.objects[thing].name).qposadr[0]
         pose = np.zeros((len(ids), 7))
-        pose[:, :2], pose[:, 2] = xy, self.objects[thing].height
+        pose[:, :3] = pos
         pose[:, 3], pose[:, 6] = np.cos(yaw / 2), np.sin(yaw / 2)
         v.all_qpos[ids, start : start + 7] = pose
 
@@ -470,10 +476,18 @@ class Tabletop(Task[TabletopViews]):
         yaw = rng.uniform(-np.pi, np.pi, (3,))
         for thing in range(3):
             self.place_thing(v, ids, thing, spots[:, thing], yaw[:, thing])
-        # A tip target: round a random object, over it, or anywhere above the table.
+        things = np.concatenate([spots, np.full((n, 3, 1), 0.03)], axis=2)
+        target = self.tip_targets(things, rng)
+        self.place_arm(v, ids, arm.home + place.jitter * rng.normal((len(arm.joints),)))
+        self.place_tip(v, ids, target)
+        v.ctrl[ids] = v.qpos[ids]
+
+    def tip_targets(self, points: Array, rng: RowRng) -> Array:
+        """Places (n, 3) m for the tip: round one of ``points`` (n, k, 3) m, over it, or anywhere
+        above the table."""
+        n, place = len(points), self.arm.workspace
         where = rng.uniform(0, 1)[:, None]
-        chosen = spots[row, rng.integers(3)]
-        centre = np.concatenate([chosen, np.full((n, 1), 0.03)], axis=1)
+        centre = points[np.arange(n), rng.integers(points.shape[1])]
         round_it = centre + rng.normal((3,)) * (0.05, 0.05, 0.035)
         over_it = centre + rng.normal((3,)) * (0.018, 0.018, 0.0)
         over_it[:, 2] = rng.uniform(0.03, 0.15)
@@ -484,9 +498,7 @@ class Tabletop(Task[TabletopViews]):
         )  # fmt: skip
         target = np.where(where < 0.45, round_it, np.where(where < 0.65, over_it, anywhere))
         target[:, 2] = np.maximum(target[:, 2], self.tip_floor)
-        self.place_arm(v, ids, arm.home + place.jitter * rng.normal((len(arm.joints),)))
-        self.place_tip(v, ids, target)
-        v.ctrl[ids] = v.qpos[ids]
+        return target
 
 
 def polar(place: Workspace, radius: Array, angle: Array) -> Array:
