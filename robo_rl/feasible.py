@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -48,28 +48,34 @@ def check_feasible(task: GoalTask, *, seed: int = 0, num_threads: int = 0) -> No
                 f"moved, or where it ends is out of reach, however they are drawn: {task.wanted}; "
                 "ask for something else"
             )
-        states = _States.scattered(task, env)
-    if missing := states.first_missing(task.wanted):
-        raise Unreachable(_told(missing, states))
+        states = _States(task, env)
+        while missing := states.first_missing(task.wanted):
+            if len(states) >= ROWS * SCATTERED:
+                raise Unreachable(_told(missing, states))
+            states.scatter(len(states) // ROWS)
 
 
-@dataclass
 class _States:
-    """Signals of states, and what a formula remembers in them."""
+    """Signals of states, and what a formula remembers in them: from all of the workspace, each
+    beside the start of some episode.
 
-    task: GoalTask
-    signals: dict[str, Array]  # (M, k), those of the first step of some episode among them
+    Few at first: most goals are found among them, and what is found in some is found in more.
+    """
 
-    @classmethod
-    def scattered(cls, task: GoalTask, env: BatchEnv) -> _States:
-        """From all of the workspace, each beside the start of some episode."""
+    def __init__(self, task: GoalTask, env: BatchEnv):
+        self.task, self._env = task, env
         start = env.signals()
-        begun = {START + name: start[name] for name in task.measured.starts}
-        drawn = []
-        for _ in range(SCATTERED):
-            env.scatter()
-            drawn.append({**env.signals(), **begun})
-        return cls(task, {name: np.concatenate([d[name] for d in drawn]) for name in drawn[0]})
+        self._begun = {START + name: start[name] for name in task.measured.starts}
+        self.signals: dict[str, Array] = {}  # (M, k)
+        self.scatter(1)
+
+    def scatter(self, times: int) -> None:
+        """Adds the environment's rows, so many times."""
+        drawn = [self.signals] if self.signals else []
+        for _ in range(times):
+            self._env.scatter()
+            drawn.append({**self._env.signals(), **self._begun})
+        self.signals = {name: np.concatenate([d[name] for d in drawn]) for name in drawn[0]}
 
     def first_missing(self, formula: Formula) -> Formula | None:
         """The first state that a formula asks for and that is nowhere; of parts that stand

@@ -49,4 +49,5 @@ def film(path: Path, task: Task[Any], shown: Recording, reward: Array) -> None:
         held = None if shown.success is None else shown.success[::every, row]
         videos.append(annotate(frames, curve, held, f"episode {row + 1}"))
     env.close()
-    write_webm(path, grid(videos, COLUMNS), fps=1.0 / (every * shown.control_dt))
+    together = (grid(images, COLUMNS) for images in zip(*videos, strict=True))
+    write_webm(path, together, fps=1.0 / (every * shown.control_dt))

@@ -86,11 +86,12 @@ def film(folder: Path, seen: Seen, reward: Array) -> None:
         videos.append(
             annotate(resized(seen.frames[::every, row], size), curve, None, f"episode {row + 1}")
         )
-    write_webm(folder / FILM, grid(videos, len(videos)), fps=1.0 / (every * seen.control_dt))
+    together = (grid(images, len(images)) for images in zip(*videos, strict=True))
+    write_webm(folder / FILM, together, fps=1.0 / (every * seen.control_dt))
     stills = [_titled(resized(seen.frames[t + 1, n][None], size)[0], f"{reward[t, n]:.3f}")
               for t, n in most_paid(reward, seen.live)]  # fmt: skip
     blank = [np.zeros_like(stills[0])] * (-len(stills) % COLUMNS)
-    sheet = grid([still[None] for still in (*stills, *blank)], COLUMNS)[0]
+    sheet = grid([*stills, *blank], COLUMNS)
     cv2.imwrite(str(folder / PAID), sheet[..., ::-1])
 
 

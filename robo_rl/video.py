@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -44,17 +44,17 @@ def annotate(frames: Array, reward: Array, success: Array | None, title: str = "
     return out
 
 
-def grid(videos: Sequence[Array], columns: int) -> Array:
-    """One video (T, H*, W*, 3) of equally long videos, row by row."""
+def grid(images: Sequence[Array], columns: int) -> Array:
+    """One image (H*, W*, 3) of equally large ones, row by row; what fills no row is left out."""
     rows = [
-        np.concatenate(list(videos[i : i + columns]), axis=2)
-        for i in range(0, len(videos) - len(videos) % columns, columns)
+        np.concatenate(images[i : i + columns], axis=1)
+        for i in range(0, len(images) - len(images) % columns, columns)
     ]
-    return np.concatenate(rows, axis=1)
+    return np.concatenate(rows)
 
 
-def write_webm(path: Path, frames: Array, fps: float) -> None:
-    """Writes frames (T, H, W, 3) RGB uint8, H and W even.
+def write_webm(path: Path, frames: Iterable[Array], fps: float) -> None:
+    """Writes frames (H, W, 3) RGB uint8, H and W even, one after the other.
 
     The encoder is told to be quick: its own settings take thirty times as long, longer than many a
     training, and gain little on so short a film.
@@ -62,10 +62,11 @@ def write_webm(path: Path, frames: Array, fps: float) -> None:
     partial = path.with_suffix(".part.webm")
     with av.open(partial, "w", format="webm") as film:
         stream = film.add_stream("libvpx-vp9", rate=Fraction(fps).limit_denominator(1000))
-        stream.height, stream.width = frames.shape[1:3]
         stream.pix_fmt = "yuv420p"
         stream.options = _QUICK
-        for frame in frames:
+        for i, frame in enumerate(frames):
+            if i == 0:
+                stream.height, stream.width = frame.shape[:2]
             picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")
             film.mux(stream.encode(picture))
         film.mux(stream.encode())

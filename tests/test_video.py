@@ -23,7 +23,8 @@ def _episode(seed: int, steps: int = 24) -> np.ndarray:
 def test_a_film_comes_back_as_it_was(tmp_path: Path) -> None:
     reward = np.linspace(0, 1, 24)
     success = reward > 0.7
-    shown = grid([annotate(_episode(k), reward, success, f"episode {k}") for k in range(4)], 2)
+    videos = [annotate(_episode(k), reward, success, f"episode {k}") for k in range(4)]
+    shown = np.stack([grid(images, 2) for images in zip(*videos, strict=True)])
     write_webm(tmp_path / "film.webm", shown, fps=12.5)
     back, fps = read_frames(tmp_path / "film.webm")
     assert back.shape == shown.shape and fps == pytest.approx(12.5, rel=0.01)
