@@ -34,3 +34,16 @@ class FitConfig:
     position_weight: float = 2.0
     seed: int = 0
     device: str = "cpu"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadConfig:
+    """Sizes and training of a small network on embeddings."""
+
+    hidden: int = 128  # units of each of its two hidden layers
+    steps: int = 4000  # gradient steps at most; fewer once episodes held out are told no better
+    batch: int = 256
+    learning_rate: float = 3e-4
+    weight_decay: float = 1e-2
+    patience: int = 10  # looks at the episodes held out that bring nothing, before it ends
+    seed: int = 0

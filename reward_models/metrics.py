@@ -31,6 +31,17 @@ def auc(score: Array, positive: Array) -> float:
     return float((ranks(score)[positive].sum() - p * (p + 1) / 2) / (p * n))
 
 
+def average_precision(score: Array, positive: Array) -> float:
+    """Area under the precision-recall curve: mean precision at each positive; ties as one step."""
+    order = np.argsort(-score, kind="stable")
+    score, positive = score[order], np.asarray(positive, bool)[order]
+    if not positive.any():
+        return float("nan")
+    last = np.flatnonzero(np.append(score[1:] != score[:-1], True))  # of each tie
+    hits = np.cumsum(positive)[last]
+    return float((np.diff(hits, prepend=0) * hits / (last + 1)).sum() / positive.sum())
+
+
 def paired_gain(a: Array, b: Array, draws: int = 4000) -> tuple[float, float, float]:
     """(mean of a - b, low, high): a 95 % bootstrap interval that keeps pairs together.
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from reward_models.base import RewardModel, RewardOutput, Segment
-from reward_models.config import DistillConfig
+from reward_models.config import DistillConfig, HeadConfig
 from reward_models.constant import Constant
 from reward_models.distill import Surrogate
 from reward_models.metrics import auc, spearman, wilson
@@ -25,6 +25,9 @@ from reward_models.visual.clip_score import (
     goal_baseline,
 )
 from reward_models.visual.goal_image import GoalImage
+from reward_models.visual.heads import made
+from reward_models.visual.progress import LAGS, Progress
+from reward_models.visual.success import SuccessClassifier
 from robo_rl.rewards import REWARDS
 
 RNG = np.random.default_rng(0)
@@ -96,6 +99,10 @@ def models() -> dict[str, RewardModel]:
     out["constant"] = Constant()
     for formula in ("cosine", "distance"):
         out[f"goal-image {formula}"] = GoalImage(encoder, unit(3), formula)
+    config = HeadConfig(hidden=8)
+    for form in ("sparse", "probability"):
+        out[f"success {form}"] = SuccessClassifier(encoder, made(config, D), 0.5, 2, form)
+    out["progress"] = Progress(encoder, made(config, D, len(LAGS)))
     return out
 
 

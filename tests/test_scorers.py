@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import cv2
@@ -13,9 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sims
+from reward_models.config import HeadConfig
+from reward_models.metrics import average_precision, wilson
 from reward_models.visual.encoders import EmbeddedClip
+from reward_models.visual.episodes import Episodes, split, windows
 from reward_models.visual.goal_image import GoalImage
+from reward_models.visual.heads import load_scorer, made, save_scorer
+from reward_models.visual.progress import LAGS, Progress, fit_progress, taught
 from reward_models.visual.seen import histories
+from reward_models.visual.success import SuccessClassifier, bounded, fit_success
 from robo_rl.cli import main
 from robo_rl.goals import read_goal
 from robo_rl.rewards import clip, make_reward
@@ -122,3 +129,159 @@ def test_what_is_no_picture_is_one_line(pictures: Path, tmp_path: Path, capsys) 
         assert main(["reward", "picture", *asked]) == 1
         assert says in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+# What is learned from episodes.
+DONE, STEPS, DIM = 12, 20, 8
+QUICK = HeadConfig(hidden=16, steps=400, batch=64, learning_rate=3e-3)
+
+
+@pytest.fixture(scope="module")
+def episodes() -> Episodes:
+    """Forty episodes along an arc, every other one of which turns off halfway."""
+    rng = np.random.default_rng(4)
+    along = np.minimum(np.arange(1, STEPS + 1) / DONE, 1.0)
+    angles, holds = [], []
+    for number in range(40):
+        angle = along if number % 2 else np.minimum(along, 0.5)
+        angles.append(angle + 0.01 * rng.normal(size=STEPS))
+        holds.append((along >= 1.0) & bool(number % 2))
+    angle = np.concatenate(angles)
+    rows = np.zeros((len(angle), DIM))
+    rows[:, 0], rows[:, 1] = np.cos(angle), np.sin(angle)
+    by = tuple("a way" if number % 2 else "a wrong way" for number in range(40))
+    number = np.repeat(np.arange(40), STEPS)
+    return Episodes(rows.astype(np.float32), number, np.concatenate(holds), angle, by)
+
+
+def test_parts_share_no_episode_and_each_has_both_kinds(episodes: Episodes) -> None:
+    parts = split(episodes, 3)
+    assert (np.sum(parts, axis=0) == 1).all()
+    for part in parts:
+        assert 0 < episodes.met()[part].sum() < part.sum()
+
+
+def test_a_window_is_a_history() -> None:
+    """What a scorer is fitted on and what it scores are put together in one way."""
+    span = np.arange(30, 42)
+    scored = span[histories(np.ones((12, 1), bool), LAGS[-1] + 1)[:, LAGS]]
+    np.testing.assert_array_equal(windows(span, LAGS), scored)
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), min_size=1, max_size=200),
+       st.sampled_from([0.01, 0.05, 0.3]))  # fmt: skip
+def test_a_threshold_keeps_to_its_bound(frames, bound: float) -> None:
+    chance, holds = (np.array(x) for x in zip(*frames, strict=True))
+    chance = (chance / 50).astype(np.float32)
+    wrong = (chance >= bounded(chance, holds, bound)) & ~holds
+    allowed = wilson(int(wrong.sum()), int((~holds).sum()))[1] if wrong.any() else 0.0
+    assert allowed <= bound
+
+
+def test_average_precision_by_hand() -> None:
+    score, positive = np.array([4.0, 3.0, 2.0, 2.0, 1.0]), np.array([1, 0, 1, 0, 1], bool)
+    assert average_precision(score, positive) == pytest.approx((1 + 2 / 4 + 3 / 5) / 3)
+
+
+def test_success_is_told_and_must_be_seen_twice(episodes: Episodes) -> None:
+    head, figures = fit_success(episodes, QUICK, bound=0.05)
+    assert figures["auc"] > 0.99 and figures["found"]["share"] > 0.8
+    assert figures["false_positives"]["share"] <= 0.05
+    assert set(figures["false_positives_by"]) == {"a way", "a wrong way"}
+    model = SuccessClassifier(Rows(), head, figures["threshold"], 2)
+    span = episodes.spans()[1]
+    rated = model.rate(episodes.rows[span], windows(np.arange(STEPS), (0, 1)))
+    sure = rated.components["probability"] >= figures["threshold"]
+    assert sure[-1] and not sure[0]
+    np.testing.assert_array_equal(rated.reward[1:], (sure[1:] & sure[:-1]).astype(np.float32))
+    nobody = Episodes(episodes.rows, episodes.episode, np.zeros(len(episodes.rows), bool),
+                      episodes.worth, episodes.by)  # fmt: skip
+    with pytest.raises(ValueError, match="no frame in which the goal is met: give more"):
+        fit_success(nobody, QUICK)
+    with pytest.raises(ValueError, match="too few"):
+        fit_progress(nobody, QUICK)
+
+
+def test_progress_rises_falls_backwards_and_stops_where_an_episode_fails(episodes) -> None:
+    head, figures = fit_progress(episodes, QUICK)
+    assert figures["order"] > 0.95 and figures["order_backwards"] < -0.95
+    assert figures["auc_of_the_end"] > 0.95
+    model = Progress(Rows(), head)
+    good, bad = (
+        model.rate(episodes.rows[episodes.spans()[n]], histories(np.ones((STEPS, 1), bool), 9))
+        for n in (1, 2)
+    )
+    assert good.reward[-1] > 0.8 > 0.4 > bad.reward[-1]
+
+
+def test_a_rewound_demonstration_goes_back_as_it_came(episodes: Episodes) -> None:
+    plain, rewound = (taught(episodes, n, np.random.default_rng(0)) for n in (0, 3))
+    demonstrations = int(episodes.met().sum())
+    assert len(plain.target) == len(episodes.rows)
+    assert len(rewound.target) > len(plain.target) + 3 * demonstrations
+    assert not plain.target[~episodes.met()[plain.episode]].any()
+    # Whatever way led to a frame, it is worth the same.
+    worth = dict(zip(plain.frames[:, 0], plain.target, strict=True))
+    assert [worth[frame] for frame in rewound.frames[:, 0]] == rewound.target.tolist()
+    # Backwards: the frame four steps ago is one that lies further along.
+    assert (rewound.frames[:, 1] > rewound.frames[:, 0]).any()
+    assert (plain.frames[:, 1] <= plain.frames[:, 0]).all()
+
+
+@pytest.fixture(scope="module")
+def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier of the red cube touched, from a dozen episodes."""
+    folder = tmp_path_factory.mktemp("scorer")
+    few = ["--watch.demonstrations", "6", "--watch.lost", "0", "--watch.random", "6"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROBO_RL_CACHE", str(folder / "cache"))
+        for kind in ("success", "progress"):
+            out = str(folder / f"{kind}.safetensors")
+            asked = ["reward", "train", kind, "--goal", "touch_red_cube", *few, "--out", out]
+            assert main([*asked, "--head.steps", "100"]) == 0
+    assert len(list((folder / "cache").glob("episodes-*"))) == 1
+    return folder / "success.safetensors"
+
+
+def test_a_scorer_says_from_whom_it_learned(scorer: Path, capsys) -> None:
+    _, card = load_scorer(scorer, "success")
+    assert card == json.loads(scorer.with_suffix(".json").read_text())
+    assert "6 episodes of the task's expert" in card["learned_from"]
+    assert card["scene"]["truth"] == "touch_red_cube" and card["figures"]["auc"] > 0.6
+    env = sims.make("reach", 4, seed=0, goal="touch_red_cube")
+    goal = read_goal(env.task, "touch_red_cube")
+    for kind in ("success", "progress"):
+        made_ = make_reward(f"{kind}:{scorer.with_stem(kind)}", goal, env, dtype="float32")
+        assert "the task's expert" in made_.sees and made_.camera == "front"
+
+
+def test_a_scorer_is_refused_where_it_does_not_belong(scorer: Path, tmp_path: Path, capsys) -> None:
+    heads, card = load_scorer(scorer, "success")
+    other = tmp_path / "other.safetensors"
+    save_scorer(other, heads, card | {"encoder": "embedded-0123456789ab"})
+    (tmp_path / "no.safetensors").write_bytes(b"no scorer")
+    sizes = tmp_path / "sizes.safetensors"
+    save_scorer(sizes, [made(QUICK, 4)], card)
+    shutil.copy(scorer, tmp_path / "progress.safetensors")
+    for reward, more, says in (
+        ("success:nowhere", [], "no scorer nowhere; train one: robo-rl reward train success"),
+        (f"success:{tmp_path / 'no.safetensors'}", [], "is not a scorer"),
+        (f"success:{sizes}", [], "is not a scorer"),
+        (f"progress:{tmp_path / 'progress.safetensors'}", [], "kind success, not progress"),
+        (f"success:{other}", [], "reads embeddings of embedded-0123456789ab, --success.encoder"),
+        (f"success:{scorer}", ["--robot", "ur5e"], "--task reach --robot ur5e --goal touch_red"),
+        (f"success:{scorer}", ["--goal", "touch the blue ball"], "asked is touch_blue_ball in"),
+    ):
+        asked = ["train", "reach", "--reward", reward, *more, "--runs", str(tmp_path / "runs")]
+        assert main(asked) == 1
+        err = capsys.readouterr().err.replace("\n", " ")
+        assert err.count("robo-rl: ") == 1 and says in err, err
+    for asked, says in (
+        (["succes"], "unknown kind of scorer 'succes'; known: clip, success"),
+        (["success", "--out", "a.pt"], "must be a .safetensors file"),
+        (["success", "--out", "a.safetensors", "--goal", "sing"], "sing"),
+        (["success", "--out", "a.safetensors", "--robot", "fr3"], "--encoder embedded:FILE"),
+        (["success", "--out", "a.safetensors", "--task", "hopper"], "knows no other scene"),
+    ):
+        assert main(["reward", "train", *asked]) == 1
+        assert says in capsys.readouterr().err.replace("\n", " ")

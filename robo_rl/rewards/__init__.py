@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from robo_rl.goals import ReadGoal
-from robo_rl.rewards import clip, code, goal_image
+from robo_rl.rewards import clip, code, goal_image, learned
 from robo_rl.rewards.base import Asked, Kind, MadeReward, RewardConfig
 from robo_rl.rewards.clip import ClipConfig
 from robo_rl.rewards.code import checked_program
@@ -36,6 +36,20 @@ REWARDS = {
         "picture`)",
         goal_image.build,
         GoalImageConfig,
+        argument="FILE",
+        frames=True,
+    ),
+    "success": Kind(
+        "a classifier of success, trained before (`robo-rl reward train success`)",
+        learned.success,
+        learned.SuccessConfig,
+        argument="FILE",
+        frames=True,
+    ),
+    "progress": Kind(
+        "how far along a demonstration frames look (`robo-rl reward train progress`)",
+        learned.progress,
+        learned.LearnedConfig,
         argument="FILE",
         frames=True,
     ),

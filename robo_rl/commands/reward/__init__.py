@@ -13,10 +13,12 @@ ACTIONS = {
     "write": "write a reward program for a sentence, by templates or a language model",
     "check": "read reward programs, run them on probes, and say what is wrong",
     "picture": "pictures of a goal that is met, for --reward goal-image:FILE",
-    "train": "train the embedded CLIP on frames and captions of the simulator",
+    "train": "train the embedded CLIP on frames and captions; `train success|progress`: a scorer",
     "report": "judge an encoder against the simulator's truth on held-out states",
     "score": "score a run's episodes, a video or a folder of images against a sentence",
 }
+
+SCORERS = ("success", "progress")  # what `train` trains beside the CLIP
 
 
 def main(argv: Sequence[str]) -> int:
@@ -28,5 +30,12 @@ def main(argv: Sequence[str]) -> int:
         return 0
     if args[0] not in ACTIONS:
         raise ValueError(f"unknown action {args[0]!r}; known: {', '.join(ACTIONS)}")
-    action = importlib.import_module(f"robo_rl.commands.reward.{args[0]}")
-    return action.main(args[1:])
+    action, rest = args[0], args[1:]
+    if action == "train" and rest[:1] == ["clip"]:
+        rest = rest[1:]
+    elif action == "train" and rest and not rest[0].startswith("-"):
+        if rest[0] not in SCORERS:
+            known = ", ".join(("clip", *SCORERS))
+            raise ValueError(f"unknown kind of scorer {rest[0]!r}; known: {known}")
+        action = "scorer"
+    return importlib.import_module(f"robo_rl.commands.reward.{action}").main(rest)

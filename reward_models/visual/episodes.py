@@ -1,0 +1,53 @@
+"""Episodes as an encoder saw them: what scorers learn from. Plain arrays; loads no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+Array = np.ndarray
+
+SHARES = (0.7, 0.15, 0.15)  # of episodes: fitted on, held out to choose by, and to judge by
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """Frames of ``E`` episodes, one after the other, in order."""
+
+    rows: Array  # (M, D) f32 unit rows
+    episode: Array  # (M,) int, number of the episode that a frame is of, rising from 0
+    holds: Array  # (M,) bool: the goal is met in the frame
+    worth: Array  # (M,) f32 the simulator's dense reward, which scripted oracles alone may read
+    by: tuple[str, ...]  # (E,) who acted
+
+    @property
+    def count(self) -> int:
+        return len(self.by)
+
+    def spans(self) -> list[Array]:
+        """The frames of each episode."""
+        return np.split(np.arange(len(self.episode)), np.flatnonzero(np.diff(self.episode)) + 1)
+
+    def met(self) -> Array:
+        """(E,) bool: whether an episode ends with its goal met."""
+        return np.array([self.holds[span[-1]] for span in self.spans()])
+
+
+def split(episodes: Episodes, seed: int) -> tuple[Array, Array, Array]:
+    """(E,) bool of the episodes to fit on, to choose by and to judge by; each third has its share
+    of those that end well and of the others, as far as there are any."""
+    rng = np.random.default_rng(seed)
+    part, met = np.zeros(episodes.count, int), episodes.met()
+    for kind in (met, ~met):
+        ids = rng.permutation(np.flatnonzero(kind))
+        ends = np.round(np.cumsum(SHARES) * len(ids)).astype(int)
+        part[ids[ends[0] : ends[1]]], part[ids[ends[1] :]] = 1, 2
+    return part == 0, part == 1, part == 2
+
+
+def windows(span: Array, lags: tuple[int, ...]) -> Array:
+    """(n, len(lags)) frames so many steps before each of ``span`` (n,); none is before its first,
+    as in ``seen.histories``."""
+    back = np.maximum(np.arange(len(span))[:, None] - np.array(lags), 0)
+    return span[back]

@@ -1,0 +1,209 @@
+"""Episodes of a task as an encoder sees them, by whoever acts: what scorers learn from.
+
+Unlike what makes the reward of a sentence, this may be an expert: who acted is kept with every
+episode, and goes into the scorer's card and into what a run says that its reward sees.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reward_models.visual.episodes import Episodes
+from robo_rl.policies import load_policy
+from robo_rl.visual.data import Wander
+from sims.batch_env import BatchEnv
+from sims.cache import cache_dir
+from sims.task import Task
+
+if TYPE_CHECKING:
+    from reward_models.visual.encoders import TorchEncoder
+
+Array = np.ndarray
+Choose = Callable[[BatchEnv, Array], Array]
+
+EXPERT, LOST, WANDERING = "the task's expert", "an expert that loses its way", "random moves"
+HELD = 0.8  # share of the noise on actions that goes on from one step to the next
+DRAWN = 1024  # frames in memory at a time
+DRAWN_AS = 1  # raised when episodes are played or kept otherwise
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodesConfig:
+    """Whose episodes, and how many."""
+
+    demonstrations: int = 120  # of the task's own expert, with noise; 0: none
+    lost: int = 60  # of the expert, which goes astray on the way
+    random: int = 120  # of random moves
+    run: tuple[Path, ...] = ()  # finished runs, whose policies act with noise
+    of_each: int = 60  # episodes of each of those
+    noise: float = 0.1  # standard deviation on actions in [-1, 1], smooth
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, int | float) and value < 0:
+                raise ValueError(f"{f.name} must be at least 0, got {value}")
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Episodes as an encoder saw them, and what their frames can be drawn from again."""
+
+    seen: Episodes
+    states: Array  # (M, nstate) of each frame
+
+    def frames(self, task: Task[Any], encoder: TorchEncoder, entries: Array) -> Array:
+        """Frames (k, H, W, 3) uint8 of ``entries`` (k,), as the encoder saw them."""
+        env = BatchEnv(task, 1)
+        try:
+            return env.render_states(self.states[entries], encoder.camera, size=encoder.size)
+        finally:
+            env.close()
+
+
+def watch(
+    task: Task[Any],
+    encoder: TorchEncoder,
+    config: EpisodesConfig,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Watched:
+    """Episodes of the task as ``encoder`` sees them, played and drawn once and then in the cache.
+
+    ValueError where an expert is asked for that there is not, or nobody is to act.
+    """
+    if (config.demonstrations or config.lost) and not task.has_expert:
+        raise ValueError(
+            f"task {task.name!r} has no expert to watch: give --watch.demonstrations 0 "
+            "--watch.lost 0, and --watch.run RUN for episodes that get there"
+        )
+    path = cache_dir() / f"episodes-{task.name}-{_key(task, encoder, config)}.npz"
+    if path.exists():
+        with np.load(path, allow_pickle=False) as stored:
+            kept = {name: stored[name] for name in stored.files}
+        by, states = tuple(kept.pop("by").tolist()), kept.pop("states")
+        return Watched(Episodes(by=by, **kept), states)
+    rng = np.random.default_rng(config.seed)
+    parts = [
+        _played(task, who, choose, count, config.seed + 1000 * number)
+        for number, (who, choose, count) in enumerate(_actors(task, config, rng))
+        if count
+    ]
+    if not parts:
+        raise ValueError("nobody is to act: give --watch.random, --watch.run or another")
+    states, holds, worth = (np.concatenate([part[i] for part in parts], axis=1) for i in range(3))
+    by = tuple(who for part in parts for who in part[3])
+    steps, count = holds.shape
+    states = states.transpose(1, 0, 2).reshape(steps * count, -1)  # episode by episode
+    env, rows = BatchEnv(task, 1), []
+    for first in range(0, len(states), DRAWN):
+        frames = env.render_states(states[first : first + DRAWN], encoder.camera, size=encoder.size)
+        rows.append(encoder.encode(frames))
+        progress((first + len(frames)) / len(states))
+    env.close()
+    arrays = {
+        "rows": np.concatenate(rows),
+        "episode": np.repeat(np.arange(count), steps),
+        "holds": holds.T.reshape(-1),
+        "worth": worth.T.reshape(-1),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".part.npz")
+    np.savez(partial, **arrays, states=states, by=np.array(by))
+    partial.replace(path)
+    return Watched(Episodes(by=by, **arrays), states)
+
+
+def _key(task: Task[Any], encoder: TorchEncoder, config: EpisodesConfig) -> str:
+    """16 hex digits that change whenever other episodes would be seen, or the same otherwise."""
+    spec = task.spec()
+    spec.compile()
+    content = [spec.to_xml(), repr(task), encoder.name, encoder.camera, encoder.dtype_name]
+    content += [repr(config), str(DRAWN_AS)]
+    content += [(run / "result.json").read_text() for run in config.run]
+    return hashlib.sha256("\n".join(content).encode()).hexdigest()[:16]
+
+
+def _actors(
+    task: Task[Any], config: EpisodesConfig, rng: np.random.Generator
+) -> list[tuple[str, Callable[[], Choose], int]]:
+    """(who, a chooser for one round of episodes, how many episodes)."""
+
+    def expert() -> Choose:
+        drift = Drift(rng)
+        return lambda env, obs: task.expert(env.views, rng) + config.noise * drift(env)
+
+    def lost() -> Choose:
+        drift, until, step = Drift(rng), np.zeros(0), 0
+
+        def choose(env: BatchEnv, obs: Array) -> Array:
+            nonlocal until, step
+            if not step:
+                until = rng.integers(0, max(1, env.max_steps // 3), env.num_envs)
+            step += 1
+            astray = (step > until)[:, None]
+            return np.where(astray, drift(env), task.expert(env.views, rng))
+
+        return choose
+
+    def wandering() -> Choose:
+        ways: list[Wander] = []
+
+        def choose(env: BatchEnv, obs: Array) -> Array:
+            if not ways:
+                ways.append(Wander(rng, env.num_envs, env.act_dim))
+            return ways[0]()
+
+        return choose
+
+    def acting(path: Path) -> Callable[[], Choose]:
+        act = load_policy(path).act
+
+        def begin() -> Choose:
+            drift = Drift(rng)
+            return lambda env, obs: act(obs) + config.noise * drift(env)
+
+        return begin
+
+    return [
+        (EXPERT, expert, config.demonstrations),
+        (LOST, lost, config.lost),
+        (WANDERING, wandering, config.random),
+        *((f"the policy in {path.name}", acting(path), config.of_each) for path in config.run),
+    ]
+
+
+class Drift:
+    """Smooth noise (N, act_dim) of unit deviation."""
+
+    def __init__(self, rng: np.random.Generator):
+        self._rng, self._now = rng, np.zeros((0, 0))
+
+    def __call__(self, env: BatchEnv) -> Array:
+        fresh = self._rng.normal(size=(env.num_envs, env.act_dim))
+        self._now = HELD * self._now + np.sqrt(1 - HELD**2) * fresh if self._now.size else fresh
+        return self._now
+
+
+def _played(
+    task: Task[Any], who: str, begin: Callable[[], Choose], count: int, seed: int
+) -> tuple[Array, Array, Array, tuple[str, ...]]:
+    """(states (T, count, nstate), whether the goal is met (T, count), dense reward (T, count), who)
+    after each step of an episode of each row; a row that is over goes on as it is."""
+    env = BatchEnv(task, count, seed=seed)
+    obs, choose = env.reset(), begin()
+    states, holds, worth = [], [], []
+    for _ in range(env.max_steps):
+        step = env.step(np.clip(choose(env, obs), -1.0, 1.0))
+        states.append(env.state())
+        holds.append(np.array(step.info["success"]))
+        worth.append(step.reward)
+        obs = step.obs
+    env.close()
+    return np.stack(states), np.stack(holds), np.stack(worth).astype(np.float32), (who,) * count
