@@ -420,7 +420,8 @@ PREDICATES: dict[str, Predicate] = {
             margin=(
                 # Which way it leans is not on the card; in a hole, only that way which brings its
                 # end under the middle.
-                f"{{aside}} - abs({_OFF} - {{a.rest}} * sqrt(maximum(1.0 - square({{a.up}}), 0.0)))",
+                f"{{aside}} - abs({_OFF} - {{a.rest}} * "
+                "sqrt(maximum(1.0 - square({a.up}), 0.0)))",
                 "{b}[2] - {a}[2] + {a.rest} * {a.up} - {deep}",
                 "0.1 * ({a.up} - {upright})",
             ),
