@@ -27,6 +27,7 @@ from robo_rl.cli import main
 from robo_rl.goals import read_goal
 from robo_rl.rewards import clip, make_reward
 from robo_rl.rewards.goal_image import read_pictures
+from robo_rl.visual.episodes import EXPERT, EpisodesConfig, watch
 
 RNG = np.random.default_rng(0)
 
@@ -37,12 +38,14 @@ def unit(*shape: int) -> np.ndarray:
 
 
 class Rows:
-    """An encoder of one pixel: its three values are the embedding."""
+    """An encoder: the mean of each colour is the embedding."""
 
-    name, camera, size = "pixels", "front", (1, 1)
+    name, camera, size, dtype_name = "pixels", "front", (8, 8), "float32"
+    asked = 0
 
     def encode(self, frames: np.ndarray) -> np.ndarray:
-        x = frames.reshape(len(frames), 3).astype(np.float32)
+        self.asked += len(frames)
+        x = frames.mean(axis=(1, 2), dtype=np.float32)
         return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
@@ -228,6 +231,23 @@ def test_a_rewound_demonstration_goes_back_as_it_came(episodes: Episodes) -> Non
     assert (plain.frames[:, 1] <= plain.frames[:, 0]).all()
 
 
+def test_episodes_are_played_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path))
+    task, few = sims.make_task("reach", goal="touch_red_cube"), {"lost": 2, "random": 2}
+    encoder, config = Rows(), EpisodesConfig(demonstrations=2, **few)
+    made_, again = watch(task, encoder, config), watch(task, encoder, config)
+    assert encoder.asked == 6 * 50  # the second time nobody was
+    np.testing.assert_array_equal(made_.seen.rows, again.seen.rows)
+    assert made_.seen.by == again.seen.by and made_.seen.by[:2] == (EXPERT, EXPERT)
+    assert made_.seen.met()[:2].all() and not made_.seen.met()[4:].any()
+    frames = made_.frames(task, encoder, np.array([7, 3]))
+    np.testing.assert_array_equal(Rows().encode(frames), made_.seen.rows[[7, 3]])
+    watch(task, encoder, EpisodesConfig(demonstrations=2, seed=1, **few))
+    assert encoder.asked == 2 * 6 * 50
+    with pytest.raises(ValueError, match="nobody is to act"):
+        watch(task, encoder, EpisodesConfig(demonstrations=0, lost=0, random=0))
+
+
 @pytest.fixture(scope="module")
 def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A classifier of the red cube touched, from a dozen episodes."""
@@ -239,7 +259,6 @@ def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
             out = str(folder / f"{kind}.safetensors")
             asked = ["reward", "train", kind, "--goal", "touch_red_cube", *few, "--out", out]
             assert main([*asked, "--head.steps", "100"]) == 0
-    assert len(list((folder / "cache").glob("episodes-*"))) == 1
     return folder / "success.safetensors"
 
 
