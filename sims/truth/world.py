@@ -136,11 +136,13 @@ class World:
         """(N,) between two geoms neither of which is a sphere, by MuJoCo's own distance."""
         first, second = self._placed[a], self._placed[b]
         reach = self._model.geom_rbound[[a, b]].sum()
-        apart = np.maximum(norm(first.xpos - second.xpos) - reach, 0.0)
+        # Looked up once: each look costs more than a row's distance.
+        placed = [(geom, view.xpos, view.xmat) for geom, view in ((a, first), (b, second))]
+        apart = np.maximum(norm(placed[0][1] - placed[1][1]) - reach, 0.0)
         data = self._scratch
         for row in np.flatnonzero(apart <= most):
-            for geom, view in ((a, first), (b, second)):
-                data.geom_xpos[geom], data.geom_xmat[geom] = view.xpos[row], view.xmat[row]
+            for geom, pos, mat in placed:
+                data.geom_xpos[geom], data.geom_xmat[geom] = pos[row], mat[row]
             # Asked for a little more than needed: what it cannot resolve it calls the limit.
             distance = mujoco.mj_geomDistance(self._model, data, a, b, most + 0.01, None)
             apart[row] = max(distance, 0.0)
