@@ -8,8 +8,9 @@ BIN := .venv/bin
 demo: .venv/stamp
 	$(BIN)/robo-rl demo
 
-# One thread a worker: two processes of one thread are quicker than one process of two. Files in the
-# order of their names: by number of tests, the longest of few tests would come last and run alone.
+# One thread a worker: two processes of one thread are quicker than one process of two. Files as
+# tests/conftest.py orders them: by number of tests, the longest of few tests would come last and run
+# alone.
 test: .venv/stamp lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 

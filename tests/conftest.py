@@ -14,6 +14,12 @@ from faults import FAULTS, Shown
 from robo_rl.threads import cores, limit_cores
 
 SHOWN = pytest.StashKey[Shown]()
+# Files that take 20 s and more: they come first, so that none is left to one worker at the end.
+LONG = {
+    "test_control_loop", "test_experiments", "test_goal_task", "test_goals", "test_learners",
+    "test_line", "test_python_page", "test_residual", "test_search", "test_tasks", "test_visual",
+    "test_your_own_task",
+}  # fmt: skip
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,7 +41,9 @@ def pytest_runtest_setup() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Hands each test's fault numbers to its report, and refuses a number nobody knows."""
+    """Puts long files first. Hands each test's fault numbers to its report, and refuses a number
+    nobody knows."""
+    items.sort(key=lambda item: item.path.stem not in LONG)
     for item in items:
         numbers = sorted({n for mark in item.iter_markers("fault") for n in mark.args})
         if unknown := [n for n in numbers if n not in FAULTS]:
