@@ -115,7 +115,7 @@ def train(
             say(f"what learns nothing succeeds too: {beneath.line()}")
             laps.over("floors")
     labels = Labels(config, made.scene, data_env) if made.scene is not None else None
-    hooks: list[Hook] = [] if labels is None else [labels]
+    hooks: list[Hook] = [hook for hook in (labels, made.asks) if hook is not None]
     with (
         RunDir.under_way(path, config, resume=resume is not None) as run,
         closing(Board(run.path / BOARD)) as board,
@@ -136,7 +136,7 @@ def train(
     frames = {
         "scene": made.frames,
         "training": learner.env.observer.frames_rendered,
-        "labels": labels.frames if labels is not None else 0,
+        "labels": sum(asks.frames for asks in (labels, made.asks) if asks is not None),
     }
     env.close()
 

@@ -26,6 +26,7 @@ from reward_models.visual.clip_score import (
 )
 from reward_models.visual.goal_image import GoalImage
 from reward_models.visual.heads import made
+from reward_models.visual.preferences import Preferences
 from reward_models.visual.progress import LAGS, Progress
 from reward_models.visual.success import SuccessClassifier
 from robo_rl.rewards import REWARDS
@@ -102,6 +103,7 @@ def models() -> dict[str, RewardModel]:
     config = HeadConfig(hidden=8)
     for form in ("sparse", "probability"):
         out[f"success {form}"] = SuccessClassifier(encoder, made(config, D), 0.5, 2, form)
+    out["preferences"] = Preferences(encoder, [made(config, D, member=m) for m in range(3)])
     out["progress"] = Progress(encoder, made(config, D, len(LAGS)))
     return out
 

@@ -20,13 +20,18 @@ from reward_models.visual.encoders import EmbeddedClip
 from reward_models.visual.episodes import Episodes, split, windows
 from reward_models.visual.goal_image import GoalImage
 from reward_models.visual.heads import load_scorer, made, save_scorer
+from reward_models.visual.preferences import Pairs, Preferences, chances, most_disputed
 from reward_models.visual.progress import LAGS, Progress, fit_progress, taught
 from reward_models.visual.seen import histories
 from reward_models.visual.success import SuccessClassifier, bounded, fit_success
 from robo_rl.cli import main
 from robo_rl.goals import read_goal
+from robo_rl.label_store import Answer, LabelStore, agreement
+from robo_rl.learners import PPOConfig, SACConfig
+from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.rewards import clip, make_reward
 from robo_rl.rewards.goal_image import read_pictures
+from robo_rl.visual.asking import AskConfig, Asking, ScriptedOracle, ask_before, stretches
 from robo_rl.visual.episodes import EXPERT, EpisodesConfig, watch
 
 RNG = np.random.default_rng(0)
@@ -255,15 +260,17 @@ def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     few = ["--watch.demonstrations", "6", "--watch.lost", "0", "--watch.random", "6"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROBO_RL_CACHE", str(folder / "cache"))
-        for kind in ("success", "progress"):
-            out = str(folder / f"{kind}.safetensors")
-            asked = ["reward", "train", kind, "--goal", "touch_red_cube", *few, "--out", out]
-            assert main([*asked, "--head.steps", "100"]) == 0
-    return folder / "success.safetensors"
+        out = folder / "success.safetensors"
+        asked = ["reward", "train", "success", "--goal", "touch_red_cube", *few, "--out", str(out)]
+        assert main([*asked, "--head.steps", "100"]) == 0
+    _, card, _ = load_scorer(out, "success")
+    card |= {"kind": "progress", "frames": len(LAGS)}
+    save_scorer(folder / "progress.safetensors", [made(HeadConfig(), card["dim"], 3)], card)
+    return out
 
 
 def test_a_scorer_says_from_whom_it_learned(scorer: Path, capsys) -> None:
-    _, card = load_scorer(scorer, "success")
+    _, card, _ = load_scorer(scorer, "success")
     assert card == json.loads(scorer.with_suffix(".json").read_text())
     assert "6 episodes of the task's expert" in card["learned_from"]
     assert card["scene"]["truth"] == "touch_red_cube" and card["figures"]["auc"] > 0.6
@@ -275,7 +282,7 @@ def test_a_scorer_says_from_whom_it_learned(scorer: Path, capsys) -> None:
 
 
 def test_a_scorer_is_refused_where_it_does_not_belong(scorer: Path, tmp_path: Path, capsys) -> None:
-    heads, card = load_scorer(scorer, "success")
+    heads, card, _ = load_scorer(scorer, "success")
     other = tmp_path / "other.safetensors"
     save_scorer(other, heads, card | {"encoder": "embedded-0123456789ab"})
     (tmp_path / "no.safetensors").write_bytes(b"no scorer")
@@ -304,3 +311,177 @@ def test_a_scorer_is_refused_where_it_does_not_belong(scorer: Path, tmp_path: Pa
     ):
         assert main(["reward", "train", *asked]) == 1
         assert says in capsys.readouterr().err.replace("\n", " ")
+
+
+# Preferences.
+BRIEF = HeadConfig(hidden=8, steps=50, batch=16)
+FEW = HeadConfig(hidden=16, steps=200, batch=64, learning_rate=3e-3)
+
+
+def test_a_scripted_oracle_is_wrong_as_often_as_it_says() -> None:
+    first, second = np.random.default_rng(0).random((2, 4000, 3))
+    right = first.mean(axis=1) > second.mean(axis=1)
+    answer = ScriptedOracle(0.2, 0.0, np.random.default_rng(1)).ask(first, second)
+    assert 0.18 < np.mean((answer == 1.0) != right) < 0.22
+    tied = ScriptedOracle(0.0, 0.1, np.random.default_rng(1)).ask(first, second)
+    near = np.abs(first.mean(axis=1) - second.mean(axis=1)) <= 0.1
+    np.testing.assert_array_equal(tied == 0.5, near)
+    assert "20 %" in str(ScriptedOracle(0.2, 0.0, np.random.default_rng(1)))
+
+
+@given(st.integers(1, 6), st.integers(0, 9))
+def test_a_stretch_lies_within_an_episode(length: int, seed: int) -> None:
+    episode = np.repeat(np.arange(5), 6)
+    found = stretches(episode, length, 20, np.random.default_rng(seed))
+    assert found.shape == (20, length) and (np.diff(found, axis=1) == 1).all()
+    assert (episode[found] == episode[found[:, :1]]).all()
+    with pytest.raises(ValueError, match="no episode here has the 7 frames"):
+        stretches(episode, 7, 1, np.random.default_rng(0))
+
+
+def test_what_a_noisy_oracle_prefers_is_learned(episodes: Episodes) -> None:
+    oracle = ScriptedOracle(0.2, 0.0, np.random.default_rng(2))
+    told: list[np.ndarray] = []
+    config = AskConfig(answers=120, a_time=40, length=3)
+    _, pairs, figures = ask_before(
+        episodes, oracle, config, FEW, told=lambda first, second, answer: told.append(first)
+    )
+    assert figures["order_by_worth"] > 0.8 and figures["answers"] == len(pairs) == 120
+    assert sum(map(len, told)) == 120
+    judging = split(episodes, FEW.seed)[2]
+    assert not judging[episodes.episode[np.concatenate(told)]].any()
+    with pytest.raises(ValueError, match="no answer to learn from"):
+        ask_before(episodes, None, config, FEW)
+
+
+def test_the_most_disputed_are_asked_about() -> None:
+    heads = [made(FEW, DIM, member=m) for m in range(3)]
+    first, second = unit(50, 2, DIM), unit(50, 2, DIM)
+    spread = chances(heads, first, second).std(axis=0)
+    found = most_disputed(heads, first, second, 5)
+    assert spread[found].min() >= np.sort(spread)[-5]
+
+
+def small(config, goal: str = "touch_red_cube") -> tuple[Learner, Preferences]:
+    sim = sims.make("reach", config.num_envs, seed=0, goal=goal)
+    model = Preferences(Rows(), [made(BRIEF, 3, member=m) for m in range(2)])
+    return make_learner(config, sim, model), model
+
+
+def asking(model: Preferences) -> Asking:
+    rng = np.random.default_rng(5)
+    pairs = Pairs(unit(20, 2, 3), unit(20, 2, 3), rng.integers(0, 2, 20).astype(float))
+    env = sims.make("reach", 2, seed=1, goal="touch_red_cube")
+    return Asking(model, env, pairs, ScriptedOracle(0.2, 0.0, rng), BRIEF, 8, 1, 4)
+
+
+def test_the_whole_replay_is_rewarded_anew_after_a_refit() -> None:
+    config = SACConfig(num_envs=2, buffer_size=400, learning_starts=8, batch_size=8, net=(8,),
+                       gradient_steps=1)  # fmt: skip
+    learner, model = small(config)
+    hook = asking(model)
+    hook.start(learner)
+    learner.algorithm.learn(60)
+    buffer = learner.buffer
+    buffer.score_pending()
+    before = buffer.rewards[: buffer.size()].copy()
+    hook.row({})
+    assert model.version == 1 and hook.asked == 4 and len(hook.pairs) == 24
+    assert (buffer.version[: buffer.size()] == 1).all()
+    assert not np.allclose(buffer.rewards[: buffer.size()], before)
+    hook.row({})
+    hook.row({})
+    assert hook.asked == 8 and model.version == 2  # no more than it may
+
+
+def test_asking_goes_on_as_if_nothing_had_happened() -> None:
+    learner, model = small(PPOConfig(num_envs=2, n_steps=16, minibatches=2))
+    hook = asking(model)
+    hook.start(learner)
+    hook.row({})
+    saved = {name: np.array(array) for name, array in hook.state_dict().items()}
+    weights = {name: np.array(array) for name, array in model.state_dict().items()}
+    hook.row({})
+    other, again = small(PPOConfig(num_envs=2, n_steps=16, minibatches=2))
+    restored = asking(again)
+    restored.start(other)
+    restored.load_state_dict(saved)
+    again.load_state_dict(weights)
+    assert again.version == 1
+    restored.row({})
+    for name, array in vars(hook.pairs).items():
+        np.testing.assert_array_equal(vars(restored.pairs)[name], array)
+    rows, before = unit(9, 3), np.zeros((9, 1), int)
+    np.testing.assert_array_equal(again.rate(rows, before).reward, model.rate(rows, before).reward)
+
+
+# Labels on disk.
+def answer(store: LabelStore, said: str, by: str, shade: int = 0) -> None:
+    frames = np.full((2, 4, 4, 3), shade, np.uint8)
+    frames[1, 0, 0] = 9
+    store.append(Answer(store.keep(frames), store.keep(frames[::-1]), "go", "here", said, by))
+
+
+def test_labels_survive_a_crash_in_the_middle_of_a_line(tmp_path: Path) -> None:
+    store = LabelStore(tmp_path / "labels")
+    answer(store, "first", "Ann")
+    with store.path.open("ab") as file:
+        file.write(b'{"first": ["half')
+    assert len(store.read()) == 1
+    answer(store, "skip", "Ann", 1)
+    assert [a.said for a in LabelStore(store.folder).read()] == ["first", "skip"]
+    first = store.read()[0]
+    assert (
+        store.frames(first.first).shape == (2, 4, 4, 3) and store.frames(first.first)[1].max() == 9
+    )
+    assert len(list((store.folder / "frames").iterdir())) == 4  # each content once
+    (store.folder / "frames" / f"{first.first[0]}.png").unlink()
+    with pytest.raises(ValueError, match="lacks frame"):
+        store.frames(first.first)
+    with store.path.open("ab") as file:
+        file.write(b'{"said": "perhaps"}\n')
+    with pytest.raises(ValueError, match="line 3 is no label"):
+        store.read()
+
+
+def test_agreement_is_of_those_who_were_asked_the_same(tmp_path: Path) -> None:
+    store = LabelStore(tmp_path)
+    for said, by, shade in (("first", "Ann", 0), ("first", "Ben", 0), ("tie", "Cas", 0),
+                            ("second", "Ann", 1), ("skip", "Ben", 1)):  # fmt: skip
+        answer(store, said, by, shade)
+    assert agreement(store) == (1, 3)
+
+
+def test_labels_in_the_terminal_are_learned_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
+    store, asked = tmp_path / "labels", ["reward", "label", str(tmp_path / "labels"), "--by", "Ann"]
+
+    def typing(*keys: str) -> None:
+        typed = iter(keys)
+        monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
+
+    typing("1", "what", "2", "q")
+    assert main([*asked, "--questions", "12", "--length", "2"]) == 0
+    assert "got 'what'" in capsys.readouterr().out
+    assert [a.said for a in LabelStore(store).read() if a.said] == ["first", "second"]
+    typing(*"12t1212121")  # the ten that are left; nobody is asked twice
+    assert main(asked) == 0
+    assert cv2.imread(str(store / "asked.png")) is not None
+    assert "12 answers" in capsys.readouterr().out
+    few = ["--watch.random", "4", "--watch.scattered", "0", "--head.steps", "50"]
+    out, teach = tmp_path / "asked.safetensors", ["reward", "train", "preferences", *few]
+    given = ["--store", str(store), "--ask.answers", "14", "--ask.length", "2", "--out", str(out)]
+    assert main([*teach, *given]) == 0
+    _, card, kept = load_scorer(out, "preferences", ("answer",))
+    assert "12 answers of Ann; 2 answers of a scripted oracle" in card["learned_from"]
+    assert sorted(set(kept["answer"].tolist())) == [0.0, 0.5, 1.0]
+    assert len([a for a in LabelStore(store).read() if a.said]) == 14
+    env = sims.make("reach", 4, seed=0, goal="touch_red_cube")
+    goal = read_goal(env.task, "touch_red_cube")
+    made_ = make_reward(f"preferences:{out}", goal, env)
+    assert "12 answers of Ann" in made_.sees and made_.asks is None
+    capsys.readouterr()
+    assert main([*teach, "--store", str(store), "--out", str(out)]) == 1
+    assert "stretches of 2 frames, asked is for 4" in capsys.readouterr().err

@@ -101,14 +101,21 @@ def fit_head(
     return {"held_loss": best, "step": step_of}
 
 
-def save_scorer(path: Path, heads: Sequence[Head], card: Mapping[str, Any]) -> None:
-    """Writes the heads with their card; whoever reads ``path`` sees all of it or the old file."""
+def save_scorer(
+    path: Path,
+    heads: Sequence[Head],
+    card: Mapping[str, Any],
+    arrays: Mapping[str, Array] | None = None,
+) -> None:
+    """Writes the heads with their card, and ``arrays`` that a refit needs; whoever reads ``path``
+    sees all of it or the old file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     tensors = {
         f"{number}/{name}": tensor.contiguous()
         for number, head in enumerate(heads)
         for name, tensor in head.state_dict().items()
     }
+    tensors |= {name: torch.from_numpy(array) for name, array in (arrays or {}).items()}
     partial = path.with_suffix(".part")
     save_file(tensors, partial, metadata={"card": json.dumps(card)})
     os.replace(partial, path)
@@ -116,8 +123,11 @@ def save_scorer(path: Path, heads: Sequence[Head], card: Mapping[str, Any]) -> N
     os.replace(partial, path.with_suffix(".json"))
 
 
-def load_scorer(path: Path, kind: str) -> tuple[list[Head], dict[str, Any]]:
-    """(heads, card) of the scorer of a kind at ``path``; ValueError where there is none."""
+def load_scorer(
+    path: Path, kind: str, arrays: Sequence[str] = ()
+) -> tuple[list[Head], dict[str, Any], dict[str, Array]]:
+    """(heads, card, ``arrays`` by name) of the scorer of a kind at ``path``; ValueError where there
+    is none."""
     train = f"train one: robo-rl reward train {kind} --task TASK --goal KEY --out FILE.safetensors"
     if not path.is_file():
         raise ValueError(f"there is no scorer {path}; {train}")
@@ -134,7 +144,8 @@ def load_scorer(path: Path, kind: str) -> tuple[list[Head], dict[str, Any]]:
                 {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
             )
             heads.append(head.eval())
+        found = {name: tensors[name].numpy() for name in arrays}
     except (SafetensorError, KeyError, TypeError, RuntimeError, json.JSONDecodeError) as error:
         first = str(error).splitlines()[0]
         raise ValueError(f"{path} is not a scorer ({first}); {train}") from error
-    return heads, card
+    return heads, card, found

@@ -53,6 +53,14 @@ REWARDS = {
         argument="FILE",
         frames=True,
     ),
+    "preferences": Kind(
+        "worth of what was preferred (`robo-rl reward train preferences`), and asked about further "
+        "while a policy learns, if wanted",
+        learned.preferences,
+        learned.PreferencesConfig,
+        argument="FILE",
+        frames=True,
+    ),
     "task": Kind("the task's own hand-written dense reward (the ceiling)", code.own),
     "code": Kind(
         "a program in the reward language, checked first (`robo-rl reward check`)",

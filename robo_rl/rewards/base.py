@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reward_models.base import RewardModel
 from reward_models.programs import Program
@@ -12,6 +12,9 @@ from robo_rl.goals import ReadGoal
 from robo_rl.visual.scene import Scene
 from sims.batch_env import BatchEnv
 from sims.foreign import ForeignEnv
+
+if TYPE_CHECKING:
+    from robo_rl.visual.asking import Asking
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +47,7 @@ class MadeReward:
     program: Program | None = None  # where it is one
     about: dict[str, str] = field(default_factory=dict)  # of the scorer, for reports
     camera: str = ""  # what frames are seen through; empty: it looks at none
+    asks: Asking | None = None  # who goes on asking for answers while a policy learns
 
 
 @dataclass(frozen=True)

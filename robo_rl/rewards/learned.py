@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from reward_models.config import HeadConfig
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
+from robo_rl.visual.asking import QUICK, Asking, ScriptedOracle
 from sims.foreign import ForeignEnv
 
 if TYPE_CHECKING:
@@ -29,11 +33,22 @@ class SuccessConfig(LearnedConfig):
     form: Literal["sparse", "probability"] = "sparse"  # 1 where it is sure, else 0; or how sure
 
 
+@dataclass(frozen=True, kw_only=True)
+class PreferencesConfig(LearnedConfig):
+    """How a reward learned from preferences is used, and what is asked while a policy learns."""
+
+    answers: int = 0  # of a scripted oracle, about the policy's own episodes; 0: nobody is asked
+    noise: float = 0.2  # share of them that are turned round
+    a_time: int = 40  # between two fits
+    every: int = 2  # rollouts between two times that it is asked
+    head: HeadConfig = field(default_factory=lambda: QUICK)  # of the networks that are fitted anew
+
+
 def success(asked: Asked) -> MadeReward:
     """A SuccessClassifier from its file."""
     from reward_models.visual.success import SuccessClassifier
 
-    [head], card, encoder = opened(asked, "success")
+    [head], card, encoder, _ = opened(asked, "success")
     figures = card["figures"]
     model = SuccessClassifier(
         encoder, head, figures["threshold"], figures["consecutive"], asked.settings.form
@@ -45,18 +60,38 @@ def progress(asked: Asked) -> MadeReward:
     """A Progress from its file."""
     from reward_models.visual.progress import Progress
 
-    [head], card, encoder = opened(asked, "progress")
+    [head], card, encoder, _ = opened(asked, "progress")
     return made(asked, Progress(encoder, head), card, "a model of progress")
 
 
-def opened(asked: Asked, kind: str) -> tuple[list[Head], dict[str, Any], TorchEncoder]:
-    """(heads, card, encoder) of the scorer that was asked for; ValueError where it reads another
-    encoder's embeddings, or learned another scene or goal than that of the run."""
+def preferences(asked: Asked) -> MadeReward:
+    """Preferences from their file, and who goes on asking, if somebody does."""
+    from reward_models.visual.preferences import Pairs, Preferences
+
+    config = asked.settings
+    heads, card, encoder, kept = opened(asked, "preferences", ("first", "second", "answer"))
+    model = Preferences(encoder, heads)
+    reward = made(asked, model, card, "a reward of preferences")
+    if config.answers:
+        rng = np.random.default_rng([config.head.seed, 2])
+        oracle = ScriptedOracle(config.noise, 0.0, rng)
+        pairs = Pairs(**{name: array.astype(np.float32) for name, array in kept.items()})
+        reward.asks = Asking(model, asked.env, pairs, oracle, config.head, config.answers,
+                             config.every, config.a_time)  # fmt: skip
+        reward.sees += f"; and, while it learns, from {config.answers} more of {oracle}"
+    return reward
+
+
+def opened(
+    asked: Asked, kind: str, arrays: tuple[str, ...] = ()
+) -> tuple[list[Head], dict[str, Any], TorchEncoder, dict[str, np.ndarray]]:
+    """(heads, card, encoder, ``arrays``) of the scorer that was asked for; ValueError where it
+    reads another encoder's embeddings, or learned another scene or goal than that of the run."""
     from reward_models.visual.encoders import make_encoder
     from reward_models.visual.heads import load_scorer
 
     path, env = Path(asked.argument), asked.env
-    heads, card = load_scorer(path, kind)
+    heads, card, kept = load_scorer(path, kind, arrays)
     if isinstance(env, ForeignEnv):
         raise ValueError(
             f"{path} learned {_said(card['scene'])}; here is {env.name}, where nobody can say when "
@@ -79,7 +114,7 @@ def opened(asked: Asked, kind: str) -> tuple[list[Head], dict[str, Any], TorchEn
             f"train it anew: {card['command']}"
         )
     encoder.camera = scene["camera"]
-    return heads, card, encoder
+    return heads, card, encoder, kept
 
 
 def made(asked: Asked, model: Seen, card: dict[str, Any], what: str) -> MadeReward:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 Array = np.ndarray
 Choose = Callable[[BatchEnv, Array], Array]
 
-EXPERT, LOST, WANDERING = "the task's expert", "an expert that loses its way", "random moves"
+EXPERT, LOST = "the task's expert", "an expert that loses its way"
+WANDERING, SCATTERED = "random moves", "random moves from anywhere"
 HELD = 0.8  # share of the noise on actions that goes on from one step to the next
 DRAWN = 1024  # frames in memory at a time
-DRAWN_AS = 1  # raised when episodes are played or kept otherwise
+DRAWN_AS = 2  # raised when episodes are played or kept otherwise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,7 @@ class EpisodesConfig:
     demonstrations: int = 120  # of the task's own expert, with noise; 0: none
     lost: int = 60  # of the expert, which goes astray on the way
     random: int = 120  # of random moves
+    scattered: int = 0  # of random moves that begin anywhere in the workspace
     run: tuple[Path, ...] = ()  # finished runs, whose policies act with noise
     of_each: int = 60  # episodes of each of those
     noise: float = 0.1  # standard deviation on actions in [-1, 1], smooth
@@ -76,19 +78,48 @@ def watch(
 ) -> Watched:
     """Episodes of the task as ``encoder`` sees them, played and drawn once and then in the cache.
 
-    ValueError where an expert is asked for that there is not, or nobody is to act.
+    ValueError as ``play``.
     """
-    if (config.demonstrations or config.lost) and not task.has_expert:
-        raise ValueError(
-            f"task {task.name!r} has no expert to watch: give --watch.demonstrations 0 "
-            "--watch.lost 0, and --watch.run RUN for episodes that get there"
-        )
     path = cache_dir() / f"episodes-{task.name}-{_key(task, encoder, config)}.npz"
     if path.exists():
         with np.load(path, allow_pickle=False) as stored:
             kept = {name: stored[name] for name in stored.files}
         by, states = tuple(kept.pop("by").tolist()), kept.pop("states")
         return Watched(Episodes(by=by, **kept), states)
+    played = play(task, config)
+    env, rows = BatchEnv(task, 1), []
+    for first in range(0, len(played.states), DRAWN):
+        part = played.states[first : first + DRAWN]
+        rows.append(encoder.encode(env.render_states(part, encoder.camera, size=encoder.size)))
+        progress((first + len(part)) / len(played.states))
+    env.close()
+    arrays = {"rows": np.concatenate(rows), "episode": played.episode, "holds": played.holds,
+              "worth": played.worth}  # fmt: skip
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".part.npz")
+    np.savez(partial, **arrays, states=played.states, by=np.array(played.by))
+    partial.replace(path)
+    return Watched(Episodes(by=played.by, **arrays), played.states)
+
+
+class Played(NamedTuple):
+    """Episodes before anybody has looked at them, one after the other."""
+
+    states: Array  # (M, nstate)
+    holds: Array  # (M,) bool
+    worth: Array  # (M,) f32
+    episode: Array  # (M,)
+    by: tuple[str, ...]  # (E,)
+
+
+def play(task: Task[Any], config: EpisodesConfig) -> Played:
+    """The episodes of ``config``; ValueError where an expert is asked for that there is not, or
+    nobody is to act."""
+    if (config.demonstrations or config.lost) and not task.has_expert:
+        raise ValueError(
+            f"task {task.name!r} has no expert to watch: give --watch.demonstrations 0 "
+            "--watch.lost 0, and --watch.run RUN for episodes that get there"
+        )
     rng = np.random.default_rng(config.seed)
     parts = [
         _played(task, who, choose, count, config.seed + 1000 * number)
@@ -98,26 +129,14 @@ def watch(
     if not parts:
         raise ValueError("nobody is to act: give --watch.random, --watch.run or another")
     states, holds, worth = (np.concatenate([part[i] for part in parts], axis=1) for i in range(3))
-    by = tuple(who for part in parts for who in part[3])
     steps, count = holds.shape
-    states = states.transpose(1, 0, 2).reshape(steps * count, -1)  # episode by episode
-    env, rows = BatchEnv(task, 1), []
-    for first in range(0, len(states), DRAWN):
-        frames = env.render_states(states[first : first + DRAWN], encoder.camera, size=encoder.size)
-        rows.append(encoder.encode(frames))
-        progress((first + len(frames)) / len(states))
-    env.close()
-    arrays = {
-        "rows": np.concatenate(rows),
-        "episode": np.repeat(np.arange(count), steps),
-        "holds": holds.T.reshape(-1),
-        "worth": worth.T.reshape(-1),
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".part.npz")
-    np.savez(partial, **arrays, states=states, by=np.array(by))
-    partial.replace(path)
-    return Watched(Episodes(by=by, **arrays), states)
+    return Played(
+        states.transpose(1, 0, 2).reshape(steps * count, -1),
+        holds.T.reshape(-1),
+        worth.T.reshape(-1),
+        np.repeat(np.arange(count), steps),
+        tuple(who for part in parts for who in part[3]),
+    )
 
 
 def _key(task: Task[Any], encoder: TorchEncoder, config: EpisodesConfig) -> str:
@@ -176,6 +195,7 @@ def _actors(
         (LOST, lost, config.lost),
         (WANDERING, wandering, config.random),
         *((f"the policy in {path.name}", acting(path), config.of_each) for path in config.run),
+        (SCATTERED, wandering, config.scattered),
     ]
 
 
@@ -197,7 +217,7 @@ def _played(
     """(states (T, count, nstate), whether the goal is met (T, count), dense reward (T, count), who)
     after each step of an episode of each row; a row that is over goes on as it is."""
     env = BatchEnv(task, count, seed=seed)
-    obs, choose = env.reset(), begin()
+    obs, choose = env.scatter() if who == SCATTERED else env.reset(), begin()
     states, holds, worth = [], [], []
     for _ in range(env.max_steps):
         step = env.step(np.clip(choose(env, obs), -1.0, 1.0))

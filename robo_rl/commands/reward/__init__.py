@@ -13,12 +13,13 @@ ACTIONS = {
     "write": "write a reward program for a sentence, by templates or a language model",
     "check": "read reward programs, run them on probes, and say what is wrong",
     "picture": "pictures of a goal that is met, for --reward goal-image:FILE",
-    "train": "train the embedded CLIP on frames and captions; `train success|progress`: a scorer",
+    "train": "train the embedded CLIP on frames and captions; `train success|progress|preferences`",
+    "label": "which of two stretches is better, asked in the terminal",
     "report": "judge an encoder against the simulator's truth on held-out states",
     "score": "score a run's episodes, a video or a folder of images against a sentence",
 }
 
-SCORERS = ("success", "progress")  # what `train` trains beside the CLIP
+SCORERS = ("success", "progress", "preferences")  # what `train` trains beside the CLIP
 
 
 def main(argv: Sequence[str]) -> int:

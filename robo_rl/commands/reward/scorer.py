@@ -18,13 +18,18 @@ from reward_models.config import HeadConfig
 from reward_models.visual.episodes import Episodes
 from robo_rl.commands.options import Json, Table
 from robo_rl.goals import read_goal, task_of
+from robo_rl.label_store import ANSWERS, Answer, LabelStore, scene_of
 from robo_rl.progress import stages
 from robo_rl.rewards.clip import at_home
 from robo_rl.runs import jsonable, versions
-from robo_rl.visual.episodes import EpisodesConfig, watch
+from robo_rl.visual.asking import QUICK, AskConfig, ScriptedOracle, ask_before
+from robo_rl.visual.episodes import EpisodesConfig, Watched, watch
+from sims.task import Task
 
 if TYPE_CHECKING:
+    from reward_models.visual.encoders import TorchEncoder
     from reward_models.visual.heads import Head
+    from reward_models.visual.preferences import Pairs
 
 Array = np.ndarray
 Progress = Callable[[float], None]
@@ -42,6 +47,35 @@ class TrainScorer(Table):
     head: HeadConfig = field(default_factory=HeadConfig)  # of the network
     as_json: Json = False  # print the card as JSON
 
+    def teach(self, of: Lesson) -> Taught:
+        """What this kind learns."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a kind is taught from."""
+
+    task: Task[Any]
+    goal: str  # the sentence
+    encoder: TorchEncoder
+    watched: Watched
+    progress: Progress
+
+    @property
+    def seen(self) -> Episodes:
+        return self.watched.seen
+
+
+@dataclass(frozen=True)
+class Taught:
+    """What came of it."""
+
+    heads: list[Head]
+    figures: dict[str, Any]
+    learned_from: str
+    arrays: dict[str, Array] = field(default_factory=dict)  # that a refit needs
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSuccess(TrainScorer):
@@ -50,13 +84,13 @@ class TrainSuccess(TrainScorer):
     bound: float = 0.01  # share of failing frames that it may call a success
     consecutive: int = 2  # frames in which it must be sure, one after the other
 
-    def teach(self, seen: Episodes, progress: Progress) -> tuple[list[Head], dict[str, Any]]:
+    def teach(self, of: Lesson) -> Taught:
         from reward_models.visual.success import fit_success
 
         head, figures = fit_success(
-            seen, self.head, bound=self.bound, consecutive=self.consecutive, progress=progress
+            of.seen, self.head, bound=self.bound, consecutive=self.consecutive, progress=of.progress
         )
-        return [head], figures
+        return Taught([head], figures, learned_from(of.seen))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,14 +99,82 @@ class TrainProgress(TrainScorer):
 
     rewinds: int = 2  # of each demonstration
 
-    def teach(self, seen: Episodes, progress: Progress) -> tuple[list[Head], dict[str, Any]]:
+    def teach(self, of: Lesson) -> Taught:
         from reward_models.visual.progress import fit_progress
 
-        head, figures = fit_progress(seen, self.head, rewinds=self.rewinds, progress=progress)
-        return [head], figures
+        head, figures = fit_progress(of.seen, self.head, rewinds=self.rewinds, progress=of.progress)
+        return Taught([head], figures, learned_from(of.seen))
 
 
-KINDS: dict[str, type[TrainScorer]] = {"success": TrainSuccess, "progress": TrainProgress}
+@dataclass(frozen=True, kw_only=True)
+class TrainPreferences(TrainScorer):
+    """Trains a reward under which what was preferred is worth more: the answers in a store, and a
+    scripted oracle's, which reads the simulator's dense reward and is wrong now and then."""
+
+    watch: EpisodesConfig = field(
+        default_factory=lambda: EpisodesConfig(demonstrations=0, lost=0, random=60, scattered=180)
+    )  # whose episodes are asked about
+    head: HeadConfig = field(default_factory=lambda: QUICK)  # of the networks
+    ask: AskConfig = field(default_factory=AskConfig)  # how much, and how well it is answered
+    store: Path | None = None  # folder of labels that are read first, and that answers are kept in
+    oracle: bool = True  # ask the scripted one for what the store lacks; else nobody
+
+    def teach(self, of: Lesson) -> Taught:
+        store = None if self.store is None else LabelStore(self.store)
+        scene = scene_of(of.task, of.encoder.camera)
+        known, by = (None, []) if store is None else known_pairs(store, of, scene, self.ask.length)
+        rng = np.random.default_rng([self.head.seed, 3])
+        oracle = ScriptedOracle(self.ask.noise, self.ask.tie, rng) if self.oracle else None
+
+        def keep(first: Array, second: Array, answer: Array) -> None:
+            if store is None:
+                return
+            for *sides, value in zip(first, second, answer, strict=True):
+                frames = [of.watched.frames(of.task, of.encoder, side) for side in sides]
+                said = next(said for said, worth in ANSWERS.items() if worth == value)
+                names = [store.keep(frame) for frame in frames]
+                store.append(Answer(*names, of.goal, scene, said, str(oracle)))
+
+        heads, pairs, figures = ask_before(
+            of.seen, oracle, self.ask, self.head, known, keep, of.progress
+        )
+        if oracle is not None and len(pairs) > len(by):
+            by += [str(oracle)] * (len(pairs) - len(by))
+        answers = "; ".join(f"{count} answers of {who}" for who, count in Counter(by).items())
+        halves = {name: array.astype(np.float16) for name, array in vars(pairs).items()}
+        return Taught(heads, figures, f"{answers}; about {learned_from(of.seen)}", halves)
+
+
+def known_pairs(
+    store: LabelStore, of: Lesson, scene: str, length: int
+) -> tuple[Pairs | None, list[str]]:
+    """(pairs, who answered each) of a store's answers about this goal in this scene; ValueError
+    where stretches are of another length."""
+    from reward_models.visual.preferences import Pairs
+
+    answers = [a for a in store.read()
+               if a.said in ANSWERS and (a.goal, a.scene) == (of.goal, scene)]  # fmt: skip
+    if not answers:
+        return None, []
+    odd = {len(side) for a in answers for side in (a.first, a.second)} - {length}
+    if odd:
+        raise ValueError(
+            f"{store.path} has stretches of {odd.pop()} frames, asked is for {length}: give "
+            "--ask.length as they are"
+        )
+    sides = [
+        np.stack([of.encoder.encode(store.frames(names)) for names in side])
+        for side in ([a.first for a in answers], [a.second for a in answers])
+    ]
+    said = np.array([ANSWERS[a.said] for a in answers])
+    return Pairs(*sides, said), [a.by for a in answers]
+
+
+KINDS: dict[str, type[TrainScorer]] = {
+    "success": TrainSuccess,
+    "progress": TrainProgress,
+    "preferences": TrainPreferences,
+}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -96,31 +198,31 @@ def main(argv: Sequence[str]) -> int:
     with stages(console) as progress:
         with simulation_waits():  # networks as small as heads learn fastest on one thread
             watched = watch(task, encoder, command.watch, lambda share: progress("episodes", share))
-        seen = watched.seen
-        heads, figures = command.teach(seen, lambda share: progress("fit", share))
-    scene = {"task": task.name, "robot": getattr(task, "robot", ""), "camera": encoder.camera,
-             "goal": goal.text, "truth": goal.key}  # fmt: skip
+        taught = command.teach(
+            Lesson(task, goal.text, encoder, watched, lambda share: progress("fit", share))
+        )
     card = {
         "kind": kind,
-        "scene": scene,
+        "scene": {"task": task.name, "robot": getattr(task, "robot", ""), "camera": encoder.camera,
+                  "goal": goal.text, "truth": goal.key},
         "encoder": encoder.name,
         "dtype": encoder.dtype_name,
-        "learned_from": learned_from(seen),
-        "figures": figures,
-        "heads": len(heads),
-        "dim": seen.rows.shape[1],
-        "frames": heads[0].frames,
+        "learned_from": taught.learned_from,
+        "figures": taught.figures,
+        "heads": len(taught.heads),
+        "dim": watched.seen.rows.shape[1],
+        "frames": taught.heads[0].frames,
         "hidden": command.head.hidden,
         "config": jsonable(asdict(command)),
         "seconds": round(time.monotonic() - start),
         "versions": versions(),
         "command": " ".join(["robo-rl reward train", *argv]),
-    }
-    save_scorer(command.out, heads, card)
+    }  # fmt: skip
+    save_scorer(command.out, taught.heads, card, taught.arrays)
     if command.as_json:
         print(json.dumps(card, indent=1))
     else:
-        console.print(figures, highlight=False)
+        console.print(taught.figures, highlight=False)
         print(command.out)
     return 0
 
