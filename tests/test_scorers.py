@@ -23,7 +23,7 @@ from reward_models.visual.heads import load_scorer, made, save_scorer
 from reward_models.visual.preferences import Pairs, Preferences, chances, most_disputed
 from reward_models.visual.progress import LAGS, Progress, fit_progress, taught
 from reward_models.visual.seen import histories
-from reward_models.visual.success import SuccessClassifier, bounded, fit_success
+from reward_models.visual.success import SuccessClassifier, bounded, fit_success, judged_on
 from robo_rl.cli import main
 from robo_rl.goals import read_goal
 from robo_rl.label_store import Answer, LabelStore, agreement
@@ -202,6 +202,12 @@ def test_success_is_told_and_must_be_seen_twice(episodes: Episodes) -> None:
     sure = rated.components["probability"] >= figures["threshold"]
     assert sure[-1] and not sure[0]
     np.testing.assert_array_equal(rated.reward[1:], (sure[1:] & sure[:-1]).astype(np.float32))
+    strict = fit_success(episodes, QUICK, bound=0.05, each=True)[1]
+    assert strict["threshold"] >= figures["threshold"]
+    again = judged_on(head, figures["threshold"], 2, episodes, QUICK.seed)
+    assert again == {name: figures[name] for name in again}
+    careless = judged_on(head, 0.0, 2, episodes, QUICK.seed)
+    assert careless["false_positives"]["share"] == 1.0
     nobody = Episodes(episodes.rows, episodes.episode, np.zeros(len(episodes.rows), bool),
                       episodes.worth, episodes.by)  # fmt: skip
     with pytest.raises(ValueError, match="no frame in which the goal is met: give more"):

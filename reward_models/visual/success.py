@@ -59,10 +59,12 @@ def fit_success(
     config: HeadConfig,
     *,
     bound: float = 0.01,
+    each: bool = False,
     consecutive: int = 2,
     progress: Callable[[float], None] = lambda share: None,
 ) -> tuple[Head, dict[str, Any]]:
-    """(head, figures) of a classifier of ``episodes``; the threshold is one of the figures.
+    """(head, figures) of a classifier of ``episodes``; the threshold is one of the figures, and
+    keeps to ``bound`` for all who acted together or for ``each`` of them.
 
     ValueError where an episode of either kind is missing among those fitted on, chosen or judged.
     """
@@ -73,7 +75,7 @@ def fit_success(
                 f"of {episodes.count} episodes, those to {does} hold no frame in which the goal is "
                 f"{'met' if not episodes.holds[part].any() else 'not met'}: give more of them"
             )
-    fit, held, test = map(np.flatnonzero, parts)
+    fit, held, _ = map(np.flatnonzero, parts)
     rows = torch.from_numpy(episodes.rows)[:, None]
     truth = torch.from_numpy(episodes.holds.astype(np.float32))
     share = episodes.holds[fit].mean()
@@ -84,11 +86,27 @@ def fit_success(
 
     head = made(config, rows.shape[2])
     fitted = fit_head(head, loss, fit, held, config, progress)
+    chance = sigmoid(head.values(episodes.rows[held][:, None]))
+    holds, who = episodes.holds[held], np.array(episodes.by)[episodes.episode[held]]
+    groups = [who == name for name in np.unique(who[~holds])] if each else [np.ones_like(holds)]
+    threshold = max(bounded(chance[ids], holds[ids], bound) for ids in groups)
+    figures = {
+        "threshold": threshold,
+        "bound": bound,
+        "each": each,
+        "consecutive": consecutive,
+        **fitted,
+    }
+    return head, figures | judged_on(head, threshold, consecutive, episodes, config.seed)
+
+
+def judged_on(
+    head: Head, threshold: float, consecutive: int, episodes: Episodes, seed: int
+) -> dict[str, Any]:
+    """Figures of a classifier on those of ``episodes`` that ``seed`` sets aside to judge by."""
+    test = np.flatnonzero(split(episodes, seed)[2][episodes.episode])
     chance = sigmoid(head.values(episodes.rows[:, None]))
-    threshold = bounded(chance[held], episodes.holds[held], bound)
-    figures = {"threshold": threshold, "bound": bound, "consecutive": consecutive, **fitted}
-    sure = fired(episodes, chance >= threshold, consecutive)
-    return head, figures | judged(chance, sure, episodes, test)
+    return judged(chance, fired(episodes, chance >= threshold, consecutive), episodes, test)
 
 
 def fired(episodes: Episodes, above: Array, consecutive: int) -> Array:

@@ -101,9 +101,10 @@ def opened(
     here, scene = {"task": env.task.name, "robot": robot, "truth": key}, card["scene"]
     if any(scene[name] != value for name, value in here.items()):
         arm = f" --robot {robot}" if robot else ""
+        named = key if key in env.task.goals() else "KEY"
         raise ValueError(
             f"{path} learned {_said(scene)}; asked is {_said(here)}. Train one for that: robo-rl "
-            f"reward train {kind} --task {env.task.name}{arm} --goal {key or 'KEY'} "
+            f"reward train {kind} --task {env.task.name}{arm} --goal {named} "
             "--out FILE.safetensors"
         )
     encoder = make_encoder(asked.settings.encoder, asked.device, asked.dtype)

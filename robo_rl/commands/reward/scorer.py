@@ -82,14 +82,23 @@ class TrainSuccess(TrainScorer):
     """Trains a success classifier: the simulator says in which frames the goal is met."""
 
     bound: float = 0.01  # share of failing frames that it may call a success
+    each: bool = False  # so few of the frames of each who acts, not only of all together
     consecutive: int = 2  # frames in which it must be sure, one after the other
+    before: Path | None = None  # an earlier classifier, judged on the same episodes
 
     def teach(self, of: Lesson) -> Taught:
-        from reward_models.visual.success import fit_success
+        from reward_models.visual.heads import load_scorer
+        from reward_models.visual.success import fit_success, judged_on
 
+        earlier = None if self.before is None else load_scorer(self.before, "success")
         head, figures = fit_success(
-            of.seen, self.head, bound=self.bound, consecutive=self.consecutive, progress=of.progress
-        )
+            of.seen, self.head, bound=self.bound, each=self.each, consecutive=self.consecutive,
+            progress=of.progress,
+        )  # fmt: skip
+        if earlier is not None:
+            [old], card, _ = earlier
+            known = card["figures"]["threshold"], card["figures"]["consecutive"]
+            figures["before"] = judged_on(old, *known, of.seen, self.head.seed)
         return Taught([head], figures, learned_from(of.seen))
 
 
