@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+import torch
+import torch._dynamo  # needed to export; loaded after software GL it crashes (two LLVMs)
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import nn
@@ -46,7 +48,6 @@ from real_robot.twin import Twin
 from robo_rl.goals import ReadGoal
 from robo_rl.learners.learner import Learner
 from robo_rl.learners.residual_policy import OverBaseActor
-from robo_rl.onnx_graph import ExportError, to_graph
 from robo_rl.runs import jsonable, versions
 from sims.batch_env import BatchEnv
 from sims.robots import Robot
@@ -54,6 +55,7 @@ from sims.task import ObsPart, Task
 
 Array = np.ndarray
 
+OPSET = 18
 GOLDEN_KEPT = 128  # pairs of observation and action that travel with the bundle
 CHECKED_ROWS = 512  # observations on which graph and learner are compared
 VISITED_STEPS = 200  # of the policy's episodes, at most, that these come from
@@ -62,6 +64,10 @@ _UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])  # w x y z
 _WORKSPACE_ROOM = 0.05  # m, beyond where the tool was
 _PARK_ROOM = 0.01  # m, under the tool of a parked arm
 _LEAST_TOLERANCE = 0.02  # rad, an arm cannot be put down more exactly
+
+
+class ExportError(RuntimeError):
+    """The exported policy does not answer like the learner."""
 
 
 def deterministic_actor(algorithm: BaseAlgorithm) -> nn.Module:
@@ -84,7 +90,23 @@ def to_onnx(actor: nn.Module, obs_dim: int) -> bytes:
     graph is in it as it was."""
     base = actor.base if isinstance(actor, OverBaseActor) else None
     widths = {"obs": obs_dim} | ({"base_action": base.act_dim} if base else {})
-    model = to_graph(actor.eval(), widths, "action")
+    program = torch.onnx.export(
+        actor.eval(),
+        tuple(torch.zeros(2, width) for width in widths.values()),
+        input_names=list(widths),
+        output_names=["action"],
+        dynamic_shapes=({0: torch.export.Dim("N")}, {0: torch.export.Dim.AUTO})[: len(widths)],
+        opset_version=OPSET,
+        dynamo=True,
+        verbose=False,
+    )
+    assert program is not None  # it is, unless a file name was given
+    model = program.model_proto
+    # The exporter notes the source line of every node, with the paths of this machine.
+    graph = model.graph
+    for part in (*graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer):
+        del part.metadata_props[:]
+    del graph.metadata_props[:], model.metadata_props[:]
     if base is not None:
         model = base.under(model)
     onnx.checker.check_model(model, full_check=True)

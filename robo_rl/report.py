@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 import html
+import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from reward_models.metrics import wilson
-from robo_rl.charts import Chart, row
 from robo_rl.evaluate import SEED_NAMES, Evaluation
 from robo_rl.foreign import ForeignEvaluation
 from robo_rl.misses import told as missed
@@ -20,9 +20,6 @@ from robo_rl.runs import RunDir, atomic_write
 from sims.tasks.things.mjcf import label
 
 Array = np.ndarray
-
-WIDTH = 920  # px, of the page's charts
-PERCENT = (-3.0, 103.0)  # what a chart of success shows
 
 STYLE = """
 :root{color-scheme:light dark;--ink:#1d2126;--soft:#5d6670;--line:#d9dee3;--card:#fff;
@@ -37,9 +34,6 @@ h1{font-size:1.5rem;margin:0 0 .2rem}h2{font-size:1.05rem;margin:0 0 .8rem}
 .big{font-size:2.6rem;font-weight:700;color:var(--accent);line-height:1.1}
 section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:1.2rem;
 margin:0 0 1.2rem;overflow-x:auto}
-.charts{display:flex;flex-wrap:wrap}.charts svg{flex:1 1 280px;max-width:100%;height:auto}
-.charts text{font-size:11px;fill:var(--soft)}.grid{stroke:var(--line)}
-.line{stroke:var(--accent);stroke-width:1.8;fill:none}
 video,img{max-width:100%;border-radius:6px;display:block}
 table{border-collapse:collapse;width:100%}td,th{padding:.3rem .6rem;border-bottom:1px solid
 var(--line);text-align:left;font-variant-numeric:tabular-nums;vertical-align:top}
@@ -154,6 +148,8 @@ def _video(path: Path, judged: bool) -> str:
 def _curves(metrics: Mapping[str, Array], judged: bool) -> str:
     if "env_steps" not in metrics or len(metrics["env_steps"]) < 2:
         return ""
+    from matplotlib.figure import Figure
+
     panels = [
         ("success of training episodes", "success", 100.0, "%"),
         ("reward per step", "reward", 1.0, ""),
@@ -161,31 +157,50 @@ def _curves(metrics: Mapping[str, Array], judged: bool) -> str:
     ]
     # A run of before may have judged another goal than the one that nobody could judge.
     panels = [p for p in panels if p[1] in metrics and (judged or p[1] != "success")]
-    thousands = metrics["env_steps"] / 1000
-    charts = [
-        Chart(thousands, factor * metrics[name], title, "thousand steps", unit,
-              span=PERCENT if name == "success" else None)
-        for title, name, factor, unit in panels
-    ]  # fmt: skip
-    return row(charts, WIDTH)
+    figure = Figure(figsize=(9.4, 2.5), layout="constrained")
+    axes: Sequence[Any] = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axis, (title, name, factor, unit) in zip(axes, panels, strict=True):
+        axis.plot(metrics["env_steps"] / 1000, factor * metrics[name], color="#c2185b", lw=1.8)
+        axis.set_title(title, fontsize=9)
+        axis.set_xlabel("thousand steps", fontsize=8)
+        axis.set_ylabel(unit, fontsize=8)
+        axis.tick_params(labelsize=8)
+        axis.grid(alpha=0.25)
+        if name == "success":
+            axis.set_ylim(-3, 103)
+    return _image(figure, "training curves")
 
 
 def _looks(looks: Mapping[str, Array], config: Mapping[str, Any]) -> str:
     """Success of the deterministic policy while it learned, with Wilson's intervals."""
     if "success" not in looks:
         return ""
+    from matplotlib.figure import Figure
+
     episodes = config["look_episodes"]
     success = looks["success"]
     low, high = np.array([wilson(round(x * episodes), episodes) for x in success]).T
-    thousands = looks["env_steps"] / 1000
-    bars = {"low": 100 * low, "high": 100 * high}
-    title = "success while learning"
-    chart = Chart(thousands, 100 * success, title, "thousand steps", "%", **bars, span=PERCENT)
-    return row([chart], WIDTH) + (
+    figure = Figure(figsize=(9.4, 2.5), layout="constrained")
+    axis = figure.subplots()
+    spread = 100 * np.array([success - low, high - success]).clip(0)
+    axis.errorbar(looks["env_steps"] / 1000, 100 * success, spread, color="#c2185b", capsize=3)
+    axis.set_xlabel("thousand steps", fontsize=8)
+    axis.set_ylabel("%", fontsize=8)
+    axis.set_ylim(-3, 103)
+    axis.tick_params(labelsize=8)
+    axis.grid(alpha=0.25)
+    return _image(figure, "success while learning") + (
         f"<p>The deterministic policy in {episodes:,} episodes each, the same every time and none "
         "of those that are quoted. The final policy is the one that counts, not the best of these."
         "</p>"
     )
+
+
+def _image(figure: Any, about: str) -> str:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=160)
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return f"<img alt='{about}' src='data:image/png;base64,{data}'>"
 
 
 def _costs(result: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ MAY = {
     "real_robot": {"real_robot", "sims"},
     "robo_rl": set(OURS),
 }
-TORCH = {"torch", "torchvision", "stable_baselines3", "sb3_contrib", "open_clip"}
+TORCH = {"torch", "torchvision", "stable_baselines3", "sb3_contrib", "open_clip", "onnxscript"}
 LIGHT = (
     "sims",
     "real_robot",

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch._dynamo  # noqa: F401 - every optimiser needs it; after software GL it crashes (two LLVMs)
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
