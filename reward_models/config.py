@@ -28,7 +28,7 @@ class FitConfig:
     batch: int = 128
     learning_rate: float = 5e-3  # of the image tower, at its highest
     text_learning_rate: float = 2.5e-3
-    captions: float = 0.5  # share of all captions that each step is judged by, drawn anew
+    captions: int = 512  # at most, that each step is judged by, drawn anew
     weight_decay: float = 0.02
     rank_weight: float = 1.0
     position_weight: float = 2.0

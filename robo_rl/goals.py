@@ -14,10 +14,10 @@ from typing import Any
 import sims
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import FormulaError, Refusal, fill, parse, read
-from reward_models.goals.captions import Plan, stages
-from reward_models.goals.formula import Atom, Formula, atoms
+from reward_models.goals.captions import Plan, shown, stages
+from reward_models.goals.formula import Formula, atoms
 from reward_models.goals.margins import NoMargin
-from reward_models.goals.predicates import PREDICATES, role
+from reward_models.goals.predicates import role
 from reward_models.goals.say import say
 from robo_rl.goal_task import GoalTask, goal_task
 from sims.task import Task
@@ -46,12 +46,12 @@ class ReadGoal:
         """The atoms to reward, in order; ValueError with the refusal when nothing was read."""
         if self.formula is None:
             raise ValueError(self.refusal)
-        if actions := [str(a) for a in atoms(self.formula) if not _in_a_frame(a)]:
+        if actions := [str(a) for a in atoms(self.formula) if not shown(a)]:
             raise ValueError(
                 f"{self.text!r} asks for {', '.join(actions)}: an action is no relation that one "
                 "frame shows; expected --reward task or reward code"
             )
-        return stages(self.formula)
+        return stages(self.formula, self.card)
 
     @property
     def understood(self) -> str:
@@ -69,12 +69,6 @@ class ReadGoal:
             return f"judged by the ground truth of {self.key!r}"
         known = "; ".join(self.card.goals.values())
         return f"no ground truth for this sentence; known: {known}"
-
-
-def _in_a_frame(atom: Atom) -> bool:
-    """Whether a caption of one frame may say it."""
-    row = PREDICATES[atom.predicate]
-    return row.seen == "frame" and row.arity == 2
 
 
 def read_goal(task: Task[Any], text: str) -> ReadGoal:

@@ -22,6 +22,7 @@ import gymnasium
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
+import sims
 from reward_models.visual.clip_score import Caption, ClipScore, FrameEmbedder
 from reward_models.visual.encoders import make_encoder
 from robo_rl.rewards.clip import ClipConfig, frames_segment, own_words_of
@@ -50,9 +51,9 @@ class Sight:
     ):
         config = ClipConfig(encoder=encoder, **settings)
         self.encoder = make_encoder(encoder, device)
-        if self.encoder.home is not None and not self.encoder.taught:
+        if self.encoder.home is not None and self.encoder.home.task in sims.TASKS:
             raise ValueError(
-                "the embedded CLIP knows tabletops of ours alone: give encoder='MODEL:PRETRAINED' "
+                f"this CLIP knows {self.encoder.home} alone: give encoder='MODEL:PRETRAINED' "
                 "of open_clip, or 'embedded:FILE' that robo-rl reward train --captions made"
             )
         steps: list[list[Caption]] = own_words_of(sentence, config, self.encoder.taught)

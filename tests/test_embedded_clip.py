@@ -13,13 +13,12 @@ from torch.nn import functional as F
 import sims
 from reward_models.config import FitConfig
 from reward_models.visual import tiny_clip
-from reward_models.visual.captions import CAPTIONS, grade
 from reward_models.visual.encoders import EmbeddedClip, OpenClip, make_encoder
-from reward_models.visual.relations import gripper_relations
-from reward_models.visual.train import fit, tabletop_lessons
-from robo_rl.visual.data import collect, dataset, facts
-from robo_rl.visual.gate import CLEAR, judge, swap_rates, text_cosine
+from reward_models.visual.train import fit, lessons
+from robo_rl.visual.data import collect
+from robo_rl.visual.gate import gate
 from robo_rl.visual.look_guard import TOLERANCE, drift
+from robo_rl.visual.taught import watch
 from sims.cameras import Look
 
 RETRAIN = "the look of the scene has changed: run `robo-rl reward train --ship` and commit both"
@@ -35,16 +34,11 @@ def encoder() -> EmbeddedClip:
     return EmbeddedClip()
 
 
-@pytest.fixture(scope="module")
-def held_out(env: sims.BatchEnv) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    return collect(env, 700, seed=31_000_000)
-
-
 def test_weights_are_small_and_carry_a_card() -> None:
     path = tiny_clip.DEFAULT
     assert path.stat().st_size <= 5_000_000
     card = json.loads(path.with_suffix(".json").read_text())
-    assert {"licence", "command", "gate", "versions"} <= set(card)
+    assert {"licence", "command", "summary", "cells", "versions"} <= set(card)
 
 
 def test_the_look_has_not_drifted(env: sims.BatchEnv) -> None:
@@ -62,26 +56,24 @@ def test_the_guard_notices_another_look(env: sims.BatchEnv) -> None:
     assert drift(Brighter, tiny_clip.DEFAULT.with_suffix(".guard.npz")) > TOLERANCE  # type: ignore[arg-type]
 
 
-def test_scores_follow_the_truth_on_held_out_states(
-    env: sims.BatchEnv, encoder: EmbeddedClip, held_out: tuple
+def test_scores_follow_the_truth_on_held_out_states_however_things_are_painted(
+    encoder: EmbeddedClip,
 ) -> None:
-    states, _ = held_out
-    rows = judge(env, states, encoder.encode(env.render_states(states)), encoder)
-    assert np.nanmin([row.auc for row in rows]) > 0.95
-    assert np.mean([row.spearman for row in rows]) > 0.9
+    figures = gate(encoder, sims.make_task("reach"), count=1500, seed=31_000_000)
+    for label in ("plain", "moved"):
+        summary = figures[f"{label} summary"]
+        assert summary["cells"] > 60 and summary["auc_median"] > 0.97, summary
+        assert summary["share_95"] > 0.8 and summary["rank_median"] > 0.9, summary
+    goals = [g.sentence for g in sims.make_task("reach").goals().values()]
+    worst = min(c["auc"] for c in figures["plain"] if c["text"] in goals)
+    assert worst > 0.95
 
 
-def test_repainting_two_objects_swaps_their_scores(
-    env: sims.BatchEnv, encoder: EmbeddedClip, held_out: tuple
-) -> None:
-    states, signals = held_out
-    assert swap_rates(env, states, signals, encoder, Look())[CLEAR[0]] > 0.98
-
-
-def test_captions_of_different_objects_are_told_apart(
-    env: sims.BatchEnv, encoder: EmbeddedClip
-) -> None:
-    assert text_cosine(env, encoder) < 0.9
+def test_captions_of_different_objects_are_told_apart(encoder: EmbeddedClip) -> None:
+    names = ("the red cube", "the blue ball", "the green cylinder", "the blue cube", "the red ball")
+    for says in ("the gripper touches {}", "the gripper is far from {}"):
+        rows = encoder.encode_texts(tuple(says.format(name) for name in names))
+        assert (rows @ rows.T - 2 * np.eye(len(names))).max() < 0.9
 
 
 def test_encoding_does_not_depend_on_the_batch(env: sims.BatchEnv) -> None:
@@ -109,8 +101,8 @@ def test_folding_the_norms_into_the_convolutions_changes_nothing(env: sims.Batch
 def test_a_foreign_word_is_named(encoder: EmbeddedClip) -> None:
     with pytest.raises(ValueError, match="does not know the word 'cubes'.*Did you mean 'cube'"):
         encoder.encode_texts(("the gripper touches the red cubes",))
-    with pytest.raises(ValueError, match="at most 15 fit"):
-        tiny_clip.tokenize(("the " * 30,))
+    with pytest.raises(ValueError, match="has 30 words; at most 15 fit"):
+        tiny_clip.tokenize(("the " * 30,), 16, ("the",))
 
 
 def test_files_that_are_not_ours_are_refused(tmp_path: Path) -> None:
@@ -146,43 +138,12 @@ def test_make_encoder_by_name() -> None:
         make_encoder("nothing:tag")
 
 
-def test_graded_captions_are_consistent_with_the_scene(env: sims.BatchEnv) -> None:
-    _, signals = collect(env, 300, seed=3)
-    truth, weight = grade(facts(env, signals))
-    assert truth.shape == weight.shape == (300, len(CAPTIONS))
-    assert truth.min() > 0 and truth.max() < 1
-    full = truth[:, CAPTIONS.index("the gripper touches the red cube")]
-    by_colour = truth[:, CAPTIONS.index("the gripper touches the red object")]
-    by_kind = truth[:, CAPTIONS.index("the gripper touches the cube")]
-    np.testing.assert_array_equal(full, by_colour)
-    np.testing.assert_array_equal(full, by_kind)
-    absent = CAPTIONS.index("the gripper touches the blue cube")
-    assert truth[:, absent].max() < 0.01 and weight[:, absent].max() < 1
-
-
-def test_the_training_measure_agrees_with_the_judge_it_shares_no_code_with(
-    env: sims.BatchEnv,
-) -> None:
-    states, signals = collect(env, 640, seed=4)
-    relations = gripper_relations(facts(env, signals))
-    names = [t.name for t in env.task.entities() if t.colour]
-    from robo_rl.visual.gate import _truth
-
-    for goal, (success, distance) in _truth(env, states).items():
-        thing = next(i for i, name in enumerate(names) if goal.endswith(name))
-        relation = goal.removesuffix("_" + names[thing])
-        mine = relations["far" if relation == "far_from" else relation][:, thing]
-        assert np.abs(mine - distance)[distance < 0.1].mean() < 0.02
-        if success.any():
-            assert np.median(mine[success]) < 0.025
-
-
-def test_a_few_steps_of_training_reduce_the_loss(env: sims.BatchEnv) -> None:
-    frames, known, _ = dataset(env, 512, seed=9)
+def test_a_few_steps_of_training_reduce_the_loss() -> None:
+    seen = watch("drawer", "so101", None, 512, seed=9)
     losses: list[float] = []
     fit(
-        frames,
-        tabletop_lessons(known),
+        seen.frames,
+        lessons(seen.seen),
         FitConfig(steps=41, batch=32),
         lambda share, row: losses.append(row["match"]),
     )

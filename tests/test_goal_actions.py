@@ -15,7 +15,6 @@ from reward_models.base import TaskCard, from_dict
 from reward_models.goals import (
     Atom,
     Refusal,
-    caption,
     describe_vocabulary,
     paraphrases,
     parse,
@@ -23,6 +22,7 @@ from reward_models.goals import (
 )
 from reward_models.goals.formula import check
 from reward_models.goals.reader.refusals import lexicon
+from reward_models.goals.say import say
 from robo_rl.experiments.reading import outcome, own_key, score
 from robo_rl.goals import read_goal
 
@@ -317,7 +317,7 @@ def test_captions_of_handling_are_read_back() -> None:
         for sentence in card.goals.values():
             formula = read(sentence, card)
             assert isinstance(formula, Atom)
-            said = paraphrases(formula, card) if formula.object else (caption(formula, card),)
+            said = paraphrases(formula, card) if formula.object else (say(formula, card),)
             for text in said:
                 assert read(text, card) == formula, text
 

@@ -16,7 +16,6 @@ from reward_models.goals import (
     Atom,
     Plan,
     Refusal,
-    caption,
     describe_vocabulary,
     paraphrases,
     parse,
@@ -27,6 +26,7 @@ from reward_models.goals.formula import atoms, check
 from reward_models.goals.predicates import PREDICATES, role
 from reward_models.goals.reader.refusals import lexicon
 from reward_models.goals.refusal import CODES
+from reward_models.goals.say import say
 from robo_rl.experiments.reading import flat, score
 
 DATA = Path(__file__).parent / "data"
@@ -337,10 +337,10 @@ def test_any_text_is_read_or_refused(text: str, card: TaskCard) -> None:
 @pytest.mark.parametrize(("atom", "card"), ATOMS, ids=str)
 def test_captions_and_paraphrases_read_back(atom: Atom, card: TaskCard) -> None:
     check(atom, card)
-    assert read(caption(atom, card), card) == atom
+    assert read(say(atom, card), card) == atom
     wordings = paraphrases(atom, card)
     assert 6 <= len(set(wordings)) <= 10
-    assert wordings[0] == caption(atom, card)
+    assert wordings[0] == say(atom, card)
     for wording in wordings:
         assert read(wording, card) == atom, wording
 
@@ -355,13 +355,13 @@ def test_canonical_captions() -> None:
         "right_of(red_cube, blue_ball)": "the red cube is right of the blue ball",
     }
     for formula, sentence in said.items():
-        assert caption(next(atoms(parse(formula))), TABLE) == sentence
+        assert say(next(atoms(parse(formula))), TABLE) == sentence
     assert describe_vocabulary(TABLE).count("\n") == 0
 
 
 @settings(max_examples=200, deadline=None)
 @given(
-    text=st.sampled_from(DEV + [caption(a, TABLE) for a in all_atoms(TABLE)]),
+    text=st.sampled_from(DEV + [say(a, TABLE) for a in all_atoms(TABLE)]),
     upper=st.booleans(),
     space=st.sampled_from([" ", "  ", "\t", "\n "]),
     end=st.sampled_from(["", ".", "!", " ...", " "]),
@@ -375,7 +375,7 @@ def test_case_space_and_full_stops_do_not_matter(
 
 @settings(max_examples=300, deadline=None)
 @given(
-    text=st.sampled_from(DEV_GOALS + [caption(a, TABLE) for a in all_atoms(TABLE)]),
+    text=st.sampled_from(DEV_GOALS + [say(a, TABLE) for a in all_atoms(TABLE)]),
     word=st.text("bcdfghjklmnpqrstvwxz", min_size=5, max_size=9),
     at=st.floats(0, 1),
 )
@@ -399,31 +399,35 @@ def test_a_known_but_unsupported_word_anywhere_is_refused(word: str) -> None:
 
 
 def plan(text: str) -> list[list[str]]:
-    return [[str(atom) for atom in step] for step in stages(parse(text)).steps]
+    return [[str(atom) for atom in step] for step in stages(parse(text), TABLE).steps]
 
 
 def test_stages() -> None:
     touch = Atom.of("touch", "gripper", "red_cube")
-    assert stages(touch) == Plan(((touch,),))
+    assert stages(touch, TABLE) == Plan(((touch,),))
     assert plan("next_to(red_cube, blue_ball)") == [
         ["touch(gripper, red_cube)"],
         ["next_to(red_cube, blue_ball)"],
     ]
-    assert plan("then(above(gripper, a), far(a, b))") == [
-        ["above(gripper, a)"],
-        ["touch(gripper, a)"],
-        ["far(a, b)"],
+    assert plan("then(above(gripper, red_cube), far(red_cube, blue_ball))") == [
+        ["above(gripper, red_cube)"],
+        ["touch(gripper, red_cube)"],
+        ["far(red_cube, blue_ball)"],
     ]
-    assert plan("and(left_of(gripper, a), far(gripper, b), left_of(gripper, a))") == [
-        ["left_of(gripper, a)", "far(gripper, b)"]
-    ]
-    assert plan("and(next_to(a, b), left_of(c, b), far(gripper, b))") == [
-        ["touch(gripper, a)"],
-        ["next_to(a, b)", "touch(gripper, c)"],
-        ["next_to(a, b)", "left_of(c, b)", "far(gripper, b)"],
+    twice = "and(left_of(gripper, red_cube), far(gripper, blue_ball), left_of(gripper, red_cube))"
+    assert plan(twice) == [["left_of(gripper, red_cube)", "far(gripper, blue_ball)"]]
+    several = "next_to(red_cube, blue_ball), left_of(green_cylinder, blue_ball)"
+    assert plan(f"and({several}, far(gripper, blue_ball))") == [
+        ["touch(gripper, red_cube)"],
+        ["next_to(red_cube, blue_ball)", "touch(gripper, green_cylinder)"],
+        [
+            "next_to(red_cube, blue_ball)",
+            "left_of(green_cylinder, blue_ball)",
+            "far(gripper, blue_ball)",
+        ],
     ]
     with pytest.raises(ValueError, match="one after the other"):
-        plan("and(then(far(gripper, a), far(gripper, b)), far(gripper, c))")
+        plan("and(then(far(gripper, red_cube), far(gripper, b)), far(gripper, c))")
 
 
 def test_goals_load_no_torch() -> None:

@@ -13,7 +13,7 @@ from stable_baselines3.common.env_util import make_vec_env
 
 from reward_models.base import from_dict
 from reward_models.visual.encoders import EmbeddedClip
-from reward_models.visual.graded import read_captions, words_of
+from reward_models.visual.graded import read_captions
 from robo_rl.cli import main
 from robo_rl.foreign_film import most_paid
 from robo_rl.rewards.clip import ClipConfig, own_words_of
@@ -66,7 +66,6 @@ def test_captions_are_graded_by_the_state() -> None:
     np.testing.assert_allclose(truth[UPRIGHT], [1.0, np.exp(-5), np.exp(-5), 0.0], atol=1e-6)
     np.testing.assert_allclose(truth["the pole leans to the right"], [0.0, 1.0, 0.0, 0.0])
     np.testing.assert_allclose(truth["the cart is on the left"], [0.0, 0.0, 1.0, 0.0])
-    assert set(graded.words) == {word for text in graded.texts for word in words_of(text)}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,7 @@ def test_what_was_taught_is_seen(weights: Path) -> None:
     clear = np.abs(angle) > 0.08
     assert clear.sum() > 40
     assert np.mean((right > left)[clear] == (angle > 0)[clear]) > 0.9
-    cells = json.loads(weights.with_suffix(".json").read_text())["cells"]
+    cells = {c["text"]: c for c in json.loads(weights.with_suffix(".json").read_text())["cells"]}
     assert cells[texts[0]]["of"] == 100 and cells[texts[0]]["auc"] > 0.9
 
 
@@ -130,7 +129,7 @@ def test_a_policy_from_frames_and_words(weights: Path, tmp_path: Path, capsys) -
     assert main(["evaluate", str(run), "--episodes", "4"]) == 0
     assert "return" in capsys.readouterr().out
     for wrong, says in (
-        (["--goal", "the pole is blue"], "was never taught 'the pole is blue'; it knows: the pole"),
+        (["--goal", "the pole is blue"], "was never taught 'the pole is blue'"),
         (["--clip.formula", "contrast"], "give --clip.negatives TEXT"),
         (["--clip.encoder", "embedded"], "reward train --task gym:CartPole-v1 --captions"),
         (["--reward", "offline"], "use --reward clip with --clip.encoder"),
@@ -171,7 +170,7 @@ def test_the_same_around_somebody_s_env(weights: Path) -> None:
         blind = SeenReward(gymnasium.make("CartPole-v1"), UPRIGHT, encoder=own)
         blind.reset()
         blind.step(0)
-    with pytest.raises(ValueError, match="knows tabletops of ours alone"):
+    with pytest.raises(ValueError, match="knows reach with the so101, camera front alone"):
         Sight(UPRIGHT, encoder="embedded")
 
 

@@ -17,8 +17,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import sims
-from reward_models.goals.captions import caption
 from reward_models.goals.formula import atoms
+from reward_models.goals.say import say
 from reward_models.programs import load
 from robo_rl.cli import main
 from robo_rl.goals import judged_goal, task_of
@@ -113,7 +113,7 @@ def test_five_sentences_about_the_kitchen(text: str, kitchen: Path) -> None:
     judged, goal = judged_goal(sims.make_task("tabletop", scene="kitchen.xml", robot="ur5e"), text)
     assert goal.formula is not None and goal.understood and goal.key
     assert load(written(judged, goal), goal.card)
-    captions = [caption(a, goal.card) for a in atoms(goal.formula) if len(a.terms) < 3]
+    captions = [say(a, goal.card) for a in atoms(goal.formula) if len(a.terms) < 3]
     assert all(entity.name.split("_")[0] in goal.understood for entity in goal.card.entities
                if any(entity.name in atom.terms for atom in atoms(goal.formula)))  # fmt: skip
     assert all(words.startswith("the ") for words in captions)

@@ -1,7 +1,7 @@
 """Sentences into formulas over a task's entities, and formulas back into sentences."""
 
 from reward_models.base import TaskCard
-from reward_models.goals.captions import Plan, caption, describe_vocabulary, paraphrases, stages
+from reward_models.goals.captions import Plan, describe_vocabulary, paraphrases, stages
 from reward_models.goals.formula import Atom, Formula, FormulaError, Joined, fill, parse
 from reward_models.goals.refusal import Refusal
 
@@ -12,7 +12,6 @@ __all__ = [
     "Joined",
     "Plan",
     "Refusal",
-    "caption",
     "describe_vocabulary",
     "fill",
     "paraphrases",

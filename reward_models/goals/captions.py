@@ -17,15 +17,6 @@ class Plan:
     steps: tuple[tuple[Atom, ...], ...]
 
 
-def caption(atom: Atom, card: TaskCard) -> str:
-    """The canonical sentence: ``the gripper is left of the red cube``."""
-    wording = PREDICATES[atom.predicate].caption
-    return wording.format(
-        subject=_names(card.entity(atom.subject), card)[0],
-        object=_names(card.entity(atom.object), card)[0] if atom.object else "",
-    )
-
-
 def paraphrases(atom: Atom, card: TaskCard) -> tuple[str, ...]:
     """Six to ten statements that mean the atom, the canonical one first, naming its entities in
     turn by each of their names."""
@@ -65,28 +56,44 @@ def describe_vocabulary(card: TaskCard) -> str:
     return "; ".join(parts)
 
 
-def stages(formula: Formula, gripper: str = GRIPPER) -> Plan:
-    """The plan of a formula; ``gripper`` is the acting entity's name.
+def shown(atom: Atom) -> bool:
+    """Whether one frame shows that it holds; not of a thing that is chosen as an episode begins."""
+    fixed = all(isinstance(term, str) for term in atom.terms)
+    return fixed and PREDICATES[atom.predicate].seen == "frame"
 
-    A goal about two objects gives no signal before the arm is there, so touching the object that
-    is to be moved comes first. Of several such goals at once, each is reached while the ones
-    before it are kept, and the last step asks for all.
+
+def stages(formula: Formula, card: TaskCard) -> Plan:
+    """The plan of a formula.
+
+    A goal about a thing gives no signal before the arm is there, so touching comes first: the thing
+    that is to be moved, or the handle of a drawer; and what is to be lifted is grasped before. Of
+    several such goals at once, each is reached while the ones before it are kept, and the last step
+    asks for all.
     """
-    return Plan(tuple(_steps(formula, gripper)))
+    return Plan(tuple(_steps(formula, card)))
 
 
-def _steps(formula: Formula, gripper: str) -> list[tuple[Atom, ...]]:
+def _steps(formula: Formula, card: TaskCard) -> list[tuple[Atom, ...]]:
     parts = parts_of(formula, "then")
     if len(parts) > 1:
-        return [step for part in parts for step in _steps(part, gripper)]
+        return [step for part in parts for step in _steps(part, card)]
     together = _together(formula)
+    gripper = next((e.name for e in card.entities if role(e) == GRIPPER), "")
     steps: list[tuple[Atom, ...]] = []
     moved: list[Atom] = []
     for atom in together:
-        if atom.subject != gripper:
-            steps.append((*moved, Atom.of("touch", gripper, atom.subject)))
+        if gripper and atom.subject != gripper:
+            steps.append((*moved, Atom.of("touch", gripper, _taken_by(atom.subject, card))))
+            if atom.predicate == "lifted":
+                steps.append((*moved, Atom.of("grasped", atom.subject)))
             moved.append(atom)
     return [*steps, together]
+
+
+def _taken_by(name: str, card: TaskCard) -> str:
+    """What a hand goes to that wants to move an entity: its handle, where it has one."""
+    body = card.entity(name).body
+    return next((e.name for e in card.entities if e.kind == "handle" and e.body == body), name)
 
 
 def _together(formula: Formula) -> tuple[Atom, ...]:

@@ -198,6 +198,7 @@ _TRIANGLE = "(({b}[0] - {a}[0]) * ({c}[1] - {a}[1]) - ({b}[1] - {a}[1]) * ({c}[0
 _LONGEST = (
     "maximum(maximum(norm({a}[:2] - {b}[:2]), norm({b}[:2] - {c}[:2])), norm({a}[:2] - {c}[:2]))"
 )
+_LEAN = "sqrt(maximum(1.0 - square({a.up}), 0.0))"
 _SPEED = "norm({a} - {a.before}) / {dt}"
 
 PREDICATES: dict[str, Predicate] = {
@@ -420,8 +421,7 @@ PREDICATES: dict[str, Predicate] = {
             margin=(
                 # Which way it leans is not on the card; in a hole, only that way which brings its
                 # end under the middle.
-                f"{{aside}} - abs({_OFF} - {{a.rest}} * "
-                "sqrt(maximum(1.0 - square({a.up}), 0.0)))",
+                f"{{aside}} - abs({_OFF} - {{a.rest}} * {_LEAN})",
                 "{b}[2] - {a}[2] + {a.rest} * {a.up} - {deep}",
                 "0.1 * ({a.up} - {upright})",
             ),

@@ -51,7 +51,7 @@ class TorchEncoder(ABC):
     scale: float = 100.0  # logit = scale * cosine + bias
     bias: float = 0.0
     calibrated: bool = False  # whether the logit's sigmoid is a probability
-    taught: tuple[str, ...] = ()  # the captions that somebody taught it; (): the tabletop's, or all
+    taught: tuple[str, ...] = ()  # the only captions that it knows; (): any words
 
     def __init__(self, device: str, batch: int, dtype: torch.dtype | None):
         self.device, self.batch, self._dtype = torch.device(device), batch, dtype
@@ -92,7 +92,7 @@ class TorchEncoder(ABC):
     @property
     def dim(self) -> int:
         """Width of an embedding."""
-        return self.encode_texts(("the gripper",)).shape[1]
+        return self.encode_texts((*self.taught[:1], "a frame")[:1]).shape[1]
 
     @abstractmethod
     def encode_texts(self, texts: tuple[str, ...]) -> Array:
@@ -100,7 +100,7 @@ class TorchEncoder(ABC):
 
 
 class EmbeddedClip(TorchEncoder):
-    """The CLIP that ships with the project; it knows canonical captions of the tabletop."""
+    """A small CLIP of ``robo-rl reward train``; by default the one that ships with the project."""
 
     camera = "front"
     calibrated = True

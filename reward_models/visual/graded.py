@@ -26,6 +26,7 @@ from reward_models.programs import Program, Refused, load
 from reward_models.programs.language import MAX_COMPONENTS
 
 Array = np.ndarray
+HIDDEN = ("qvel", "grip", "finger_middles", "_fingers")  # ends of signals that no frame needs
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -36,11 +37,6 @@ class Graded:
     texts: tuple[str, ...]
     bodies: tuple[str, ...]  # the expressions, as written
     programs: tuple[Program, ...]
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Every word of the captions, once."""
-        return tuple(dict.fromkeys(word for text in self.texts for word in words_of(text)))
 
     def truth(self, signals: Mapping[str, Array]) -> Array:
         """(M, captions) in [0, 1] of states {name: (M, k)}; nan counts as false."""

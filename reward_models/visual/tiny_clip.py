@@ -2,7 +2,7 @@
 
 A tower of keypoints and a two-layer text tower (Radford et al. 2021, arXiv:2103.00020) under
 SigLIP's sigmoid head (Zhai et al. 2023, arXiv:2303.15343). Its text tower knows the words of its
-captions alone, those of the tabletop or somebody's own; any other word is an error, never a guess.
+captions alone; any other word is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -30,10 +30,6 @@ from reward_models.visual.keypoint_tower import KeypointTower, TowerConfig
 
 Array = np.ndarray
 
-WORDS = tuple(
-    "a the is of to gripper touches above left right far from next near object red blue green "
-    "cube ball cylinder".split()
-)
 MEAN, STD = 0.42, 0.28  # of all channels; the frames are renders, not photographs
 DEFAULT = Path(__file__).parent / "weights" / "tabletop.safetensors"
 
@@ -60,7 +56,7 @@ class TinyClipConfig:
     text_width: int = 64
     text_layers: int = 2
     context: int = 16  # tokens
-    words: tuple[str, ...] = WORDS
+    words: tuple[str, ...] = ()  # that its captions are made of
 
 
 class TinyClip(torch.nn.Module):
@@ -72,7 +68,7 @@ class TinyClip(torch.nn.Module):
         home: Home | None = None,
         captions: tuple[str, ...] = (),
     ):
-        """``captions``: somebody's own, that it was taught; () for those of the tabletop."""
+        """``captions``: those that it was taught."""
         super().__init__()
         self.home, self.captions = home, captions
         self.config = config = config or TinyClipConfig()
@@ -128,8 +124,8 @@ def folded(tower: torch.nn.Module) -> torch.nn.Module:
 
 def tokenize(
     texts: Sequence[str],
-    context: int = TinyClipConfig.context,
-    vocabulary: tuple[str, ...] = WORDS,
+    context: int,
+    vocabulary: tuple[str, ...],
 ) -> torch.Tensor:
     """Token ids (len(texts), context) int64; ValueError names a word outside the vocabulary."""
     out = torch.zeros(len(texts), context, dtype=torch.long)
@@ -188,12 +184,7 @@ def load(path: Path = DEFAULT) -> TinyClip:
     try:
         with safe_open(path, "pt") as file:
             meta = file.metadata() or {}
-        words, captions = (
-            tuple(meta["words"].split()),
-            tuple(json.loads(meta.get("captions", "[]"))),
-        )
-        if not captions and words != WORDS:
-            raise ValueError(f"{path} was trained on another vocabulary; {retrain}")
+        words, captions = tuple(meta["words"].split()), tuple(json.loads(meta["captions"]))
         config = json.loads(meta["config"])
         config |= {"tower": TowerConfig(**config["tower"]), "words": words}
         model = TinyClip(TinyClipConfig(**config), Home(**json.loads(meta["home"])), captions)

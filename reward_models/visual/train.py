@@ -9,42 +9,64 @@ learns "some object" and no more: the score still correlates with distance, and 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
+from reward_models.base import TaskCard
 from reward_models.config import FitConfig
-from reward_models.visual.captions import CAPTIONS, COLOURS, KINDS, grade
 from reward_models.visual.encoders import fastest_dtype
-from reward_models.visual.graded import Graded
-from reward_models.visual.relations import Facts
-from reward_models.visual.tiny_clip import WORDS, TinyClip, TinyClipConfig, tokenize
+from reward_models.visual.graded import HIDDEN, words_of
+from reward_models.visual.tiny_clip import TinyClip, TinyClipConfig, tokenize
 
 Array = np.ndarray
 
 PARTNERS = 3  # other frames of the batch that each frame is ranked against
-SPREAD = 8.0  # 1/m, makes a place on a table about unit
+ABSENT, ABSENT_WEIGHT = 0.005, 0.1  # of captions about what is not in a frame: truth, weight
 
 
-def positions(facts: Facts) -> tuple[Array, Array]:
-    """Read-out targets (M, 18) and whether each is there (M, 18): tip, each colour's xy and each
-    shape's xy, pointing; about unit, from the middle of where they were seen."""
-    columns, there = [SPREAD * (facts.tip - facts.tip.mean(axis=0))], [np.ones((len(facts), 3))]
-    middle = facts.position[..., :2].mean(axis=(0, 1))
-    for index, ids in ((range(len(COLOURS)), facts.colour), (range(len(KINDS)), facts.kind)):
-        for i in index:
-            slot = (ids == i).argmax(axis=1)
-            columns.append(SPREAD * (facts.position[np.arange(len(facts)), slot, :2] - middle))
-            there.append(np.repeat((ids == i).any(axis=1, keepdims=True), 2, axis=1))
-    columns.append(facts.pointing)
-    there.append(np.ones((len(facts), 3)))
-    return (
-        np.concatenate(columns, axis=1).astype(np.float32),
-        np.concatenate(there, axis=1).astype(np.float32),
-    )
+class Captions(Protocol):
+    """Captions, and how true each is of a state: the table's, or somebody's own."""
+
+    texts: tuple[str, ...]
+
+    def truth(self, signals: Mapping[str, Array]) -> Array:
+        """(M, captions) in [0, 1] of states {name: (M, ...)}."""
+        ...
+
+
+@dataclass(frozen=True)
+class Seen:
+    """States of one look of a scene: what they measure, and the captions that speak of them."""
+
+    captions: Captions
+    card: TaskCard
+    signals: Mapping[str, Array]  # {name: (m, ...)}
+
+    def __len__(self) -> int:
+        return len(next(iter(self.signals.values())))
+
+    def readout(self) -> dict[str, Array]:
+        """{what: (m, k)} that a picture shows: where the thing of each colour and of each shape is,
+        and every other signal that is not hidden in it."""
+        things = {e.pose_signal: e for e in self.card.entities if e.colour and e.pose_signal}
+        out = {}
+        for name, signal in self.signals.items():
+            flat = signal.reshape(len(signal), -1)
+            thing = things.get(name)
+            if thing is None:
+                if not name.endswith(HIDDEN):
+                    out[name] = flat
+                continue
+            for what in ("colour", "kind"):
+                own = getattr(thing, what)
+                if sum(getattr(e, what) == own for e in things.values()) == 1:
+                    out[f"{what} {own}"] = flat
+        return out
 
 
 @dataclass(frozen=True)
@@ -56,24 +78,40 @@ class Lessons:
     weight: Array  # (M, captions) of each in the loss
     targets: Array  # (M, k) about unit, what a linear read-out is to tell
     there: Array  # (M, k) 1 where there is such a thing, else 0
-    words: tuple[str, ...] = WORDS
-    own: bool = False  # the captions are somebody's own, not those of the tabletop
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Every word of the captions, once."""
+        return tuple(dict.fromkeys(word for text in self.captions for word in words_of(text)))
 
 
-def tabletop_lessons(facts: Facts) -> Lessons:
-    """Every caption of the tabletop, graded by where things are."""
-    return Lessons(CAPTIONS, *grade(facts), *positions(facts))
+def lessons(seen: Sequence[Seen]) -> Lessons:
+    """The lessons of frames whose states are ``seen``, one part after the other.
 
-
-def own_lessons(graded: Graded, signals: Mapping[str, Array]) -> Lessons:
-    """Somebody's own captions of states {name: (M, ...)}; the read-out tells all the signals."""
-    truth = graded.truth(signals)
-    flat = np.concatenate([s.reshape(len(s), -1) for s in signals.values()], axis=1)
-    spread = flat.std(axis=0)
-    flat = ((flat - flat.mean(axis=0)) / np.where(spread > 1e-6, spread, 1.0)).clip(-3, 3)
-    targets = flat.astype(np.float32)
-    every, all_there = np.ones_like(truth), np.ones_like(targets)
-    return Lessons(graded.texts, truth, every, targets, all_there, graded.words, own=True)
+    A caption about something that is not in a frame is false there; such captions weigh little, for
+    they are the majority.
+    """
+    texts = tuple(dict.fromkeys(text for part in seen for text in part.captions.texts))
+    column = {text: i for i, text in enumerate(texts)}
+    rows = sum(map(len, seen))
+    truth = np.full((rows, len(texts)), ABSENT, np.float32)
+    weight = np.full((rows, len(texts)), ABSENT_WEIGHT, np.float32)
+    told = [part.readout() for part in seen]
+    width = {name: values.shape[1] for part in told for name, values in part.items()}
+    offset = dict(zip(width, np.cumsum([0, *width.values()]), strict=False))
+    targets = np.full((rows, sum(width.values())), np.nan)
+    first = 0
+    for part, values in zip(seen, told, strict=True):
+        here = slice(first, first := first + len(part))
+        mine = [column[text] for text in part.captions.texts]
+        truth[here, mine], weight[here, mine] = part.captions.truth(part.signals), 1.0
+        for name, value in values.items():
+            targets[here, offset[name] : offset[name] + width[name]] = value
+    there = np.isfinite(targets)
+    spread = np.nanstd(targets, axis=0)
+    targets = (targets - np.nanmean(targets, axis=0)) / np.where(spread > 1e-6, spread, 1.0)
+    targets = np.where(there, targets, 0.0).clip(-3, 3)
+    return Lessons(texts, truth, weight, targets.astype(np.float32), there.astype(np.float32))
 
 
 def fit(
@@ -86,9 +124,9 @@ def fit(
     torch.manual_seed(config.seed)
     rng = np.random.default_rng(config.seed)
     device = torch.device(config.device)
-    sizes = TinyClipConfig(size=frames.shape[1], words=lessons.words)
-    taught = lessons.captions if lessons.own else ()
-    model = TinyClip(sizes, captions=taught).to(device).eval()
+    longest = max(len(words_of(text)) for text in lessons.captions)
+    sizes = TinyClipConfig(size=frames.shape[1], words=lessons.words, context=longest + 1)
+    model = TinyClip(sizes, captions=lessons.captions).to(device).eval()
     model.to(memory_format=torch.channels_last)
     targets, there = torch.from_numpy(lessons.targets), torch.from_numpy(lessons.there)
     readout = torch.nn.Linear(model.config.embed_dim, targets.shape[1]).to(device)
@@ -103,7 +141,7 @@ def fit(
     )
     tokens = tokenize(lessons.captions, sizes.context, sizes.words).to(device)
     total = len(lessons.captions)
-    captions = max(2, round(config.captions * total))
+    captions = min(config.captions, total)
     truths, weights = torch.from_numpy(lessons.truth), torch.from_numpy(lessons.weight)
     # A processor without bf16 instructions emulates them, twelve times slower than fp32.
     sample = torch.from_numpy(frames[: config.batch]).to(device)

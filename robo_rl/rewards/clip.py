@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+import difflib
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 import sims
 from reward_models.base import Segment
-from reward_models.goals.captions import caption
-from reward_models.goals.formula import Atom
+from reward_models.goals.formula import fill
+from reward_models.goals.predicates import PREDICATES
+from reward_models.goals.say import say
 from reward_models.visual.clip_score import Caption
 from reward_models.visual.graded import words_of
 from robo_rl.goals import ReadGoal
@@ -56,37 +58,45 @@ class ClipConfig(RewardConfig):
 def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
     """The plan's captions; ``raw`` gives the last step the person's own words (pretrained CLIP).
 
-    ValueError for a relation that one frame of gripper and objects does not show.
+    ValueError for what one frame does not show.
     """
     steps = []
     for atoms in goal.plan.steps:
         step = []
         for atom in atoms:
-            if atom.predicate not in OPPOSITE:
-                raise ValueError(
-                    f"{goal.text!r} asks for {atom}: no caption of a CLIP here says that; it knows "
-                    f"{', '.join(OPPOSITE)}. Use --reward offline, or --reward task"
-                )
-            other = Atom.of(OPPOSITE[atom.predicate], atom.subject, atom.object)
-            about_gripper = goal.card.entity(atom.subject).kind == "gripper"
-            if not about_gripper and other.predicate == "touch":
-                other = Atom.of("next_to", atom.subject, atom.object)
-            text = caption(other, goal.card)
-            step.append(Caption(caption(atom, goal.card), text, (text,), not about_gripper))
+            row, opposite = PREDICATES[atom.predicate], OPPOSITE.get(atom.predicate, "")
+            about_gripper = goal.card.entity(str(atom.subject)).kind == "gripper"
+            if not about_gripper and opposite == "touch":
+                opposite = "next_to"
+            other = replace(atom, predicate=opposite, numbers=()) if opposite else None
+            # Where two things are does not hang on the arm, that may hide them.
+            arm_free = not about_gripper and row.level
+            against = (say(other, goal.card),) if other else ()
+            said = say(fill(atom, goal.card), goal.card)
+            step.append(Caption(said, "".join(against), against, arm_free))
         steps.append(step)
     if raw and len(steps[-1]) == 1:
-        last = steps[-1][0]
-        steps[-1] = [Caption(goal.text, last.baseline, last.negatives, last.arm_free)]
+        steps[-1] = [replace(steps[-1][0], text=goal.text)]
     return steps
 
 
-def own_words(goal: ReadGoal, config: ClipConfig, taught: tuple[str, ...]) -> list[list[Caption]]:
-    """The captions for a CLIP that is told a goal in the person's words, whether or not the
-    sentence was read; ``taught`` as for ``own_words_of``."""
-    if not (config.target or config.baseline or config.negatives or taught):
-        with contextlib.suppress(ValueError):  # it was not read: then its words are all there is
-            return captions_of(goal, raw=True)
-    return own_words_of(goal.text, config, taught)
+def captions_for(encoder: TorchEncoder, goal: ReadGoal, config: ClipConfig) -> list[list[Caption]]:
+    """The captions by which an encoder is asked for a goal: of a plan as far as the encoder was
+    taught their words, else the sentence itself; ValueError where it was taught neither."""
+    said = not (config.target or config.baseline or config.negatives)
+    taught = [words_of(text) for text in encoder.taught]
+    with contextlib.suppress(ValueError):  # it was not read: then its words are all there is
+        steps = captions_of(goal, raw=not taught) if said else []
+        if steps and (not taught or all(words_of(c.text) in taught for s in steps for c in s)):
+            return [[known(c, taught) for c in step] for step in steps]
+    return own_words_of(goal.text, config, encoder.taught)
+
+
+def known(caption: Caption, taught: list[list[str]]) -> Caption:
+    """The caption, held against nothing that an encoder was not taught; [] it knows any words."""
+    if not taught or words_of(caption.baseline) in taught:
+        return caption
+    return replace(caption, baseline="", negatives=())
 
 
 def own_words_of(
@@ -106,10 +116,15 @@ def own_words_of(
             f"--clip.formula {config.formula} holds {caption.text!r} against something: give "
             f"--clip.{option} TEXT"
         )
-    known = [words_of(text) for text in taught]
+    words = [words_of(text) for text in taught]
     for text in (caption.text, *against):
-        if known and words_of(text) not in known:
-            raise ValueError(f"this CLIP was never taught {text!r}; it knows: {'; '.join(taught)}")
+        if taught and words_of(text) not in words:
+            near = difflib.get_close_matches(text, taught, 5, 0.0)
+            raise ValueError(
+                f"this CLIP was never taught {text!r}, nor what it was read as; of its "
+                f"{len(taught)} captions the likest: {'; '.join(near)}. With `robo-rl reward train "
+                f"... --goals {text!r}` one is taught that too, where a frame shows it"
+            )
     return [[caption]]
 
 
@@ -121,15 +136,7 @@ def build(asked: Asked) -> MadeReward:
     config, env = asked.settings, asked.env
     encoder = make_encoder(config.encoder, asked.device, asked.dtype)
     at_home(encoder, env if isinstance(env, ForeignEnv) else env.task)
-    if encoder.home is None or encoder.taught:
-        steps = own_words(asked.goal, config, encoder.taught)
-    elif config.target or config.baseline or config.negatives:
-        raise ValueError(
-            "this CLIP says a goal in its own words: --clip.target, --clip.baseline and "
-            "--clip.negatives are for others (--clip.encoder MODEL:PRETRAINED)"
-        )
-    else:
-        steps = captions_of(asked.goal, raw=False)
+    steps = captions_for(encoder, asked.goal, config)
     options: dict[str, Any] = {
         "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Frames and facts for training the embedded CLIP: states of the simulator, seen and measured.
+"""States of the simulator, and frames of somebody else's, to train and to scale rewards on.
 
 No expert had a hand in any of these states. They are scattered over the workspace, or random,
 smooth actions led to them: what makes a reward, and scales it, may not know the way to the goal.
@@ -7,16 +7,12 @@ smooth actions led to them: what makes a reward, and scales it, may not know the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from reward_models.visual.captions import COLOURS, KINDS
-from reward_models.visual.relations import Facts
 from robo_rl.rollout.vec_sim import VecSim
 from sims.batch_env import BatchEnv
-from sims.cameras import Camera, Look
-from sims.task import Entity, Task
+from sims.cameras import Camera
 
 Array = np.ndarray
 
@@ -127,56 +123,6 @@ class _Kept:
         return np.concatenate(self._states), joined
 
 
-def things_of(task: Task[Any]) -> list[Entity]:
-    """The entities that the embedded CLIP has words for; ValueError where it has too few.
-
-    Its captions are about a gripper and about cubes, balls and cylinders in red, blue and green,
-    each told from the others by its colour and by its shape.
-    """
-    entities = task.entities()
-    things = [e for e in entities if e.colour in COLOURS and e.kind in KINDS]
-    known = f"{', '.join(COLOURS)} things that are a {', '.join(KINDS)}"
-    if not things or not any(e.kind == "gripper" for e in entities):
-        named = ", ".join(e.name for e in entities)
-        raise ValueError(
-            f"the embedded CLIP's captions are about a gripper and {known}; task {task.name!r} has "
-            f"{named}: use reward code (--reward offline) or a pretrained encoder"
-        )
-    for what in ("colour", "kind"):
-        if len({getattr(e, what) for e in things}) < len(things):
-            named = ", ".join(e.name for e in things)
-            raise ValueError(
-                f"the embedded CLIP tells things apart by colour and by shape, and in task "
-                f"{task.name!r} two of {named} share their {what}: use reward code"
-            )
-    return things
-
-
-def facts(env: BatchEnv, signals: dict[str, Array], colour: Array | None = None) -> Facts:
-    """Facts of signal rows; ``colour`` (M, S) repaints the objects (default: as the scene is)."""
-    things = things_of(env.task)
-    shape = (len(signals["tip"]), len(things))
-    own = np.array([COLOURS.index(e.colour) for e in things])
-    kinds = np.array([KINDS.index(e.kind) for e in things])
-    return Facts(
-        tip=signals["tip"],
-        pointing=signals["pointing"],
-        position=np.stack([signals[e.pose_signal] for e in things], axis=1),
-        colour=np.broadcast_to(own, shape) if colour is None else colour,
-        kind=np.broadcast_to(kinds, shape),
-        left=-env.camera().axes()[0],
-    )
-
-
-def paint(env: BatchEnv, colour: Array) -> dict[str, Array]:
-    """Look.geom_rgba that paints each object of each frame with ``colour`` (M, S)."""
-    things = things_of(env.task)
-    palette = np.zeros((len(COLOURS), 4))
-    for thing in things:
-        palette[COLOURS.index(thing.colour)] = env.model.geom(thing.body).rgba
-    return {t.body: palette[colour[:, slot]] for slot, t in enumerate(things)}
-
-
 def jitter(
     rng: np.random.Generator,
     count: int,
@@ -201,38 +147,3 @@ def jitter(
         "fovy": 1.0 + spread[:, 6] * camera,
         "light": 1.0 + spread[:, 7] * light,
     }
-
-
-def dataset(
-    env: BatchEnv,
-    count: int,
-    seed: int,
-    *,
-    camera: float = 0.06,
-    light: float = 0.25,
-    repaint: float = 0.4,
-    share: float = 0.7,
-    progress: Callable[[float], None] | None = None,
-) -> tuple[Array, Facts, Array]:
-    """``count`` frames (count, H, W, 3), their facts, and the state rows they were taken of.
-
-    A share ``repaint`` of the frames has its objects' colours shuffled, so that colour and shape
-    must both be read; a share ``share`` has camera and light moved.
-    """
-    states, signals = collect(env, count, seed)
-    rng = np.random.default_rng(seed + 1)
-    order = rng.permutation(count)
-    states, signals = states[order], {name: s[order] for name, s in signals.items()}
-    plain = facts(env, signals)
-    colour = np.array(plain.colour)
-    shuffled = rng.permuted(colour, axis=1)
-    colour = np.where(rng.uniform(size=(count, 1)) < repaint, shuffled, colour)
-    moved = jitter(rng, count, env.camera(), camera=camera, light=light, share=share)
-    look = Look(geom_rgba=paint(env, colour), **moved)
-    frames = []
-    for start in range(0, count, 1024):
-        part = slice(start, start + 1024)
-        frames.append(env.render_states(states[part], look=look.rows(part)))
-        if progress is not None:
-            progress(min(1.0, (start + 1024) / count))
-    return np.concatenate(frames), facts(env, signals, colour), states

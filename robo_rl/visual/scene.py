@@ -21,6 +21,7 @@ import numpy as np
 
 from reward_models.base import Segment
 from reward_models.config import DistillConfig
+from reward_models.visual.graded import HIDDEN
 from robo_rl.visual.data import ROLLED, collect
 from sims.batch_env import BatchEnv
 from sims.cache import cache_dir
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-HIDDEN = ("qvel", "grip", "finger_middles", "_fingers")  # ends of signals that no frame needs
 DRAWN = 3  # of data.collect: raised when it draws other states
 ROWS = 256  # of the env that states are drawn in
 TARGETS = "#embeddings"  # of the stored states; no signal can have this name

@@ -17,7 +17,7 @@ from robo_rl.commands.options import Json
 from robo_rl.evaluate import TEST_SEED, make_task, record
 from robo_rl.goals import read_goal
 from robo_rl.policies import load_policy
-from robo_rl.rewards.clip import captions_of
+from robo_rl.rewards.clip import ClipConfig, captions_for
 from robo_rl.runs import RunDir
 from robo_rl.video import read_frames
 from sims.batch_env import BatchEnv
@@ -52,11 +52,7 @@ def main(argv: Sequence[str]) -> int:
     if not text:
         raise ValueError("give the sentence: --goal TEXT")
     goal = read_goal(task, text)
-    if goal.formula is None and command.encoder.startswith("embedded"):
-        raise ValueError(goal.refusal)
-    captions = [goal.text]
-    if command.encoder.startswith("embedded"):
-        captions = [c.text for c in captions_of(goal, raw=False)[-1]]
+    captions = [c.text for c in captions_for(encoder, goal, ClipConfig())[-1]]
     rows = encoder.encode(np.ascontiguousarray(frames))
     cosine = (rows @ encoder.encode_texts(tuple(captions)).T).min(axis=1)
     figures: dict[str, Any] = {"captions": captions, "frames": len(frames)}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,15 +24,17 @@ SHIPPED = ("reach", "so101")  # task and arm of the weights inside the package
 
 @dataclass(frozen=True, kw_only=True)
 class TrainClipCommand:
-    """Trains a small CLIP for one scene: renders frames of scattered and random states, has their
-    captions graded by where things are, or as --captions says, fits, and judges what came of it."""
+    """Trains a small CLIP for one scene: draws scattered and random states, has every caption
+    graded by what they measure, fits, and judges what came of it. The captions are those that the
+    table of predicates writes for the task's things, or your own."""
 
-    task: str = "reach"  # whose scene; with --captions any task, and gym:ID
+    task: str = "reach"  # whose scene: any task with things; with --captions any task, and gym:ID
     captions: Path | None = None  # TOML file of your own captions and what makes each of them true
+    goals: tuple[str, ...] = ()  # sentences with numbers of their own, taught beside the usual
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
     out: Path | None = None  # .safetensors file to write
     ship: bool = False  # write over the weights inside the package instead
-    frames: int = 80_000  # rendered for training
+    frames: int = 60_000  # drawn for training
     steps: int = 4_100  # gradient steps; 0: as many as fit into the minutes
     batch: int = 128  # frames of a gradient step
     minutes: float = 15.0  # of fitting, with --steps 0
@@ -40,28 +44,21 @@ class TrainClipCommand:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Writes the weights, their card, and the state rows that guard the look."""
+    """Writes the weights, their card, and where they ship the state rows that guard the look."""
     command = tyro.cli(TrainClipCommand, args=list(argv), prog="robo-rl reward train")
+    out = _out(command)
     import torch  # takes seconds, which --help shall not
 
-    if command.captions is not None:
-        return _own(command)
     from reward_models.visual import tiny_clip
     from reward_models.visual.encoders import EmbeddedClip
-    from reward_models.visual.train import fit, tabletop_lessons
+    from reward_models.visual.train import fit, lessons
     from robo_rl.threads import set_threads
-    from robo_rl.visual.data import dataset
-    from robo_rl.visual.gate import check_sayable, gate
+    from robo_rl.visual.gate import gate, own_cells, summary, told
     from robo_rl.visual.look_guard import write_guard
+    from robo_rl.visual.taught import held_out, watch
 
-    task = sims.make_task(command.task, robot=command.robot or None)
-    check_sayable(task)
-    robot = getattr(task, "robot", "")
-    out = _out(command, (task.name, robot), tiny_clip.DEFAULT)
     torch.set_num_threads(set_threads())
-    console = Console(stderr=True)
-    start = time.monotonic()
-    env = sims.BatchEnv(task, 256, seed=command.seed)
+    console, start = Console(stderr=True), time.monotonic()
     config = FitConfig(
         minutes=command.minutes, steps=command.steps, batch=command.batch, seed=command.seed,
         device=command.device,
@@ -75,69 +72,41 @@ def main(argv: Sequence[str]) -> int:
             text = " ".join(f"{k} {v:.3f}" for k, v in losses.items() if k != "step")
             progress("fit", share, text)
 
-        frames, facts, states = dataset(env, command.frames, command.seed, progress=drawn)
-        model = fit(frames, tabletop_lessons(facts), config, fitted).cpu()
-    model.home = tiny_clip.Home(task.name, robot, env.camera().name)
+        seen = watch(
+            command.task, command.robot, command.captions, command.frames, command.seed,
+            command.goals, drawn,
+        )  # fmt: skip
+        model = fit(seen.frames, lessons(seen.seen), config, fitted).cpu()
+    model.home = seen.home
     card = _card(command, model.home, config, time.monotonic() - start)
+    if command.captions is not None:
+        bodies = seen.seen[0].captions.bodies
+        card["captions"] = dict(zip(model.captions, bodies, strict=True))
     tiny_clip.save(model, out, card)
-    write_guard(env, states, out.with_suffix(".guard.npz"))
     if command.check:
-        figures = gate(EmbeddedClip(out), (task,))
-        card["gate"] = {"worst": figures["worst"], "frames_per_s": figures["frames_per_s"]}
+        encoder = EmbeddedClip(out)
+        if command.captions is not None:
+            held = held_out(
+                command.task, command.robot, command.captions, command.frames, command.seed
+            )
+            found = own_cells(encoder, held)
+            card |= {"cells": [vars(cell) for cell in found], "summary": summary(found)}
+        else:
+            task = sims.make_task(command.task, robot=command.robot or None)
+            figures = gate(encoder, task, command.goals)
+            card |= {"cells": figures["plain"], "summary": figures["plain summary"]}
+            card |= {"moved": figures["moved summary"], "frames_per_s": figures["frames_per_s"]}
+        console.print(told(card["cells"]), highlight=False)
+        console.print(card["summary"], card.get("moved", ""))
         tiny_clip.save(model, out, card)
-        console.print(card["gate"])
-    env.close()
+    if command.ship:
+        with contextlib.closing(sims.make(*SHIPPED[:1], 64, robot=SHIPPED[1])) as env:
+            write_guard(env, seen.states, out.with_suffix(".guard.npz"))
     print(out)
     return 0
 
 
-def _own(command: TrainClipCommand) -> int:
-    """Teaches somebody's own captions: weights, and a card that says how well each is seen in
-    frames of other episodes."""
-    import torch
-
-    from reward_models.visual import tiny_clip
-    from reward_models.visual.encoders import EmbeddedClip
-    from reward_models.visual.train import fit, own_lessons
-    from robo_rl.threads import set_threads
-    from robo_rl.visual.own_captions import cells, held_out, told, watch
-
-    if command.ship or command.out is None or command.out.suffix != ".safetensors":
-        raise ValueError(
-            "CLIPs of your own captions go into a file of yours: give --out FILE.safetensors, and "
-            f"no --ship; got {'--ship' if command.ship else command.out}"
-        )
-    torch.set_num_threads(set_threads())
-    console, start = Console(stderr=True), time.monotonic()
-    config = FitConfig(
-        minutes=command.minutes, steps=command.steps, batch=command.batch, seed=command.seed,
-        device=command.device, captions=1.0,
-    )  # fmt: skip
-    with stages(console) as progress:
-        seen = watch(
-            command.task, command.robot, command.captions, command.frames, command.seed,
-            lambda share: progress("frames", share),
-        )  # fmt: skip
-        held = held_out(command.task, command.robot, command.captions, command.frames, command.seed)
-
-        def fitted(share: float, losses: dict[str, float]) -> None:
-            progress("fit", share, " ".join(f"{k} {v:.3f}" for k, v in losses.items()))
-
-        lessons = own_lessons(seen.graded, seen.signals)
-        model = fit(seen.frames, lessons, config, fitted).cpu()
-    model.home = seen.home
-    card = _card(command, model.home, config, time.monotonic() - start)
-    card["what"] = "a small CLIP taught captions that somebody graded"
-    card["captions"] = dict(zip(model.captions, seen.graded.bodies, strict=True))
-    tiny_clip.save(model, command.out, card)
-    card["cells"] = cells(EmbeddedClip(command.out), seen.graded, held)
-    tiny_clip.save(model, command.out, card)
-    console.print(told(card["cells"]), highlight=False)
-    print(command.out)
-    return 0
-
-
-def _out(command: TrainClipCommand, scene: tuple[str, str], shipped: Path) -> Path:
+def _out(command: TrainClipCommand) -> Path:
     """The file to write; ValueError unless one was named, or the shipped one was meant."""
     if command.ship == (command.out is not None):
         raise ValueError(
@@ -145,13 +114,15 @@ def _out(command: TrainClipCommand, scene: tuple[str, str], shipped: Path) -> Pa
             "package"
         )
     if command.out is None:
-        if scene != SHIPPED:
-            task, robot = SHIPPED
+        task, robot = SHIPPED
+        if (command.task, command.robot or robot) != SHIPPED or command.captions is not None:
             raise ValueError(
-                f"the package's weights are those of {task} with the {robot}, not of {scene[0]} "
-                f"with the {scene[1]}: give --out FILE"
+                f"the package's weights are those of {task} with the {robot} and its own captions, "
+                f"not of {command.task} {command.robot or ''}: give --out FILE"
             )
-        return shipped
+        from reward_models.visual.tiny_clip import DEFAULT
+
+        return DEFAULT
     if command.out.suffix != ".safetensors":
         raise ValueError(f"--out must be a .safetensors file, got {command.out}")
     return command.out
@@ -160,10 +131,14 @@ def _out(command: TrainClipCommand, scene: tuple[str, str], shipped: Path) -> Pa
 def _card(command: TrainClipCommand, home: Any, config: FitConfig, seconds: float) -> dict:
     """What the weights say of themselves."""
     where = f"--out {command.out}" if command.out else "--ship"
+    of = f"--robot {home.robot} " if home.robot else ""
+    of += f"--captions {command.captions.name} " if command.captions else ""
+    of += f"--goals {' '.join(map(shlex.quote, command.goals))} " if command.goals else ""
     work = f"--steps {command.steps}" if command.steps else f"--steps 0 --minutes {command.minutes}"
     return {
         "model": "open_clip CLIP, keypoint image tower, word vocabulary",
-        "what": "a small CLIP trained on captions that the simulator's positions graded",
+        "what": "a small CLIP trained on captions that "
+        + ("somebody graded" if command.captions else "the simulator's positions graded"),
         **dataclasses.asdict(home),
         "states": "scattered over the workspace, and of random moves; none of an expert",
         "licence": "Apache-2.0",
@@ -171,8 +146,6 @@ def _card(command: TrainClipCommand, home: Any, config: FitConfig, seconds: floa
         "fit": dataclasses.asdict(config),
         "seconds": round(seconds),
         "versions": versions(),
-        "command": f"robo-rl reward train --task {home.task} --robot {home.robot} --frames "
-        f"{command.frames} {work} --batch {command.batch} --seed {command.seed} "
-        f"{f'--captions {command.captions.name} ' if command.captions else ''}"
-        f"--device {command.device} {where}",
+        "command": f"robo-rl reward train --task {home.task} {of}--frames {command.frames} {work} "
+        f"--batch {command.batch} --seed {command.seed} --device {command.device} {where}",
     }
