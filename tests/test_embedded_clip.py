@@ -62,8 +62,8 @@ def test_scores_follow_the_truth_on_held_out_states_however_things_are_painted(
     figures = gate(encoder, sims.make_task("reach"), count=1500, seed=31_000_000)
     for label in ("plain", "moved"):
         summary = figures[f"{label} summary"]
-        assert summary["cells"] > 60 and summary["auc_median"] > 0.97, summary
-        assert summary["share_95"] > 0.8 and summary["rank_median"] > 0.9, summary
+        assert summary["cells"] > 30 and summary["auc_median"] > 0.97, summary
+        assert summary["share_95"] > 0.9 and summary["rank_median"] > 0.9, summary
     goals = [g.sentence for g in sims.make_task("reach").goals().values()]
     worst = min(c["auc"] for c in figures["plain"] if c["text"] in goals)
     assert worst > 0.95

@@ -89,7 +89,10 @@ def captions_for(encoder: TorchEncoder, goal: ReadGoal, config: ClipConfig) -> l
         steps = captions_of(goal, raw=not taught) if said else []
         if steps and (not taught or all(words_of(c.text) in taught for s in steps for c in s)):
             return [[known(c, taught) for c in step] for step in steps]
-    return own_words_of(goal.text, config, encoder.taught)
+    try:
+        return own_words_of(goal.text, config, encoder.taught)
+    except ValueError as error:
+        raise ValueError(f"{error}. {goal.refusal}" if goal.refusal else str(error)) from None
 
 
 def known(caption: Caption, taught: list[list[str]]) -> Caption:

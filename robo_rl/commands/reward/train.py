@@ -117,8 +117,9 @@ def _out(command: TrainClipCommand) -> Path:
         task, robot = SHIPPED
         if (command.task, command.robot or robot) != SHIPPED or command.captions is not None:
             raise ValueError(
-                f"the package's weights are those of {task} with the {robot} and its own captions, "
-                f"not of {command.task} {command.robot or ''}: give --out FILE"
+                f"the package's weights are those of {task} with the {robot}, not of "
+                f"{command.task}{f' with the {command.robot}' if command.robot else ''}, and of no "
+                "captions of your own: give --out FILE"
             )
         from reward_models.visual.tiny_clip import DEFAULT
 
