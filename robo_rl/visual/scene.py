@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-DRAWN = 3  # of data.collect: raised when it draws other states
+DRAWN = 4  # of data.collect: raised when it draws other states
 ROWS = 256  # of the env that states are drawn in
 TARGETS = "#embeddings"  # of the stored states; no signal can have this name
 RAISED = 0.02  # share of states, those with the tip highest, in which the arm hides least

@@ -9,7 +9,7 @@ import mujoco
 
 from sims.robots.parts import STIFF
 from sims.task import Entity
-from sims.tasks.handling import Fixture
+from sims.tasks.handling import Fixture, Place
 
 BOX, CYLINDER = mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_CYLINDER
 SLIDE = mujoco.mjtJoint.mjJNT_SLIDE
@@ -62,6 +62,7 @@ TARGET = Fixture(
             ("touch",), "target", "target_pos", (TARGET_RADIUS, TARGET_RADIUS, 0.0),
         ),
     ),
+    places=(Place("target", aside=TARGET_RADIUS / 2),),
 )  # fmt: skip
 
 
@@ -109,6 +110,7 @@ HANDLE_UP = 0.030  # m, bar to table
 DRAWER_DEPTH, DRAWER_HALF = 0.105, 0.052  # m, along y and half across it
 DRAWER_WALL = 0.006  # m
 DRAWER_TOP = 0.040  # m
+DRAWER_FLOOR, DRAWER_MIDDLE = 0.008, 0.020  # m, above the table
 ROOF = 0.055  # m, the cabinet's highest point: low enough for a hand that reaches over it
 
 
@@ -126,7 +128,7 @@ def _add_drawer(spec: mujoco.MjSpec) -> None:
         damping=4.0, frictionloss=0.4, armature=0.4, solimp_limit=STIFF,
     )  # fmt: skip
     w, d, t = DRAWER_HALF, DRAWER_DEPTH, DRAWER_WALL
-    _box(drawer, (-w, 0.0, 0.004), (w, d, 0.008), PALE)
+    _box(drawer, (-w, 0.0, 0.004), (w, d, DRAWER_FLOOR), PALE)
     _box(drawer, (-w, 0.0, 0.004), (w, t, DRAWER_TOP + 0.004), PALE, "drawer_front")
     _box(drawer, (-w, d - t, 0.004), (w, d, DRAWER_TOP), PALE)
     _box(drawer, (-w, 0.0, 0.004), (-w + t, d, DRAWER_TOP), PALE)
@@ -141,7 +143,7 @@ def _add_drawer(spec: mujoco.MjSpec) -> None:
         name="handle", type=mujoco.mjtGeom.mjGEOM_CAPSULE, size=(0.005, 0, 0), rgba=STEEL,
         fromto=(-reach, -HANDLE_OFF, HANDLE_UP, reach, -HANDLE_OFF, HANDLE_UP),
     )  # fmt: skip
-    drawer.add_site(name="drawer", pos=(0.0, DRAWER_DEPTH / 2, 0.02), group=4)
+    drawer.add_site(name="drawer", pos=(0.0, DRAWER_DEPTH / 2, DRAWER_MIDDLE), group=4)
     drawer.add_site(name="handle", pos=(0.0, -HANDLE_OFF, HANDLE_UP), group=4)
     spec.add_exclude(bodyname1="cabinet", bodyname2="drawer")
 
@@ -163,6 +165,7 @@ DRAWER = Fixture(
     joint="drawer_joint",
     range=(0.0, DRAWER_TRAVEL),
     doc="how far the drawer is open",
+    places=(Place("drawer", under=DRAWER_MIDDLE - DRAWER_FLOOR, aside=0.016),),
 )  # fmt: skip
 
 
@@ -194,4 +197,5 @@ SOCKET = Fixture(
             "hole_pos",
         ),
     ),
+    places=(Place("hole", deep=HOLE_DEPTH),),
 )  # fmt: skip

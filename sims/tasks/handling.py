@@ -25,10 +25,21 @@ HOVER = 0.05  # m, the tip this far over a thing clears it and its neighbours
 ALONGSIDE = 0.012  # m, sideways error that still leaves the jaws room to come down over a thing
 CAUGHT = 0.03  # m, fingers no further than this from a thing have it between them
 IN_HAND, PUT = 0.3, 0.25  # shares of scattered rows in which a thing is held, or put somewhere
-MARKS = ("target", "disc", "plate")  # kinds that lie flat on the table
-FLOOR = 0.008  # m, height of a drawer's floor
 JAWS_TRIED = 8  # widths, until they fit what is between them
 SQUEEZE = 0.10  # of the jaws' way, by which their target runs ahead of jaws that hold something
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a piece of furniture takes a thing, about one of its points."""
+
+    point: str
+    under: float = 0.0  # m, what the thing stands on is so far below the point
+    aside: float = 0.0  # m, how far from the point, along x and y, it may stand
+    deep: float = 0.0  # m, how much lower it may be
+
+
+ON_TOP = Place("", aside=0.005)  # of another thing
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,7 @@ class Fixture:
     unit: str = "m"
     range: tuple[float, float] = (0.0, 0.0)  # of the joint
     doc: str = ""  # of the joint's signal
+    places: tuple[Place, ...] = ()  # where a thing can be put
 
 
 @dataclass
@@ -285,18 +297,12 @@ class Handling(Tabletop):
             mine = which == thing
             self._grip(v, ids[mine & (chance < IN_HAND)], thing)
             places = self._places(v, thing)
-            if not places:
-                continue
-            put = mine & (chance > 1.0 - PUT)
-            rows = ids[put]
-            spots = np.stack([pos[rows] for pos, _, _ in places], axis=1)
-            aside = np.stack([np.full(len(rows), wide) for _, wide, _ in places], axis=1)
-            depth = np.stack([np.full(len(rows), down) for _, _, down in places], axis=1)
-            one = np.arange(len(rows)), turn[put] % len(places)
-            pos = spots[one]
-            pos[:, :2] += np.clip(off[put] / 2, -1, 1) * aside[one][:, None]
-            pos[:, 2] += self.objects[thing].height - deep[put] * depth[one]
-            self.place_at(v, rows, thing, pos, yaw[put])
+            for number, (below, place) in enumerate(places):
+                put = mine & (chance > 1.0 - PUT) & (turn % len(places) == number)
+                pos = below[ids[put]].copy()
+                pos[:, :2] += np.clip(off[put] / 2, -1, 1) * place.aside
+                pos[:, 2] += self.objects[thing].height - deep[put] * place.deep
+                self.place_at(v, ids[put], thing, pos, yaw[put])
         v.batch.forward(ids, stage=mujoco.mjtStage.mjSTAGE_POS)
         inside = self._inside_another(v)[ids]
         v.all_qpos[ids[inside]] = before[inside]  # no room there: it stays where it lay
@@ -311,23 +317,16 @@ class Handling(Tabletop):
             found |= level & (np.abs(off[:, 2]) < sum(thing.height for thing in pair) - 0.001)
         return found
 
-    def _places(self, v: HandlingViews, thing: int) -> list[tuple[Array, float, float]]:
-        """Where else than on the table a thing can be: what is below it (N, 3) m, how far aside and
-        how deep it may be there, m."""
-        places = []
-        for fixture in self.fixtures:
-            for point in fixture.points:
-                at, kind = v.point[point.name], point.kind
-                if kind in MARKS:
-                    places.append((at, 0.5 * point.half[0], 0.0))
-                elif kind == "drawer" and point.half:
-                    room = min(point.half[:2]) - self.objects[thing].round
-                    places.append((at * (1.0, 1.0, 0.0) + (0.0, 0.0, FLOOR), max(room, 0.0), 0.0))
-                elif kind == "hole":
-                    places.append((at, 0.0, at[0, 2]))
+    def _places(self, v: HandlingViews, thing: int) -> list[tuple[Array, Place]]:
+        """Where else than on the table a thing can be: what is below it (N, 3) m, and the place."""
+        places = [
+            (v.point[place.point] - (0.0, 0.0, place.under), place)
+            for fixture in self.fixtures
+            for place in fixture.places
+        ]
         for other, under in enumerate(self.objects):
-            if other != thing and under.kind == self.objects[thing].kind == "cube":
-                places.append((v.thing_pos[other] + (0.0, 0.0, under.height), 0.005, 0.0))
+            if other != thing and "stack" in (under.affordances or self.affordances):
+                places.append((v.thing_pos[other] + (0.0, 0.0, under.height), ON_TOP))
         return places
 
     def _grip(self, v: HandlingViews, rows: Array, thing: int) -> None:

@@ -12,7 +12,7 @@ from functools import lru_cache
 import mujoco
 
 from sims.task import Entity
-from sims.tasks.handling import Fixture
+from sims.tasks.handling import Fixture, Place
 from sims.tasks.tabletop import Thing
 
 MOST = 6
@@ -174,4 +174,4 @@ def _plate(one: Described, name: str, aliases: Sequence[str]) -> Fixture:
     point = Entity(
         name, tuple(aliases), one.colour, one.shape, ("touch",), name, f"{name}_pos", half
     )
-    return Fixture(name, add_to, (point,))
+    return Fixture(name, add_to, (point,), places=(Place(name, aside=radius / 2),))

@@ -19,7 +19,7 @@ import mujoco
 import numpy as np
 
 from sims.task import Array, Entity
-from sims.tasks.handling import Fixture
+from sims.tasks.handling import Fixture, Place
 from sims.tasks.tabletop import Thing
 from sims.tasks.things.mjcf import SceneError, check_pictures, named_files, said, tree, unpacked
 from sims.terms import box_distance, capsule_distance, cylinder_distance, sphere_distance
@@ -446,7 +446,16 @@ class _Reader:
         self.own.round[stand] = float(max(np.hypot(*(np.array(c) - origin[:2])) for c in corners))
         doc = f"how far the {self.card[moving[0][0]]['kind']} is out" if moving else ""
         self.own.fixtures += (
-            Fixture(stand, _comes_along, tuple(points), joint, "m", (0.0, travel), doc),
+            Fixture(
+                stand,
+                _comes_along,
+                tuple(points),
+                joint,
+                "m",
+                (0.0, travel),
+                doc,
+                tuple(Place(p.name, aside=p.half[0] / 2) for p in points if p.kind == "plate"),
+            ),
         )
 
     def _point(self, name: str, entry: dict[str, Any], body: ET.Element) -> Entity:
