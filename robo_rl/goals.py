@@ -91,6 +91,16 @@ def formula_goal(task: Task[Any], text: str) -> tuple[GoalTask, ReadGoal]:
     return _as_formula(task, parse(text), text)
 
 
+def known_goal(config: Mapping[str, Any], text: str) -> tuple[Task[Any], ReadGoal]:
+    """The task that a config means, with a goal of its own, and that goal as read: the sentence or
+    key ``text``, "" for the task's first. ValueError where it is no goal of the task's own."""
+    task = task_of(config)
+    goal = read_goal(task, text or next(iter(task.goals())))
+    if not goal.key:
+        raise ValueError(goal.refusal or goal.truth)
+    return task_of(config, goal=goal.key), goal
+
+
 def judged_goal(task: Task[Any], text: str) -> tuple[Task[Any], ReadGoal]:
     """The task with the ground truth of a sentence, and the sentence as read.
 

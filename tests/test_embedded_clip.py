@@ -18,7 +18,7 @@ from reward_models.visual.train import fit, lessons
 from robo_rl.visual.data import collect
 from robo_rl.visual.gate import gate
 from robo_rl.visual.look_guard import TOLERANCE, drift
-from robo_rl.visual.taught import watch
+from robo_rl.visual.taught import graded_frames
 from sims.cameras import Look
 
 RETRAIN = "the look of the scene has changed: run `robo-rl reward train --ship` and commit both"
@@ -139,7 +139,7 @@ def test_make_encoder_by_name() -> None:
 
 
 def test_a_few_steps_of_training_reduce_the_loss() -> None:
-    seen = watch("drawer", "so101", None, 512, seed=9)
+    seen = graded_frames("drawer", "so101", None, 512, seed=9)
     losses: list[float] = []
     fit(
         seen.frames,

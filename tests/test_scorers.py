@@ -16,23 +16,23 @@ from hypothesis import strategies as st
 import sims
 from reward_models.config import HeadConfig
 from reward_models.metrics import average_precision, wilson
+from reward_models.visual.embedding_reward import histories
 from reward_models.visual.encoders import EmbeddedClip
 from reward_models.visual.episodes import Episodes, split, windows
 from reward_models.visual.goal_image import GoalImage
 from reward_models.visual.heads import load_scorer, made, save_scorer
 from reward_models.visual.preferences import Pairs, Preferences, chances, most_disputed
 from reward_models.visual.progress import LAGS, Progress, fit_progress, taught
-from reward_models.visual.seen import histories
 from reward_models.visual.success import SuccessClassifier, bounded, fit_success, judged_on
 from robo_rl.cli import main
 from robo_rl.goals import read_goal
-from robo_rl.label_store import Answer, LabelStore, agreement
 from robo_rl.learners import PPOConfig, SACConfig
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.rewards import clip, make_reward
 from robo_rl.rewards.goal_image import read_pictures
 from robo_rl.visual.asking import AskConfig, Asking, ScriptedOracle, ask_before, stretches
 from robo_rl.visual.episodes import EXPERT, EpisodesConfig, watch
+from robo_rl.visual.label_store import Answer, LabelStore, agreement
 
 RNG = np.random.default_rng(0)
 

@@ -21,7 +21,7 @@ from reward_models.visual import tiny_clip
 from reward_models.visual.clip_score import progress
 from reward_models.visual.encoders import EmbeddedClip
 from reward_models.visual.table_captions import table_captions
-from reward_models.visual.train import Seen, lessons
+from reward_models.visual.train import GradedStates, lessons
 from robo_rl.commands.reward.score import order
 from robo_rl.commands.train import parse_train
 from robo_rl.config import SettledConfig, TrainConfig, from_json
@@ -108,7 +108,7 @@ def test_captions_follow_the_paint_and_what_is_not_there_is_false() -> None:
     assert painted.texts[0] == f"the gripper touches the {paints[-1].colours['red_cube']} cube"
     np.testing.assert_array_equal(painted.truth(signals), captions.truth(signals))
     first, last = ({n: s[part] for n, s in signals.items()} for part in (slice(60), slice(60, 120)))
-    made = lessons([Seen(captions, card, first), Seen(painted, painted.card, last)])
+    made = lessons([GradedStates(captions, card, first), GradedStates(painted, painted.card, last)])
     assert made.truth.shape == (120, len(made.captions))
     own = [made.captions.index(text) for text in captions.texts]
     assert (made.weight[:60, own] == 1.0).all() and made.truth[:60].min() > 0

@@ -48,6 +48,6 @@ def split(episodes: Episodes, seed: int) -> tuple[Array, Array, Array]:
 
 def windows(span: Array, lags: tuple[int, ...]) -> Array:
     """(n, len(lags)) frames so many steps before each of ``span`` (n,); none is before its first,
-    as in ``seen.histories``."""
+    as in ``embedding_reward.histories``."""
     back = np.maximum(np.arange(len(span))[:, None] - np.array(lags), 0)
     return span[back]

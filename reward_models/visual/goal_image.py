@@ -21,13 +21,13 @@ import numpy as np
 
 from reward_models.base import Encoder, Segment
 from reward_models.visual.clip_score import QUANTILES, FrameEmbedder, progress
-from reward_models.visual.seen import Rated, Seen
+from reward_models.visual.embedding_reward import EmbeddingReward, Rated
 
 Array = np.ndarray
 Likeness = Literal["cosine", "distance"]
 
 
-class GoalImage(Seen):
+class GoalImage(EmbeddingReward):
     """Likeness to the nearest of some pictures; see the module's text."""
 
     def __init__(self, encoder: Encoder, goals: Array, formula: Likeness = "cosine"):

@@ -24,8 +24,8 @@ from torch.nn import functional as F
 
 from reward_models.base import Encoder
 from reward_models.config import HeadConfig
+from reward_models.visual.embedding_reward import EmbeddingReward, Rated
 from reward_models.visual.heads import Head, fit_head, made, sigmoid
-from reward_models.visual.seen import Rated, Seen
 
 Array = np.ndarray
 
@@ -49,7 +49,7 @@ class Pairs:
         return len(self.answer)
 
 
-class Preferences(Seen):
+class Preferences(EmbeddingReward):
     """See the module's text."""
 
     def __init__(self, encoder: Encoder, heads: Sequence[Head]):

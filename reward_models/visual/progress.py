@@ -27,9 +27,9 @@ from torch.nn import functional as F
 from reward_models.base import Encoder
 from reward_models.config import HeadConfig
 from reward_models.metrics import auc, spearman
+from reward_models.visual.embedding_reward import EmbeddingReward, Rated
 from reward_models.visual.episodes import Episodes, split, windows
 from reward_models.visual.heads import Head, fit_head, made, sigmoid
-from reward_models.visual.seen import Rated, Seen
 
 Array = np.ndarray
 
@@ -37,7 +37,7 @@ LAGS = (0, 4, 8)  # steps back to the frames of one score
 LAST = 5  # frames at an episode's end whose mean says how far it got
 
 
-class Progress(Seen):
+class Progress(EmbeddingReward):
     """See the module's text."""
 
     context = LAGS[-1] + 1

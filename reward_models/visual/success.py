@@ -9,7 +9,7 @@ that it was not fitted on.
 
 It fails where the policy finds frames unlike all that it learned from: a reward of 1 for them is
 all it learns then. The bound holds for frames such as it was chosen on. Look at the share on the
-policy's own episodes, and fit anew with those (``--run``).
+policy's own episodes, and fit anew with those (``--watch.run``).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from torch.nn import functional as F
 from reward_models.base import Encoder
 from reward_models.config import HeadConfig
 from reward_models.metrics import auc, average_precision, wilson
+from reward_models.visual.embedding_reward import EmbeddingReward, Rated
 from reward_models.visual.episodes import Episodes, split, windows
 from reward_models.visual.heads import Head, fit_head, made, sigmoid
-from reward_models.visual.seen import Rated, Seen
 
 Array = np.ndarray
 Form = Literal["sparse", "probability"]
 
 
-class SuccessClassifier(Seen):
+class SuccessClassifier(EmbeddingReward):
     """See the module's text."""
 
     def __init__(

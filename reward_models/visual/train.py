@@ -40,7 +40,7 @@ class Captions(Protocol):
 
 
 @dataclass(frozen=True)
-class Seen:
+class GradedStates:
     """States of one look of a scene: what they measure, and the captions that speak of them."""
 
     captions: Captions
@@ -85,7 +85,7 @@ class Lessons:
         return tuple(dict.fromkeys(word for text in self.captions for word in words_of(text)))
 
 
-def lessons(seen: Sequence[Seen]) -> Lessons:
+def lessons(seen: Sequence[GradedStates]) -> Lessons:
     """The lessons of frames whose states are ``seen``, one part after the other.
 
     A caption about something that is not in a frame is false there; such captions weigh little, for

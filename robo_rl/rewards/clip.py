@@ -88,14 +88,14 @@ def captions_for(encoder: TorchEncoder, goal: ReadGoal, config: ClipConfig) -> l
     with contextlib.suppress(ValueError):  # it was not read: then its words are all there is
         steps = captions_of(goal, raw=not taught) if said else []
         if steps and (not taught or all(words_of(c.text) in taught for s in steps for c in s)):
-            return [[known(c, taught) for c in step] for step in steps]
+            return [[_as_known(c, taught) for c in step] for step in steps]
     try:
         return own_words_of(goal.text, config, encoder.taught)
     except ValueError as error:
         raise ValueError(f"{error}. {goal.refusal}" if goal.refusal else str(error)) from None
 
 
-def known(caption: Caption, taught: list[list[str]]) -> Caption:
+def _as_known(caption: Caption, taught: list[list[str]]) -> Caption:
     """The caption, held against nothing that an encoder was not taught; [] it knows any words."""
     if not taught or words_of(caption.baseline) in taught:
         return caption

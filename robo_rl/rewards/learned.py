@@ -14,9 +14,9 @@ from robo_rl.visual.asking import QUICK, Asking, ScriptedOracle
 from sims.foreign import ForeignEnv
 
 if TYPE_CHECKING:
+    from reward_models.visual.embedding_reward import EmbeddingReward
     from reward_models.visual.encoders import TorchEncoder
     from reward_models.visual.heads import Head
-    from reward_models.visual.seen import Seen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ def opened(
     return heads, card, encoder, kept
 
 
-def made(asked: Asked, model: Seen, card: dict[str, Any], what: str) -> MadeReward:
+def made(asked: Asked, model: EmbeddingReward, card: dict[str, Any], what: str) -> MadeReward:
     """The reward, and what is said of it."""
     encoder = model.encoder
     return MadeReward(

@@ -23,7 +23,7 @@ from reward_models.metrics import auc, spearman
 from reward_models.visual.encoders import TorchEncoder
 from reward_models.visual.table_captions import TableCaptions
 from robo_rl.visual.data import ROLLED, collect, jitter
-from robo_rl.visual.taught import Paint, Watched, captions_of_task, paints_of
+from robo_rl.visual.taught import GradedFrames, Paint, captions_of_task, paints_of
 from sims.batch_env import BatchEnv
 from sims.cameras import Look
 from sims.task import Task
@@ -106,7 +106,7 @@ def cells(scores: Array, truth: Array, nearness: Array, texts: Sequence[str]) ->
     return out
 
 
-def own_cells(encoder: TorchEncoder, held: Watched) -> list[Cell]:
+def own_cells(encoder: TorchEncoder, held: GradedFrames) -> list[Cell]:
     """Cells of somebody's own captions, on frames of other episodes."""
     [seen] = held.seen
     grade = seen.captions.truth(seen.signals)

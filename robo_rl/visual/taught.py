@@ -20,7 +20,7 @@ from reward_models.base import from_dict
 from reward_models.visual.graded import read_captions
 from reward_models.visual.table_captions import TableCaptions, table_captions
 from reward_models.visual.tiny_clip import Home
-from reward_models.visual.train import Seen
+from reward_models.visual.train import GradedStates
 from robo_rl.goals import read_goal
 from robo_rl.visual.data import collect, jitter, watched
 from sims.cameras import Look
@@ -40,11 +40,11 @@ CAMERA, LIGHT, SHARE = 0.06, 0.25, 0.7  # how far both are moved, and in what sh
 
 
 @dataclass(frozen=True)
-class Watched:
+class GradedFrames:
     """Frames with what their states measure, part by part as the scene was painted."""
 
     frames: Array  # (M, H, W, 3) uint8
-    seen: list[Seen]  # M states in all, in the order of the frames
+    seen: list[GradedStates]  # M states in all, in the order of the frames
     states: Array  # (M, nstate); (M, 0) of somebody else's env
     home: Home
 
@@ -57,7 +57,7 @@ class Paint:
     colours: Mapping[str, str]  # {entity: colour}
 
 
-def watch(
+def graded_frames(
     task: str,
     robot: str,
     captions: Path | None,
@@ -65,7 +65,7 @@ def watch(
     seed: int,
     goals: Sequence[str] = (),
     progress: Callable[[float], None] = lambda share: None,
-) -> Watched:
+) -> GradedFrames:
     """``count`` frames of a task or of ``gym:ID``, graded by a file of ``captions``, or by the
     table and what ``goals`` ask for.
 
@@ -107,13 +107,13 @@ def watch(
     for paint, (first, last) in zip(paints, itertools.pairwise(edges), strict=True):
         said = written.repainted(paint.colours) if paint.colours else written
         part = {name: s[first:last] for name, s in signals.items()}
-        seen.append(Seen(said, getattr(said, "card", card), part))
-    return Watched(np.concatenate(parts), seen, states, home)
+        seen.append(GradedStates(said, getattr(said, "card", card), part))
+    return GradedFrames(np.concatenate(parts), seen, states, home)
 
 
-def held_out(task: str, robot: str, captions: Path, count: int, seed: int) -> Watched:
+def held_out(task: str, robot: str, captions: Path, count: int, seed: int) -> GradedFrames:
     """Frames to judge by what ``count`` frames taught: of other episodes, a tenth as many."""
-    return watch(task, robot, captions, max(2, round(HELD * count)), seed + OTHER)
+    return graded_frames(task, robot, captions, max(2, round(HELD * count)), seed + OTHER)
 
 
 def paints_of(task: Task[Any]) -> list[Paint]:
@@ -158,7 +158,7 @@ def captions_of_task(task: Task[Any], goals: Sequence[str] = ()) -> TableCaption
 
 def _abroad(
     task: str, captions: Path, count: int, seed: int, progress: Callable[[float], None]
-) -> Watched:
+) -> GradedFrames:
     sim = ForeignEnv(task, FOREIGN_ROWS, seed=seed, frames=True, frame_size=SIZE)
     try:
         card = from_dict(sim.card)
@@ -167,4 +167,4 @@ def _abroad(
     finally:
         sim.close()
     home = Home(task, "", sim.cameras[0])
-    return Watched(frames, [Seen(graded, card, signals)], np.zeros((count, 0)), home)
+    return GradedFrames(frames, [GradedStates(graded, card, signals)], np.zeros((count, 0)), home)

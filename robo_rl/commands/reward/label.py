@@ -13,9 +13,9 @@ import tyro
 
 from robo_rl.commands.options import Table
 from robo_rl.goals import read_goal, task_of
-from robo_rl.label_store import SKIP, Answer, LabelStore, agreement, scene_of
 from robo_rl.visual.asking import AskConfig, stretches
 from robo_rl.visual.episodes import EpisodesConfig, play
+from robo_rl.visual.label_store import SKIP, Answer, LabelStore, agreement, scene_of
 from sims.batch_env import BatchEnv
 from sims.task import Task
 

@@ -10,7 +10,7 @@ import numpy as np
 import tyro
 
 from robo_rl.commands.options import Table
-from robo_rl.goals import read_goal, task_of
+from robo_rl.goals import known_goal
 from robo_rl.policies import load_policy
 from robo_rl.rewards.goal_image import card_of
 from robo_rl.runs import write_json
@@ -46,11 +46,7 @@ def main(argv: Sequence[str]) -> int:
         )
     if command.out.exists():
         raise ValueError(f"{command.out} exists already; give a new one")
-    task = task_of(vars(command))
-    goal = read_goal(task, command.goal or next(iter(task.goals())))
-    if not goal.key:
-        raise ValueError(goal.refusal or goal.truth)
-    task = task_of(vars(command), goal=goal.key)
+    task, goal = known_goal(vars(command), command.goal)
     if command.of == "chance":
         said = "scattered and random states in which the simulator says that it is met"
         states = found_by_chance(task, command.count, command.seed)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -17,13 +19,13 @@ from rich.console import Console
 from reward_models.config import HeadConfig
 from reward_models.visual.episodes import Episodes
 from robo_rl.commands.options import Json, Table
-from robo_rl.goals import read_goal, task_of
-from robo_rl.label_store import ANSWERS, Answer, LabelStore, scene_of
+from robo_rl.goals import known_goal
 from robo_rl.progress import stages
 from robo_rl.rewards.clip import at_home
 from robo_rl.runs import jsonable, versions
 from robo_rl.visual.asking import QUICK, AskConfig, ScriptedOracle, ask_before
 from robo_rl.visual.episodes import EpisodesConfig, Watched, watch
+from robo_rl.visual.label_store import ANSWERS, Answer, LabelStore, scene_of
 from sims.task import Task
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainScorer(Table):
+class TrainScorer(Table, ABC):
     """What all kinds are told."""
 
     task: str = "reach"  # as `robo-rl list tasks` shows
@@ -47,9 +49,9 @@ class TrainScorer(Table):
     head: HeadConfig = field(default_factory=HeadConfig)  # of the network
     as_json: Json = False  # print the card as JSON
 
+    @abstractmethod
     def teach(self, of: Lesson) -> Taught:
         """What this kind learns."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -138,10 +140,11 @@ class TrainPreferences(TrainScorer):
         def keep(first: Array, second: Array, answer: Array) -> None:
             if store is None:
                 return
-            for *sides, value in zip(first, second, answer, strict=True):
-                frames = [of.watched.frames(of.task, of.encoder, side) for side in sides]
+            entries = np.stack([first, second], axis=1)  # (P, 2, L)
+            frames = of.watched.frames(of.task, of.encoder, entries.ravel())
+            for pair, value in zip(np.split(frames, len(answer)), answer, strict=True):
                 said = next(said for said, worth in ANSWERS.items() if worth == value)
-                names = [store.keep(frame) for frame in frames]
+                names = [store.keep(side) for side in np.split(pair, 2)]
                 store.append(Answer(*names, of.goal, scene, said, str(oracle)))
 
         heads, pairs, figures = ask_before(
@@ -189,14 +192,13 @@ KINDS: dict[str, type[TrainScorer]] = {
 def main(argv: Sequence[str]) -> int:
     """Writes a scorer with its card; ``argv`` begins with the kind."""
     kind, *rest = argv
+    if kind not in KINDS:
+        known = ", ".join(("clip", *KINDS))
+        raise ValueError(f"unknown kind of scorer {kind!r}; known: {known}")
     command = tyro.cli(KINDS[kind], args=rest, prog=f"robo-rl reward train {kind}")
     if command.out.suffix != ".safetensors":
         raise ValueError(f"--out must be a .safetensors file, got {command.out}")
-    task = task_of(vars(command))
-    goal = read_goal(task, command.goal or next(iter(task.goals())))
-    if not goal.key:
-        raise ValueError(goal.refusal or goal.truth)
-    task = task_of(vars(command), goal=goal.key)
+    task, goal = known_goal(vars(command), command.goal)
     from reward_models.visual.encoders import make_encoder  # torch: seconds, not for --help
     from reward_models.visual.heads import save_scorer
     from robo_rl.threads import set_threads, simulation_waits
@@ -225,7 +227,7 @@ def main(argv: Sequence[str]) -> int:
         "config": jsonable(asdict(command)),
         "seconds": round(time.monotonic() - start),
         "versions": versions(),
-        "command": " ".join(["robo-rl reward train", *argv]),
+        "command": shlex.join(["robo-rl", "reward", "train", *argv]),
     }  # fmt: skip
     save_scorer(command.out, taught.heads, card, taught.arrays)
     if command.as_json:

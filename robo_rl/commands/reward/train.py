@@ -55,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
     from robo_rl.threads import set_threads
     from robo_rl.visual.gate import gate, own_cells, summary, told
     from robo_rl.visual.look_guard import write_guard
-    from robo_rl.visual.taught import held_out, watch
+    from robo_rl.visual.taught import graded_frames, held_out
 
     torch.set_num_threads(set_threads())
     console, start = Console(stderr=True), time.monotonic()
@@ -72,7 +72,7 @@ def main(argv: Sequence[str]) -> int:
             text = " ".join(f"{k} {v:.3f}" for k, v in losses.items() if k != "step")
             progress("fit", share, text)
 
-        seen = watch(
+        seen = graded_frames(
             command.task, command.robot, command.captions, command.frames, command.seed,
             command.goals, drawn,
         )  # fmt: skip

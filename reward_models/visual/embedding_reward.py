@@ -1,4 +1,4 @@
-"""Seen: a reward that is a function of the embeddings of the last frames, whatever the function.
+"""Rewards that are some function of the embeddings of the last frames.
 
 What each kind adds is how embeddings become a number; rendering, encoding, putting together the
 frames of one score and laying scores back into a segment are the same for all of them.
@@ -27,7 +27,7 @@ class Rated:
     doubt: Array | None = None  # (n,) disagreement of an ensemble
 
 
-class Seen(ABC):
+class EmbeddingReward(ABC):
     """A causal reward model that looks at the last ``context`` frames through one encoder."""
 
     needs = frozenset({"frames"})
