@@ -22,6 +22,11 @@ def spearman(a: Array, b: Array) -> float:
     return float(ra @ rb / norm) if norm > 0 else float("nan")
 
 
+def or_none(figure: float) -> float | None:
+    """A figure as JSON has it: None where there is none (nan)."""
+    return float(figure) if np.isfinite(figure) else None
+
+
 def auc(score: Array, positive: Array) -> float:
     """Area under the ROC curve: chance that a positive outscores a negative, ties half."""
     positive = np.asarray(positive, bool)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -22,7 +23,7 @@ from reward_models.visual.episodes import Episodes, split, windows
 from reward_models.visual.goal_image import GoalImage
 from reward_models.visual.heads import load_scorer, made, save_scorer
 from reward_models.visual.preferences import Pairs, Preferences, chances, most_disputed
-from reward_models.visual.progress import LAGS, Progress, fit_progress, taught
+from reward_models.visual.progress import LAGS, Progress, fit_progress, judged, taught
 from reward_models.visual.success import SuccessClassifier, bounded, fit_success, judged_on
 from robo_rl.cli import main
 from robo_rl.goals import read_goal
@@ -273,6 +274,15 @@ def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     card |= {"kind": "progress", "frames": len(LAGS)}
     save_scorer(folder / "progress.safetensors", [made(HeadConfig(), card["dim"], 3)], card)
     return out
+
+
+def test_what_was_not_measured_is_none_in_a_card(episodes: Episodes) -> None:
+    """Where no demonstration is long enough to be judged: JSON has no nan."""
+    head = made(QUICK, DIM, len(LAGS))
+    none = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
+    figures = judged(head, none, np.ones(none.count, bool))
+    assert figures["order"] is None and figures["auc_of_the_end"] is None
+    json.dumps(figures, allow_nan=False)
 
 
 def test_a_scorer_says_from_whom_it_learned(scorer: Path, capsys) -> None:

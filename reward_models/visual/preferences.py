@@ -132,7 +132,7 @@ def fit_preferences(
     figures = {
         "answers": len(pairs),
         "ties": int((pairs.answer == 0.5).sum()),
-        "agreement_held_out": float(right[clear].mean()) if clear.any() else float("nan"),
+        "agreement_held_out": float(right[clear].mean()) if clear.any() else None,
         "answers_held_out": int(clear.sum()),
     }
     return heads, figures

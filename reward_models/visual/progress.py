@@ -26,7 +26,7 @@ from torch.nn import functional as F
 
 from reward_models.base import Encoder
 from reward_models.config import HeadConfig
-from reward_models.metrics import auc, spearman
+from reward_models.metrics import auc, or_none, spearman
 from reward_models.visual.embedding_reward import EmbeddingReward, Rated
 from reward_models.visual.episodes import Episodes, split, windows
 from reward_models.visual.heads import Head, fit_head, made, sigmoid
@@ -137,8 +137,8 @@ def judged(head: Head, episodes: Episodes, test: Array) -> dict[str, Any]:
     return {
         "test_episodes": int(test.sum()),
         "demonstrations_judged": len(forth),
-        "order": float(np.nanmean(forth)) if forth else float("nan"),
-        "order_backwards": float(np.nanmean(back)) if back else float("nan"),
-        "auc_of_the_end": auc(np.array(far), met[test]),
-        "order_by_worth": spearman(np.concatenate(worth), episodes.worth[ids]),
+        "order": or_none(np.nanmean(forth)) if forth else None,
+        "order_backwards": or_none(np.nanmean(back)) if back else None,
+        "auc_of_the_end": or_none(auc(np.array(far), met[test])),
+        "order_by_worth": or_none(spearman(np.concatenate(worth), episodes.worth[ids])),
     }

@@ -109,7 +109,7 @@ def ask_before(
 ) -> tuple[list[Head], Pairs, dict[str, Any]]:
     """(heads, all pairs, figures): ``known`` answers, then those of the oracle about ``seen``, with
     a fit after each ``a_time`` of them. Nobody is asked about the episodes that judge it."""
-    from reward_models.metrics import auc, spearman
+    from reward_models.metrics import auc, or_none, spearman
     from reward_models.visual.preferences import Pairs, fit_preferences
 
     rng = np.random.default_rng([head.seed, 1])
@@ -142,8 +142,8 @@ def ask_before(
     worth = np.mean([np.tanh(h.values(seen.rows[ids][:, None])) for h in heads], axis=0)
     figures |= {
         "test_episodes": int(test.sum()),
-        "order_by_worth": spearman(worth, seen.worth[ids]),
-        "auc": auc(worth, seen.holds[ids]),
+        "order_by_worth": or_none(spearman(worth, seen.worth[ids])),
+        "auc": or_none(auc(worth, seen.holds[ids])),
     }
     return heads, pairs, figures
 
