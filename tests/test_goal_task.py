@@ -319,14 +319,14 @@ def test_a_sequence_drives_an_arm(tmp_path: Path) -> None:
     """The bundle names the formula, and the bridge keeps its account: what was done of it."""
     config = TrainConfig(
         formula="then(displaced(gripper, least=5cm), touch(gripper, red_cube))",
-        reward="offline", env_steps=40_000, episodes=50, looks=0, runs=tmp_path,
+        reward="offline", env_steps=40_000, episodes=100, looks=0, runs=tmp_path,
     )  # fmt: skip
     made = train(config)
     assert made.evaluation.success > 0.9, made.evaluation.line()
     with pytest.raises(BundleError, match="a formula.*pass task=robo_rl.arm.episodes.task_of"):
         run(SimDriver(REACH, clock=VirtualClock(1.0)), PolicyBundle.load(made.bundle), steps=1)
-    arm = run_emulated(made.bundle, episodes=5)
-    assert arm.successes >= 4, arm
+    arm = run_emulated(made.bundle, episodes=10)
+    assert arm.successes >= 8, arm
     assert arm.floors is not None and arm.floors.still.successes == 0
 
 

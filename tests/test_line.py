@@ -34,8 +34,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory):
         goal="Please stay left of the green can",
         scoring=SMALL,
         env_steps=48_000,
-        episodes=100,
-        looks=2,
+        episodes=200,
         runs=folder,
         name="line",
     )
@@ -74,7 +73,7 @@ def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:
     from robo_rl.training import train
 
     config = TrainConfig(
-        goal="stay far from the red cube", scoring=SMALL, env_steps=6_400, episodes=20, labels=0,
+        goal="stay far from the red cube", scoring=SMALL, env_steps=6_400, episodes=100, labels=0,
         runs=tmp_path, name="second",
     )  # fmt: skip
     second = train(config)
@@ -86,7 +85,7 @@ def test_evaluate_and_report_commands(trained, capsys: pytest.CaptureFixture[str
     from robo_rl.cli import main
     from robo_rl.evaluate import SELECT_SEED
 
-    same = ["--episodes", "100", "--judge", "select", "--json"]
+    same = ["--episodes", "200", "--judge", "select", "--json"]
     assert main(["evaluate", str(trained.run.path), *same]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["seed"] == trained.evaluation.seed == SELECT_SEED

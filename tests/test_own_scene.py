@@ -173,7 +173,7 @@ def test_margins_and_judge_agree(scene: Path, robot: str) -> None:
         signals = {**env.signals(), **one.remembered(start, one.chosen(before))}
         margin = Measures(one)(signals, before)[0][one.formula].min(axis=1)
         differ = ((margin >= 0) != judge.success()) & (np.abs(margin) > 0.003)
-        assert differ.mean() <= 0.005, (one.formula, differ.sum())
+        assert not differ.any(), one.formula
         held[one.formula.predicate] = judge.success().mean()
     assert min(held["touch"], held["open"], held["closed"], held["left_of"], held["near"]) > 0.0
 

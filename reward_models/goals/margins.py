@@ -334,25 +334,32 @@ class Quantities:
 def _surfaces(a: Quantities, b: Quantities) -> str:
     """Distance m of two things that stand: that of their outlines from above, and of their heights.
 
-    _Unknown of two cubes: of their outlines the language has no short way to say it. Likewise of an
-    item, whose outline may be any.
+    A ball's is its centre's, less its radius. _Unknown of two cubes: of their outlines the language
+    has no short way to say it. Likewise of an item, whose outline may be any.
     """
-    square = [q for q in (a, b) if q.entity.kind == "cube"]
-    if len(square) > 1 or not a.entity.half or "item" in (a.entity.kind, b.entity.kind):
+    kinds = [q.entity.kind for q in (a, b)]
+    if kinds.count("cube") > 1 or not a.entity.half or "item" in kinds:
         raise _Unknown("surfaces")
-    # Marks and furniture are their point.
-    bodies = [q.entity.half if q.entity.kind not in MARKS | FURNITURE else () for q in (a, b)]
-    width = [half[0] if half else 0.0 for half in bodies]
-    height = sum(half[2] if half else 0.0 for half in bodies)
-    apart = f"norm({a}[:2] - {b}[:2])"
-    if square:
-        x, y, yaw = f"({a}[0] - {b}[0])", f"({a}[1] - {b}[1])", f"(0.25 * {square[0].turn})"
-        along = f"abs(cos({yaw}) * {x} + sin({yaw}) * {y}) - {square[0].entity.half[0]!r}"
-        across = f"abs(cos({yaw}) * {y} - sin({yaw}) * {x}) - {square[0].entity.half[0]!r}"
-        apart = f"hypot(maximum({along}, 0.0), maximum({across}, 0.0))"
-    round_ = sum(w for q, w in zip((a, b), width, strict=True) if q not in square)
-    over = f"maximum(abs({a}[2] - {b}[2]) - {round(height, 6)!r}, 0.0)"
-    return f"hypot(maximum({apart} - {round(round_, 6)!r}, 0.0), {over})"
+    x, y = f"({a}[0] - {b}[0])", f"({a}[1] - {b}[1])"
+    apart, wide, high, radius = f"hypot({x}, {y})", 0.0, 0.0, 0.0
+    for q in (a, b):
+        half = q.entity.half
+        if q.entity.kind in MARKS | FURNITURE or not half:
+            continue  # they are their point
+        if q.entity.kind == "ball":
+            radius += half[0]
+            continue
+        high += half[2]
+        if q.entity.kind == "cube":
+            yaw = f"(0.25 * {q.turn})"
+            along = f"abs(cos({yaw}) * {x} + sin({yaw}) * {y}) - {half[0]!r}"
+            across = f"abs(cos({yaw}) * {y} - sin({yaw}) * {x}) - {half[0]!r}"
+            apart = f"hypot(maximum({along}, 0.0), maximum({across}, 0.0))"
+        else:
+            wide += half[0]
+    over = f"maximum(abs({a}[2] - {b}[2]) - {round(high, 6)!r}, 0.0)"
+    outlines = f"hypot(maximum({apart} - {round(wide, 6)!r}, 0.0), {over})"
+    return f"maximum({outlines} - {round(radius, 6)!r}, 0.0)" if radius else outlines
 
 
 def _choose(choice: Choice, signals: Mapping[str, Array], card: TaskCard) -> Array:

@@ -205,6 +205,15 @@ class Tabletop(Task[TabletopViews]):
             rgba=(0.52, 0.40, 0.28, 1.0),
             friction=(0.6, 0.01, 0.001),
         )
+        # What is pushed off the table lies beneath it, unseen, and does not roll on.
+        spec.worldbody.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_PLANE,
+            size=(2.0, 2.0, 0.1),
+            pos=(place.table_x, 0.0, -2 * place.table[2]),
+            group=4,
+            condim=6,
+            friction=(1.0, 0.1, 0.1),
+        )
         self.arm.build(spec)
         for thing in self.objects:
             thing.add_to(spec)
