@@ -64,6 +64,7 @@ def test_scores_follow_the_truth_on_held_out_states_however_things_are_painted(
         summary = figures[f"{label} summary"]
         assert summary["cells"] > 30 and summary["auc_median"] > 0.97, summary
         assert summary["share_95"] > 0.9 and summary["rank_median"] > 0.9, summary
+    assert figures["swapped"] > 0.98
     goals = [g.sentence for g in sims.make_task("reach").goals().values()]
     worst = min(c["auc"] for c in figures["plain"] if c["text"] in goals)
     assert worst > 0.95

@@ -119,6 +119,23 @@ def test_captions_follow_the_paint_and_what_is_not_there_is_false() -> None:
     assert made.there.all() and np.abs(made.targets.mean(axis=0)).max() < 0.2
 
 
+def test_the_read_out_leaves_out_what_is_not_there() -> None:
+    parts, things = [], ("lift", "reach")
+    for name in things:
+        env = BatchEnv(sims.make_task(name), 8, seed=0)
+        card = from_dict(env.card)
+        parts.append(GradedStates(table_captions(card), card, collect(env, 30, 0)[1]))
+    made, told = lessons(parts), [part.readout() for part in parts]
+    names = list(dict.fromkeys(name for one in told for name in one))
+    widths = {name: one[name].shape[1] for one in told for name in one}
+    for part, known in enumerate(told):
+        there = np.concatenate([np.full(widths[name], name in known) for name in names])
+        rows = made.there[30 * part : 30 * (part + 1)]
+        np.testing.assert_array_equal(rows, np.tile(there, (30, 1)))
+    assert "colour red" in told[0] and "colour blue" in told[1]
+    assert "colour blue" not in told[0] and not made.targets[made.there == 0].any()
+
+
 @pytest.mark.parametrize("name", sims.TASKS)
 def test_the_table_writes_captions_for_every_task_that_it_speaks_of(name: str) -> None:
     task = sims.make_task(name)

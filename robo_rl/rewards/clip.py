@@ -126,7 +126,8 @@ def own_words_of(
             raise ValueError(
                 f"this CLIP was never taught {text!r}, nor what it was read as; of its "
                 f"{len(taught)} captions the likest: {'; '.join(near)}. With `robo-rl reward train "
-                f"... --goals {text!r}` one is taught that too, where a frame shows it"
+                f"... --goals {text!r}`, or in a --captions FILE of your own, one is taught that "
+                "too, where a frame shows it"
             )
     return [[caption]]
 

@@ -132,18 +132,46 @@ def gate(
     view, paints = env.camera(encoder.camera), paints_of(task)
     moved = Look(**jitter(rng, len(states), view, camera=CAMERA, light=LIGHT))
     report: dict[str, Any] = {"encoder": encoder.name, "states": count, "seed": seed}
+    images, texts = [], []
     for label, look, painted in (("plain", None, paints[0]), ("moved", moved, paints[-1])):
         said = captions.repainted(painted.colours) if painted.colours else captions
         frames = env.render_states(states, encoder.camera, look=_painted(look, painted, count))
-        known = [i for i, t in enumerate(said.texts) if not encoder.taught or t in encoder.taught]
-        texts = tuple(said.texts[i] for i in known)
-        scores = encoder.encode(frames) @ encoder.encode_texts(texts).T
-        found = cells(scores, truth[:, known], nearness[:, known], texts)
+        images.append(encoder.encode(frames))
+        texts.append(said.texts)
+        known = [i for i, text in enumerate(said.texts) if _taught(encoder, text)]
+        asked = tuple(said.texts[i] for i in known)
+        scores = images[-1] @ encoder.encode_texts(asked).T
+        found = cells(scores, truth[:, known], nearness[:, known], asked)
         report[label] = [vars(cell) for cell in found]
         report[f"{label} summary"] = summary(found)
+    report["swapped"] = swapped(encoder, images, texts, truth)
     report["frames_per_s"] = speed(encoder, frames[:256])
     env.close()
     return report
+
+
+def swapped(
+    encoder: TorchEncoder, images: Sequence[Array], texts: Sequence[Sequence[str]], truth: Array
+) -> float | None:
+    """Of two paintings of the same states: the share of what is true of them in which, of the names
+    that a thing bears in either, both frames prefer their own; None where no name differs.
+
+    ``images`` are the embeddings (M, D) of each, ``texts`` the captions as said of each.
+    """
+    right, of = 0, 0
+    for column, names in enumerate(zip(*texts, strict=True)):
+        if len(set(names)) == 1 or not all(_taught(encoder, name) for name in names):
+            continue
+        first, second = encoder.encode_texts(names)
+        held = truth[:, column]
+        prefers = [embedded[held] @ (first - second) for embedded in images]
+        right += int(((prefers[0] > 0) & (prefers[1] < 0)).sum())
+        of += int(held.sum())
+    return right / of if of else None
+
+
+def _taught(encoder: TorchEncoder, text: str) -> bool:
+    return not encoder.taught or text in encoder.taught
 
 
 def _painted(look: Look | None, paint: Paint, count: int) -> Look | None:

@@ -53,5 +53,7 @@ def main(argv: Sequence[str]) -> int:
         console.print(table)
     for label in ("plain", "moved"):
         console.print(label, figures[f"{label} summary"])
+    if figures["swapped"] is not None:
+        console.print(f"told apart by colour, both ways: {figures['swapped']:.1%}")
     console.print(f"frames/s {figures['frames_per_s']:.0f}")
     return 0

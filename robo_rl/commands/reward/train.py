@@ -95,7 +95,8 @@ def main(argv: Sequence[str]) -> int:
             task = sims.make_task(command.task, robot=command.robot or None)
             figures = gate(encoder, task, command.goals)
             card |= {"cells": figures["plain"], "summary": figures["plain summary"]}
-            card |= {"moved": figures["moved summary"], "frames_per_s": figures["frames_per_s"]}
+            card |= {"moved": figures["moved summary"], "swapped": figures["swapped"]}
+            card["frames_per_s"] = figures["frames_per_s"]
         console.print(told(card["cells"]), highlight=False)
         console.print(card["summary"], card.get("moved", ""))
         tiny_clip.save(model, out, card)
