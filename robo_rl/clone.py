@@ -40,7 +40,7 @@ ROW_EVERY = 100  # updates
 
 def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None) -> Trained:
     """Clones the demonstrations in ``dataset``, judges, reports and exports."""
-    demos = read_demonstrations(dataset, config)
+    demos = read_demonstrations(dataset, config.demos, failures=config.failures)
     path = config.runs / (config.name or f"{dataset.name}-clone-{config.seed}")
     RunDir.check_free(path)
     set_threads()

@@ -48,6 +48,7 @@ class Demonstrations:
     obs: Array  # (n, obs_dim) f32
     action: Array  # (n, act_dim) f32
     episode: Array  # (n,) number of the episode that a step is of, from 0
+    start: Array  # (episodes, nstate) state rows before the first action; (episodes, 0): not kept
     by: str  # who acted, in the data set's words
 
     @property
@@ -55,9 +56,12 @@ class Demonstrations:
         return int(self.episode[-1]) + 1
 
 
-def read_demonstrations(folder: Path, config: CloneConfig) -> Demonstrations:
-    """Those of the data set in ``folder`` that ``config`` asks for; ValueError where it is none, is
-    of none of our tasks, or holds too few."""
+def read_demonstrations(
+    folder: Path, episodes: int = 0, *, failures: bool = False
+) -> Demonstrations:
+    """The first ``episodes`` (0: all) of the data set in ``folder``, of those that succeeded unless
+    ``failures`` are wanted too; ValueError where it is none, is of none of our tasks, or holds too
+    few."""
     import h5py
 
     data = folder / "data" / "main_data.hdf5"
@@ -79,21 +83,22 @@ def read_demonstrations(folder: Path, config: CloneConfig) -> Demonstrations:
             f"{folder}: its observation must be that of {task.name} here, {names}, got "
             f"{told['obs_names']}: another version wrote it; write it anew with robo-rl demos"
         )
-    obs, action, episode = [], [], []
+    obs, action, episode, start = [], [], [], []
     with h5py.File(data) as file:
         for group in sorted(file.values(), key=lambda group: int(group.attrs["id"])):
-            if not config.failures and not group.attrs.get("success", True):
+            if not failures and not group.attrs.get("success", True):
                 continue
-            if config.demos and len(obs) == config.demos:
+            if episodes and len(obs) == episodes:
                 break
             action.append(np.asarray(group["actions"], np.float32))
             obs.append(np.asarray(group["observations"], np.float32)[:-1])
             episode.append(np.full(len(action[-1]), len(obs) - 1))
-    if not obs or len(obs) < config.demos:
-        kind = "" if config.failures else " that succeed"
+            start.append(np.asarray(group.attrs.get("start", ())))
+    if not obs or len(obs) < episodes:
+        kind = "" if failures else " that succeed"
         raise ValueError(
             f"{folder} holds {len(obs)} episodes{kind}, asked is "
-            f"{f'--demos {config.demos}' if config.demos else 'at least one'}"
+            f"{f'--demos {episodes}' if episodes else 'at least one'}"
         )
     if obs[0].shape[1] != len(names) or action[0].shape[1] != act_dim:
         raise ValueError(
@@ -101,4 +106,5 @@ def read_demonstrations(folder: Path, config: CloneConfig) -> Demonstrations:
             f"{obs[0].shape[1]} and {action[0].shape[1]}"
         )
     by = str(told.get("algorithm_name", ""))
-    return Demonstrations(task, *map(np.concatenate, (obs, action, episode)), by)
+    columns = map(np.concatenate, (obs, action, episode))
+    return Demonstrations(task, *columns, start=np.stack(start), by=by)

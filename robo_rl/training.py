@@ -390,7 +390,8 @@ def training_env(
     if isinstance(task, GoalTask):
         task = trained_on(task)
     options = {
-        "seed": config.seed, "num_threads": threads, "shaped": config.shaped, "judged": judged
+        "seed": config.seed, "num_threads": threads, "shaped": config.shaped, "judged": judged,
+        "sparse": config.reward == "sparse",
     }  # fmt: skip
     if not config.randomize:
         return BatchEnv(task, config.tuning.num_envs, **options)

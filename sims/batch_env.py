@@ -49,7 +49,8 @@ class BatchEnv:
     ``rows`` names the random streams: ``BatchEnv(task, 1, rows=[k])`` is row ``k`` of any wider
     batch, bit for bit. ``shaped`` rows move within the limits of speed, acceleration and jerk that
     an arm's bridge keeps to (``sims/shaping.py``); a state row then ends in the last command.
-    Without ``judged`` no goal of the task is meant: there is neither success nor a reward.
+    Without ``judged`` no goal of the task is meant: there is neither success nor a reward. With
+    ``sparse`` the reward is 1 where the goal holds and 0 elsewhere.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class BatchEnv:
         rows: list[int] | None = None,
         shaped: bool = False,
         judged: bool = True,
+        sparse: bool = False,
     ):
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, got {num_envs}")
@@ -69,6 +71,7 @@ class BatchEnv:
         if self.rows.shape != (num_envs,):
             raise ValueError(f"rows must name {num_envs} streams, got {len(self.rows)}")
         self.task, self.num_envs, self.seed = task, num_envs, seed
+        self.shaped, self.judged, self.sparse = shaped, judged, sparse
         self.model = task.model()
         self.n_substeps = _whole_steps(task.control_dt, self.model.opt.timestep)
         self.max_steps = _whole_steps(task.episode_s, task.control_dt)
@@ -227,6 +230,8 @@ class BatchEnv:
         if self.judge is not None:
             self.judge.step(terminated & ~diverged, self._started)
             info["success"] = self.judge.success()
+        if self.sparse:
+            reward = info["success"].astype(float)
         truncated = (self._step >= self.max_steps) | diverged
         return StepResult(
             self._after_step_obs(),
@@ -291,8 +296,9 @@ class BatchEnv:
         rows = slice(None) if ids is None else ids
         return np.concatenate([self._state[rows], self._commands[rows]], axis=1)
 
-    def set_state(self, states: Array) -> None:
-        """Writes state rows (N, nstate) and makes every view current."""
+    def set_state(self, states: Array) -> Array:
+        """Observations (N, obs_dim) f32 of state rows (N, nstate), which are written; every view is
+        current."""
         width = self._state.shape[1]
         shape = (self.num_envs, width + self._commands.shape[1])
         if np.shape(states) != shape:
@@ -305,6 +311,7 @@ class BatchEnv:
         if self.judge is not None:
             self.judge.begin(np.arange(self.num_envs))
         self._started[:] = True
+        return self._obs()
 
     def render(self, ids: Array | None = None, camera: str | None = None) -> Array:
         """Frames (n, H, W, 3) uint8 of rows ``ids`` (all by default) as they are now."""

@@ -1,11 +1,12 @@
 """Demonstrations by a task's expert, with settable noise and failures, in Minari's format.
 
 A data set is a folder: ``data/main_data.hdf5`` has a group per episode (``observations`` (T+1, k)
-f32, ``actions`` (T, act_dim) f32, ``rewards``, ``terminations``, ``truncations`` (T,), and
-``infos/success`` (T+1,)), ``data/metadata.json`` the spaces and totals. ``minari.MinariDataset``
-opens it; nothing of ours is needed to read it. Minari lists and loads by name what lies in the
-folder ``MINARI_DATASETS_PATH``, and there a data set's name is its place. Episodes are written as
-they are made, so memory does not grow with their number.
+f32, ``actions`` (T, act_dim) f32, ``rewards``, ``terminations``, ``truncations`` (T,),
+``infos/success`` (T+1,), and the attribute ``start``, the state row that it began in),
+``data/metadata.json`` the spaces and totals. ``minari.MinariDataset`` opens it; nothing of ours is
+needed to read it. Minari lists and loads by name what lies in the folder ``MINARI_DATASETS_PATH``,
+and there a data set's name is its place. Episodes are written as they are made, so memory does not
+grow with their number.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ class Round:
     success: Array  # (T+1, n) bool
     length: Array  # (n,)
     lost: Array  # (n,) bool
+    start: Array  # (n, nstate) state rows before the first action
 
 
 def write_demos(
@@ -142,7 +144,7 @@ def play(env: BatchEnv, config: DemoConfig, rng: np.random.Generator) -> Round:
     # From here on the actions of a lost expert say nothing about the task.
     until = np.where(lost, rng.integers(0, max(1, steps // 2), n), steps)
     drift = np.zeros((n, env.act_dim))
-    obs[0] = env.reset()
+    obs[0], start = env.reset(), env.state()
     for t in range(steps):
         drift = HELD * drift + np.sqrt(1 - HELD**2) * rng.normal(size=drift.shape)
         chosen = env.task.expert(env.views, rng) + config.noise * drift
@@ -154,7 +156,7 @@ def play(env: BatchEnv, config: DemoConfig, rng: np.random.Generator) -> Round:
         success[t + 1] = result.info["success"]
         ended = (result.terminated | result.truncated) & ~over
         length[ended], over = t + 1, over | ended
-    return Round(obs, action, reward, terminated, truncated, success, length, lost)
+    return Round(obs, action, reward, terminated, truncated, success, length, lost, start)
 
 
 def _write(file: Any, index: int, played: Round, row: int) -> None:
@@ -163,6 +165,7 @@ def _write(file: Any, index: int, played: Round, row: int) -> None:
     group.attrs["id"], group.attrs["total_steps"] = index, end
     group.attrs["success"] = bool(played.success[end, row])
     group.attrs["lost"] = bool(played.lost[row])
+    group.attrs["start"] = played.start[row]
     group["observations"] = played.obs[: end + 1, row]
     group["actions"] = played.action[:end, row]
     group["rewards"] = played.reward[:end, row]

@@ -255,8 +255,9 @@ class RandomizedEnv(BatchEnv):
         drawn = self._drawn if ids is None else self._drawn[ids]
         return np.concatenate([super().state(ids), drawn], axis=1)
 
-    def set_state(self, states: Array) -> None:
-        """Writes state rows (N, nstate): these states of these very robots."""
+    def set_state(self, states: Array) -> Array:
+        """Observations (N, obs_dim) f32 of state rows (N, nstate): these states of these very
+        robots."""
         if np.shape(states) != (self.num_envs, self.nstate):
             raise ValueError(
                 f"states must have shape {(self.num_envs, self.nstate)}, got {np.shape(states)}"
@@ -267,6 +268,7 @@ class RandomizedEnv(BatchEnv):
         super().set_state(states[:, : super().nstate])
         self._actions[:] = 0.0
         self._start_seeing(everyone)
+        return self._obs()
 
     def render_states(
         self,

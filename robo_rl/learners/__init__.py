@@ -39,6 +39,20 @@ def nothing(config: Any, sim: Any) -> None:
     """Whatever the simulator is, it will do."""
 
 
+def check_prior(config: OffPolicyConfig, sim: Any) -> None:
+    """ValueError where ``config`` names demonstrations that are not of ``sim``'s task."""
+    if config.demos:
+        from robo_rl.learners.prior import check_demos
+
+        check_demos(config, sim)
+
+
+def check_both(config: Any, sim: Any) -> None:
+    """``check_base`` and ``check_prior``."""
+    check_base(config, sim)
+    check_prior(config, sim)
+
+
 class LearnerKind(NamedTuple):
     """A learner's settings, and what makes SB3's algorithm of them and of ``Parts``."""
 
@@ -49,10 +63,10 @@ class LearnerKind(NamedTuple):
 
 LEARNERS: dict[str, LearnerKind] = {
     "ppo": LearnerKind(PPOConfig, build_ppo),
-    "sac": LearnerKind(SACConfig, build_sac),
-    "td3": LearnerKind(TD3Config, build_td3),
-    "tqc": LearnerKind(TQCConfig, build_tqc),
+    "sac": LearnerKind(SACConfig, build_sac, check_prior),
+    "td3": LearnerKind(TD3Config, build_td3, check_prior),
+    "tqc": LearnerKind(TQCConfig, build_tqc, check_prior),
     "residual-ppo": LearnerKind(ResidualPPOConfig, build_residual_ppo, check_base),
-    "residual-sac": LearnerKind(ResidualSACConfig, build_residual_sac, check_base),
-    "residual-td3": LearnerKind(ResidualTD3Config, build_residual_td3, check_base),
+    "residual-sac": LearnerKind(ResidualSACConfig, build_residual_sac, check_both),
+    "residual-td3": LearnerKind(ResidualTD3Config, build_residual_td3, check_both),
 }

@@ -12,6 +12,7 @@ from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from reward_models.base import RewardModel, RewardOutput
+from robo_rl.learners.prior import Prior, mixed
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Trace
 from robo_rl.rollout.vec_env import SB3VecEnv
@@ -72,14 +73,36 @@ class ScoredRolloutBuffer(RolloutBuffer):
 
 
 class SavedReplayBuffer(ReplayBuffer):
-    """SB3's ring of transitions, to and from plain arrays; its actions are those executed."""
+    """SB3's ring of transitions, to and from plain arrays; its actions are those executed.
 
-    def __init__(self, *args: Any, env: VecEnv, **kwargs: Any):
+    With a ``prior``, ``share`` of every batch is from there.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        env: VecEnv,
+        prior: Prior | None = None,
+        share: float = 0.5,
+        **kwargs: Any,
+    ):
         super().__init__(*args, **kwargs)
-        self.env = _stepped(env)
+        self.env, self.prior, self.share = _stepped(env), prior, share
 
     def add(self, obs: Array, next_obs: Array, action: Array, *rest: Any, **kwargs: Any) -> None:
         super().add(obs, next_obs, self.env.last_step().action, *rest, **kwargs)
+
+    def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
+        if self.prior is None:
+            return super().sample(batch_size, env)
+        theirs = max(1, round(self.share * batch_size))
+        own = super().sample(max(1, batch_size - theirs), env)
+        return mixed(own, self.prior.sample(theirs, self.reward_version, self.device))
+
+    @property
+    def reward_version(self) -> int:
+        """Of the reward model that scored what is in the ring."""
+        return 0
 
     def rings(self) -> dict[str, Array]:
         """Every array that has one entry per transition, {name: (buffer_size, n_envs, ...)}."""
@@ -89,7 +112,9 @@ class SavedReplayBuffer(ReplayBuffer):
     def state_dict(self) -> dict[str, Array]:
         """The filled part of the ring."""
         filled = {f"ring/{name}": ring[: self.size()].copy() for name, ring in self.rings().items()}
-        return {"pos": np.array(self.pos), **filled}
+        prior = self.prior.state_dict() if self.prior is not None else {}
+        theirs = {f"prior/{name}": array for name, array in prior.items()}
+        return {"pos": np.array(self.pos), **filled, **theirs}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``; ValueError when it does not fit."""
@@ -102,6 +127,8 @@ class SavedReplayBuffer(ReplayBuffer):
         for name, ring in self.rings().items():
             ring[:size] = saved[f"ring/{name}"]
         self.pos, self.full = int(saved["pos"]), size == self.buffer_size
+        if self.prior is not None:
+            self.prior.load_state_dict({k: saved[f"prior/{k}"] for k in ("reward", "version")})
 
 
 class ScoredReplayBuffer(SavedReplayBuffer):
@@ -137,6 +164,10 @@ class ScoredReplayBuffer(SavedReplayBuffer):
         self.score_pending()
         return super().sample(batch_size, env)
 
+    @property
+    def reward_version(self) -> int:
+        return self.scorer.version
+
     def score_pending(self) -> None:
         """Scores what was added since the last call."""
         first, end = max(self._scored_to, self.trace.oldest), self.trace.count
@@ -155,6 +186,8 @@ class ScoredReplayBuffer(SavedReplayBuffer):
         if first < end:
             output = self.scorer.score(self.trace, first, end, counted=False)
             self._write(output, first, end)
+        if self.prior is not None:
+            self.prior.score(model)
 
     def _write(self, output: RewardOutput, first: int, end: int) -> None:
         at = np.arange(first, end) % self.buffer_size

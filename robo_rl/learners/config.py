@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+import tyro
 
 FEWEST_STEPS = 33  # control steps of any horizon; envs that do not say how long a step is take 1 s
+
+
+DataSet = Annotated[str, tyro.conf.arg(aliases=("--demos",))]  # it has no --tuning. in front
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,3 +52,10 @@ class OffPolicyConfig(LearnerConfig):
     gradient_steps: int = 8  # updates per control step of all rows
     batch_size: int = 256  # transitions per update
     tau: float = 0.005  # share of the critic that enters its target per update
+    demos: DataSet = ""  # data set of `robo-rl demos` whose steps are part of every batch
+    demo_share: float = 0.5  # of a batch, that is theirs
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.demo_share < 1:
+            raise ValueError(f"demo_share must be between 0 and 1, got {self.demo_share}")

@@ -17,6 +17,7 @@ from robo_rl.learners import LEARNERS, checkpoint
 from robo_rl.learners.buffers import SavedReplayBuffer, ScoredReplayBuffer
 from robo_rl.learners.config import LearnerConfig, OffPolicyConfig
 from robo_rl.learners.features import NormalisedObs, ObsNormaliser, look_round
+from robo_rl.learners.prior import prior_of
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.vec_env import SB3VecEnv
 from robo_rl.rollout.vec_sim import HasWorkspace, VecSim, episode_steps
@@ -101,7 +102,10 @@ class Parts:
 
     def replay(self, config: OffPolicyConfig) -> dict[str, Any]:
         """SB3's arguments of any algorithm with a replay buffer."""
-        scored = {"scorer": self.scorer} if self.scorer else {}
+        kept: dict[str, Any] = {"scorer": self.scorer} if self.scorer else {}
+        prior = prior_of(config, self.env.sim, self.scorer.model if self.scorer else None)
+        if prior is not None:
+            kept |= {"prior": prior, "share": config.demo_share}
         return {
             "buffer_size": config.buffer_size,
             "learning_starts": config.learning_starts,
@@ -110,7 +114,7 @@ class Parts:
             "train_freq": 1,
             "gradient_steps": config.gradient_steps,
             "replay_buffer_class": ScoredReplayBuffer if self.scorer else SavedReplayBuffer,
-            "replay_buffer_kwargs": {"env": self.env, **scored},
+            "replay_buffer_kwargs": {"env": self.env, **kept},
         }
 
 

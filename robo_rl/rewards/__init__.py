@@ -62,6 +62,7 @@ REWARDS = {
         frames=True,
     ),
     "task": Kind("the task's own hand-written dense reward (the ceiling)", code.own),
+    "sparse": Kind("1 where the goal holds, else 0 (the ground truth's verdict)", code.sparse),
     "code": Kind(
         "a program in the reward language, checked first (`robo-rl reward check`)",
         code.from_file,

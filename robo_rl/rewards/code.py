@@ -26,6 +26,13 @@ def own(asked: Asked) -> MadeReward:
     return MadeReward(None, f"hand-written dense reward of {asked.goal.key}", "everything")
 
 
+def sparse(asked: Asked) -> MadeReward:
+    """The verdict of whoever judges the goal; ValueError where nobody does."""
+    if not asked.goal.key:
+        raise ValueError(f"--reward sparse needs a goal that is judged: {asked.goal.truth}")
+    return MadeReward(None, "1 where the goal holds, else 0", "success alone")
+
+
 def constant(asked: Asked) -> MadeReward:
     """0 everywhere."""
     return MadeReward(Constant(), "constant 0", "nothing")

@@ -1,0 +1,155 @@
+"""Prior: steps of demonstrations, which a learner samples beside its own (RLPD, arXiv:2302.02948).
+
+A data set is played again, every action from where its episode began. So observations are those of
+the task as it is trained here, and rewards are what this learner's reward makes of the steps,
+scored as its own are and scored again when the reward changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from stable_baselines3.common.type_aliases import ReplayBufferSamples
+
+from reward_models.base import RewardModel
+from robo_rl.demonstrations import Demonstrations, read_demonstrations
+from robo_rl.learners.config import OffPolicyConfig
+from robo_rl.rollout.scoring import Scorer
+from robo_rl.rollout.trace import Observer, Trace, Transition
+from robo_rl.rollout.vec_sim import VecSim
+from sims.batch_env import BatchEnv
+
+Array = np.ndarray
+
+SAME = 1e-3  # by which an observation may differ from the one that was written
+
+
+class Prior:
+    """``n`` transitions of demonstrations under one reward."""
+
+    def __init__(self, demos: Demonstrations, sim: BatchEnv, model: RewardModel | None):
+        """ValueError where ``demos`` cannot be played on ``sim``'s task."""
+        env = BatchEnv(sim.task, demos.episodes, judged=sim.judged, sparse=sim.sparse)
+        needs = model.needs if model else frozenset()
+        observer = Observer(env, needs, getattr(model, "frame_size", None))
+        self.scorer = Scorer(model, observer) if model else None
+        self.version = -1  # of the reward model, when the rewards were scored; -1: not yet
+        length = np.bincount(demos.episode)
+        self._trace = Trace(int(length.max()))
+        self._made = np.arange(length.max())[:, None] < length  # (T, episodes) bool
+        self._play(env, observer, demos)
+        _check_same(env, demos, self.obs)
+
+    def __len__(self) -> int:
+        return len(self.obs)
+
+    def _kept(self, block: Array) -> Array:
+        """(n, ...) of what was made, one episode after the other, of a block (T, episodes, ...)."""
+        return block.swapaxes(0, 1)[self._made.T]
+
+    def _play(self, env: BatchEnv, observer: Observer, demos: Demonstrations) -> None:
+        steps, rows = self._made.shape
+        action = np.zeros((steps, rows, env.act_dim), np.float32)
+        action.swapaxes(0, 1)[self._made.T] = demos.action
+        env.reset()
+        obs = [env.set_state(demos.start)]
+        reward, over = np.zeros((steps, rows), np.float32), np.zeros((steps, rows), bool)
+        look, first = observer.look(), np.ones(rows, bool)
+        for t in range(steps):
+            step = env.step(action[t])
+            after = observer.look()
+            failed = step.info["diverged"] | ~self._made[t]
+            self._trace.add(Transition(look, after, step.action, first, failed))
+            look, first = after, np.zeros(rows, bool)
+            obs.append(step.obs)
+            reward[t], over[t] = step.reward, step.terminated
+        seen = np.stack(obs)
+        self.obs, self.next_obs = self._kept(seen[:-1]), self._kept(seen[1:])
+        self.action, self.done = self._kept(self._trace.action), self._kept(over)
+        self.reward = self._kept(reward)  # the simulator's, unless a model scores them
+
+    def score(self, model: RewardModel | None = None) -> None:
+        """Scores every step, as the reward model is now; with ``model`` from now on."""
+        assert self.scorer is not None, "the task's own reward does not change"
+        if model is not None:
+            self.scorer.replace(model)
+        scored = self.scorer.score(self._trace, 0, self._trace.count, counted=False)
+        self.reward, self.version = self._kept(scored.reward), scored.version
+
+    def sample(self, count: int, version: int, device: torch.device) -> ReplayBufferSamples:
+        """``count`` transitions with the rewards of the model's ``version``."""
+        if self.scorer is not None and self.version < version:
+            self.score()
+        at = np.random.randint(len(self), size=count)  # noqa: NPY002 - as SB3's buffers draw
+        columns = (self.obs, self.action, self.next_obs, self.done[:, None], self.reward[:, None])
+        return ReplayBufferSamples(
+            *(torch.as_tensor(c[at], dtype=torch.float32, device=device) for c in columns)
+        )
+
+    def state_dict(self) -> dict[str, Array]:
+        """What was scored; the rest is played again."""
+        return {"reward": self.reward.copy(), "version": np.array(self.version)}
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from ``state_dict``; ValueError when it is of another data set."""
+        if saved["reward"].shape != self.reward.shape:
+            raise ValueError(
+                f"this run began with {len(saved['reward'])} steps of demonstrations, --demos has "
+                f"{len(self)} now"
+            )
+        self.reward, self.version = saved["reward"].copy(), int(saved["version"])
+
+
+def mixed(own: ReplayBufferSamples, prior: ReplayBufferSamples) -> ReplayBufferSamples:
+    """Both, one after the other."""
+    return ReplayBufferSamples(*map(torch.cat, zip(own[:5], prior[:5], strict=True)))
+
+
+def prior_of(config: OffPolicyConfig, sim: VecSim, model: RewardModel | None) -> Prior | None:
+    """The demonstrations that ``config`` names, if it does."""
+    return Prior(_read(config, sim), sim, model) if config.demos else None  # type: ignore[arg-type]
+
+
+def check_demos(config: OffPolicyConfig, sim: VecSim) -> None:
+    """ValueError where the demonstrations that ``config`` names cannot be played on ``sim``."""
+    _read(config, sim)
+
+
+def _read(config: OffPolicyConfig, sim: VecSim) -> Demonstrations:
+    said, task = f"--demos {config.demos}", getattr(sim, "task", None)
+    if not isinstance(sim, BatchEnv):
+        raise ValueError(f"{said}: demonstrations are of tasks of ours, not of {sim.card['task']}")
+    if sim.shaped:
+        raise ValueError(
+            f"{said}: they were made without the bridge's limits and would end elsewhere within "
+            "them: leave out --shaped or --demos"
+        )
+    demos = read_demonstrations(Path(config.demos), failures=True)
+    if not demos.start.shape[1]:
+        raise ValueError(
+            f"{said} does not say where its episodes began, so nothing can be scored of them: "
+            "write it anew with robo-rl demos"
+        )
+    for what in ("name", "robot", "things"):
+        mine, its = getattr(task, what, ""), getattr(demos.task, what, "")
+        if mine != its:
+            raise ValueError(f"{said}: its {what} must be that of this run, {mine!r}, got {its!r}")
+    return demos
+
+
+def _check_same(env: BatchEnv, demos: Demonstrations, played: Array) -> None:
+    """``played`` (n, obs_dim) is what was written, in the columns that both have."""
+    written = BatchEnv(demos.task, 1)
+    columns = [(env.obs_names.index(name), i) for i, name in enumerate(written.obs_names)
+               if name in env.obs_names]  # fmt: skip
+    written.close()
+    here, there = (list(ids) for ids in zip(*columns, strict=True))
+    apart = np.abs(played[:, here] - demos.obs[:, there]).max()
+    if not apart <= SAME:
+        raise ValueError(
+            f"--demos: played again, its episodes go elsewhere ({apart:.2g} in an observation): "
+            "the task has changed since; write it anew with robo-rl demos"
+        )

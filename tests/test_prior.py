@@ -1,0 +1,170 @@
+"""Demonstrations among what is learned from: played again, scored as one's own, in every batch."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from test_learners import assert_same
+
+import sims
+from reward_models.base import RewardOutput
+from robo_rl.cli import main
+from robo_rl.demonstrations import read_demonstrations
+from robo_rl.goals import formula_goal
+from robo_rl.learners import LEARNERS, SACConfig, TD3Config
+from robo_rl.learners.learner import Learner, make_learner
+from robo_rl.learners.loop import learn
+from robo_rl.learners.prior import Prior
+from robo_rl.runs import RunDir
+from sims.demos import DemoConfig, write_demos
+
+ROWS = 4
+SMALL = {
+    "num_envs": ROWS, "net": (16, 16), "learning_starts": 16, "buffer_size": 256,
+    "batch_size": 32, "gradient_steps": 2,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def demos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six episodes of lift, some of which fail."""
+    path = tmp_path_factory.mktemp("demos") / "lift-v0"
+    config = DemoConfig(episodes=6, num_envs=4, failures=0.4, seed=3)
+    write_demos(sims.make_task("lift"), path, config)
+    return path
+
+
+@dataclass
+class Height:
+    """How high the cube is, and twice that from version 1 on; looks at two steps."""
+
+    version: int = 0
+    needs = frozenset({"signals"})
+    context = 2
+    causal = True
+
+    def score(self, segment):
+        up = segment.signals["red_cube_pos"][1:, ..., 2] * (1 + self.version)
+        return RewardOutput(up.astype(np.float32), segment.valid, version=self.version)
+
+
+def new(demos: Path, model: Height | None = None, seed: int = 0, **more) -> Learner:
+    config = SACConfig(**SMALL, demos=str(demos), **more)
+    sim = sims.make("lift", ROWS, seed=seed, sparse=model is None)
+    return make_learner(config, sim, model, seed=seed)
+
+
+def test_what_is_played_again_is_what_was_written(demos: Path) -> None:
+    written = read_demonstrations(demos, failures=True)
+    prior = Prior(written, sims.make("lift", 1), None)
+    assert len(prior) == len(written.obs) == 6 * 80
+    np.testing.assert_array_equal(prior.obs, written.obs)
+    np.testing.assert_array_equal(prior.action, written.action)
+    same = written.episode[1:] == written.episode[:-1]
+    np.testing.assert_array_equal(prior.next_obs[:-1][same], written.obs[1:][same])
+    with h5py.File(demos / "data" / "main_data.hdf5") as file:
+        groups = [file[f"episode_{i}"] for i in range(6)]
+        paid = np.concatenate([g["rewards"] for g in groups])
+        won = np.concatenate([g["infos/success"][1:] for g in groups])
+        assert 0 < sum(g.attrs["success"] for g in groups) < 6
+    np.testing.assert_allclose(prior.reward, paid)
+    sparse = Prior(written, sims.make("lift", 1, sparse=True), None)
+    np.testing.assert_array_equal(sparse.reward, won)
+
+
+def test_another_goal_has_its_own_columns_and_rewards(demos: Path) -> None:
+    task, _ = formula_goal(
+        sims.make_task("lift"), "then(touch(gripper, red_cube), lifted(red_cube))"
+    )
+    sim, written = sims.BatchEnv(task, 1, sparse=True), read_demonstrations(demos, failures=True)
+    prior = Prior(written, sim, None)
+    assert prior.obs.shape[1] == sim.obs_dim > written.obs.shape[1]
+    own = [sim.obs_names.index(name) for name in sims.make("lift", 1).obs_names]
+    np.testing.assert_array_equal(prior.obs[:, own], written.obs)
+    account = np.delete(prior.obs, own, axis=1)
+    assert np.ptp(account, axis=0).max() > 0 and 0 < prior.reward.mean() < 1
+
+
+def test_every_batch_has_its_share_and_rewards_follow_the_model(demos: Path) -> None:
+    model = Height()
+    learner = new(demos, model, demo_share=0.25)
+    learn(learner, 64)
+    buffer, prior = learner.buffer, learner.buffer.prior
+    model.version = 0
+    batch = buffer.sample(64)
+    theirs = {tuple(row) for row in prior.obs.round(5).tolist()}
+    of = np.array([tuple(row) in theirs for row in batch.observations.numpy().round(5).tolist()])
+    assert of[-16:].all() and of.sum() == 16
+    before = prior.reward.copy()
+    model.version = 1
+    buffer.relabel()
+    np.testing.assert_allclose(prior.reward, 2 * before)
+    model.version = 2
+    learn(learner, 96)  # what is scored anew while it learns is scored for all
+    np.testing.assert_allclose(prior.reward, 3 * before, rtol=1e-6)
+    assert all(torch.isfinite(p).all() for p in learner.algorithm.policy.parameters())
+
+
+@pytest.mark.parametrize("scored", [False, True])
+def test_a_resumed_run_equals_an_uninterrupted_one(
+    demos: Path, tmp_path: Path, scored: bool
+) -> None:
+    def one(seed: int = 0) -> Learner:
+        return new(demos, Height() if scored else None, seed)
+
+    straight, run = one(), RunDir.create(tmp_path / "run", SACConfig(**SMALL))
+    learn(straight, 160)
+    learn(one(), 80, run=run, checkpoint_every=40)
+    again = one(seed=5)
+    learn(again, 160, run=RunDir.open(run.path), resume=True)
+    assert_same(straight, again)
+
+
+def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
+    check = LEARNERS["td3"].check
+
+    def refused(sim, path: Path = demos) -> str:
+        with pytest.raises(ValueError) as said:
+            check(TD3Config(**SMALL, demos=str(path)), sim)
+        assert "\n" not in str(said.value)
+        return str(said.value)
+
+    assert "its name must be that of this run, 'push', got 'lift'" in refused(sims.make("push", 1))
+    assert "its robot must be" in refused(sims.make("lift", 1, robot="ur5e"))
+    assert "leave out --shaped" in refused(sims.make("lift", 1, shaped=True))
+    assert "no Minari data set" in refused(sims.make("lift", 1), tmp_path)
+    for name, change in (
+        ("old", lambda group: group.attrs.__delitem__("start")),
+        ("moved", lambda group: group["actions"].__setitem__(slice(None), 0.5)),
+    ):
+        path = tmp_path / name
+        shutil.copytree(demos, path)
+        with h5py.File(path / "data" / "main_data.hdf5", "r+") as file:
+            for group in file.values():
+                change(group)
+        if name == "old":
+            assert "does not say where its episodes began" in refused(sims.make("lift", 1), path)
+        else:
+            with pytest.raises(ValueError, match="played again, its episodes go elsewhere"):
+                make_learner(replace(TD3Config(**SMALL), demos=str(path)), sims.make("lift", ROWS))
+    with pytest.raises(ValueError, match="demo_share must be between 0 and 1, got 1"):
+        SACConfig(demo_share=1)
+
+
+def test_from_the_shell(demos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny = "--tuning.num-envs 4 --tuning.learning-starts 16 --episodes 8 --looks 0 --env-steps 80"
+    asked = ["train", "lift", "--reward", "sparse", "--learner", "sac", "--runs", str(tmp_path)]
+    assert main([*asked, "--demos", str(demos), *tiny.split()]) == 0, capsys.readouterr().err
+    [run] = [RunDir.open(path.parent) for path in tmp_path.glob("*/result.json")]
+    assert run.result["sees"] == "success alone" and run.config["tuning"]["demos"] == str(demos)
+    assert json.loads((run.path / "config.json").read_text())["reward"] == "sparse"
+    assert main([*asked, "--demos", "nowhere", *tiny.split(), "--name", "two"]) == 1
+    assert "nowhere is no Minari data set" in capsys.readouterr().err
+    assert not (tmp_path / "two").exists()
