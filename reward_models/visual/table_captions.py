@@ -2,14 +2,14 @@
 
 Every relation of the table that one frame shows, of all things on the card that it may be about,
 with its usual numbers and in the words of ``goals/say.py``. How true it is: exp(-d / softness) of
-the distance d from holding, which ``goals/margins.py`` measures by the card's signals. The judge of
-policies, ``sims/truth.py``, shares no code with that.
+the distance d from holding with room to spare, which ``goals/margins.py`` measures by the card's
+signals. The judge of policies, ``sims/truth.py``, shares no code with that.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,37 +17,41 @@ import numpy as np
 from reward_models.base import Entity, TaskCard
 from reward_models.goals.captions import shown
 from reward_models.goals.formula import Atom, Formula, FormulaError, atoms, fill
-from reward_models.goals.margins import NoMargin, measured, missing, signals_in
+from reward_models.goals.margins import Measures, NoMargin, measured
 from reward_models.goals.predicates import PREDICATES, roles
 from reward_models.goals.say import say
-from reward_models.programs import Program, load
 
 Array = np.ndarray
 
 SOFTNESS = 0.05  # m, at which a caption is true to 1/e, or less where its distances are smaller
 SMALL = 0.4  # of the distance that one state in ten exceeds
+ROOM = 0.1  # of the softness, inside the judge's edge: there a frame may be misread either way
 ENDS = 0.005, 0.985  # no caption is quite false, none quite true
-TOGETHER = 4  # captions that one program measures: it may have so many nodes
 
 
 @dataclass(frozen=True)
 class TableCaptions:
-    """Captions of atoms, with the programs that measure how far each is from holding."""
+    """Captions of atoms, and what measures how far each is from holding."""
 
     card: TaskCard
     texts: tuple[str, ...]
     atoms: tuple[Atom, ...]
-    programs: tuple[Program, ...]
+    measures: tuple[Measures, ...]
     softness: tuple[float, ...]  # m, of each caption
 
-    def missing(self, signals: Mapping[str, Array]) -> Array:
-        """(M, captions) m, >= 0, of states {name: (M, k)}: 0 where it holds."""
-        columns = [c for program in self.programs for c in program(signals).values()]
+    def missing(self, signals: Mapping[str, Array], room: Sequence[float] = ()) -> Array:
+        """(M, captions) m, >= 0, of states {name: (M, k)}: 0 where it holds, by ``room`` m or more
+        for each caption."""
+        columns = []
+        for of, least in zip(self.measures, room or (0.0,) * len(self.measures), strict=True):
+            (margins,) = of(signals, {})[0].values()
+            columns.append(np.linalg.norm(np.maximum(least - margins, 0.0), axis=1))
         return np.nan_to_num(np.stack(columns, axis=1), nan=1e3)
 
     def truth(self, signals: Mapping[str, Array]) -> Array:
         """(M, captions) in (0, 1) of states {name: (M, k)}."""
-        grade = np.exp(-self.missing(signals) / np.asarray(self.softness))
+        soft = np.asarray(self.softness)
+        grade = np.exp(-self.missing(signals, tuple(ROOM * soft)) / soft)
         return np.clip(grade, *ENDS).astype(np.float32)
 
     def softened(self, signals: Mapping[str, Array]) -> TableCaptions:
@@ -71,26 +75,24 @@ def table_captions(card: TaskCard, formulas: Iterable[Formula] = ()) -> TableCap
     """The captions of a card, and of what ``formulas`` ask for that a frame shows; ValueError where
     the card has nothing to say."""
     asked = [atom for formula in formulas for atom in atoms(fill(formula, card)) if shown(atom)]
-    bodies: dict[Atom, str] = {}
+    measures: dict[Atom, Measures] = {}
     for atom in (*_usual(card), *asked):
         try:
-            of = measured(fill(atom, card), card)
+            meant = fill(atom, card)
+            measures[meant] = Measures(measured(meant, card))
         except (FormulaError, NoMargin):
             continue  # the card does not measure it
-        bodies[of.formula] = missing(of.conditions[of.formula])
-    if not bodies:
+    if not measures:
         raise ValueError(
             f"no relation of the goal language is seen in a frame of {card.task}: grade captions "
             "of your own (--captions FILE.toml)"
         )
-    texts = list(bodies.values())
-    parts = [texts[i : i + TOGETHER] for i in range(0, len(texts), TOGETHER)]
     return TableCaptions(
         card,
-        tuple(say(atom, card) for atom in bodies),
-        tuple(bodies),
-        tuple(_program(part, card) for part in parts),
-        (SOFTNESS,) * len(bodies),
+        tuple(say(atom, card) for atom in measures),
+        tuple(measures),
+        tuple(measures.values()),
+        (SOFTNESS,) * len(measures),
     )
 
 
@@ -112,9 +114,3 @@ def _called(entity: Entity, colour: str) -> Entity:
     if not colour:
         return entity
     return replace(entity, name=f"{colour}_{entity.kind}", colour=colour)
-
-
-def _program(bodies: list[str], card: TaskCard) -> Program:
-    lines = "".join(f'        "c{i}": {body},\n' for i, body in enumerate(bodies))
-    named = ", ".join(signals_in(bodies, card))
-    return load(f"def reward({named}):\n    return {{\n{lines}    }}\n", card)
