@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,19 +15,23 @@ from test_learners import assert_same
 import sims
 from reward_models.base import RewardOutput
 from robo_rl.cli import main
+from robo_rl.commands.train import parse_train
+from robo_rl.config import TrainConfig
 from robo_rl.demonstrations import read_demonstrations
 from robo_rl.goals import formula_goal
 from robo_rl.learners import LEARNERS, SACConfig, TD3Config
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import learn
 from robo_rl.learners.prior import Prior
+from robo_rl.presets import completed
 from robo_rl.runs import RunDir
+from robo_rl.training import training_env
 from sims.demos import DemoConfig, write_demos
 
 ROWS = 4
 SMALL = {
     "num_envs": ROWS, "net": (16, 16), "learning_starts": 16, "buffer_size": 256,
-    "batch_size": 32, "gradient_steps": 2,
+    "batch_size": 32, "gradient_steps": 2, "normalise_obs": False,
 }  # fmt: skip
 
 
@@ -159,12 +162,13 @@ def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
 
 
 def test_from_the_shell(demos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tiny = "--tuning.num-envs 4 --tuning.learning-starts 16 --episodes 8 --looks 0 --env-steps 80"
-    asked = ["train", "lift", "--reward", "sparse", "--learner", "sac", "--runs", str(tmp_path)]
-    assert main([*asked, "--demos", str(demos), *tiny.split()]) == 0, capsys.readouterr().err
-    [run] = [RunDir.open(path.parent) for path in tmp_path.glob("*/result.json")]
-    assert run.result["sees"] == "success alone" and run.config["tuning"]["demos"] == str(demos)
-    assert json.loads((run.path / "config.json").read_text())["reward"] == "sparse"
-    assert main([*asked, "--demos", "nowhere", *tiny.split(), "--name", "two"]) == 1
+    asked = ["lift", "--reward", "sparse", "--learner", "sac", "--runs", str(tmp_path)]
+    typed = parse_train([*asked, "--demos", str(demos), "--tuning.demo-share", "0.2"]).asked
+    config = completed(TrainConfig(**typed))
+    assert (config.tuning.demos, config.tuning.demo_share) == (str(demos), 0.2)
+    env = training_env(sims.make_task("lift"), config, 1)
+    env.reset()
+    assert env.sparse and not env.step(np.zeros((env.num_envs, 4))).reward.any()
+    assert main(["train", *asked, "--demos", "nowhere", "--name", "two"]) == 1
     assert "nowhere is no Minari data set" in capsys.readouterr().err
     assert not (tmp_path / "two").exists()
