@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -91,3 +95,32 @@ def test_the_default_reward_goes_on_bit_for_bit(
         np.testing.assert_array_equal(column, stopped.looks.read()[name], err_msg=name)
     if distill:
         assert one.state["hook/labels/counters"].tolist() == [2, 16]
+
+
+@pytest.mark.slow
+def test_a_killed_command_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    """`robo-rl train` as it is typed, every frame drawn, and SIGKILL between two checkpoints."""
+    robo_rl = [str(Path(sys.executable).with_name("robo-rl")), "train"]
+    asked = ["--goal", "touch the red cube", "--env-steps", "25600", "--checkpoint-every", "6400",
+             "--episodes", "16", "--runs", str(tmp_path)]  # fmt: skip
+    process = subprocess.Popen([*robo_rl, *asked, "--name", "killed"])
+    path, deadline, seen = tmp_path / "killed", time.monotonic() + 600, 0.0
+    while seen < 14_000:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.1)
+        if (path / "metrics.csv").exists():
+            seen = max(RunDir.open(path).metrics().get("env_steps", [0.0]), default=0.0)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    killed = RunDir.open(path)
+    assert 0 < killed.latest_checkpoint().step < seen and not killed.finished
+    subprocess.run([*robo_rl, "--resume", str(path)], check=True)
+    subprocess.run([*robo_rl, *asked, "--name", "straight"], check=True)
+    one, two = (RunDir.open(tmp_path / n).latest_checkpoint() for n in ("straight", "killed"))
+    assert one.step == two.step == 25_600
+    for mine, theirs in ((one.weights, two.weights), (one.state, two.state)):
+        assert mine.keys() == theirs.keys()
+        for name in mine:
+            np.testing.assert_array_equal(mine[name], theirs[name], err_msg=name)
+    judged = [RunDir.open(tmp_path / n).result["evaluation"] for n in ("straight", "killed")]
+    assert judged[0] == judged[1]
