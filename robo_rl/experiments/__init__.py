@@ -24,6 +24,7 @@ EXPERIMENTS = {
     "bodies": "what bodies do, from their hand-written dense reward",
     "off-policy": "SAC, TD3 and TQC beside PPO on lift and drawer, from the dense reward",
     "residual": "a residual on a clone of few demonstrations beside learning from scratch",
+    "prior": "demonstrations in every batch beside learning from nothing, sparse reward",
     "sentences": "programs written from sentences beside the dense rewards",
     "untuned": "twelve goals with numbers, order and constraints, which nothing was tuned for",
     "drawn": "goals drawn at random, which nothing was tuned for",

@@ -8,16 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import sims
 from robo_rl.config import SettledConfig
 from robo_rl.demonstrations import CloneConfig
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row, training
 from robo_rl.experiments.table import percent, table
-from robo_rl.experiments.training import FLOORS, Policy, floors_of, policy
+from robo_rl.experiments.training import FLOORS, Policy, demonstrated, floors_of, policy
 from robo_rl.learners.residual import ResidualConfig
 from robo_rl.presets import preset
 from robo_rl.trained import Trained, load
-from sims.demos import DemoConfig, write_demos
+from sims.demos import DemoConfig
 
 SEEDS = (0, 1, 2)
 TASK, ROBOT, GOAL, STEPS = "lift", "so101", "lift_cube", 20_000
@@ -83,10 +82,7 @@ def _base(of: Corrected, place: Place) -> Trained:
     if folder.exists():  # it was stopped halfway
         shutil.rmtree(folder)
     config = of.policy.config
-    shown = folder.with_name(f"{folder.name}-demos")
-    if not shown.exists():
-        shown.parent.mkdir(parents=True, exist_ok=True)
-        write_demos(sims.make_task(config.task, robot=config.robot, goal=GOAL), shown, of.demos)
+    shown = demonstrated(config, of.demos, replace(place, folder=folder))
     named = replace(of.clone, runs=folder.parent, name=folder.name)
     return clone(shown, named, console=place.console)
 

@@ -1,0 +1,58 @@
+"""Demonstrations in every batch beside learning from nothing, where success alone is rewarded.
+Every seed has demonstrations of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from robo_rl.experiments import Experiment, Options, Place, Row, training
+from robo_rl.experiments.training import Policy, demonstrated, policy, shown
+from robo_rl.learners.config import OffPolicyConfig
+from robo_rl.presets import preset
+from sims.demos import DemoConfig
+
+SEEDS = (0, 1, 2)
+TASKS = (("lift", "so101", "lift_cube", 60_000), ("pick_place", "so101", "cube_at_target", 200_000))
+DEMOS, NOISE = 50, 0.1  # episodes, the noise on their actions
+SHOWN = ("robo_rl.learners.prior", "robo_rl.demonstrations", "sims.demos")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A policy that learns among demonstrations, which are made first."""
+
+    policy: Policy
+    demos: DemoConfig
+
+
+def rows(options: Options) -> list[Row]:
+    """All of one seed before any of the next."""
+    return [row for seed in options.seeds or SEEDS for row in _seed(options, seed)]
+
+
+def _seed(options: Options, seed: int) -> list[Row]:
+    made = []
+    for task, robot, goal, steps in TASKS:
+        config = preset(task, "sac", goal=goal)
+        config = replace(config, robot=robot, reward="sparse", env_steps=steps, looks=0)
+        scratch = policy(f"{task}, sac from nothing, seed {seed}", config, options, seed)
+        name = f"{task}, sac with {DEMOS} demonstrations, seed {seed}"
+        among = policy(name, config, options, seed)
+        demos = DemoConfig(episodes=DEMOS, noise=NOISE, num_envs=DEMOS, seed=among.of.config.seed)
+        made.append(replace(among, of=Shown(among.of, demos), code=(*among.code, *SHOWN)))
+        made.append(scratch)
+    return made
+
+
+def measure(of: Shown | Policy, place: Place) -> dict[str, Any]:
+    """Success of the policy with its floors; what training took."""
+    if isinstance(of, Policy):
+        return training.measure(of, place)
+    config = of.policy.config
+    assert isinstance(config.tuning, OffPolicyConfig)
+    tuning = replace(config.tuning, demos=str(demonstrated(config, of.demos, place)))
+    return training.measure(replace(of.policy, config=replace(config, tuning=tuning)), place)
+
+
+EXPERIMENT = Experiment(rows, measure, shown)
