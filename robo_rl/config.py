@@ -56,6 +56,7 @@ class Further:
     stop_at: float = 0.0  # ends training once a look at the policy succeeds so often; 0: never
     episode_s: Seconds = None  # s, of a training episode; 0: the task's; whole ones are judged
     randomize: float = 0.0  # width of the randomised rows, which it grows to; 0: all rows the same
+    scattered: float = 0.0  # share of training episodes that begin anywhere in the workspace
     shaped: bool = False  # rows move within the limits that the bridge on a real arm keeps to
     env_python: str = ""  # of gym:ID tasks: an interpreter to run the env in; empty: this one
     env_kwargs: str = "{}"  # of gym:ID tasks: JSON object their constructor gets; "$SEED": a row's
@@ -81,8 +82,10 @@ class TrainConfig(Common, Further):
                 "a goal is a sentence or a formula: give --goal or --formula, not both"
             )
         if self.formula and self.reward in ("clip", "task"):
-            raise ValueError(f"--reward {self.reward} does not know how far a formula is: with "
-                             "--formula use --reward offline, constant or code:FILE")  # fmt: skip
+            raise ValueError(
+                f"--reward {self.reward} does not know how far a formula is: with --formula use "
+                "--reward offline, sparse, constant or code:FILE"
+            )
         if self.formula and self.randomize:
             raise ValueError("rows of a formula's goal are not randomised: leave out --randomize")
         if self.learner not in LEARNERS:
@@ -102,6 +105,8 @@ class TrainConfig(Common, Further):
             value = getattr(self, name)
             if value is not None and value < 0:
                 raise ValueError(f"{name} must be at least 0, got {value}")
+        if not 0 <= self.scattered <= 1:
+            raise ValueError(f"scattered must be in [0, 1], got {self.scattered}")
         if not 0 <= self.stop_at <= 1 or (self.stop_at and not self.looks):
             raise ValueError(
                 f"stop_at must be in [0, 1], and above 0 only with looks; got {self.stop_at} with "

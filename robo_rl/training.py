@@ -177,7 +177,7 @@ def train(
 def _train_foreign(config: SettledConfig, resume: Path | None, console: Console | None) -> Trained:
     """The same on ``gym:ID``: its own reward, or one of what is seen there; return beside success,
     the policy's graph alone."""
-    ours = "robot", "formula", "things", "scene", "randomize", "shaped"
+    ours = "robot", "formula", "things", "scene", "randomize", "scattered", "shaped"
     if any(getattr(config, name) for name in ours):
         options = ", ".join(f"--{name}" for name in ours)
         raise ValueError(
@@ -391,7 +391,7 @@ def training_env(
         task = trained_on(task)
     options = {
         "seed": config.seed, "num_threads": threads, "shaped": config.shaped, "judged": judged,
-        "sparse": config.reward == "sparse",
+        "sparse": config.reward == "sparse", "scattered": config.scattered,
     }  # fmt: skip
     if not config.randomize:
         return BatchEnv(task, config.tuning.num_envs, **options)

@@ -50,7 +50,8 @@ class BatchEnv:
     batch, bit for bit. ``shaped`` rows move within the limits of speed, acceleration and jerk that
     an arm's bridge keeps to (``sims/shaping.py``); a state row then ends in the last command.
     Without ``judged`` no goal of the task is meant: there is neither success nor a reward. With
-    ``sparse`` the reward is 1 where the goal holds and 0 elsewhere.
+    ``sparse`` the reward is 1 where the goal holds and 0 elsewhere. A share ``scattered`` of the
+    episodes begins in states from the whole workspace (``Task.scatter``), as OmniReset's do.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class BatchEnv:
         shaped: bool = False,
         judged: bool = True,
         sparse: bool = False,
+        scattered: float = 0.0,
     ):
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, got {num_envs}")
@@ -72,6 +74,7 @@ class BatchEnv:
             raise ValueError(f"rows must name {num_envs} streams, got {len(self.rows)}")
         self.task, self.num_envs, self.seed = task, num_envs, seed
         self.shaped, self.judged, self.sparse = shaped, judged, sparse
+        self.scattered = scattered
         self.model = task.model()
         self.n_substeps = _whole_steps(task.control_dt, self.model.opt.timestep)
         self.max_steps = _whole_steps(task.episode_s, task.control_dt)
@@ -142,8 +145,16 @@ class BatchEnv:
                     f"mask must be ({self.num_envs},) bool, got {mask.shape} {mask.dtype}"
                 )
             ids = np.flatnonzero(mask)
-        self._begin(ids, self.task.reset, self._met)
+        self._begin(ids, self._anywhere if self.scattered else self.task.reset, self._met)
         return self._obs()
+
+    def _anywhere(self, v: Any, ids: Array, rng: RowRng) -> None:
+        """Some rows begin where the task does, the others at a scattered state."""
+        apart = rng.uniform(0, 1) < self.scattered
+        for where, draw in ((apart, self.task.scatter), (~apart, self.task.reset)):
+            if where.any():
+                draw(v, ids[where], rng.part(where))
+        rng.leave()
 
     def _met(self, ids: Array) -> Array:
         """(n,) bool: whether rows ``ids``, which have just begun, have nothing left to do."""

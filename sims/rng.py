@@ -15,6 +15,7 @@ Array = np.ndarray
 
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+FAR = 1 << 20  # more draws than any start takes
 _LOW, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
@@ -47,6 +48,10 @@ class RowRng:
         part._key, part._episodes = self._key[where], self._episodes[where]
         part._high, part._drawn = self._high, self._drawn
         return part
+
+    def leave(self) -> None:
+        """Goes on far behind whatever ``part``s have drawn, each its own count of it."""
+        self._drawn = (self._drawn // FAR + 1) * FAR
 
     def _unit(self, shape: tuple[int, ...]) -> Array:
         """(n, *shape) in [0, 1) with 53 random bits."""
