@@ -80,7 +80,7 @@ def deterministic_actor(algorithm: BaseAlgorithm) -> nn.Module:
         layers = [policy.pi_features_extractor, policy.mlp_extractor.policy_net, policy.action_net]
         return nn.Sequential(*layers, nn.Hardtanh())
     actor = policy.actor
-    if hasattr(actor, "latent_pi"):  # SAC and TQC: the mean of the Gaussian, squashed
+    if hasattr(actor, "latent_pi"):  # SAC, CrossQ and TQC: the mean of the Gaussian, squashed
         return nn.Sequential(actor.features_extractor, actor.latent_pi, actor.mu, nn.Tanh())
     return nn.Sequential(actor.features_extractor, actor.mu)  # TD3 squashes in its last layer
 

@@ -19,7 +19,15 @@ from rich.console import Console
 
 import sims
 from reward_models.base import RewardOutput
-from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig, SACConfig, TD3Config, TQCConfig
+from robo_rl.learners import (
+    LEARNERS,
+    CrossQConfig,
+    LearnerConfig,
+    PPOConfig,
+    SACConfig,
+    TD3Config,
+    TQCConfig,
+)
 from robo_rl.learners.features import FAR, ObsNormaliser
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner, make_learner
@@ -39,6 +47,7 @@ CONFIGS: list[LearnerConfig] = [
     SACConfig(**SMALL, **OFF),
     TD3Config(**SMALL, **OFF),
     TQCConfig(**SMALL, **OFF),
+    CrossQConfig(**SMALL, **OFF),
 ]
 
 
@@ -368,9 +377,9 @@ def test_wrong_settings_say_what_would_fit():
 
 
 def test_the_table_lists_what_can_be_made():
-    assert list(LEARNERS)[:4] == ["ppo", "sac", "td3", "tqc"]
+    assert list(LEARNERS)[:5] == ["ppo", "sac", "td3", "tqc", "crossq"]
     residual = ["residual-ppo", "residual-sac", "residual-td3"]  # test_residual.py
-    assert list(LEARNERS)[4:] == residual
+    assert list(LEARNERS)[5:] == residual
     assert [type(config) for config in CONFIGS] == [
         kind.config for name, kind in LEARNERS.items() if name not in residual
     ]

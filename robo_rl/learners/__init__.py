@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from robo_rl.learners.config import LearnerConfig, OffPolicyConfig
+from robo_rl.learners.crossq import CrossQConfig, build_crossq
 from robo_rl.learners.ppo import PPOConfig, build_ppo
 from robo_rl.learners.residual import (
     ResidualPPOConfig,
@@ -22,6 +23,7 @@ from robo_rl.learners.tqc import TQCConfig, build_tqc
 
 __all__ = [
     "LEARNERS",
+    "CrossQConfig",
     "LearnerConfig",
     "LearnerKind",
     "OffPolicyConfig",
@@ -66,6 +68,7 @@ LEARNERS: dict[str, LearnerKind] = {
     "sac": LearnerKind(SACConfig, build_sac, check_prior),
     "td3": LearnerKind(TD3Config, build_td3, check_prior),
     "tqc": LearnerKind(TQCConfig, build_tqc, check_prior),
+    "crossq": LearnerKind(CrossQConfig, build_crossq, check_prior),
     "residual-ppo": LearnerKind(ResidualPPOConfig, build_residual_ppo, check_base),
     "residual-sac": LearnerKind(ResidualSACConfig, build_residual_sac, check_both),
     "residual-td3": LearnerKind(ResidualTD3Config, build_residual_td3, check_both),
