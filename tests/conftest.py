@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import sys
@@ -12,7 +13,9 @@ import pytest
 from faults import FAULTS, Shown
 
 from robo_rl.threads import cores, limit_cores
+from sims.frame_pool import SETTING as RENDER_THREADS
 
+OPERATORS = "torch.onnx._internal.exporter._registration"
 SHOWN = pytest.StashKey[Shown]()
 # Files that take 20 s and more: they come first, so that none is left to one worker at the end.
 LONG = {
@@ -28,6 +31,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SHOWN] = Shown()
+    # Two workers on two cores have no thread to spare, and to measure that takes as long each time.
+    os.environ.setdefault(RENDER_THREADS, "1")
     if (workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))) > 1:
         limit_cores(max(1, cores() // workers))
 
@@ -38,6 +43,10 @@ def pytest_runtest_setup() -> None:
     another on cores which two workers share made small networks learn five times slower."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+    # The exporter makes its table of a thousand operators anew for every graph; one does for all.
+    if table := getattr(sys.modules.get(OPERATORS), "ONNXRegistry", None):
+        if not hasattr(table.from_torchlib, "cache_info"):
+            table.from_torchlib = staticmethod(functools.cache(table.from_torchlib))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
