@@ -18,6 +18,7 @@ import tyro
 
 from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
 from robo_rl.rewards import RewardConfig, fitting, kind_of
+from sims.demos import JUDGING
 from sims.tasks.things.mjcf import kept, label
 
 ENV_STEPS, CHECKPOINT_EVERY = 96_000, 32_000  # where no preset says otherwise
@@ -112,8 +113,8 @@ class TrainConfig(Common, Further):
                 f"stop_at must be in [0, 1], and above 0 only with looks; got {self.stop_at} with "
                 f"looks={self.looks}"
             )
-        if self.seed < 0 or self.seed >= 500_000_000:
-            raise ValueError(f"seed must be in [0, 500,000,000), got {self.seed}")
+        if not 0 <= self.seed < JUDGING:
+            raise ValueError(f"seed must be in [0, {JUDGING:,}), got {self.seed}")
         if self.device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", self.device):
             raise ValueError(f"device must be cpu, cuda or cuda:N, got {self.device!r}")
 

@@ -31,6 +31,7 @@ from sims.task import Task
 Array = np.ndarray
 
 MINARI = "0.5.3"  # the version of the format
+JUDGING = 500_000_000  # from this seed on, episodes judge policies
 HELD = 0.8  # share of the noise that goes on from one step to the next
 
 
@@ -49,6 +50,8 @@ class DemoConfig:
             raise ValueError(
                 f"episodes and num_envs must be at least 1, got {self.episodes}, {self.num_envs}"
             )
+        if not 0 <= self.seed < JUDGING:
+            raise ValueError(f"seed must be in [0, {JUDGING:,}), got {self.seed}")
         if self.noise < 0 or not 0 <= self.failures <= 1:
             raise ValueError(
                 f"noise must be at least 0 and failures in [0, 1], got {self.noise}, "

@@ -14,6 +14,7 @@ import pytest
 
 import sims
 from robo_rl.cli import main
+from robo_rl.evaluate import SELECT_SEED
 from sims import BatchEnv
 from sims.demos import DemoConfig, minari_name, write_demos
 
@@ -134,4 +135,6 @@ def test_what_cannot_be_demonstrated_is_refused(tmp_path: Path) -> None:
         write_demos(sims.make_task("hopper"), tmp_path / "none")
     with pytest.raises(ValueError, match=r"failures in \[0, 1\], got 0.1, 2"):
         DemoConfig(failures=2)
+    with pytest.raises(ValueError, match="seed must be in"):
+        DemoConfig(seed=SELECT_SEED)  # what judges teaches nobody
     assert not list(tmp_path.iterdir())  # nothing half-written

@@ -13,7 +13,14 @@ from robo_rl.presets import preset
 from sims.demos import DemoConfig
 
 SEEDS = (0, 1, 2)
-TASKS = (("lift", "so101", "lift_cube", 60_000), ("pick_place", "so101", "cube_at_target", 200_000))
+ROBOT, STEPS = "so101", 100_000
+TASKS = (  # with their goals
+    ("lift", "lift_cube"),
+    ("pick_place", "cube_at_target"),
+    ("stack", "red_on_blue"),
+    ("drawer_then_place", "cube_in_drawer"),
+    ("peg", "insert"),
+)
 DEMOS, NOISE = 50, 0.1  # episodes, the noise on their actions
 SHOWN = ("robo_rl.learners.prior", "robo_rl.demonstrations", "sims.demos")
 
@@ -33,9 +40,9 @@ def rows(options: Options) -> list[Row]:
 
 def _seed(options: Options, seed: int) -> list[Row]:
     made = []
-    for task, robot, goal, steps in TASKS:
+    for task, goal in TASKS:
         config = preset(task, "sac", goal=goal)
-        config = replace(config, robot=robot, reward="sparse", env_steps=steps, looks=0)
+        config = replace(config, robot=ROBOT, reward="sparse", env_steps=STEPS, looks=0)
         scratch = policy(f"{task}, sac from nothing, seed {seed}", config, options, seed)
         name = f"{task}, sac with {DEMOS} demonstrations, seed {seed}"
         among = policy(name, config, options, seed)
