@@ -69,6 +69,8 @@ class BatchEnv:
     ):
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, got {num_envs}")
+        if sparse and not judged:
+            raise ValueError("sparse rewards are the judge's verdict: leave judged=True")
         self.rows = np.arange(num_envs) if rows is None else np.asarray(rows, np.int64)
         if self.rows.shape != (num_envs,):
             raise ValueError(f"rows must name {num_envs} streams, got {len(self.rows)}")

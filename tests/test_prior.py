@@ -139,7 +139,7 @@ def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
         assert "\n" not in str(said.value)
         return str(said.value)
 
-    assert "its name must be that of this run, 'push', got 'lift'" in refused(sims.make("push", 1))
+    assert "its task must be that of this run, 'push', got 'lift'" in refused(sims.make("push", 1))
     assert "its robot must be" in refused(sims.make("lift", 1, robot="ur5e"))
     assert "leave out --shaped" in refused(sims.make("lift", 1, shaped=True))
     assert "no Minari data set" in refused(sims.make("lift", 1), tmp_path)
@@ -157,6 +157,8 @@ def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
         else:
             with pytest.raises(ValueError, match="played again, its episodes go elsewhere"):
                 make_learner(replace(TD3Config(**SMALL), demos=str(path)), sims.make("lift", ROWS))
+    with pytest.raises(ValueError, match="sparse rewards are the judge's verdict"):
+        sims.make("lift", 1, sparse=True, judged=False)
     with pytest.raises(ValueError, match="demo_share must be between 0 and 1, got 1"):
         SACConfig(demo_share=1)
 
@@ -169,6 +171,9 @@ def test_from_the_shell(demos: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     env = training_env(sims.make_task("lift"), config, 1)
     env.reset()
     assert env.sparse and not env.step(np.zeros((env.num_envs, 4))).reward.any()
+    assert main(["train", "lift", "--demos", str(demos)]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "--demos is an option of --learner sac, td3, tqc, crossq, " in said and "of ppo" in said
     assert main(["train", *asked, "--demos", "nowhere", "--name", "two"]) == 1
     assert "nowhere is no Minari data set" in capsys.readouterr().err
     assert not (tmp_path / "two").exists()

@@ -14,7 +14,7 @@ import sims
 from real_robot.bundle import POLICY
 from robo_rl.commands.options import Json
 from robo_rl.config import Common, Further, SettledConfig, TrainConfig, continued, from_json
-from robo_rl.learners import LearnerConfig, PPOConfig
+from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
 from robo_rl.presets import preset
 from robo_rl.rewards import RewardConfig, kind_of
 from robo_rl.runs import RunDir
@@ -68,12 +68,23 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     if resumed := option_in(args, "--resume"):
         return _parse(args, _stored(Path(resumed)))
     learner = option_in(args, "--learner") or TrainCommand.learner
+    _check_fitting(args, learner)
     parsed = _parse(args, preset(TrainCommand.task, learner))
     if parsed.task not in sims.TASKS:
         return parsed  # somebody else's, or a task that is none: whoever trains it says so
     reward = option_in(args, "--reward") or None
     goal = {name: getattr(parsed, name) for name in ("goal", "formula", "robot", "things", "scene")}
     return _parse(args, preset(parsed.task, learner, TrainConfig(reward=reward, **goal)))
+
+
+def _check_fitting(args: Sequence[str], learner: str) -> None:
+    """ValueError where an option of other learners is given, which says whose it is."""
+    for option in ("base", "demos"):
+        whose = [name for name, kind in LEARNERS.items() if hasattr(kind.config, option)]
+        if option_in(args, f"--{option}") and learner in LEARNERS and learner not in whose:
+            raise ValueError(
+                f"--{option} is an option of --learner {', '.join(whose)}, not of {learner}"
+            )
 
 
 def option_in(args: Sequence[str], option: str) -> str:

@@ -133,8 +133,8 @@ def _read(config: OffPolicyConfig, sim: VecSim) -> Demonstrations:
             f"{said} does not say where its episodes began, so nothing can be scored of them: "
             "write it anew with robo-rl demos"
         )
-    for what in ("name", "robot", "things"):
-        mine, its = getattr(task, what, ""), getattr(demos.task, what, "")
+    for what, name in (("task", "name"), ("robot", "robot"), ("things", "things")):
+        mine, its = getattr(task, name, ""), getattr(demos.task, name, "")
         if mine != its:
             raise ValueError(f"{said}: its {what} must be that of this run, {mine!r}, got {its!r}")
     return demos
