@@ -11,33 +11,19 @@ import onnx
 import onnxruntime
 import pytest
 from point_mass import Nearness, PointMass
+from test_learners import CONFIGS as LEARN
+from test_learners import SMALL
 
 import sims
 from real_robot.bundle import PolicyBundle
 from reward_models.base import RewardOutput
 from robo_rl.export import ExportError, check, deterministic_actor, export, to_onnx
 from robo_rl.goals import read_goal
-from robo_rl.learners import (
-    CrossQConfig,
-    LearnerConfig,
-    PPOConfig,
-    SACConfig,
-    TD3Config,
-    TQCConfig,
-)
+from robo_rl.learners import CrossQConfig, PPOConfig
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import learn
 
-SMALL = {"num_envs": 8, "net": (16, 16)}
-OFF = {"learning_starts": 64, "buffer_size": 512, "batch_size": 32, "gradient_steps": 1}
-CONFIGS: list[LearnerConfig] = [
-    PPOConfig(**SMALL),
-    PPOConfig(**SMALL, normalise_obs=False, activation="relu"),
-    SACConfig(**SMALL, **OFF),
-    TD3Config(**SMALL, **OFF),
-    TQCConfig(**SMALL, **OFF),
-    CrossQConfig(**SMALL, **OFF),
-]
+CONFIGS = [*LEARN, PPOConfig(**SMALL, normalise_obs=False, activation="relu")]
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)
