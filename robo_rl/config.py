@@ -18,7 +18,7 @@ import tyro
 
 from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
 from robo_rl.rewards import RewardConfig, fitting, kind_of
-from sims.demos import JUDGING
+from sims.rng import JUDGING
 from sims.tasks.things.mjcf import kept, label
 
 ENV_STEPS, CHECKPOINT_EVERY = 96_000, 32_000  # where no preset says otherwise

@@ -19,12 +19,13 @@ from robo_rl.misses import misses, told
 from robo_rl.rollout.judged import Act, Choose, Outcome, rowwise, run_episode
 from sims.batch_env import BatchEnv
 from sims.randomize import RandomizedEnv, spread
+from sims.rng import JUDGING
 from sims.task import Task
 
 Array = np.ndarray
 
 # Streams are keyed by seed: training uses small ones, these belong to nothing else.
-SELECT_SEED = 500_000_000  # choosing between candidates, and all of development
+SELECT_SEED = JUDGING  # choosing between candidates, and all of development
 TEST_SEED = 700_000_000  # quoted figures
 JUDGED_ON = {"select": SELECT_SEED, "test": TEST_SEED}
 SEED_NAMES = {SELECT_SEED: "selection seed", TEST_SEED: "test seed"}

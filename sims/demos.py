@@ -26,12 +26,12 @@ import numpy as np
 
 import sims
 from sims.batch_env import BatchEnv
+from sims.rng import JUDGING
 from sims.task import Task
 
 Array = np.ndarray
 
 MINARI = "0.5.3"  # the version of the format
-JUDGING = 500_000_000  # from this seed on, episodes judge policies
 HELD = 0.8  # share of the noise that goes on from one step to the next
 
 

@@ -15,6 +15,7 @@ Array = np.ndarray
 
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+JUDGING = 500_000_000  # from this seed on, episodes judge policies; nothing is trained on them
 FAR = 1 << 20  # more draws than any start takes
 _LOW, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
 
