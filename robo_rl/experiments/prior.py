@@ -22,11 +22,11 @@ TASKS = (  # with their goals
     ("peg", "insert"),
 )
 DEMOS, NOISE = 50, 0.1  # episodes, the noise on their actions
-SHOWN = ("robo_rl.learners.prior", "robo_rl.demonstrations", "sims.demos")
+CODE = ("robo_rl.learners.prior", "robo_rl.demonstrations", "sims.demos")
 
 
 @dataclass(frozen=True)
-class Shown:
+class AmongDemos:
     """A policy that learns among demonstrations, which are made first."""
 
     policy: Policy
@@ -47,12 +47,12 @@ def _seed(options: Options, seed: int) -> list[Row]:
         name = f"{task}, sac with {DEMOS} demonstrations, seed {seed}"
         among = policy(name, config, options, seed)
         demos = DemoConfig(episodes=DEMOS, noise=NOISE, num_envs=DEMOS, seed=among.of.config.seed)
-        made.append(replace(among, of=Shown(among.of, demos), code=(*among.code, *SHOWN)))
+        made.append(replace(among, of=AmongDemos(among.of, demos), code=(*among.code, *CODE)))
         made.append(scratch)
     return made
 
 
-def measure(of: Shown | Policy, place: Place) -> dict[str, Any]:
+def measure(of: AmongDemos | Policy, place: Place) -> dict[str, Any]:
     """Success of the policy with its floors; what training took."""
     if isinstance(of, Policy):
         return training.measure(of, place)
