@@ -47,6 +47,7 @@ class Demonstrations:
     task: Task[Any]
     obs: Array  # (n, obs_dim) f32
     action: Array  # (n, act_dim) f32
+    obs_names: tuple[str, ...]  # of the columns of ``obs``
     episode: Array  # (n,) number of the episode that a step is of, from 0
     start: Array  # (episodes, nstate) state rows before the first action; (episodes, 0): not kept
     by: str  # who acted, in the data set's words
@@ -106,5 +107,12 @@ def read_demonstrations(
             f"{obs[0].shape[1]} and {action[0].shape[1]}"
         )
     by = str(told.get("algorithm_name", ""))
-    columns = map(np.concatenate, (obs, action, episode))
-    return Demonstrations(task, *columns, start=np.stack(start), by=by)
+    return Demonstrations(
+        task,
+        obs=np.concatenate(obs),
+        action=np.concatenate(action),
+        obs_names=tuple(names),
+        episode=np.concatenate(episode),
+        start=np.stack(start),
+        by=by,
+    )

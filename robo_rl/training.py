@@ -32,7 +32,6 @@ from robo_rl.foreign_film import film as foreign_film
 from robo_rl.foreign_film import paid, play
 from robo_rl.goal_task import GoalTask, trained_on
 from robo_rl.goals import ReadGoal, formula_goal, judged_goal, read_goal, task_of
-from robo_rl.learners import LEARNERS
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
 from robo_rl.looks import looks_at, looks_at_foreign
@@ -96,7 +95,7 @@ def train(
 
     laps = _Laps()
     env = training_env(task, config, threads, judged)
-    LEARNERS[config.learner].check(config.tuning, env)
+    config.tuning.check(env)
     data_env = BatchEnv(task, max(env.num_envs, 128), seed=config.seed + 1, num_threads=threads)
     exam = {"episodes": config.episodes, "seed": JUDGED_ON[config.judge]}
     with stages(console) as progress:
@@ -205,7 +204,7 @@ def _train_foreign(config: SettledConfig, resume: Path | None, console: Console 
     size = getattr(made.model, "frame_size", None)
     looks = {"frames": True, "frame_size": size} if made.camera else {}
     sim = make_sim(config, config.tuning.num_envs, config.seed, **looks)
-    LEARNERS[config.learner].check(config.tuning, sim)
+    config.tuning.check(sim)
     with (
         RunDir.under_way(path, config, resume=resume is not None) as run,
         closing(Board(run.path / BOARD)) as board,

@@ -19,7 +19,7 @@ from robo_rl.commands.train import parse_train
 from robo_rl.config import TrainConfig
 from robo_rl.demonstrations import read_demonstrations
 from robo_rl.goals import formula_goal
-from robo_rl.learners import LEARNERS, SACConfig, TD3Config
+from robo_rl.learners import SACConfig, TD3Config
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import learn
 from robo_rl.learners.prior import Prior
@@ -130,12 +130,18 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     assert_same(straight, again)
 
 
-def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
-    check = LEARNERS["td3"].check
+def test_a_run_goes_on_with_the_demonstrations_it_began_with(demos: Path, tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path / "run", SACConfig(**SMALL))
+    learn(new(demos), 80, run=run, checkpoint_every=40)
+    write_demos(sims.make_task("lift"), tmp_path / "other", DemoConfig(episodes=6, seed=4))
+    with pytest.raises(ValueError, match="has other demonstrations than this run began with"):
+        learn(new(tmp_path / "other"), 160, run=RunDir.open(run.path), resume=True)
 
+
+def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
     def refused(sim, path: Path = demos) -> str:
         with pytest.raises(ValueError) as said:
-            check(TD3Config(**SMALL, demos=str(path)), sim)
+            TD3Config(**SMALL, demos=str(path)).check(sim)
         assert "\n" not in str(said.value)
         return str(said.value)
 

@@ -95,14 +95,9 @@ class SavedReplayBuffer(ReplayBuffer):
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
         if self.prior is None:
             return super().sample(batch_size, env)
-        theirs = max(1, round(self.share * batch_size))
-        own = super().sample(max(1, batch_size - theirs), env)
-        return mixed(own, self.prior.sample(theirs, self.reward_version, self.device))
-
-    @property
-    def reward_version(self) -> int:
-        """Of the reward model that scored what is in the ring."""
-        return 0
+        theirs = round(self.share * batch_size)
+        own = super().sample(batch_size - theirs, env)
+        return mixed(own, self.prior.sample(theirs, self.device))
 
     def rings(self) -> dict[str, Array]:
         """Every array that has one entry per transition, {name: (buffer_size, n_envs, ...)}."""
@@ -128,7 +123,9 @@ class SavedReplayBuffer(ReplayBuffer):
             ring[:size] = saved[f"ring/{name}"]
         self.pos, self.full = int(saved["pos"]), size == self.buffer_size
         if self.prior is not None:
-            self.prior.load_state_dict({k: saved[f"prior/{k}"] for k in ("reward", "version")})
+            prefix = "prior/"
+            theirs = {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
+            self.prior.load_state_dict(theirs)
 
 
 class ScoredReplayBuffer(SavedReplayBuffer):
@@ -162,11 +159,9 @@ class ScoredReplayBuffer(SavedReplayBuffer):
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
         refuse_reward_scaling(env)
         self.score_pending()
+        if self.prior is not None and self.prior.version < self.scorer.version:
+            self.prior.score()
         return super().sample(batch_size, env)
-
-    @property
-    def reward_version(self) -> int:
-        return self.scorer.version
 
     def score_pending(self) -> None:
         """Scores what was added since the last call."""

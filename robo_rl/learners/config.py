@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
+
+if TYPE_CHECKING:
+    from robo_rl.rollout.vec_sim import VecSim
 
 FEWEST_STEPS = 33  # control steps of any horizon; envs that do not say how long a step is take 1 s
 
@@ -33,6 +36,9 @@ class LearnerConfig:
         if not 0 <= self.final_rate <= 1:
             raise ValueError(f"final_rate must be in [0, 1], got {self.final_rate}")
 
+    def check(self, sim: VecSim) -> None:
+        """ValueError where what is named here does not fit ``sim``; before minutes pass."""
+
     def gamma(self, control_dt: float) -> float:
         """Discount per control step of ``control_dt`` s: ``1 - control_dt / horizon_s``."""
         return 1.0 - 1.0 / max(self.horizon_s / control_dt, FEWEST_STEPS)
@@ -53,9 +59,16 @@ class OffPolicyConfig(LearnerConfig):
     batch_size: int = 256  # transitions per update
     tau: float = 0.005  # share of the critic that enters its target per update
     demos: DataSet = ""  # data set of `robo-rl demos` whose steps are part of every batch
-    demo_share: float = 0.5  # of a batch, that is theirs
+    demo_share: float = 0.5  # share of every batch that is theirs
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.demo_share < 1:
             raise ValueError(f"demo_share must be between 0 and 1, got {self.demo_share}")
+
+    def check(self, sim: VecSim) -> None:
+        super().check(sim)
+        if self.demos:
+            from robo_rl.learners.prior import demos_for
+
+            demos_for(self.demos, sim)

@@ -7,6 +7,7 @@ scored as its own are and scored again when the reward changes.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -40,8 +41,9 @@ class Prior:
         length = np.bincount(demos.episode)
         self._trace = Trace(int(length.max()))
         self._made = np.arange(length.max())[:, None] < length  # (T, episodes) bool
+        self._sha256 = hashlib.sha256(demos.obs.tobytes() + demos.action.tobytes()).digest()
         self._play(env, observer, demos)
-        _check_same(env, demos, self.obs)
+        self._check_same(env, demos)
 
     def __len__(self) -> int:
         return len(self.obs)
@@ -71,6 +73,17 @@ class Prior:
         self.action, self.done = self._kept(self._trace.action), self._kept(over)
         self.reward = self._kept(reward)  # the simulator's, unless a model scores them
 
+    def _check_same(self, env: BatchEnv, demos: Demonstrations) -> None:
+        """What was played is what was written, in the columns that both have."""
+        both = [name for name in demos.obs_names if name in env.obs_names]
+        here, there = ([names.index(n) for n in both] for names in (env.obs_names, demos.obs_names))
+        apart = np.abs(self.obs[:, here] - demos.obs[:, there]).max()
+        if not apart <= SAME:
+            raise ValueError(
+                f"--demos: played again, its episodes go elsewhere ({apart:.2g} in an "
+                "observation): the task has changed since; write it anew with robo-rl demos"
+            )
+
     def score(self, model: RewardModel | None = None) -> None:
         """Scores every step, as the reward model is now; with ``model`` from now on."""
         assert self.scorer is not None, "the task's own reward does not change"
@@ -79,10 +92,8 @@ class Prior:
         scored = self.scorer.score(self._trace, 0, self._trace.count, counted=False)
         self.reward, self.version = self._kept(scored.reward), scored.version
 
-    def sample(self, count: int, version: int, device: torch.device) -> ReplayBufferSamples:
-        """``count`` transitions with the rewards of the model's ``version``."""
-        if self.scorer is not None and self.version < version:
-            self.score()
+    def sample(self, count: int, device: torch.device) -> ReplayBufferSamples:
+        """``count`` transitions, drawn evenly."""
         at = np.random.randint(len(self), size=count)  # noqa: NPY002 - as SB3's buffers draw
         columns = (self.obs, self.action, self.next_obs, self.done[:, None], self.reward[:, None])
         return ReplayBufferSamples(
@@ -90,15 +101,19 @@ class Prior:
         )
 
     def state_dict(self) -> dict[str, Array]:
-        """What was scored; the rest is played again."""
-        return {"reward": self.reward.copy(), "version": np.array(self.version)}
+        """What was scored, and a hash of what was played; the rest is played again."""
+        return {
+            "reward": self.reward.copy(),
+            "version": np.array(self.version),
+            "sha256": np.frombuffer(self._sha256, np.uint8),
+        }
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``; ValueError when it is of another data set."""
-        if saved["reward"].shape != self.reward.shape:
+        if saved["sha256"].tobytes() != self._sha256:
             raise ValueError(
-                f"this run began with {len(saved['reward'])} steps of demonstrations, --demos has "
-                f"{len(self)} now"
+                f"--demos has other demonstrations than this run began with ({len(self)} steps, "
+                f"{len(saved['reward'])} then): put those back, or begin a new run"
             )
         self.reward, self.version = saved["reward"].copy(), int(saved["version"])
 
@@ -110,16 +125,12 @@ def mixed(own: ReplayBufferSamples, prior: ReplayBufferSamples) -> ReplayBufferS
 
 def prior_of(config: OffPolicyConfig, sim: VecSim, model: RewardModel | None) -> Prior | None:
     """The demonstrations that ``config`` names, if it does."""
-    return Prior(_read(config, sim), sim, model) if config.demos else None  # type: ignore[arg-type]
+    return Prior(*demos_for(config.demos, sim), model) if config.demos else None
 
 
-def check_demos(config: OffPolicyConfig, sim: VecSim) -> None:
-    """ValueError where the demonstrations that ``config`` names cannot be played on ``sim``."""
-    _read(config, sim)
-
-
-def _read(config: OffPolicyConfig, sim: VecSim) -> Demonstrations:
-    said, task = f"--demos {config.demos}", getattr(sim, "task", None)
+def demos_for(folder: str, sim: VecSim) -> tuple[Demonstrations, BatchEnv]:
+    """The data set in ``folder``, and ``sim``; ValueError where it cannot be played there."""
+    said, task = f"--demos {folder}", getattr(sim, "task", None)
     if not isinstance(sim, BatchEnv):
         raise ValueError(f"{said}: demonstrations are of tasks of ours, not of {sim.card['task']}")
     if sim.shaped:
@@ -127,7 +138,7 @@ def _read(config: OffPolicyConfig, sim: VecSim) -> Demonstrations:
             f"{said}: they were made without the bridge's limits and would end elsewhere within "
             "them: leave out --shaped or --demos"
         )
-    demos = read_demonstrations(Path(config.demos), failures=True)
+    demos = read_demonstrations(Path(folder), failures=True)
     if not demos.start.shape[1]:
         raise ValueError(
             f"{said} does not say where its episodes began, so nothing can be scored of them: "
@@ -137,19 +148,4 @@ def _read(config: OffPolicyConfig, sim: VecSim) -> Demonstrations:
         mine, its = getattr(task, name, ""), getattr(demos.task, name, "")
         if mine != its:
             raise ValueError(f"{said}: its {what} must be that of this run, {mine!r}, got {its!r}")
-    return demos
-
-
-def _check_same(env: BatchEnv, demos: Demonstrations, played: Array) -> None:
-    """``played`` (n, obs_dim) is what was written, in the columns that both have."""
-    written = BatchEnv(demos.task, 1)
-    columns = [(env.obs_names.index(name), i) for i, name in enumerate(written.obs_names)
-               if name in env.obs_names]  # fmt: skip
-    written.close()
-    here, there = (list(ids) for ids in zip(*columns, strict=True))
-    apart = np.abs(played[:, here] - demos.obs[:, there]).max()
-    if not apart <= SAME:
-        raise ValueError(
-            f"--demos: played again, its episodes go elsewhere ({apart:.2g} in an observation): "
-            "the task has changed since; write it anew with robo-rl demos"
-        )
+    return demos, sim

@@ -39,6 +39,12 @@ class ResidualConfig(LearnerConfig):
         if not 0 < self.scale <= 2:
             raise ValueError(f"scale must be in (0, 2], got {self.scale}")
 
+    def check(self, sim: VecSim) -> None:
+        from robo_rl.learners.base import load_base
+
+        super().check(sim)
+        load_base(self.base, sim)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualOffPolicyConfig(OffPolicyConfig, ResidualConfig):
@@ -71,13 +77,6 @@ class ResidualTD3Config(TD3Config, ResidualOffPolicyConfig):
     """TD3 of a residual on a frozen --base (as ResFiT does, arXiv:2509.19301)."""
 
     noise: float = 0.3  # standard deviation of the exploration noise on residuals
-
-
-def check_base(config: ResidualConfig, sim: VecSim) -> None:
-    """ValueError where ``config`` names no base of ``sim``."""
-    from robo_rl.learners.base import load_base
-
-    load_base(config.base, sim)
 
 
 def build_residual_ppo(config: ResidualPPOConfig, parts: Parts) -> PPO:
