@@ -20,6 +20,7 @@ from reward_models.config import DistillConfig
 from reward_models.visual import tiny_clip
 from reward_models.visual.clip_score import progress
 from reward_models.visual.encoders import EmbeddedClip
+from reward_models.visual.graded import words_of
 from reward_models.visual.table_captions import table_captions
 from reward_models.visual.train import GradedStates, lessons
 from robo_rl.commands.reward.score import order
@@ -115,6 +116,7 @@ def test_captions_follow_the_paint_and_what_is_not_there_is_false() -> None:
     only = [made.captions.index(t) for t in painted.texts if t not in captions.texts]
     assert (made.weight[:60, only] < 0.5).all() and (made.truth[:60, only] < 0.01).all()
     assert set(made.words) >= {"gripper", "between", "cylinder", "blue"}
+    assert set(made.words) == {word for text in made.captions for word in words_of(text)}
     # A read-out by colour and by shape: there is one of each in both halves.
     assert made.there.all() and np.abs(made.targets.mean(axis=0)).max() < 0.2
 
