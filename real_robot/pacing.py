@@ -89,17 +89,15 @@ class Pacer:
 def quiet() -> Iterator[None]:
     """No garbage collection and short thread switches inside; as before afterwards.
 
-    A full collection of a training process's objects takes hundreds of milliseconds.
+    A full collection of a training process's objects takes hundreds of milliseconds: none is made
+    before either, since an episode's garbage is little.
     """
     collecting, interval = gc.isenabled(), sys.getswitchinterval()
-    gc.collect()
-    gc.freeze()
     gc.disable()
     sys.setswitchinterval(SWITCH_S)
     try:
         yield
     finally:
         sys.setswitchinterval(interval)
-        gc.unfreeze()
         if collecting:
             gc.enable()
