@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch.nn import functional as F
 import sims
 from reward_models.config import FitConfig
 from reward_models.visual import tiny_clip
-from reward_models.visual.encoders import EmbeddedClip, OpenClip, make_encoder
+from reward_models.visual.encoders import EmbeddedClip, OpenClip, fastest_dtype, make_encoder
 from reward_models.visual.train import fit, lessons
 from robo_rl.visual.data import collect
 from robo_rl.visual.gate import gate
@@ -86,6 +87,20 @@ def test_encoding_does_not_depend_on_the_batch(env: sims.BatchEnv) -> None:
         single = np.concatenate([encoder.encode(frames[i : i + 1]) for i in range(20)])
         np.testing.assert_allclose(whole, single, atol=tolerance)
         np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1.0, atol=1e-5)
+
+
+def test_the_number_format_is_not_chosen_by_who_else_works_here() -> None:
+    """The quicker one waits for a core that somebody else has, each time."""
+
+    def run() -> None:
+        if torch.is_autocast_enabled("cpu"):
+            time.sleep(0.02)
+        else:
+            until = time.process_time() + 0.005
+            while time.process_time() < until:
+                pass
+
+    assert fastest_dtype(run, torch.device("cpu")) == torch.bfloat16
 
 
 def test_folding_the_norms_into_the_convolutions_changes_nothing(env: sims.BatchEnv) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,7 @@ def test_rows_and_looks_are_in_tensorboards_files(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     for rows in ([(10, 0.1), (20, 0.2), (30, 0.3)], [(20, 0.4)]):  # killed at 30, on from 10
+        time.sleep(len(rows) == 1)  # files are read in the order of the seconds that name them
         board = Board(tmp_path)
         for step, loss in rows:
             board.row({"env_steps": step, "success": 0.5, "train/loss": loss})
