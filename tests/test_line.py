@@ -73,8 +73,8 @@ def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:
     from robo_rl.training import train
 
     config = TrainConfig(
-        goal="stay far from the red cube", scoring=SMALL, env_steps=3_200, episodes=8, looks=0,
-        labels=0, runs=tmp_path, name="second",
+        goal="stay far from the red cube", scoring=SMALL, env_steps=6_400, episodes=100, labels=0,
+        runs=tmp_path, name="second",
     )  # fmt: skip
     second = train(config)
     frames = json.loads((second.run.path / "result.json").read_text())["frames"]
