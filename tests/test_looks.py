@@ -96,8 +96,10 @@ def test_rows_and_looks_are_in_tensorboards_files(tmp_path: Path) -> None:
         return
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    for rows in ([(10, 0.1), (20, 0.2), (30, 0.3)], [(20, 0.4)]):  # killed at 30, on from 10
-        time.sleep(len(rows) == 1)  # files are read in the order of the seconds that name them
+    killed, resumed = [(10, 0.1), (20, 0.2), (30, 0.3)], [(20, 0.4)]  # at 30, from 10
+    for rows in (killed, resumed):
+        if rows is resumed:
+            time.sleep(1.0)  # files are read in the order of the seconds that name them
         board = Board(tmp_path)
         for step, loss in rows:
             board.row({"env_steps": step, "success": 0.5, "train/loss": loss})

@@ -23,10 +23,10 @@ TIMED = 3  # runs of each number format, after one that is not counted
 
 
 def fastest_dtype(run: Callable[[], object], device: torch.device) -> torch.dtype:
-    """bf16 where ``run`` takes less of this machine in it, else fp32.
+    """bf16 where ``run`` takes less time on ``device`` in it, else fp32.
 
-    A processor's own time is asked for: on the wall's clock, whoever else works here chose too, and
-    frames seen in another format are other frames to all caches.
+    On a processor that is time of its own: by the wall's clock a busy machine now and then chose
+    the other one, and to every cache frames that were seen in another format are other frames.
     """
     clock = time.process_time if device.type == "cpu" else time.perf_counter
     timings: dict[torch.dtype, list[float]] = {torch.float32: [], torch.bfloat16: []}
