@@ -18,6 +18,7 @@ from reward_models.goals.captions import Plan, shown, stages
 from reward_models.goals.formula import Formula, atoms
 from reward_models.goals.margins import NoMargin
 from reward_models.goals.predicates import role
+from reward_models.goals.proposer import shipped
 from reward_models.goals.say import say
 from robo_rl.goal_task import GoalTask, goal_task
 from sims.task import Task
@@ -32,6 +33,27 @@ def task_of(config: Mapping[str, Any], **more: Any) -> Task[Any]:
 
 
 @dataclass(frozen=True)
+class Offer:
+    """What a sentence that was not read may have meant."""
+
+    understood: str  # in one sentence, with its numbers
+    option: str  # of a command: --goal, where a sentence says it, else --formula
+    value: str
+
+
+class NotRead(ValueError):
+    """A sentence was not read; ``offers`` are what it may have meant, the likeliest first."""
+
+    def __init__(self, goal: ReadGoal, before: str = "") -> None:
+        self.said, self.offers = goal.text, goal.offers()
+        ways = "; ".join(f"{i}: {offer.understood}" for i, offer in enumerate(self.offers, 1))
+        why = goal.refusal
+        if ways:  # which say more than all that could be said
+            why = f"{why.partition(' Known: ')[0]} Did you mean {ways}? Say it so."
+        super().__init__(before + why)
+
+
+@dataclass(frozen=True)
 class ReadGoal:
     """A sentence as understood."""
 
@@ -41,11 +63,16 @@ class ReadGoal:
     key: str  # the task's goal that means the same, or a formula's data; empty: nobody can judge
     card: TaskCard
 
+    def offers(self) -> tuple[Offer, ...]:
+        """Up to three formulas that a sentence that was not read may have meant."""
+        found = shipped().propose(self.text, self.card) if self.formula is None else []
+        return tuple(_offer(formula, self.card) for formula in found)
+
     @property
     def plan(self) -> Plan:
-        """The atoms to reward, in order; ValueError with the refusal when nothing was read."""
+        """The atoms to reward, in order; NotRead when nothing was read."""
         if self.formula is None:
-            raise ValueError(self.refusal)
+            raise NotRead(self)
         if actions := [str(a) for a in atoms(self.formula) if not shown(a)]:
             raise ValueError(
                 f"{self.text!r} asks for {', '.join(actions)}: an action is no relation that one "
@@ -55,9 +82,9 @@ class ReadGoal:
 
     @property
     def understood(self) -> str:
-        """What was read, in one sentence with its numbers; ValueError where nothing was."""
+        """What was read, in one sentence with its numbers; NotRead where nothing was."""
         if self.formula is None:
-            raise ValueError(self.refusal)
+            raise NotRead(self)
         return say(fill(self.formula, self.card), self.card)
 
     @property
@@ -97,7 +124,7 @@ def known_goal(config: Mapping[str, Any], text: str) -> tuple[Task[Any], ReadGoa
     task = task_of(config)
     goal = read_goal(task, text or next(iter(task.goals())))
     if not goal.key:
-        raise ValueError(goal.refusal or goal.truth)
+        raise NotRead(goal) if goal.refusal else ValueError(goal.truth)
     return task_of(config, goal=goal.key), goal
 
 
@@ -114,6 +141,15 @@ def judged_goal(task: Task[Any], text: str) -> tuple[Task[Any], ReadGoal]:
         return _as_formula(task, goal.formula, goal.text)
     except (NoMargin, FormulaError):
         return task, goal
+
+
+def _offer(formula: Formula, card: TaskCard) -> Offer:
+    """The way to say it that is read as just that: a goal of the task, a sentence, the formula."""
+    understood = say(fill(formula, card), card)
+    for sentence in (*card.goals.values(), understood):
+        if _meant(_read(sentence, card)[0], card) == _meant(formula, card):
+            return Offer(understood, "--goal", sentence)
+    return Offer(understood, "--formula", str(formula))
 
 
 def _as_formula(task: Task[Any], said: Formula, text: str) -> tuple[GoalTask, ReadGoal]:

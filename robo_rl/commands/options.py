@@ -8,6 +8,11 @@ from typing import Annotated
 import tyro
 
 Json = Annotated[bool, tyro.conf.arg(name="json")]  # of a field that cannot be named so
+# Taken out by commands/offers.py before the others are read; here so that --help shows it.
+Accept = Annotated[
+    int,
+    tyro.conf.arg(help="where --goal is not read: the number of what is offered instead, unasked"),
+]
 
 
 @dataclass(frozen=True, kw_only=True)

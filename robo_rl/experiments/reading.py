@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -22,10 +22,11 @@ import sims
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import FormulaError, Refusal, fill, read
 from reward_models.goals.formula import Atom, Formula, Joined, parse, parts_of
+from reward_models.goals.proposer import SHIPPED, shipped
 from reward_models.metrics import wilson
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.table import percent, table
-from robo_rl.goals import ReadGoal, read_goal
+from robo_rl.goals import read_goal
 
 DATA = Path(__file__).parents[2] / "tests" / "data"
 # Set: how it was made. The first seven were kept out of the making of the readers.
@@ -62,11 +63,22 @@ make = cache(sims.make_task)
 
 
 def rows(options: Options) -> list[Row]:
-    """One for each set; its hash is of the set as it is."""
+    """One for each set; its hash is of the set as it is, and of the proposer's weights."""
     code = ("robo_rl.experiments.reading", "robo_rl.goals", "reward_models.goals",
             "sims.tasks", *(k.__module__ for k in sims.TASKS.values()))  # fmt: skip
-    return [Row(what, {"set": name, "sha256": sha256(path_of(name).read_bytes()).hexdigest()}, code)
-            for name, what in SETS.items()]  # fmt: skip
+    weights = sha256(SHIPPED.read_bytes()).hexdigest()
+    return [
+        Row(
+            what,
+            {
+                "set": name,
+                "sha256": sha256(path_of(name).read_bytes()).hexdigest(),
+                "proposer": weights,
+            },
+            code,
+        )
+        for name, what in SETS.items()
+    ]
 
 
 def path_of(name: str) -> Path:
@@ -98,6 +110,28 @@ def own_key(line: Mapping[str, Any]) -> str:
     return OWN_KEYS.get(goal, goal.removeprefix(f"{line['task']}/"))
 
 
+@cache
+def goal_of(task: str, key: str) -> Formula | None:
+    """What a goal that a task is known for asks for."""
+    return read_goal(make(task), key).formula
+
+
+def labelled(name: str) -> Iterator[tuple[str, TaskCard, Formula | None]]:
+    """(sentence, card, what it is to be read as) of every line of a set; None: it is to be
+    refused."""
+    for line in json.loads(path_of(name).read_text(encoding="utf-8")):
+        if "read" in line:
+            best = line["read"][0]
+            wanted = None if best.startswith("refuse:") else parse(best)
+            yield line["text"], corpus_card(), wanted
+            continue
+        task = make(line["task"])
+        wanted = parse(line["formula"]) if "formula" in line else None
+        if wanted is None and (key := own_key(line)):
+            wanted = goal_of(line["task"], key)
+        yield line["sentence"], from_dict(task.card()), wanted
+
+
 def outcome(line: Mapping[str, Any]) -> str:
     """``right``, ``wrong_accepted`` (read as what it does not mean) or ``refused_wrongly``."""
     if "read" in line:
@@ -106,21 +140,13 @@ def outcome(line: Mapping[str, Any]) -> str:
     elif "formula" in line:
         found = read_goal(make(line["task"]), line["sentence"])
         refused = found.formula is None
-        right = bool(line.get("refuse")) if refused else _same(found, line["formula"])
+        wanted = parse(line["formula"])
+        right = bool(line.get("refuse")) if refused else same(found.formula, wanted, found.card)
     else:
         wanted, found = own_key(line), read_goal(make(line["task"]), line["sentence"])
         refused = found.formula is None and not found.key
         right = refused if not wanted else found.key == wanted
     return "right" if right else "refused_wrongly" if refused else "wrong_accepted"
-
-
-def _same(found: ReadGoal, wanted: str) -> bool:
-    """Whether what was read is the formula ``wanted``, once every number of both is filled in."""
-    assert found.formula is not None
-    try:
-        return fill(found.formula, found.card) == fill(parse(wanted), found.card)
-    except FormulaError:
-        return False  # it was read as what this scene does not have
 
 
 def to_refuse(line: Mapping[str, Any]) -> bool:
@@ -154,14 +180,35 @@ def flat(text: str) -> str:
 
 
 def score(name: str) -> dict[str, dict[str, int]]:
-    """{"all" | "goals" | "refusals": {"total" and each outcome: count}} of a set."""
+    """{"all" | "goals" | "refusals": {"total" and each outcome: count}} of a set.
+
+    ``offered``: refused wrongly, and what is meant is among three proposals; ``needless``: refused
+    rightly, and something is proposed. ``listed`` is the control: refused wrongly, and what is
+    meant is among the first three goals that the task is known for.
+    """
     counts = {part: Counter() for part in ("all", "goals", "refusals")}
-    for line in json.loads(path_of(name).read_text(encoding="utf-8")):
-        found = outcome(line)
+    lines = json.loads(path_of(name).read_text(encoding="utf-8"))
+    for line, (text, card, wanted) in zip(lines, labelled(name), strict=True):
+        found = [outcome(line)]
+        if found == ["refused_wrongly"]:
+            offers = shipped().propose(text, card)
+            known = [read(goal, card) for goal in [*card.goals.values()][:3]]
+            found += ["offered"] * any(same(offer, wanted, card) for offer in offers)
+            found += ["listed"] * any(same(goal, wanted, card) for goal in known)
+        elif to_refuse(line) and found == ["right"]:
+            found += ["needless"] * bool(shipped().propose(text, card))
         for part in ("all", "refusals" if to_refuse(line) else "goals"):
-            counts[part].update(["total", found])
-    kinds = ("total", "right", "wrong_accepted", "refused_wrongly")
+            counts[part].update(["total", *found])
+    kinds = ("total", "right", "wrong_accepted", "refused_wrongly", "offered", "listed", "needless")
     return {part: {kind: count[kind] for kind in kinds} for part, count in counts.items()}
+
+
+def same(found: Formula, wanted: Formula | None, card: TaskCard) -> bool:
+    """Whether two formulas are one, once every number of both is filled in."""
+    try:
+        return wanted is not None and fill(found, card) == fill(wanted, card)
+    except FormulaError:
+        return False  # what this scene does not have
 
 
 def measure(of: Mapping[str, str], place: Place) -> dict[str, Any]:
@@ -175,14 +222,31 @@ def shown(rows: Sequence[Measured]) -> str:
     unseen = [row["counts"]["all"] for row in rows if row["set"] in list(SETS)[:UNSEEN]]
     if len(unseen) == UNSEEN:
         lines.insert(UNSEEN, _line("all seven", sum(map(Counter, unseen), Counter())))
-    return table(("sentences", "right (95 %)", "accepted wrongly", "refused wrongly"), lines)
+    heads = (
+        "sentences",
+        "right (95 %)",
+        "accepted wrongly",
+        "refused wrongly",
+        "of these offered",
+        "right or offered",
+        "refused rightly, something offered",
+    )
+    return table(heads, lines)
 
 
 def _line(name: str, count: Mapping[str, int]) -> tuple[Any, ...]:
-    total, right = count["total"], count["right"]
-    low, high = wilson(right, total)
-    share = percent({"success": right / total, "low": low, "high": high, "episodes": total})
-    return name, f"{right}: {share}", count["wrong_accepted"], count["refused_wrongly"]
+    total, right, offered = count["total"], count["right"], count["offered"]
+    either = right + offered
+    listed = f"{offered} (listing three goals: {count['listed']})"
+    return (
+        name, f"{right}: {_share(right, total)}", count["wrong_accepted"],
+        count["refused_wrongly"], listed, f"{either}: {_share(either, total)}", count["needless"],
+    )  # fmt: skip
+
+
+def _share(of: int, total: int) -> str:
+    low, high = wilson(of, total)
+    return percent({"success": of / total, "low": low, "high": high, "episodes": total})
 
 
 EXPERIMENT = Experiment(rows, measure, shown)

@@ -16,7 +16,7 @@ from reward_models.goals.predicates import PREDICATES
 from reward_models.goals.say import say
 from reward_models.visual.clip_score import Caption
 from reward_models.visual.graded import words_of
-from robo_rl.goals import ReadGoal
+from robo_rl.goals import NotRead, ReadGoal
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
 from robo_rl.visual.data import collect, watched
 from robo_rl.visual.scene import SceneConfig, distilled, scene_env
@@ -92,7 +92,7 @@ def captions_for(encoder: TorchEncoder, goal: ReadGoal, config: ClipConfig) -> l
     try:
         return own_words_of(goal.text, config, encoder.taught)
     except ValueError as error:
-        raise ValueError(f"{error}. {goal.refusal}" if goal.refusal else str(error)) from None
+        raise NotRead(goal, f"{error}. ") if goal.refusal else ValueError(str(error)) from None
 
 
 def _as_known(caption: Caption, taught: list[list[str]]) -> Caption:

@@ -11,7 +11,7 @@ from reward_models.programs import Program, ProgramReward, Refused, errors, load
 from reward_models.writers.offline import write
 from reward_models.writers.staged import write_staged
 from robo_rl.goal_task import GoalTask
-from robo_rl.goals import ReadGoal
+from robo_rl.goals import NotRead, ReadGoal
 from robo_rl.preflight import Job, preflight
 from robo_rl.rewards.base import Asked, MadeReward
 from sims.task import Task
@@ -50,7 +50,7 @@ def written(task: Task[Any], goal: ReadGoal) -> str:
     if isinstance(task, GoalTask):
         return write_staged(task.measured, task.automaton)
     if goal.formula is None:
-        raise ValueError(goal.refusal)
+        raise NotRead(goal)
     return write(goal.formula, goal.card)
 
 

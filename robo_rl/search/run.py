@@ -33,7 +33,7 @@ from robo_rl.archive import screened, trials
 from robo_rl.config import from_json
 from robo_rl.evaluate import SELECT_SEED, TEST_SEED
 from robo_rl.floors import floors
-from robo_rl.goals import ReadGoal, read_goal, task_of
+from robo_rl.goals import NotRead, ReadGoal, read_goal, task_of
 from robo_rl.runs import atomic_write, jsonable, versions, write_json
 from robo_rl.search.bar import Bar
 from robo_rl.search.config import TOTALS, SearchConfig
@@ -93,7 +93,7 @@ def _judged_goal(config: SearchConfig) -> ReadGoal:
     task = task_of(vars(config))
     goal = read_goal(task, config.goal or next(iter(task.goals().values())).sentence)
     if goal.formula is None:
-        raise ValueError(goal.refusal)
+        raise NotRead(goal)
     if not goal.key:
         raise ValueError(f"a search chooses by ground truth, and there is {goal.truth}")
     if config.writer == "offline":

@@ -13,7 +13,7 @@ ACTIONS = {
     "write": "write a reward program for a sentence, by templates or a language model",
     "check": "read reward programs, run them on probes, and say what is wrong",
     "picture": "pictures of a goal that is met, for --reward goal-image:FILE",
-    "train": "train the embedded CLIP on frames and captions; `train success|progress|preferences`",
+    "train": "a small CLIP on frames; `train success|progress|preferences|proposer`: other kinds",
     "label": "which of two stretches is better, asked in the terminal",
     "report": "judge an encoder against the simulator's truth on held-out states",
     "score": "score a run's episodes, a video or a folder of images against a sentence",
@@ -32,6 +32,8 @@ def main(argv: Sequence[str]) -> int:
     action, rest = args[0], args[1:]
     if action == "train" and rest[:1] == ["clip"]:
         rest = rest[1:]
+    elif action == "train" and rest[:1] == ["proposer"]:
+        action, rest = "proposer", rest[1:]
     elif action == "train" and rest and not rest[0].startswith("-"):
         action = "scorer"  # any other kind
     return importlib.import_module(f"robo_rl.commands.reward.{action}").main(rest)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import tyro
 
 from robo_rl.commands.options import Json, Table
-from robo_rl.goals import read_goal, task_of
+from robo_rl.goals import NotRead, read_goal, task_of
 from robo_rl.rewards.clip import captions_of
 
 
@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(ReadCommand, args=list(argv), prog="robo-rl reward read")
     goal = read_goal(task_of(vars(command)), command.text)
     if goal.formula is None:
-        raise ValueError(goal.refusal)
+        raise NotRead(goal)
     steps: list[list[str]] | None = None
     try:
         steps = [[c.text for c in step] for step in captions_of(goal, raw=False)]

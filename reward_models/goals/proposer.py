@@ -1,0 +1,299 @@
+"""What a sentence that was not read may have meant: a few formulas, the likeliest first.
+
+A linear model over words, pairs and triples of words and parts of words tells which predicate a
+sentence may speak of, and whether it asks for anything; every name of a thing is its role, so what
+it learned on one scene serves any other. The card tells of which things that can be said, and the
+reader's own rules what its quantities are. Nothing is ever trained on a proposal that nobody said
+yes to.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from reward_models.base import TaskCard
+from reward_models.goals.formula import (
+    Atom,
+    Formula,
+    FormulaError,
+    Term,
+    atoms,
+    fill,
+    join,
+    parts_of,
+)
+from reward_models.goals.predicates import PREDICATES, role, roles
+from reward_models.goals.reader import quantities
+from reward_models.goals.reader.clauses import Clause
+from reward_models.goals.reader.meaning import Meaning
+from reward_models.goals.reader.quantities import Much
+from reward_models.goals.reader.refusals import Refuser
+from reward_models.goals.reader.sentences import THEN, Element
+from reward_models.goals.reader.things import Phrases, Thing, Things
+from reward_models.goals.reader.words import split, without_articles
+from reward_models.goals.refusal import Refusal
+
+SHIPPED = Path(__file__).parent / "weights" / "proposer.safetensors"
+NOTHING = "nothing"  # the kind of a sentence that asks for nothing that could be done
+WIDTH = 8192  # features; more of them share a column where it is less
+NAMED = 1.5  # for each thing that is named, and against each that is not
+KNOWN = 1.0  # for what the task is known for
+SWAPPED = 1.0  # against things in another order than they were named in
+WORTH = 1.5  # how much less likely than nothing a proposal may be
+DISPLACED = 0.05  # m that a thing goes at least, where nobody says how far
+# Whatever these turn round or leave out, a proposal would not.
+_REVERSED = frozenset("not never no nothing nor neither without avoid avoiding instead".split())
+_ACTOR = "<actor>"
+
+
+@dataclass(frozen=True)
+class Words:
+    """A sentence as the model sees it, and as its candidates do."""
+
+    features: tuple[int, ...]  # in [0, WIDTH), each once
+    things: tuple[str, ...]  # entities that it names beside who acts, in order
+    much: Much | None = None  # its quantity
+    time: Element | None = None  # how long it is to hold, or by when
+    clear: bool = True  # it has one quantity and one time at most
+
+
+def words_of(text: str, things: Things) -> Words:
+    """A sentence's features, with things by their roles; every quantity is one word."""
+    words, named = without_articles(split(text))
+    phrases = Phrases(words, named, things)
+    said: list[str] = []
+    mentioned: list[str] = []
+    amounts: list[Much] = []
+    times: list[Element] = []
+    at = 0
+    while at < len(words):
+        term, end = _longest(phrases, at)
+        amount = max(quantities.much(words, at), key=lambda found: found[1], default=None)
+        if term:
+            entity = things.card.entity(term)
+            acts = things.actor is not None and term == things.actor.name
+            said.append(
+                _ACTOR if acts else "<thing>" if "thing" in roles(entity) else f"<{entity.kind}>"
+            )
+            mentioned += [] if acts else [term]
+            at = end
+        elif amount is not None:
+            much, end = amount
+            if much.unit == "s":
+                times.append(
+                    Element("for" if words[at - 1 : at] == ("for",) else "within", much=much)
+                )
+            else:
+                amounts.append(much)
+            said.append(f"<{much.unit}>")
+            at = end
+        else:
+            said.append(words[at])
+            at += 1
+    return Words(
+        _features(said),
+        tuple(dict.fromkeys(mentioned)),
+        next(iter(amounts), None),
+        next(iter(times), None),
+        max(len(amounts), len(times)) < 2,
+    )
+
+
+def _longest(phrases: Phrases, at: int) -> tuple[str, int]:
+    """The entity that the longest phrase at a place names, and where it ends; "" for none."""
+    found = [(p.term, end) for p, end in phrases.one(at)
+             if isinstance(p, Thing) and isinstance(p.term, str)]  # fmt: skip
+    return max(found, key=lambda one: one[1], default=("", at))
+
+
+def _features(said: Sequence[str]) -> tuple[int, ...]:
+    framed = ["^", *said, "$"]
+    found = {*said, *map(" ".join, zip(framed, framed[1:], strict=False))}
+    found |= {*map(" ".join, zip(framed, framed[1:], framed[2:], strict=False))}
+    for word in said:
+        if word[0] != "<" and len(word) > 3:  # "hovering" and "hover" share most of their parts
+            whole = f"#{word}#"
+            found |= {f"~{whole[i : i + n]}" for n in (3, 4, 5) for i in range(len(whole) - n + 1)}
+    return tuple(sorted({zlib.crc32(one.encode()) % WIDTH for one in found}))
+
+
+def kind_of(atom: Atom, card: TaskCard) -> str:
+    """What the model tells apart: a predicate, and the role of what it is said of."""
+    subject = atom.terms[0] if isinstance(atom.terms[0], str) else atom.terms[0].among[0]
+    return f"{atom.predicate}/{role(card.entity(subject))}"
+
+
+class Proposer:
+    """The model, as it was trained: ``kinds`` K, ``weight`` (WIDTH, K), ``bias`` (K,)."""
+
+    def __init__(self, kinds: Sequence[str], weight: np.ndarray, bias: np.ndarray) -> None:
+        shapes = weight.shape, bias.shape
+        if NOTHING not in kinds or shapes != ((WIDTH, len(kinds)), (len(kinds),)):
+            raise ValueError(
+                f"expected weights ({WIDTH}, kinds) and {NOTHING!r} among the kinds, got "
+                f"{weight.shape}, {bias.shape} and {len(kinds)} kinds"
+            )
+        self.kinds = {kind: i for i, kind in enumerate(kinds)}
+        self.weight, self.bias = weight, bias
+
+    @classmethod
+    def load(cls, path: Path = SHIPPED) -> Proposer:
+        """What ``save`` wrote; ValueError where it was not that."""
+        try:
+            arrays = load(path.read_bytes())
+            return cls(json.loads(bytes(arrays["kinds"])), arrays["weight"], arrays["bias"])
+        except (SafetensorError, KeyError, ValueError) as error:
+            raise ValueError(f"{path}: no weights of a proposer: {error}") from None
+
+    def save(self) -> bytes:
+        """The weights as a file, in half precision."""
+        kinds = np.frombuffer(json.dumps(list(self.kinds)).encode(), np.uint8)
+        arrays = {"weight": self.weight.astype(np.float16), "bias": self.bias.astype(np.float16)}
+        return save({**arrays, "kinds": kinds})
+
+    def propose(self, text: str, card: TaskCard, most: int = 3) -> list[Formula]:
+        """Up to ``most`` formulas, the likeliest first; none where it likely asks for nothing.
+
+        Of a sequence every part is read, or proposed, for itself; none is left out.
+        """
+        parts = _parts(split(text))
+        if len(parts) > 1:
+            found = [self._part(" ".join(part), card, most) for part in parts]
+            joined = [
+                (sum(worth for worth, _ in one), _then([formula for _, formula in one]))
+                for one in itertools.product(*found)
+            ]
+            joined.sort(key=lambda one: -one[0])
+            return [formula for _, formula in joined[:most]]
+        return [formula for _, formula in self._likely(text, card, most)]
+
+    def _part(self, text: str, card: TaskCard, most: int) -> list[tuple[float, Formula]]:
+        from reward_models.goals.reader import read
+
+        try:
+            return [(0.0, read(text, card))]
+        except Refusal:
+            return self._likely(text, card, most)
+
+    def _likely(self, text: str, card: TaskCard, most: int) -> list[tuple[float, Formula]]:
+        things = Things(card)
+        if things.actor is None:
+            return []
+        words = words_of(text, things)
+        if not words.clear or not _REVERSED.isdisjoint(split(text)):
+            return []
+        known = {atom for goal in card.goals.values() for atom in _known(goal, card)}
+        scores = self.weight[list(words.features)].sum(0, dtype=np.float32)
+        scores = scores / math.sqrt(max(len(words.features), 1)) + self.bias
+        ranked = sorted(
+            (
+                (
+                    float(scores[self.kinds[kind]])
+                    + _named(atom, words, things)
+                    + KNOWN * ((atom.predicate, atom.terms) in known),
+                    i,
+                    atom,
+                )
+                for i, atom in enumerate(sayable(card))
+                if (kind := kind_of(atom, card)) in self.kinds
+            ),
+            reverse=True,
+        )
+        found: dict[Formula, tuple[float, Formula]] = {}
+        for worth, _, atom in ranked:
+            if worth + WORTH < scores[self.kinds[NOTHING]] or len(found) == most:
+                break
+            if formula := _meant(atom, words, things):
+                found.setdefault(fill(formula, card), (worth, formula))
+        return list(found.values())
+
+
+@cache
+def shipped() -> Proposer:
+    """The weights inside the package."""
+    return Proposer.load()
+
+
+def _known(goal: str, card: TaskCard) -> Iterator[tuple[str, tuple[Term, ...]]]:
+    """What a goal of the task itself is about."""
+    from reward_models.goals.reader import read
+
+    try:
+        yield from ((atom.predicate, atom.terms) for atom in atoms(read(goal, card)))
+    except Refusal:
+        return
+
+
+def _parts(words: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The words, cut where one thing is to follow another."""
+    parts: list[list[str]] = [[]]
+    at = 0
+    while at < len(words):
+        joint = next((p for p in THEN.get(words[at], ()) if words[at : at + len(p)] == p), ())
+        if joint and parts[-1] and at + len(joint) < len(words) and joint[-1] != "next":
+            parts.append([])
+            at += len(joint)
+            continue
+        parts[-1].append(words[at])
+        at += 1
+    return [tuple(part) for part in parts]
+
+
+def _then(formulas: Sequence[Formula]) -> Formula:
+    return join("then", *(part for formula in formulas for part in parts_of(formula, "then")))
+
+
+def _named(atom: Atom, words: Words, things: Things) -> float:
+    """For an atom's things that were named, against those that were not."""
+    actor = things.actor.name if things.actor else ""
+    own = [term for term in atom.terms if isinstance(term, str) and term != actor]
+    kept = [term for term in words.things if term in own]
+    wrong = len(own) + len(words.things) - 2 * len(kept)
+    turned = kept != [term for term in own if term in kept]
+    return NAMED * (len(kept) - wrong) - SWAPPED * turned
+
+
+def sayable(card: TaskCard) -> Iterator[Atom]:
+    """Every atom of one thing or two that a sentence may be about."""
+    for row in PREDICATES.values():
+        for subject in card.entities:
+            fits = roles(subject) & row.roles[0]
+            if not fits or row.spoken and not roles(subject) & row.spoken or row.arity > 2:
+                continue
+            if row.needs or any(number.default is None for number in row.numbers):
+                continue  # a way, a place, an angle: what the reader does not read is not guessed
+            if row.arity == 1:
+                yield Atom.of(row.name, subject.name)
+                continue
+            for other in card.entities:
+                if other != subject and roles(other) & row.roles[1]:
+                    yield Atom.of(row.name, subject.name, other.name)
+
+
+def _meant(atom: Atom, words: Words, things: Things) -> Formula | None:
+    """What the reader's rules make of an atom and the sentence's quantity; None where they refuse,
+    or the quantity would be left out."""
+    subject, *objects = (Thing(term) for term in atom.terms)
+    much = words.much
+    if atom.predicate == "displaced":  # a length alone says no way: at least so far
+        much = much or Much("m", DISPLACED, None)
+        much = replace(much, most=None, just=False) if much.just else much
+    clause = Clause(atom.predicate, subject, tuple(objects), much)
+    try:
+        meaning = Meaning(things, things.card, Refuser("", things))
+        formula = meaning.formula((Element("goal", clause), *filter(None, [words.time])))
+        fill(formula, things.card)
+        return formula
+    except (Refusal, FormulaError):
+        return None

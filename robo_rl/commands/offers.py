@@ -1,0 +1,78 @@
+"""What to do about a sentence that was not read: ask what it means, or take what was accepted."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from robo_rl.goals import NotRead, Offer
+
+Main = Callable[[Sequence[str]], int]
+
+
+def offering(main: Main, argv: Sequence[str]) -> int:
+    """Runs a command; where its goal was not read, once more with what was meant instead.
+
+    That is what ``--accept N`` takes, else what a person at the terminal chooses. ValueError with
+    the offers where nobody is there to choose.
+    """
+    argv, accepted = _accepted(argv)
+    try:
+        return main(argv)
+    except NotRead as error:
+        offers = error.offers
+        if accepted > len(offers):
+            many = f"only {len(offers)} were" if offers else "nothing was"
+            raise ValueError(f"--accept {accepted}, but {many} offered. {error}") from None
+        chosen = accepted or (_asked(offers, str(error)) if _somebody() else 0)
+        if not offers:
+            raise
+        if not chosen:
+            raise ValueError(f"{error} Or take one with --accept N.") from None
+        print(f"goal: {offers[chosen - 1].understood}", file=sys.stderr)
+        return main(_said_so(argv, error.said, offers[chosen - 1]))
+
+
+def _accepted(argv: Sequence[str]) -> tuple[list[str], int]:
+    """The arguments without ``--accept N``, and its number; 0: it was not given."""
+    rest: list[str] = []
+    number, words = "0", iter(argv)
+    for word in words:
+        option, given, value = word.partition("=")
+        if option != "--accept":
+            rest.append(word)
+            continue
+        number = value if given else next(words, "")
+    if not number.isdigit():
+        raise ValueError(f"--accept: expected the number of an offer, as 1, got {number!r}")
+    return rest, int(number)
+
+
+def _somebody() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _asked(offers: Sequence[Offer], why: str) -> int:
+    """The number of the offer that is meant; 0: none."""
+    if not offers:
+        return 0
+    print(why.partition(" Did you mean ")[0], file=sys.stderr)
+    print("Did you mean", file=sys.stderr)
+    for i, offer in enumerate(offers, 1):
+        print(f"  {i}: {offer.understood}", file=sys.stderr)
+    print("The number, or nothing to stop: ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline().strip()
+    return int(answer) if answer.isdigit() and 0 < int(answer) <= len(offers) else 0
+
+
+def _said_so(argv: Sequence[str], said: str, offer: Offer) -> list[str]:
+    """The arguments with an offer in place of the sentence."""
+    args = list(argv)
+    for i, word in enumerate(args):
+        if word == f"--goal={said}":
+            args[i : i + 1] = [offer.option, offer.value]
+            return args
+        if word == "--goal" and args[i + 1 : i + 2] == [said]:
+            args[i : i + 2] = [offer.option, offer.value]
+            return args
+    raise ValueError(f"{said!r} is no --goal of this command; say {offer.value!r}")

@@ -1,0 +1,35 @@
+"""`robo-rl reward train proposer`: what is offered where a sentence was not read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from reward_models.goals.proposer import SHIPPED
+from robo_rl.runs import atomic_write
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainProposerCommand:
+    """Trains the proposer on the sets of sentences for development in a checkout's tests/data, and
+    on the wordings of the table of predicates. `robo-rl bench reading` judges it."""
+
+    out: Path | None = None  # .safetensors file to write
+    ship: bool = False  # write over the weights inside the package instead
+
+
+def main(argv: Sequence[str]) -> int:
+    """Writes the weights."""
+    command = tyro.cli(TrainProposerCommand, args=list(argv), prog="robo-rl reward train proposer")
+    if (command.out is None) != command.ship:
+        raise ValueError("expected either --out FILE or --ship, which writes into the package")
+    from robo_rl.proposing import fit, lessons  # torch takes seconds, which --help shall not
+
+    sentences = list(lessons())
+    path = command.out or SHIPPED
+    atomic_write(path, fit(sentences).save())
+    print(f"{path}: from {len(sentences):,} sentences")
+    return 0

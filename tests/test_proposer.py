@@ -1,0 +1,177 @@
+"""What a sentence that was not read may have meant: offered, never taken unasked."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reward_models.base import TaskCard, from_dict
+from reward_models.goals import Refusal, fill, read
+from reward_models.goals.proposer import NOTHING, WIDTH, Proposer, sayable, shipped
+from robo_rl.cli import main
+from robo_rl.commands import offers
+from robo_rl.commands.offers import offering
+from robo_rl.experiments.reading import SETS, UNSEEN, labelled, make
+from robo_rl.goals import NotRead, read_goal
+from robo_rl.proposing import fit, lessons
+
+UNREAD = "get the grabber thingamajig 5 cm over the red block"
+
+
+def card(task: str = "reach") -> TaskCard:
+    return from_dict(make(task).card())
+
+
+@pytest.mark.parametrize(
+    "task, text, wanted",
+    [
+        ("reach", "could the paw sort of loiter over that ball", "above(gripper, blue_ball)"),
+        ("reach", "scooch the mitt to the can till they kiss", "touch(gripper, green_cylinder)"),
+        ("reach", UNREAD, "above(gripper, red_cube, height=0.05)"),
+        ("push", "shunt the brick so it ends snug by the ball", "next_to(red_cube, blue_ball)"),
+        ("drawer", "haul that drawer out towards yourself, would you", "open(drawer)"),
+        ("humanoid", "hands to the heavens, buddy", "raise_arms(humanoid)"),
+        ("inverted_pendulum", "no wobbling over now, keep the stick vertical-ish", ""),
+        ("reach", "jab the red cube, then loiter kinda over the ball",
+         "then(touch(gripper, red_cube), above(gripper, blue_ball))"),
+    ],
+)  # fmt: skip
+def test_what_was_meant_is_among_the_offers(task: str, text: str, wanted: str) -> None:
+    with pytest.raises(Refusal):
+        read(text, card(task))
+    offered = [str(formula) for formula in shipped().propose(text, card(task))]
+    assert wanted in offered if wanted else offered == []  # "no" turns it round
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dont go anywhere near the ball with that mitt",
+        "the weather is lovely in june",
+        "hover the mitt 5 cm over the ball and then 3 cm, no, 4 cm",
+        "jab the red cube, then fry an egg",
+        "",
+    ],
+)
+def test_nothing_is_offered_that_leaves_out_what_was_said(text: str) -> None:
+    assert shipped().propose(text, card()) == []
+
+
+WORDS = (
+    "the a gripper red cube ball can push paw over by then for 5 cm 2 s not go near lift".split()
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from(["reach", "lift", "ant"]))
+def test_every_offer_can_be_said_and_filled(words: list[str], task: str) -> None:
+    found = shipped().propose(" ".join(words), card(task))
+    assert len(found) <= 3 and len({fill(f, card(task)) for f in found}) == len(found)
+
+
+def test_the_sets_kept_out_are_no_lessons() -> None:
+    taught = {text for text, _, _ in lessons()}
+    kept = {text for name in list(SETS)[:UNSEEN] for text, _, _ in labelled(name)}
+    assert len(taught) > 4000 and len(kept) > 1000 and not taught & kept
+
+
+def test_it_learns_from_labelled_sentences() -> None:
+    """Words that neither the reader nor the shipped weights know."""
+    other = card("drawer")
+    atoms = {atom.predicate: atom for atom in sayable(other)}
+    opened, closed = atoms["open"], atoms["closed"]
+    rows = [(f"{w} zorble {w}", other, opened) for w in "abcdefgh"]
+    rows += [(f"{w} quix {w}", other, closed) for w in "abcdefgh"]
+    rows += [(f"{w} blah", other, None) for w in "abcdefgh"]
+    made = Proposer.load(_saved(fit(rows)))
+    assert made.propose("zorble it now", other)[0] == opened
+    assert made.propose("quix it now", other)[0] == closed
+
+
+def _saved(made: Proposer) -> Path:
+    path = Path(os.environ["XDG_STATE_HOME"]) / "proposer.safetensors"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(made.save())
+    return path
+
+
+def test_other_weights_are_refused_in_a_line(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"expected weights \(8192, kinds\)"):
+        Proposer([NOTHING], np.zeros((WIDTH, 2)), np.zeros(1))
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(b"no such thing")
+    with pytest.raises(ValueError, match="no weights of a proposer"):
+        Proposer.load(path)
+
+
+# ---------------------------------------------------------------------------- at the command line
+
+
+def test_nobody_there_to_say_yes_trains_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["train", "reach", "--reward", "offline", "--runs", str(tmp_path), "--goal", UNREAD]
+    assert main(args) == 1
+    told = capsys.readouterr().err
+    assert "Did you mean 1: the gripper is above the red cube (height 5 cm" in told
+    assert "--accept N" in told and "Known:" not in told and not list(tmp_path.iterdir())
+    assert main([*args, "--accept", "7"]) == 1
+    assert "--accept 7, but only 3 were offered" in capsys.readouterr().err
+    assert main([*args, "--accept", "one"]) == 1
+    assert "expected the number of an offer" in capsys.readouterr().err
+
+
+def test_what_was_accepted_is_trained(tmp_path: Path) -> None:
+    args = ["train", "reach", "--reward", "offline", "--goal", UNREAD, "--accept=1", "--env-steps",
+            "64", "--episodes", "4", "--runs", str(tmp_path)]  # fmt: skip
+    assert main(args) == 0
+    [run] = tmp_path.iterdir()
+    config = json.loads((run / "config.json").read_text())
+    said = config["formula"] or config["goal"]
+    meant = read_goal(make("reach"), said).formula if config["goal"] else None
+    assert (str(meant) if meant else said).startswith("above(gripper, red_cube, height=0.05")
+
+
+@pytest.mark.parametrize("answer, taken", [("2\n", 2), ("\n", 0), ("9\n", 0), ("", 0)])
+def test_a_person_is_asked(answer: str, taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    goal = read_goal(make("reach"), UNREAD)
+    runs: list[list[str]] = []
+
+    def command(argv: object) -> int:
+        runs.append(list(argv))  # type: ignore[call-overload]
+        if len(runs) == 1:
+            raise NotRead(goal)
+        return 0
+
+    monkeypatch.setattr(offers, "_somebody", lambda: True)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+    if not taken:
+        with pytest.raises(ValueError, match="--accept N"):
+            offering(command, ["reach", "--goal", UNREAD])
+        assert len(runs) == 1
+        return
+    assert offering(command, ["reach", f"--goal={UNREAD}"]) == 0
+    offer = goal.offers()[taken - 1]
+    assert runs[1] == ["reach", offer.option, offer.value]
+
+
+def test_a_terminal_is_where_somebody_is() -> None:
+    here, there = pty.openpty()
+    code = "from robo_rl.commands.offers import _somebody; print(_somebody())"
+    for stdin, wanted in ((there, b"True"), (subprocess.DEVNULL, b"False")):
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdin=stdin, stderr=there, stdout=subprocess.PIPE
+        )
+        assert done.stdout.strip() == wanted
+    os.close(here)
+    os.close(there)
