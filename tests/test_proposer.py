@@ -60,6 +60,7 @@ def test_what_was_meant_is_among_the_offers(task: str, text: str, wanted: str) -
         "the weather is lovely in june",
         "hover the mitt 5 cm over the ball and then 3 cm, no, 4 cm",
         "jab the red cube, then fry an egg",
+        "always hover above the ball, then jabby the cube",
         "",
     ],
 )
@@ -67,9 +68,13 @@ def test_nothing_is_offered_that_leaves_out_what_was_said(text: str) -> None:
     assert shipped().propose(text, card()) == []
 
 
-WORDS = (
-    "the a gripper red cube ball can push paw over by then for 5 cm 2 s not go near lift".split()
-)
+def test_many_parts_take_no_longer_than_their_number() -> None:
+    text = " then ".join(["loiter kinda over the ball"] * 16)
+    offered = shipped().propose(text, card())
+    assert len(offered) == 3 and str(offered[0]).count("above(gripper, blue_ball)") == 16
+
+
+WORDS = "a gripper red cube ball can push paw over by then for 5 cm 2 s not go lift always".split()
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,7 +9,6 @@ yes to.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import zlib
@@ -51,10 +50,9 @@ NAMED = 1.5  # for each thing that is named, and against each that is not
 KNOWN = 1.0  # for what the task is known for
 SWAPPED = 1.0  # against things in another order than they were named in
 WORTH = 1.5  # how much less likely than nothing a proposal may be
-DISPLACED = 0.05  # m that a thing goes at least, where nobody says how far
+DISPLACED = PREDICATES["displaced"].numbers[0].default  # m, where nobody says how far
 # Whatever these turn round or leave out, a proposal would not.
 _REVERSED = frozenset("not never no nothing nor neither without avoid avoiding instead".split())
-_ACTOR = "<actor>"
 
 
 @dataclass(frozen=True)
@@ -83,17 +81,15 @@ def words_of(text: str, things: Things) -> Words:
         if term:
             entity = things.card.entity(term)
             acts = things.actor is not None and term == things.actor.name
-            said.append(
-                _ACTOR if acts else "<thing>" if "thing" in roles(entity) else f"<{entity.kind}>"
-            )
+            kind = "thing" if "thing" in roles(entity) else entity.kind
+            said.append("<actor>" if acts else f"<{kind}>")
             mentioned += [] if acts else [term]
             at = end
         elif amount is not None:
             much, end = amount
             if much.unit == "s":
-                times.append(
-                    Element("for" if words[at - 1 : at] == ("for",) else "within", much=much)
-                )
+                lasts = words[at - 1 : at] == ("for",)
+                times.append(Element("for" if lasts else "within", much=much))
             else:
                 amounts.append(much)
             said.append(f"<{much.unit}>")
@@ -167,20 +163,24 @@ class Proposer:
 
         Of a sequence every part is read, or proposed, for itself; none is left out.
         """
+        best: list[tuple[float, tuple[Formula, ...]]] = [(0.0, ())]
         parts = _parts(split(text))
-        if len(parts) > 1:
-            found = [self._part(" ".join(part), card, most) for part in parts]
-            joined = [
-                (sum(worth for worth, _ in one), _then([formula for _, formula in one]))
-                for one in itertools.product(*found)
+        for part in parts:
+            found = (
+                self._part(part, card, most) if len(parts) > 1 else self._likely(text, card, most)
+            )
+            longer = [
+                (worth + more, (*before, one)) for worth, before in best for more, one in found
             ]
-            joined.sort(key=lambda one: -one[0])
-            return [formula for _, formula in joined[:most]]
-        return [formula for _, formula in self._likely(text, card, most)]
+            best = sorted(longer, key=lambda one: -one[0])[:most]
+        return [made for _, formulas in best if (made := _then(formulas, card))]
 
-    def _part(self, text: str, card: TaskCard, most: int) -> list[tuple[float, Formula]]:
+    def _part(
+        self, words: tuple[str, ...], card: TaskCard, most: int
+    ) -> list[tuple[float, Formula]]:
         from reward_models.goals.reader import read
 
+        text = " ".join(words)
         try:
             return [(0.0, read(text, card))]
         except Refusal:
@@ -196,26 +196,20 @@ class Proposer:
         known = {atom for goal in card.goals.values() for atom in _known(goal, card)}
         scores = self.weight[list(words.features)].sum(0, dtype=np.float32)
         scores = scores / math.sqrt(max(len(words.features), 1)) + self.bias
-        ranked = sorted(
-            (
-                (
-                    float(scores[self.kinds[kind]])
-                    + _named(atom, words, things)
-                    + KNOWN * ((atom.predicate, atom.terms) in known),
-                    i,
-                    atom,
-                )
-                for i, atom in enumerate(sayable(card))
-                if (kind := kind_of(atom, card)) in self.kinds
-            ),
-            reverse=True,
-        )
+
+        def worth(atom: Atom) -> float:
+            own = KNOWN if (atom.predicate, atom.terms) in known else 0.0
+            return (
+                float(scores[self.kinds[kind_of(atom, card)]]) + _named(atom, words, things) + own
+            )
+
+        fitting = (atom for atom in sayable(card) if kind_of(atom, card) in self.kinds)
         found: dict[Formula, tuple[float, Formula]] = {}
-        for worth, _, atom in ranked:
-            if worth + WORTH < scores[self.kinds[NOTHING]] or len(found) == most:
+        for atom in sorted(fitting, key=worth, reverse=True):
+            if worth(atom) + WORTH < scores[self.kinds[NOTHING]] or len(found) == most:
                 break
             if formula := _meant(atom, words, things):
-                found.setdefault(fill(formula, card), (worth, formula))
+                found.setdefault(fill(formula, card), (worth(atom), formula))
         return list(found.values())
 
 
@@ -250,8 +244,15 @@ def _parts(words: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [tuple(part) for part in parts]
 
 
-def _then(formulas: Sequence[Formula]) -> Formula:
-    return join("then", *(part for formula in formulas for part in parts_of(formula, "then")))
+def _then(formulas: Sequence[Formula], card: TaskCard) -> Formula | None:
+    """One after the other; of one that is itself. None where a part may stand in no sequence."""
+    parts = [part for formula in formulas for part in parts_of(formula, "then")]
+    try:
+        made = parts[0] if len(parts) == 1 else join("then", *parts)
+        fill(made, card)
+        return made
+    except FormulaError:
+        return None
 
 
 def _named(atom: Atom, words: Words, things: Things) -> float:

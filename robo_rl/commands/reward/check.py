@@ -14,7 +14,7 @@ from reward_models.base import TaskCard, from_dict
 from reward_models.programs import Diagnostic, Program, Refused, errors, explain, load
 from robo_rl.archive import screened
 from robo_rl.commands.options import Json, Table
-from robo_rl.goals import read_goal, task_of
+from robo_rl.goals import NotRead, read_goal, task_of
 from robo_rl.preflight import Job, preflight
 from sims.task import Task
 
@@ -78,9 +78,9 @@ def _task(command: CheckCommand) -> Task[Any]:
         return task
     goal = read_goal(task, command.goal)
     if not goal.key:
-        raise ValueError(
-            goal.refusal or f"screens judge by ground truth, and there is {goal.truth}"
-        )
+        if goal.refusal:
+            raise NotRead(goal)
+        raise ValueError(f"screens judge by ground truth, and there is {goal.truth}")
     return task_of(vars(command), goal=goal.key)
 
 
