@@ -77,20 +77,28 @@ def run(args: list[str]) -> int:
 def import_named(args: list[str]) -> list[str]:
     """``args`` without ``--import MODULE``, wherever it stands: the modules are imported, and the
     tasks that they register are known to every command."""
-    rest: list[str] = []
-    words = iter(args)
-    for word in words:
-        option, given, module = word.partition("=")
-        if option != "--import":
-            rest.append(word)
-            continue
-        module = module if given else next(words, "")
+    rest, modules = without(args, "--import")
+    for module in modules:
         if not module:
             raise ValueError("--import needs a module's name or a .py file")
         from sims.plugins import bring_in
 
         bring_in(module)
     return rest
+
+
+def without(args: Sequence[str], option: str) -> tuple[list[str], list[str]]:
+    """``args`` without an option wherever it stands, and its values; "" for one without."""
+    rest: list[str] = []
+    values: list[str] = []
+    words = iter(args)
+    for word in words:
+        name, given, value = word.partition("=")
+        if name == option:
+            values.append(value if given else next(words, ""))
+        else:
+            rest.append(word)
+    return rest, values
 
 
 def expected(error: Exception) -> bool:

@@ -18,7 +18,6 @@ from reward_models.goals.captions import Plan, shown, stages
 from reward_models.goals.formula import Formula, atoms
 from reward_models.goals.margins import NoMargin
 from reward_models.goals.predicates import role
-from reward_models.goals.proposer import shipped
 from reward_models.goals.say import say
 from robo_rl.goal_task import GoalTask, goal_task
 from sims.task import Task
@@ -65,7 +64,11 @@ class ReadGoal:
 
     def offers(self) -> tuple[Offer, ...]:
         """Up to three formulas that a sentence that was not read may have meant."""
-        found = shipped().propose(self.text, self.card) if self.formula is None else []
+        if self.formula is not None:
+            return ()
+        from reward_models.goals.proposer import shipped  # as heavy as the reader
+
+        found = shipped().propose(self.text, self.card)
         return tuple(_offer(formula, self.card) for formula in found)
 
     @property

@@ -33,7 +33,7 @@ from reward_models.goals.formula import (
     parts_of,
 )
 from reward_models.goals.predicates import PREDICATES, role, roles
-from reward_models.goals.reader import quantities
+from reward_models.goals.reader import quantities, read
 from reward_models.goals.reader.clauses import Clause
 from reward_models.goals.reader.meaning import Meaning
 from reward_models.goals.reader.quantities import Much
@@ -178,8 +178,6 @@ class Proposer:
     def _part(
         self, words: tuple[str, ...], card: TaskCard, most: int
     ) -> list[tuple[float, Formula]]:
-        from reward_models.goals.reader import read
-
         text = " ".join(words)
         try:
             return [(0.0, read(text, card))]
@@ -221,8 +219,6 @@ def shipped() -> Proposer:
 
 def _known(goal: str, card: TaskCard) -> Iterator[tuple[str, tuple[Term, ...]]]:
     """What a goal of the task itself is about."""
-    from reward_models.goals.reader import read
-
     try:
         yield from ((atom.predicate, atom.terms) for atom in atoms(read(goal, card)))
     except Refusal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
+from robo_rl.cli import without
 from robo_rl.goals import NotRead, Offer
 
 Main = Callable[[Sequence[str]], int]
@@ -35,14 +36,8 @@ def offering(main: Main, argv: Sequence[str]) -> int:
 
 def _accepted(argv: Sequence[str]) -> tuple[list[str], int]:
     """The arguments without ``--accept N``, and its number; 0: it was not given."""
-    rest: list[str] = []
-    number, words = "0", iter(argv)
-    for word in words:
-        option, given, value = word.partition("=")
-        if option != "--accept":
-            rest.append(word)
-            continue
-        number = value if given else next(words, "")
+    rest, numbers = without(argv, "--accept")
+    number = numbers[-1] if numbers else "0"
     if not number.isdigit():
         raise ValueError(f"--accept: expected the number of an offer, as 1, got {number!r}")
     return rest, int(number)
