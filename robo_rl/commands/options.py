@@ -8,11 +8,14 @@ from typing import Annotated
 import tyro
 
 Json = Annotated[bool, tyro.conf.arg(name="json")]  # of a field that cannot be named so
-# Taken out by commands/offers.py before the others are read; here so that --help shows it.
-Accept = Annotated[
-    int,
-    tyro.conf.arg(help="where --goal is not read: the number of what is offered instead, unasked"),
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unread:  # commands/offers.py takes it out before the others are parsed; --help shows it
+    """Where --goal is not read."""
+
+    # Of what is offered instead, the one to take unasked.
+    accept: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from rich.console import Console
 import sims
 from real_robot.bundle import POLICY
 from robo_rl.commands.offers import offering
-from robo_rl.commands.options import Accept, Json
+from robo_rl.commands.options import Json, Unread
 from robo_rl.config import Common, Further, SettledConfig, TrainConfig, continued, from_json
 from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
 from robo_rl.presets import preset
@@ -28,8 +28,8 @@ class TrainCommand(Common):
     task: tyro.conf.Positional[str] = "reach"  # as `robo-rl list tasks` shows, or gym:ID
     resume: Path | None = None  # a run folder to continue, as it began; --env-steps MORE extends it
     as_json: Json = False  # print the result as JSON
-    accept: Accept = 0
     further: tyro.conf.OmitArgPrefixes[Further] = field(default_factory=Further)
+    unread: tyro.conf.OmitArgPrefixes[Unread] = field(default_factory=Unread)
     scoring: RewardConfig = field(default_factory=RewardConfig)
     tuning: LearnerConfig = field(default_factory=PPOConfig)
 
