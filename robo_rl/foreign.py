@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from reward_models.base import from_dict
+from reward_models.goals import Refusal
 from reward_models.metrics import wilson
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import TEST_SEED
@@ -88,7 +89,8 @@ def foreign_reward(
     """
     sim = make_sim(config, ROWS, config.seed + 1, frames=kind_of(name).frames)
     try:
-        goal = ReadGoal(config.goal, None, f"{config.task} names nothing", "", from_dict(sim.card))
+        why = Refusal("unsupported", f"{config.task} names nothing")
+        goal = ReadGoal(config.goal, None, why, "", from_dict(sim.card))
         if name == "task":
             return MadeReward(None, "the env's own", "everything"), goal
         options = {"device": config.device, "progress": progress, "dtype": dtype}

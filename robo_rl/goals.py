@@ -41,15 +41,17 @@ class Offer:
 
 
 class NotRead(ValueError):
-    """A sentence was not read; ``offers`` are what it may have meant, the likeliest first."""
+    """A sentence was not read, and ``why``; ``offers`` are what it may have meant, the likeliest
+    first."""
 
     def __init__(self, goal: ReadGoal, before: str = "") -> None:
         self.said, self.offers = goal.text, goal.offers()
+        assert goal.refusal is not None
+        self.why = f"{before}{goal.refusal.why}."
         ways = "; ".join(f"{i}: {offer.understood}" for i, offer in enumerate(self.offers, 1))
-        why = goal.refusal
-        if ways:  # which say more than all that could be said
-            why = f"{why.partition(' Known: ')[0]} Did you mean {ways}? Say it so."
-        super().__init__(before + why)
+        # What may be meant says more than all that could be said.
+        told = f"{self.why} Did you mean {ways}? Say it so." if ways else f"{before}{goal.refusal}"
+        super().__init__(told)
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class ReadGoal:
 
     text: str
     formula: Formula | None  # None: not read (a reward that needs no formula may still be used)
-    refusal: str  # why it was not read; empty if it was
+    refusal: Refusal | None  # why it was not read; None if it was
     key: str  # the task's goal that means the same, or a formula's data; empty: nobody can judge
     card: TaskCard
 
@@ -157,21 +159,18 @@ def _offer(formula: Formula, card: TaskCard) -> Offer:
 
 def _as_formula(task: Task[Any], said: Formula, text: str) -> tuple[GoalTask, ReadGoal]:
     made = goal_task(task, said)
-    return made, ReadGoal(text, made.wanted, "", made.goal, from_dict(made.card()))
+    return made, ReadGoal(text, made.wanted, None, made.goal, from_dict(made.card()))
 
 
-def _read(text: str, card: TaskCard) -> tuple[Formula | None, str]:
+def _read(text: str, card: TaskCard) -> tuple[Formula | None, Refusal | None]:
     """The formula of a sentence, or None and why it was not read."""
     if not any(role(entity) in ("gripper", "body") for entity in card.entities):
-        known = "; ".join(card.goals.values())
-        return None, (
-            f"task {card.task!r} has no gripper, so its sentences are not read into relations of "
-            f"things; known: {known}"
-        )
+        why = f"task {card.task!r} has no gripper: its sentences are not read into relations"
+        return None, Refusal("unsupported", why, "; ".join(card.goals.values()))
     try:
-        return read(text, card), ""
+        return read(text, card), None
     except Refusal as error:
-        return None, str(error)
+        return None, error
 
 
 def _meant(formula: Formula | None, card: TaskCard) -> Formula | None:

@@ -21,8 +21,8 @@ from reward_models.goals.proposer import NOTHING, WIDTH, Proposer, sayable, ship
 from robo_rl.cli import main
 from robo_rl.commands import offers
 from robo_rl.commands.offers import offering
-from robo_rl.experiments.reading import SETS, UNSEEN, labelled, make
 from robo_rl.goals import NotRead, read_goal
+from robo_rl.labelled import SETS, UNSEEN, labelled, make
 from robo_rl.proposing import fit, lessons
 
 UNREAD = "get the grabber thingamajig 5 cm over the red block"
@@ -68,6 +68,13 @@ def test_nothing_is_offered_that_leaves_out_what_was_said(text: str) -> None:
     assert shipped().propose(text, card()) == []
 
 
+def test_a_sequence_is_cut_where_the_reader_would_cut_it() -> None:
+    offered = shipped().propose("tappity the ball, then next to the red cube kinda", card())
+    assert offered and all(str(f).startswith("then(touch(gripper, blue_ball), ") for f in offered)
+    offered = shipped().propose("whack the ball, after that cube kinda hover", card())
+    assert offered and not any("then" in str(f) for f in offered)  # "that cube"
+
+
 def test_many_parts_take_no_longer_than_their_number() -> None:
     text = " then ".join(["loiter kinda over the ball"] * 16)
     offered = shipped().propose(text, card())
@@ -90,7 +97,7 @@ def test_the_sets_kept_out_are_no_lessons() -> None:
     assert len(taught) > 4000 and len(kept) > 1000 and not taught & kept
 
 
-def test_it_learns_from_labelled_sentences() -> None:
+def test_it_learns_from_labelled_sentences(tmp_path: Path) -> None:
     """Words that neither the reader nor the shipped weights know."""
     other = card("drawer")
     atoms = {atom.predicate: atom for atom in sayable(other)}
@@ -98,16 +105,11 @@ def test_it_learns_from_labelled_sentences() -> None:
     rows = [(f"{w} zorble {w}", other, opened) for w in "abcdefgh"]
     rows += [(f"{w} quix {w}", other, closed) for w in "abcdefgh"]
     rows += [(f"{w} blah", other, None) for w in "abcdefgh"]
-    made = Proposer.load(_saved(fit(rows)))
+    path = tmp_path / "proposer.safetensors"
+    path.write_bytes(fit(rows).save())
+    made = Proposer.load(path)
     assert made.propose("zorble it now", other)[0] == opened
     assert made.propose("quix it now", other)[0] == closed
-
-
-def _saved(made: Proposer) -> Path:
-    path = Path(os.environ["XDG_STATE_HOME"]) / "proposer.safetensors"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(made.save())
-    return path
 
 
 def test_other_weights_are_refused_in_a_line(tmp_path: Path) -> None:

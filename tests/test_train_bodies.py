@@ -49,7 +49,7 @@ def test_a_goal_is_known_by_its_sentence_and_its_key(kind: type) -> None:
         for said in (goal.sentence, key, f"  {goal.sentence.upper()}. "):
             assert read_goal(task, said).key == key
     other = read_goal(task, "the robot bakes a cake")
-    assert not other.key and other.formula is None and "Known: " in other.refusal
+    assert not other.key and other.formula is None and "Known: " in str(other.refusal)
 
 
 def test_training_episodes_may_be_shorter_than_those_that_are_judged() -> None:

@@ -35,10 +35,11 @@ from reward_models.goals.formula import (
 from reward_models.goals.predicates import PREDICATES, role, roles
 from reward_models.goals.reader import quantities, read
 from reward_models.goals.reader.clauses import Clause
+from reward_models.goals.reader.lexicon import UNSUPPORTED
 from reward_models.goals.reader.meaning import Meaning
 from reward_models.goals.reader.quantities import Much
 from reward_models.goals.reader.refusals import Refuser
-from reward_models.goals.reader.sentences import THEN, Element
+from reward_models.goals.reader.sentences import THEN, Element, ends
 from reward_models.goals.reader.things import Phrases, Thing, Things
 from reward_models.goals.reader.words import split, without_articles
 from reward_models.goals.refusal import Refusal
@@ -52,7 +53,7 @@ SWAPPED = 1.0  # against things in another order than they were named in
 WORTH = 1.5  # how much less likely than nothing a proposal may be
 DISPLACED = PREDICATES["displaced"].numbers[0].default  # m, where nobody says how far
 # Whatever these turn round or leave out, a proposal would not.
-_REVERSED = frozenset("not never no nothing nor neither without avoid avoiding instead".split())
+_REVERSED = frozenset(word for word, kind in UNSUPPORTED.items() if kind == "negation")
 
 
 @dataclass(frozen=True)
@@ -164,21 +165,17 @@ class Proposer:
         Of a sequence every part is read, or proposed, for itself; none is left out.
         """
         best: list[tuple[float, tuple[Formula, ...]]] = [(0.0, ())]
-        parts = _parts(split(text))
+        parts = _parts(text, card)
         for part in parts:
-            found = (
-                self._part(part, card, most) if len(parts) > 1 else self._likely(text, card, most)
-            )
+            one_of = self._part if len(parts) > 1 else self._likely
+            found = one_of(part, card, most)
             longer = [
                 (worth + more, (*before, one)) for worth, before in best for more, one in found
             ]
             best = sorted(longer, key=lambda one: -one[0])[:most]
         return [made for _, formulas in best if (made := _then(formulas, card))]
 
-    def _part(
-        self, words: tuple[str, ...], card: TaskCard, most: int
-    ) -> list[tuple[float, Formula]]:
-        text = " ".join(words)
+    def _part(self, text: str, card: TaskCard, most: int) -> list[tuple[float, Formula]]:
         try:
             return [(0.0, read(text, card))]
         except Refusal:
@@ -195,19 +192,17 @@ class Proposer:
         scores = self.weight[list(words.features)].sum(0, dtype=np.float32)
         scores = scores / math.sqrt(max(len(words.features), 1)) + self.bias
 
-        def worth(atom: Atom) -> float:
-            own = KNOWN if (atom.predicate, atom.terms) in known else 0.0
-            return (
-                float(scores[self.kinds[kind_of(atom, card)]]) + _named(atom, words, things) + own
-            )
-
-        fitting = (atom for atom in sayable(card) if kind_of(atom, card) in self.kinds)
+        ranked: list[tuple[float, Atom]] = []
+        for atom in sayable(card):
+            if (kind := self.kinds.get(kind_of(atom, card))) is not None:
+                own = KNOWN if (atom.predicate, atom.terms) in known else 0.0
+                ranked.append((float(scores[kind]) + _named(atom, words, things) + own, atom))
         found: dict[Formula, tuple[float, Formula]] = {}
-        for atom in sorted(fitting, key=worth, reverse=True):
-            if worth(atom) + WORTH < scores[self.kinds[NOTHING]] or len(found) == most:
+        for worth, atom in sorted(ranked, key=lambda one: -one[0]):
+            if worth + WORTH < scores[self.kinds[NOTHING]] or len(found) == most:
                 break
             if formula := _meant(atom, words, things):
-                found.setdefault(fill(formula, card), (worth(atom), formula))
+                found.setdefault(fill(formula, card), (worth, formula))
         return list(found.values())
 
 
@@ -225,19 +220,21 @@ def _known(goal: str, card: TaskCard) -> Iterator[tuple[str, tuple[Term, ...]]]:
         return
 
 
-def _parts(words: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The words, cut where one thing is to follow another."""
+def _parts(text: str, card: TaskCard) -> list[str]:
+    """The sentence, cut where one thing is to follow another."""
+    words = split(text)
+    phrases = Phrases(words, frozenset(), Things(card))
     parts: list[list[str]] = [[]]
     at = 0
     while at < len(words):
-        joint = next((p for p in THEN.get(words[at], ()) if words[at : at + len(p)] == p), ())
-        if joint and parts[-1] and at + len(joint) < len(words) and joint[-1] != "next":
+        after = next(ends(phrases, at, THEN), len(words))
+        if parts[-1] and after < len(words):
             parts.append([])
-            at += len(joint)
-            continue
-        parts[-1].append(words[at])
-        at += 1
-    return [tuple(part) for part in parts]
+            at = after
+        else:
+            parts[-1].append(words[at])
+            at += 1
+    return [" ".join(part) for part in parts]
 
 
 def _then(formulas: Sequence[Formula], card: TaskCard) -> Formula | None:

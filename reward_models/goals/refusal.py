@@ -6,8 +6,9 @@ CODES = ("unknown_word", "unknown_object", "ambiguous", "unsupported", "no_goal"
 
 
 class Refusal(ValueError):
-    """The sentence was not read; ``code`` (one of ``CODES``) says in what way, ``str`` says why."""
+    """The sentence was not read: in what way (``code``, one of ``CODES``), ``why``, and what is
+    ``known`` instead, if anything is; ``str`` says both."""
 
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+    def __init__(self, code: str, why: str, known: str = "") -> None:
+        super().__init__(f"{why}. Known: {known}" if known else f"{why}.")
+        self.code, self.why, self.known = code, why, known

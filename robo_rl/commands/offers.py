@@ -25,7 +25,7 @@ def offering(main: Main, argv: Sequence[str]) -> int:
         if accepted > len(offers):
             many = f"only {len(offers)} were" if offers else "nothing was"
             raise ValueError(f"--accept {accepted}, but {many} offered. {error}") from None
-        chosen = accepted or (_asked(offers, str(error)) if _somebody() else 0)
+        chosen = accepted or (_asked(offers, error.why) if _somebody() else 0)
         if not offers:
             raise
         if not chosen:
@@ -51,7 +51,7 @@ def _asked(offers: Sequence[Offer], why: str) -> int:
     """The number of the offer that is meant; 0: none."""
     if not offers:
         return 0
-    print(why.partition(" Did you mean ")[0], file=sys.stderr)
+    print(why, file=sys.stderr)
     print("Did you mean", file=sys.stderr)
     for i, offer in enumerate(offers, 1):
         print(f"  {i}: {offer.understood}", file=sys.stderr)

@@ -50,11 +50,10 @@ class Refuser:
         quoted = " ".join(text.split())
         self.quoted = quoted if len(quoted) <= 80 else quoted[:77] + "..."
         self.things = things
-        known = "; ".join(things.card.goals.values()) or describe_vocabulary(things.card)
-        self.understood = f"Known: {known}"
+        self.known = "; ".join(things.card.goals.values()) or describe_vocabulary(things.card)
 
     def __call__(self, code: str, why: str) -> Refusal:
-        return Refusal(code, f'did not understand "{self.quoted}": {why}. {self.understood}')
+        return Refusal(code, f'did not understand "{self.quoted}": {why}', self.known)
 
     def unknown(self, word: str, code: str) -> Refusal:
         """Of a word that nobody knows; a slip of the pen is shown the word that it may be."""

@@ -12,7 +12,7 @@ from functools import cache
 
 from reward_models.goals.reader.clauses import Clause, Clauses
 from reward_models.goals.reader.quantities import Much
-from reward_models.goals.reader.things import Many, Thing, Things
+from reward_models.goals.reader.things import Many, Phrases, Thing, Things
 from reward_models.goals.reader.wordings import (
     IMPLIED,
     LEADING,
@@ -157,6 +157,18 @@ def meant(words: tuple[str, ...], things: Things) -> tuple[str, ...]:
     return words[max(starts) : min(e for e in (*ends, len(words)) if e >= max(starts))]
 
 
+def ends(phrases: Phrases, i: int, table: Table) -> Iterator[int]:
+    """Where each of the table's phrases that stand at word ``i`` ends, the longest first."""
+    words = phrases.words
+    for phrase in table.get(words[i] if i < len(words) else "", ()):
+        end = i + len(phrase)
+        if words[i:end] != phrase or words[end - 1 : end + 1] == ("next", "to"):
+            continue
+        if phrase[-1] in ("that", "this") and end not in phrases.named and phrases.one(end):
+            continue  # "after that cube"
+        yield end
+
+
 class Sentences:
     """The ways to read one sentence as elements."""
 
@@ -233,16 +245,8 @@ class Sentences:
                 return i + len(phrase)
         return 0
 
-    def _every(self, i: int, phrases: Table) -> Iterator[int]:
-        """Where each of the phrases at ``i`` ends."""
-        for phrase in phrases.get(self.clauses.word(i), ()):
-            end = i + len(phrase)
-            if self.words[i:end] != phrase or self.words[end - 1 : end + 1] == ("next", "to"):
-                continue
-            if phrase[-1] in ("that", "this") and end not in self.clauses.named:
-                if self.clauses.phrases.one(end):
-                    continue  # "after that cube"
-            yield end
+    def _every(self, i: int, table: Table) -> Iterator[int]:
+        return ends(self.clauses.phrases, i, table)
 
     def _opened(self, i: int, leading: tuple[str, ...] = ()) -> dict[int, bool]:
         """Where a goal may begin that is introduced at ``i``, and whether more than politely."""
