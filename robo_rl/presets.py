@@ -1,7 +1,8 @@
-"""What a task needs that the defaults do not give: an entry for each task that needs something.
+"""What a goal needs that the defaults do not give.
 
-Where the goals of a task need different things, an entry is named "task goal". A preset only
-changes defaults; every option that is typed stays as typed.
+A task's own goals have an entry of the task, if it needs something; where its goals need different
+things, an entry is named "task goal". Any other sentence or formula has what brings its parts
+about. A preset only changes defaults; every option that is typed stays as typed.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reward_models.goals.formula import atoms, parse, parts_of
-from reward_models.goals.predicates import GRIPPER, role
+from reward_models.base import TaskCard, from_dict
+from reward_models.goals.formula import Formula, atoms, check, parse, parts_of
+from reward_models.goals.length import brought_by
 from robo_rl.config import CHECKPOINT_EVERY, ENV_STEPS, SettledConfig, TrainConfig
 from robo_rl.goals import read_goal, task_of
 from robo_rl.learners import LEARNERS, LearnerConfig, OffPolicyConfig, PPOConfig
@@ -27,6 +29,10 @@ class Preset:
     horizon_s: float = LearnerConfig.horizon_s  # s, of every learner
     ppo: dict[str, Any] = field(default_factory=dict)  # of PPOConfig
     replay_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, with a replay buffer
+
+    def run_of(self, replays: bool) -> dict[str, Any]:
+        """Of TrainConfig, for a learner with a replay buffer or without."""
+        return self.run | (self.replay_run if replays else {})
 
     def tuning(self, learner: str) -> LearnerConfig:
         """The settings of ``learner``."""
@@ -53,8 +59,6 @@ PRESETS: dict[str, Preset] = {
     "lift": Preset(
         {"env_steps": 200_000}, ppo={"log_std_init": -0.7}, replay_run={"env_steps": 50_000}
     ),
-    # No CLIP knows its things; what moves one of them is trained as a push is.
-    "tabletop": Preset({"reward": "offline"}),
     # With half of it, it learns to be fast and falls after 3 s; success is to be up after 8.
     "hopper forward": Preset({"env_steps": 1_200_000, "checkpoint_every": 200_000}, 1.6, _BODY),
     # A flip is over within a second; whoever has fallen by then lies there for the other seven.
@@ -67,6 +71,18 @@ PRESETS: dict[str, Preset] = {
         {"env_steps": 1_000_000, "checkpoint_every": 100_000, "episode_s": 4.0},
         ppo=_BODY | {"n_steps": 80, "log_std_init": -0.3},
     ),
+}
+
+# What brings about what nobody listed (predicates' BY) is trained as where it was met before.
+EFFORTS: dict[str, Preset] = {
+    "act": Preset({}),
+    "go": Preset({}),
+    "press": Preset({}),
+    "slide": PRESETS["drawer"],
+    "lift": PRESETS["lift"],
+    "put": PRESETS["lift"],
+    "insert": PRESETS["lift"],
+    "push": PRESETS["push"],
 }
 
 
@@ -83,20 +99,14 @@ def preset(
     base = base or TrainConfig()
     goal = goal or base.goal
     asked = replace(base, task=task, goal=goal)
-    found = PRESETS.get(_name(asked)) or PRESETS.get(task) or Preset({})
-    if task == Arranged.name and _moves_things(asked):
-        found = replace(PRESETS["push"], run=found.run | PRESETS["push"].run)
+    replays = issubclass(LEARNERS[learner].config, OffPolicyConfig)
+    # No CLIP knows the things of a tabletop.
+    told = base.formula or task == Arranged.name
     open_ = {"env_steps": ENV_STEPS, "episode_s": 0.0, "checkpoint_every": CHECKPOINT_EVERY,
-             "reward": "offline" if base.formula else "clip"}  # fmt: skip
+             "reward": "offline" if told else "clip"}  # fmt: skip
+    found, run = _fitting(asked, replays)
     given = {name: value for name, value in vars(base).items() if value is not None}
     named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner)}
-    replays = issubclass(LEARNERS[learner].config, OffPolicyConfig)
-    run = found.run | (found.replay_run if replays else {})
-    if base.reward is not None:  # whose settings may be in ``base`` too
-        run = {name: value for name, value in run.items() if name != "reward"}
-    # Each part of a sequence takes as long to learn as a goal of its own.
-    asked = replace(asked, reward=(open_ | given | run)["reward"])
-    run = run | {"env_steps": _parts(asked) * run.get("env_steps", ENV_STEPS)}
     return SettledConfig(**open_ | given | run | named)
 
 
@@ -110,19 +120,34 @@ def completed(config: TrainConfig) -> SettledConfig:
     return config
 
 
-def _parts(config: TrainConfig) -> int:
-    """How many parts the outermost sequence of what is wanted has: of a formula, or of a sentence
-    that is followed as it was read; of a task's own goals 1."""
+def _fitting(config: TrainConfig, replays: bool) -> tuple[Preset, dict[str, Any]]:
+    """The preset of what is wanted, and what it sets of a run."""
+    wanted, card = _unlisted(config)
+    if wanted is None:
+        found = PRESETS.get(_name(config)) or PRESETS.get(config.task) or Preset({})
+        return found, found.run_of(replays)
+    by = {atom: brought_by(atom, card) for atom in atoms(wanted)}
+    steps = {a: EFFORTS[by[a]].run_of(replays).get("env_steps", ENV_STEPS) for a in by}
+    # Each part of a sequence takes as long to learn as a goal of its own.
+    whole = max(
+        sum(max(steps[atom] for atom in atoms(part)) for part in parts_of(one, "then"))
+        for one in parts_of(wanted, "and")
+    )
+    hardest = EFFORTS[by[max(by, key=lambda atom: (steps[atom], [*EFFORTS].index(by[atom])))]]
+    return hardest, hardest.run_of(replays) | {"env_steps": whole}
+
+
+def _unlisted(config: TrainConfig) -> tuple[Formula, TaskCard] | tuple[None, None]:
+    """What is wanted, with the card, where that is no goal of the task's own."""
+    if config.task.startswith(PREFIX) or not (config.formula or config.goal):
+        return None, None
+    made = task_of(vars(config))
     if config.formula:
-        wanted = parse(config.formula)
-    elif config.reward == "offline" and config.goal and not config.task.startswith(PREFIX):
-        read = read_goal(task_of(vars(config)), config.goal)
-        if read.key or read.formula is None:
-            return 1
-        wanted = read.formula
-    else:
-        return 1
-    return max(len(parts_of(part, "then")) for part in parts_of(wanted, "and"))
+        wanted, card = parse(config.formula), from_dict(made.card())
+        check(wanted, card)
+        return wanted, card
+    read = read_goal(made, config.goal)
+    return (None, None) if read.key or read.formula is None else (read.formula, read.card)
 
 
 def _name(config: TrainConfig) -> str:
@@ -132,11 +157,3 @@ def _name(config: TrainConfig) -> str:
     made = task_of(vars(config))
     key = read_goal(made, config.goal).key if config.goal else next(iter(made.goals()))
     return f"{config.task} {key}"
-
-
-def _moves_things(config: TrainConfig) -> bool:
-    """Whether the goal is about more than the gripper."""
-    made = task_of(vars(config))
-    read = parse(config.formula) if config.formula else read_goal(made, config.goal).formula
-    hands = {entity.name for entity in made.entities() if role(entity) == GRIPPER}
-    return read is not None and any(atom.terms[0] not in hands for atom in atoms(read))

@@ -13,7 +13,7 @@ import pytest
 from robo_rl.commands.train import parse_train
 from robo_rl.config import ENV_STEPS, SettledConfig, TrainConfig, continued, from_json
 from robo_rl.learners import PPOConfig, SACConfig
-from robo_rl.presets import PRESETS, completed
+from robo_rl.presets import PRESETS, Preset, completed
 from robo_rl.rewards import ClipConfig
 from robo_rl.runs import RunDir, jsonable, write_json
 
@@ -39,6 +39,39 @@ def test_what_was_set_stays_whatever_the_preset() -> None:
     plain = completed(TrainConfig(learner="sac"))
     assert plain == SettledConfig(learner="sac", tuning=SACConfig(), scoring=ClipConfig())
     assert completed(plain) is plain
+
+
+@pytest.mark.parametrize(
+    ("task", "goal", "like", "parts"),
+    [
+        ("push", "touch(gripper, red_cube)", "", 1),
+        ("reach", "then(touch(gripper, red_cube), near(gripper, blue_ball))", "", 2),
+        ("stack", "lifted(red_cube)", "lift", 1),
+        ("stack", "and(on(red_cube, blue_cube), near(gripper, blue_cube))", "lift", 1),
+        ("drawer_then_place", "and(open(drawer), lifted(red_cube))", "lift", 1),
+        ("drawer_then_place", "closed(drawer)", "drawer", 1),
+        ("tabletop", "next_to(red_cube, blue_ball)", "push", 1),
+        ("lift", "then(lifted(red_cube), moved(red_cube, left=10cm))", "push", 4 / 3),
+    ],
+)
+def test_what_nobody_listed_is_trained_as_what_brings_it_about(
+    task: str, goal: str, like: str, parts: float
+) -> None:
+    own = PRESETS[like] if like else Preset({})
+    found = completed(TrainConfig(task=task, formula=goal))
+    assert found.env_steps == parts * own.run.get("env_steps", ENV_STEPS)
+    assert found.tuning == own.tuning("ppo") and found.reward == "offline"
+
+
+def test_a_sentence_is_trained_as_its_formula_and_a_goal_of_the_task_as_the_task_says() -> None:
+    said = completed(TrainConfig(task="push", goal="touch the red cube with the gripper"))
+    assert said.env_steps == ENV_STEPS and said.reward == "clip"
+    for own in ("red_cube_next_to_blue_ball", "push the red cube next to the blue ball"):
+        assert completed(TrainConfig(task="push", goal=own)).env_steps == 600_000
+    several = completed(TrainConfig(task="tabletop"))
+    assert several.reward == "offline" and several.env_steps == ENV_STEPS
+    with pytest.raises(ValueError, match="'chair', is no entity of reach"):
+        completed(TrainConfig(task="reach", formula="touch(gripper, chair)"))
 
 
 def test_a_runs_config_comes_back_from_its_file() -> None:

@@ -1,10 +1,10 @@
-"""How long an episode of a formula is: the sum of the times that its parts are given."""
+"""What a formula takes: what brings its parts about, and how long an episode is."""
 
 from __future__ import annotations
 
 from reward_models.base import TaskCard
 from reward_models.goals.formula import Atom, Choice, Formula
-from reward_models.goals.predicates import BY, PREDICATES, role
+from reward_models.goals.predicates import BODY, BY, GRIPPER, PREDICATES, role
 
 
 def seconds(formula: Formula, card: TaskCard) -> float:
@@ -31,8 +31,12 @@ def seconds(formula: Formula, card: TaskCard) -> float:
 
 
 def _time(atom: Atom, card: TaskCard) -> float:
+    by = brought_by(atom, card)
+    return card.episode_s if by == "act" else BY[by]
+
+
+def brought_by(atom: Atom, card: TaskCard) -> str:
+    """What brings an atom about: a key of BY."""
     term = atom.terms[0]
     mover = role(card.entity(term.among[0] if isinstance(term, Choice) else term))
-    if mover == "body":
-        return card.episode_s
-    return BY["go"] if mover == "gripper" else BY[PREDICATES[atom.predicate].by]
+    return {BODY: "act", GRIPPER: "go"}.get(mover) or PREDICATES[atom.predicate].by
