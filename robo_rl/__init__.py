@@ -14,7 +14,10 @@ from typing import Any
 
 # Loaded when first used: importing torch takes two seconds that `robo-rl --help` need not wait for.
 # No name here is a module's too: a module that is imported takes the place of what has its name.
-_HOME = {"TrainConfig": "config", "Trained": "trained", "load": "trained", "train": "training"}
+_HOME = {
+    "TrainConfig": "config", "Trained": "trained", "load": "trained", "train": "training",
+    "sweep": "sweeping",
+}  # fmt: skip
 
 __all__ = sorted(_HOME)
 

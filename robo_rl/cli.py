@@ -19,6 +19,7 @@ COMMANDS = {
     "demo": "the whole line: a sentence, a trained policy, a simulated arm",
     "list": "tasks, robots, rewards, learners, signals of a task",
     "train": "train a policy on a task with a reward",
+    "sweep": "train with several settings and seeds, and compare what they come to",
     "evaluate": "ground-truth success of a run on unseen seeds",
     "report": "write report.html of a run",
     "reward": "read a sentence; train, score and judge reward models",

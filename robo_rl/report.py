@@ -52,27 +52,34 @@ def write_report(run: RunDir) -> Path:
     told = "By its own reward" if foreign else "Success by the simulator's ground truth"
     page = "".join(
         [
-            "<!doctype html><html lang=en><meta charset=utf-8>",
-            "<meta name=viewport content='width=device-width,initial-scale=1'>",
-            f"<title>{html.escape(result['goal'])}</title><style>{STYLE}</style><main>",
-            f"<h1>{html.escape(result['goal'])}</h1>",
+            head(result["goal"]),
             f"<p class=lead>{html.escape(_scene_of(config))}, "
             f"reward <b>{html.escape(result['reward'])}</b>, learner {config['learner']}, "
             f"{result['env_steps']:,} steps</p>",
-            _section(told, _foreign(judged) if foreign else _headline(judged)),
+            section(told, _foreign(judged) if foreign else _headline(judged)),
             _video(run.path / "video.webm", judged is not None and not foreign),
-            _section("The frames that were paid most", _still(run.path / "paid.png")),
-            _section("Training", _curves(run.metrics(), judged is not None)),
-            _section("Looks at selection episodes", _looks(run.looks.read(), config)),
-            _section("What it took", _table(_costs(result))),
-            _section("The distilled encoder", _table(_scene(run.path, result))),
-            _section("How it was made", _details(result, config, versions)),
+            section("The frames that were paid most", _still(run.path / "paid.png")),
+            section("Training", _curves(run.metrics(), judged is not None)),
+            section("Looks at selection episodes", _looks(run.looks.read(), config)),
+            section("What it took", _table(_costs(result))),
+            section("The distilled encoder", _table(_scene(run.path, result))),
+            section("How it was made", _details(result, config, versions)),
             "</main></html>",
         ]
     )
     path = run.path / "report.html"
     atomic_write(path, page.encode())
     return path
+
+
+def head(title: str) -> str:
+    """How a page begins that ends with </main></html>."""
+    title = html.escape(title)
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8>"
+        "<meta name=viewport content='width=device-width,initial-scale=1'>"
+        f"<title>{title}</title><style>{STYLE}</style><main><h1>{title}</h1>"
+    )
 
 
 def _scene_of(config: Mapping[str, Any]) -> str:
@@ -82,7 +89,8 @@ def _scene_of(config: Mapping[str, Any]) -> str:
     return f"{config['task']}{arm}{things}{scene}"
 
 
-def _section(title: str, body: str) -> str:
+def section(title: str, body: str) -> str:
+    """A box of a page; nothing where there is nothing to say."""
     return f"<section><h2>{title}</h2>{body}</section>" if body else ""
 
 
@@ -138,7 +146,7 @@ def _video(path: Path, judged: bool) -> str:
         return ""
     data = base64.b64encode(path.read_bytes()).decode()
     mark = " Green dot: the ground truth holds." if judged else ""
-    return _section(
+    return section(
         "Unseen episodes",
         f"<video controls autoplay loop muted playsinline src='data:video/webm;base64,{data}'>"
         f"</video><p>Below each: the learned reward over the episode.{mark}</p>",
@@ -168,7 +176,7 @@ def _curves(metrics: Mapping[str, Array], judged: bool) -> str:
         axis.grid(alpha=0.25)
         if name == "success":
             axis.set_ylim(-3, 103)
-    return _image(figure, "training curves")
+    return image(figure, "training curves")
 
 
 def _looks(looks: Mapping[str, Array], config: Mapping[str, Any]) -> str:
@@ -189,14 +197,15 @@ def _looks(looks: Mapping[str, Array], config: Mapping[str, Any]) -> str:
     axis.set_ylim(-3, 103)
     axis.tick_params(labelsize=8)
     axis.grid(alpha=0.25)
-    return _image(figure, "success while learning") + (
+    return image(figure, "success while learning") + (
         f"<p>The deterministic policy in {episodes:,} episodes each, the same every time and none "
         "of those that are quoted. The final policy is the one that counts, not the best of these."
         "</p>"
     )
 
 
-def _image(figure: Any, about: str) -> str:
+def image(figure: Any, about: str) -> str:
+    """A figure as an element of a page."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=160)
     data = base64.b64encode(buffer.getvalue()).decode()

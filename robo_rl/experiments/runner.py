@@ -10,7 +10,6 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from robo_rl.experiments import EXPERIMENTS, Options, Place, Row, experiment
 from robo_rl.experiments.fingerprint import fingerprint
 from robo_rl.experiments.table import footnote
 from robo_rl.runs import jsonable, versions, write_json
-from robo_rl.threads import cores, limit_cores
-from sims import process
+from robo_rl.side_by_side import side_by_side
+from robo_rl.threads import cores
 
 
 class Journal:
@@ -133,19 +132,8 @@ def _measured(
                 console.rule(row.name)
             yield key, measure(name, row, runs / key[:12], console)
         return
-    with ProcessPoolExecutor(
-        jobs,
-        process.spawning(),
-        initializer=limit_cores,
-        initargs=(max(1, cores() // jobs),),
-        max_tasks_per_child=1,
-    ) as pool:
-        futures = {pool.submit(measure, name, row, runs / k[:12]): k for k, row in rows.items()}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        finally:  # what has not begun shall not begin after a failure
-            pool.shutdown(wait=False, cancel_futures=True)
+    given = {key: (name, row, runs / key[:12]) for key, row in rows.items()}
+    yield from side_by_side(measure, given, jobs)
 
 
 def measure(name: str, row: Row, folder: Path, console: Console | None = None) -> dict[str, Any]:

@@ -1,0 +1,114 @@
+"""`robo-rl sweep`: the same training with several settings and seeds."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from robo_rl.cli import without
+from robo_rl.commands.options import Json
+from robo_rl.commands.train import parse_train
+from robo_rl.config import TrainConfig
+from robo_rl.experiments.table import table
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepCommand:
+    """Trains every combination of --over with every seed: TASK [options of train] --over ...
+
+    What is not listed here is an option of `robo-rl train`. A run that is finished is not made
+    again, one that was begun goes on: give the same line once more, or one with more of --over or
+    --seeds.
+    """
+
+    # An option of train and its values: learner=ppo,sac; between | where values have commas.
+    over: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    seeds: Annotated[str, tyro.conf.arg(aliases=["--seed"])] = "0,1,2"  # of training
+    jobs: int = 1  # runs made side by side, each on its share of the cores
+    name: str = "sweep"  # of the folder in RUNS
+    runs: Path = Path("runs")  # folder of all runs
+    as_json: Json = False  # print JSON
+
+
+OWN = ("--over", "--seeds", "--seed", "--jobs", "--name", "--runs")
+FLAGS = ("--json", "--no-json", "--help", "-h")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Trains what is missing, writes the page, prints the table."""
+    own, rest = _split(argv)
+    command = tyro.cli(SweepCommand, args=own, prog="robo-rl sweep")
+    seeds = [seed for seed in command.seeds.split(",") if seed]
+    if not seeds or not all(seed.isdecimal() for seed in seeds):
+        raise ValueError(f"seeds must be whole numbers, as in 0,1,2; got {command.seeds!r}")
+    if command.jobs < 1:
+        raise ValueError(f"jobs must be at least 1, got {command.jobs}")
+    settings = settings_of(rest, command.over)
+    from robo_rl.sweeping import PAGE, sweep, table_of
+    from robo_rl.threads import set_threads
+
+    set_threads()
+    folder = command.runs / command.name
+    console = Console(stderr=True)
+    found = sweep(settings, folder, [*map(int, seeds)], jobs=command.jobs, console=console)
+    console.print(f"{folder / PAGE}")
+    if command.as_json:
+        print(json.dumps([asdict(one) for one in found], indent=2))
+    else:
+        print(table(*table_of(found)), end="")
+    return 0
+
+
+def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The options of a sweep, and those of train."""
+    rest, own = list(argv), []
+    for option in OWN:
+        rest, values = without(rest, option)
+        own += [word for value in values for word in (option, value)]
+    return [*own, *(f for f in FLAGS if f in rest)], [word for word in rest if word not in FLAGS]
+
+
+def settings_of(args: Sequence[str], over: Sequence[str]) -> dict[str, TrainConfig]:
+    """{name: what is trained} of every combination; ValueError, or train's own words, for what
+    train does not take."""
+    if any(word.partition("=")[0] == "--resume" for word in args):
+        raise ValueError("a sweep goes on by itself: give the same line once more")
+    axes = dict(map(_axis, over))
+    if len(axes) < len(over):
+        raise ValueError("--over twice for one option: give all of its values at once")
+    found = {}
+    for values in itertools.product(*axes.values()):
+        chosen = dict(zip(axes, values, strict=True))
+        name = ", ".join(f"{option}={value}" for option, value in chosen.items())
+        found[name] = TrainConfig(**parse_train([*_typed(args, chosen)]).asked)
+    return found
+
+
+def _axis(text: str) -> tuple[str, list[str]]:
+    option, given, values = text.partition("=")
+    option = option.strip().removeprefix("--").replace("_", "-")
+    parts = [part.strip() for part in values.split("|" if "|" in values else ",")]
+    if not given or not option or not all(parts) or len(set(parts)) < len(parts):
+        raise ValueError(f"--over: expected OPTION=VALUE,VALUE, as learner=ppo,sac; got {text!r}")
+    if f"--{option}" in OWN:
+        raise ValueError(f"--over {option}: that is for a sweep's own options to say")
+    return option, parts
+
+
+def _typed(args: Sequence[str], chosen: Mapping[str, str]) -> Iterator[str]:
+    """The words that a person would type for one combination."""
+    if "task" in chosen:
+        yield chosen["task"]
+    yield from args
+    for option, value in chosen.items():
+        if value in ("true", "false"):
+            yield f"--{option}" if value == "true" else f"--no-{option}"
+        elif option != "task":
+            yield from (f"--{option}", value)

@@ -1,0 +1,112 @@
+"""Sweeps: every combination with every seed, each made once, and what they come to."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from robo_rl import TrainConfig, sweep
+from robo_rl.cli import main
+from robo_rl.commands.sweep import settings_of
+from robo_rl.learners import PPOConfig, SACConfig
+from robo_rl.runs import RunDir
+from robo_rl.sweeping import interquartile
+
+SMALL = ["reach", "--reward", "task", "--env-steps", "512", "--episodes", "8", "--looks", "1",
+         "--look-episodes", "4"]  # fmt: skip
+
+
+def test_every_combination_is_what_train_would_be_told() -> None:
+    over = ["learner=ppo,sac", "--scattered=0,0.5", "goal=touch the ball, then the cube|touch it"]
+    found = settings_of(["push", "--reward", "sparse"], over)
+    assert len(found) == 8
+    name = "learner=sac, scattered=0.5, goal=touch the ball, then the cube"
+    one = found[name]
+    assert (one.task, one.learner, one.scattered) == ("push", "sac", 0.5)
+    assert one.goal == "touch the ball, then the cube" and isinstance(one.tuning, SACConfig)
+    rates = settings_of([], ["tuning.learning-rate=1e-3,1e-4", "task=reach,push"])
+    assert [type(c.tuning) for c in rates.values()] == [PPOConfig] * 4
+    assert {(c.task, c.tuning.learning_rate) for c in rates.values() if c.tuning} == {
+        ("reach", 1e-3), ("push", 1e-3), ("reach", 1e-4), ("push", 1e-4),
+    }  # fmt: skip
+    assert [c.shaped for c in settings_of(["reach"], ["shaped=true,false"]).values()] == [
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--over", "learner"], "expected OPTION=VALUE"),
+        (["--over", "learner=ppo,ppo"], "expected OPTION=VALUE"),
+        (["--over", "learner=ppo,"], "expected OPTION=VALUE"),
+        (["--over", "seed=1,2"], "a sweep's own options"),
+        (["--over", "robot=so101,ur5e", "--over", "robot=fr3"], "--over twice"),
+        (["--over", "learner=ppo,nobody"], "unknown learner 'nobody'"),
+        (["--seeds", "1,x"], "whole numbers"),
+        (["--jobs", "0"], "at least 1"),
+        (["--resume", "runs/x"], "goes on by itself"),
+    ],
+)
+def test_mistakes_are_one_line_and_begin_nothing(
+    args: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sweep", *SMALL, "--runs", str(tmp_path), *args]) == 1
+    assert said in capsys.readouterr().err and not [*tmp_path.iterdir()]
+
+
+def test_seeds_are_summed_up_by_their_middle_half() -> None:
+    middle, low, high = interquartile([0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.9, 1.0])
+    assert middle == pytest.approx(np.mean([0.6, 0.7, 0.8, 0.9])) and low < middle < high
+    assert interquartile([0.4])[0] == 0.4 and math.isnan(interquartile([0.4])[1])
+    assert interquartile([0.25] * 3) == (0.25, 0.25, 0.25)
+
+
+def test_what_is_made_is_not_made_again_and_more_is_added(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["sweep", *SMALL, "--over", "scattered=0.5", "--runs", str(tmp_path), "--name", "it"]
+    assert main([*line, "--seeds", "0"]) == 0
+    first = capsys.readouterr()
+    assert "| scattered=0.5 |" in first.out and "doing nothing" in first.out
+    run = tmp_path / "it" / "scattered=0.5-seed-0"
+    made = (run / "result.json").stat().st_mtime_ns
+    assert main([*line, "--seeds", "0,3", "--jobs", "2"]) == 0
+    assert "1 of 2 runs are in" in capsys.readouterr().err
+    assert (run / "result.json").stat().st_mtime_ns == made
+    rows = [*csv.DictReader((tmp_path / "it" / "runs.csv").open())]
+    assert [(row["setting"], row["seed"]) for row in rows] == [
+        ("scattered=0.5", "0"), ("scattered=0.5", "3"),
+    ]  # fmt: skip
+    for row in rows:
+        known = RunDir.open(tmp_path / "it" / row["run"])
+        assert float(row["success"]) == known.result["evaluation"]["success"]
+        assert known.config["seed"] == int(row["seed"]) and known.config["scattered"] == 0.5
+    seen = [*csv.DictReader((tmp_path / "it" / "curves.csv").open())]
+    assert {row["seed"] for row in seen} == {"0", "3"}
+    page = (tmp_path / "it" / "sweep.html").read_text()
+    assert "scattered=0.5-seed-3/report.html" in page and "data:image/png" in page
+    assert main([*line, "--seeds", "0", "--learner", "sac"]) == 1
+    assert "was begun with --learner 'ppo', asked is 'sac'" in capsys.readouterr().err
+
+
+def test_a_run_that_fails_costs_the_others_nothing(tmp_path: Path) -> None:
+    few = {"reward": "offline", "env_steps": 64, "episodes": 4, "looks": 0}
+    above = "above(gripper, red_cube, height={})"
+    settings = {
+        "too high": TrainConfig(formula=above.format("1.5m"), **few),
+        "somebody else's": TrainConfig(task="gym:CartPole-v1", reward="task", **_without(few)),
+    }
+    with pytest.raises(ValueError, match="1 of 2 runs failed.*too-high-seed-5: .*1.5"):
+        sweep(settings, tmp_path, [5])
+    rows = [*csv.DictReader((tmp_path / "runs.csv").open())]
+    assert [row["setting"] for row in rows] == ["somebody else's"] and float(rows[0]["return"]) > 1
+
+
+def _without(few: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in few.items() if name != "reward"}
