@@ -166,6 +166,8 @@ def test_a_thing_is_pushed_from_behind() -> None:
     assert level(behind, 0.0) > level(before, 0.0) + 0.2
     assert level([0.2, 0.005, 0.016], 0.04) > level(behind, 0.0)
     assert level([0.3, 0.3, 0.2], 0.08) == 1.5
+    # What rests just inside the tolerance has room to go: it soon rests just outside.
+    assert level([0.3, 0.3, 0.2], 0.067) == 1.5 > level([0.2, -0.016, 0.016], 0.061) > 1.2
     with pytest.raises(NoTemplate, match="no template for how a thing is above"):
         reward(made("above(red_cube, blue_ball)", "push"))
 

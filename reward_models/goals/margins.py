@@ -121,9 +121,10 @@ class Measures:
         return margins, {a: _taken(found, 3) for a in self.atoms if self.of.aims[a]}
 
 
-def missing(conditions: tuple[str, ...]) -> str:
-    """Text of how far conditions are from holding together, >= 0: the length of all shortfalls."""
-    short = [f"above({condition}, 0.0)" for condition in conditions]
+def missing(conditions: tuple[str, ...], room: float = 0.0) -> str:
+    """Text of how far conditions are from holding together by ``room``, >= 0: the length of all
+    shortfalls."""
+    short = [f"above({condition}, {room!r})" for condition in conditions]
     text = short[0]
     for one in short[1:]:
         text = f"hypot({text}, {one})"

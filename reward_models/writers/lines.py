@@ -75,6 +75,7 @@ class Numbers:
     behind_gate: float = 0.10  # how exactly the gripper must stand behind for a push to count
     push_scale: float = 0.07
     push_weight: float = 1.5
+    room: float = 0.006  # within the tolerances, where a push is to end
     behind_weight: float = 0.5
     ungated: float = 0.3  # share of a push's pay that needs no gripper behind
     reach_weight: float = 0.5  # the hand where it can handle a thing

@@ -127,23 +127,27 @@ class _Writer:
 
     def closeness(self, formula: Formula) -> str:
         """1 where a state holds, falling with what is missing."""
-        away, n = self.let("away", self.missing(formula)), self.n
+        n, moved = self.n, self.moved(formula)
+        # What is pushed to the very edge of what is asked for comes to rest outside of it.
+        room = n.room if any(atom.predicate not in HANDLED for atom in moved) else 0.0
+        away = self.let("away", self.missing(formula, room))
         share, rest = n.wide_share, round(1 - n.wide_share, 6)
         text = f"{share!r} * near({away}, {n.wide!r}) + {rest!r} * near({away}, {n.tight!r})"
         close = self.let("close", text)
-        for atom in self.moved(formula):
+        for atom in moved:
             about = self.handled if atom.predicate in HANDLED else self.behind
             close = about(atom, close, away)
         return close
 
-    def missing(self, formula: Formula) -> str:
-        """m, 0 where it holds: lengths of what is missing together, the least of either."""
+    def missing(self, formula: Formula, room: float) -> str:
+        """m, 0 where it holds by ``room``: lengths of what is missing together, the least of
+        either."""
         if isinstance(formula, Atom):
-            return missing(self.measured.conditions[formula])
+            return missing(self.measured.conditions[formula], room)
         if formula.operator == "not":
-            return f"above(-({self.margin(formula.parts[0])}), 0.0)"
+            return f"above(-({self.margin(formula.parts[0])}), {room!r})"
         join = "hypot" if formula.operator == "and" else "minimum"
-        return _joined(join, map(self.missing, formula.parts))
+        return _joined(join, (self.missing(part, room) for part in formula.parts))
 
     def margin(self, formula: Formula) -> str:
         if isinstance(formula, Atom):
