@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from robo_rl.threads import cores, limit_cores
@@ -17,18 +21,59 @@ def side_by_side(
 ) -> Iterator[tuple[Key, Made]]:
     """(key, what ``work`` made of the arguments given for it), as they are finished.
 
-    ``jobs`` processes, one for each thing; the first error ends what has not begun.
+    ``jobs`` processes at once, one for each thing, which end with this one: on the first error of
+    any, on Ctrl-C, or when nobody asks for more.
     """
-    with ProcessPoolExecutor(
-        jobs,
-        process.spawning(),
-        initializer=limit_cores,
-        initargs=(max(1, cores() // jobs),),
-        max_tasks_per_child=1,
-    ) as pool:
-        futures = {pool.submit(work, *arguments): key for key, arguments in given.items()}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        finally:  # what has not begun shall not begin after a failure
-            pool.shutdown(wait=False, cancel_futures=True)
+    context, share = process.spawning(), max(1, cores() // jobs)
+    waiting = dict(given)
+    running: dict[Connection, tuple[Key, BaseProcess]] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                key = next(iter(waiting))
+                ours, theirs = context.Pipe(duplex=False)
+                child = context.Process(
+                    target=_answer, args=(theirs, share, work, waiting.pop(key))
+                )
+                running[ours] = key, child
+                _start(child)
+                theirs.close()  # so that ours ends with the child
+            for answered in wait([*running]):
+                key, child = running[answered]
+                try:
+                    made, error = answered.recv()
+                except EOFError:
+                    child.join()
+                    made, error = None, RuntimeError(f"its process ended with {child.exitcode}")
+                child.join()
+                del running[answered]
+                if error is not None:
+                    raise error
+                yield key, made
+    finally:
+        for _, child in running.values():
+            if child.pid is not None:
+                child.terminate()
+
+
+def _start(child: BaseProcess) -> None:
+    """Starts a process that does not hear Ctrl-C, which whoever started it sees to."""
+    if threading.current_thread() is not threading.main_thread():
+        child.start()
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        child.start()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _answer(to: Connection, share: int, work: Callable[..., Any], given: tuple[Any, ...]) -> None:
+    """In the process: sends what became of it."""
+    limit_cores(share)
+    try:
+        answer = work(*given), None
+    except Exception as error:
+        error.add_note(traceback.format_exc())
+        answer = None, error
+    to.send(answer)

@@ -1,0 +1,55 @@
+"""Several processes at once: what they answer, what an error costs, and that all end together."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from robo_rl.side_by_side import side_by_side
+from robo_rl.threads import cores
+
+
+def test_every_answer_comes_with_its_key() -> None:
+    given = {n: (n * n,) for n in range(4)}
+    assert dict(side_by_side(math.sqrt, given, 2)) == {0: 0.0, 1: 1.0, 2: 2.0, 3: 3.0}
+    assert dict(side_by_side(cores, {"its share": ()}, 2)) == {"its share": max(1, cores() // 2)}
+
+
+def test_an_error_is_the_callers_and_ends_the_others() -> None:
+    began = time.monotonic()
+    with pytest.raises(ValueError, match="math domain error"):
+        dict(side_by_side(math.sqrt, {"bad": (-1.0,)}, 1))
+    given = {"gone": ("import os; os._exit(7)",), "long": ("import time; time.sleep(60)",)}
+    with pytest.raises(RuntimeError, match="its process ended with 7"):
+        dict(side_by_side(exec, given, 2))
+    assert time.monotonic() - began < 30
+
+
+def test_ctrl_c_ends_them_all(tmp_path: Path) -> None:
+    """As a terminal sends it: to every process of the group."""
+    mark = tmp_path / "began"
+    work = f"open({str(mark)!r}, 'w'); import time; time.sleep(60)"
+    code = (
+        "from robo_rl.side_by_side import side_by_side\n"
+        "if __name__ == '__main__':\n"
+        f"    list(side_by_side(exec, {{n: ({work!r},) for n in range(3)}}, 2))\n"
+    )
+    script = tmp_path / "it.py"
+    script.write_text(code)
+    whole = {"start_new_session": True, "stderr": subprocess.PIPE, "text": True}
+    program = subprocess.Popen([sys.executable, str(script)], **whole)
+    while not mark.exists():
+        assert program.poll() is None
+        time.sleep(0.05)
+    began = time.monotonic()
+    os.killpg(program.pid, signal.SIGINT)
+    errors = program.communicate(timeout=30)[1]
+    assert program.returncode and time.monotonic() - began < 20
+    assert errors.count("Traceback") == 1  # ours alone: `robo-rl` makes one line of it
