@@ -350,3 +350,19 @@ def plain(draw: st.DrawFn) -> Formula:
 def test_what_is_read_back_is_read_again(formula: Formula) -> None:
     card = card_of("reach")
     assert answer(say(fill(formula, card), card), "reach") == fill(formula, card)
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "wanted"),
+    [
+        ("reach", "go to a point midway between the cube and the ball",
+         "between(gripper, red_cube, blue_ball)"),
+        ("reach", "keep clear of the ball by 12 cm", "far(gripper, blue_ball, least=12cm)"),
+        ("reach", "touch the ball no later than 3 seconds",
+         "within(touch(gripper, blue_ball), seconds=3)"),
+        ("button", "press the button halfway down", "pressed(button, share=0.5)"),
+    ],
+)  # fmt: skip
+def test_places_and_times_said_in_further_ways(task: str, text: str, wanted: str) -> None:
+    known = from_dict(sims.make_task(task).card())
+    assert fill(read(text, known), known) == fill(parse(wanted), known)

@@ -124,7 +124,9 @@ AGAIN = _phrases(
     "[,] [and] (stay|remain|keep) (so|there) for; [,] [and] wait there for; [,] keeping it "
     "[there|so] for; [,] [and] do so for; [,] staying there for; [,] holding [it] [there|so] for"
 )
-WITHIN = _phrases("within; in; inside of; in under; in less than; before")
+WITHIN = _phrases(
+    "within; in; inside of; in under; in less than; before; [in] no more than; (no|not) later than"
+)
 PASSED = _phrases("[have|has] (passed|elapsed|gone by|are over|is over|are up|is up)")
 FIRST = _phrases(
     "first [of all] [,]; initially; firstly [,]; to begin with [,]; to start with [,]; start by; "

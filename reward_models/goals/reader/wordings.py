@@ -61,7 +61,7 @@ RELATIONS: dict[str, tuple[str, ...]] = {
     "away": (
         "MUCH away from O",
         "MUCH clear of O",
-        "away from O by MUCH",
+        "(away from|clear of) O by MUCH",
         "with MUCH (distance|clearance|space) (from|to) O",
     ),
     "far": (
@@ -89,7 +89,9 @@ RELATIONS: dict[str, tuple[str, ...]] = {
               "with O (on|in|inside) (it|top)", "(receiving|containing) O [on (it|top)]"),
     "inside": ("[back|away|all the way|safely|snugly|fully|home] [down|over] (in|into|in to|inside|"
                "inside of) O",),
-    "between": ("[in] [midway|halfway|the middle] between O [and T]",),
+    "between": ("[in] [midway|halfway|the middle] between O [and T]",
+                "[to|at|in] [a] (point|place|spot|position) [exactly|right] (midway|halfway) "
+                "between O [and T]"),
     "in_line": ("in [a] [straight] line with O and T",),
     "at_point": ("[at|to] [point] [at] x X [and|,] y Y",
                  "MUCH from [point] [at] x X [and|,] y Y"),
@@ -183,6 +185,7 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("pressed", "press|push|depress|click|press down|push down|press down on|push down on|push on|"
      "press on|press in|push in|hit|punch|smack|mash|activate|press and hold", "S [down|in] [all "
      "the way|fully|PART]"),
+    ("pressed", "press|push|depress|press down|push down", "S PART (down|in)"),
     ("pressed", "poke", "S (in|down)"),
     ("pressed", "give", "S a [little|good] (press|push|click|hit)"),
     ("inserted", "insert|plug|fit|slot|seat|stick|dock|install",
