@@ -13,6 +13,7 @@ import html
 import io
 import math
 import re
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,10 +23,14 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
+from robo_rl.cli import expected
 from robo_rl.config import SettledConfig, TrainConfig, continued, from_json
+from robo_rl.evaluate import Evaluation
+from robo_rl.foreign import ForeignEvaluation
 from robo_rl.report import head, image, section
 from robo_rl.runs import RunDir, atomic_write
 from robo_rl.side_by_side import side_by_side
+from sims.foreign import PREFIX
 
 Array = np.ndarray
 
@@ -127,10 +132,14 @@ def _make(config: TrainConfig, console: Console | None = None) -> str:
     from robo_rl.training import train
 
     path = config.runs / config.name
+    trace = path.with_name(f"{path.name}.traceback.txt")
+    trace.unlink(missing_ok=True)
     try:
         begun = (path / "config.json").exists()
         train(config, resume=path if begun else None, console=console)
     except Exception as error:  # the others shall be made all the same
+        if not expected(error):
+            atomic_write(trace, traceback.format_exc().encode())
         return " ".join(str(error).split()) or type(error).__name__
     return ""
 
@@ -143,13 +152,13 @@ def came(configs: Mapping[tuple[str, int], TrainConfig]) -> list[Came]:
 
 def _came(setting: str, seed: int, run: RunDir) -> Came:
     result, metrics, looks = run.result, run.metrics(), run.looks.read()
-    judged = result["evaluation"] or {}
-    if "return_mean" in judged:
-        unit, worth, floors = "return", judged["return_mean"], judged["beneath"] or {}
-    else:
-        unit, worth = "success", judged.get("success", math.nan)
-        known = judged.get("floors") or {}
-        floors = {FLOORS[name]: rate["success"] for name, rate in known.items()}
+    unit, worth, floors = "success", math.nan, {}
+    if run.config["task"].startswith(PREFIX):
+        foreign = ForeignEvaluation.from_dict(result["evaluation"])
+        unit, worth, floors = "return", foreign.return_mean, dict(foreign.beneath or {})
+    elif judged := Evaluation.from_dict(result["evaluation"]):
+        worth, beneath = judged.success, judged.floors.as_dict() if judged.floors else {}
+        floors = {FLOORS[name]: rate["success"] for name, rate in beneath.items()}
     clocks = [
         metrics[name][-1] if name in metrics else math.nan for name in ("wall_s", "processor_s")
     ]

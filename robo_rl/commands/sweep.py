@@ -17,6 +17,7 @@ from robo_rl.commands.options import Json
 from robo_rl.commands.train import parse_train
 from robo_rl.config import TrainConfig
 from robo_rl.experiments.table import table
+from robo_rl.threads import set_threads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +52,9 @@ def main(argv: Sequence[str]) -> int:
     if command.jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {command.jobs}")
     settings = settings_of(rest, command.over)
+    set_threads()  # before anything heavy is imported
     from robo_rl.sweeping import PAGE, sweep, table_of
-    from robo_rl.threads import set_threads
 
-    set_threads()
     folder = command.runs / command.name
     console = Console(stderr=True)
     found = sweep(settings, folder, [*map(int, seeds)], jobs=command.jobs, console=console)
