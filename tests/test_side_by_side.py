@@ -52,4 +52,6 @@ def test_ctrl_c_ends_them_all(tmp_path: Path) -> None:
     os.killpg(program.pid, signal.SIGINT)
     errors = program.communicate(timeout=30)[1]
     assert program.returncode and time.monotonic() - began < 20
-    assert errors.count("Traceback") == 1  # ours alone: `robo-rl` makes one line of it
+    # Ours alone, of which `robo-rl` makes one line. (A process that was still importing may leave
+    # the probe behind with which glfw looks for its library, and that complains of a broken pipe.)
+    assert errors.count("KeyboardInterrupt") == 1
