@@ -10,7 +10,12 @@ robo_rl.load("runs/NAME").policy.predict(obs)
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any
+
+# Threads of OpenMP that wait sleep, and do not spin: beside other programs on the same cores they
+# took more than half of the processor time of learning from frames. Read when torch loads.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # Loaded when first used: importing torch takes two seconds that `robo-rl --help` need not wait for.
 # No name here is a module's too: a module that is imported takes the place of what has its name.

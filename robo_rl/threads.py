@@ -13,6 +13,7 @@ import numpy as np
 # OpenMP, MKL and OpenBLAS read these when they load; llvmpipe (software GL) when a context is made.
 _COMPUTE = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _GL = "LP_NUM_THREADS"
+_WAIT = "OMP_WAIT_POLICY"  # robo_rl/__init__.py sets it, before anything can load OpenMP
 CORES = "ROBO_RL_CORES"  # how many a program of ours takes, where it is not to take all of them
 
 _simulation = 1  # threads of the simulation; 1 until they are set
@@ -59,9 +60,10 @@ def limit_cores(count: int) -> None:
 
 
 def users_own() -> dict[str, str]:
-    """The environment variables without those that ``set_threads`` sets: what a program has that
-    somebody starts beside ours."""
-    return {name: value for name, value in os.environ.items() if name not in (*_COMPUTE, _GL)}
+    """The environment variables without those set here: what a program has that somebody starts
+    beside ours."""
+    ours = (*_COMPUTE, _GL, _WAIT)
+    return {name: value for name, value in os.environ.items() if name not in ours}
 
 
 @contextlib.contextmanager
