@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import signal
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
@@ -57,15 +57,14 @@ def side_by_side(
 
 
 def _start(child: BaseProcess) -> None:
-    """Starts a process that does not hear Ctrl-C, which whoever started it sees to."""
-    if threading.current_thread() is not threading.main_thread():
-        child.start()
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Starts a process that does not hear Ctrl-C, which whoever started it sees to: its mask is
+    inherited. What is pressed meanwhile waits here until the process has begun."""
+    resource_tracker.ensure_running()  # else it is started on the way, and takes the mask off
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         child.start()
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _answer(to: Connection, share: int, work: Callable[..., Any], given: tuple[Any, ...]) -> None:

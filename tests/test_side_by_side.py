@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl.side_by_side import side_by_side
+from robo_rl.side_by_side import _start, side_by_side
 from robo_rl.threads import cores
 
 
@@ -30,6 +30,16 @@ def test_an_error_is_the_callers_and_ends_the_others() -> None:
     with pytest.raises(RuntimeError, match="its process ended with 7"):
         dict(side_by_side(exec, given, 2))
     assert time.monotonic() - began < 30
+
+
+def test_ctrl_c_while_a_process_is_started_is_not_lost() -> None:
+    class Starting:
+        def start(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        _start(Starting())
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_ctrl_c_ends_them_all(tmp_path: Path) -> None:
