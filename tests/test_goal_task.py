@@ -317,6 +317,7 @@ def test_the_goal_of_a_run_is_found_again() -> None:
     assert make_task({"task": "reach", "robot": ""}, "above_blue_ball").goal == "above_blue_ball"
 
 
+@pytest.mark.slow
 def test_a_sequence_drives_an_arm(tmp_path: Path) -> None:
     """The bundle names the formula, and the bridge keeps its account: what was done of it."""
     config = TrainConfig(

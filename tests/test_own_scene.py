@@ -178,6 +178,7 @@ def test_margins_and_judge_agree(scene: Path, robot: str) -> None:
     assert min(held["touch"], held["open"], held["closed"], held["left_of"], held["near"]) > 0.0
 
 
+@pytest.mark.slow
 def test_a_run_needs_no_file_of_the_scene(scene: Path, tmp_path: Path, capsys) -> None:
     tiny = "--env-steps 640 --episodes 8 --looks 0 --tuning.num-envs 8 --tuning.n-steps 40"
     begin = f"train tabletop --scene {scene} --robot ur5e --name one --runs {tmp_path / 'runs'}"

@@ -213,6 +213,7 @@ OPTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_search_that_was_killed_goes_on_and_judges_on_seeds_that_chose_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

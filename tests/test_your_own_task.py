@@ -84,6 +84,7 @@ def test_a_scene_is_trained_and_judged_again_without_its_files(
     assert main(["evaluate", str(run.path), "--episodes", "8"]) == 0, capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_things_are_trained_judged_again_and_gone_on_with(
     kitchen: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
