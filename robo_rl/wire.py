@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from rich.console import Console
 
@@ -47,17 +47,20 @@ class WireConfig:
     prompt_price: float = 0.0  # per million tokens
     completion_price: float = 0.0  # per million tokens
     seconds: float = 120.0  # per attempt of a call
+    temperature: float | None = 1.0  # of answers; None: not said, for models that allow none
+    limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # as the model calls it
     cassette: str = ""  # file of answers: played if it exists, else recorded; empty: neither
 
     def budget(self) -> Budget:
         """What may be spent, of which nothing is."""
         return Budget(self.tokens, self.money, self.calls)
 
-    def endpoint(self, model: str, **more: float) -> Endpoint:
+    def endpoint(self, model: str, **more: int) -> Endpoint:
         """Where ``model`` is."""
         return Endpoint(
-            model, self.base_url, self.key_variable, self.seconds,
-            prompt_price=self.prompt_price, completion_price=self.completion_price, **more,
+            model, self.base_url, self.key_variable, self.seconds, temperature=self.temperature,
+            limit=self.limit, prompt_price=self.prompt_price,
+            completion_price=self.completion_price, **more,
         )  # fmt: skip
 
 
@@ -83,6 +86,7 @@ class JudgeConfig(WireConfig):
 
     tokens: int = 2_000_000  # that may be used
     calls: int = 1_000  # that may be made, attempts that failed included
+    temperature: float | None = 0.0  # of answers; None: not said, for models that allow none
     picture_tokens: int = 1_000  # a picture is taken to cost so many until a reply says more
     side: int = 448  # px, the longer side of a picture that is sent (vlm)
     again: int = 2  # times that a bad answer is asked for again; then there is none (vlm)
@@ -90,6 +94,15 @@ class JudgeConfig(WireConfig):
     steps: bool = False  # judge each frame from those up to it, one pass each (robometer)
     at_once: int = 4  # questions under way
     cache: str = ""  # folder of answers, so that nothing is asked twice; empty: the user's cache
+
+    def __post_init__(self) -> None:
+        least = {"again": 0, "at_once": 1, "side": 16, "max_tokens": 1, "picture_tokens": 1}
+        for name, value in least.items():
+            if getattr(self, name) < value:
+                raise ValueError(
+                    f"--model.{name.replace('_', '-')} must be at least {value}, got "
+                    f"{getattr(self, name)}"
+                )
 
 
 def is_judge(name: str) -> bool:
@@ -111,7 +124,7 @@ def judge_of(name: str, config: JudgeConfig) -> tuple[Judge, Budget]:
     if not what and not (config.cassette and Path(config.cassette).exists()):
         raise ValueError("which model? Expected vlm:MODEL, its name as the endpoint knows it; or "
                          "an existing --model.cassette")  # fmt: skip
-    endpoint = config.endpoint(what, temperature=0.0, picture_tokens=config.picture_tokens)
+    endpoint = config.endpoint(what, picture_tokens=config.picture_tokens)
     transport = connect(
         endpoint, budget, config.cassette, lambda t: Remembering(t, cache_of(config))
     )
@@ -131,17 +144,23 @@ def cache_of(config: JudgeConfig) -> Cache:
 
 
 def told(
-    ask: Callable[[Q], A], questions: Iterable[Q], of: int, config: JudgeConfig, budget: Budget
+    ask: Callable[[Q], A],
+    questions: Iterable[Q],
+    of: int,
+    config: JudgeConfig,
+    budget: Budget,
+    console: Console | None = None,
 ) -> Iterator[tuple[Q, A]]:
-    """(question, answer) of ``of`` questions as answers come, several under way; a bar on the
-    terminal. BudgetSpent and ModelError also say how many were answered."""
-    console, count = Console(stderr=True), 0
+    """(question, answer) of ``of`` questions as answers come, several under way; a bar where there
+    is a console. BudgetSpent and ModelError also say how many were answered."""
+    count = 0
     with stages(console) as progress, _counted(lambda: count, of):
         for question, answer in asked(ask, questions, config.at_once):
             count += 1
             progress("asking", count / of, f"{count} of {of}")
             yield question, answer
-    console.print(str(budget), highlight=False)
+    if console is not None:
+        console.print(str(budget), highlight=False)
 
 
 @contextmanager

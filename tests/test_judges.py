@@ -25,6 +25,7 @@ import numpy as np
 import pytest
 from openai_server import OpenAIServer
 from robometer_server import RobometerServer
+from seeing_model import film, seeing, shades, words
 
 from reward_models.wire import questions
 from reward_models.wire.cache import Cache, Remembering
@@ -49,53 +50,12 @@ from sims import make_task
 pytest.importorskip("openai")
 GOAL = "the gripper touches the red cube"
 KEY = "sk-test-THE-SECRET-1234"
-RNG = np.random.default_rng(0)
 
 
 @pytest.fixture(autouse=True)
 def _own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ROBO_TEST_KEY", KEY)
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
-
-
-def film(*shades: float, side: int = 16) -> np.ndarray:
-    """Frames of so much light, from 0 to 1."""
-    grain = RNG.integers(-3, 4, (len(shades), side, side, 3))
-    return (250 * np.array(shades).reshape(-1, 1, 1, 1) + grain).clip(0, 255).astype(np.uint8)
-
-
-# A model that sees.
-def shades(request: dict[str, Any]) -> list[float]:
-    """How light each picture of a request is."""
-    found = []
-    for message in request["messages"]:
-        for part in message["content"] if isinstance(message["content"], list) else []:
-            if part["type"] == "image_url":
-                data = part["image_url"]["url"].removeprefix("data:image/png;base64,")
-                picture = cv2.imdecode(np.frombuffer(base64.b64decode(data), np.uint8), 1)
-                found.append(float(picture.mean()) / 250)
-    return found
-
-
-def words(request: dict[str, Any]) -> str:
-    content = request["messages"][0]["content"]
-    return content if isinstance(content, str) else " ".join(p.get("text", "") for p in content)
-
-
-def seeing(request: dict[str, Any]) -> str:
-    """What a model answers that sees how light a picture is, and is right."""
-    seen, text = shades(request), words(request)
-    if "two short films" in text and seen:
-        half = len(seen) // 2
-        return f"Film 1 ends at {seen[half - 1]:.6f}, film 2 at {seen[-1]:.6f}."
-    if "Two short films" in text:
-        one, two = map(float, re.findall(r"at (\d\.\d+)", text))
-        gap = one - two
-        return f"ANSWER: {'tie' if abs(gap) < 0.002 else 1 if gap > 0 else 2}"
-    if "Rate how far" in text:
-        return f"It is light.\nANSWER: {1 + round(4 * min(seen[-1], 1.0))}"
-    percent = ", ".join(str(min(100, round(100 * s))) for s in seen[1:])
-    return f"One by one.\nANSWER: {percent}"
 
 
 def endpoint(server: OpenAIServer, **changes: Any) -> Endpoint:
@@ -309,14 +269,13 @@ def test_nothing_is_asked_twice_and_a_cassette_has_it_all(tmp_path: Path) -> Non
         said = ours.compare(one, two, GOAL)
         assert VisionJudge(Remembering(inner, cache)).compare(one, two, GOAL) == said
         assert len(server.requests) == 2
-        ours.compare(two, one, GOAL)
         ours.compare(one, two, "something else")
         ours.compare(one, film(0.1, 0.71), GOAL)
         VisionJudge(Remembering(inner, cache), max_tokens=10).compare(one, two, GOAL)
-        assert len(server.requests) == 10  # each differs in one thing
+        assert len(server.requests) == 8  # each differs in one thing
         recorded = VisionJudge(Recorder(Remembering(inner, cache), tape)).compare(one, two, GOAL)
         many = list(asked(lambda k: ours.rate(one, GOAL), range(6), 6))
-        assert len(server.requests) == 11 and len({said.value for _, said in many}) == 1
+        assert len(server.requests) == 9 and len({said.value for _, said in many}) == 1
     assert VisionJudge(Player(tape)).compare(one, two, GOAL) == recorded == said
     [entry, *_] = cache.folder.iterdir()
     entry.write_text("{half")
@@ -540,31 +499,3 @@ def test_mistakes_about_models_are_one_line(
         err = capsys.readouterr().err
         assert err.count("robo-rl: ") == 1 and says in err.replace("\n", " "), err
     assert not (tmp_path / "labels").exists()
-
-
-def test_a_reward_is_learned_from_what_a_model_prefers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The store keeps what it said, who goes on asks about something else."""
-    out, store = tmp_path / "asked.safetensors", tmp_path / "labels"
-    few = ["--watch.random", "4", "--watch.scattered", "0", "--head.steps", "50"]
-    teach = ["reward", "train", "preferences", "--goal", "touch_red_cube", *few, "--out", str(out)]
-    shy = iter(range(1000))
-
-    def sometimes(request: dict[str, Any]) -> str:
-        if "Two short films" in words(request) and next(shy) % 4 == 3:
-            return "ANSWER: unsure"
-        return seeing(request)
-
-    with OpenAIServer(sometimes) as server:
-        by = ["--ask.by", "vlm:test", *options(server), "--ask.length", "2", "--store", str(store)]
-        assert main([*teach, *by, "--ask.answers", "16"]) == 0
-        card = json.loads(out.with_suffix(".json").read_text())
-        assert "12 answers of vlm:test; about" in card["learned_from"]
-        assert card["figures"]["asked"]["skip"] == 4 and len(server.requests) == 32
-        assert len([a for a in LabelStore(store).read() if a.by == "vlm:test"]) == 16
-        assert LabelStore(store).frames(LabelStore(store).read()[0].first).shape[1] == 288
-        assert main([*teach, *by, "--ask.answers", "16"]) == 0  # 12 are known: four more
-        assert len(server.requests) == 40
-        assert len({a.question for a in LabelStore(store).read()}) == 20
-    assert KEY not in everything_under(tmp_path)

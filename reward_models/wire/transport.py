@@ -58,7 +58,8 @@ class Endpoint:
     attempts: int = 4  # of one call: slow, limited and broken answers are asked for again
     wait: float = 1.0  # s before the second attempt, doubled each time, unless the endpoint says
     longest: float = 90.0  # s that it may ask to wait
-    temperature: float = 1.0
+    temperature: float | None = 1.0  # None: not said, for models that allow none
+    limit: str = "max_tokens"  # what the model calls the limit of an answer
     prompt_price: float = 0.0  # per million tokens
     completion_price: float = 0.0
     picture_tokens: int = 1_000  # that a picture is taken to cost until a reply says more
@@ -83,7 +84,8 @@ def patiently(attempt: Callable[[], T], e: Endpoint) -> T:
 def refused(status: int, retry_after: str | None) -> ModelError:
     """What an HTTP status above 399 means."""
     if status < 500 and status not in (408, 409, 429):
-        return ModelError(f"status {status}")
+        odd = ": a model that takes no temperature, or another name of the limit of an answer?"
+        return ModelError(f"status {status}{odd if status == 400 else ''}")
     return TryAgain(f"status {status}", _seconds(retry_after))
 
 
@@ -131,10 +133,12 @@ class OpenAITransport:
         client = openai.OpenAI(api_key=key, base_url=e.base_url, timeout=e.seconds, max_retries=0,
                                http_client=connections)  # fmt: skip
         try:
+            said: dict[str, Any] = {e.limit: max_tokens}
+            if e.temperature is not None:
+                said["temperature"] = e.temperature
             answer = client.chat.completions.create(
-                model=e.model, messages=[dict(m) for m in messages],  # type: ignore[misc]
-                max_tokens=max_tokens, temperature=e.temperature,
-            )  # fmt: skip
+                model=e.model, messages=[dict(m) for m in messages], **said
+            )
             return _reply(answer)
         except openai.APITimeoutError:
             error: ModelError = TryAgain(f"no answer within {e.seconds:g} s", spent=True)

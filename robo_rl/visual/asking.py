@@ -13,6 +13,7 @@ import numpy as np
 from reward_models.config import HeadConfig
 from reward_models.visual.episodes import Episodes, split
 from robo_rl.learners.hooks import Hook
+from robo_rl.wire import JUDGES, is_judge
 from sims.batch_env import BatchEnv
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class AskConfig:
     active: bool = True  # ask where the ensemble disagrees; else anywhere
 
     def __post_init__(self) -> None:
+        if self.by != "oracle" and not is_judge(self.by):
+            raise ValueError(f"nobody is called {self.by!r}; known: oracle, {', '.join(JUDGES)}")
         if not 0.0 <= self.noise <= 0.5 or self.tie < 0:
             raise ValueError(f"noise must be in [0, 0.5] and tie at least 0, got {self.noise} and "
                              f"{self.tie}")  # fmt: skip

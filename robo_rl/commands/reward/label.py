@@ -11,6 +11,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import tyro
+from rich.console import Console
 
 from reward_models.wire.judge import Judge, Said
 from reward_models.wire.transport import Budget
@@ -102,7 +103,7 @@ def told_by(
         sides = store.frames(question.first), store.frames(question.second)
         return judge.compare(*sides, question.goal)
 
-    for question, said in told(ask, asked, len(asked), config, budget):
+    for question, said in told(ask, asked, len(asked), config, budget, Console(stderr=True)):
         yield question, said_of(said)
 
 

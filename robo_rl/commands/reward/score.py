@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import tyro
+from rich.console import Console
 
 import sims
 from reward_models.metrics import or_none, spearman
@@ -67,17 +68,20 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError(f"unknown scorer {command.scorer!r}; known: {known}")
     if not command.source:
         raise ValueError("what is to be scored? Give runs, video files, or folders of images")
+    if command.frames < 2 or command.episodes < 1:
+        raise ValueError(f"--frames must be at least 2 and --episodes 1, got {command.frames} and "
+                         f"{command.episodes}")  # fmt: skip
     scored = _by_clip(command) if command.scorer == "clip" else _by_model(command)
     if command.as_json:
         told_ = scored[0] if len(scored) == 1 else {"episodes": scored}
         print(json.dumps(told_, indent=1, allow_nan=False))
         return 0
-    low, width = (-0.3, 30) if command.scorer == "clip" else (0.0, 30)
+    low = -0.3 if command.scorer == "clip" else 0.0
     for figures in scored:
         rows = ("at", "score", "success_prob")
         print("; ".join(f"{k}: {v}" for k, v in figures.items() if k not in rows))
         for number, value in zip(figures["at"], figures["score"], strict=True):
-            bar = "#" * max(0, round(width * (value - low)))
+            bar = "#" * max(0, round(30 * (value - low)))
             print(f"{number:4d} {value:+.3f} {bar}")
     return 0
 
@@ -108,7 +112,8 @@ def _by_model(command: ScoreCommand) -> list[dict[str, Any]]:
         return asked(one.frames, one.text)
 
     scored: list[dict[str, Any]] = [{} for _ in seen]
-    for number, said in told(ask, range(len(seen)), len(seen), command.model, budget):
+    console = Console(stderr=True)
+    for number, said in told(ask, range(len(seen)), len(seen), command.model, budget, console):
         one = seen[number]
         value = np.zeros(0) if said.value is None else np.atleast_1d(said.value)
         figures = {"scorer": judge.name, "asked": command.ask, "sentence": one.text}

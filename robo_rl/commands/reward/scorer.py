@@ -169,6 +169,7 @@ class TrainPreferences(TrainScorer):
             )
         if isinstance(oracle, AskedModel):
             figures |= {"asked": {word: oracle.said[word] for word in SAID}}
+            figures |= {"spent": str(oracle.budget)}
         if oracle is not None and len(pairs) > len(by):
             by += [str(oracle)] * (len(pairs) - len(by))
         answers = "; ".join(f"{count} answers of {who}" for who, count in Counter(by).items())
