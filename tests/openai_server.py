@@ -15,7 +15,7 @@ class OpenAIServer:
     or what it makes of the request.
 
     An entry is a text; or a dict with ``status`` (and ``headers``), ``sleep`` s, ``finish``,
-    ``raw`` bytes in place of a protocol answer, and ``text``.
+    ``raw`` bytes in place of a protocol answer, ``drop``, and ``text``.
     """
 
     def __init__(self, script: list[Any] | Callable[[dict[str, Any]], Any]):
@@ -34,6 +34,8 @@ class OpenAIServer:
                     entry = server.script[min(len(server.requests), len(server.script)) - 1]
                 entry = {"text": entry} if isinstance(entry, str) else entry
                 time.sleep(entry.get("sleep", 0.0))
+                if entry.get("drop"):
+                    return  # not a word
                 status = entry.get("status", 200)
                 payload = entry.get("raw")
                 if payload is None:

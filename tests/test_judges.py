@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -222,14 +223,40 @@ def test_what_a_picture_costs_is_learned_from_replies() -> None:
     assert budget.used_money == pytest.approx(0.18)
 
 
-def test_an_answer_that_was_not_heard_is_taken_to_have_cost_what_it_may() -> None:
+@pytest.mark.parametrize(
+    ("entry", "says", "cost"),
+    [
+        ({"sleep": 2.0}, r"no answer within 0\.2 s", 150),
+        ({"drop": True}, "the connection broke", 150),
+        ({"raw": b"{}"}, "not of the protocol", 150),
+        ({"status": 429}, "status 429", 0),
+        (None, "no connection", 0),
+    ],
+)
+def test_an_answer_that_was_not_heard_is_taken_to_have_cost_what_it_may(
+    entry: Any, says: str, cost: int
+) -> None:
     budget = Budget()
-    with OpenAIServer([{"sleep": 2.0}]) as server:
-        e = endpoint(server, seconds=0.2, attempts=1)
-        metered = Metered(OpenAITransport(e), budget, e)
-        with pytest.raises(ModelError, match=r"no answer within 0\.2 s"):
-            metered.complete([{"role": "user", "content": 300 * "x"}], 50)
-    assert budget.used_tokens == 100 + 50 and budget.held_tokens == 0
+    with OpenAIServer([entry]) as server:
+        e = endpoint(server, seconds=0.2 if "0" in says else 5.0, attempts=1)
+        if entry is None:
+            e = replace(e, base_url="http://127.0.0.1:9/v1")
+        stack = Patient(Metered(OpenAITransport(e), budget, e), e)
+        with pytest.raises(ModelError, match=says):
+            stack.complete([{"role": "user", "content": 300 * "x"}], 50)
+    assert budget.used_tokens == cost and budget.held_tokens == 0 and budget.used_calls == 1
+
+
+def test_models_that_take_no_temperature_and_name_the_limit_otherwise() -> None:
+    with OpenAIServer([{"status": 400}, "hello"]) as server:
+        e = endpoint(server, limit="max_completion_tokens")
+        with pytest.raises(ModelError, match="status 400: a model that takes no temperature, or"):
+            OpenAITransport(e).complete([{"role": "user", "content": "x"}], 7)
+        e = replace(e, temperature=None)
+        OpenAITransport(e).complete([{"role": "user", "content": "x"}], 7)
+    plain, bare = server.requests
+    assert plain["temperature"] == 0.0 and plain["max_completion_tokens"] == 7
+    assert "temperature" not in bare and "max_tokens" not in bare
 
 
 # Several at once.

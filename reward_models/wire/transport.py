@@ -142,8 +142,9 @@ class OpenAITransport:
             return _reply(answer)
         except openai.APITimeoutError:
             error: ModelError = TryAgain(f"no answer within {e.seconds:g} s", spent=True)
-        except openai.APIConnectionError:
-            error = TryAgain("no connection")
+        except openai.APIConnectionError as lost:
+            never = type(lost.__cause__).__name__ == "ConnectError"  # nothing was sent
+            error = TryAgain("no connection" if never else "the connection broke", spent=not never)
         except openai.APIStatusError as status:
             error = refused(status.status_code, status.response.headers.get("retry-after"))
         except (openai.OpenAIError, ValueError, TypeError, AttributeError, IndexError):
