@@ -14,7 +14,7 @@ from reward_models.wire.cache import Cache, Remembering
 from reward_models.wire.cassette import Player, Recorder, Transport
 from reward_models.wire.judge import Judge, VisionJudge
 from reward_models.wire.pool import asked
-from reward_models.wire.robometer import Robometer, at
+from reward_models.wire.robometer import Robometer
 from reward_models.wire.transport import (
     Budget,
     BudgetSpent,
@@ -23,6 +23,7 @@ from reward_models.wire.transport import (
     ModelError,
     OpenAITransport,
     Patient,
+    plain,
 )
 from robo_rl.progress import stages
 from sims.cache import cache_dir
@@ -58,8 +59,8 @@ class WireConfig:
     def endpoint(self, model: str, **more: int) -> Endpoint:
         """Where ``model`` is."""
         return Endpoint(
-            model, self.base_url, self.key_variable, self.seconds, temperature=self.temperature,
-            limit=self.limit, prompt_price=self.prompt_price,
+            model, plain(self.base_url), self.key_variable, self.seconds,
+            temperature=self.temperature, limit=self.limit, prompt_price=self.prompt_price,
             completion_price=self.completion_price, **more,
         )  # fmt: skip
 
@@ -117,7 +118,8 @@ def judge_of(name: str, config: JudgeConfig) -> tuple[Judge, Budget]:
     if not is_judge(name):
         raise ValueError(f"no model {name!r}; known: {', '.join(JUDGES)}")
     if kind == "robometer":
-        endpoint = Endpoint(f"robometer at {at(what)}", what, seconds=config.seconds)
+        url = plain(what)
+        endpoint = Endpoint(f"robometer at {url}", url, seconds=config.seconds)
         meter = Robometer(endpoint, budget, cache_of(config), config.steps)
         meter.health()
         return meter, budget

@@ -34,7 +34,7 @@ from reward_models.wire.cassette import Player, Recorder, Reply
 from reward_models.wire.judge import NO_ANSWER, Said, VisionJudge
 from reward_models.wire.pool import asked
 from reward_models.wire.questions import BadAnswer
-from reward_models.wire.robometer import Robometer, at
+from reward_models.wire.robometer import Robometer
 from reward_models.wire.transport import (
     Budget,
     BudgetSpent,
@@ -43,6 +43,7 @@ from reward_models.wire.transport import (
     ModelError,
     OpenAITransport,
     Patient,
+    plain,
 )
 from robo_rl.cli import main
 from robo_rl.visual.label_store import Answer, LabelStore, scene_of
@@ -403,7 +404,7 @@ def test_a_model_labels_and_the_key_is_nowhere(
 
 # Robometer.
 def meter(server: RobometerServer, budget: Budget | None = None, **options: Any) -> Robometer:
-    e = Endpoint(f"robometer at {at(server.url)}", server.url, seconds=5.0, wait=0.01)
+    e = Endpoint(f"robometer at {plain(server.url)}", server.url, seconds=5.0, wait=0.01)
     return Robometer(e, budget or Budget(), **options)
 
 
@@ -466,12 +467,22 @@ def test_robometer_is_limited_slow_or_not_there() -> None:
         server.status = "starting"
         with pytest.raises(ModelError, match="is not healthy"):
             meter(server).health()
-    secret = Endpoint(f"robometer at {at('http://u:pass@127.0.0.1:9/x?k=1')}",
-                      "http://127.0.0.1:9", attempts=2, wait=0.01)  # fmt: skip
-    with pytest.raises(ModelError, match=r"robometer at http://127.0.0.1:9/x did not answer: no c"):
-        Robometer(secret, Budget()).health()
-    with pytest.raises(ValueError, match="Expected http://HOST:PORT"):
-        at("localhost:8001")
+    nowhere = Endpoint("robometer", "http://127.0.0.1:9", attempts=2, wait=0.01)
+    with pytest.raises(ModelError, match="robometer did not answer: no connection"):
+        Robometer(nowhere, Budget()).health()
+
+
+@pytest.mark.parametrize("address", ["http://u:{}@h:1", "http://{}@h/v1", "http://h/v1?key={}"])
+def test_an_address_with_a_secret_is_refused_and_not_shown(
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cv2.imwrite(str(tmp_path / "0.png"), film(0.2)[0])
+    score = ["reward", "score", str(tmp_path), "--goal", GOAL, "--scorer"]
+    url = address.format(KEY)
+    for args in ([*score, f"robometer:{url}"], [*score, "vlm:x", "--model.base-url", url]):
+        assert main(args) == 1
+        err = capsys.readouterr().err
+        assert "a key is read from --model.key-variable" in err and KEY not in err
 
 
 # On the command line.

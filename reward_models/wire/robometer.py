@@ -14,7 +14,6 @@ import http.client
 import io
 import json
 import urllib.error
-import urllib.parse
 import urllib.request
 import uuid
 from dataclasses import dataclass
@@ -157,15 +156,6 @@ class Robometer:
 
     def _odd(self, path: str, wanted: str, got: Any) -> ModelError:
         return ModelError(f"{self.endpoint.model}{path}: expected {wanted}, got {str(got)[:120]}")
-
-
-def at(url: str) -> str:
-    """The address as messages may have it: without a user, a password or a query."""
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"where is the server? Expected http://HOST:PORT, got {url!r}")
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname}{port}{parts.path.rstrip('/')}"
 
 
 def _form(

@@ -13,6 +13,7 @@ import os
 import random
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -63,6 +64,19 @@ class Endpoint:
     prompt_price: float = 0.0  # per million tokens
     completion_price: float = 0.0
     picture_tokens: int = 1_000  # that a picture is taken to cost until a reply says more
+
+
+def plain(url: str) -> str:
+    """An address that may be shown and kept; ValueError where a secret may be in it."""
+    parts = urllib.parse.urlsplit(url)
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError(
+            "an address with a user, a password or a query is not taken: it would be kept with "
+            "what is made; a key is read from --model.key-variable"
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"where is the server? Expected http://HOST:PORT, got {url!r}")
+    return url.rstrip("/")
 
 
 def patiently(attempt: Callable[[], T], e: Endpoint) -> T:
