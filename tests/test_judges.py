@@ -260,6 +260,19 @@ def test_models_that_take_no_temperature_and_name_the_limit_otherwise() -> None:
     assert "temperature" not in bare and "max_tokens" not in bare
 
 
+def test_what_is_left_of_rounding_holds_nobody_back() -> None:
+    """0.22 + 0.42 - 0.22 - 0.42 is more than nothing."""
+    budget = Budget(money=0.65)
+    for money in (0.22, 0.42):
+        budget.hold(0, money)
+    for money in (0.22, 0.42):
+        budget.settle((0, money), (0, 0.0))
+    last = threading.Thread(target=budget.hold, args=(0, 0.65), daemon=True)
+    last.start()
+    last.join(5.0)
+    assert not last.is_alive() and budget.used_calls == 3
+
+
 # Several at once.
 def test_questions_are_made_as_they_are_needed_and_an_error_ends_them() -> None:
     made = []
@@ -406,6 +419,20 @@ def test_a_model_labels_and_the_key_is_nowhere(
 def meter(server: RobometerServer, budget: Budget | None = None, **options: Any) -> Robometer:
     e = Endpoint(f"robometer at {plain(server.url)}", server.url, seconds=5.0, wait=0.01)
     return Robometer(e, budget or Budget(), **options)
+
+
+def test_robometer_labels_and_is_called_by_its_models_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = store_of(tmp_path / "labels", 4)
+    with RobometerServer() as server:
+        asked_ = ["reward", "label", str(store.folder), "--goal", GOAL, "--by"]
+        assert main([*asked_, f"robometer:{server.url}"]) == 0
+    assert "robometer:light/Meter-1: first 2, second 2, tie 0" in capsys.readouterr().out
+    assert {a.by for a in store.read() if a.said} == {"robometer:light/Meter-1"}
+    for question, answers in store.answered().items():
+        lights = [store.frames(names)[-1].mean() for names in question[:2]]
+        assert answers[0].said == ("first" if lights[0] > lights[1] else "second")
 
 
 def test_robometer_says_progress_success_and_preference(tmp_path: Path) -> None:

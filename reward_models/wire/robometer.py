@@ -106,7 +106,10 @@ class Robometer:
 
         def attempt() -> Any:
             self.budget.hold()
-            return self._once("/evaluate_batch_npy", _form(sample, films, goal, self.steps))
+            try:
+                return self._once("/evaluate_batch_npy", _form(sample, films, goal, self.steps))
+            finally:
+                self.budget.settle((0, 0.0), (0, 0.0))
 
         if self.cache is None:
             return patiently(attempt, self.endpoint)

@@ -202,6 +202,7 @@ class Budget:
     used_calls: int = field(default=0)
     held_tokens: int = field(default=0, init=False)
     held_money: float = field(default=0.0, init=False)
+    _under_way: int = field(default=0, init=False, repr=False)
     _changed: threading.Condition = field(
         default_factory=threading.Condition, init=False, repr=False, compare=False
     )
@@ -219,21 +220,23 @@ class Budget:
                 if self.used_money + money > self.money:
                     raise BudgetSpent(f"{self.used_money:.4f} of {self.money:g} are spent; the "
                                       f"next call may cost {money:.4f}")  # fmt: skip
-                if (
+                if not self._under_way or (
                     self.used_tokens + self.held_tokens + tokens <= self.tokens
                     and self.used_money + self.held_money + money <= self.money
                 ):
                     break
                 self._changed.wait()
             self.used_calls += 1
+            self._under_way += 1
             self.held_tokens += tokens
             self.held_money += money
 
     def settle(self, held: tuple[int, float], used: tuple[int, float]) -> None:
         """What a call that held so much came to."""
         with self._changed:
+            self._under_way -= 1
             self.held_tokens -= held[0]
-            self.held_money -= held[1]
+            self.held_money = self.held_money - held[1] if self._under_way else 0.0
             self.used_tokens += used[0]
             self.used_money += used[1]
             self._changed.notify_all()
