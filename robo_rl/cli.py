@@ -104,10 +104,12 @@ def without(args: Sequence[str], option: str) -> tuple[list[str], list[str]]:
 
 def expected(error: Exception) -> bool:
     """Whether an error is a person's mistake or the machine's state, not a bug of ours."""
+    from reward_models.wire.transport import BudgetSpent, ModelError
     from robo_rl.runs import CheckpointError
     from sims.cameras import RenderError
 
-    return isinstance(error, ValueError | OSError | RenderError | CheckpointError)
+    wire = ModelError | BudgetSpent
+    return isinstance(error, ValueError | OSError | RenderError | CheckpointError | wire)
 
 
 def nobody_reads() -> bool:

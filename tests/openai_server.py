@@ -5,29 +5,37 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
 class OpenAIServer:
-    """Answers ``/v1/chat/completions`` with ``script``, one entry per request, the last for ever.
+    """Answers ``/v1/chat/completions`` with ``script``: one entry per request, the last for ever;
+    or what it makes of the request.
 
     An entry is a text; or a dict with ``status`` (and ``headers``), ``sleep`` s, ``finish``,
-    ``raw`` bytes in place of a protocol answer, and ``text``.
+    ``raw`` bytes in place of a protocol answer, ``drop``, and ``text``.
     """
 
-    def __init__(self, script: list[Any]):
+    def __init__(self, script: list[Any] | Callable[[dict[str, Any]], Any]):
         self.script, self.requests, self.keys = script, [], []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                server.requests.append(json.loads(body))
+                request = json.loads(body)
                 server.keys.append(self.headers.get("Authorization", ""))
-                entry = server.script[min(len(server.requests), len(server.script)) - 1]
+                server.requests.append(request)
+                if callable(server.script):
+                    entry = server.script(request)
+                else:
+                    entry = server.script[min(len(server.requests), len(server.script)) - 1]
                 entry = {"text": entry} if isinstance(entry, str) else entry
                 time.sleep(entry.get("sleep", 0.0))
+                if entry.get("drop"):
+                    return  # not a word
                 status = entry.get("status", 200)
                 payload = entry.get("raw")
                 if payload is None:
@@ -48,7 +56,7 @@ class OpenAIServer:
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
 
     @property
     def url(self) -> str:

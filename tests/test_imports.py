@@ -23,7 +23,7 @@ TORCH = {"torch", "torchvision", "stable_baselines3", "sb3_contrib", "open_clip"
 LIGHT = (
     "sims",
     "real_robot",
-    *(f"reward_models/{part}" for part in ("base.py", "goals", "programs", "writers")),
+    *(f"reward_models/{part}" for part in ("base.py", "goals", "programs", "wire", "writers")),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import textwrap
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,20 @@ from openai_server import OpenAIServer
 import sims
 from reward_models.base import from_dict
 from reward_models.programs import Refused, load
-from reward_models.writers.base import Evidence
-from reward_models.writers.cassette import CassetteError, Player, Recorder, Reply
-from reward_models.writers.llm import LLMWriter, program_in, system_prompt, task_prompt
-from reward_models.writers.methods import METHODS, text2reward
-from reward_models.writers.transport import (
+from reward_models.wire.cassette import CassetteError, Player, Recorder, Reply
+from reward_models.wire.transport import (
     Budget,
     BudgetSpent,
     Endpoint,
     Metered,
     ModelError,
     OpenAITransport,
+    Patient,
 )
+from reward_models.writers.base import Evidence
+from reward_models.writers.llm import LLMWriter, program_in, system_prompt, task_prompt
+from reward_models.writers.methods import METHODS, text2reward
+from robo_rl.cli import main
 
 pytest.importorskip("openai")
 REPLIES = json.loads((Path(__file__).parent / "data/llm_replies.json").read_text())
@@ -45,13 +48,18 @@ def endpoint(server: OpenAIServer, **changes: Any) -> Endpoint:
     return Endpoint("test", base_url=server.url, key_variable="ROBO_TEST_KEY", **given)
 
 
+def connected(e: Endpoint, budget: Budget | None = None) -> Patient:
+    """As the commands do it: every attempt within the budget."""
+    return Patient(Metered(OpenAITransport(e), budget or Budget(), e), e)
+
+
 def writer(transport: Any, method: str = "text2reward", **options: Any) -> LLMWriter:
     return LLMWriter(transport, METHODS[method], **options)
 
 
 def test_a_good_answer_is_a_program() -> None:
     with OpenAIServer([REPLIES["good"]]) as server:
-        [draft] = writer(OpenAITransport(endpoint(server))).propose(CARD, GOAL, 1)
+        [draft] = writer(connected(endpoint(server))).propose(CARD, GOAL, 1)
     assert set(load(draft.text, CARD).components) == {"near", "effort"}
     [request] = server.requests
     assert server.keys == [f"Bearer {KEY}"]
@@ -62,7 +70,7 @@ def test_a_good_answer_is_a_program() -> None:
 @pytest.mark.parametrize("bad", ["broken", "malicious", "units", "prose"])
 def test_findings_go_back_until_it_is_right(bad: str) -> None:
     with OpenAIServer([REPLIES[bad], REPLIES["good"]]) as server:
-        [draft] = writer(OpenAITransport(endpoint(server))).propose(CARD, GOAL, 1)
+        [draft] = writer(connected(endpoint(server))).propose(CARD, GOAL, 1)
     assert load(draft.text, CARD) and draft.notes == "repaired" and len(server.requests) == 2
     with pytest.raises(Refused) as refused:
         load(program_in(REPLIES[bad]), CARD)
@@ -74,7 +82,7 @@ def test_findings_go_back_until_it_is_right(bad: str) -> None:
 
 def test_a_model_that_never_learns_is_asked_so_many_times() -> None:
     with OpenAIServer([REPLIES["malicious"]]) as server:
-        [draft] = writer(OpenAITransport(endpoint(server)), repairs=2).propose(CARD, GOAL, 1)
+        [draft] = writer(connected(endpoint(server)), repairs=2).propose(CARD, GOAL, 1)
     assert len(server.requests) == 3
     with pytest.raises(Refused):
         load(draft.text, CARD)
@@ -83,17 +91,17 @@ def test_a_model_that_never_learns_is_asked_so_many_times() -> None:
 def test_an_answer_cut_short_is_repaired() -> None:
     cut = {"text": REPLIES["truncated"], "finish": "length"}
     with OpenAIServer([cut, REPLIES["good"]]) as server:
-        [draft] = writer(OpenAITransport(endpoint(server))).propose(CARD, GOAL, 1)
+        [draft] = writer(connected(endpoint(server))).propose(CARD, GOAL, 1)
     assert load(draft.text, CARD)
     with OpenAIServer([cut]) as server:
-        [draft] = writer(OpenAITransport(endpoint(server)), repairs=0).propose(CARD, GOAL, 1)
+        [draft] = writer(connected(endpoint(server)), repairs=0).propose(CARD, GOAL, 1)
     assert "cut short at 1500 tokens" in draft.notes
 
 
 def test_a_limited_then_broken_endpoint_is_asked_again() -> None:
     script = [{"status": 429}, {"status": 503}, {"raw": b"<html>not json</html>"}, REPLIES["good"]]
     with OpenAIServer(script) as server:
-        [draft] = writer(OpenAITransport(endpoint(server))).propose(CARD, GOAL, 1)
+        [draft] = writer(connected(endpoint(server))).propose(CARD, GOAL, 1)
     assert load(draft.text, CARD) and len(server.requests) == 4
 
 
@@ -111,24 +119,25 @@ def test_the_key_is_in_no_error_log_or_file(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     with OpenAIServer([entry]) as server:
-        transport = OpenAITransport(endpoint(server, attempts=2, seconds=0.5))
+        transport = connected(endpoint(server, attempts=2, seconds=0.5))
         cassette = tmp_path / "cassette.jsonl"
         with pytest.raises(ModelError, match=says) as failed:
             writer(Recorder(transport, cassette)).propose(CARD, GOAL, 1)
         assert len(server.requests) == calls
-        ours = writer(Recorder(OpenAITransport(endpoint(server)), cassette))
+        ours = writer(Recorder(connected(endpoint(server)), cassette))
         server.script = [REPLIES["good"]]
         ours.propose(CARD, GOAL, 1)
     text = "".join(traceback.format_exception(failed.value)) + caplog.text + repr(transport)
     assert KEY not in text and KEY not in cassette.read_text()
-    assert KEY not in repr(vars(transport))
+    at_the_bottom = transport.inner.inner
+    assert KEY not in repr(vars(transport)) + repr(vars(at_the_bottom))
 
 
 def test_without_a_key_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROBO_TEST_KEY")
     with OpenAIServer([REPLIES["good"]]) as server:
         with pytest.raises(ModelError, match="set the variable ROBO_TEST_KEY"):
-            writer(OpenAITransport(endpoint(server))).propose(CARD, GOAL, 1)
+            writer(connected(endpoint(server))).propose(CARD, GOAL, 1)
     assert not server.requests
 
 
@@ -146,7 +155,7 @@ def test_budgets_stop_before_they_are_exceeded(budget: Budget, says: str, calls:
         e = endpoint(server, prompt_price=10.0, completion_price=10.0)
         if "calls" in says or "tokens" in says:
             e = endpoint(server)
-        metered = Metered(OpenAITransport(e), budget, e)
+        metered = connected(e, budget)
         with pytest.raises(BudgetSpent, match=says):
             writer(metered, repairs=1000).propose(CARD, GOAL, 1)
     if calls:
@@ -156,13 +165,59 @@ def test_budgets_stop_before_they_are_exceeded(budget: Budget, says: str, calls:
     assert budget.used_tokens <= budget.tokens and budget.used_money <= budget.money
 
 
+@pytest.mark.parametrize("entry", [{"status": 429}, {"status": 503}, {"sleep": 0.6}])
+def test_every_attempt_is_a_call_of_the_budget(entry: dict[str, Any]) -> None:
+    with OpenAIServer([entry]) as server:
+        e = endpoint(server, seconds=0.3)
+        with pytest.raises(BudgetSpent, match="2 calls are spent"):
+            writer(connected(e, Budget(calls=2))).propose(CARD, GOAL, 1)
+        assert len(server.requests) == 2
+
+
+def test_an_endpoint_that_asks_for_patience_gets_it() -> None:
+    limited = {"status": 429, "headers": {"Retry-After": "1"}}
+    with OpenAIServer([limited, REPLIES["good"]]) as server:
+        began = time.monotonic()
+        [draft] = writer(connected(endpoint(server))).propose(CARD, GOAL, 1)
+        assert load(draft.text, CARD) and 1.0 <= time.monotonic() - began < 3.0
+    with OpenAIServer([{"status": 429, "headers": {"Retry-After": "3600"}}]) as server:
+        with pytest.raises(ModelError, match="asks to wait 3600 s"):
+            writer(connected(endpoint(server))).propose(CARD, GOAL, 1)
+        assert len(server.requests) == 1
+
+
+def test_what_a_silent_server_used_is_estimated() -> None:
+    """Local servers often say no usage; a budget of tokens is to hold there too."""
+    bare = {"choices": [{"index": 0, "finish_reason": "stop",
+                         "message": {"role": "assistant", "content": REPLIES["broken"]}}],
+            "id": "1", "object": "chat.completion", "created": 0, "model": "m"}  # fmt: skip
+    budget = Budget(tokens=9000)
+    with OpenAIServer([{"raw": json.dumps(bare).encode()}]) as server:
+        with pytest.raises(BudgetSpent, match="tokens are spent"):
+            writer(connected(endpoint(server), budget), repairs=1000).propose(CARD, GOAL, 1)
+    assert 0 < budget.used_tokens <= 9000
+
+
+def test_a_model_that_cannot_be_asked_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("ROBO_TEST_KEY")
+    asked = ["reward", "write", "--task", "reach", "--goal", GOAL, "--writer", "llm"]
+    at = ["--model.model", "m", "--model.base-url", "http://127.0.0.1:9/v1"]
+    for more, says in (
+        (["--model.key-variable", "ROBO_TEST_KEY"], "set the variable ROBO_TEST_KEY"),
+        (["--model.key-variable", "PATH", "--model.calls", "0"], "0 calls are spent"),
+    ):
+        assert main([*asked, *at, *more]) == 1
+        err = capsys.readouterr().err
+        assert err.count("robo-rl: ") == 1 and says in err
+
+
 def test_a_cassette_is_played_without_a_server(tmp_path: Path) -> None:
     cassette = tmp_path / "cassette.jsonl"
     script = [REPLIES["broken"], REPLIES["good"], REPLIES["units"], REPLIES["good"]]
     with OpenAIServer(script) as server:
-        recorded = writer(Recorder(OpenAITransport(endpoint(server)), cassette)).propose(
-            CARD, GOAL, 2
-        )
+        recorded = writer(Recorder(connected(endpoint(server)), cassette)).propose(CARD, GOAL, 2)
     played = writer(Player(cassette)).propose(CARD, GOAL, 2)
     assert [d.text for d in played] == [d.text for d in recorded]
     lines = [json.loads(line) for line in cassette.read_text().splitlines()]

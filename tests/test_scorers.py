@@ -6,6 +6,7 @@ import dataclasses
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -13,6 +14,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from openai_server import OpenAIServer
+from seeing_model import seeing, words
 
 import sims
 from reward_models.config import HeadConfig
@@ -501,3 +504,55 @@ def test_labels_in_the_terminal_are_learned_from(
     capsys.readouterr()
     assert main([*teach, "--store", str(store), "--out", str(out)]) == 1
     assert "stretches of 2 frames, asked is for 4" in capsys.readouterr().err
+
+
+def test_a_reward_is_learned_from_what_a_model_prefers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    out, store = tmp_path / "asked.safetensors", tmp_path / "labels"
+    few = ["--watch.random", "4", "--watch.scattered", "0", "--head.steps", "50"]
+    teach = ["reward", "train", "preferences", "--goal", "touch_red_cube", *few, "--out", str(out)]
+    shy = iter(range(1000))
+
+    def sometimes(request: dict[str, Any]) -> str:
+        if "Two short films" in words(request) and next(shy) % 4 == 3:
+            return "ANSWER: unsure"
+        return seeing(request)
+
+    monkeypatch.setenv("ROBO_TEST_KEY", "sk-test-THE-SECRET-1234")
+    monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
+    with OpenAIServer(sometimes) as server:
+        wire = ["--model.base-url", server.url, "--model.key-variable", "ROBO_TEST_KEY"]
+        by = ["--ask.by", "vlm:test", *wire, "--ask.length", "2", "--store", str(store)]
+        assert main([*teach, *by, "--ask.answers", "16"]) == 0
+        card = json.loads(out.with_suffix(".json").read_text())
+        assert "12 answers of vlm:test; about" in card["learned_from"]
+        assert card["figures"]["asked"]["skip"] == 4 and len(server.requests) == 32
+        assert len([a for a in LabelStore(store).read() if a.by == "vlm:test"]) == 16
+        assert LabelStore(store).frames(LabelStore(store).read()[0].first).shape[1] == 288
+    files = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
+    assert len(files) > 40 and not any(b"THE-SECRET" in content for content in files)
+    with pytest.raises(ValueError, match="nobody is called 'somebody'; known: oracle, vlm:MODEL"):
+        AskConfig(by="somebody")
+
+
+class Shy:
+    """Answers every other question, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[bytes] = []
+
+    def answers(self, seen: Episodes, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        self.asked += [pair.tobytes() for pair in np.stack([first, second], axis=1)]
+        gap = seen.worth[first].mean(axis=1) - seen.worth[second].mean(axis=1)
+        return np.where(np.arange(len(gap)) % 2, (gap > 0).astype(float), np.nan)
+
+
+def test_who_says_nothing_teaches_nothing_and_nobody_is_asked_the_same(episodes: Episodes) -> None:
+    oracle, config = Shy(), AskConfig(answers=60, a_time=30, length=3, active=False)
+    _, pairs, figures = ask_before(episodes, oracle, config, BRIEF)
+    assert len(oracle.asked) == 60 and figures["answers"] == len(pairs) == 30
+    before = set(oracle.asked)
+    _, more, _ = ask_before(episodes, oracle, config, BRIEF, known=pairs)  # as from a store
+    assert len(more) == 45 and len(oracle.asked) == 90
+    assert not before & set(oracle.asked[60:])

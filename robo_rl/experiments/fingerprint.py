@@ -26,7 +26,8 @@ BESIDE = (
     *(f"robo_rl.{part}" for part in ("cli", "commands", "experiments", "runs", "progress")),
     *(f"robo_rl.{part}" for part in ("report", "film", "video", "export")),
     # What they made is in the settings.
-    "robo_rl.presets", "reward_models.goals.reader", "reward_models.writers",
+    "robo_rl.presets", "reward_models.goals.reader", "reward_models.writers", "reward_models.wire",
+    "robo_rl.wire",
 )  # fmt: skip
 NOT_DATA = (".py", ".pyc", ".md")
 

@@ -8,31 +8,22 @@ from pathlib import Path
 
 from reward_models.base import TaskCard
 from reward_models.programs.diagnostics import Diagnostic
+from reward_models.wire.transport import Budget
 from reward_models.writers.base import Draft, Evidence
-from reward_models.writers.cassette import Player, Recorder, Transport
 from reward_models.writers.llm import LLMWriter
 from reward_models.writers.methods import METHODS
-from reward_models.writers.transport import Budget, Endpoint, Metered, OpenAITransport
 from robo_rl.search.strategy import Candidate, History
+from robo_rl.wire import WireConfig, connect
 
 WRITERS = ("llm", *METHODS)  # llm: Eureka's method
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelConfig:
+class ModelConfig(WireConfig):
     """Where a language model is, and what may be spent on it."""
 
     model: str = ""  # its name, as the endpoint knows it
-    base_url: str = "https://api.openai.com/v1"  # of any endpoint that speaks the OpenAI protocol
-    key_variable: str = "OPENAI_API_KEY"  # environment variable that holds the key
     repairs: int = 3  # further answers to what is found wrong with a program
-    tokens: int = 200_000  # that may be used
-    money: float = 1.0  # that may be spent, in the currency of the prices
-    calls: int = 100  # that may be made
-    prompt_price: float = 0.0  # per million tokens
-    completion_price: float = 0.0  # per million tokens
-    seconds: float = 120.0  # per attempt of a call
-    cassette: str = ""  # file of answers: played if it exists, else recorded; empty: neither
 
 
 def make_writer(
@@ -44,23 +35,11 @@ def make_writer(
     """The writer called ``name`` and what it has spent; ValueError says what is missing."""
     if name not in WRITERS:
         raise ValueError(f"unknown writer {name!r}; known: offline, {', '.join(WRITERS)}")
-    budget = budget or Budget(config.tokens, config.money, config.calls)
-    endpoint = Endpoint(
-        config.model, config.base_url, config.key_variable, config.seconds,
-        prompt_price=config.prompt_price, completion_price=config.completion_price,
-    )  # fmt: skip
-    tape = Path(config.cassette) if config.cassette else None
-    transport: Transport
-    if tape is not None and tape.exists():
-        transport = Player(tape)
-    elif not config.model:
+    budget = budget or config.budget()
+    if not config.model and not (config.cassette and Path(config.cassette).exists()):
         raise ValueError(f"writer {name!r} needs a model: --model.model NAME --model.base-url URL, "
                          "or an existing --model.cassette")  # fmt: skip
-    else:
-        transport = OpenAITransport(endpoint)
-    transport = Metered(transport, budget, endpoint)
-    if tape is not None and not tape.exists():
-        transport = Recorder(transport, tape)
+    transport = connect(config.endpoint(config.model), budget, config.cassette)
     method = METHODS["eureka" if name == "llm" else name]
     return LLMWriter(transport, method, name, config.repairs, check=check), budget
 

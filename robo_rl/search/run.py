@@ -27,8 +27,8 @@ from rich.console import Console
 from reward_models.base import TaskCard
 from reward_models.goals.formula import Formula
 from reward_models.programs import Diagnostic, load
+from reward_models.wire.transport import Budget
 from reward_models.writers.offline import NoTemplate, write
-from reward_models.writers.transport import Budget
 from robo_rl.archive import screened, trials
 from robo_rl.config import from_json
 from robo_rl.evaluate import SELECT_SEED, TEST_SEED
@@ -139,7 +139,7 @@ class _Search:
         if config.writer == "offline":
             archive = trials(self.judged)[0] if self.judged.has_expert else None
             return Offline(formula, goal.card, goal.text, config.candidates, config.seed, archive)
-        budget = Budget(config.model.tokens, config.model.money, config.model.calls)
+        budget = config.model.budget()
         for spent in self.journal.of("spent")[-1:]:  # what a search that goes on has spent
             budget.used_tokens, budget.used_money = spent["tokens"], spent["money"]
             budget.used_calls = spent["calls"]

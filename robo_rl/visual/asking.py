@@ -6,13 +6,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from reward_models.config import HeadConfig
 from reward_models.visual.episodes import Episodes, split
 from robo_rl.learners.hooks import Hook
+from robo_rl.wire import JUDGES, is_judge
 from sims.batch_env import BatchEnv
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class AskConfig:
     """What is asked before a policy learns."""
 
     answers: int = 300  # in all, those in the store included
+    by: str = "oracle"  # the scripted one; or a model behind a wire: vlm:MODEL, robometer:URL
     a_time: int = 50  # between two fits
     length: int = 4  # frames of a stretch
     noise: float = 0.2  # share of the scripted oracle's answers that are turned round
@@ -42,12 +44,22 @@ class AskConfig:
     active: bool = True  # ask where the ensemble disagrees; else anywhere
 
     def __post_init__(self) -> None:
+        if self.by != "oracle" and not is_judge(self.by):
+            raise ValueError(f"nobody is called {self.by!r}; known: oracle, {', '.join(JUDGES)}")
         if not 0.0 <= self.noise <= 0.5 or self.tie < 0:
             raise ValueError(f"noise must be in [0, 0.5] and tie at least 0, got {self.noise} and "
                              f"{self.tie}")  # fmt: skip
         for f in fields(self):
             if f.type == "int" and getattr(self, f.name) < 1:
                 raise ValueError(f"{f.name} must be at least 1, got {getattr(self, f.name)}")
+
+
+class Oracle(Protocol):
+    """Who answers which of two stretches is better."""
+
+    def answers(self, seen: Episodes, first: Array, second: Array) -> Array:
+        """(P,) 1 first, 0 second, 0.5 neither, nan where nothing is learned, of entries (P, L)."""
+        ...
 
 
 class ScriptedOracle:
@@ -68,6 +80,10 @@ class ScriptedOracle:
         gap = first.mean(axis=1) - second.mean(axis=1)
         answer = np.where(self.rng.random(len(gap)) < self.noise, gap < 0, gap > 0).astype(float)
         return np.where(np.abs(gap) <= self.tie, 0.5, answer)
+
+    def answers(self, seen: Episodes, first: Array, second: Array) -> Array:
+        """See Oracle."""
+        return self.ask(seen.worth[first], seen.worth[second])
 
 
 def stretches(episode: Array, length: int, count: int, rng: np.random.Generator) -> Array:
@@ -100,7 +116,7 @@ def questions(
 
 def ask_before(
     seen: Episodes,
-    oracle: ScriptedOracle | None,
+    oracle: Oracle | None,
     config: AskConfig,
     head: HeadConfig,
     known: Pairs | None = None,
@@ -110,14 +126,15 @@ def ask_before(
     """(heads, all pairs, figures): ``known`` answers, then those of the oracle about ``seen``, with
     a fit after each ``a_time`` of them. Nobody is asked about the episodes that judge it."""
     from reward_models.metrics import auc, or_none, spearman
-    from reward_models.visual.preferences import Pairs, fit_preferences
+    from reward_models.visual.preferences import HELD, Pairs, fit_preferences
 
-    rng = np.random.default_rng([head.seed, 1])
+    have = 0 if known is None else len(known)
+    # Who goes on with a store is asked something else than what is in it.
+    rng = np.random.default_rng([head.seed, 1, *([have] if have else [])])
     fit, held, test = split(seen, head.seed)
     asked_of = np.flatnonzero((fit | held)[seen.episode])
     dim, pairs, heads, figures = seen.rows.shape[1], known, None, {}
-    while oracle is not None and (0 if pairs is None else len(pairs)) < config.answers:
-        have = 0 if pairs is None else len(pairs)
+    while oracle is not None and have < config.answers:
         first, second = questions(
             lambda entries: seen.rows[asked_of[entries]],
             seen.episode[asked_of],
@@ -127,12 +144,14 @@ def ask_before(
             heads if config.active else None,
         )
         first, second = asked_of[first], asked_of[second]
-        answer = oracle.ask(seen.worth[first], seen.worth[second])
+        answer = oracle.answers(seen, first, second)
         told(first, second, answer)
+        have += len(answer)
+        progress(have / config.answers)
+        first, second, answer = (x[~np.isnan(answer)] for x in (first, second, answer))
         new = Pairs(seen.rows[first], seen.rows[second], answer)
         pairs = new if pairs is None else pairs + new
-        progress(len(pairs) / config.answers)
-        if len(pairs) < config.answers and config.active:
+        if have < config.answers and config.active and len(pairs) >= 2 * HELD:
             heads, _ = fit_preferences(pairs, dim, head)
     if pairs is None:
         raise ValueError("there is no answer to learn from: give --store DIR with some, or let the "

@@ -18,13 +18,17 @@ from typing import Any
 import cv2
 import numpy as np
 
+from reward_models.wire.judge import NO_ANSWER, Said
+from reward_models.wire.questions import UNSURE
 from robo_rl.runs import atomic_write
 from sims.task import Task
 
 Array = np.ndarray
 
-ANSWERS = {"first": 1.0, "second": 0.0, "tie": 0.5}  # and skip, of which nothing is learned
+ANSWERS = {"first": 1.0, "second": 0.0, "tie": 0.5}
+# Of these nothing is learned: who was asked cannot tell, or said nothing that is an answer.
 SKIP = "skip"
+SAID = (*ANSWERS, SKIP, NO_ANSWER)
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Answer:
     second: tuple[str, ...]
     goal: str  # the sentence that it is about
     scene: str  # task, robot and camera
-    said: str = ""  # first, second, tie or skip
+    said: str = ""  # first, second, tie, skip or no answer
     by: str = ""  # who said so
 
     @property
@@ -108,24 +112,29 @@ class LabelStore:
                 answer = Answer(**entry)
             except (ValueError, TypeError, KeyError) as error:
                 raise ValueError(f"{self.path}, line {number} is no label: {error}") from None
-            if answer.said and answer.said not in (*ANSWERS, SKIP):
+            if answer.said and answer.said not in SAID:
                 raise ValueError(
-                    f"{self.path}, line {number}: said must be {', '.join((*ANSWERS, SKIP))}, got "
+                    f"{self.path}, line {number}: said must be {', '.join(SAID)}, got "
                     f"{answer.said!r}"
                 )
             yield answer
 
 
 def agreement(store: LabelStore) -> tuple[int, int]:
-    """(how often two who were asked the same said the same, how often two were), skips left out."""
+    """(how often two who were asked the same said the same, how often two were), of answers."""
     same = of = 0
     for answers in store.answered().values():
-        said = {a.by: a.said for a in answers if a.said != SKIP}
+        said = {a.by: a.said for a in answers if a.said in ANSWERS}
         values = list(said.values())
         for i, one in enumerate(values):
             same += sum(one == other for other in values[i + 1 :])
             of += len(values) - i - 1
     return same, of
+
+
+def said_of(said: Said) -> str:
+    """What a model said, as a store has it."""
+    return said.value or (SKIP if said.why == UNSURE else NO_ANSWER)
 
 
 def scene_of(task: Task[Any], camera: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 import time
@@ -23,9 +24,12 @@ from robo_rl.goals import known_goal
 from robo_rl.progress import stages
 from robo_rl.rewards.clip import at_home
 from robo_rl.runs import jsonable, versions
-from robo_rl.visual.asking import QUICK, AskConfig, ScriptedOracle, ask_before
+from robo_rl.visual.asked_model import AskedModel
+from robo_rl.visual.asking import QUICK, AskConfig, Oracle, ScriptedOracle, ask_before
 from robo_rl.visual.episodes import EpisodesConfig, Watched, watch
-from robo_rl.visual.label_store import ANSWERS, Answer, LabelStore, scene_of
+from robo_rl.visual.label_store import ANSWERS, SAID, Answer, LabelStore, scene_of
+from robo_rl.wire import JudgeConfig, judge_of
+from sims.batch_env import BatchEnv
 from sims.task import Task
 
 if TYPE_CHECKING:
@@ -120,7 +124,8 @@ class TrainProgress(TrainScorer):
 @dataclass(frozen=True, kw_only=True)
 class TrainPreferences(TrainScorer):
     """Trains a reward under which what was preferred is worth more: the answers in a store, and a
-    scripted oracle's, which reads the simulator's dense reward and is wrong now and then."""
+    scripted oracle's, which reads the simulator's dense reward and is wrong now and then, or those
+    of a model behind a wire, which sees frames."""
 
     watch: EpisodesConfig = field(
         default_factory=lambda: EpisodesConfig(demonstrations=0, lost=0, random=60, scattered=180)
@@ -128,28 +133,43 @@ class TrainPreferences(TrainScorer):
     head: HeadConfig = field(default_factory=lambda: QUICK)  # of the networks
     ask: AskConfig = field(default_factory=AskConfig)  # how much, and how well it is answered
     store: Path | None = None  # folder of labels that are read first, and that answers are kept in
-    oracle: bool = True  # ask the scripted one for what the store lacks; else nobody
+    oracle: bool = True  # ask for what the store lacks; else nobody is asked
+    model: JudgeConfig = field(default_factory=JudgeConfig)  # of --ask.by vlm:MODEL, robometer:URL
 
     def teach(self, of: Lesson) -> Taught:
         store = None if self.store is None else LabelStore(self.store)
         scene = scene_of(of.task, of.encoder.camera)
         known, by = (None, []) if store is None else known_pairs(store, of, scene, self.ask.length)
         rng = np.random.default_rng([self.head.seed, 3])
-        oracle = ScriptedOracle(self.ask.noise, self.ask.tie, rng) if self.oracle else None
+        oracle: Oracle | None = None
 
-        def keep(first: Array, second: Array, answer: Array) -> None:
-            if store is None:
+        def keep(one: Array, other: Array, said: str) -> None:
+            if store is not None:
+                names = [store.keep(side) for side in (one, other)]
+                store.append(Answer(*names, of.goal, scene, said, str(oracle)))
+
+        def keep_all(first: Array, second: Array, answer: Array) -> None:
+            if store is None or isinstance(oracle, AskedModel):  # which keeps each as it comes
                 return
             entries = np.stack([first, second], axis=1)  # (P, 2, L)
             frames = of.watched.frames(of.task, of.encoder, entries.ravel())
             for pair, value in zip(np.split(frames, len(answer)), answer, strict=True):
                 said = next(said for said, worth in ANSWERS.items() if worth == value)
-                names = [store.keep(side) for side in np.split(pair, 2)]
-                store.append(Answer(*names, of.goal, scene, said, str(oracle)))
+                keep(*np.split(pair, 2), said)
 
-        heads, pairs, figures = ask_before(
-            of.seen, oracle, self.ask, self.head, known, keep, of.progress
-        )
+        with contextlib.ExitStack() as stack:
+            if self.oracle and self.ask.by != "oracle":
+                env = stack.enter_context(contextlib.closing(BatchEnv(of.task, 1)))
+                oracle = AskedModel(*judge_of(self.ask.by, self.model), self.model, of.goal,
+                                    of.watched.states, of.encoder.camera, env, keep)  # fmt: skip
+            elif self.oracle:
+                oracle = ScriptedOracle(self.ask.noise, self.ask.tie, rng)
+            heads, pairs, figures = ask_before(
+                of.seen, oracle, self.ask, self.head, known, keep_all, of.progress
+            )
+        if isinstance(oracle, AskedModel):
+            figures |= {"asked": {word: oracle.said[word] for word in SAID}}
+            figures |= {"spent": str(oracle.budget)}
         if oracle is not None and len(pairs) > len(by):
             by += [str(oracle)] * (len(pairs) - len(by))
         answers = "; ".join(f"{count} answers of {who}" for who, count in Counter(by).items())

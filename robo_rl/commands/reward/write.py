@@ -72,9 +72,7 @@ def _asked(command: WriteCommand, task: Task[Any], card: TaskCard, sentence: str
 
     writer, budget = make_writer(command.writer, command.model, found)
     [draft] = writer.propose(card, sentence, 1)
-    Console(stderr=True).print(
-        f"{budget.used_calls} calls, {budget.used_tokens:,} tokens, {budget.used_money:.4f} spent"
-    )
+    Console(stderr=True).print(str(budget), highlight=False)
     if wrong := errors(writer.findings(draft.text, card)):
         raise ValueError(f"after {command.model.repairs} repairs the model's program is still "
                          f"refused: {'; '.join(map(str, wrong))}")  # fmt: skip

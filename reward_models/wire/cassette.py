@@ -1,4 +1,4 @@
-"""Cassettes: answers of a language model kept in a file, so that a run can be had again anywhere.
+"""Cassettes: answers of a model kept in a file, so that a run can be had again anywhere.
 
 A cassette is JSON lines, one per call: the key of the request (a hash of the model and messages),
 the answer, its tokens, and where it came from. ``source`` says "recorded" of an answer that a model
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-Message = Mapping[str, str]
+Message = Mapping[str, Any]  # role, and content: a text, or parts {"type": "text" or "image_url"}
 
 
 @dataclass(frozen=True)
@@ -46,20 +47,33 @@ def key_of(model: str, messages: Sequence[Message], turn: int) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+class _Turns:
+    """How often each request came up, counted for several threads."""
+
+    def __init__(self) -> None:
+        self._count: dict[str, int] = {}
+        self.lock = threading.Lock()
+
+    def next(self, plain: str) -> int:
+        self._count[plain] = self._count.get(plain, -1) + 1
+        return self._count[plain]
+
+
 class Recorder:
     """Passes requests on to a transport and appends every answer to a file."""
 
     def __init__(self, inner: Transport, path: Path):
         self.inner, self.path, self.model = inner, path, inner.model
-        self._turns: dict[str, int] = {}
+        self._turns = _Turns()
 
     def complete(self, messages: Sequence[Message], max_tokens: int) -> Reply:
         reply = self.inner.complete(messages, max_tokens)
-        plain = key_of(self.model, messages, 0)
-        turn = self._turns[plain] = self._turns.get(plain, -1) + 1
-        entry = {"key": key_of(self.model, messages, turn), "model": self.model, **asdict(reply)}
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
+        with self._turns.lock:
+            turn = self._turns.next(key_of(self.model, messages, 0))
+            key = key_of(self.model, messages, turn)
+            entry = {"key": key, "model": self.model, **asdict(reply)}
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry) + "\n")
         return reply
 
 
@@ -69,7 +83,7 @@ class Player:
     def __init__(self, path: Path):
         self.path = path
         self._replies: dict[str, Reply] = {}
-        self._turns: dict[str, int] = {}
+        self._turns = _Turns()
         self.model = ""
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             try:
@@ -80,8 +94,8 @@ class Player:
                 raise CassetteError(f"{path} line {number} is not an answer: {error}") from None
 
     def complete(self, messages: Sequence[Message], max_tokens: int) -> Reply:
-        plain = key_of(self.model, messages, 0)
-        turn = self._turns[plain] = self._turns.get(plain, -1) + 1
+        with self._turns.lock:
+            turn = self._turns.next(key_of(self.model, messages, 0))
         reply = self._replies.get(key_of(self.model, messages, turn))
         if reply is None:
             raise CassetteError(
