@@ -15,7 +15,7 @@ from reward_models.goals.formula import Formula, atoms, check, parse, parts_of
 from reward_models.goals.length import brought_by
 from robo_rl.config import CHECKPOINT_EVERY, ENV_STEPS, SettledConfig, TrainConfig
 from robo_rl.goals import read_goal, task_of
-from robo_rl.learners import LEARNERS, LearnerConfig, OffPolicyConfig, PPOConfig
+from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
 from robo_rl.rewards import fitting
 from sims.foreign import PREFIX
 from sims.tasks.arranged import Arranged
@@ -28,11 +28,11 @@ class Preset:
     run: dict[str, Any]  # of TrainConfig
     horizon_s: float = LearnerConfig.horizon_s  # s, of every learner
     ppo: dict[str, Any] = field(default_factory=dict)  # of PPOConfig
-    replay_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, with a replay buffer
+    dear_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, where steps are dear
 
-    def run_of(self, replays: bool) -> dict[str, Any]:
-        """Of TrainConfig, for a learner with a replay buffer or without."""
-        return self.run | (self.replay_run if replays else {})
+    def run_of(self, cheap: bool) -> dict[str, Any]:
+        """Of TrainConfig, for a learner to which steps are cheap, or are not."""
+        return self.run | ({} if cheap else self.dear_run)
 
     def tuning(self, learner: str) -> LearnerConfig:
         """The settings of ``learner``."""
@@ -53,11 +53,11 @@ _BODY: dict[str, Any] = {
 PRESETS: dict[str, Preset] = {
     # The way round to the far side of the object is found by large first steps or not at all.
     "push": Preset({"env_steps": 600_000, "checkpoint_every": 100_000}, ppo={"log_std_init": -0.5}),
-    # Learners with a replay buffer need fewer steps, and pay for each with many more updates.
-    "drawer": Preset({"env_steps": 200_000}, replay_run={"env_steps": 50_000}),
+    # SB3's learners with a replay buffer need fewer steps, and pay for each with many more updates.
+    "drawer": Preset({"env_steps": 200_000}, dear_run={"env_steps": 50_000}),
     # A cube is first held by chance, which needs jaws that move far enough to close on it.
     "lift": Preset(
-        {"env_steps": 200_000}, ppo={"log_std_init": -0.7}, replay_run={"env_steps": 50_000}
+        {"env_steps": 200_000}, ppo={"log_std_init": -0.7}, dear_run={"env_steps": 50_000}
     ),
     # With half of it, it learns to be fast and falls after 3 s; success is to be up after 8.
     "hopper forward": Preset({"env_steps": 1_200_000, "checkpoint_every": 200_000}, 1.6, _BODY),
@@ -99,12 +99,12 @@ def preset(
     base = base or TrainConfig()
     goal = goal or base.goal
     asked = replace(base, task=task, goal=goal)
-    replays = issubclass(LEARNERS[learner].config, OffPolicyConfig)
+    cheap = LEARNERS[learner].config.cheap_steps
     # No CLIP knows the things of a tabletop.
     told = base.formula or task == Arranged.name
     open_ = {"env_steps": ENV_STEPS, "episode_s": 0.0, "checkpoint_every": CHECKPOINT_EVERY,
              "reward": "offline" if told else "clip"}  # fmt: skip
-    found, run = _fitting(asked, replays)
+    found, run = _fitting(asked, cheap)
     given = {name: value for name, value in vars(base).items() if value is not None}
     named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner)}
     return SettledConfig(**open_ | given | run | named)
@@ -120,21 +120,21 @@ def completed(config: TrainConfig) -> SettledConfig:
     return config
 
 
-def _fitting(config: TrainConfig, replays: bool) -> tuple[Preset, dict[str, Any]]:
+def _fitting(config: TrainConfig, cheap: bool) -> tuple[Preset, dict[str, Any]]:
     """The preset of what is wanted, and what it sets of a run."""
     wanted, card = _unlisted(config)
     if wanted is None:
         found = PRESETS.get(_name(config)) or PRESETS.get(config.task) or Preset({})
-        return found, found.run_of(replays)
+        return found, found.run_of(cheap)
     by = {atom: brought_by(atom, card) for atom in atoms(wanted)}
-    steps = {a: EFFORTS[by[a]].run_of(replays).get("env_steps", ENV_STEPS) for a in by}
+    steps = {a: EFFORTS[by[a]].run_of(cheap).get("env_steps", ENV_STEPS) for a in by}
     # Each part of a sequence takes as long to learn as a goal of its own.
     whole = max(
         sum(max(steps[atom] for atom in atoms(part)) for part in parts_of(one, "then"))
         for one in parts_of(wanted, "and")
     )
     hardest = EFFORTS[by[max(by, key=lambda atom: (steps[atom], [*EFFORTS].index(by[atom])))]]
-    return hardest, hardest.run_of(replays) | {"env_steps": whole}
+    return hardest, hardest.run_of(cheap) | {"env_steps": whole}
 
 
 def _unlisted(config: TrainConfig) -> tuple[Formula, TaskCard] | tuple[None, None]:
