@@ -25,7 +25,7 @@ ENV_STEPS, CHECKPOINT_EVERY = 96_000, 32_000  # where no preset says otherwise
 
 # What a preset may set: None is "as the task needs", and help shows the number that this is.
 Steps = Annotated[int | None, tyro.conf.arg(metavar="INT")]
-Reward = Annotated[str | None, tyro.conf.arg(metavar="STR")]
+Name = Annotated[str | None, tyro.conf.arg(metavar="STR")]
 Seconds = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 
 
@@ -36,11 +36,11 @@ class Common:
     task: str = "reach"  # as `robo-rl list tasks` shows
     goal: str = ""  # a sentence, or the key of one of the task's goals; empty: the first one
     formula: str = ""  # a goal written as a formula instead (docs/goals.md), with --reward offline
-    reward: Reward = None  # as `robo-rl list rewards` shows
+    reward: Name = None  # as `robo-rl list rewards` shows
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own, if it has one
     things: str = ""  # on the table of task tabletop: "yellow ball, two red cubes, white plate"
     scene: str = ""  # on that table: your FILE.xml, with its card FILE.toml beside it
-    learner: str = "ppo"  # as `robo-rl list learners` shows
+    learner: Name = None  # as `robo-rl list learners` shows
     env_steps: Steps = None  # simulated steps over all rows
     seed: int = 0  # of training; evaluation draws from seeds that no training uses
     name: str = ""  # of the run; empty: made of task, goal, reward and seed
@@ -89,7 +89,9 @@ class TrainConfig(Common, Further):
             )
         if self.formula and self.randomize:
             raise ValueError("rows of a formula's goal are not randomised: leave out --randomize")
-        if self.learner not in LEARNERS:
+        if self.learner is None and self.tuning is not None:
+            object.__setattr__(self, "learner", tuned_by(self.tuning))
+        if self.learner not in (None, *LEARNERS):
             raise ValueError(f"unknown learner {self.learner!r}; known: {', '.join(LEARNERS)}")
         if self.tuning is not None and type(self.tuning) is not LEARNERS[self.learner].config:
             raise ValueError(
@@ -119,11 +121,17 @@ class TrainConfig(Common, Further):
             raise ValueError(f"device must be cpu, cuda or cuda:N, got {self.device!r}")
 
 
+def tuned_by(tuning: LearnerConfig) -> str:
+    """The learner whose settings these are."""
+    return next(name for name, kind in LEARNERS.items() if kind.config is type(tuning))
+
+
 @dataclass(frozen=True, kw_only=True)
 class SettledConfig(TrainConfig):
     """One training run with everything settled, as ``config.json`` keeps it."""
 
     reward: str = "clip"
+    learner: str = "ppo"
     env_steps: int = ENV_STEPS
     episode_s: float = 0.0
     checkpoint_every: int = CHECKPOINT_EVERY

@@ -7,6 +7,7 @@ about. A preset only changes defaults; every option that is typed stays as typed
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from reward_models.goals.formula import Formula, atoms, check, parse, parts_of
 from reward_models.goals.length import brought_by
 from robo_rl.config import CHECKPOINT_EVERY, ENV_STEPS, SettledConfig, TrainConfig
 from robo_rl.goals import read_goal, task_of
-from robo_rl.learners import LEARNERS, LearnerConfig, OffPolicyConfig, PPOConfig
+from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
 from robo_rl.rewards import fitting
 from sims.foreign import PREFIX
 from sims.tasks.arranged import Arranged
@@ -26,13 +27,14 @@ class Preset:
     """Other defaults of one task, or of one of its goals."""
 
     run: dict[str, Any]  # of TrainConfig
+    learner: str = "ppo"  # where none is asked for
     horizon_s: float = LearnerConfig.horizon_s  # s, of every learner
     ppo: dict[str, Any] = field(default_factory=dict)  # of PPOConfig
-    replay_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, with a replay buffer
+    dear_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, where steps are dear
 
-    def run_of(self, replays: bool) -> dict[str, Any]:
-        """Of TrainConfig, for a learner with a replay buffer or without."""
-        return self.run | (self.replay_run if replays else {})
+    def run_of(self, cheap: bool) -> dict[str, Any]:
+        """Of TrainConfig, for a learner to which steps are cheap, or are not."""
+        return self.run | ({} if cheap else self.dear_run)
 
     def tuning(self, learner: str) -> LearnerConfig:
         """The settings of ``learner``."""
@@ -53,19 +55,25 @@ _BODY: dict[str, Any] = {
 PRESETS: dict[str, Preset] = {
     # The way round to the far side of the object is found by large first steps or not at all.
     "push": Preset({"env_steps": 600_000, "checkpoint_every": 100_000}, ppo={"log_std_init": -0.5}),
-    # Learners with a replay buffer need fewer steps, and pay for each with many more updates.
-    "drawer": Preset({"env_steps": 200_000}, replay_run={"env_steps": 50_000}),
+    # SB3's learners with a replay buffer need fewer steps, and pay for each with many more updates.
+    "drawer": Preset({"env_steps": 200_000}, dear_run={"env_steps": 50_000}),
     # A cube is first held by chance, which needs jaws that move far enough to close on it.
     "lift": Preset(
-        {"env_steps": 200_000}, ppo={"log_std_init": -0.7}, replay_run={"env_steps": 50_000}
+        {"env_steps": 200_000}, ppo={"log_std_init": -0.7}, dear_run={"env_steps": 50_000}
     ),
     # With half of it, it learns to be fast and falls after 3 s; success is to be up after 8.
-    "hopper forward": Preset({"env_steps": 1_200_000, "checkpoint_every": 200_000}, 1.6, _BODY),
+    "hopper forward": Preset(
+        {"env_steps": 1_200_000, "checkpoint_every": 200_000}, horizon_s=1.6, ppo=_BODY
+    ),
     # A flip is over within a second; whoever has fallen by then lies there for the other seven.
     "hopper front_flip": Preset(
-        {"env_steps": 1_500_000, "checkpoint_every": 200_000, "episode_s": 2.0}, 0.8, _BODY
+        {"env_steps": 1_500_000, "checkpoint_every": 200_000, "episode_s": 2.0},
+        horizon_s=0.8,
+        ppo=_BODY,
     ),
-    "ant forward": Preset({"env_steps": 2_000_000, "checkpoint_every": 200_000}, 5.0, _BODY),
+    "ant forward": Preset(
+        {"env_steps": 2_000_000, "checkpoint_every": 200_000}, horizon_s=5.0, ppo=_BODY
+    ),
     # It happens in the first seconds too. 300,000 steps are enough to turn over, not to keep still.
     "ant lie_down": Preset(
         {"env_steps": 1_000_000, "checkpoint_every": 100_000, "episode_s": 4.0},
@@ -73,7 +81,8 @@ PRESETS: dict[str, Preset] = {
     ),
 }
 
-# What brings about what nobody listed (predicates' BY) is trained as where it was met before.
+# What brings about what nobody listed (predicates' BY), the hardest last, is trained as where it
+# was met before; a push to some place by the learner that leaves a thing nearest to it.
 EFFORTS: dict[str, Preset] = {
     "act": Preset({}),
     "go": Preset({}),
@@ -82,29 +91,33 @@ EFFORTS: dict[str, Preset] = {
     "lift": PRESETS["lift"],
     "put": PRESETS["lift"],
     "insert": PRESETS["lift"],
-    "push": PRESETS["push"],
+    "push": replace(PRESETS["push"], learner="ensemble"),
 }
 
 
 def preset(
-    task: str, learner: str = "ppo", base: TrainConfig | None = None, goal: str = ""
+    task: str, learner: str | None = None, base: TrainConfig | None = None, goal: str = ""
 ) -> SettledConfig:
-    """``base`` (the defaults) with what ``task`` needs for ``goal``, tuned for ``learner``.
+    """``base`` (the defaults) with what ``task`` needs for ``goal``, tuned for ``learner``; None:
+    the one that the goal is learned by soonest.
 
     ``goal`` is a sentence or a key; empty: that of ``base``. Where ``base`` and the preset differ,
     the preset's value is taken; ``completed`` takes the other's.
     """
-    if learner not in LEARNERS:
+    if learner not in (None, *LEARNERS):
         raise ValueError(f"unknown learner {learner!r}; known: {', '.join(LEARNERS)}")
     base = base or TrainConfig()
     goal = goal or base.goal
-    asked = replace(base, task=task, goal=goal)
-    replays = issubclass(LEARNERS[learner].config, OffPolicyConfig)
     # No CLIP knows the things of a tabletop.
     told = base.formula or task == Arranged.name
     open_ = {"env_steps": ENV_STEPS, "episode_s": 0.0, "checkpoint_every": CHECKPOINT_EVERY,
              "reward": "offline" if told else "clip"}  # fmt: skip
-    found, run = _fitting(asked, replays)
+    found, parts = _fitting(replace(base, task=task, goal=goal))
+    learner = learner or found.learner
+    cheap = LEARNERS[learner].config.cheap_steps
+    run = found.run_of(cheap)
+    if parts is not None:
+        run |= {"env_steps": parts(cheap)}
     given = {name: value for name, value in vars(base).items() if value is not None}
     named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner)}
     return SettledConfig(**open_ | given | run | named)
@@ -120,21 +133,23 @@ def completed(config: TrainConfig) -> SettledConfig:
     return config
 
 
-def _fitting(config: TrainConfig, replays: bool) -> tuple[Preset, dict[str, Any]]:
-    """The preset of what is wanted, and what it sets of a run."""
+def _fitting(config: TrainConfig) -> tuple[Preset, Callable[[bool], int] | None]:
+    """The preset of what is wanted; of what nobody listed that of its hardest part, and how many
+    steps all take of a learner to which steps are cheap, or are not."""
     wanted, card = _unlisted(config)
     if wanted is None:
-        found = PRESETS.get(_name(config)) or PRESETS.get(config.task) or Preset({})
-        return found, found.run_of(replays)
+        return PRESETS.get(_name(config)) or PRESETS.get(config.task) or Preset({}), None
     by = {atom: brought_by(atom, card) for atom in atoms(wanted)}
-    steps = {a: EFFORTS[by[a]].run_of(replays).get("env_steps", ENV_STEPS) for a in by}
-    # Each part of a sequence takes as long to learn as a goal of its own.
-    whole = max(
-        sum(max(steps[atom] for atom in atoms(part)) for part in parts_of(one, "then"))
-        for one in parts_of(wanted, "and")
-    )
-    hardest = EFFORTS[by[max(by, key=lambda atom: (steps[atom], [*EFFORTS].index(by[atom])))]]
-    return hardest, hardest.run_of(replays) | {"env_steps": whole}
+
+    def steps(cheap: bool) -> int:
+        """Each part of a sequence takes as long to learn as a goal of its own."""
+        of = {a: EFFORTS[by[a]].run_of(cheap).get("env_steps", ENV_STEPS) for a in by}
+        return max(
+            sum(max(of[atom] for atom in atoms(part)) for part in parts_of(one, "then"))
+            for one in parts_of(wanted, "and")
+        )
+
+    return EFFORTS[max(by.values(), key=[*EFFORTS].index)], steps
 
 
 def _unlisted(config: TrainConfig) -> tuple[Formula, TaskCard] | tuple[None, None]:

@@ -99,10 +99,10 @@ def test_windows_reach_back_into_the_last_rollout():
     np.testing.assert_allclose(np.concatenate(found), expected, atol=1e-6)
 
 
-def replay_buffer(env, model, capacity: int) -> ScoredReplayBuffer:
+def replay_buffer(env, model, capacity: int, **more) -> ScoredReplayBuffer:
     return ScoredReplayBuffer(
         capacity * env.num_envs, env.observation_space, env.action_space, "cpu",
-        n_envs=env.num_envs, env=env, scorer=Scorer(model, env.observer),
+        n_envs=env.num_envs, env=env, scorer=Scorer(model, env.observer), **more,
     )  # fmt: skip
 
 
@@ -173,6 +173,41 @@ def test_a_refitted_model_relabels_what_is_older():
     at = np.arange(2, 10) % 8
     np.testing.assert_allclose(buffer.rewards[at], nearness(kept, 3.0)[2:], rtol=1e-5)
     assert (buffer.version == 1).all()
+
+
+def test_several_steps_are_counted_up_to_an_end_and_scored_anew():
+    """By hand; the ring has wrapped, so its newest steps lie before its oldest."""
+    gamma, n, capacity = 0.5, 3, 8
+    env = SB3VecEnv(PointMass(2, steps=5, ragged=0.2, seed=1), Nearness())
+    buffer = replay_buffer(env, Nearness(), capacity, n_steps=n, gamma=gamma)
+    dones = []
+    step = env.step
+    env.step = lambda action: (made := step(action), dones.append(made[2]))[0]
+    kept = fill(env, buffer, 11)
+    for factor in (1.0, 3.0):
+        buffer.relabel(Nearness(factor=factor))
+        paid = nearness(kept, factor)
+        batch = buffer.sample(400)
+        found = set()
+        for k, obs in enumerate(batch.observations.numpy()):
+            (t, row), *more = (
+                (t, row)
+                for t in range(3, 11)
+                for row in range(2)
+                if np.array_equal(buffer.observations[t % capacity, row], obs)
+            )
+            assert not more
+            last = next((i for i in range(t, t + n) if i == 10 or dones[i][row]), t + n - 1)
+            steps = np.arange(t, last + 1)
+            expected = paid[steps, row] @ gamma ** np.arange(len(steps))
+            assert batch.rewards[k, 0] == pytest.approx(expected, rel=1e-5)
+            assert batch.discounts[k, 0] == gamma ** len(steps)
+            ended = buffer.next_observations[last % capacity, row]
+            np.testing.assert_array_equal(batch.next_observations[k], ended)
+            over = buffer.dones[last % capacity, row] and not buffer.timeouts[last % capacity, row]
+            assert batch.dones[k, 0] == over
+            found.add(len(steps))
+        assert found == {1, 2, 3} and 0 < batch.dones.mean() < 1
 
 
 def test_replay_comes_back_exactly():

@@ -60,7 +60,19 @@ def test_what_nobody_listed_is_trained_as_what_brings_it_about(
     own = PRESETS[like] if like else Preset({})
     found = completed(TrainConfig(task=task, formula=goal))
     assert found.env_steps == parts * own.run.get("env_steps", ENV_STEPS)
-    assert found.tuning == own.tuning("ppo") and found.reward == "offline"
+    assert found.learner == ("ensemble" if like == "push" else "ppo")
+    assert found.tuning == own.tuning(found.learner) and found.reward == "offline"
+    asked = completed(TrainConfig(task=task, formula=goal, learner="ppo"))
+    assert asked == replace(found, learner="ppo", tuning=own.tuning("ppo"))
+
+
+def test_settings_say_which_learner_is_meant() -> None:
+    formula = "moved(red_cube, left=8cm)"
+    assert TrainConfig(tuning=SACConfig()).learner == "sac"
+    own = completed(TrainConfig(task="push", formula=formula, tuning=PPOConfig(num_envs=8)))
+    assert (own.learner, own.tuning) == ("ppo", PPOConfig(num_envs=8))
+    command = parse_train(["push", "--formula", formula, "--tuning.critics", "4"])
+    assert command.learner == "ensemble" and command.tuning.critics == 4
 
 
 def test_a_sentence_is_trained_as_its_formula_and_a_goal_of_the_task_as_the_task_says() -> None:

@@ -22,6 +22,7 @@ from reward_models.base import RewardOutput
 from robo_rl.learners import (
     LEARNERS,
     CrossQConfig,
+    EnsembleConfig,
     LearnerConfig,
     PPOConfig,
     SACConfig,
@@ -48,6 +49,7 @@ CONFIGS: list[LearnerConfig] = [
     TD3Config(**SMALL, **OFF),
     TQCConfig(**SMALL, **OFF),
     CrossQConfig(**SMALL, **OFF),
+    EnsembleConfig(**SMALL, **OFF),
 ]
 
 
@@ -143,7 +145,7 @@ def test_a_horizon_in_seconds_serves_every_learner_and_body():
         hopper = preset("hopper", learner, goal="forward").tuning
         assert type(hopper) is kind.config and hopper.horizon_s == 1.6
     steps = {learner: preset("lift", learner).env_steps for learner in LEARNERS}
-    assert steps["sac"] == steps["td3"] == steps["tqc"] < steps["ppo"]
+    assert steps["sac"] == steps["td3"] == steps["tqc"] < steps["ppo"] == steps["ensemble"]
     made = make_learner(SACConfig(num_envs=2, horizon_s=0.8, buffer_size=64), PointMass(2))
     assert made.algorithm.gamma == pytest.approx(1 - 1 / 33)
     assert made.algorithm.gamma == made.config.gamma(PointMass.control_dt)
@@ -377,9 +379,9 @@ def test_wrong_settings_say_what_would_fit():
 
 
 def test_the_table_lists_what_can_be_made():
-    assert list(LEARNERS)[:5] == ["ppo", "sac", "td3", "tqc", "crossq"]
+    assert list(LEARNERS)[:6] == ["ppo", "sac", "td3", "tqc", "crossq", "ensemble"]
     residual = ["residual-ppo", "residual-sac", "residual-td3"]  # test_residual.py
-    assert list(LEARNERS)[5:] == residual
+    assert list(LEARNERS)[6:] == residual
     assert [type(config) for config in CONFIGS] == [
         kind.config for name, kind in LEARNERS.items() if name not in residual
     ]

@@ -19,7 +19,7 @@ from robo_rl.commands.train import parse_train
 from robo_rl.config import TrainConfig
 from robo_rl.demonstrations import read_demonstrations
 from robo_rl.goals import formula_goal
-from robo_rl.learners import SACConfig, TD3Config
+from robo_rl.learners import EnsembleConfig, LearnerConfig, SACConfig, TD3Config
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import learn
 from robo_rl.learners.prior import Prior
@@ -58,8 +58,14 @@ class Height:
         return RewardOutput(up.astype(np.float32), segment.valid, version=self.version)
 
 
-def new(demos: Path, model: Height | None = None, seed: int = 0, **more) -> Learner:
-    config = SACConfig(**SMALL, demos=str(demos), **more)
+def new(
+    demos: Path,
+    model: Height | None = None,
+    seed: int = 0,
+    kind: type[LearnerConfig] = SACConfig,
+    **more,
+) -> Learner:
+    config = kind(**SMALL, demos=str(demos), **more)
     sim = sims.make("lift", ROWS, seed=seed, sparse=model is None)
     return make_learner(config, sim, model, seed=seed)
 
@@ -115,12 +121,32 @@ def test_every_batch_has_its_share_and_rewards_follow_the_model(demos: Path) -> 
     assert all(torch.isfinite(p).all() for p in learner.algorithm.policy.parameters())
 
 
+def test_several_steps_of_a_demonstration_are_of_one_episode(demos: Path) -> None:
+    prior, n, gamma = (
+        Prior(read_demonstrations(demos, failures=True), sims.make("lift", 1), None),
+        4,
+        0.9,
+    )
+    at = np.arange(0, 480, 7)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(np.random, "randint", lambda *_, **__: at)
+        batch = prior.sample(len(at), torch.device("cpu"), n, gamma)
+    for k, first in enumerate(at):
+        steps = np.arange(first, min(first + n, 80 * (first // 80 + 1)))  # 80 steps each
+        paid = prior.reward[steps] @ gamma ** np.arange(len(steps))
+        assert batch.rewards[k, 0] == pytest.approx(paid, rel=1e-5)
+        assert batch.discounts[k, 0] == pytest.approx(gamma ** len(steps))
+        np.testing.assert_array_equal(batch.next_observations[k], prior.next_obs[steps[-1]])
+        np.testing.assert_array_equal(batch.observations[k], prior.obs[first])
+
+
 @pytest.mark.parametrize("scored", [False, True])
+@pytest.mark.parametrize("kind", [SACConfig, EnsembleConfig])
 def test_a_resumed_run_equals_an_uninterrupted_one(
-    demos: Path, tmp_path: Path, scored: bool
+    demos: Path, tmp_path: Path, kind: type[LearnerConfig], scored: bool
 ) -> None:
     def one(seed: int = 0) -> Learner:
-        return new(demos, Height() if scored else None, seed)
+        return new(demos, Height() if scored else None, seed, kind)
 
     straight, run = one(), RunDir.create(tmp_path / "run", SACConfig(**SMALL))
     learn(straight, 160)

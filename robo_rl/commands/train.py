@@ -67,20 +67,22 @@ def _train(argv: Sequence[str]) -> int:
 
 
 def parse_train(argv: Sequence[str]) -> TrainCommand:
-    """The train command's options. `--learner` decides which `--tuning` there is, `--reward` which
-    settings under its name; the task may have defaults of its own; of a run that goes on, what it
-    began with is the default."""
+    """The train command's options. `--learner`, or what a goal is learned by soonest, decides which
+    `--tuning` there is, `--reward` which settings under its name; the task may have defaults of its
+    own; of a run that goes on, what it began with is the default."""
     args = list(argv)
     if resumed := option_in(args, "--resume"):
         return _parse(args, _stored(Path(resumed)))
-    learner = option_in(args, "--learner") or TrainCommand.learner
-    _check_fitting(args, learner)
-    parsed = _parse(args, preset(TrainCommand.task, learner))
-    if parsed.task not in sims.TASKS:
-        return parsed  # somebody else's, or a task that is none: whoever trains it says so
-    reward = option_in(args, "--reward") or None
-    goal = {name: getattr(parsed, name) for name in ("goal", "formula", "robot", "things", "scene")}
-    return _parse(args, preset(parsed.task, learner, TrainConfig(reward=reward, **goal)))
+    learner = option_in(args, "--learner") or None
+    begin = preset(TrainCommand.task, learner)
+    parsed = _parse(args, begin, whole=False)
+    if parsed.task in sims.TASKS:  # else somebody else's, or none: whoever trains it says so
+        reward = option_in(args, "--reward") or None
+        told = ("goal", "formula", "robot", "things", "scene")
+        goal = {name: getattr(parsed, name) for name in told}
+        begin = preset(parsed.task, learner, TrainConfig(reward=reward, **goal))
+    _check_fitting(args, begin.learner)
+    return _parse(args, begin)
 
 
 def _check_fitting(args: Sequence[str], learner: str) -> None:
@@ -104,7 +106,8 @@ def option_in(args: Sequence[str], option: str) -> str:
     return value
 
 
-def _parse(args: list[str], default: SettledConfig) -> TrainCommand:
+def _parse(args: list[str], default: SettledConfig, *, whole: bool = True) -> TrainCommand:
+    """``args`` as options; unless they are the ``whole``, those of other learners are left out."""
     values = vars(default)
     own = {f.name: values[f.name] for f in fields(TrainCommand) if f.name in values}
     further = Further(**{f.name: values[f.name] for f in fields(Further)})
@@ -114,7 +117,8 @@ def _parse(args: list[str], default: SettledConfig) -> TrainCommand:
         own["scoring"] = kind_of(reward).settings()
     kind = _command(reward, type(own["scoring"]))
     default_ = kind(**own, further=further)
-    return tyro.cli(kind, args=args, prog="robo-rl train", default=default_)
+    how = {"args": args, "prog": "robo-rl train", "default": default_}
+    return tyro.cli(kind, **how) if whole else tyro.cli(kind, **how, return_unknown_args=True)[0]
 
 
 def _command(reward: str, settings: type) -> type[TrainCommand]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from robo_rl.learners.config import LearnerConfig, OffPolicyConfig
 from robo_rl.learners.crossq import CrossQConfig, build_crossq
+from robo_rl.learners.ensemble import EnsembleConfig, build_ensemble
 from robo_rl.learners.ppo import PPOConfig, build_ppo
 from robo_rl.learners.residual import (
     ResidualPPOConfig,
@@ -23,6 +24,7 @@ from robo_rl.learners.tqc import TQCConfig, build_tqc
 __all__ = [
     "LEARNERS",
     "CrossQConfig",
+    "EnsembleConfig",
     "LearnerConfig",
     "LearnerKind",
     "OffPolicyConfig",
@@ -49,6 +51,7 @@ LEARNERS: dict[str, LearnerKind] = {
     "td3": LearnerKind(TD3Config, build_td3),
     "tqc": LearnerKind(TQCConfig, build_tqc),
     "crossq": LearnerKind(CrossQConfig, build_crossq),
+    "ensemble": LearnerKind(EnsembleConfig, build_ensemble),
     "residual-ppo": LearnerKind(ResidualPPOConfig, build_residual_ppo),
     "residual-sac": LearnerKind(ResidualSACConfig, build_residual_sac),
     "residual-td3": LearnerKind(ResidualTD3Config, build_residual_td3),

@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from stable_baselines3.common.buffers import ReplayBuffer, RolloutBuffer
+from stable_baselines3.common.buffers import (
+    NStepReplayBuffer,
+    ReplayBuffer,
+    RolloutBuffer,
+)
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
@@ -72,7 +76,7 @@ class ScoredRolloutBuffer(RolloutBuffer):
         self.trace.load_state_dict(saved)
 
 
-class SavedReplayBuffer(ReplayBuffer):
+class SavedReplayBuffer(NStepReplayBuffer):
     """SB3's ring of transitions, to and from plain arrays; its actions are those executed.
 
     With a ``prior``, ``share`` of every batch is from there.
@@ -84,9 +88,10 @@ class SavedReplayBuffer(ReplayBuffer):
         env: VecEnv,
         prior: Prior | None = None,
         share: float = 0.5,
+        n_steps: int = 1,
         **kwargs: Any,
     ):
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, n_steps=n_steps, **kwargs)
         self.env, self.prior, self.share = _stepped(env), prior, share
 
     def add(self, obs: Array, next_obs: Array, action: Array, *rest: Any, **kwargs: Any) -> None:
@@ -97,7 +102,12 @@ class SavedReplayBuffer(ReplayBuffer):
             return super().sample(batch_size, env)
         theirs = round(self.share * batch_size)
         own = super().sample(batch_size - theirs, env)
-        return mixed(own, self.prior.sample(theirs, self.device))
+        return mixed(own, self.prior.sample(theirs, self.device, self.n_steps, self.gamma))
+
+    def _get_samples(self, *args: Any, **kwargs: Any) -> ReplayBufferSamples:
+        if self.n_steps == 1:
+            return ReplayBuffer._get_samples(self, *args, **kwargs)
+        return super()._get_samples(*args, **kwargs)
 
     def rings(self) -> dict[str, Array]:
         """Every array that has one entry per transition, {name: (buffer_size, n_envs, ...)}."""

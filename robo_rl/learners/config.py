@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import tyro
 
@@ -20,6 +20,7 @@ DataSet = Annotated[str, tyro.conf.arg(aliases=("--demos",))]  # it has no --tun
 class LearnerConfig:
     """What every learner has."""
 
+    cheap_steps: ClassVar[bool] = True  # it takes many env steps, with few updates for each
     num_envs: int = 64  # rows simulated together
     learning_rate: float = 1e-3  # Adam's step size
     final_rate: float = 0.1  # share of it left at the end of training, to which it falls evenly
@@ -48,6 +49,7 @@ class LearnerConfig:
 class OffPolicyConfig(LearnerConfig):
     """What learners with a replay buffer share."""
 
+    cheap_steps: ClassVar[bool] = False
     num_envs: int = 16  # rows simulated together
     learning_rate: float = 7e-4  # Adam's step size
     final_rate: float = 1.0  # share of the learning rate left at the end of training

@@ -41,6 +41,7 @@ class Prior:
         length = np.bincount(demos.episode)
         self._trace = Trace(int(length.max()))
         self._made = np.arange(length.max())[:, None] < length  # (T, episodes) bool
+        self._last = np.diff(demos.episode, append=-1) != 0  # (n,) of its episode
         self._sha256 = hashlib.sha256(demos.obs.tobytes() + demos.action.tobytes()).digest()
         self._play(env, observer, demos)
         self._check_same(env, demos)
@@ -92,12 +93,23 @@ class Prior:
         scored = self.scorer.score(self._trace, 0, self._trace.count, counted=False)
         self.reward, self.version = self._kept(scored.reward), scored.version
 
-    def sample(self, count: int, device: torch.device) -> ReplayBufferSamples:
-        """``count`` transitions, drawn evenly."""
+    def sample(
+        self, count: int, device: torch.device, n_steps: int = 1, gamma: float = 1.0
+    ) -> ReplayBufferSamples:
+        """``count`` transitions, drawn evenly, of up to ``n_steps`` steps of one episode each."""
         at = np.random.randint(len(self), size=count)  # noqa: NPY002 - as SB3's buffers draw
-        columns = (self.obs, self.action, self.next_obs, self.done[:, None], self.reward[:, None])
+        last, reward, discount = at, self.reward[at], np.full(count, gamma, np.float32)
+        for _ in range(n_steps - 1):
+            on = ~self._last[last]
+            last = last + on
+            reward = reward + on * discount * self.reward[last]
+            discount = np.where(on, gamma * discount, discount)
+        columns = (
+            self.obs[at], self.action[at], self.next_obs[last], self.done[last, None],
+            reward[:, None], discount[:, None],
+        )  # fmt: skip
         return ReplayBufferSamples(
-            *(torch.as_tensor(c[at], dtype=torch.float32, device=device) for c in columns)
+            *(torch.as_tensor(c, dtype=torch.float32, device=device) for c in columns)
         )
 
     def state_dict(self) -> dict[str, Array]:
@@ -120,7 +132,8 @@ class Prior:
 
 def mixed(own: ReplayBufferSamples, prior: ReplayBufferSamples) -> ReplayBufferSamples:
     """Both, one after the other."""
-    return ReplayBufferSamples(*map(torch.cat, zip(own[:5], prior[:5], strict=True)))
+    width = 5 if own.discounts is None else 6
+    return ReplayBufferSamples(*map(torch.cat, zip(own[:width], prior[:width], strict=True)))
 
 
 def prior_of(config: OffPolicyConfig, sim: VecSim, model: RewardModel | None) -> Prior | None:

@@ -1,0 +1,51 @@
+"""Ensemble: SAC for few cores. Many rows, few large updates, all critics one batch of matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from robo_rl.learners.sac import SACConfig, entropy
+
+if TYPE_CHECKING:
+    from robo_rl.learners.ensemble_sac import EnsembleSAC
+    from robo_rl.learners.learner import Parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnsembleConfig(SACConfig):
+    """SAC with an ensemble of normalised critics (RLPD, arXiv:2302.02948): many rows, few large
+    updates, so it is fast where steps are cheap."""
+
+    cheap_steps: ClassVar[bool] = True
+    num_envs: int = 64  # rows simulated together
+    learning_rate: float = 1e-3  # Adam's step size
+    net: tuple[int, ...] = (128, 128)  # units of the hidden layers of policy and critics
+    gradient_steps: int = 2  # updates per control step of all rows
+    batch_size: int = 512  # transitions per update
+    tau: float = 0.02  # share of the critics that enters their targets per update
+    entropy_init: float = 0.02  # first weight of the entropy bonus, tuned from there
+    critics: int = 2  # members of the ensemble; the least hopeful one counts
+    n_steps: int = 3  # control steps whose rewards are counted before a critic is asked
+    actor_every: int = 2  # updates of the critics for each of the actor
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("critics", "n_steps", "actor_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+
+def build_ensemble(config: EnsembleConfig, parts: Parts) -> EnsembleSAC:
+    """Our updates in SB3's loop."""
+    from robo_rl.learners.ensemble_sac import EnsemblePolicy, EnsembleSAC
+
+    keywords = parts.keywords(config, members=config.critics)
+    replay = parts.replay(config)
+    replay["replay_buffer_kwargs"] |= {"n_steps": config.n_steps, "gamma": keywords["gamma"]}
+    return EnsembleSAC(
+        **keywords | {"policy": EnsemblePolicy},
+        **replay,
+        **entropy(config),
+        actor_every=config.actor_every,
+    )

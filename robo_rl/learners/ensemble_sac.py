@@ -1,0 +1,130 @@
+"""EnsembleSAC: SB3's loop with updates that a CPU with few cores can pay for.
+
+What such a CPU pays for is matrix products, not steps. So the critics are small, their layers
+normalised (RLPD, arXiv:2302.02948), and all of them one product per layer; several steps of rewards
+are counted before a target is asked, and targets follow quickly, so that few updates go far; the
+actor is updated less often than they are (TD3, arXiv:1802.09477).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from stable_baselines3 import SAC
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.sac.policies import SACPolicy
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Critics(nn.Module):
+    """``members`` networks of one shape, side by side."""
+
+    def __init__(
+        self, extractor: BaseFeaturesExtractor, inputs: int, net: Sequence[int], members: int
+    ):
+        super().__init__()
+        self.features_extractor, self.members = extractor, members
+        self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
+        for rows, columns in zip((inputs, *net), (*net, 1), strict=True):
+            bound = 1 / math.sqrt(rows)  # as torch's own layers begin
+            self.weights.append(torch.empty(members, rows, columns).uniform_(-bound, bound))
+            self.biases.append(torch.empty(members, 1, columns).uniform_(-bound, bound))
+
+    def forward(self, obs: Tensor, action: Tensor) -> Tensor:
+        """Values (members, B) of ``action`` (B, act_dim) in ``obs`` (B, obs_dim)."""
+        x = torch.cat([self.features_extractor(obs), action], dim=1).expand(self.members, -1, -1)
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            if layer:
+                x = F.relu(F.layer_norm(x, x.shape[-1:]))
+            x = torch.baddbmm(bias, x, weight)
+        return x[..., 0]
+
+    def set_training_mode(self, mode: bool) -> None:
+        """SB3's name for ``train``."""
+        self.train(mode)
+
+
+class EnsemblePolicy(SACPolicy):
+    """SB3's actor and ``members`` critics."""
+
+    def __init__(self, *args: Any, members: int, **kwargs: Any):
+        self.members = members
+        super().__init__(*args, **kwargs, optimizer_kwargs={"fused": True})
+
+    def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> Any:
+        made = self._update_features_extractor(self.critic_kwargs, features_extractor)
+        inputs = made["features_dim"] + self.action_space.shape[0]
+        critics = Critics(made["features_extractor"], inputs, made["net_arch"], self.members)
+        return critics.to(self.device)
+
+    def draw(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Actions (B, act_dim) of the actor in ``obs`` (B, obs_dim), their log densities (B,)."""
+        mean, log_std, _ = self.actor.get_action_dist_params(obs)
+        noise = torch.randn_like(mean)
+        before = mean + noise * log_std.exp()
+        gaussian = -0.5 * noise**2 - log_std - 0.5 * math.log(2 * math.pi)
+        # log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)), exact far out as well
+        squashed = 2 * (math.log(2) - before - F.softplus(-2 * before))
+        return torch.tanh(before), (gaussian - squashed).sum(dim=1)
+
+
+class EnsembleSAC(SAC):
+    """SAC; of its critics the least hopeful one counts."""
+
+    policy: EnsemblePolicy
+    log_ent_coef: Tensor
+
+    def __init__(self, *args: Any, actor_every: int, **kwargs: Any):
+        self.actor_every = actor_every
+        super().__init__(*args, **kwargs)
+
+    def train(self, gradient_steps: int, batch_size: int = 64) -> None:
+        self._update_learning_rate(
+            [self.actor.optimizer, self.critic.optimizer, self.ent_coef_optimizer]
+        )
+        learned, targets = (list(c.parameters()) for c in (self.critic, self.critic_target))
+        for _ in range(gradient_steps):
+            batch = self.replay_buffer.sample(batch_size)
+            self._improve_critics(batch)
+            if self._n_updates % self.actor_every == 0:
+                self._improve_actor(batch.observations, learned)
+            with torch.no_grad():
+                torch._foreach_lerp_(targets, learned, self.tau)
+            self._n_updates += 1
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+
+    def _improve_critics(self, batch: Any) -> None:
+        discount = self.gamma if batch.discounts is None else batch.discounts[:, 0]
+        with torch.no_grad():
+            action, log_prob = self.policy.draw(batch.next_observations)
+            ahead = self.critic_target(batch.next_observations, action).amin(dim=0)
+            ahead = (1 - batch.dones[:, 0]) * (ahead - self.log_ent_coef.exp() * log_prob)
+            target = batch.rewards[:, 0] + discount * ahead
+        value = self.critic(batch.observations, batch.actions)
+        loss = 0.5 * (value - target).square().mean(dim=1).sum()
+        _step(self.critic.optimizer, loss)
+        self.logger.record("train/critic_loss", loss.item())
+
+    def _improve_actor(self, obs: Tensor, critics: Iterable[nn.Parameter]) -> None:
+        weight = self.log_ent_coef.detach().exp()
+        for parameter in critics:
+            parameter.requires_grad_(False)  # half of the backward pass is not needed
+        action, log_prob = self.policy.draw(obs)
+        loss = (weight * log_prob - self.critic(obs, action).amin(dim=0)).mean()
+        _step(self.actor.optimizer, loss)
+        for parameter in critics:
+            parameter.requires_grad_(True)
+        surplus = -log_prob.detach().mean() - self.target_entropy
+        _step(self.ent_coef_optimizer, (self.log_ent_coef * surplus).sum())
+        self.logger.record("train/ent_coef", weight.item())
+        self.logger.record("train/actor_loss", loss.item())
+
+
+def _step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()

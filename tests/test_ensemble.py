@@ -1,0 +1,92 @@
+"""EnsembleSAC: its critics are networks of their own, and its updates are SAC's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from point_mass import Nearness, PointMass
+from torch.nn import functional as F
+
+from reward_models.base import RewardOutput
+from robo_rl.learners import EnsembleConfig
+from robo_rl.learners.learner import Learner, make_learner
+from robo_rl.learners.loop import learn
+
+SMALL = EnsembleConfig(
+    num_envs=8, net=(16, 16), learning_starts=64, buffer_size=1024, batch_size=32, critics=3
+)
+
+
+def new(config: EnsembleConfig = SMALL, **sim) -> Learner:
+    return make_learner(config, PointMass(config.num_envs, **sim), Nearness())
+
+
+def sampled(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    rng = np.random.default_rng(seed)
+    return tuple(torch.from_numpy(rng.uniform(-1, 1, (40, k)).astype(np.float32)) for k in (4, 2))
+
+
+def test_critics_are_networks_of_their_own():
+    critic, (obs, action) = new().algorithm.critic, sampled()
+    values = critic(obs, action)
+    assert values.shape == (3, 40)
+    assert values.std(dim=0).min() > 0  # they begin apart
+    for member in range(3):
+        x = torch.cat([critic.features_extractor(obs), action], dim=1)
+        layers = zip(critic.weights, critic.biases, strict=True)
+        for i, (weight, bias) in enumerate(layers):
+            x = x if i == 0 else F.relu(F.layer_norm(x, (16,)))
+            x = x @ weight[member] + bias[member]
+        torch.testing.assert_close(values[member], x[:, 0], rtol=1e-4, atol=1e-6)
+    values[1].sum().backward()
+    for weight in critic.weights:
+        touched = weight.grad.abs().amax(dim=(1, 2)) > 0
+        assert touched.tolist() == [False, True, False]
+
+
+def test_actions_have_the_density_that_they_are_drawn_with():
+    """That of SB3's own squashed Gaussian."""
+    policy = new().algorithm.policy
+    obs, _ = sampled()
+    action, log_prob = policy.draw(obs)
+    mean, log_std, _ = policy.actor.get_action_dist_params(obs)
+    theirs = policy.actor.action_dist.proba_distribution(mean, log_std)
+    torch.testing.assert_close(log_prob, theirs.log_prob(action), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("n_steps", [1, 3])
+def test_the_critics_find_the_value_of_a_reward_that_is_known(n_steps):
+    """1 in every step, without end: ``1 / (1 - gamma)``, and what its own entropy is worth."""
+
+    class One(Nearness):
+        def score(self, segment):
+            return RewardOutput(np.ones(segment.valid.shape), segment.valid)
+
+    config = EnsembleConfig(
+        num_envs=16, net=(32, 32), learning_starts=64, batch_size=64, buffer_size=4096, tau=0.2,
+        gradient_steps=6, n_steps=n_steps, horizon_s=0.1, entropy_init=1e-6, learning_rate=5e-3,
+    )  # fmt: skip
+    learner = make_learner(config, PointMass(16, steps=1000), One())
+    learn(learner, 2_000)
+    algorithm, (obs, action) = learner.algorithm, sampled()
+    with torch.no_grad():
+        values = algorithm.critic(obs, action)
+    assert 1 / (1 - algorithm.gamma) == pytest.approx(33)
+    assert values.mean().item() == pytest.approx(33, rel=0.1)
+
+
+def test_the_actor_leaves_the_critics_alone_and_is_updated_less_often():
+    learner = new()
+    learn(learner, 128)
+    algorithm = learner.algorithm
+    assert all(p.requires_grad for p in algorithm.critic.parameters())
+    states = algorithm.actor.optimizer.state_dict()["state"]
+    counted = {int(moments["step"]) for moments in states.values()}
+    assert algorithm._n_updates == 16 and counted == {8}
+    assert all(int(s["step"]) == 16 for s in algorithm.critic.optimizer.state.values())
+
+
+def test_settings_that_make_no_sense_are_refused():
+    with pytest.raises(ValueError, match="n_steps must be at least 1, got 0"):
+        EnsembleConfig(n_steps=0)
