@@ -14,8 +14,9 @@ from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import learn
 
 SMALL = EnsembleConfig(
-    num_envs=8, net=(16, 16), learning_starts=64, buffer_size=1024, batch_size=32, critics=3
-)
+    num_envs=8, net=(16, 16), learning_starts=64, buffer_size=1024, batch_size=32, critics=3,
+    gradient_steps=2,
+)  # fmt: skip
 
 
 def new(config: EnsembleConfig = SMALL, **sim) -> Learner:

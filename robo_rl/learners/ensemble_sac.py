@@ -9,12 +9,14 @@ actor is updated less often than they are (TD3, arXiv:1802.09477).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from stable_baselines3 import SAC
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.type_aliases import ReplayBufferSamples
+from stable_baselines3.common.utils import polyak_update
 from stable_baselines3.sac.policies import SACPolicy
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -86,18 +88,16 @@ class EnsembleSAC(SAC):
         self._update_learning_rate(
             [self.actor.optimizer, self.critic.optimizer, self.ent_coef_optimizer]
         )
-        learned, targets = (list(c.parameters()) for c in (self.critic, self.critic_target))
         for _ in range(gradient_steps):
             batch = self.replay_buffer.sample(batch_size)
             self._improve_critics(batch)
             if self._n_updates % self.actor_every == 0:
-                self._improve_actor(batch.observations, learned)
-            with torch.no_grad():
-                torch._foreach_lerp_(targets, learned, self.tau)
+                self._improve_actor(batch.observations)
+            polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
             self._n_updates += 1
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
 
-    def _improve_critics(self, batch: Any) -> None:
+    def _improve_critics(self, batch: ReplayBufferSamples) -> None:
         discount = self.gamma if batch.discounts is None else batch.discounts[:, 0]
         with torch.no_grad():
             action, log_prob = self.policy.draw(batch.next_observations)
@@ -109,15 +109,13 @@ class EnsembleSAC(SAC):
         _step(self.critic.optimizer, loss)
         self.logger.record("train/critic_loss", loss.item())
 
-    def _improve_actor(self, obs: Tensor, critics: Iterable[nn.Parameter]) -> None:
+    def _improve_actor(self, obs: Tensor) -> None:
         weight = self.log_ent_coef.detach().exp()
-        for parameter in critics:
-            parameter.requires_grad_(False)  # half of the backward pass is not needed
+        self.critic.requires_grad_(False)  # their gradients are not asked for
         action, log_prob = self.policy.draw(obs)
         loss = (weight * log_prob - self.critic(obs, action).amin(dim=0)).mean()
         _step(self.actor.optimizer, loss)
-        for parameter in critics:
-            parameter.requires_grad_(True)
+        self.critic.requires_grad_(True)
         surplus = -log_prob.detach().mean() - self.target_entropy
         _step(self.ent_coef_optimizer, (self.log_ent_coef * surplus).sum())
         self.logger.record("train/ent_coef", weight.item())
