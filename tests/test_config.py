@@ -13,7 +13,7 @@ import pytest
 from robo_rl.commands.train import parse_train
 from robo_rl.config import ENV_STEPS, SettledConfig, TrainConfig, continued, from_json
 from robo_rl.learners import PPOConfig, SACConfig
-from robo_rl.presets import PRESETS, Preset, completed
+from robo_rl.presets import EFFORTS, PRESETS, Preset, completed
 from robo_rl.rewards import ClipConfig
 from robo_rl.runs import RunDir, jsonable, write_json
 
@@ -61,7 +61,8 @@ def test_what_nobody_listed_is_trained_as_what_brings_it_about(
     found = completed(TrainConfig(task=task, formula=goal))
     assert found.env_steps == parts * own.run.get("env_steps", ENV_STEPS)
     assert found.learner == ("ensemble" if like == "push" else "ppo")
-    assert found.tuning == own.tuning(found.learner) and found.reward == "offline"
+    tuned = own if like != "push" else EFFORTS["push"]
+    assert found.tuning == tuned.tuning(found.learner) and found.reward == "offline"
     asked = completed(TrainConfig(task=task, formula=goal, learner="ppo"))
     assert asked == replace(found, learner="ppo", tuning=own.tuning("ppo"))
 
