@@ -10,7 +10,7 @@ from arms import so101
 
 from real_robot import Target
 from real_robot.drivers.calibration import Calibration
-from real_robot.drivers.so101_setup import Setup, walk
+from real_robot.drivers.servo_setup import Setup, walk
 from sims.robots import SO101
 
 

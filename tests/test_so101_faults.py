@@ -33,8 +33,9 @@ from real_robot import (
     run,
 )
 from real_robot.driver import Sent
-from real_robot.drivers import feetech_port
+from real_robot.drivers import servo_port
 from real_robot.drivers.calibration import Calibration
+from real_robot.drivers.so101 import FeetechPort
 from real_robot.loop import rescue
 
 Took = Callable[[float, str], None]
@@ -185,7 +186,7 @@ def test_a_late_reply_is_never_served_as_fresh(took: Took) -> None:
 @pytest.mark.parametrize("lingers", [True, False])
 def test_a_late_reply_costs_one_measurement(lingers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who does not wait for what is still owed loses the next one to it as well."""
-    monkeypatch.setattr(feetech_port, "LINGER", 0.5 * lingers)
+    monkeypatch.setattr(servo_port, "LINGER", 0.5 * lingers)
     with so101(patience=0.5) as arm:
         arm.up()
         arm.emulator.wire("delay", seconds=0.55)
@@ -273,7 +274,7 @@ def test_a_silent_bus_never_holds_the_loop(
 @pytest.mark.fault(58)
 def test_an_adapter_that_takes_nothing_is_a_clear_fault_and_closes_at_once() -> None:
     master, slave = os.openpty()
-    port = feetech_port.FeetechPort(os.ttyname(slave), 0.005)
+    port = FeetechPort(os.ttyname(slave), 0.005)
     port.openPort()
     try:
         begun = time.monotonic()

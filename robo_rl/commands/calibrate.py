@@ -68,7 +68,7 @@ def main(argv: Sequence[str]) -> int:
 def _so101(command: tyro.conf.OmitArgPrefixes[So101]) -> int:
     """The SO-101's servos."""
     from real_robot import drivers
-    from real_robot.drivers.so101_setup import Setup, walk
+    from real_robot.drivers.servo_setup import Setup, walk
 
     console = Console(stderr=True)
     driver = drivers.make("so101", command.port, patience=command.patience)
