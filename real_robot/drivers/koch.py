@@ -25,7 +25,7 @@ import dynamixel_sdk as sdk
 import numpy as np
 
 from real_robot.driver import Fault, RobotFault
-from real_robot.drivers.calibration import TICKS, UNIT, Calibration, JointCalibration
+from real_robot.drivers.calibration import TICKS, Calibration, JointCalibration
 from real_robot.drivers.servo_bus import Reading, ServoBus, number
 from real_robot.drivers.servo_port import ServoPort
 
