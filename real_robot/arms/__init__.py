@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-ARMS = ("so101", "ur5e")
+ARMS = ("so101", "ur5e", "koch")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import dynamixel_sdk as sdk
@@ -28,6 +29,8 @@ from real_robot.driver import Fault, RobotFault
 from real_robot.drivers.calibration import TICKS, Calibration, JointCalibration
 from real_robot.drivers.servo_bus import Reading, ServoBus, number
 from real_robot.drivers.servo_port import ServoPort
+from real_robot.pacing import Clock
+from sims.robots.robot import TARGET_DT
 
 Array = np.ndarray
 
@@ -73,11 +76,22 @@ class KochDriver(ServoBus):
     MODEL, FIRMWARE, TORQUE, GOAL = (0, 2), (6, 1), (64, 1), (116, 4)
     BLOCK, LENGTHS, FRAME = 98, range(49, 56), 11  # registers 98 to 146 and a few behind
 
-    def __init__(self, port: str, *, watchdog: float = 0.1, **options: Any):
+    def __init__(
+        self,
+        port: str,
+        *,
+        calibration: Path | None = None,
+        clock: Clock | None = None,
+        period: float = TARGET_DT,
+        patience: float = 0.003,
+        watchdog: float = 0.1,
+    ):
         self._watchdog = round(watchdog / TICK_S)
         if not 1 <= self._watchdog <= 127:
             raise ValueError(f"watchdog must be from 0.02 to 2.54 s, got {watchdog:g}")
-        super().__init__(port, **options)
+        super().__init__(
+            port, calibration=calibration, clock=clock, period=period, patience=patience
+        )
         self._turns = np.zeros(len(self._ids), int)  # steps, that the servos count besides
 
     def _calibrated(self, joints: dict[str, JointCalibration]) -> Calibration:
@@ -174,6 +188,10 @@ class KochDriver(ServoBus):
             return Fault.NONE
         # Stopped because nobody spoke to it, or no longer as it was set.
         return Fault.PROTECTIVE_STOP if (watchdogs == TRIPPED).any() else Fault.TORQUE
+
+    def _request(self, port: Any, length: int, order: list[int]) -> int:
+        # Not the fast kind: one lost bit would cost all six replies.
+        return self._bus.syncReadTx(port, self.BLOCK, length, order, len(order), False)
 
     def _stuffed(self, error: int, data: Sequence[int]) -> int:
         return bytes([0x55, error, *data]).count(b"\xff\xff\xfd")

@@ -399,7 +399,7 @@ class ServoBus(ABC):
         order = self._ids[first:] + self._ids[:first]
         port.is_using = False
         asked = n * (length + self.FRAME)
-        self._check(self._bus.syncReadTx(port, self.BLOCK, length, order, n), "request")
+        self._check(self._request(port, length, order), "request")
         table, errors = np.zeros((n, self.LENGTHS[0]), int), [0] * n
         for servo in order:
             joint = self.joints[servo - 1]
@@ -416,6 +416,10 @@ class ServoBus(ABC):
                 f"{port.received} bytes came, {asked} were asked for: some are late",
             )
         return self._decode(table, errors)
+
+    def _request(self, port: Any, length: int, order: list[int]) -> int:
+        """Asks the servos for ``length`` bytes from ``BLOCK`` on; the client's result."""
+        return self._bus.syncReadTx(port, self.BLOCK, length, order, len(order))
 
     def _stuffed(self, error: int, data: Sequence[int]) -> int:
         """Bytes that came besides, because the data had to be told from a header."""
