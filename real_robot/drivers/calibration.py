@@ -42,9 +42,9 @@ class JointCalibration:
                 f"calibration: drive_mode must be 0 or 1 and id from 1 to 253, got "
                 f"{self.drive_mode} and {self.id}"
             )
-        if abs(self.homing_offset) > 2047:
+        if abs(self.homing_offset) > TICKS // 2:
             raise ValueError(
-                f"calibration: homing_offset must be from -2047 to 2047, got {self.homing_offset}"
+                f"calibration: homing_offset must be from -2048 to 2048, got {self.homing_offset}"
             )
         if not 0 <= self.range_min < self.range_max < TICKS:
             raise ValueError(

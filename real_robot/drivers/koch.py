@@ -216,12 +216,17 @@ class KochDriver(ServoBus):
         self.store(joint, *MIN_POSITION, low)
         self.store(joint, *MAX_POSITION, high)
 
-    def set_up(self, joint: int) -> None:
-        """What the driver expects of a servo besides."""
+    def set_up(self, joint: int) -> int:
+        """Sets what the driver expects of a servo besides; its drive mode.
+
+        Whether it counts the other way round stays as it is: it is how the arm was put together.
+        """
+        mode = self.ask(joint, *DRIVE_MODE)[0] & 1
         self.store(joint, *RETURN_DELAY, 0)
-        self.store(joint, *DRIVE_MODE, 0)
-        mode = CURRENT_BASED if joint == len(self.joints) - 1 else EXTENDED
-        self.store(joint, *OPERATING_MODE, mode)
+        self.store(joint, *DRIVE_MODE, mode)
+        last = joint == len(self.joints) - 1
+        self.store(joint, *OPERATING_MODE, CURRENT_BASED if last else EXTENDED)
+        return mode
 
     def store(self, joint: int, address: int, size: int, value: int) -> None:
         """Writes an EEPROM register of a limp servo."""

@@ -32,7 +32,7 @@ class Servos(Protocol):
     def positions(self) -> Array: ...
     def set_offset(self, joint: int, raw: int, middle: int) -> int: ...
     def set_range(self, joint: int, low: int, high: int) -> None: ...
-    def set_up(self, joint: int) -> None: ...
+    def set_up(self, joint: int) -> int: ...
 
 
 class Setup:
@@ -47,12 +47,13 @@ class Setup:
         self._low = np.full(len(driver.joints), TICKS)
         self._high = np.full(len(driver.joints), -TICKS)
         self._offsets = np.zeros(len(driver.joints), int)
+        self._modes = np.zeros(len(driver.joints), int)  # 1: it counts the other way
 
     def centre(self) -> None:
         """The pose that the arm is in becomes the middle of every joint."""
         driver = self._driver
         for i in range(len(driver.joints)):
-            driver.set_up(i)
+            self._modes[i] = driver.set_up(i)
             driver.set_offset(i, 0, 0)
         raw = driver.positions()
         worst = int(np.abs(raw - MIDDLE).argmax())
@@ -83,7 +84,9 @@ class Setup:
         for i, joint in enumerate(self._driver.joints):
             low, high = max(0, int(self._low[i])), min(TICKS - 1, int(self._high[i]))
             self._driver.set_range(i, low, high)
-            found[joint] = JointCalibration(i + 1, 0, int(self._offsets[i]), low, high)
+            found[joint] = JointCalibration(
+                i + 1, int(self._modes[i]), int(self._offsets[i]), low, high
+            )
         calibration = Calibration(found)
         calibration.save(file)
         return calibration

@@ -111,10 +111,11 @@ class So101Driver(ServoBus):
         self.store(joint, MIN_POSITION, low, 2)
         self.store(joint, MIN_POSITION + 2, high, 2)
 
-    def set_up(self, joint: int) -> None:
-        """What the driver expects of a servo besides."""
+    def set_up(self, joint: int) -> int:
+        """Sets what the driver expects of a servo besides; its drive mode."""
         for address, value, size in SETTINGS:
             self.store(joint, address, value, size)
+        return 0
 
     def store(self, joint: int, address: int, value: int, size: int) -> None:
         """Writes an EEPROM register of a limp servo and locks it again."""

@@ -171,8 +171,9 @@ def someone_else(whole: bytes) -> bytes:
 class Servo:
     """One servo's memory and its inner loop's goal."""
 
-    def __init__(self, device: int, registers: dict[str, Register], mount: int, index: int):
+    def __init__(self, device: int, registers: dict[str, Register], mount: float, index: int):
         self.index, self.mount = index, mount  # joint; encoder reading at the joint's zero
+        self.mirrored = False  # mounted the other way round
         self.registers = registers
         self.memory = bytearray(MEMORY)
         self.forced = 0  # hardware errors that a test keeps raised
@@ -206,7 +207,7 @@ class Servo:
     @property
     def way(self) -> int:
         """1, or -1 where it counts against the joint."""
-        return -1 if self.get("drive_mode") & 1 else 1
+        return -1 if self.get("drive_mode") & 1 != self.mirrored else 1
 
     def count(self, qpos: float) -> float:
         """What it reads, in steps and parts of one, where its joint is at ``qpos`` rad."""
@@ -293,28 +294,28 @@ class DynamixelBus:
         self.traffic = Traffic()
         self.goals = Goals(len(physics.joints))
         rng = np.random.default_rng(seed)
-        self.servos = [
-            Servo(index + 1, model, int(rng.integers(TICKS)), index)
-            for index, model in enumerate(models)
-        ]
         self._input = bytearray()
+        self.servos: list[Servo] = []
         ranges = [*physics.robot.joint_range, physics.robot.gripper_range]
-        for servo, (low, high) in zip(self.servos, ranges, strict=True):
+        for index, (model, (low, high)) in enumerate(zip(models, ranges, strict=True)):
+            middle = int(rng.integers(TICKS))  # what its encoder reads there
+            servo = Servo(index + 1, model, middle - (low + high) / 2 / UNIT, index)
             servo.put("baud", 3)
+            self.servos.append(servo)
             if calibrated:
-                self._calibrate(servo, low, high)
-            servo.wake(physics.qpos[servo.index])
+                self._calibrate(servo, middle, round((high - low) / 2 / UNIT))
+            servo.wake(physics.qpos[index])
+        if calibrated:
+            self.servos[-1].put("operating_mode", CURRENT_BASED)  # the gripper
         physics.advance(self._control)
 
-    def _calibrate(self, servo: Servo, low: float, high: float) -> None:
-        middle = (low + high) / 2 / UNIT + servo.mount  # what the encoder reads there
-        servo.put("homing_offset", MIDDLE - round(middle) % TICKS)
-        half = round((high - low) / 2 / UNIT)
+    @staticmethod
+    def _calibrate(servo: Servo, middle: int, half: int) -> None:
+        servo.put("homing_offset", MIDDLE - middle)
         servo.put("min_position", MIDDLE - half)
         servo.put("max_position", MIDDLE + half)
         servo.put("return_delay", 0)
-        last = servo is self.servos[-1]
-        servo.put("operating_mode", CURRENT_BASED if last else EXTENDED)
+        servo.put("operating_mode", EXTENDED)
 
     # Dynamics.
     def advance(self) -> None:

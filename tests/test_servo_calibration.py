@@ -1,4 +1,4 @@
-"""Calibrating an SO-101 fresh from the factory, with a hand that turns its joints."""
+"""Calibrating an arm of servos fresh from the factory, with a hand that turns its joints."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from arms import so101
+from arms import ARMS
 
+import sims
 from real_robot import Target
 from real_robot.drivers.calibration import Calibration
 from real_robot.drivers.servo_setup import Setup, walk
-from sims.robots import SO101
+
+SET = {
+    "so101": {"return_delay": 0, "p": 16, "lock": 1},
+    "koch": {"return_delay": 0, "drive_mode": 0, "operating_mode": 4},
+}
 
 
-def test_a_fresh_arm_is_calibrated_and_then_measures_the_truth(tmp_path: Path) -> None:
-    file = tmp_path / "arm.json"
-    low = np.array([*-np.abs(SO101.joint_range).max(axis=1), SO101.gripper_range[0]])
-    high = np.array([*np.abs(SO101.joint_range).max(axis=1), SO101.gripper_range[1]])
+@pytest.mark.parametrize("name", SET)
+def test_a_fresh_arm_is_calibrated_and_then_measures_the_truth(tmp_path: Path, name: str) -> None:
+    file, robot = tmp_path / "arm.json", sims.ROBOTS[name]
+    low, high = np.array([*robot.joint_range, robot.gripper_range]).T
+    if name == "so101":  # the zero of its joints is the middle of their travel
+        low[:-1], high[:-1] = np.array([-1, 1])[:, None] * np.abs(robot.joint_range).max(axis=1)
     middle = (low + high) / 2
-    with so101(seed=6, calibrated=False) as arm:
+    with ARMS[name](seed=6, calibrated=False) as arm:
         hand, asked, said = arm.emulator.hand, [], []
 
         def person(text: str) -> bool:
@@ -37,24 +44,24 @@ def test_a_fresh_arm_is_calibrated_and_then_measures_the_truth(tmp_path: Path) -
         arm.up()
         assert Calibration.load(file, arm.driver.joints).sha256 == found.sha256
         assert arm.driver.identify().calibration == found.sha256
-        home = np.array([*SO101.home, 0.3])
+        home = np.array([*robot.home, 0.3])
         arm.driver.relax()
         hand(list(home))
         arm.wait(0.02)
         state = arm.driver.read()
-        np.testing.assert_allclose(state.qpos, SO101.home, atol=0.003)
+        np.testing.assert_allclose(state.qpos, robot.home, atol=0.003)
         opening = (0.3 - low[-1]) / (high[-1] - low[-1])
         assert state.gripper == pytest.approx(opening, abs=0.01)
         servo = arm.emulator.bus.servos[0]
-        assert (servo.get("return_delay"), servo.get("p"), servo.get("lock")) == (0, 16, 1)
+        assert {register: servo.get(register) for register in SET[name]} == SET[name]
         arm.driver.enable()
-        arm.driver.send(Target(SO101.home, 0.5))
+        arm.driver.send(Target(robot.home, 0.5))
         arm.wait(0.5)
-        np.testing.assert_allclose(arm.truth()[:-1], SO101.home, atol=0.005)
+        np.testing.assert_allclose(arm.truth()[:-1], robot.home, atol=0.006)
 
 
 def test_joints_that_were_not_turned_are_named(tmp_path: Path) -> None:
-    with so101(calibrated=False) as arm:
+    with ARMS["so101"](calibrated=False) as arm:
         setup = Setup(arm.driver)
         setup.centre()
         setup.sweep()
