@@ -62,13 +62,23 @@ class DynamixelPort(ServoPort, sdk.PortHandler):
     """The vendor's port, with ours before it."""
 
 
+class DynamixelPackets(type(sdk.PacketHandler(2.0))):
+    """The vendor's packets, but for two stuffed bytes in one: it reads what it has overwritten."""
+
+    def removeStuffing(self, packet: list[int]) -> list[int]:
+        """The packet without what was stuffed into it."""
+        whole = bytes(packet)
+        body = whole[7:-2].replace(b"\xff\xff\xfd\xfd", b"\xff\xff\xfd")
+        return [*whole[:5], *(len(body) + 2).to_bytes(2, "little"), *body, *whole[-2:]]
+
+
 class KochDriver(ServoBus):
     """Two XL430 and four XL330 on a serial adapter; ``watchdog`` s from 0.02 to 2.54."""
 
     name = "koch"
     title = "Koch v1.1, 2 x XL430-W250, 4 x XL330-M288"
     models = (XL430, XL430, XL330, XL330, XL330, XL330)
-    sdk, new_port, new_bus = sdk, DynamixelPort, lambda _: sdk.PacketHandler(2.0)
+    sdk, new_port, new_bus = sdk, DynamixelPort, lambda _: DynamixelPackets()
     # At 12 and 5 V. The maker says that a load above the most for some time is an overload, and
     # neither how much nor how long; the emulated servos give up at 0.8 for 2 s.
     stall, overload = np.array([1.5, 1.5, 0.52, 0.52, 0.52, 0.52]), 0.8

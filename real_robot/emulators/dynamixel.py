@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from real_robot.emulators.physics import ArmPhysics, Goals
+from real_robot.emulators.profile import advance
 from real_robot.emulators.wire import BYTE_S, FaultyWire, Reply, Traffic
 
 TICKS = 4096  # encoder steps in a turn
@@ -366,15 +367,9 @@ class DynamixelBus:
         goal = servo.get("goal_position")
         if servo.get("operating_mode") not in (EXTENDED, CURRENT_BASED):
             goal = min(max(goal, servo.get("min_position")), servo.get("max_position"))
-        way = goal - servo.setpoint
-        top = SPEED * servo.get("profile_velocity") or np.inf
-        push = PUSH * servo.get("profile_acceleration") or np.inf
-        if np.isinf(top) and np.isinf(push):
-            servo.setpoint, servo.speed = goal, 0.0
-            return
-        wanted = np.sign(way) * min(top, np.sqrt(2 * push * abs(way)), abs(way) / dt)
-        servo.speed += float(np.clip(wanted - servo.speed, -push * dt, push * dt))
-        servo.setpoint += servo.speed * dt
+        top = SPEED * servo.get("profile_velocity")
+        push = PUSH * servo.get("profile_acceleration")
+        servo.setpoint, servo.speed = advance(servo.setpoint, servo.speed, goal, top, push, dt)
 
     def _measure(self, servo: Servo) -> None:
         """Brings the read-only registers up to date."""

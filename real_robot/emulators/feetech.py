@@ -22,6 +22,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from real_robot.emulators.physics import ArmPhysics, Goals
+from real_robot.emulators.profile import advance
 from real_robot.emulators.wire import BYTE_S, FaultyWire, Reply, Traffic
 
 TICKS = 4096  # encoder steps in a turn
@@ -259,16 +260,8 @@ class FeetechBus:
         """Moves the setpoint to the goal at the register's speed and acceleration."""
         low, high = servo.get("min_position"), servo.get("max_position")
         goal = min(max(servo.get("goal_position"), low), high)
-        way = goal - servo.setpoint
-        top = servo.get("goal_velocity") or np.inf
-        push = 100 * servo.get("acceleration") or np.inf
-        if np.isinf(top) and np.isinf(push):
-            servo.setpoint, servo.speed = goal, 0.0
-            return
-        wanted = np.sign(way) * min(top, np.sqrt(2 * push * abs(way)), abs(way) / dt)
-        change = np.clip(wanted - servo.speed, -push * dt, push * dt)
-        servo.speed = float(servo.speed + change)
-        servo.setpoint += servo.speed * dt
+        top, push = servo.get("goal_velocity"), 100 * servo.get("acceleration")
+        servo.setpoint, servo.speed = advance(servo.setpoint, servo.speed, goal, top, push, dt)
 
     def _measure(self, servo: Servo) -> None:
         """Brings the read-only registers up to date."""
