@@ -9,6 +9,7 @@ ARM = ArmSpec(
     extra="koch",
     found_by="port",
     guarded=False,  # its servos' watchdogs stop it
+    calibrated=True,
     settings=("calibration", "patience"),
     emulator_settings=("link", "calibrated"),
     unhurried={"patience": 30.0},

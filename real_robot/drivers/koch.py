@@ -17,13 +17,13 @@ middle of a joint's range, as long as the arm is limp, and goals are said in the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import dynamixel_sdk as sdk
 import numpy as np
+from dynamixel_sdk.protocol2_packet_handler import Protocol2PacketHandler
 
 from real_robot.driver import Fault, RobotFault
 from real_robot.drivers.calibration import TICKS, Calibration, JointCalibration
@@ -41,7 +41,7 @@ AMPERE = 0.52 / 1.47  # N m / A of the XL330, stall torque over stall current at
 SPEED = 0.229 * 2 * np.pi / 60  # rad/s, the unit of speed registers
 TICK_S = 0.02  # s, the unit of the watchdog
 TRIPPED = 255  # what a watchdog that stopped its servo reads
-REBOOT_S = 1.0  # s that a servo may take to answer again
+REBOOT_S = 1.0  # s that a servo is given to answer again
 ALERT = 0x80  # in a reply's error: look into the hardware error status
 
 # Registers: address, and bytes.
@@ -62,7 +62,7 @@ class DynamixelPort(ServoPort, sdk.PortHandler):
     """The vendor's port, with ours before it."""
 
 
-class DynamixelPackets(type(sdk.PacketHandler(2.0))):
+class DynamixelPackets(Protocol2PacketHandler):
     """The vendor's packets, but for two stuffed bytes in one: it reads what it has overwritten."""
 
     def removeStuffing(self, packet: list[int]) -> list[int]:
@@ -96,9 +96,9 @@ class KochDriver(ServoBus):
         patience: float = 0.003,
         watchdog: float = 0.1,
     ):
-        self._watchdog = round(watchdog / TICK_S)
-        if not 1 <= self._watchdog <= 127:
+        if not TICK_S <= watchdog <= 127 * TICK_S:
             raise ValueError(f"watchdog must be from 0.02 to 2.54 s, got {watchdog:g}")
+        self._watchdog = round(watchdog / TICK_S)
         super().__init__(
             port, calibration=calibration, clock=clock, period=period, patience=patience
         )
@@ -156,15 +156,13 @@ class KochDriver(ServoBus):
     def clear_fault(self) -> None:
         """Lets go of every joint and reboots those that shut down; the cause must have ended."""
         super().clear_fault()
-        for servo in self._ids:
-            if not self._ask(servo, *HARDWARE_ERROR)[0]:
-                continue
-            port = self._open()
+        port = self._open()
+        down = [servo for servo in self._ids if self._ask(servo, *HARDWARE_ERROR)[0]]
+        for servo in down:
             port.is_using = False
             self._bus.reboot(port, servo)
-            end = time.monotonic() + REBOOT_S
-            while self._model(servo) is None and time.monotonic() < end:
-                self._clock.sleep_until_ns(self._clock.now_ns() + 50_000_000)
+        if down:
+            self._clock.sleep_until_ns(self._clock.now_ns() + round(REBOOT_S * 1e9))
         self._last = None  # a servo may count in another turn now
 
     def _decode(self, table: Array, errors: Sequence[int]) -> Reading:

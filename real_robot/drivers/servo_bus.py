@@ -99,7 +99,7 @@ class ServoBus(ABC):
         calibration: Path | None = None,
         clock: Clock | None = None,
         period: float = TARGET_DT,
-        patience: float = 0.005,
+        patience: float = 0.006,
     ):
         self._where, self._period = port, period
         self._clock = clock or RealClock()

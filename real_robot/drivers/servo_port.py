@@ -37,9 +37,14 @@ class ServoPort:
         return time.monotonic_ns() * 1e-6
 
     def setupPort(self, cflag_baud: int) -> bool:
-        """The vendor's set-up, and an end to writes that nobody takes."""
+        """The vendor's set-up, an end to writes that nobody takes, and no waiting for more bytes.
+
+        An FTDI adapter (ROBOTIS' U2D2) keeps what came for 16 ms otherwise; others refuse.
+        """
         done = super().setupPort(cflag_baud)
         self.ser.write_timeout = WRITE_S
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            self.ser.set_low_latency_mode(True)
         return done
 
     def closePort(self) -> None:

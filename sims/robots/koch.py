@@ -3,7 +3,7 @@
 Frames, origins, axes, limits, masses and inertias of the moving bodies, pads and kp are the numbers
 of `low_cost_robot_arm/low_cost_robot_arm.xml` in google-deepmind/mujoco_menagerie (revision
 ef4d04f, Apache License 2.0), which calls its limits approximate. Torques and speeds are ROBOTIS'
-for the XL430-W250 at 12 V (shoulder) and the XL330-M288 at 5 V (the rest). Armature, damping and
+for the XL430-W250 at 12 V (shoulder) and the XL330-M288 at 5 V (the rest). Armature, kv and
 friction are our estimates: that model's armature of 0.5 kg m^2 would take all the torque there is.
 The shapes are our own boxes; the base's mass, which that model leaves to a mesh, is ours too. See
 THIRD_PARTY.md.
@@ -126,8 +126,9 @@ BASE_MASS = 0.12  # kg, ours: it does not move
 TIP_XYZ: Vec3 = (-0.066, 0.008, 0.0005)
 TIP_RPY: Vec3 = (-math.pi / 2, 0.0, math.pi / 2)
 
-XL430 = Servo(kp=100.0, kv=2.5, force=1.5, armature=0.015, damping=0.1, friction=0.03)
-XL330 = Servo(kp=100.0, kv=1.0, force=0.52, armature=0.002, damping=0.01, friction=0.02)
+# A motor's torque falls to nothing at the speed it has without load: that is the damping.
+XL430 = Servo(kp=100.0, kv=2.5, force=1.5, armature=0.015, damping=1.5 / 6.39, friction=0.03)
+XL330 = Servo(kp=100.0, kv=1.0, force=0.52, armature=0.002, damping=0.52 / 10.8, friction=0.02)
 SERVOS = (XL430, XL430, XL330, XL330, XL330, XL330)
 SPEED = np.array([6.39, 6.39, 10.8, 10.8, 10.8])  # rad/s, 61 and 103 rpm without load
 ACCELERATION = 20.0  # rad/s^2, ours: with the arm's weight it leaves every servo torque to spare
