@@ -295,7 +295,7 @@ class DynamixelBus:
         self.traffic = Traffic()
         self.goals = Goals(len(physics.joints))
         rng = np.random.default_rng(seed)
-        self._input = bytearray()
+        self._input, self._heard = bytearray(), False
         self.servos: list[Servo] = []
         ranges = [*physics.robot.joint_range, physics.robot.gripper_range]
         for index, (model, (low, high)) in enumerate(zip(models, ranges, strict=True)):
@@ -319,9 +319,15 @@ class DynamixelBus:
         servo.put("operating_mode", EXTENDED)
 
     # Dynamics.
-    def advance(self) -> None:
-        """Physics up to the present."""
+    def advance(self, heard: bool = False) -> None:
+        """Physics up to the present.
+
+        ``heard``: bytes have come, to be fed next. How long they have waited for an emulator that
+        its host kept waiting is not known, and no silence.
+        """
+        self._heard = heard
         self.physics.advance(self._control)
+        self._heard = False
 
     def _control(self, dt: float) -> None:
         """The inner loops, before every physics step of ``dt`` s."""
@@ -346,7 +352,8 @@ class DynamixelBus:
                 current = min(abs(servo.get("goal_current")), servo.get("current_limit"))
                 share = min(share, current / STALL_MA)
             physics.torque[i] = share
-            self._watch(servo, here, dt)
+            if not self._heard:
+                self._watch(servo, here, dt)
             self._profile(servo, dt)
             physics.goal[i] = qpos[i] + servo.way * (servo.setpoint - here) * UNIT
 

@@ -215,8 +215,8 @@ class FeetechBus:
             servo.put("p", 16)
 
     # Dynamics.
-    def advance(self) -> None:
-        """Physics up to the present."""
+    def advance(self, heard: bool = False) -> None:
+        """Physics up to the present, whether or not something was ``heard``."""
         self.physics.advance(self._control)
 
     def position(self, servo: Servo) -> float:

@@ -49,7 +49,7 @@ class Bus(Protocol):
     bits: Mapping[str, int]  # {what breaks: its error bit}
 
     def feed(self, data: bytes) -> list[Reply]: ...
-    def advance(self) -> None: ...
+    def advance(self, heard: bool = False) -> None: ...
 
 
 class ServoEmulator(Emulator):
@@ -154,9 +154,10 @@ class ServoEmulator(Emulator):
         if self._wake[0] in ready:
             os.read(self._wake[0], 4096)
         with self.lock:
+            heard = self._master in ready
             if not self.instant:
-                self.bus.advance()
-            if self._master in ready:
+                self.bus.advance(heard)
+            if heard:
                 self._hear()
             self._speak()
 
