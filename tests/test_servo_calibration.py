@@ -12,6 +12,7 @@ import sims
 from real_robot import Target
 from real_robot.drivers.calibration import Calibration
 from real_robot.drivers.servo_setup import Setup, walk
+from robo_rl.cli import main
 
 SET = {
     "so101": {"return_delay": 0, "p": 16, "lock": 1},
@@ -60,6 +61,24 @@ def test_a_fresh_arm_is_calibrated_and_then_measures_the_truth(tmp_path: Path, n
         np.testing.assert_allclose(arm.truth()[:-1], robot.home, atol=0.006)
 
 
+def test_a_joint_turned_past_its_first_turn_keeps_the_range_that_it_has(tmp_path: Path) -> None:
+    """The Koch's wrist has no stop: what it reads then was once taken for the other end."""
+    robot = sims.ROBOTS["koch"]
+    low, high = np.array([*robot.joint_range, robot.gripper_range]).T
+    with ARMS["koch"](seed=6, calibrated=False) as arm:
+        middle = (low + high) / 2
+        arm.emulator.hand(list(middle))
+        setup = Setup(arm.driver)
+        setup.centre()
+        for share in (-1.0, 1.0, 0.0):
+            turned = middle + share * (high - low) / 2
+            turned[4] = middle[4] + share * 0.52 * 2 * np.pi
+            arm.emulator.hand(list(turned))
+            setup.sweep()
+        wrist = setup.finish(tmp_path / "arm.json").joints["wrist_roll"]
+        assert (wrist.range_min, wrist.range_max) == (0, 4095)
+
+
 def test_joints_that_were_not_turned_are_named(tmp_path: Path) -> None:
     with ARMS["so101"](calibrated=False) as arm:
         setup = Setup(arm.driver)
@@ -68,3 +87,13 @@ def test_joints_that_were_not_turned_are_named(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="shoulder_pan, .*gripper moved less than 300 steps"):
             setup.finish(tmp_path / "arm.json")
         assert not (tmp_path / "arm.json").exists()
+
+
+@pytest.mark.parametrize("name", SET)
+def test_a_port_that_is_not_there_is_one_line(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["calibrate", name, "--port", "/dev/nothing"]) == 1
+    said = capsys.readouterr().err
+    assert f"robo-rl: {name} at /dev/nothing: disconnected: cannot open" in said
+    assert "Traceback" not in said

@@ -103,6 +103,7 @@ class KochDriver(ServoBus):
             port, calibration=calibration, clock=clock, period=period, patience=patience
         )
         self._turns = np.zeros(len(self._ids), int)  # steps, that the servos count besides
+        self._begun: Array | None = None  # the same, while the arm is calibrated
 
     def _calibrated(self, joints: dict[str, JointCalibration]) -> Calibration:
         return Calibration(joints, self._robot.joint_range.mean(axis=1), reversing=True)
@@ -210,13 +211,17 @@ class KochDriver(ServoBus):
 
     # For calibration.
     def positions(self) -> Array:
-        """Present positions (n,) in steps, within the first turn."""
-        there = [_signed(number(self._ask(servo, *PRESENT)), 4) for servo in self._ids]
-        return np.array(there) % TICKS
+        """Present positions (n,) in steps, counted on from the first turn."""
+        raw = (number(self._ask(servo, *PRESENT)) for servo in self._ids)
+        there = np.array([_signed(value, 4) for value in raw])
+        if self._begun is None:
+            self._begun = TICKS * (there // TICKS)
+        return there - self._begun
 
     def set_offset(self, joint: int, raw: int, middle: int) -> int:
         """Has the position that reads ``raw`` without an offset read ``middle``; the offset."""
         self.store(joint, *HOMING, middle - raw)
+        self._begun = None
         return middle - raw
 
     def set_range(self, joint: int, low: int, high: int) -> None:

@@ -64,6 +64,7 @@ class Setup:
             )
         for i, position in enumerate(raw):
             self._offsets[i] = driver.set_offset(i, int(position), MIDDLE)
+        self.sweep()
 
     def sweep(self) -> Array:
         """Notes where the joints are now; returns how far each was turned so far, in steps."""

@@ -15,7 +15,7 @@ import numpy as np
 import tyro
 from rich.console import Console
 
-from real_robot import arms, drivers
+from real_robot import RobotFault, arms, drivers
 from real_robot.boards import Board, calibrate, place
 from robo_rl.commands.options import Json
 from sims import make_task
@@ -77,6 +77,8 @@ def _servos(name: str) -> Callable[..., int]:
         driver = drivers.make(name, command.port, patience=command.patience)
         try:
             found = walk(Setup(driver), out, console.print, _Enter(console))
+        except RobotFault as error:
+            raise ValueError(f"{name} at {command.port}: {error}") from error
         finally:
             driver.close()
         for joint, c in found.joints.items():
