@@ -243,7 +243,6 @@ def test_the_turn_that_a_servo_woke_in_does_not_matter() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("id", 6, 9), r"servo 6 \(gripper\) does not answer"),
         (("model", 3, 1060), r"servo 3 \(elbow_flex\) is model 1060, expected 1200 \(XL330-M288\)"),
         (("operating_mode", 2, 3), r"servo 2 .* is in operating mode 3, expected 4"),
         (("operating_mode", 6, 4), r"servo 6 .* is in operating mode 4, expected 5"),
@@ -259,6 +258,18 @@ def test_other_motors_are_refused(change: tuple[str, int, int], words: str) -> N
             arm.driver.identify()
         assert caught.value.fault is Fault.CONFIG
         assert not any(torque(arm))
+
+
+@pytest.mark.fault(10)
+def test_who_does_not_answer_is_looked_for_elsewhere() -> None:
+    with koch(patience=0.2) as arm:
+        arm.emulator.register(5, "id", 9)
+        arm.emulator.register(2, "baud", 1)  # as bought
+        arm.driver.connect()
+        with pytest.raises(RobotFault) as caught:
+            arm.driver.identify()
+        assert "servo 3 (elbow_flex) does not answer" in str(caught.value)
+        assert "what answers: 1, 2, 4, 5, 9 at 1000000 baud; 3 at 57600 baud" in str(caught.value)
 
 
 def test_a_servo_mounted_the_other_way_round_counts_back_by_itself(arm: Arm) -> None:

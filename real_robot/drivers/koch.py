@@ -41,6 +41,7 @@ AMPERE = 0.52 / 1.47  # N m / A of the XL330, stall torque over stall current at
 SPEED = 0.229 * 2 * np.pi / 60  # rad/s, the unit of speed registers
 TICK_S = 0.02  # s, the unit of the watchdog
 TRIPPED = 255  # what a watchdog that stopped its servo reads
+FACTORY_BAUD = 57_600
 REBOOT_S = 1.0  # s that a servo is given to answer again
 ALERT = 0x80  # in a reply's error: look into the hardware error status
 
@@ -129,6 +130,19 @@ class KochDriver(ServoBus):
                 f"servo {servo} ({joint}) is in drive mode {drive}, expected 0 or 1; {setup}",
             )
         return JointCalibration(servo, drive, offset, low, high)
+
+    def _seen_instead(self) -> str:
+        """Asks everybody, at the rate that servos have when they are bought, too."""
+        port, told = self._open(), []
+        usual = port.ser.baudrate
+        for rate in (usual, FACTORY_BAUD):
+            port.ser.baudrate = rate
+            port.is_using = False
+            found, _ = self._bus.broadcastPing(port)
+            if found:
+                told.append(f"{', '.join(map(str, sorted(found)))} at {rate} baud")
+        port.ser.baudrate = usual
+        return f" (what answers: {'; '.join(told) or 'nobody'})"
 
     def _prepare(self, servo: int) -> None:
         self._tell(servo, WATCHDOG[0], 0, 1)  # also lets goals be written again

@@ -160,6 +160,10 @@ class ServoBus(ABC):
     def _stands(self, servo: int) -> tuple[bool, int, int]:
         """Whether a servo is stiff, its goal and where it is, in steps."""
 
+    def _seen_instead(self) -> str:
+        """Where a servo that does not answer may be, for a person; empty: nobody knows."""
+        return ""
+
     def _goal(self, servo: int, tick: int) -> int:
         """What the goal register of ``servo`` is told for a position of ``tick`` steps."""
         return tick
@@ -198,7 +202,7 @@ class ServoBus(ABC):
                 raise RobotFault(
                     Fault.CONFIG,
                     f"servo {servo} ({joint}) does not answer on {port.port_name}; expected servos "
-                    f"1 to {len(self._ids)}: check power, cable and ids",
+                    f"1 to {len(self._ids)}: check power, cable and ids{self._seen_instead()}",
                 )
             if model != number:
                 raise RobotFault(

@@ -14,11 +14,13 @@ The servo's inner loop is the simulated arm's own actuator. The maker says that 
 most for some time is an overload, and neither how much nor how long: here 80 % for 2 s. Nor does it
 say what a servo does once a watchdog's error is cleared: here it waits for a new goal. What is not
 modelled: gains, heat, supply and shocks by cause (a test sets them), velocity and PWM modes, the
-bulk, clear and factory reset instructions, indirect addresses, baud rates other than 1 M.
+bulk, clear and factory reset instructions, indirect addresses, the time that bytes take at other
+baud rates than 1 M.
 """
 
 from __future__ import annotations
 
+import termios
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -41,6 +43,10 @@ BAD_INSTRUCTION, BAD_RANGE, BAD_LENGTH, BAD_LIMIT, NO_ACCESS = 2, 4, 5, 6, 7  # 
 ALERT = 0x80
 
 VOLTAGE, OVERHEAT, ENCODER, SHOCK, OVERLOAD = 1, 4, 8, 16, 32  # hardware errors
+RATES = (  # by the register's value
+    termios.B9600, termios.B57600, termios.B115200, termios.B1000000, termios.B2000000,
+    termios.B3000000, termios.B4000000,
+)  # fmt: skip
 BITS = {
     "voltage": VOLTAGE,
     "overheat": OVERHEAT,
@@ -79,7 +85,7 @@ def _x_series(
         "model": Register(0, 2, model),
         "firmware": Register(6, 1, 46),
         "id": Register(7, 1, 1, (0, 252)),
-        "baud": Register(8, 1, 1, (0, 7)),
+        "baud": Register(8, 1, 1, (0, 6)),
         "return_delay": Register(9, 1, 250, (0, 254)),  # 2 us
         "drive_mode": Register(10, 1, 0, (0, 13)),  # 1: the other way round
         "operating_mode": Register(11, 1, 3, (0, 16)),
@@ -295,6 +301,7 @@ class DynamixelBus:
         self.traffic = Traffic()
         self.goals = Goals(len(physics.joints))
         rng = np.random.default_rng(seed)
+        self.speed: int | None = None  # of the host, as termios has it; None: the servos' own
         self._input, self._heard = bytearray(), False
         self.servos: list[Servo] = []
         ranges = [*physics.robot.joint_range, physics.robot.gripper_range]
@@ -459,7 +466,13 @@ class DynamixelBus:
 
     def _awake(self, device: int) -> list[Servo]:
         """The servos that listen to ``device``."""
-        return [s for s in self.servos if s.silent <= 0 and device in (s.get("id"), BROADCAST)]
+        return [
+            servo
+            for servo in self.servos
+            if servo.silent <= 0
+            and device in (servo.get("id"), BROADCAST)
+            and self.speed in (None, RATES[servo.get("baud")])
+        ]
 
     # Instructions to one servo: what they answer, as (error, data).
     def _ping(self, servo: Servo, data: bytes) -> tuple[int, bytes]:

@@ -196,6 +196,7 @@ class FeetechBus:
             Servo(index + 1, MIDDLE + int(rng.integers(-180, 181)), index)
             for index in range(len(physics.joints))
         ]
+        self.speed: int | None = None  # of the host, which is not looked at
         self._input = bytearray()
         if calibrated:
             self._calibrate()

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import select
+import termios
 import time
 import tty
 from abc import abstractmethod
@@ -47,6 +48,7 @@ class Bus(Protocol):
     goals: Goals
     registers: Mapping[str, Any]  # by name
     bits: Mapping[str, int]  # {what breaks: its error bit}
+    speed: int | None  # termios' constant of the host's baud rate; None: the servos' own
 
     def feed(self, data: bytes) -> list[Reply]: ...
     def advance(self, heard: bool = False) -> None: ...
@@ -173,6 +175,7 @@ class ServoEmulator(Emulator):
         now = time.monotonic()
         if now < self._frozen:
             return
+        self.bus.speed = termios.tcgetattr(self._slave)[5]
         for reply in self.bus.feed(data):
             spent = 0.0 if self.instant else self._latency + len(data) * BYTE_S + reply.wire
             self._order += 1
