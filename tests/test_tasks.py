@@ -387,6 +387,10 @@ def test_distances_to_solids() -> None:
     [
         ({"name": "reech"}, r"unknown task 'reech'; known tasks: reach.*Did you mean 'reach'\?"),
         ({"robot": "so100"}, r"unknown robot 'so100'; known robots: .*so101"),
+        (
+            {"name": "lift", "robot": "koch"},
+            r"'koch' is for reach, push; for lift: so101, ur5e",
+        ),
         ({"goal": "touch_cube"}, r"no goal 'touch_cube'; did you mean '.*'\? Known: touch_red"),
         ({"control_dt": 0.0123}, r"0.0123 s is not a whole number of 0.005 s steps; nearest is"),
     ],
