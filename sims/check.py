@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 
 import sims
+from sims.robots import offered
 from sims.tasks import ARM_TASKS
 
 Array = np.ndarray
@@ -31,7 +32,7 @@ def cases(tasks: list[str], robots: list[str]) -> list[tuple[str, str]]:
     return [
         (task.name, robot)
         for task in ARM_TASKS
-        for robot in sims.ROBOTS
+        for robot in offered(task.name)
         if task.name in (tasks or sims.TASKS) and robot in (robots or sims.ROBOTS)
     ]
 

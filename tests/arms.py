@@ -119,8 +119,11 @@ def apart(name: str, *, host: str = "127.0.0.1", **options: Any) -> Iterator[Arm
 so101 = partial(here, "so101")
 # Watchdog and patience of a starved machine.
 ur5e = partial(apart, "ur5e", watchdog=0.5, stale=1.0, deadline=2.0, patience=20.0)
+# What is tested waits for longer than a bus may be silent.
+koch = partial(here, "koch", driver={"watchdog": 2.5})
 ARMS: dict[str, Callable[..., contextlib.AbstractContextManager[Arm]]] = {
     "sim": sim,
     **{name: partial(apart if arms.spec(name).apart else here, name) for name in arms.ARMS},
     "ur5e": ur5e,
+    "koch": koch,
 }

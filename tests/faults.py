@@ -38,12 +38,12 @@ FAULTS: dict[int, Promise] = {
     15: Promise("voltage too low", f"{H}, {L} VOLTAGE"),
     16: Promise(
         "stall: a joint is blocked and pushes on",
-        f"SO-101, by its load: eased after 1 s, {H} after 3 s, {L} STALL; UR5e: as 17",
+        f"SO-101 and Koch, by their load: eased after 1 s, {H} after 3 s, {L} STALL; UR5e: as 17",
     ),
     17: Promise(
         "collision: something pushes on a joint",
         f"UR5e, by its currents: {H} once it is half of what the joint can do; "
-        "the SO-101's load does not tell it from work: as 16",
+        "a servo's load does not tell it from work: as 16",
     ),
     18: Promise("NaN in an action", f"never sent; {H}"),
     19: Promise("inf in an action", f"never sent; {H}"),

@@ -10,6 +10,7 @@ import pytest
 
 import sims
 from sims import check
+from sims.robots import offered
 from sims.tasks import ARM_TASKS
 
 
@@ -29,8 +30,9 @@ def test_the_table_has_a_line_per_goal_and_the_exit_code_says_whether_it_holds(
     assert "| 0 | finite" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("robot", sims.ROBOTS)
-@pytest.mark.parametrize("name", ["reach", "drawer"])
+@pytest.mark.parametrize(
+    ("name", "robot"), [(n, r) for n in ("reach", "drawer") for r in offered(n)]
+)
 def test_a_row_does_not_depend_on_its_neighbours_on_any_arm(name: str, robot: str) -> None:
     # The seventh joint's posture was once lost where a neighbour's joint was at its limit.
     assert check.row_alone_is_the_row(name, robot)
@@ -45,4 +47,4 @@ def test_the_sheet_draws_every_camera_at_four_moments(tmp_path: Path) -> None:
 
 
 def test_every_arm_task_is_checked_on_every_arm() -> None:
-    assert check.cases([], []) == [(t.name, r) for t in ARM_TASKS for r in sims.ROBOTS]
+    assert check.cases([], []) == [(t.name, r) for t in ARM_TASKS for r in offered(t.name)]

@@ -32,14 +32,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.parametrize(("robot", "episodes"), [("so101", 3), ("koch", 1)])
 def test_a_bundle_reaches_its_goal_through_the_vendors_client(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], robot: str, episodes: int
 ) -> None:
-    command = ["deploy", str(folder), "--emulate", "--robot", "so101", "--episodes", "3", "--json"]
-    assert main(command) == 0
+    reach_bundle.write(tmp_path, robot)
+    command = ["deploy", str(tmp_path), "--emulate", "--robot", robot, "--json", "--episodes"]
+    assert main([*command, str(episodes)]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["arm"] == "the emulated so101" and told["ended"] == {"done": 3}
-    assert told["successes"] == 3 and told["missed"] == 0
+    assert told["arm"] == f"the emulated {robot}" and told["ended"] == {"done": episodes}
+    assert told["successes"] == episodes and told["missed"] == 0
 
 
 def test_an_operator_slows_the_tool(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

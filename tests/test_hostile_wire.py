@@ -16,7 +16,7 @@ from real_robot.guarded import GuardedArm
 from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.arm.stage import closing
 
-TICK = {"so101": UNIT, "ur5e": 1e-9}  # rad, that a target is rounded to
+TICK = {"so101": UNIT, "ur5e": 1e-9, "koch": UNIT}  # rad, that a target is rounded to
 
 
 def traffic(stage: EmulatedStage, robot: str) -> dict[str, Any]:
@@ -25,7 +25,9 @@ def traffic(stage: EmulatedStage, robot: str) -> dict[str, Any]:
     return end._control.call("traffic") if robot == "ur5e" else end._now().traffic()
 
 
-@pytest.mark.parametrize("robot", ["so101", pytest.param("ur5e", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "robot", ["so101", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ur5e", "koch"))]
+)
 @pytest.mark.parametrize("actions", [200, pytest.param(5000, marks=pytest.mark.slow)])
 @pytest.mark.fault(18, 19, 21, 23, 24)
 def test_hostile_actions_over_the_wire_stay_within_limits(robot: str, actions: int) -> None:

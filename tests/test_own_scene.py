@@ -19,12 +19,13 @@ from reward_models.goals.margins import Measures, measured
 from robo_rl.cli import main
 from robo_rl.goals import judged_goal
 from robo_rl.runs import RunDir
+from sims.robots import offered
 from sims.tasks.things import mjcf
 from sims.tasks.things.mjcf import SceneError, kept
 from sims.tasks.things.own_scene import own
 from sims.truth import Judge
 
-ARMS = pytest.mark.parametrize("robot", sims.ROBOTS)
+ARMS = pytest.mark.parametrize("robot", offered("tabletop"))
 
 LOOSE = '<body name="{name}" pos="{pos}"><freejoint/>{geoms}</body>'
 CUBE = '<geom type="box" size=".02 .02 .02"/>'

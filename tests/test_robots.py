@@ -155,7 +155,31 @@ FR3 = Published(
     home_height=0.11,
     home_reach=0.45,
 )  # fmt: skip
-PUBLISHED = {"so101": SO101, "ur5e": UR5E, "fr3": FR3}
+
+# google-deepmind/mujoco_menagerie, low_cost_robot_arm/low_cost_robot_arm.xml, revision ef4d04f,
+# Apache-2.0: half a turn from ours, and the gripper's axis turned round. The base's mass is ours,
+# and so is the tip, midway between the source's pads.
+Y, X = (0.0, 1.0, 0.0), (1.0, 0.0, 0.0)
+KOCH = Published(
+    joints=(
+        Joint(
+            "shoulder_pan", "shoulder", (-0.012, 0, 0.0409), (0, 0, HALF), (0, 0, -1.0), (-2.2, 2.2)
+        ),
+        Joint("shoulder_lift", "upper_arm", (0, -0.0209, 0.0154), (0, 0, 0), Y, (-1.57, 0.6)),
+        Joint(
+            "elbow_flex", "lower_arm", (-0.0148, 0.0065, 0.1083), (0, 0, 0), (0, -1.0, 0),
+            (-1.57, 1.45),
+        ),
+        Joint("wrist_flex", "wrist", (-0.10048, 5e-05, 0.0026999), (0, 0, 0), Y, (-2.0, 2.0)),
+        Joint("wrist_roll", "gripper", (-0.045, 0.013097, 0), (0, 0, 0), X, (-3.14, 3.14)),
+        Joint("gripper", "moving_jaw", (-0.01315, -0.0075, 0.0145), (0, 0, 0), Z, (-0.032, 1.60)),
+    ),
+    tip=((-0.066, 0.008, 0.0005), (-HALF / 2, 0.0, HALF / 2)),
+    masses=(0.12, 0.05014, 0.050177, 0.06379, 0.019805, 0.029277, 0.012831),
+    home_height=0.07,
+    home_reach=0.14,
+)  # fmt: skip
+PUBLISHED = {"so101": SO101, "ur5e": UR5E, "fr3": FR3, "koch": KOCH}
 
 # The makers' Denavit-Hartenberg tables, typed from their documentation: an account of the flange
 # that owes nothing to the descriptions above. Rows are (a, d, alpha) in m and rad.

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import reach_bundle
 from arms import PATIENCE, Arm, so101
+from servo_ride import GOOD, Ride, torque
 
 from real_robot import (
     Clearance,
@@ -26,19 +27,16 @@ from real_robot import (
     Phase,
     PolicyBundle,
     RobotFault,
-    RunResult,
-    SimPerception,
     Target,
     drivers,
-    run,
 )
 from real_robot.driver import Sent
-from real_robot.drivers import feetech_port
+from real_robot.drivers import servo_port
 from real_robot.drivers.calibration import Calibration
+from real_robot.drivers.so101 import FeetechPort
 from real_robot.loop import rescue
 
 Took = Callable[[float, str], None]
-GOOD = "CONNECTED ARMED ALIGN RUN HOLD PARK RELAX CONNECTED OFFLINE"
 
 
 @pytest.fixture(scope="module")
@@ -57,74 +55,6 @@ def waiting() -> Iterator[Arm]:
     """For what is not answered again and again; each time it waits for that long."""
     with so101(patience=0.4 * PATIENCE) as made:
         yield made
-
-
-class Ride:
-    """One run of the bundle; ``act`` happens in the period ``at`` of RUN, or in every one."""
-
-    def __init__(
-        self,
-        arm: Arm,
-        bundle: PolicyBundle,
-        act: Callable[[], object],
-        at: int = 20,
-        every: bool = False,
-        phase: str | None = None,  # or once this state is reached
-        steps: int = 30,
-    ):
-        self.arm, self.struck, self.stopped = arm, 0.0, 0.0
-        self._every, self._phase, self.steps = every, phase, steps
-        self._act, self._at, self._ticks, self._running = act, at, 0, False
-        emulator = arm.emulator
-        self.success = False
-
-        def poses() -> dict[str, Any]:
-            with emulator.lock:
-                return emulator.physics.scene.poses()
-
-        self.result: RunResult = run(
-            arm.driver,
-            bundle,
-            perception=SimPerception(poses, arm.clock, noise=0.001),
-            steps=self.steps,
-            clock=arm.clock,
-            stop=self._tick,
-            on_transition=self._heard,
-        )
-
-    def _now(self) -> float:
-        return self.arm.clock.now_ns() * 1e-9
-
-    def _tick(self) -> bool:
-        if self._running:
-            self._ticks += 1
-            if self._ticks == self._at:
-                self.struck = self._now()
-            if self._ticks == self._at or self._every:
-                self._act()
-        return False
-
-    def _heard(self, change: Any) -> None:
-        self._running = change.after is Phase.RUN
-        if change.after.name == self._phase:
-            self._act()
-        if change.before is Phase.RUN:
-            self.stopped = self._now()
-            with self.arm.emulator.lock:
-                self.success = self.arm.emulator.success()
-
-    @property
-    def phases(self) -> str:
-        return " ".join(t.after.name for t in self.result.history)
-
-    @property
-    def delay(self) -> float:
-        """Arm's own s from the fault until the policy had been stopped."""
-        return self.stopped - self.struck
-
-
-def torque(arm: Arm) -> list[int]:
-    return [servo.get("torque_enable") for servo in arm.emulator.bus.servos]
 
 
 # Trouble on the wire.
@@ -185,7 +115,7 @@ def test_a_late_reply_is_never_served_as_fresh(took: Took) -> None:
 @pytest.mark.parametrize("lingers", [True, False])
 def test_a_late_reply_costs_one_measurement(lingers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who does not wait for what is still owed loses the next one to it as well."""
-    monkeypatch.setattr(feetech_port, "LINGER", 0.5 * lingers)
+    monkeypatch.setattr(servo_port, "LINGER", 0.5 * lingers)
     with so101(patience=0.5) as arm:
         arm.up()
         arm.emulator.wire("delay", seconds=0.55)
@@ -273,7 +203,7 @@ def test_a_silent_bus_never_holds_the_loop(
 @pytest.mark.fault(58)
 def test_an_adapter_that_takes_nothing_is_a_clear_fault_and_closes_at_once() -> None:
     master, slave = os.openpty()
-    port = feetech_port.FeetechPort(os.ttyname(slave), 0.005)
+    port = FeetechPort(os.ttyname(slave), 0.005)
     port.openPort()
     try:
         begun = time.monotonic()

@@ -32,7 +32,7 @@ def has_robot(task: type[Task[Any]]) -> bool:
 CASES = [
     pytest.param(name, robot, id=f"{name}-{robot}" if robot else name)
     for name, task in sims.TASKS.items()
-    for robot in (sims.ROBOTS if has_robot(task) else [None])
+    for robot in (robots.offered(name) if has_robot(task) else [None])
 ]
 ALL_GOALS = [
     (name, robot, goal)
@@ -139,7 +139,7 @@ def test_some_episodes_begin_anywhere_whatever_the_other_rows_do(name: str) -> N
     np.testing.assert_array_equal(row.reset()[0], env.reset()[7])
 
 
-@ARMS
+@pytest.mark.parametrize("robot", robots.offered("tabletop"))
 def test_what_is_pushed_off_the_table_comes_to_lie(robot: str) -> None:
     env = sims.make("tabletop", 3, seed=1, robot=robot)
     env.reset()
@@ -387,6 +387,10 @@ def test_distances_to_solids() -> None:
     [
         ({"name": "reech"}, r"unknown task 'reech'; known tasks: reach.*Did you mean 'reach'\?"),
         ({"robot": "so100"}, r"unknown robot 'so100'; known robots: .*so101"),
+        (
+            {"name": "lift", "robot": "koch"},
+            r"'koch' is for reach, push; for lift: so101, ur5e",
+        ),
         ({"goal": "touch_cube"}, r"no goal 'touch_cube'; did you mean '.*'\? Known: touch_red"),
         ({"control_dt": 0.0123}, r"0.0123 s is not a whole number of 0.005 s steps; nearest is"),
     ],

@@ -26,6 +26,7 @@ from robo_rl.presets import completed
 from robo_rl.rewards.code import written
 from sims import BatchEnv
 from sims.randomize import Randomize, RandomizedEnv
+from sims.robots import offered
 from sims.tasks.arranged import SLIT
 from sims.tasks.things.layout import ROOMS
 from sims.tasks.things.named import COLOURS, MOST, SHAPES, described, named
@@ -33,7 +34,7 @@ from sims.terms import norm
 from sims.truth import Judge
 
 Array = np.ndarray
-ARMS = pytest.mark.parametrize("robot", sims.ROBOTS)
+ARMS = pytest.mark.parametrize("robot", offered("tabletop"))
 THINGS = "yellow ball, two red cubes, white plate"
 ROWS = 128
 

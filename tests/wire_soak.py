@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from real_robot import Clearance, Fault, RobotFault, SafetyFilter, Target, drivers
+from real_robot import Clearance, Fault, RobotFault, SafetyFilter, Target, arms, drivers
 from real_robot.config import RunConfig
 from real_robot.driver import Response
 from real_robot.emulators.control import Control
@@ -64,6 +64,7 @@ def loop(seconds: float, begin: Any, step: Any) -> tuple[int, int, float, tuple[
 PATIENT: dict[str, dict[str, Any]] = {
     "so101": {"patience": 0.5},
     "ur5e": {"watchdog": 0.5, "stale": 2.0},
+    "koch": {"watchdog": 2.0, "patience": 0.5},
 }
 
 
@@ -179,7 +180,7 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("robot", choices=["so101", "ur5e"])
+    parser.add_argument("robot", choices=arms.ARMS)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--patient", action="store_true", help="for a machine that is not idle")
     arguments = parser.parse_args()

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-ARMS = ("so101", "ur5e")
+ARMS = ("so101", "ur5e", "koch")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +27,7 @@ class ArmSpec:
     found_by: Literal["port", "host"]
     guarded: bool  # nothing stops it when its bridge dies: a guardian has to
     apart: bool = False  # its client holds the interpreter: its emulator needs another process
+    calibrated: bool = False  # by hand: robo-rl calibrate NAME
     settings: tuple[str, ...] = ()  # options of deploy that its driver takes
     emulator_settings: tuple[str, ...] = ()  # its emulator's own arguments
     unhurried: Mapping[str, float] = field(default_factory=dict)  # the driver's, where time waits

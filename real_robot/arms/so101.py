@@ -9,6 +9,7 @@ ARM = ArmSpec(
     extra="so101",
     found_by="port",
     guarded=True,  # servos keep their last goal
+    calibrated=True,
     settings=("calibration", "patience"),
     emulator_settings=("link", "calibrated"),
     unhurried={"patience": 30.0},

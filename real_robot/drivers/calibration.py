@@ -3,8 +3,8 @@
 The file is JSON with one object per joint, in the form that lerobot writes and reads too:
 ``{"shoulder_pan": {"id": 1, "drive_mode": 0, "homing_offset": -12, "range_min": 825, "range_max":
 3269}, ...}``. Positions are encoder steps after the homing offset; zero of an arm joint is the
-middle of its range, drive mode 1 turns it the other way round. The gripper is closed at the low end
-of its range in its own direction.
+middle of its range unless an arm says which angle is there, drive mode 1 turns it the other way
+round. The gripper is closed at the low end of its range in its own direction.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class JointCalibration:
 
     id: int
     drive_mode: int  # 1: turns against the joint
-    homing_offset: int  # steps, what the servo takes off its encoder's reading
+    homing_offset: int  # steps, what the servo takes off its encoder's reading, or adds to it
     range_min: int  # steps
     range_max: int  # steps
 
@@ -42,9 +42,9 @@ class JointCalibration:
                 f"calibration: drive_mode must be 0 or 1 and id from 1 to 253, got "
                 f"{self.drive_mode} and {self.id}"
             )
-        if abs(self.homing_offset) > 2047:
+        if abs(self.homing_offset) > TICKS // 2:
             raise ValueError(
-                f"calibration: homing_offset must be from -2047 to 2047, got {self.homing_offset}"
+                f"calibration: homing_offset must be from -2048 to 2048, got {self.homing_offset}"
             )
         if not 0 <= self.range_min < self.range_max < TICKS:
             raise ValueError(
@@ -54,14 +54,24 @@ class JointCalibration:
 
 
 class Calibration:
-    """The calibration of joints in order, base to tool and gripper last."""
+    """The calibration of joints in order, base to tool and gripper last.
 
-    def __init__(self, joints: Mapping[str, JointCalibration]):
+    ``middle`` (n - 1,) rad is where the arm joints are in the middle of their ranges; None: at 0.
+    ``reversing``: the servos themselves count the other way in drive mode 1.
+    """
+
+    def __init__(
+        self,
+        joints: Mapping[str, JointCalibration],
+        middle: Array | None = None,
+        reversing: bool = False,
+    ):
         self.joints = dict(joints)
         parts = list(self.joints.values())
         self.low = np.array([j.range_min for j in parts])  # (n,) steps
         self.high = np.array([j.range_max for j in parts])
-        self.sign = np.array([1 - 2 * j.drive_mode for j in parts])
+        self.sign = np.array([1 if reversing else 1 - 2 * j.drive_mode for j in parts])
+        self.middle = np.zeros(len(parts) - 1) if middle is None else middle
 
     @property
     def sha256(self) -> str:
@@ -72,7 +82,7 @@ class Calibration:
     def angles(self, ticks: Array) -> Array:
         """Angles (n - 1,) rad of the arm joints at positions (n,) in steps."""
         middle = (self.low + self.high) / 2
-        return (self.sign * (ticks - middle) * UNIT)[:-1]
+        return self.middle + (self.sign * (ticks - middle) * UNIT)[:-1]
 
     def opening(self, tick: float) -> float:
         """The gripper's opening, 0 closed to 1 open."""
@@ -83,7 +93,8 @@ class Calibration:
         """Whole positions (n,) for angles (n - 1,) rad and an opening, inside the range."""
         share = gripper if self.sign[-1] > 0 else 1.0 - gripper
         middle = (self.low + self.high) / 2
-        arm = middle[:-1] + self.sign[:-1] * np.asarray(qpos, float) / UNIT
+        turned = np.asarray(qpos, float) - self.middle
+        arm = middle[:-1] + self.sign[:-1] * turned / UNIT
         jaw = self.low[-1] + share * (self.high[-1] - self.low[-1])
         return np.clip(np.round([*arm, jaw]), self.low, self.high).astype(int)
 
@@ -91,7 +102,7 @@ class Calibration:
     def range(self) -> Array:
         """The arm joints' ranges (n - 1, 2) rad, low and high."""
         half = ((self.high - self.low) / 2 * UNIT)[:-1]
-        return np.column_stack([-half, half])
+        return np.column_stack([self.middle - half, self.middle + half])
 
     def save(self, path: Path) -> None:
         """Writes the file, whole or not at all."""

@@ -18,20 +18,18 @@ supply sag and current by cause (a test sets them), modes other than position, b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from real_robot.emulators.physics import ArmPhysics, Goals
-from real_robot.emulators.wire import FaultyWire
+from real_robot.emulators.profile import advance
+from real_robot.emulators.wire import BYTE_S, FaultyWire, Reply, Traffic
 
 TICKS = 4096  # encoder steps in a turn
 UNIT = 2 * np.pi / TICKS  # rad, one step
 MIDDLE = 2047  # what a homed servo reads in the middle of its travel
 MODEL = 777  # STS3215
 BROADCAST = 0xFE
-BYTE_S = 10 / 1_000_000  # s on the wire, start and stop bit included
 
 PING, READ, WRITE, REG_WRITE, ACTION = 1, 2, 3, 4, 5
 REBOOT, SYNC_READ, SYNC_WRITE = 8, 0x82, 0x83
@@ -100,6 +98,12 @@ def checksum(body: bytes) -> int:
     return ~sum(body) & 0xFF
 
 
+def someone_else(packet: bytes) -> bytes:
+    """The same packet, good, from another servo."""
+    body = bytes([packet[2] % 250 + 1]) + packet[3:-1]
+    return packet[:2] + body + bytes([checksum(body)])
+
+
 def encode(value: int, bit: int) -> int:
     """A sign-and-magnitude register: the sign in ``bit``."""
     return min(abs(value), (1 << bit) - 1) | (1 << bit if value < 0 else 0)
@@ -160,6 +164,10 @@ class Servo:
                 self.loaded = 0.0
             self.memory[at] = byte
 
+    def heal(self) -> None:
+        """Nothing is wrong any more."""
+        self.error = self.forced = self.glitches = 0
+
     def reboot(self) -> None:
         """Power off and on: RAM is as from the factory, so the torque is gone."""
         for name, (address, _, value) in REGISTERS.items():
@@ -169,24 +177,6 @@ class Servo:
         self.told = False
 
 
-class Reply(NamedTuple):
-    """A status packet on its way."""
-
-    data: bytes
-    wire: float  # s after the instruction's last byte, at 1 Mbaud
-    late: float  # s more, where something is wrong
-
-
-@dataclass
-class Traffic:
-    """What the device end has seen, for tests and soak runs."""
-
-    packets: int = 0
-    bad_checksums: int = 0
-    goals: int = 0  # goal positions written
-    beyond_limits: int = 0  # goals outside the position limits
-
-
 class FeetechBus:
     """The servos of ``physics`` as one bus: bytes in, bytes out.
 
@@ -194,9 +184,11 @@ class FeetechBus:
     travel reads 2047. ``seed`` decides how the horns are mounted on the encoders.
     """
 
+    registers, bits = REGISTERS, BITS
+
     def __init__(self, physics: ArmPhysics, *, calibrated: bool = True, seed: int = 0):
         self.physics = physics
-        self.wire = FaultyWire(seed)
+        self.wire = FaultyWire(seed, 4, someone_else)
         self.traffic = Traffic()
         self.goals = Goals(len(physics.joints))
         rng = np.random.default_rng(seed)
@@ -204,6 +196,7 @@ class FeetechBus:
             Servo(index + 1, MIDDLE + int(rng.integers(-180, 181)), index)
             for index in range(len(physics.joints))
         ]
+        self.speed: int | None = None  # of the host, which is not looked at
         self._input = bytearray()
         if calibrated:
             self._calibrate()
@@ -223,8 +216,8 @@ class FeetechBus:
             servo.put("p", 16)
 
     # Dynamics.
-    def advance(self) -> None:
-        """Physics up to the present."""
+    def advance(self, heard: bool = False) -> None:
+        """Physics up to the present, whether or not something was ``heard``."""
         self.physics.advance(self._control)
 
     def position(self, servo: Servo) -> float:
@@ -268,16 +261,8 @@ class FeetechBus:
         """Moves the setpoint to the goal at the register's speed and acceleration."""
         low, high = servo.get("min_position"), servo.get("max_position")
         goal = min(max(servo.get("goal_position"), low), high)
-        way = goal - servo.setpoint
-        top = servo.get("goal_velocity") or np.inf
-        push = 100 * servo.get("acceleration") or np.inf
-        if np.isinf(top) and np.isinf(push):
-            servo.setpoint, servo.speed = goal, 0.0
-            return
-        wanted = np.sign(way) * min(top, np.sqrt(2 * push * abs(way)), abs(way) / dt)
-        change = np.clip(wanted - servo.speed, -push * dt, push * dt)
-        servo.speed = float(servo.speed + change)
-        servo.setpoint += servo.speed * dt
+        top, push = servo.get("goal_velocity"), 100 * servo.get("acceleration")
+        servo.setpoint, servo.speed = advance(servo.setpoint, servo.speed, goal, top, push, dt)
 
     def _measure(self, servo: Servo) -> None:
         """Brings the read-only registers up to date."""

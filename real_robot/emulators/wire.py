@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 KINDS = ("drop", "delay", "corrupt", "duplicate", "truncate", "garbage", "wrong_id")
+BYTE_S = 10 / 1_000_000  # s on a servo bus, start and stop bit included
+
+
+class Reply(NamedTuple):
+    """A status packet on its way."""
+
+    data: bytes
+    wire: float  # s after the instruction's last byte, at 1 Mbaud
+    late: float  # s more, where something is wrong
+
+
+@dataclass
+class Traffic:
+    """What the device end of a servo bus has seen, for tests and soak runs."""
+
+    packets: int = 0
+    bad_checksums: int = 0
+    goals: int = 0  # goal positions written
+    beyond_limits: int = 0  # goals outside the position limits
 
 
 @dataclass(frozen=True)
@@ -32,9 +52,14 @@ class WireFault:
 
 
 class FaultyWire:
-    """Plays scheduled faults on replies."""
+    """Plays scheduled faults on replies.
 
-    def __init__(self, seed: int = 0):
+    The first ``framing`` bytes of a packet say where it ends; ``someone_else`` makes a good packet
+    of another device of it.
+    """
+
+    def __init__(self, seed: int, framing: int, someone_else: Callable[[bytes], bytes]):
+        self._framing, self._someone_else = framing, someone_else
         self._rng = np.random.default_rng(seed)
         self._script: list[WireFault] = []
         self.played: dict[str, int] = dict.fromkeys(KINDS, 0)
@@ -65,17 +90,15 @@ class FaultyWire:
         spoilt = bytearray(reply)
         if fault.kind == "drop":
             return
-        if fault.kind == "corrupt":  # behind header, id and length, so that framing survives
-            at = int(self._rng.integers(4, len(reply)))
+        if fault.kind == "corrupt":  # behind what frames it
+            at = int(self._rng.integers(self._framing, len(reply)))
             spoilt[at] ^= 1 << int(self._rng.integers(8))
         elif fault.kind == "truncate":
             del spoilt[int(self._rng.integers(1, len(reply))) :]
         elif fault.kind == "garbage":
             spoilt[:0] = self._rng.bytes(int(self._rng.integers(1, 9)))
         elif fault.kind == "wrong_id":
-            # A good packet, from someone else: the checksum is the inverted sum.
-            spoilt[2] = spoilt[2] % 250 + 1
-            spoilt[-1] = ~sum(spoilt[2:-1]) & 0xFF
+            spoilt = bytearray(self._someone_else(reply))
         yield bytes(spoilt), fault.seconds if fault.kind == "delay" else 0.0
         if fault.kind == "duplicate":
             yield reply, 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import select
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 import tyro
 from rich.console import Console
 
+from real_robot import RobotFault, arms, drivers
 from real_robot.boards import Board, calibrate, place
 from robo_rl.commands.options import Json
 from sims import make_task
@@ -23,11 +24,11 @@ DOTS = 10_000  # px/m of printed sheets: 254 dots to the inch
 
 
 @dataclass(frozen=True, kw_only=True)
-class So101:
-    """The SO-101's servos: zero, range and settings, with the arm limp and a person at it."""
+class Servos:
+    """An arm's servos: zero, range and settings, with the arm limp and a person at it."""
 
     port: str  # device path, or the USB adapter's serial number
-    out: Path = Path("so101.json")  # calibration file to write; lerobot's form
+    out: Path | None = None  # calibration file to write, lerobot's form; NAME.json unless told
     patience: float = 0.05  # s, what a reply may take beyond its time on the wire
 
 
@@ -56,8 +57,9 @@ class Sheets:
 
 def main(argv: Sequence[str]) -> int:
     """Calibrates what is named."""
+    servos = {name: _servos(name) for name in arms.ARMS if arms.spec(name).calibrated}
     command: Any = tyro.extras.subcommand_cli_from_dict(
-        {"so101": _so101, "camera": _camera, "tags": _sheets},
+        servos | {"camera": _camera, "tags": _sheets},
         args=list(argv),
         prog="robo-rl calibrate",
         description="Calibrates arms and cameras.",
@@ -65,21 +67,27 @@ def main(argv: Sequence[str]) -> int:
     return int(command or 0)
 
 
-def _so101(command: tyro.conf.OmitArgPrefixes[So101]) -> int:
-    """The SO-101's servos."""
-    from real_robot import drivers
-    from real_robot.drivers.so101_setup import Setup, walk
+def _servos(name: str) -> Callable[..., int]:
+    """What calibrates the servos of the arm called ``name``."""
 
-    console = Console(stderr=True)
-    driver = drivers.make("so101", command.port, patience=command.patience)
-    try:
-        found = walk(Setup(driver), command.out, console.print, _Enter(console))
-    finally:
-        driver.close()
-    for joint, c in found.joints.items():
-        print(f"{joint:14} {c.range_min:5} to {c.range_max:5}, offset {c.homing_offset}")
-    print(f"wrote {command.out}; its hash is {found.sha256[:12]}")
-    return 0
+    def calibrate_servos(command: tyro.conf.OmitArgPrefixes[Servos]) -> int:
+        from real_robot.drivers.servo_setup import Setup, walk
+
+        console, out = Console(stderr=True), command.out or Path(f"{name}.json")
+        driver = drivers.make(name, command.port, patience=command.patience)
+        try:
+            found = walk(Setup(driver), out, console.print, _Enter(console))
+        except RobotFault as error:
+            raise ValueError(f"{name} at {command.port}: {error}") from error
+        finally:
+            driver.close()
+        for joint, c in found.joints.items():
+            print(f"{joint:14} {c.range_min:5} to {c.range_max:5}, offset {c.homing_offset}")
+        print(f"wrote {out}; its hash is {found.sha256[:12]}")
+        return 0
+
+    calibrate_servos.__doc__ = f"The {name}'s servos."
+    return calibrate_servos
 
 
 class _Enter:

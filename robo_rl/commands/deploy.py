@@ -48,17 +48,17 @@ class DeployCommand:
     bundle: tyro.conf.Positional[Path]  # the bundle's folder
     emulate: bool = False  # on a simulated arm; with --robot, over its emulated wire
     robot: ArmName | None = None  # drive this arm over its vendor's client
-    port: str | None = None  # so101: device path, or the USB adapter's serial number
-    host: str | None = None  # ur5e: address of the controller
+    port: str | None = None  # servos on a bus: device path, or the USB adapter's serial number
+    host: str | None = None  # a controller: its address
     control: int | None = None  # an emulator's control port: it sets the scene and tells the truth
     tags: Path | None = None  # hardware: file of the tags on the objects (robo-rl calibrate tags)
     camera: tuple[Path, ...] = ()  # hardware: calibration of each camera (robo-rl calibrate camera)
     device: tuple[str, ...] = ("0",)  # hardware: number, path or URL of each camera
     rendered: bool = False  # --robot --emulate: poses from tags in two rendered cameras
     clear_fault: bool = False  # you looked at the arm: clear the fault that stopped it, and go on
-    calibration: Path | None = None  # so101: file that the servos' registers must agree with
+    calibration: Path | None = None  # what the servos' registers must agree with
     think: float = 0.01  # s that the policy may take; its process is asked again in the next period
-    patience: float = 0.006  # s, so101: what a reply may take beyond its time on the wire
+    patience: float | None = None  # s that servos' replies may take beyond their time on the wire
     silence: float = 1.0  # s without a sign of this process after which its guardian stops the arm
     episodes: int = 20  # each from a new scene
     realtime: bool = False  # keep the wall clock; without, emulated time is compressed
@@ -76,7 +76,7 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(DeployCommand, args=list(argv), prog="robo-rl deploy")
     for name in ("noise", "latency", "think", "patience", "silence"):
         value = getattr(command, name)
-        if not 0 <= value < math.inf:
+        if value is not None and not 0 <= value < math.inf:
             raise ValueError(f"--{name} must be finite and not below 0, got {value:g}")
     console = Console(stderr=True)
     bundle = PolicyBundle.load(command.bundle)
@@ -150,7 +150,7 @@ def _stage(
     given = getattr(command, spec.found_by)
     if given is None:
         raise ValueError(f"{command.robot} is found by --{spec.found_by}; give it, or --emulate")
-    options = {name: getattr(command, name) for name in spec.settings}
+    options = _settings(command)
     eyes = _eyes(command)
     if eyes is None and command.control is None and bundle.manifest.needs_perception:
         raise ValueError(
@@ -158,6 +158,12 @@ def _stage(
             "calibrate"
         )
     return WiredStage(task, given, control=command.control, eyes=eyes, console=console, **options)
+
+
+def _settings(command: DeployCommand) -> dict[str, Any]:
+    """{option of the arm's driver: what was given}; it has defaults of its own."""
+    names = arms.spec(str(command.robot)).settings
+    return {name: value for name in names if (value := getattr(command, name)) is not None}
 
 
 def _eyes(command: DeployCommand) -> Perception | None:
@@ -199,8 +205,8 @@ def _unlatched(command: DeployCommand, stage: WiredStage, console: Console) -> L
 
 def _guard(command: DeployCommand, bundle: PolicyBundle, latch: Latch | None) -> GuardianConfig:
     """What the guardian must know to stop the arm without us."""
-    given = {name: getattr(command, name) for name in arms.spec(str(command.robot)).settings}
-    options = {k: str(v.absolute()) if isinstance(v, Path) else v for k, v in given.items()}
+    given = _settings(command).items()
+    options = {k: str(v.absolute()) if isinstance(v, Path) else v for k, v in given}
     if command.log is not None:
         command.log.mkdir(parents=True, exist_ok=True)
     where, manifest = str(command.port or command.host), bundle.manifest

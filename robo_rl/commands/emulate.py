@@ -34,10 +34,10 @@ class EmulateCommand:
     goal: str | None = None  # key of the goal whose success the control port tells
     seed: int = 0  # of the scene, of how servos are mounted and of faults
     control: int = 0  # loopback TCP port for tests: reset the scene, read the truth; 0: any free
-    host: str = "127.0.0.1"  # ur5e: loopback address whose ports it takes
-    compressed: bool = False  # ur5e: time passes only as the control port says, for deploy
-    link: Path | None = None  # so101: symbolic link kept on the port, as /dev/serial/by-id is
-    uncalibrated: bool = False  # so101: servos fresh from the factory
+    host: str = "127.0.0.1"  # a controller's: loopback address whose ports it takes
+    compressed: bool = False  # a controller's: time passes only as the control port says
+    link: Path | None = None  # servos': symbolic link kept on the port, as in /dev/serial/by-id
+    uncalibrated: bool = False  # servos fresh from the factory
     realtime: bool = False  # ahead of other programs, where permitted: no device waits for a host
     parent: int | None = None  # ends when this process, which started it, has ended
     as_json: Json = False  # print JSON

@@ -5,21 +5,33 @@ from __future__ import annotations
 import difflib
 
 from sims.robots.fr3 import FR3
+from sims.robots.koch import KOCH
 from sims.robots.robot import Robot, Workspace
 from sims.robots.so101 import SO101
 from sims.robots.ur5e import UR5E
 
-ROBOTS: dict[str, Robot] = {robot.name: robot for robot in (SO101, UR5E, FR3)}
+ROBOTS: dict[str, Robot] = {robot.name: robot for robot in (SO101, UR5E, FR3, KOCH)}
 
 
-def get(name: str) -> Robot:
-    """The robot called `name`; ValueError that lists the known names if there is none."""
+def offered(task: str) -> tuple[str, ...]:
+    """The names of the robots that do `task`."""
+    return tuple(name for name, arm in ROBOTS.items() if arm.tasks is None or task in arm.tasks)
+
+
+def get(name: str, task: str | None = None) -> Robot:
+    """The robot called `name`, for `task` where one is given; ValueError that lists the known names
+    if there is none, or what it is offered for.
+    """
     if name in ROBOTS:
-        return ROBOTS[name]
+        arm = ROBOTS[name]
+        if task is not None and arm.tasks is not None and task not in arm.tasks:
+            msg = f"robot {name!r} is for {', '.join(arm.tasks)}; for {task}: "
+            raise ValueError(msg + ", ".join(offered(task)))
+        return arm
     close = difflib.get_close_matches(name, ROBOTS, n=1, cutoff=0.4)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     msg = f"unknown robot {name!r}; known robots: {', '.join(sorted(ROBOTS))}.{hint}"
     raise ValueError(msg)
 
 
-__all__ = ["FR3", "ROBOTS", "SO101", "UR5E", "Robot", "Workspace", "get"]
+__all__ = ["FR3", "KOCH", "ROBOTS", "SO101", "UR5E", "Robot", "Workspace", "get", "offered"]

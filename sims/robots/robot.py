@@ -86,6 +86,7 @@ class Robot:
     gripper_unit: str = "rad"  # or "m", where the jaws slide
     gripper_followers: tuple[str, ...] = ()  # joints that mirror the gripper's
     jerk_limit: Array | None = None  # (n,) rad/s^3, where one is published
+    tasks: tuple[str, ...] | None = None  # those it is offered for; None: all
 
     def __post_init__(self) -> None:
         """Return nothing: make the arrays float64 and read-only, and check that they agree."""

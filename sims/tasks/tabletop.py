@@ -180,7 +180,7 @@ class Tabletop(Task[TabletopViews]):
     @property
     def arm(self) -> Robot:
         """The arm at this table."""
-        return robots.get(self.robot)
+        return robots.get(self.robot, self.name)
 
     @property
     def cameras(self) -> tuple[Camera, ...]:  # type: ignore[override]

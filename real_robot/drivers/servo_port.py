@@ -1,8 +1,8 @@
-"""FeetechPort: the vendor's serial port with monotonic time-outs and errors that are faults.
+"""ServoPort: a vendor's serial port with monotonic time-outs and errors that are faults.
 
-What the vendor's own port lacks: whatever waits in the input is thrown away before every request,
-time-outs are short and monotonic, waiting does not spin, and a cable that is pulled becomes a fault
-and not a raw OSError.
+What the vendors' own ports lack, which are one another's copies: whatever waits in the input is
+thrown away before every request, time-outs are short and monotonic, waiting does not spin, and a
+cable that is pulled becomes a fault and not a raw OSError.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import termios
 import time
 from collections.abc import Iterator
 
-import scservo_sdk as sdk
 import serial
 
 from real_robot.driver import Fault, RobotFault
@@ -22,8 +21,8 @@ WRITE_S = 0.1  # s for the adapter to take a request: one that is stuck takes no
 LINGER = 0.002  # s, that a request waits for replies which an earlier one gave up
 
 
-class FeetechPort(sdk.PortHandler):
-    """The vendor's port, method names included, with our time-outs, input and errors."""
+class ServoPort:
+    """Before a vendor's ``PortHandler``: its method names, our time-outs, input and errors."""
 
     def __init__(self, name: str, patience: float):
         super().__init__(name)
@@ -38,9 +37,14 @@ class FeetechPort(sdk.PortHandler):
         return time.monotonic_ns() * 1e-6
 
     def setupPort(self, cflag_baud: int) -> bool:
-        """The vendor's set-up, and an end to writes that nobody takes."""
+        """The vendor's set-up, an end to writes that nobody takes, and no waiting for more bytes.
+
+        An FTDI adapter (ROBOTIS' U2D2) keeps what came for 16 ms otherwise; others refuse.
+        """
         done = super().setupPort(cflag_baud)
         self.ser.write_timeout = WRITE_S
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            self.ser.set_low_latency_mode(True)
         return done
 
     def closePort(self) -> None:

@@ -1,6 +1,6 @@
-"""Calibrating an SO-101: zero, range and servo settings, written into the servos and to a file.
+"""Calibrating an arm of servos: zero, range and settings, written into them and to a file.
 
-The steps are those the arm's makers teach: with the arm limp, a person puts every joint in the
+The steps are those the arms' makers teach: with the arm limp, a person puts every joint in the
 middle of its travel, and the encoder there becomes 2047; then turns each joint from stop to stop,
 and what was seen becomes its range. A joint that can turn all the way round keeps the whole range.
 """
@@ -9,33 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from real_robot.driver import Fault, RobotFault
 from real_robot.drivers.calibration import TICKS, Calibration, JointCalibration
-from real_robot.drivers.so101 import (
-    GAIN_P,
-    HOMING,
-    LOCK,
-    MIN_POSITION,
-    RETURN_DELAY,
-    TORQUE,
-    So101Driver,
-)
 
 Array = np.ndarray
 
 MIDDLE = 2047  # steps, half of a turn
 LEAST = 300  # steps, a joint that was turned less was not turned from stop to stop
-SETTINGS = ((RETURN_DELAY, 0, 1), (GAIN_P, 16, 1))  # answers at once; a gain that does not shake
-PRESENT = 56
+
+
+class Servos(Protocol):
+    """What a driver offers for it; ``joint`` counts from 0, positions are in steps."""
+
+    joints: tuple[str, ...]
+
+    def connect(self) -> None: ...
+    def relax(self) -> dict[str, bool]: ...
+    def positions(self) -> Array: ...
+    def set_offset(self, joint: int, raw: int, middle: int) -> int: ...
+    def set_range(self, joint: int, low: int, high: int) -> None: ...
+    def set_up(self, joint: int) -> int: ...
 
 
 class Setup:
     """A connected, limp arm that is being calibrated."""
 
-    def __init__(self, driver: So101Driver):
+    def __init__(self, driver: Servos):
         self._driver = driver
         driver.connect()
         stiff = [joint for joint, limp in driver.relax().items() if not limp]
@@ -44,38 +47,30 @@ class Setup:
         self._low = np.full(len(driver.joints), TICKS)
         self._high = np.full(len(driver.joints), -TICKS)
         self._offsets = np.zeros(len(driver.joints), int)
+        self._modes = np.zeros(len(driver.joints), int)  # 1: it counts the other way
 
     def centre(self) -> None:
         """The pose that the arm is in becomes the middle of every joint."""
-        for i in range(len(self._driver.joints)):
-            self._write(i, HOMING, 0, 2)
-        raw = self.positions()
-        self._offsets = raw - MIDDLE
-        worst = int(np.abs(self._offsets).argmax())
-        if abs(self._offsets[worst]) > MIDDLE:
+        driver = self._driver
+        for i in range(len(driver.joints)):
+            self._modes[i] = driver.set_up(i)
+            driver.set_offset(i, 0, 0)
+        raw = driver.positions()
+        worst = int(np.abs(raw - MIDDLE).argmax())
+        if abs(raw[worst] - MIDDLE) > MIDDLE:
             raise ValueError(
-                f"{self._driver.joints[worst]} reads {raw[worst]} in the middle of its travel, "
+                f"{driver.joints[worst]} reads {raw[worst]} in the middle of its travel, "
                 f"expected 0 to {2 * MIDDLE}: its horn is mounted half a turn off"
             )
-        for i, offset in enumerate(self._offsets):
-            self._write(i, HOMING, abs(int(offset)) | (1 << 11 if offset < 0 else 0), 2)
-            for address, value, size in SETTINGS:
-                self._write(i, address, value, size)
+        for i, position in enumerate(raw):
+            self._offsets[i] = driver.set_offset(i, int(position), MIDDLE)
+        self.sweep()
 
     def sweep(self) -> Array:
         """Notes where the joints are now; returns how far each was turned so far, in steps."""
-        here = self.positions()
+        here = self._driver.positions()
         self._low, self._high = np.minimum(self._low, here), np.maximum(self._high, here)
         return self._high - self._low
-
-    def positions(self) -> Array:
-        """Present positions (n,) in steps."""
-        out = []
-        for i in range(len(self._driver.joints)):
-            low, high = self._driver.ask(i, PRESENT, 2)
-            raw = low + 256 * high
-            out.append(-(raw & 0x7FFF) if raw >> 15 else raw)
-        return np.array(out)
 
     def finish(self, file: Path) -> Calibration:
         """Writes the ranges into the servos and the calibration to ``file``."""
@@ -89,20 +84,13 @@ class Setup:
         found = {}
         for i, joint in enumerate(self._driver.joints):
             low, high = max(0, int(self._low[i])), min(TICKS - 1, int(self._high[i]))
-            self._write(i, MIN_POSITION, low, 2)
-            self._write(i, MIN_POSITION + 2, high, 2)
-            found[joint] = JointCalibration(i + 1, 0, int(self._offsets[i]), low, high)
+            self._driver.set_range(i, low, high)
+            found[joint] = JointCalibration(
+                i + 1, int(self._modes[i]), int(self._offsets[i]), low, high
+            )
         calibration = Calibration(found)
         calibration.save(file)
         return calibration
-
-    def _write(self, joint: int, address: int, value: int, size: int) -> None:
-        """Writes an EEPROM register of a limp servo and locks it again."""
-        if self._driver.ask(joint, TORQUE, 1) != [0]:
-            raise RobotFault(Fault.TORQUE, f"{self._driver.joints[joint]} is stiff")
-        self._driver.tell(joint, LOCK, 0, 1)
-        self._driver.tell(joint, address, value, size)
-        self._driver.tell(joint, LOCK, 1, 1)
 
 
 def walk(

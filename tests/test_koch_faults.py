@@ -1,0 +1,290 @@
+"""What goes wrong on a Koch's bus and in its servos, and what driver and bridge do about it.
+
+The clock is compressed but where a process is killed: times taken are the arm's own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+import reach_bundle
+from arms import PATIENCE, Arm, koch
+from servo_ride import GOOD, Ride, torque
+
+import sims
+from real_robot import Ended, Fault, PolicyBundle, RobotFault, Target, emulators
+from real_robot.drivers.koch import KochDriver
+from real_robot.emulators.dynamixel import TICKS, TRIPPED
+
+Took = Callable[[float, str], None]
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> PolicyBundle:
+    return reach_bundle.write(tmp_path_factory.mktemp("bundle"), "koch")
+
+
+@pytest.fixture
+def arm() -> Iterator[Arm]:
+    with koch(driver={"watchdog": 0.1}) as made:
+        yield made
+
+
+# Trouble on the wire.
+@pytest.mark.fault(2)
+def test_silence_is_a_latched_fault(bundle: PolicyBundle, took: Took) -> None:
+    with koch(patience=0.4 * PATIENCE, driver={"watchdog": 0.1}) as arm:
+        ride = Ride(arm, bundle, lambda: arm.emulator.wire("drop", count=5, device=1))
+        assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.COMM_TIMEOUT)
+        assert ride.result.retries == 4 and all(ride.result.acks.values()) and not any(torque(arm))
+        assert ride.delay <= 0.05
+        took(ride.delay, "latched")
+
+
+@pytest.mark.fault(7)
+def test_a_pulled_cable_is_a_fault_and_the_servos_stop_the_arm(arm: Arm) -> None:
+    driver = arm.up().driver
+    driver.read()
+    arm.emulator.unplug()
+    with pytest.raises(RobotFault) as caught:
+        driver.read()
+    assert caught.value.fault is Fault.DISCONNECTED
+    arm.clock.follow(lambda: 0, lambda: 0)  # nothing is on its way any more
+    arm.wait(0.2)
+    arm.truth()
+    assert [s.get("bus_watchdog") for s in arm.emulator.bus.servos] == [TRIPPED] * 6
+
+
+@pytest.mark.fault(3, 5, 6)
+def test_stuffed_replies_are_measurements_and_garbage_is_none() -> None:
+    with koch(patience=0.4 * PATIENCE) as arm:
+        stuffed_or_spoilt(arm)
+
+
+def stuffed_or_spoilt(arm: Arm) -> None:
+    driver = arm.up().driver
+    for goal in (0x00FDFFFF, 0x07FDFFFF):  # registers that look like a header on the wire
+        for servo in range(6):
+            arm.emulator.register(servo, "goal_velocity", goal)
+        for _ in range(7):
+            np.testing.assert_allclose(driver.read().qpos, arm.truth()[:-1], atol=0.0016)
+    for kind in ("corrupt", "garbage", "duplicate") * 7 + ("wrong_id", "truncate"):
+        arm.emulator.wire(kind, device=5)
+        arm.wait(0.01)
+        with pytest.raises(RobotFault) as caught:
+            driver.read()
+        assert caught.value.fault in (Fault.COMM_TIMEOUT, Fault.COMM_CORRUPT)
+        np.testing.assert_allclose(driver.read().qpos, arm.truth()[:-1], atol=0.0016)
+
+
+# Silence.
+@pytest.mark.fault(31)
+def test_servos_that_hear_nothing_stop_where_they_are(arm: Arm, took: Took) -> None:
+    driver = arm.up().driver
+    start = driver.read()
+    driver.send(
+        Target(start.qpos + [1.5, 0, 0, 0, 0], start.gripper)
+    )  # farther than 0.1 s takes it
+    arm.wait(0.25)
+    stopped = arm.truth()
+    assert 0.1 < stopped[0] - start.qpos[0] < 1.0
+    took(0.1, "stopped by its watchdogs (Koch)")
+    arm.wait(0.5)
+    np.testing.assert_allclose(arm.truth(), stopped, atol=0.01)
+    assert driver.read().fault is Fault.PROTECTIVE_STOP
+    driver.send(Target(start.qpos, start.gripper))  # which no servo takes
+    arm.wait(0.09)
+    np.testing.assert_allclose(arm.truth(), stopped, atol=0.02)
+    assert arm.emulator.traffic()["refused"] >= 6
+    assert all(driver.relax().values())
+    driver.enable()
+    np.testing.assert_allclose(arm.truth(), stopped, atol=0.03)
+    assert driver.read().fault is Fault.NONE
+
+
+@pytest.mark.slow
+@pytest.mark.fault(31)
+def test_an_arm_whose_bridge_was_killed_stops_by_itself(took: Took) -> None:
+    task = sims.make_task("reach", robot="koch")
+    with emulators.make("koch", task).start() as emulator:
+        code = (
+            "import time\n"
+            "from real_robot import drivers, Target\n"
+            f"arm = drivers.make('koch', '{emulator.where}', patience=0.5, watchdog=0.3)\n"
+            "arm.connect(); arm.identify(); arm.enable(); q = arm.read().qpos\n"
+            "print('up', flush=True)\n"
+            "while True:\n"
+            "    q = q + [0.004, 0, 0, 0, 0]; arm.send(Target(q, 0.0)); time.sleep(0.01)\n"
+        )
+        bridge = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert bridge.stdout.readline() == "up\n"
+        time.sleep(0.3)
+        os.kill(bridge.pid, signal.SIGKILL)
+        begun = time.monotonic()
+        while {s.get("bus_watchdog") for s in emulator.bus.servos} != {TRIPPED}:
+            assert time.monotonic() < begun + 10.0
+            time.sleep(0.005)
+        took(time.monotonic() - begun, "stopped by its watchdogs of 0.3 s (Koch)")
+        time.sleep(0.3)
+        before = emulator.joints()["qpos"]
+        time.sleep(0.5)
+        np.testing.assert_allclose(emulator.joints()["qpos"], before, atol=2e-3)
+        assert [s.get("torque_enable") for s in emulator.bus.servos] == [1] * 6
+        bridge.wait()
+
+
+# Trouble in the servos.
+@pytest.mark.fault(13, 63)
+def test_a_servo_that_shuts_down_stops_the_arm_and_is_rebooted_by_a_person(
+    arm: Arm, bundle: PolicyBundle, took: Took
+) -> None:
+    ride = Ride(arm, bundle, lambda: arm.emulator.breakdown(3, "overload"))
+    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.OVERLOAD)
+    assert all(ride.result.acks.values()) and torque(arm) == [0] * 6
+    assert ride.delay <= 0.01
+    took(ride.delay, "overload latched (Koch)")
+    arm.emulator.heal()  # the servo keeps its error: it takes no torque
+    again = Ride(arm, bundle, lambda: None)
+    assert again.phases == "CONNECTED FAULT"  # only a person clears it
+    arm.driver.connect()
+    arm.driver.identify()
+    arm.driver.clear_fault()
+    assert arm.driver.read().fault is Fault.NONE
+    assert Ride(arm, bundle, lambda: None, steps=3).phases == GOOD
+
+
+@pytest.mark.fault(13, 14, 15)
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [
+        ("shock", Fault.OVERLOAD),
+        ("overheat", Fault.OVERHEAT),
+        ("voltage", Fault.VOLTAGE),
+        ("encoder", Fault.ENCODER),
+    ],
+)
+def test_a_hardware_error_is_read_with_its_cause(arm: Arm, kind: str, fault: Fault) -> None:
+    driver = arm.up().driver
+    arm.emulator.breakdown(2, kind)
+    arm.wait(0.01)
+    assert driver.read().fault is fault
+    # What is not well after a reboot either stays.
+    with pytest.raises(RobotFault, match="a servo reports it"):
+        driver.enable()
+    driver.clear_fault()
+    arm.wait(0.01)
+    assert driver.read().fault is fault
+    arm.emulator.heal()
+    driver.clear_fault()
+    assert driver.read().fault is Fault.NONE
+
+
+@pytest.mark.fault(43)
+def test_a_servo_that_restarts_is_seen_though_it_reports_nothing(
+    arm: Arm, bundle: PolicyBundle, took: Took
+) -> None:
+    def blink() -> None:
+        arm.emulator.reboot(1)
+        arm.emulator.bus.servos[1].silent = 0.0  # too short to miss a reply
+
+    ride = Ride(arm, bundle, blink)
+    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.TORQUE)
+    assert ride.delay <= 0.01 and not any(torque(arm))
+    took(ride.delay, "latched")
+
+
+@pytest.mark.slow
+@pytest.mark.fault(16)
+def test_a_blocked_joint_is_eased_before_its_servo_gives_up(
+    arm: Arm, bundle: PolicyBundle, took: Took
+) -> None:
+    ride = Ride(arm, bundle, lambda: arm.emulator.block(0), steps=120)
+    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.STALL)
+    assert "shoulder_pan has pushed with" in ride.result.reason
+    assert 3.0 <= ride.delay < 3.5 and all(ride.result.acks.values())
+    took(ride.delay, "stopped (Koch)")
+
+
+# Which turn it is, and the wrong arm.
+def test_the_turn_that_a_servo_woke_in_does_not_matter() -> None:
+    behind = 0
+    for seed in range(4):
+        with koch(seed=seed) as arm:
+            robot = arm.emulator.physics.robot
+            rng = np.random.default_rng(seed)
+            arm.driver.connect()
+            arm.driver.identify()
+            low, high = np.array([*robot.joint_range, robot.gripper_range]).T
+            for _ in range(3):
+                there = rng.uniform(low + 0.05, high - 0.05)
+                there[1:4] = robot.home[1:4]  # clear of the table
+                arm.emulator.hand(list(there))
+                for servo in arm.emulator.bus.servos:
+                    servo.wake(there[servo.index])  # as after a night without power
+                arm.driver.relax()  # it is limp, and may have been moved
+                state = arm.driver.read()
+                np.testing.assert_allclose(state.qpos, there[:-1], atol=0.0016)
+                reads = [round(s.count(there[s.index])) for s in arm.emulator.bus.servos]
+                behind += int((np.abs(np.subtract(reads, 2047)) > TICKS / 2).sum())
+            arm.driver.enable()
+            arm.wait(0.2)
+            np.testing.assert_allclose(arm.truth(), there, atol=0.03)
+    assert behind > 5  # some did read a turn off
+
+
+@pytest.mark.fault(10, 50)
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("model", 3, 1060), r"servo 3 \(elbow_flex\) is model 1060, expected 1200 \(XL330-M288\)"),
+        (("operating_mode", 2, 3), r"servo 2 .* is in operating mode 3, expected 4"),
+        (("operating_mode", 6, 4), r"servo 6 .* is in operating mode 4, expected 5"),
+        (("drive_mode", 4, 8), r"servo 4 .* is in drive mode 8, expected 0 or 1"),
+    ],
+)
+def test_other_motors_are_refused(change: tuple[str, int, int], words: str) -> None:
+    name, servo, value = change
+    with koch(patience=0.2) as arm:
+        arm.emulator.register(servo - 1, name, value)
+        arm.driver.connect()
+        with pytest.raises(RobotFault, match=words) as caught:
+            arm.driver.identify()
+        assert caught.value.fault is Fault.CONFIG
+        assert not any(torque(arm))
+
+
+@pytest.mark.fault(10)
+def test_who_does_not_answer_is_looked_for_elsewhere() -> None:
+    with koch(patience=0.2) as arm:
+        arm.emulator.register(5, "id", 9)
+        arm.emulator.register(2, "baud", 1)  # as bought
+        arm.driver.connect()
+        with pytest.raises(RobotFault) as caught:
+            arm.driver.identify()
+        assert "servo 3 (elbow_flex) does not answer" in str(caught.value)
+        assert "what answers: 1, 2, 4, 5, 9 at 1000000 baud; 3 at 57600 baud" in str(caught.value)
+
+
+def test_a_servo_mounted_the_other_way_round_counts_back_by_itself(arm: Arm) -> None:
+    servo = arm.emulator.bus.servos[1]
+    middle = arm.emulator.physics.robot.joint_range[1].mean()
+    reads = servo.count(middle)
+    servo.mirrored = True
+    arm.emulator.register(1, "drive_mode", 1)
+    assert servo.count(middle) == pytest.approx(reads)
+    arm.up()
+    np.testing.assert_allclose(arm.driver.read().qpos, arm.truth()[:-1], atol=0.0016)
+    assert arm.driver._calibration.joints["shoulder_lift"].drive_mode == 1
+
+
+@pytest.mark.parametrize("watchdog", [0.0, 0.001, 2.6, np.nan])
+def test_a_watchdog_that_a_servo_cannot_have_is_refused(watchdog: float) -> None:
+    with pytest.raises(ValueError, match=r"watchdog must be from 0.02 to 2.54 s, got"):
+        KochDriver("/dev/null", watchdog=watchdog)
