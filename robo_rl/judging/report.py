@@ -35,6 +35,7 @@ from robo_rl.judging.figures import (
 )
 from robo_rl.judging.language import language
 from robo_rl.judging.paid import by_entry, by_model, clock, dense, forth, random, shaped, sparse
+from robo_rl.judging.tables import REPORT
 from robo_rl.rewards import kind_of, make_reward
 from robo_rl.rewards.base import MadeReward, RewardConfig
 from robo_rl.runs import RunDir, write_json
@@ -43,7 +44,6 @@ from sims.task import Task
 
 Array = np.ndarray
 
-REPORT, FAILURES = "reward_report.json", "paid_failures.webm"
 SHOWN = 6  # failures in the film, at most, in rows of three
 OWN = {"task": dense, "sparse": sparse}  # rewards that are read off the simulator's steps
 
@@ -55,6 +55,7 @@ class Subject:
     task: Task[Any]
     goal: ReadGoal
     rewards: Mapping[str, RewardConfig | None]  # {as `--reward` takes them: settings}
+    made_as: Mapping[str, str]  # {one of those: as it is made now, where that is otherwise}
     gamma: float  # discount per control step of whoever learns from them
     runs: tuple[Path, ...] = ()  # whose policies act too
     dtype: str = ""
@@ -88,7 +89,8 @@ def judge(
     with contextlib.closing(BatchEnv(task, 1)) as env:
         for name, settings in subject.rewards.items():
             options = {"device": device, "progress": progress, "dtype": subject.dtype}
-            made[name] = make_reward(name, goal, env, settings, **options)
+            as_made = subject.made_as.get(name, name)
+            made[name] = make_reward(as_made, goal, env, settings, **options)
             if (model := made[name].model) is not None:
                 subject.restore(model)
         for name, settings in subject.rewards.items():
@@ -239,10 +241,16 @@ def of_run(path: Path) -> Subject:
                 {n.removeprefix(prefix): a for n, a in last.state.items() if n.startswith(prefix)}
             )
 
-    reward = reward_of(config, path)
-    gamma = config.tuning.gamma(task.control_dt)
-    return Subject(task, goal, {reward: config.scoring if reward == config.reward else None},
-                   gamma, (path,), dtype_of(path), restore)  # fmt: skip
+    return Subject(
+        task,
+        goal,
+        {config.reward: config.scoring},
+        {config.reward: reward_of(config, path)},
+        config.tuning.gamma(task.control_dt),
+        (path,),
+        dtype_of(path),
+        restore,
+    )
 
 
 def keep(run: RunDir, verdict: Verdict) -> None:

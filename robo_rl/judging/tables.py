@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+Array = np.ndarray
 Row = list[str]
+REPORT, FAILURES = "reward_report.json", "paid_failures.webm"  # of a run
 TRUTHS = {"task": "dense", "sparse": "sparse"}
 
 
@@ -110,3 +114,10 @@ def figure(value: float | None) -> str:
 def share(cell: Mapping[str, Any] | None) -> str:
     """``1.2 %``."""
     return "-" if cell is None else f"{100 * cell['share']:.1f} %"
+
+
+def overoptimised(looks: Mapping[str, Array]) -> list[int]:
+    """The env steps of those of a run's looks that found its policy over-optimised."""
+    if "overoptimised" not in looks:
+        return []
+    return [int(step) for step in looks["env_steps"][looks["overoptimised"] == 1.0]]

@@ -157,7 +157,12 @@ def scores(
 ) -> tuple[list[ClipScore], MadeReward]:
     """(a calibrated ClipScore of each plan's captions, what making them cost): all look through
     one embedder, and what it was last shown it sees but once."""
-    from reward_models.visual.clip_score import ClipScore, OnceEmbedder, SurrogateEmbedder
+    from reward_models.visual.clip_score import (
+        ClipScore,
+        FrameEmbedder,
+        OnceEmbedder,
+        SurrogateEmbedder,
+    )
 
     config, env = asked.settings, asked.env
     about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
@@ -173,7 +178,8 @@ def scores(
         made = MadeReward(None, "", IMITATED, scene, frames, about=about)
     else:
         shown = look_round(asked, encoder, config.scene)
-        embedder, seen = OnceEmbedder(encoder), frames_segment(shown)
+        kind = OnceEmbedder if len(plans) > 1 else FrameEmbedder  # what it saw, it keeps
+        embedder, seen = kind(encoder), frames_segment(shown)
         made = MadeReward(None, "", FRAMES, None, len(shown), about=about, camera=encoder.camera)
     options: dict[str, Any] = {
         "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale

@@ -19,7 +19,7 @@ from robo_rl.commands.options import Json, Table
 if TYPE_CHECKING:
     from robo_rl.judging.report import Subject
 
-WIDTH = 112  # characters that a report's tables need
+WIDTH = 124  # characters that a report's tables need
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,8 @@ def _rewards(command: ReportCommand) -> int:
         path = getattr(command, option)
         if path is not None and path.suffix != suffix:
             raise ValueError(f"--{option} must be a {suffix} file, got {path}")
-    from robo_rl.judging.report import FAILURES, film_failures, judge, keep
+    from robo_rl.judging.report import film_failures, judge, keep
+    from robo_rl.judging.tables import FAILURES
     from robo_rl.progress import stages
     from robo_rl.runs import RunDir, write_json
     from robo_rl.threads import set_threads
@@ -111,7 +112,7 @@ def _subject(command: ReportCommand) -> tuple[Path | None, Subject]:
     task, goal = known_goal(options, options["goal"])
     settings = {name: _settings(kind_of(name).settings, command) for name in names}
     gamma = PPOConfig().gamma(task.control_dt)
-    return None, Subject(task, goal, settings, gamma, command.policy)
+    return None, Subject(task, goal, settings, {}, gamma, command.policy)
 
 
 def _settings(kind: type, command: ReportCommand) -> Any:
