@@ -8,7 +8,7 @@ in the workspace, need nobody who knows the way; an expert's, and a trained poli
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,18 @@ def cover(
     for number, (who, begin, count) in enumerate(cast):
         parts.append(played(task, who, begin(), count, seed + number))
         progress((number + 1) / len(cast))
-    return joined(parts)
+    return sound(joined(parts))
+
+
+def sound(cover: Coverage) -> Coverage:
+    """Without the columns in which the simulation failed before a step was made."""
+    some = cover.valid.any(axis=0)
+    kept = {
+        f.name: value[some] if f.name == "who" else value[:, some]
+        for f in fields(cover)
+        if isinstance(value := getattr(cover, f.name), np.ndarray)
+    }
+    return replace(cover, **kept, signals={n: s[:, some] for n, s in cover.signals.items()})
 
 
 def joined(parts: list[Coverage]) -> Coverage:

@@ -118,7 +118,8 @@ def apart(
     draws: int = DRAWS,
 ) -> dict[str, Figures]:
     """{name: {"starc"|"epic": {truth: [d, low, high]}}} of rewards ``paid`` {name: (T, N)} on the
-    episodes in ``columns``, with bootstrap intervals over them."""
+    episodes in ``columns``, with bootstrap intervals over them; None to a truth that says the same
+    of all of them."""
     names = [j.name for j in judged]
     rewards = np.stack([paid[name][:, columns] for name in names], axis=-1)
     where = cover.valid[:, columns] & np.isfinite(rewards).all(axis=-1)
@@ -146,7 +147,8 @@ def apart(
     return {
         name: {
             kind: {
-                truth: [float(part[i, k]) for part in parts] for k, truth in enumerate(truths)
+                truth: [float(part[i, k]) for part in parts] if np.ptp(flat[:, to[k]]) else None
+                for k, truth in enumerate(truths)
             }
             for kind, parts in found.items()
         }

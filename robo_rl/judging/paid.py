@@ -42,6 +42,15 @@ def forth(column: Array, length: Array, start: Array | int = 0) -> Way:
     return Way(column, entry, action, length)
 
 
+def whole(cover: Coverage) -> Way:
+    """Every episode from its start to its end, in as many rows (T) as the coverage has."""
+    way, steps = forth(np.arange(len(cover.who)), cover.length), len(cover.action)
+    more = steps - len(way.action)
+    entry = np.concatenate([way.entry, np.repeat(way.entry[-1:], more, axis=0)])
+    action = np.concatenate([way.action, np.repeat(way.action[-1:], more, axis=0)])
+    return Way(way.column, entry, action, way.length)
+
+
 def back(way: Way) -> Way:
     """The same stretches with time reversed; each step has the action that it undoes."""
     steps = len(way.action)

@@ -34,7 +34,7 @@ from robo_rl.judging.figures import (
     seen_well,
 )
 from robo_rl.judging.language import language
-from robo_rl.judging.paid import by_entry, by_model, clock, dense, forth, random, shaped, sparse
+from robo_rl.judging.paid import by_entry, by_model, clock, dense, random, shaped, sparse, whole
 from robo_rl.judging.tables import REPORT
 from robo_rl.rewards import kind_of, make_reward
 from robo_rl.rewards.base import MadeReward, RewardConfig
@@ -104,12 +104,12 @@ def judge(
     beside = [name for name in OWN if name not in made and (name == "sparse" or known)]
     judged += [_judged(name, None) for name in beside]
     controls = _controls(seen, subject.gamma)
-    whole = forth(np.arange(len(seen.who)), seen.length)
+    way = whole(seen)
     pays = {}
     for number, j in enumerate([*judged, *controls]):
-        pays[j.name] = j.pay(seen, whole)
+        pays[j.name] = j.pay(seen, way)
         progress("pay", (number + 1) / (len(judged) + len(controls)))
-    paid = {name: _filled(pay.reward, seen) for name, pay in pays.items()}
+    paid = {name: pay.reward for name, pay in pays.items()}
     truths = [name for name in ("sparse", "task") if name in paid]
     everyone = [*judged, *controls]
     far = {}
@@ -164,13 +164,6 @@ def _controls(seen: Coverage, gamma: float) -> list[Judged]:
         pay = by_entry(lambda cover: shaped(cover, gamma))
         found.append(Judged("truth, shaped", pay, lambda cover: 10.0 * cover.distance))
     return found
-
-
-def _filled(reward: Array, seen: Coverage) -> Array:
-    """Rewards (L, N) of whole episodes as (T, N)."""
-    full = np.full(seen.valid.shape, np.nan)
-    full[: len(reward)] = reward
-    return full
 
 
 def _covered(seen: Coverage) -> dict[str, Figures]:

@@ -65,6 +65,8 @@ def lines(report: Mapping[str, Any]) -> list[str]:
         for who, c in report["coverage"].items()
     )
     found = [f"episodes: {'; '.join(acted)}"]
+    if not any(c["success"] for c in report["coverage"].values()):
+        found.append("nobody succeeds in these: success ranks, finds and calibrates nothing here")
     for name in report["judged"]:
         row = report["rewards"][name]
         if words := row.get("language"):
