@@ -11,9 +11,10 @@ a pseudometric. A form that is 0 stays 0: a reward that pays the same whatever i
 from every other. What differs is C:
 
 - STARC, here with value-adjusted levelling: ``C(R)(s, a, s') = R(s, a, s') - V(s) + gamma V(s')``,
-  V the value under R of whoever acted in D. The paper takes the mean over successors; a simulator
-  has but one. V is linear in features of the state and found by LSTD on D's own transitions, so
-  shaping by any potential that is linear in them is removed exactly, others as far as they are.
+  V the value under R of a policy that acted in D. The paper takes the mean over successors; a
+  simulator has but one. V is linear in features of the state and found by LSTD on that policy's
+  own transitions, so shaping by any potential that is linear in them is removed exactly, others as
+  far as they are.
 - EPIC: ``C(R)(s, a, s') = R(s, a, s') + E[gamma R(s', A, S') - R(s, A, S') - gamma R(S, A, S')]``
   with S, S' and A drawn from D independently, and X centred on its mean in the norm (Pearson's
   distance). Most such transitions are impossible; what a learned reward pays there means little.
@@ -52,12 +53,14 @@ class Levelling:
         steps: Transitions,
         gamma: float,
         *,
+        by: Array | None = None,
         ridge: float = RIDGE,
         sure: int = 1,
     ):
-        """``ridge`` holds the value's weights down, in shares of the features' mean square, but
-        those of the first ``sure`` ones: few episodes of several actors need it, at the price that
-        shaping is removed less exactly."""
+        """``by`` (E,) bool are the episodes whose behaviour's value V is, by default all: one
+        policy, as far as that goes, where others acted too. ``ridge`` holds the value's weights
+        down, in shares of the features' mean square, but those of the first ``sure`` ones: few
+        episodes need it, at the price that shaping is removed less exactly."""
         self._reward, self._episode = reward, steps.episode
         self._ahead = steps.here - gamma * steps.there
         count, width = int(steps.episode.max()) + 1, steps.here.shape[1]
@@ -70,11 +73,12 @@ class Levelling:
             self._paid[number] = (here @ reward[ids]).ravel()
         self._ridge = np.full(width, ridge * (steps.here**2).sum() / (count * width))
         self._ridge[:sure] *= RIDGE
+        self._by = np.ones(count) if by is None else np.asarray(by, float)
 
     def forms(self, weight: Array | None = None) -> Array:
         """(M, R); ``weight`` (E,) is how often each episode counts."""
         weight = np.ones(len(self._moments)) if weight is None else weight
-        width = self._ahead.shape[1]
+        width, weight = self._ahead.shape[1], weight * self._by
         moments = (weight @ self._moments).reshape(width, width)
         moments[np.diag_indices(width)] += self._ridge * weight.sum()
         value = np.linalg.solve(moments, (weight @ self._paid).reshape(width, -1))

@@ -124,7 +124,8 @@ def apart(
     rewards = np.stack([paid[name][:, columns] for name in names], axis=-1)
     where = cover.valid[:, columns] & np.isfinite(rewards).all(axis=-1)
     seen, over = features(cover)[:, columns], cover.terminated[:, columns]
-    _, episode = np.unique(np.nonzero(where)[1], return_inverse=True)
+    column, episode = np.unique(np.nonzero(where)[1], return_inverse=True)
+    free = np.isin(cover.who[columns][column], FREE)
     there = np.where(over[..., None], 0.0, seen[1:])[where]
     steps = Transitions(seen[:-1][where], there, episode)
     flat = rewards[where]
@@ -135,7 +136,7 @@ def apart(
             forms[:, i] = epic_form(flat[:, i], left[:-1][where], left[1:][where], gamma)
     to = np.array([names.index(truth) for truth in truths])
     count = int(episode.max()) + 1
-    levelling = Levelling(flat, steps, gamma, ridge=RIDGE, sure=2)
+    levelling = Levelling(flat, steps, gamma, by=free, ridge=RIDGE, sure=2)
     found = {
         "starc": resampled(
             lambda w: distances(levelling.forms(w), flat, to, w[episode]), count, draws=draws
