@@ -28,6 +28,7 @@ from robo_rl.judging.figures import Judged, apart, leaving, ordered, outcome, se
 from robo_rl.judging.language import language, opposite, paraphrases
 from robo_rl.judging.paid import back, by_entry, by_model, clock, dense, forth, sparse, whole
 from robo_rl.judging.proxy import PaidJudge
+from robo_rl.judging.tables import interval, overoptimised, short
 from robo_rl.learners import PPOConfig
 from robo_rl.report import write_report
 from robo_rl.rewards.base import RewardConfig
@@ -324,6 +325,14 @@ def test_what_is_seen_is_judged_beside_what_is_not(capsys: pytest.CaptureFixture
     assert seen["sees"] == "frames" and seen["all"]["starc"]["sparse"][0] < 0.5
     assert nothing["all"]["starc"]["sparse"][0] == 0.5
     assert seen["language"]["accuracy"] > 0.8 and seen["auc all"][0] > 0.9
+
+
+def test_tables_are_short() -> None:
+    assert short("success:a/b/c.safetensors") == "success:c.safetensors" and short("clip") == "clip"
+    assert interval([0.1234, -0.05, 1.0]) == ".123 (-.050-1.000)" and interval(None) == "-"
+    assert overoptimised({"env_steps": np.array([5.0, 9.0])}) == []
+    looks = {"env_steps": np.array([5.0, 9.0]), "overoptimised": np.array([np.nan, 1.0])}
+    assert overoptimised(looks) == [9]
 
 
 def test_epic_imagines_what_a_program_would_pay_elsewhere(seen) -> None:

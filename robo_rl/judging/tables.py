@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ def tables(report: Mapping[str, Any]) -> list[tuple[str, Row, list[Row]]]:
 
     def named(name: str) -> str:
         if name in judged:
-            return name
+            return short(name)
         return f"{name} (truth)" if name in report["rewards"] else f"{name} (control)"
 
     found = []
@@ -70,10 +71,10 @@ def lines(report: Mapping[str, Any]) -> list[str]:
     for name in report["judged"]:
         row = report["rewards"][name]
         if words := row.get("language"):
-            found.append(f"{name}: {spoken(words)}")
+            found.append(f"{short(name)}: {spoken(words)}")
         if sure := row.get("calibration"):
             found.append(
-                f"{name}: Brier {sure['brier']:.3f} (base rate {sure['brier of the base rate']:.3f}"
+                f"{short(name)}: Brier {sure['brier']:.3f} (base rate {sure['brier of the base rate']:.3f}"
                 f"), expected calibration error {sure['expected error']:.3f}"
             )
     return found
@@ -95,6 +96,12 @@ def spoken(words: Mapping[str, Any]) -> str:
             f"{contrary['margin']:.2f} deviations"
         )
     return "; ".join(parts)
+
+
+def short(name: str) -> str:
+    """A reward's name with its file's, without the folders."""
+    kind, colon, path = name.partition(":")
+    return f"{kind}{colon}{PurePath(path).name}"
 
 
 def interval(value: Sequence[float] | None) -> str:
