@@ -73,9 +73,10 @@ def lines(report: Mapping[str, Any]) -> list[str]:
         if words := row.get("language"):
             found.append(f"{short(name)}: {spoken(words)}")
         if sure := row.get("calibration"):
+            base = sure["brier of the base rate"]
             found.append(
-                f"{short(name)}: Brier {sure['brier']:.3f} (base rate {sure['brier of the base rate']:.3f}"
-                f"), expected calibration error {sure['expected error']:.3f}"
+                f"{short(name)}: Brier {sure['brier']:.3f} (base rate {base:.3f}), expected "
+                f"calibration error {sure['expected error']:.3f}"
             )
     return found
 
