@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_learners import assert_same
 from test_looks import CONFIG, Judge, trained
 from test_scorers import Rows, unit
 
@@ -21,6 +22,7 @@ from reward_models.visual.goal_image import GoalImage
 from robo_rl.cli import main
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import SELECT_SEED
+from robo_rl.fit import fit
 from robo_rl.goals import read_goal
 from robo_rl.judging import proxy
 from robo_rl.judging.coverage import FREE, SHORT, cover
@@ -30,6 +32,7 @@ from robo_rl.judging.paid import back, by_entry, by_model, clock, dense, forth, 
 from robo_rl.judging.proxy import PaidJudge
 from robo_rl.judging.tables import interval, overoptimised, short
 from robo_rl.learners import PPOConfig
+from robo_rl.looks import Looks
 from robo_rl.report import write_report
 from robo_rl.rewards.base import RewardConfig
 from robo_rl.runs import RunDir
@@ -228,6 +231,18 @@ def test_what_pays_more_and_succeeds_less_raises_the_alarm() -> None:
         heights.append(env.signals()["tip"][:, 2])
     assert turned["proxy"] == pytest.approx(np.mean(heights), abs=1e-5)
     env.close()
+
+
+def test_seeing_what_is_paid_changes_nothing(tmp_path: Path) -> None:
+    learned = []
+    for count in (0, 2):
+        run = RunDir.create(tmp_path / str(count), CONFIG)
+        model = ProgramReward(load(NEARER, CARD))
+        judge = PaidJudge(BatchEnv(REACH, 8), model)
+        hooks = [Looks(judge, run, env_steps=512, looks=n, cost=1) for n in [count] if n]
+        fitted = fit(BatchEnv(REACH, 8), model, CONFIG, env_steps=512, run=run, hooks=hooks)
+        learned.append(fitted.learner)
+    assert_same(*learned)
 
 
 def test_frames_of_few_rows_are_drawn_for_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
