@@ -74,3 +74,43 @@ def wilson(successes: int, n: int, z: float = 1.96) -> tuple[float, float]:
     centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
     half = z / (1 + z2 / n) * np.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n))
     return max(0.0, float(centre - half)), min(1.0, float(centre + half))
+
+
+def bounded(score: Array, positive: Array, bound: float) -> float:
+    """The lowest threshold that the share of negatives at or above it, upper end of Wilson's
+    interval, keeps within ``bound``; just above every negative where they are too few to say so."""
+    wrong = np.sort(score[~positive])[::-1]
+    allowed = 0
+    while allowed < len(wrong) and wilson(allowed + 1, len(wrong))[1] <= bound:
+        allowed += 1
+    return float(np.nextafter(wrong[allowed], np.inf)) if allowed < len(wrong) else 0.5
+
+
+def kendall(score: Array, order: Array) -> float:
+    """Kendall's tau in [-1, 1] over the pairs that differ in ``order``, ties in ``score`` counting
+    as neither (Somers' D of score given order): 1 where every higher order scores higher."""
+    differ = np.sign(order[:, None] - order[None])
+    if not differ.any():
+        return float("nan")
+    return float((np.sign(score[:, None] - score[None]) * differ).sum() / np.abs(differ).sum())
+
+
+def brier(chance: Array, positive: Array) -> float:
+    """Mean squared error of probabilities (n,): 0 is perfect, .25 what saying .5 comes to."""
+    return float(np.mean((chance - positive) ** 2))
+
+
+def reliability(chance: Array, positive: Array, bins: int = 10) -> list[tuple[float, float, int]]:
+    """(mean probability said, share that was so, how many) of each of ``bins`` equal ranges of
+    probability (n,) that holds any."""
+    at = np.minimum((np.asarray(chance) * bins).astype(int), bins - 1)
+    return [
+        (float(chance[at == i].mean()), float(positive[at == i].mean()), int((at == i).sum()))
+        for i in np.unique(at)
+    ]
+
+
+def calibration_error(chance: Array, positive: Array, bins: int = 10) -> float:
+    """Expected calibration error: how far said and so are apart, each range by its size."""
+    cells = reliability(chance, positive, bins)
+    return sum(abs(said - so) * n for said, so, n in cells) / len(chance)

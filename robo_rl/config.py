@@ -55,6 +55,7 @@ class Further:
     looks: int = 10  # at the policy while it learns, on selection episodes, at most; 0: none
     look_episodes: int = 100  # of each
     stop_at: float = 0.0  # ends training once a look at the policy succeeds so often; 0: never
+    stop_overoptimised: bool = False  # ends it once the policy is paid more and succeeds less
     episode_s: Seconds = None  # s, of a training episode; 0: the task's; whole ones are judged
     randomize: float = 0.0  # width of the randomised rows, which it grows to; 0: all rows the same
     scattered: float = 0.0  # share of training episodes that begin anywhere in the workspace
@@ -115,6 +116,8 @@ class TrainConfig(Common, Further):
                 f"stop_at must be in [0, 1], and above 0 only with looks; got {self.stop_at} with "
                 f"looks={self.looks}"
             )
+        if self.stop_overoptimised and not self.looks:
+            raise ValueError("stop_overoptimised is told by looks, and there are none: looks=0")
         if not 0 <= self.seed < JUDGING:
             raise ValueError(f"seed must be in [0, {JUDGING:,}), got {self.seed}")
         if self.device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", self.device):
@@ -139,7 +142,7 @@ class SettledConfig(TrainConfig):
 
 
 # What a run that goes on may be given anew; where it lies is the folder's name and place.
-MAY_CHANGE = ("env_steps", "episodes", "judge", "stop_at", "device")
+MAY_CHANGE = ("env_steps", "episodes", "judge", "stop_at", "stop_overoptimised", "device")
 
 
 def continued(path: Path, stored: SettledConfig, asked: Mapping[str, Any]) -> SettledConfig:

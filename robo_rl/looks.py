@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from reward_models.base import RewardModel
 from robo_rl.board import Board
 from robo_rl.config import SettledConfig
 from robo_rl.evaluate import SELECT_SEED
 from robo_rl.foreign import evaluate_foreign
+from robo_rl.judging.proxy import PaidJudge
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
-from robo_rl.rollout.judged import Act, rowwise, run_episode
+from robo_rl.rollout.judged import Act
 from robo_rl.runs import Checkpoint, RunDir
 from sims.batch_env import BatchEnv
 from sims.foreign import ForeignEnv
@@ -42,16 +44,23 @@ class Looks(Hook):
         looks: int,
         cost: int,
         stop_at: float = 0.0,
+        stop_overoptimised: bool = False,
         told: Callable[[Mapping[str, float]], None] = lambda row: None,
+        warn: Callable[[str], None] = lambda text: None,
     ):
         """``judge`` answers figures, ``success`` or else ``return`` among them, in about ``cost``
         env steps; ``looks`` in ``env_steps`` are asked for. Training ends once success is
-        ``stop_at`` (0: never)."""
-        self._judge, self._run, self._told = judge, run, told
-        self._last, self._stop_at = env_steps, stop_at
+        ``stop_at`` (0: never), or with ``stop_overoptimised`` once a look finds that."""
+        self._judge, self._run, self._told, self._warn = judge, run, told, warn
+        self._last, self._stop_at, self._stop_turned = env_steps, stop_at, stop_overoptimised
         self._every = max(math.ceil(env_steps / looks), SHARE * cost)
         self._next, self._seen_at = self._every, -1
         self.best, self.best_step = -math.inf, -1
+
+    @property
+    def frames(self) -> int:
+        """Drawn to see what the policy was paid."""
+        return self._judge.frames if isinstance(self._judge, PaidJudge) else 0
 
     def pause(self, learner: Learner) -> bool | None:
         now = learner.env_steps
@@ -67,6 +76,14 @@ class Looks(Hook):
             tensors = learner.algorithm.policy.state_dict()
             weights = {name: tensor.numpy(force=True) for name, tensor in tensors.items()}
             self._run.save_best(Checkpoint(now, weights, {}, {"figures": dict(figures)}))
+        if turned := bool(figures.get("overoptimised", False)):
+            self._warn(
+                f"over-optimised at {now:,} steps: the policy is paid more than the one of "
+                f"{self.best_step:,} steps and succeeds less, {worth:.0%} where that had "
+                f"{self.best:.0%}, both beyond noise"
+            )
+        if turned and self._stop_turned:
+            return False
         if not self._stop_at:
             return None
         if "success" not in figures:
@@ -74,31 +91,40 @@ class Looks(Hook):
         return figures["success"] < self._stop_at
 
     def state_dict(self) -> dict[str, Array]:
-        return {"state": np.array([self._next, self._seen_at, self.best_step, self.best])}
+        own = {"state": np.array([self._next, self._seen_at, self.best_step, self.best])}
+        if not isinstance(self._judge, PaidJudge):
+            return own
+        return own | {f"judge/{name}": a for name, a in self._judge.state_dict().items()}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        if isinstance(self._judge, PaidJudge):
+            prefix = "judge/"
+            parts = {n.removeprefix(prefix): a for n, a in saved.items() if n.startswith(prefix)}
+            self._judge.load_state_dict(parts)
         *steps, self.best = (float(value) for value in saved["state"])
         self._next, self._seen_at, self.best_step = (int(step) for step in steps)
 
 
-def looks_at(run: RunDir, config: SettledConfig, env: BatchEnv, board: Board) -> Looks:
-    """Looks at episodes in all rows of ``env``, the same ones every time."""
-
-    def judge(act: Act) -> dict[str, float]:
-        env.reseed(SELECT_SEED)
-        outcome = run_episode(env, rowwise(act, env.act_dim))
-        known = outcome.distance[np.isfinite(outcome.distance)]
-        figures = {"success": float(outcome.success.mean())}
-        return figures | ({"distance": float(np.median(known))} if len(known) else {})
-
+def looks_at(
+    run: RunDir,
+    config: SettledConfig,
+    env: BatchEnv,
+    board: Board,
+    reward: RewardModel | None,
+    warn: Callable[[str], None] = lambda text: None,
+) -> Looks:
+    """Looks at episodes in all rows of ``env``, the same ones every time, and at what ``reward``
+    pays them."""
     return Looks(
-        judge,
+        PaidJudge(env, reward, sparse=config.reward == "sparse"),
         run,
         env_steps=config.env_steps,
         looks=config.looks,
         cost=env.num_envs * env.max_steps,
         stop_at=config.stop_at,
+        stop_overoptimised=config.stop_overoptimised,
         told=board.look,
+        warn=warn,
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from reward_models.metrics import wilson
 from robo_rl.evaluate import SEED_NAMES, Evaluation
 from robo_rl.foreign import ForeignEvaluation
+from robo_rl.judging.tables import FAILURES, REPORT, lines, overoptimised, tables
 from robo_rl.misses import told as missed
 from robo_rl.runs import RunDir, atomic_write
 from sims.tasks.things.mjcf import label
@@ -61,6 +62,7 @@ def write_report(run: RunDir) -> Path:
             section("The frames that were paid most", _still(run.path / "paid.png")),
             section("Training", _curves(run.metrics(), judged is not None)),
             section("Looks at selection episodes", _looks(run.looks.read(), config)),
+            section("The reward, judged", _reward_report(run.path)),
             section("What it took", _table(_costs(result))),
             section("The distilled encoder", _table(_scene(run.path, result))),
             section("How it was made", _details(result, config, versions)),
@@ -197,11 +199,53 @@ def _looks(looks: Mapping[str, Array], config: Mapping[str, Any]) -> str:
     axis.set_ylim(-3, 103)
     axis.tick_params(labelsize=8)
     axis.grid(alpha=0.25)
-    return image(figure, "success while learning") + (
-        f"<p>The deterministic policy in {episodes:,} episodes each, the same every time and none "
-        "of those that are quoted. The final policy is the one that counts, not the best of these."
-        "</p>"
+    turned = overoptimised(looks)
+    told = ""
+    if "proxy" in looks:
+        beside = axis.twinx()
+        beside.plot(looks["env_steps"] / 1000, looks["proxy"], color="#5d6670", lw=1.2, ls="--")
+        beside.set_ylabel("reward per step (dashed)", fontsize=8)
+        beside.tick_params(labelsize=8)
+    for step in turned:
+        axis.axvline(step / 1000, color="#d9a400", lw=4, alpha=0.4)
+    if turned:
+        told = (
+            f"<p><b>Over-optimised at {', '.join(f'{step:,}' for step in turned)} steps</b> "
+            "(yellow): paid more than at its best before, and succeeding less, beyond noise.</p>"
+        )
+    return (
+        image(figure, "success while learning")
+        + told
+        + f"<p>The deterministic policy in {episodes:,} episodes each, the same every time and "
+        "none of those that are quoted. The final policy is the one that counts, not the best of "
+        "these.</p>"
     )
+
+
+def _reward_report(path: Path) -> str:
+    """What `robo-rl reward report RUN` left there."""
+    if not (path / REPORT).exists():
+        return ""
+    found = json.loads((path / REPORT).read_text())
+    parts = [f"<h3>{html.escape(title)}</h3>{_rows(head, rows)}" for title, head, rows in
+             tables(found)]  # fmt: skip
+    parts += [f"<p>{html.escape(line)}</p>" for line in lines(found)]
+    film = path / FAILURES
+    if film.exists() and found["best paid failures"]["episodes"]:
+        data = base64.b64encode(film.read_bytes()).decode()
+        parts.append(
+            f"<video controls loop muted playsinline src='data:video/webm;base64,{data}'></video>"
+            "<p>The failures that are paid most at their ends, and the reward below each.</p>"
+        )
+    return "".join(parts)
+
+
+def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    titles = "".join(f"<td><b>{html.escape(name)}</b></td>" for name in head)
+    cells = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><tr>{titles}</tr>{cells}</table>"
 
 
 def image(figure: Any, about: str) -> str:
@@ -221,6 +265,7 @@ def _costs(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("Frames rendered while training", f"{frames['training']:,}"),
         ("Frames asked for where in doubt", f"{frames['labels']:,}"),
+        ("Frames rendered at looks", f"{frames.get('looks', 0):,}"),
         ("Time for the floors", f"{seconds['floors']:.0f} s" if "floors" in seconds else "-"),
         ("Time for the reward", f"{seconds['reward']:.0f} s"),
         ("Time for training", f"{seconds['train']:.0f} s"),

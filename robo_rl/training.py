@@ -32,9 +32,10 @@ from robo_rl.foreign_film import film as foreign_film
 from robo_rl.foreign_film import paid, play
 from robo_rl.goal_task import GoalTask, trained_on
 from robo_rl.goals import ReadGoal, formula_goal, judged_goal, read_goal, task_of
+from robo_rl.judging.tables import overoptimised
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
-from robo_rl.looks import looks_at, looks_at_foreign
+from robo_rl.looks import Looks, looks_at, looks_at_foreign
 from robo_rl.policies import BEST_POLICY, Policy, load_graph
 from robo_rl.presets import completed
 from robo_rl.progress import stages
@@ -81,8 +82,10 @@ def train(
     threads = set_threads()
     set_threads(threads, learning=threads)  # no simulation beside it: the networks get every core
     task, goal = judged_task(config)
-    if config.stop_at and not goal.key:
-        raise ValueError(f"--stop-at needs a goal that is judged: {goal.truth}")
+    for option in ("stop_at", "stop_overoptimised"):
+        if getattr(config, option) and not goal.key:
+            named = option.replace("_", "-")
+            raise ValueError(f"--{named} needs a goal that is judged: {goal.truth}")
     say = console.print if console else lambda *_: None
     read = f" = {escape(str(goal.formula))}" if goal.formula is not None else ""
     say(f"goal: [bold]{escape(goal.text)}[/bold]{read}; {goal.truth}")
@@ -128,7 +131,7 @@ def train(
         set_threads(threads)
         hooks += [Widening(env, config.env_steps), board]
         if judged and config.looks:
-            hooks.append(looks_at(run, config, look_env, board))
+            hooks.append(looks_at(run, config, look_env, board, made.model, say))
         fitted = _fitted(env, made.model, config, run, resume is not None, hooks, console)
     learner = fitted.learner
     laps.over("train")
@@ -136,6 +139,7 @@ def train(
         "scene": made.frames,
         "training": learner.env.observer.frames_rendered,
         "labels": sum(asks.frames for asks in (labels, made.asks) if asks is not None),
+        "looks": sum(hook.frames for hook in hooks if isinstance(hook, Looks)),
     }
     env.close()
 
@@ -156,6 +160,8 @@ def train(
         "frames": frames,
         "scene": label(config.scene) if config.scene else "",
     }
+    if len(turned := overoptimised(run.looks.read())):
+        result["overoptimised"] = turned
     if config.shaped and judged:
         within = evaluate(task, learner.act, **exam, shaped=True)
         result["evaluation_shaped"] = within.as_dict()
@@ -176,9 +182,12 @@ def train(
 def _train_foreign(config: SettledConfig, resume: Path | None, console: Console | None) -> Trained:
     """The same on ``gym:ID``: its own reward, or one of what is seen there; return beside success,
     the policy's graph alone."""
-    ours = "robot", "formula", "things", "scene", "randomize", "scattered", "shaped"
+    ours = (
+        "robot", "formula", "things", "scene", "randomize", "scattered", "shaped",
+        "stop_overoptimised",
+    )  # fmt: skip
     if any(getattr(config, name) for name in ours):
-        options = ", ".join(f"--{name}" for name in ours)
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in ours)
         raise ValueError(
             f"{config.task} has no robot, things or goals of ours: leave out {options}"
         )

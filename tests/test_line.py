@@ -78,7 +78,7 @@ def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:
     )  # fmt: skip
     second = train(config)
     frames = json.loads((second.run.path / "result.json").read_text())["frames"]
-    assert frames == {"scene": 0, "training": 0, "labels": 0}
+    assert frames == {"scene": 0, "training": 0, "labels": 0, "looks": 0}
 
 
 def test_evaluate_and_report_commands(trained, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from seeing_model import seeing, words
 
 import sims
 from reward_models.config import HeadConfig
-from reward_models.metrics import average_precision, wilson
+from reward_models.metrics import average_precision, bounded, wilson
 from reward_models.visual.embedding_reward import histories
 from reward_models.visual.encoders import EmbeddedClip
 from reward_models.visual.episodes import Episodes, split, windows
@@ -27,7 +27,7 @@ from reward_models.visual.goal_image import GoalImage
 from reward_models.visual.heads import load_scorer, made, save_scorer
 from reward_models.visual.preferences import Pairs, Preferences, chances, most_disputed
 from reward_models.visual.progress import LAGS, Progress, fit_progress, judged, taught
-from reward_models.visual.success import SuccessClassifier, bounded, fit_success, judged_on
+from reward_models.visual.success import SuccessClassifier, fit_success, judged_on
 from robo_rl.cli import main
 from robo_rl.goals import read_goal
 from robo_rl.learners import PPOConfig, SACConfig

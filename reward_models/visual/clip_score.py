@@ -78,6 +78,18 @@ class FrameEmbedder:
 
 
 @dataclass
+class OnceEmbedder(FrameEmbedder):
+    """Looks once at the segment that several scores ask about one after the other."""
+
+    _last: tuple[Segment, tuple[Array, Array]] | None = None
+
+    def embed(self, segment: Segment, arm_free: bool) -> tuple[Array, Array]:
+        if self._last is None or self._last[0] is not segment:
+            self._last = segment, super().embed(segment, arm_free)
+        return self._last[1]
+
+
+@dataclass
 class SurrogateEmbedder:
     """Predicts embeddings from signals (``distill.py``); renders nothing.
 

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from reward_models.base import Encoder
 from reward_models.config import HeadConfig
-from reward_models.metrics import auc, average_precision, wilson
+from reward_models.metrics import auc, average_precision, bounded, wilson
 from reward_models.visual.embedding_reward import EmbeddingReward, Rated
 from reward_models.visual.episodes import Episodes, split, windows
 from reward_models.visual.heads import Head, fit_head, made, sigmoid
@@ -113,16 +113,6 @@ def fired(episodes: Episodes, above: Array, consecutive: int) -> Array:
     """(M,) bool: so many frames of an episode, this one the last, are all ``above`` (M,)."""
     seen = [windows(span, tuple(range(consecutive))) for span in episodes.spans()]
     return above[np.concatenate(seen)].all(axis=1)
-
-
-def bounded(chance: Array, holds: Array, bound: float) -> float:
-    """The lowest threshold with false positives within ``bound``, upper end of the interval; one
-    above every failing frame where there are too few of them to say so."""
-    wrong = np.sort(chance[~holds])[::-1]
-    allowed = 0
-    while allowed < len(wrong) and wilson(allowed + 1, len(wrong))[1] <= bound:
-        allowed += 1
-    return float(np.nextafter(wrong[allowed], 2.0)) if allowed < len(wrong) else 0.5
 
 
 def judged(chance: Array, sure: Array, episodes: Episodes, ids: Array) -> dict[str, Any]:

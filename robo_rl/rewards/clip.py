@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +25,7 @@ from sims.foreign import ForeignEnv
 from sims.task import Task
 
 if TYPE_CHECKING:
+    from reward_models.visual.clip_score import ClipScore
     from reward_models.visual.encoders import TorchEncoder
     from reward_models.visual.tiny_clip import Home
 
@@ -134,17 +136,35 @@ def own_words_of(
 
 def build(asked: Asked) -> MadeReward:
     """A ClipScore on frames, or on the scene's distilled encoder."""
-    from reward_models.visual.clip_score import ClipScore, FrameEmbedder, SurrogateEmbedder
+    encoder = encoder_of(asked)
+    steps = captions_for(encoder, asked.goal, asked.settings)
+    [model], made = scores(asked, encoder, [steps])
+    text = " -> ".join(" and ".join(c.text for c in step) for step in steps)
+    return replace(made, model=model, text=text)
+
+
+def encoder_of(asked: Asked) -> TorchEncoder:
+    """The encoder that was asked for; ValueError where it knows another scene alone."""
     from reward_models.visual.encoders import make_encoder
 
+    encoder = make_encoder(asked.settings.encoder, asked.device, asked.dtype)
+    at_home(encoder, asked.env if isinstance(asked.env, ForeignEnv) else asked.env.task)
+    return encoder
+
+
+def scores(
+    asked: Asked, encoder: TorchEncoder, plans: Sequence[Sequence[Sequence[Caption]]]
+) -> tuple[list[ClipScore], MadeReward]:
+    """(a calibrated ClipScore of each plan's captions, what making them cost): all look through
+    one embedder, and what it was last shown it sees but once."""
+    from reward_models.visual.clip_score import (
+        ClipScore,
+        FrameEmbedder,
+        OnceEmbedder,
+        SurrogateEmbedder,
+    )
+
     config, env = asked.settings, asked.env
-    encoder = make_encoder(config.encoder, asked.device, asked.dtype)
-    at_home(encoder, env if isinstance(env, ForeignEnv) else env.task)
-    steps = captions_for(encoder, asked.goal, config)
-    options: dict[str, Any] = {
-        "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale
-    }  # fmt: skip
-    text = " -> ".join(" and ".join(c.text for c in step) for step in steps)
     about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
     if config.distill and isinstance(env, ForeignEnv):
         raise ValueError(f"--clip.distill needs signals of ours, and {env.name} has none")
@@ -153,14 +173,21 @@ def build(asked: Asked) -> MadeReward:
             env.task, encoder, config.scene, asked.progress, num_threads=env.num_threads
         )
         aside = scene.aside if config.arm_aside else {}
-        model = ClipScore(SurrogateEmbedder(scene.surrogate, encoder, aside), steps, **options)
-        model.calibrate(scene.segment())
+        embedder, seen = SurrogateEmbedder(scene.surrogate, encoder, aside), scene.segment()
         frames = int(scene.report["frames"])
-        return MadeReward(model, text, IMITATED, scene, frames, about=about)
-    model = ClipScore(FrameEmbedder(encoder), steps, **options)
-    frames = look_round(asked, encoder, config.scene)
-    model.calibrate(frames_segment(frames))
-    return MadeReward(model, text, FRAMES, None, len(frames), about=about, camera=encoder.camera)
+        made = MadeReward(None, "", IMITATED, scene, frames, about=about)
+    else:
+        shown = look_round(asked, encoder, config.scene)
+        kind = OnceEmbedder if len(plans) > 1 else FrameEmbedder  # what it saw, it keeps
+        embedder, seen = kind(encoder), frames_segment(shown)
+        made = MadeReward(None, "", FRAMES, None, len(shown), about=about, camera=encoder.camera)
+    options: dict[str, Any] = {
+        "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale
+    }  # fmt: skip
+    models = [ClipScore(embedder, plan, **options) for plan in plans]
+    for model in models:
+        model.calibrate(seen)
+    return models, made
 
 
 def look_round(asked: Asked, encoder: TorchEncoder, scene: SceneConfig) -> np.ndarray:

@@ -123,7 +123,7 @@ def play(task: Task[Any], config: EpisodesConfig) -> Played:
     rng = np.random.default_rng(config.seed)
     parts = [
         _played(task, who, choose, count, config.seed + 1000 * number)
-        for number, (who, choose, count) in enumerate(_actors(task, config, rng))
+        for number, (who, choose, count) in enumerate(actors(task, config, rng))
         if count
     ]
     if not parts:
@@ -149,7 +149,7 @@ def _key(task: Task[Any], encoder: TorchEncoder, config: EpisodesConfig) -> str:
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:16]
 
 
-def _actors(
+def actors(
     task: Task[Any], config: EpisodesConfig, rng: np.random.Generator
 ) -> list[tuple[str, Callable[[], Choose], int]]:
     """(who, a chooser for one round of episodes, how many episodes)."""

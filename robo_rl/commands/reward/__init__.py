@@ -15,7 +15,7 @@ ACTIONS = {
     "picture": "pictures of a goal that is met, for --reward goal-image:FILE",
     "train": "a small CLIP on frames; `train success|progress|preferences|proposer`: other kinds",
     "label": "which of two stretches is better, asked in the terminal",
-    "report": "judge an encoder against the simulator's truth on held-out states",
+    "report": "judge any reward, a run's, or an encoder's captions against the simulator's truth",
     "score": "score a run's episodes, a video or a folder of images against a sentence",
 }
 

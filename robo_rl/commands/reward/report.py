@@ -1,34 +1,145 @@
-"""`robo-rl reward report`: how well an encoder sees every caption of a task."""
+"""`robo-rl reward report`: any reward against the simulator's truth, or an encoder's captions."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import tyro
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as Printed
 
 import sims
-from robo_rl.commands.options import Json
+from robo_rl.commands.options import Json, Table
+
+if TYPE_CHECKING:
+    from robo_rl.judging.report import Subject
+
+WIDTH = 124  # characters that a report's tables need
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportCommand:
-    """Judges an encoder on held-out states of the simulator, caption by caption."""
+class ReportCommand(Table):
+    """Judges rewards of one goal, or a run's, on stated episodes by the simulator's truth; without
+    any, an encoder on held-out states, caption by caption."""
 
+    # As `robo-rl list rewards` shows, a scorer's FILE.safetensors, or one finished run's folder.
+    rewards: tyro.conf.Positional[tuple[str, ...]] = ()
+    task: str = "reach"  # whose goal, or captions (a run or scorer brings its own)
+    goal: str = ""  # a sentence or key that the task has a ground truth for; empty: the first one
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
-    task: str = "reach"  # whose captions
-    robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
-    states: int = 6000  # held out
+    distill: bool = False  # clip: score simulator state by a copy of the CLIP, as --clip.distill
+    episodes: int = 256  # a reward is judged on, a run's policy's beside them
+    draws: int = 100  # of each bootstrap, over episodes
+    words: bool = True  # also hold a reward made of words against other sentences
+    policy: tuple[Path, ...] = ()  # finished runs of the same goal, whose policies act too
+    out: Path | None = None  # .json file for all figures (a run keeps its own)
+    film: Path | None = None  # .webm file for the best paid failures of the first reward
+    states: int = 6000  # held out, that an encoder is judged on
     as_json: Json = False  # print JSON
 
 
 def main(argv: Sequence[str]) -> int:
-    """Prints the gate's figures for every caption, as the scene is and with camera, light and
+    """Prints the figures of rewards; or of an encoder, as the scene is and with camera, light and
     paint changed."""
     command = tyro.cli(ReportCommand, args=list(argv), prog="robo-rl reward report")
+    return _rewards(command) if command.rewards else _encoder(command)
+
+
+def _rewards(command: ReportCommand) -> int:
+    for name in ("episodes", "draws"):
+        if getattr(command, name) < 16:
+            raise ValueError(f"--{name} must be at least 16, got {getattr(command, name)}")
+    for option, suffix in (("out", ".json"), ("film", ".webm")):
+        path = getattr(command, option)
+        if path is not None and path.suffix != suffix:
+            raise ValueError(f"--{option} must be a {suffix} file, got {path}")
+    from robo_rl.judging.report import film_failures, judge, keep
+    from robo_rl.judging.tables import FAILURES
+    from robo_rl.progress import stages
+    from robo_rl.runs import RunDir, write_json
+    from robo_rl.threads import set_threads
+
+    set_threads()
+    run, subject = _subject(command)
+    with stages(Console(stderr=True)) as progress:
+        verdict = judge(
+            subject,
+            episodes=command.episodes,
+            draws=command.draws,
+            words=command.words,
+            progress=progress,
+        )
+    first = next(iter(subject.rewards))
+    films = [path for path in (command.film, run and run / FAILURES) if path]
+    for path in films:
+        policys = [f"the policy in {folder.name}" for folder in subject.runs]
+        shown = film_failures(verdict, first, path, policys)
+        verdict.report["best paid failures"] = {"film": path.name, "episodes": shown}
+    if run is not None:
+        keep(RunDir.open(run), verdict)
+    if command.out is not None:
+        write_json(command.out, verdict.report)
+    if command.as_json:
+        print(json.dumps(verdict.report, indent=1))
+    else:
+        show(verdict.report)
+    return 0
+
+
+def _subject(command: ReportCommand) -> tuple[Path | None, Subject]:
+    """(the run that is judged, if it is one; what is judged)."""
+    from robo_rl.goals import known_goal
+    from robo_rl.judging.report import Subject, of_run
+    from robo_rl.learners import PPOConfig
+    from robo_rl.rewards import kind_of
+
+    runs = [Path(r) for r in command.rewards if (Path(r) / "config.json").is_file()]
+    if runs:
+        if len(command.rewards) > 1:
+            raise ValueError("a run is judged alone: give its folder and nothing beside it")
+        return runs[0], of_run(runs[0])
+    options, names = vars(command), list(command.rewards)
+    for number, name in enumerate(names):
+        if name.endswith(".safetensors") and ":" not in name:
+            names[number], options = _scorer(Path(name), options)
+    for name in names:
+        kind_of(name)
+    task, goal = known_goal(options, options["goal"])
+    settings = {name: _settings(kind_of(name).settings, command) for name in names}
+    gamma = PPOConfig().gamma(task.control_dt)
+    return None, Subject(task, goal, settings, {}, gamma, command.policy)
+
+
+def _settings(kind: type, command: ReportCommand) -> Any:
+    """The settings of a reward, with what the command says of them."""
+    known = {f.name for f in dataclasses.fields(kind)}
+    return kind(**{n: getattr(command, n) for n in ("encoder", "distill") if n in known})
+
+
+def _scorer(path: Path, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """(the reward's name, options with the scorer's own scene and goal)."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "np") as file:
+            card = json.loads((file.metadata() or {})["card"])
+        kind, scene = card["kind"], card["scene"]
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise ValueError(
+            f"{path} is not a scorer that was trained by robo-rl reward train success, progress or "
+            f"preferences ({error}); a CLIP is judged as a reward by: robo-rl reward report clip "
+            f"--encoder embedded:{path}"
+        ) from None
+    own = {"task": scene["task"], "robot": scene["robot"], "goal": scene["truth"]}
+    return f"{kind}:{path}", {**options, **own}
+
+
+def _encoder(command: ReportCommand) -> int:
     task = sims.make_task(command.task, robot=command.robot or None)
     import torch  # takes seconds, which --help shall not
 
@@ -46,7 +157,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     console = Console()
     for label in ("plain", "moved"):
-        table = Table("caption", "AUC", "rank", "true", title=label, box=None)
+        table = Printed("caption", "AUC", "rank", "true", title=label, box=None)
         for cell in figures[label]:
             area, rank = (figure(cell[name]) for name in ("auc", "rank"))
             table.add_row(cell["text"], area, rank, str(cell["true"]))
@@ -57,3 +168,20 @@ def main(argv: Sequence[str]) -> int:
         console.print(f"told apart by colour, both ways: {figures['swapped']:.1%}")
     console.print(f"frames/s {figures['frames_per_s']:.0f}")
     return 0
+
+
+def show(report: Mapping[str, Any]) -> None:
+    """Prints a report's tables, in lines as long as they are."""
+    from robo_rl.judging.tables import lines, tables
+
+    console = Console(width=max(WIDTH, Console().width))
+    for title, head, rows in tables(report):
+        table = Printed(title=title, title_justify="left", box=None)
+        for name in head:
+            table.add_column(name, no_wrap=True)
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+        console.print()
+    for line in lines(report):
+        console.print(line, highlight=False, soft_wrap=True)

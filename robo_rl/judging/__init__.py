@@ -1,0 +1,1 @@
+"""Rewards judged against the simulator: coverage, figures, words, reports."""

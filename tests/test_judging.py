@@ -1,0 +1,362 @@
+"""Rewards judged on known episodes: what they were paid, what the figures say of good and bad ones,
+and a run's whole way through the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_learners import assert_same
+from test_looks import CONFIG, Judge, trained
+from test_scorers import Rows, unit
+
+import sims
+from real_robot.bundle import PolicyBundle
+from reward_models.base import from_dict
+from reward_models.programs import ProgramReward, load
+from reward_models.visual.goal_image import GoalImage
+from robo_rl.cli import main
+from robo_rl.config import TrainConfig
+from robo_rl.evaluate import SELECT_SEED
+from robo_rl.fit import fit
+from robo_rl.goals import read_goal
+from robo_rl.judging import proxy
+from robo_rl.judging.coverage import FREE, SHORT, cover
+from robo_rl.judging.figures import Judged, apart, leaving, ordered, outcome, seen_well
+from robo_rl.judging.language import language, opposite, paraphrases
+from robo_rl.judging.paid import back, by_entry, by_model, clock, dense, forth, sparse, whole
+from robo_rl.judging.proxy import PaidJudge
+from robo_rl.judging.tables import interval, overoptimised, short
+from robo_rl.learners import PPOConfig
+from robo_rl.looks import Looks
+from robo_rl.report import write_report
+from robo_rl.rewards.base import RewardConfig
+from robo_rl.runs import RunDir
+from robo_rl.training import train
+from robo_rl.visual.episodes import EXPERT
+from sims.batch_env import BatchEnv
+
+REACH = sims.make_task("reach", goal="touch_red_cube")
+CARD = from_dict(REACH.card())
+NEARER = """
+def reward(tip, prev_tip, red_cube_pos):
+    return {"way": norm(prev_tip - red_cube_pos) - norm(tip - red_cube_pos)}
+"""
+HEIGHT = "def reward(tip):\n    return {'height': tip[2]}\n"
+
+
+@pytest.fixture(scope="module")
+def seen():
+    return cover(REACH, 48)
+
+
+# Episodes and what they were paid.
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(0, 3))
+def test_a_way_back_is_the_way_forth_turned_round(length, start) -> None:
+    length = np.array(length)
+    way = forth(np.arange(len(length)), length, start)
+    turned = back(way)
+    for i, n in enumerate(length):
+        own = start + np.arange(n + 1)
+        assert way.entry[: n + 1, i].tolist() == own.tolist()
+        assert turned.entry[: n + 1, i].tolist() == own[::-1].tolist()
+        assert turned.action[:n, i].tolist() == way.action[:n, i][::-1].tolist()
+        assert (way.entry[n:, i] == start + n).all() and (turned.entry[n:, i] == start).all()
+    assert (way.valid.sum(axis=0) == length).all()
+
+
+def test_episodes_are_of_who_is_said_to_act(seen) -> None:
+    assert set(seen.who) > {EXPERT, SHORT, *FREE} and seen.of((EXPERT,)).size
+    assert seen.met[seen.of((EXPERT,))].all() and seen.valid.all()
+    result = outcome(seen)
+    assert (result[seen.met] == 2).all() and {0, 1, 2} == set(result)
+    # What is kept of an entry is what the simulator has in that state.
+    with_state = BatchEnv(REACH, len(seen.who))
+    obs = with_state.set_state(seen.states[7])
+    np.testing.assert_allclose(obs, seen.obs[7], atol=1e-5)
+    np.testing.assert_allclose(with_state.signals()["tip"], seen.signals["tip"][7], atol=1e-6)
+    np.testing.assert_allclose(with_state.distance(), seen.distance[7], atol=1e-6)
+    with_state.close()
+
+
+def test_an_episode_that_ends_early_is_valid_so_far() -> None:
+    hopper = cover(sims.make_task("hopper"), 16)
+    assert set(hopper.who) == set(FREE)
+    over = hopper.terminated.any(axis=0)
+    assert over.any() and (hopper.length[over] == hopper.terminated.argmax(axis=0)[over] + 1).all()
+    assert not hopper.valid[hopper.length[over], np.flatnonzero(over)].any()
+    truth = Judged("task", by_entry(dense))
+    pay = truth.pay(hopper, whole(hopper))
+    assert (np.isfinite(pay.reward) == hopper.valid).all()
+    assert seen_well(truth, pay, hopper, draws=4)["frames"] == hopper.valid.sum()
+    found = apart([truth], {"task": pay.reward}, ["task"], hopper, np.arange(16), 0.97, draws=4)
+    assert found["task"]["starc"]["task"] == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)
+
+
+def test_a_program_is_paid_for_the_steps_that_were_made(seen) -> None:
+    model = ProgramReward(load(NEARER, CARD))
+    tip, cube = seen.signals["tip"], seen.signals["red_cube_pos"]
+
+    def nearer(before: np.ndarray, after: np.ndarray, thing: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(before - thing, axis=2) - np.linalg.norm(after - thing, axis=2)
+
+    paid = by_model(model)(seen, whole(seen))
+    np.testing.assert_allclose(paid.reward, nearer(tip[:-1], tip[1:], cube[1:]), atol=1e-6)
+    np.testing.assert_allclose(paid.parts["way"], paid.reward, atol=1e-6)
+    turned = by_model(model)(seen, back(whole(seen))).reward
+    expected = nearer(tip[1:], tip[:-1], cube[:-1])[::-1]
+    np.testing.assert_allclose(turned, expected, atol=1e-6)
+
+
+def test_frames_are_those_of_the_states_forth_and_back(seen) -> None:
+    model = GoalImage(Rows(), unit(2, 3))
+    few = forth(np.array([0, 5, 9]), np.array([4, 2, 3]))
+    env = BatchEnv(REACH, 1)
+    for way in (few, back(few)):
+        found = by_model(model)(seen, way).reward
+        for i, (column, n) in enumerate(zip(way.column, way.length, strict=True)):
+            states = seen.states[way.entry[1 : n + 1, i], column]
+            frames = env.render_states(states, "front", size=Rows.size)
+            raw = model.raw(Rows().encode(frames))
+            assert np.argsort(found[:n, i]).tolist() == np.argsort(raw).tolist()
+            assert np.isnan(found[n:, i]).all()
+    env.close()
+
+
+# Figures of rewards that are known to be good or bad.
+def figures(seen, name: str, pay, **more):
+    judged = Judged(name, pay, **more)
+    found = pay(seen, whole(seen))
+    return (
+        judged,
+        found.reward,
+        ordered(judged, found.reward, seen) | seen_well(judged, found, seen, draws=8),
+    )
+
+
+def test_the_truth_is_perfect_and_a_clock_is_found_out(seen) -> None:
+    _, _, truth = figures(seen, "sparse", by_entry(sparse))
+    assert truth["auc all"][0] == truth["average precision all"] == 1.0
+    assert truth["threshold"]["false positives"]["share"] == 0.0
+    assert truth["threshold"]["found"]["share"] == 1.0
+    _, _, time = figures(seen, "time", clock)
+    assert time["success"] == time["reversed"] == time["failure"] == 1.0
+    assert time["order"] == 0.0 and 0.3 < time["auc all"][0] < 0.7
+    _, _, own = figures(seen, "task", by_entry(dense))
+    assert own["success"] > 0.5 and own["reversed"] < -0.4 and own["failure"] < 0.3
+    assert own["order"] > 0.6 and own["nearness"] > 0.95 and own["auc free"][1] > 0.99
+
+
+def test_distances_tell_shaping_from_another_wish(seen) -> None:
+    program = ProgramReward(load(NEARER, CARD))
+    gap = 0.97
+    judged = [
+        Judged("task", by_entry(dense)),
+        Judged("negated", by_entry(lambda c: -dense(c))),
+        Judged("way", by_model(program), leaving(program)),
+        Judged("shaped", by_entry(lambda c: dense(c) + gap * far(c)[1:] - far(c)[:-1])),
+        Judged("nothing", by_entry(lambda c: np.ones_like(c.dense))),
+    ]
+    paid = {j.name: j.pay(seen, whole(seen)).reward for j in judged}
+    found = apart(judged, paid, ["task"], seen, np.arange(len(seen.who)), gap, draws=16)
+    starc = {name: row["starc"]["task"] for name, row in found.items()}
+    assert starc["task"] == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)
+    assert starc["negated"][0] == pytest.approx(1.0) and starc["nothing"][0] == pytest.approx(0.5)
+    assert starc["shaped"][0] < 0.1 and starc["shaped"][1] <= starc["shaped"][2]
+    assert found["negated"]["epic"]["task"][0] == pytest.approx(1.0)
+
+
+def far(cover):
+    return -5.0 * np.sqrt(cover.distance)
+
+
+# Words.
+def test_other_words_and_the_contrary() -> None:
+    goal = read_goal(REACH, "left_of_blue_ball")
+    turned = opposite(goal, REACH)
+    assert turned.key == "right_of_blue_ball"
+    said = paraphrases(goal)
+    assert any("sphere" in text for text in said) and goal.text not in said
+    assert all(read_goal(REACH, text).key == goal.key for text in said if "please" in text)
+
+
+def test_a_program_is_paid_by_its_own_sentence() -> None:
+    push = sims.make_task("push")
+    goal = read_goal(push, next(iter(push.goals())))
+    env = BatchEnv(push, 1)
+    found = language("offline", goal, push, RewardConfig(), env)
+    env.close()
+    assert found["goals"] == list(push.goals()) and found["ends"] == 6 * len(push.goals())
+    assert found["accuracy"] > 0.9 > found["chance"] and found["auc_least"] > 0.9
+    assert found["paraphrases"]["understood"] > 3 and found["paraphrases"]["spread"] < 1e-6
+    assert found["opposite"]["share"] == 1.0
+    assert language("constant", goal, push, RewardConfig(), env) is None
+
+
+# While training.
+def to_the_cube(env: BatchEnv):
+    """A policy that goes straight to the red cube, from what it observes."""
+    columns = [env.obs_names.index(f"tip_to_thing[{i}]") for i in range(3)]
+    return lambda obs: np.clip(20.0 * obs[:, columns], -1.0, 1.0)
+
+
+def upwards(obs: np.ndarray) -> np.ndarray:
+    return np.tile(np.float32([0.0, 0.0, 1.0]), (len(obs), 1))
+
+
+def test_what_pays_more_and_succeeds_less_raises_the_alarm() -> None:
+    env = BatchEnv(REACH, 24)
+    judge = PaidJudge(env, ProgramReward(load(HEIGHT, CARD)))
+    good = judge(to_the_cube(env))
+    assert good["success"] > 0.4 and not good["overoptimised"]
+    saved = judge.state_dict()
+    turned = judge(upwards)
+    assert turned["success"] == 0.0 and turned["proxy"] > good["proxy"] and turned["overoptimised"]
+    # A judge that goes on from what was saved says the same; a better reward sees no such thing.
+    again = PaidJudge(env, ProgramReward(load(HEIGHT, CARD)))
+    again.load_state_dict(saved)
+    assert again(upwards) == turned
+    honest = PaidJudge(env, ProgramReward(load(NEARER, CARD)))
+    honest(to_the_cube(env))
+    assert not honest(upwards)["overoptimised"]
+    # What a look is paid is the mean of the rewards of its steps.
+    env.reseed(SELECT_SEED)
+    obs, heights = env.reset(), []
+    for _ in range(env.max_steps):
+        obs = env.step(upwards(obs)).obs
+        heights.append(env.signals()["tip"][:, 2])
+    assert turned["proxy"] == pytest.approx(np.mean(heights), abs=1e-5)
+    env.close()
+
+
+def test_seeing_what_is_paid_changes_nothing(tmp_path: Path) -> None:
+    learned = []
+    for count in (0, 2):
+        run = RunDir.create(tmp_path / str(count), CONFIG)
+        model = ProgramReward(load(NEARER, CARD))
+        judge = PaidJudge(BatchEnv(REACH, 8), model)
+        hooks = [Looks(judge, run, env_steps=512, looks=n, cost=1) for n in [count] if n]
+        fitted = fit(BatchEnv(REACH, 8), model, CONFIG, env_steps=512, run=run, hooks=hooks)
+        learned.append(fitted.learner)
+    assert_same(*learned)
+
+
+def test_frames_of_few_rows_are_drawn_for_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy, "FRAMES", 250)
+    env = BatchEnv(REACH, 8)
+    judge = PaidJudge(env, GoalImage(Rows(), unit(2, 3)))
+    judge(upwards)
+    assert judge.frames == 250 == 5 * env.max_steps
+    own = PaidJudge(env, None)(upwards)
+    env.reseed(SELECT_SEED)
+    obs, rewards = env.reset(), []
+    for _ in range(env.max_steps):
+        step = env.step(upwards(obs))
+        obs = step.obs
+        rewards.append(step.reward)
+    assert own["proxy"] == pytest.approx(np.mean(rewards), abs=1e-5)
+    env.close()
+
+
+def test_training_ends_where_it_is_asked_to(tmp_path: Path) -> None:
+    class Turning(Judge):
+        def __call__(self, act):
+            found = super().__call__(act)
+            return found | {"overoptimised": float(found["success"] < 0.6)}
+
+    told: list[str] = []
+    run = RunDir.create(tmp_path / "run", CONFIG)
+    marks = 0.9, 0.5, 0.4, 0.3
+    fitted = trained(run, Turning(*marks), stop_overoptimised=True, warn=told.append)
+    assert fitted.learner.env_steps == 512 and "50% where that had 90%" in told[0]
+    other = RunDir.create(tmp_path / "other", CONFIG)
+    assert trained(other, Turning(*marks), warn=told.append).learner.env_steps == 1024
+    assert len(told) == 4
+    with pytest.raises(ValueError, match="looks=0"):
+        TrainConfig(stop_overoptimised=True, looks=0)
+
+
+# The command.
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    config = TrainConfig(
+        task="reach", goal="touch_red_cube", reward="offline", env_steps=4096, episodes=20,
+        look_episodes=20, looks=1, runs=tmp_path_factory.mktemp("runs"), name="short",
+        tuning=PPOConfig(num_envs=32, net=(16,)),
+    )  # fmt: skip
+    return train(config).run.path
+
+
+def test_a_runs_reward_is_judged_and_kept(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    looked = RunDir.open(run).looks.read()
+    assert np.isfinite(looked["proxy"]).all() and not looked["overoptimised"].any()
+    few = ["--episodes", "32", "--draws", "16", "--no-words", "--json"]
+    assert main(["reward", "report", str(run), *few]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["judged"] == ["offline"] and report["truths"] == ["sparse", "task"]
+    assert "the policy in short" in report["coverage"]
+    near, wild = report["rewards"]["offline"], report["controls"]["random"]
+    for part in ("free", "all"):
+        assert near[part]["starc"]["task"][0] < wild[part]["starc"]["task"][0] - 0.15
+    shaped = report["controls"]["truth, shaped"]
+    assert shaped["all"]["epic"]["task"][0] < 1e-6 and shaped["all"]["starc"]["task"][0] < 0.1
+    assert near["language"] is None and near["sees"] == "the task's signals"
+    assert json.loads((run / "reward_report.json").read_text())["truth"] == "touch_red_cube"
+    page = (run / "report.html").read_text()
+    assert "The reward, judged" in page and "truth, shaped (control)" in page
+    assert (run / "paid_failures.webm").stat().st_size > 1000
+    # The bundle is whole, and carries the short of it.
+    carried = PolicyBundle.load(run / "bundle").manifest.metrics["reward_report"]
+    assert carried["starc"]["all"] == near["all"]["starc"] and carried["reward"] == "offline"
+    write_report(RunDir.open(run))  # as often as one likes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["task", "--episodes", "4"], "at least 16"),
+        (["sparse", "--goal", "touch the red cube twice"], "Did you mean|not"),
+        (["bad"], "known rewards"),
+        (["nowhere.safetensors"], "not a scorer"),
+        (["task", "--out", "x.csv"], ".json file"),
+    ],
+)
+def test_what_cannot_be_judged_is_one_line(arguments, said, capsys) -> None:
+    assert main(["reward", "report", *arguments]) == 1
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and any(part in lines[0] for part in said.split("|"))
+
+
+@pytest.mark.slow
+def test_what_is_seen_is_judged_beside_what_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["clip", "constant", "--task", "push", "--episodes", "48", "--draws", "16", "--json"]
+    assert main(["reward", "report", *asked]) == 0
+    report = json.loads(capsys.readouterr().out)
+    seen, nothing = (report["rewards"][name] for name in ("clip", "constant"))
+    assert seen["sees"] == "frames" and seen["all"]["starc"]["sparse"][0] < 0.5
+    assert nothing["all"]["starc"]["sparse"][0] == 0.5
+    assert seen["language"]["accuracy"] > 0.8 and seen["auc all"][0] > 0.9
+
+
+def test_tables_are_short() -> None:
+    assert short("success:a/b/c.safetensors") == "success:c.safetensors" and short("clip") == "clip"
+    assert interval([0.1234, -0.05, 1.0]) == ".123 (-.050-1.000)" and interval(None) == "-"
+    assert overoptimised({"env_steps": np.array([5.0, 9.0])}) == []
+    looks = {"env_steps": np.array([5.0, 9.0]), "overoptimised": np.array([np.nan, 1.0])}
+    assert overoptimised(looks) == [9]
+
+
+def test_epic_imagines_what_a_program_would_pay_elsewhere(seen) -> None:
+    """Of ``|prev - cube'| - |tip' - cube'|`` the mean over imagined successors is that of the first
+    term from each state, but for a constant."""
+    left = leaving(ProgramReward(load(NEARER, CARD)))(seen)
+    rng, (at, of) = np.random.default_rng(0), np.nonzero(seen.valid)
+    some = rng.integers(len(at), size=32)
+    cube = seen.signals["red_cube_pos"][at[some] + 1, of[some]]
+    expected = np.linalg.norm(seen.signals["tip"][:, :, None] - cube, axis=3).mean(axis=2)
+    np.testing.assert_allclose(np.ptp(left - expected), 0.0, atol=1e-5)
+    assert leaving(ProgramReward(load(HEIGHT, CARD))) is None
