@@ -31,13 +31,13 @@ from reward_models.goals.reader.wordings import (
     RELATIONS,
     STATEMENTS,
     STATES,
+    START,
     STAY,
     UNCLEAR,
 )
 from reward_models.goals.reader.words import (
     Bound,
     Pattern,
-    alternatives,
     expand,
     pattern,
     split,
@@ -46,14 +46,31 @@ from reward_models.goals.reader.words import (
 
 _STAND = frozenset("be stay hold keep stand remain".split())
 _ANYWHERE = expand(
-    "(in any direction|in whatever direction|[away] from where (it|you) (was|were|started|are|is) "
-    "[now|at start]|[away] from (its|your) start)"
+    "[,] (in|into) (any|whatever) (direction|way) [you (like|want|please)]|[,] (whichever|no matter "
+    f"which|whatever) (way|direction)|[away] from {START}|anywhere"
 )
-_MODALS = alternatives(
-    "should|must|shall|will|has to|have to|needs to|need to|ought to|is to|are to|should always|"
-    "is supposed to|are supposed to|is meant to|is going to|to"
+_FROM_START = expand(f"[from|of] {START}")
+_SEEN = "[[,] [as] (seen|viewed) from above]"
+_TURNS = {
+    -1.0: expand(f"clockwise {_SEEN}"),
+    1.0: expand(f"(counterclockwise|anticlockwise|counter clockwise|anti clockwise) {_SEEN}"),
+}
+_MODAL = (
+    "(should|must|shall|will|has to|have to|needs to|need to|ought to|(is|are) [supposed|meant|"
+    "required|going] to)"
 )
-_PERFECT = alternatives("has|should have|must have|should have been|has been")
+_MODALS = expand(f"{_MODAL}|to")
+_PERFECT = expand("has|should have|must have|should have been|has been")
+# What says of a subject that it is never, or always, to do what follows: in its plain form.
+_EVER = "(at all times|always|constantly|permanently|throughout|all the time)"
+_MOODS = {
+    "never": expand(
+        f"{_MODAL} (not|never|at no time|under no circumstances) [ever]|(may|can) (not|never) [ever]|"
+        "(is|are) (not|never) [ever] to|(does|do) not [ever]"
+    ),
+    "always": expand(f"{_MODAL} {_EVER}|(is|are) {_EVER} to"),
+}
+_PLAINLY = {"never": expand("never [ever]|at no time"), "always": expand(_EVER)}
 _SITUATED = frozenset(
     "located situated positioned found placed seated lodged perched poised suspended parked "
     "nestled centred centered snuggled".split()
@@ -61,6 +78,8 @@ _SITUATED = frozenset(
 _PLACES = expand(
     "(to|in|at|into) [a|some|any] (position|place|spot|point|space) [that is]|[to|at] somewhere"
 )
+_BY = expand("by|at|at [a] (height|distance) of|with [a] (gap|clearance|distance) of")
+_BESIDE = frozenset("above below left_of right_of in_front_of behind far".split())
 _EACH_OTHER = expand("[each other|one another]")
 _SO = expand("[until|till|so [that]|such that]")[1:]
 _ALONG = expand("[over|along|across|around|round|across table|along table|up|down|in]")
@@ -84,7 +103,7 @@ class Clause:
     numbers: tuple[tuple[str, float], ...] = ()
     verb: str = ""  # the stem of the verb that said it; empty: none did
     bare: bool = False  # without a verb or a subject: "then the ball", "left of the cube"
-    shunned: bool = False  # it is to be avoided
+    mood: str = ""  # "never", "always": it is no goal, but what is to be avoided, or kept up
     lasting: bool = False  # "stay", "keep"
     told: bool = False  # of a thing, that it is or should be so; not an order
     ended: bool = False  # nothing that leaves its verb out may follow
@@ -190,18 +209,24 @@ class Clauses:
                     yield Said("it"), i + 1
             case "MUCH":
                 yield from self.much(i)
-            case "TOL":
-                for after in quantities.starts(self.words, i, quantities.GIVE_OR_TAKE):
-                    for unit, value, end in quantities.quantity(self.words, after):
-                        if unit == "m":
-                            yield value, end
             case "PART":
                 yield from quantities.share(self.words, i)
+                for after in quantities.starts(self.words, i, quantities.LEAST):
+                    for found, end in quantities.share(self.words, after):
+                        yield replace(found, most=None, just=False), end
             case "SLOW" | "FAST":
                 for found, end in self.much(i):
                     bound = found.most if name == "SLOW" else found.least
                     if found.unit == "m/s" and not found.just and bound is not None:
                         yield found, end
+            case "SPEED":
+                for found, end in self.much(i):
+                    if found.unit == "m/s" and found.just:
+                        yield replace(found, most=None, just=False), end
+            case "NEAR":
+                for found, end in self.much(i):
+                    if found.unit == "m" and (found.just or found.least is None):
+                        yield Much("m", None, found.most), end
             case "HEIGHT":
                 for opening, least in (("below", False), ("under", False), ("above", True),
                                        ("over", True), ("higher than", True),
@@ -219,15 +244,11 @@ class Clauses:
                         if not found.just:
                             yield found, end
             case "WAY":
-                for text, sign in (("clockwise", -1.0), ("counterclockwise", 1.0),
-                                   ("anticlockwise", 1.0), ("counter clockwise", 1.0),
-                                   ("anti clockwise", 1.0)):  # fmt: skip
-                    key = split(text)
-                    if self.words[i : i + len(key)] == key:
-                        yield sign, i + len(key)
+                for sign, texts in _TURNS.items():
+                    yield from ((sign, end) for end in quantities.starts(self.words, i, texts))
             case "TIMES":
                 for value, end in quantities.number(self.words, i):
-                    if self.word(end) == "times" and value == int(value):
+                    if self.word(end) in ("times", "swings") and value == int(value):
                         yield Much("1", value, value, just=True), end + 1
                 for text, value in (("once", 1.0), ("twice", 2.0)):
                     if self.word(i) == text:
@@ -280,18 +301,16 @@ class Clauses:
             for text in texts:
                 for slots, end in self.filled(pattern(text), i):
                     objects = tuple(slots[k] for k in ("O", "ITS", "T") if k in slots)
-                    much = slots.get("MUCH")
+                    much = slots.get("MUCH") or slots.get("NEAR")
                     if much is not None and much.unit != "m":
                         continue
                     numbers = tuple((n, slots[n.upper()]) for n in "xy" if n.upper() in slots)
-                    if "TOL" in slots:
-                        if much is None or not much.just:
-                            continue
-                        much = replace(much, tolerance=slots["TOL"])
                     if name == "near" and much is not None and text.startswith("MUCH"):
                         if much.least is not None or much.most is None:
                             continue  # "closer than 5 cm to", and not "5 cm of"
-                    yield Clause(name, None, objects, much, numbers), end
+                    found = Clause(name, None, objects, much, numbers)
+                    yield found, end
+                    yield from self._measured(found, end)
         if self.word(i) in ("within",):
             return
         for found, end in self.much(i):  # "at least 10 cm away from it"
@@ -301,6 +320,25 @@ class Clauses:
                     if self.words[end : end + len(key)] == key:
                         for phrase, last in self.phrases.at(end + len(key)):
                             yield Clause("apart", None, (phrase,), found), last
+
+    def _measured(self, found: Clause, i: int) -> Iterator[Found]:
+        """A relation whose quantity or tolerance follows it: "behind it, 5 cm away"."""
+        start = i + (self.word(i) == ",")
+        if found.predicate == "at_point" and found.much is None:
+            for after in quantities.starts(self.words, start, quantities.GIVE_OR_TAKE):
+                for unit, value, end in quantities.quantity(self.words, after):
+                    if unit == "m":
+                        yield replace(found, much=Much("m", None, value)), end
+        if found.much is not None:
+            for much, end in quantities.taken(found.much, self.words, i):
+                yield replace(found, much=much), end
+            return
+        for after in (start, *quantities.starts(self.words, start, _BY)):
+            for much, end in self.much(after) if found.predicate in _BESIDE else ():
+                if much.unit == "m":
+                    yield replace(found, much=much), end
+                    if self.word(end) in ("away", "up", "off", "high", "apart"):
+                        yield replace(found, much=much), end + 1
 
     def state(self, i: int) -> list[Found]:
         """States without their subject: "upright", "halfway open"."""
@@ -320,6 +358,8 @@ class Clauses:
     def _ways(self, i: int) -> Iterator[Found]:
         for left, front, exact, end in self._way(i):
             yield self._moved(left, front, exact), end
+            for taken, last in quantities.taken(exact, self.words, end) if exact else ():
+                yield self._moved(left, front, taken), last
             joined = end + 1 if self.word(end) in ("and", ",") else end
             for left2, front2, exact2, last in self._way(joined) if joined > end else ():
                 if (left != 0) != (left2 != 0):
@@ -350,6 +390,8 @@ class Clauses:
             for _, end in self.filled(pattern(text), i):
                 if end > i and self.word(end) != "of":
                     yield left, front, end
+                for last in quantities.starts(self.words, end, _FROM_START) if end > i else ():
+                    yield left, front, last
 
     # -------------------------------------------------------------------------------- clauses
 
@@ -389,12 +431,13 @@ class Clauses:
         """The clause with what filled its slots."""
         if "NEARER" in slots:
             much, phrase = slots["NEARER"]
-            yield replace(clause, objects=(phrase,), much=much, shunned=True), end
+            yield replace(clause, objects=(phrase,), much=much, mood="never"), end
             return
         if "SHUNNED" in slots:
-            yield replace(clause, objects=(slots["SHUNNED"],), shunned=True), end
+            yield replace(clause, objects=(slots["SHUNNED"],), mood="never"), end
             return
-        much = next((slots[k] for k in ("MUCH", "PART", "SLOW", "FAST", "HEIGHT", "TIMES")
+        much = next((slots[k] for k in ("MUCH", "PART", "SLOW", "FAST", "SPEED", "NEAR", "HEIGHT",
+                                        "TIMES")
                      if k in slots), None)  # fmt: skip
         numbers = ()
         if clause.predicate == "turned" and much is not None:
@@ -477,7 +520,8 @@ class Clauses:
             lasting = stem.split()[0] in STAY
             yield from (
                 (replace(found, verb=stem, lasting=lasting), end)
-                for found, end in self._where(start, stem)
+                for at in self._with_tool(start)
+                for found, end in self._where(at, stem)
                 if stem != "stop" or found.predicate != "against"  # "stop touching it"
             )
             for state, end in self.state(start) if stem in _STAND else ():  # "still beside it"
@@ -527,6 +571,42 @@ class Clauses:
         for phrase, end in self.phrases.at(i):
             for found, last in self._does(phrase, end, ("s", "be", "modal", "perfect")):
                 yield replace(found, told=not self.acting(phrase)), last
+            for mood, table in _MOODS.items():  # "the cube must not be touched"
+                for after in quantities.starts(self.words, end, table):
+                    for found, last in self._plainly(phrase, after):
+                        yield replace(found, told=not self.acting(phrase), mood=mood), last
+            for mood, table in _PLAINLY.items():  # "it is never touched", "it always stays upright"
+                be = end + (self.word(end) in ("is", "are", "stays", "stay", "remains", "remain"))
+                for after in quantities.starts(self.words, be, table):
+                    there = () if be > end else self._does(phrase, after, ("s", "be"))
+                    for found, last in (*there, *self._is(phrase, after)):
+                        yield replace(found, told=not self.acting(phrase), mood=mood), last
+
+    def _plainly(self, phrase: Phrase, i: int) -> Iterator[Found]:
+        """What a subject is or does, its verb in its plain form: "be touched", "touch it"."""
+        yield from self._acts(phrase, "base", i)
+        if self.word(i) == "be":
+            yield from self._acts(phrase, "ing", i + 1)
+            yield from self._is(phrase, i + 1)
+
+    def beside(self, i: int) -> Iterator[tuple[str, Clause, int]]:
+        """ "with the gripper always above it", "without the cube touching it": what goes along."""
+        opening = self.word(i)
+        for phrase, end in self.phrases.at(i + 1) if opening in ("with", "without") else ():
+            lasting = self.word(end) in ("staying", "kept", "remaining", "being")
+            for mood, table in {**_PLAINLY, "": ((),)}.items():
+                for start in quantities.starts(self.words, end, (*table, ("ever",)) if mood == "never" else table):
+                    how = "never" if opening == "without" else mood
+                    if opening == "without" and mood == "always":
+                        continue
+                    after = start + lasting
+                    how = how or ("while" if lasting else "always")
+                    deeds = self._acts(phrase, "ing", start) if how == "never" or mood else ()
+                    for found, last in (*self.relation(after), *self.state(after)):
+                        if how != "always" or mood or found.much is not None:
+                            yield how, replace(found, subject=phrase), last
+                    for found, last in deeds:
+                        yield how, found, last
 
     def verbless(self, i: int) -> Iterator[Found]:
         """A subject and a relation or state: "red cube left of the ball", "the drawer open"."""
@@ -593,16 +673,8 @@ class Clauses:
             yield from self._acts(phrase, "base", i + 1 if word == "to" else i)
             yield from self._is(phrase, i)
         if "modal" in how:
-            for modal in _MODALS:
-                if self.words[i : i + len(modal)] == modal:
-                    yield from self._acts(phrase, "base", i + len(modal))
-                    start = i + len(modal)
-                    if self.word(start) == "first":
-                        start += 1
-                        yield from self._acts(phrase, "base", start)
-                    if self.word(start) == "be":
-                        yield from self._acts(phrase, "ing", start + 1)
-                        yield from self._is(phrase, start + 1)
+            for start in quantities.starts(self.words, i, _MODALS):
+                yield from self._plainly(phrase, start + (self.word(start) == "first"))
         if "perfect" in how:  # "has been moved", "has moved"
             for perfect in _PERFECT:
                 start = i + len(perfect)
@@ -715,6 +787,8 @@ class Clauses:
             yield replace(found, bare=True), end
         for subject, at in self.phrases.one(i):  # "put A left of B and C right of B"
             for found, end in self.relation(at):
+                yield replace(found, subject=subject, bare=True, verb="likewise"), end
+            for found, end in self.ways(at):
                 yield replace(found, subject=subject, bare=True, verb="likewise"), end
             if self.word(at) == "to":
                 for phrase, end in self.phrases.one(at + 1):

@@ -50,6 +50,7 @@ _SEEN = frozenset({"left_of", "right_of", "touch"})  # what is said of a picture
 _BEING = frozenset({"", "be", "touch", "contact", "reach", "meet", "lie", "stand", "sit", "rest"})
 _MOVING = frozenset("push|move|slide|shove|nudge|roll|drag|pull|carry|send|take|go|come".split("|"))
 _ENDS = frozenset({"end up", "end", "finish", "finish up"})
+_ALONG = frozenset({"while", "never", "always", "until"})
 _PASSES = frozenset({"forward", "backward", "front_flip", "back_flip", "wave"})
 _LIFTING = frozenset({"lift", "raise", "lower", "drop"})
 _MOVES = frozenset({"push", "place", "insert", "lift"})
@@ -78,11 +79,12 @@ class Meaning:
         self.things, self.card, self.refuse = things, card, refuse
         assert things.actor is not None
         self.actor = things.actor.name
-        self.said: list[str] = []
+        self.said: list[Term] = []
         self.last: Clause | None = None  # with what it was about filled in
         self.mover: Phrase = Thing(self.actor)
         self.it = False  # the clause said "it"
         self.beside = False  # a remark named things
+        self.backward = False  # something spoke of what was said before
         self.above = False  # the clause asks for a place above something
         # the one who acts was named, and may be "it"; a body alone is
         self.named = not things.objects
@@ -96,7 +98,7 @@ class Meaning:
         lead: list[Element] = []
         whole: Much | None = None
         turn, split_at = "", 0
-        views = at_once = remarked = False
+        views = at_once = remarked = once = either = topic = False
         hows = [element.how for element in elements]
         if "first" in hows and not {"then", "before", "after"} & {e.by for e in elements}:
             raise self.refuse("ambiguous", "'first' what, and then what?")
@@ -121,11 +123,14 @@ class Meaning:
                     told = bool(parts) and parts[-1].clause.told and element.by in ("and", "but")
                     if told and clause.subject is None and not clause.bare:
                         raise self.refuse("ambiguous", "who or what is the second half about?")
-                    if at and elements[at - 1].how == "while" and clause.bare:
-                        raise self.refuse("ambiguous", "does that go on with 'while'?")
+                    before = elements[at - 1].how if at else ""
+                    if clause.bare and element.by in ("and", "or", "") and before in _ALONG:
+                        raise self.refuse("ambiguous", f"does that go on with {before!r}?")
                     if element.by == "but" and clause.lasting and not self._plain(clause, made):
                         always.append(self._always(made))
                         continue
+                    if once:
+                        made, once = self._once(made), False
                     ends = element.by == "and" and clause.verb in _ENDS
                     parts.append(_Part("end" if ends else element.by, made, clause))
                 case "never" | "always":
@@ -135,7 +140,8 @@ class Meaning:
                         always.append(self._always(made))
                         continue
                     later = any(e.by == "then" for e in rest if e.how == "goal")
-                    if parts and later and element.by in ("", ","):
+                    there = [e.how for e in rest[:1]] == ["there"] and len(self._steps(parts)) > 1
+                    if parts and (later and element.by in ("", ",") or there):
                         parts[-1].avoided += self._not(made)
                     else:
                         always += self._never(made)
@@ -146,6 +152,15 @@ class Meaning:
                         raise self.refuse("unsupported", "'not' what? Say 'never'")
                     found = parts_of(parts[-1].formula, "and")
                     parts[-1].formula = join("and", *found, *self._not(made))
+                case "until" if at and elements[at - 1].how == "never":
+                    # "do not touch it until the cube is there"
+                    made, _ = self.clause(element.clause, "and")
+                    last = elements[at - 1].clause
+                    assert last is not None
+                    shunned = self._not(self.clause(last, "")[0])
+                    del always[-len(shunned) :]
+                    kept = shunned[0] if len(shunned) == 1 else join("and", *shunned)
+                    parts.append(_Part("", join("until", kept, made), last))
                 case "while" | "until":
                     assert element.clause is not None
                     if not parts:
@@ -153,11 +168,16 @@ class Meaning:
                     self._along(element, parts)
                 case "for":
                     assert element.much is not None and element.much.least is not None
+                    if element.by == "wait" and parts:
+                        if any(a.terms[0] != self.actor for a in atoms(parts[-1].formula)):
+                            raise self.refuse("unsupported", "wait how? Say what is to be held")
                     self._hold(parts, element.much.least)
                 case "within":
                     assert element.much is not None and element.much.most is not None
                     after = any(e.how == "goal" for e in rest)
-                    if parts and after:
+                    timed = [p for p in parts[:-1] if any(q.operator == "within" for q in
+                             self._joints(p.formula))]  # fmt: skip
+                    if parts and (after or timed):
                         last = parts[-1]
                         last.formula = join("within", last.formula, seconds=element.much.most)
                     elif whole is not None:
@@ -172,9 +192,24 @@ class Meaning:
                 case "along":
                     if elements[at - 1].how == "goal" and elements[at - 1].by == "but" and always:
                         continue  # "but keep it upright all the time"
+                    if elements[at - 1].how in ("never", "always"):
+                        continue  # "never touching it at any time"
                     if not parts or elements[at - 1].how != "goal":
                         raise self.refuse("ambiguous", "what is to hold all the time?")
                     always.append(self._always(parts.pop().formula))
+                case "there":
+                    if elements[at - 1].how != "never" or not parts:
+                        raise self.refuse("ambiguous", "what is to be on the way?")
+                case "once":
+                    once = not parts
+                    if parts:
+                        parts[-1].formula = self._once(parts[-1].formula)
+                case "either":
+                    either = True
+                case "topic":
+                    topic = True
+                    for phrase in element.clause.objects if element.clause else ():
+                        self._terms(phrase)
                 case "implied":
                     if not parts or not self._implies(parts[-1].formula, element.by.split()):
                         raise self.refuse("unsupported", "that asks for more than the goal is")
@@ -188,6 +223,10 @@ class Meaning:
                     at_once = True
                 case "order" | "loose":
                     self._ordered(parts, element.how)
+        if either and not any(p.by == "or" for p in parts):
+            raise self.refuse("ambiguous", "either what, or what?")
+        if topic and not self.backward:
+            raise self.refuse("ambiguous", "what comes first: what of it?")
         made = self._joined(parts, always, lead, whole, turn, split_at)
         if views and any(a.predicate not in _SEEN for a in atoms(made)):
             raise self.refuse("ambiguous", "only left and right are as the picture shows them")
@@ -196,6 +235,17 @@ class Meaning:
         if at_once and len(list(atoms(made))) < 2:
             raise self.refuse("ambiguous", "at the same time as what?")
         return made
+
+    def _once(self, formula: Formula) -> Formula:
+        if kind(formula) != "state":
+            raise self.refuse("unsupported", "only a state is to be at some moment")
+        return join("once", formula)
+
+    def _joints(self, formula: Formula) -> Iterator[Joined]:
+        if isinstance(formula, Joined):
+            yield formula
+            for part in formula.parts:
+                yield from self._joints(part)
 
     @staticmethod
     def _implies(formula: Formula, predicates: list[str]) -> bool:
@@ -215,6 +265,15 @@ class Meaning:
             raise self.refuse(
                 "unsupported", "a negation alone gives nothing to do: say what is to be reached too"
             )
+        for part in parts if len(parts) > 1 else []:  # "move slower than 5 cm/s and touch it"
+            if part.clause.predicate in ("slower", "faster") and part.by in ("", "and", ",", "but"):
+                if part.clause.verb in _MOVING | {"keep", "hold", "stay", "travel", ""}:
+                    always.append(self._always(part.formula))
+                    part.by = "manner"
+        after = [p for p in parts if p.by != "manner"]
+        if parts and after and len(after) < len(parts):
+            after[0].by = ""
+            parts[:] = after
         single = len(parts) == 1
         slow = Atom.of("slower", self.actor)
         for part in parts:
@@ -229,10 +288,14 @@ class Meaning:
             raise self.refuse("unsupported", "'slowly' how fast? Say a pace, as in 'at 0.5 m/s'")
         if lead and len(self._steps(parts)) > 1:
             raise self.refuse("ambiguous", "'slowly' what: all of it, or one part?")
-        if slowly:
+        bounds = [a for f in always for a in atoms(f) if a.predicate == "slower"]
+        if slowly and not any(a.terms == slow.terms for a in bounds):
             always.append(join("always", slow))
         if not parts:
             return always[0] if len(always) == 1 else join("and", *always)
+        for at in range(len(parts) - 1, 1, -1):  # "open it, put it inside, then close it"
+            if parts[at].by == "then" and parts[at - 1].by == ",":
+                parts[at - 1].by = "then"
         steps = self._steps(parts)
         if turn:
             if len(steps) > 1:
@@ -267,6 +330,10 @@ class Meaning:
     def _possible(self, goal: Formula, always: list[Formula]) -> None:
         """Refuses a constraint that its own goal, or how everything begins, breaks."""
         wanted = set(atoms(goal))
+        kept = [a for one in always if isinstance(one, Joined) and one.operator == "always"
+                for a in parts_of(one.parts[0], "and")]  # fmt: skip
+        if self._contradict([*parts_of(goal, "and"), *kept]):
+            raise self.refuse("ambiguous", "these cannot be at once")
         handled = {a.terms[0] for a in wanted if a.terms[0] != self.actor}
         for one in always:
             assert isinstance(one, Joined)
@@ -375,6 +442,10 @@ class Meaning:
 
     def _contradict(self, found: list[Formula]) -> bool:
         for a, b in itertools.combinations([f for f in found if isinstance(f, Atom)], 2):
+            if {a.predicate, b.predicate} == {"near", "far"} and {*a.terms} == {*b.terms}:
+                said = dict((*a.numbers, *b.numbers))
+                if said.get("within", 0.0) < said.get("least", 0.0):
+                    return True
             if (
                 {*a.terms} == {*b.terms}
                 or a.terms[0] == b.terms[0]
@@ -535,8 +606,8 @@ class Meaning:
         phrases = [p for p in (clause.subject, *clause.objects) if p is not None]
         if not any(self._has_it(p) for p in phrases):
             return self._made(clause)
-        self.it = True
-        found: dict[tuple[Formula, bool], tuple[list[str], Clause]] = {}
+        self.it = self.backward = True
+        found: dict[tuple[Formula, bool], tuple[list[Term], Clause]] = {}
         wrong: Refusal | None = None
         for name in [*self.said, *([self.actor] if self.named else [])]:
             before = list(self.said)
@@ -560,6 +631,8 @@ class Meaning:
         last = self.last
         if clause.verb == "likewise":
             if last is None or not last.verb or last.subject in (None, Thing(self.actor)):
+                if last is not None and not last.verb and last.subject not in (None, self.actor):
+                    return replace(clause, bare=False, verb="")
                 raise self.refuse("ambiguous", "a verb is missing; say 'is', or 'push' again")
             if clause.predicate != last.predicate and {clause.predicate, last.predicate} != _SIDES:
                 raise self.refuse("unsupported", "these words are not understood in this order")
@@ -593,7 +666,7 @@ class Meaning:
             return any(self._has_it(p) for p in phrase.parts)
         return isinstance(phrase, Said) and phrase.how == "it"
 
-    def _with_it(self, clause: Clause, name: str) -> Clause:
+    def _with_it(self, clause: Clause, name: Term) -> Clause:
         def put(phrase: Phrase | None) -> Phrase | None:
             if isinstance(phrase, Many):
                 parts = tuple(p for part in phrase.parts if (p := put(part)) is not None)
@@ -650,6 +723,7 @@ class Meaning:
         if isinstance(phrase, Thing):
             self._mention(phrase.term)
             return "one", [phrase.term]
+        self.backward |= isinstance(phrase, Said)
         if isinstance(phrase, Many):
             terms = [t for part in phrase.parts for t in self._terms(part)[1]]
             if len(set(terms)) < len(terms):
@@ -676,7 +750,7 @@ class Meaning:
         return ("each" if phrase.how == "each" else "and"), list(found)
 
     def _mention(self, term: Term) -> None:
-        if isinstance(term, str) and term != self.actor and term not in self.said:
+        if term != self.actor and term not in self.said:
             self.said.append(term)
 
     def _special(
@@ -849,7 +923,12 @@ class Meaning:
         if clause.predicate == "displaced":
             if much.just:
                 raise self.refuse("ambiguous", "which way? Say 'to the left', 'forward', ...")
-            return self._checked(self._numbered("displaced", (first,), much), clause)
+            if clause.verb in _LIFTING:
+                raise self.refuse("unsupported", "lifted so high at most? It takes a least height")
+            bounded = self._numbered("displaced", (first,), much)
+            if much.least is None:
+                bounded = Atom.of("displaced", first, least=0.0, **dict(bounded.numbers))
+            return self._checked(bounded, clause)
         if not much.just:
             raise self.refuse("unsupported", "'moved' takes one length, with 'give or take'")
         numbers = {name: value for name, value in clause.numbers if value}

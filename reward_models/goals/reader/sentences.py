@@ -84,6 +84,13 @@ BEFORE = _phrases("[,] before; [,] prior to")
 AFTER = _phrases(
     "[,] [but|and] [only] after; [,] but first; [,] once; [,] as soon as; [,] but before that [,]"
 )
+# Behind a goal that is joined by "and": it comes after.
+LATER = _phrases(
+    "[,] (afterwards|afterward|after that|later|next|thereafter|subsequently|last|lastly|finally|"
+    "at [very] end|in end)"
+)
+SOMETIME = _phrases("[,] at some (moment|point|time|stage) [,]; [,] at least once")
+TWO = _phrases("either")
 END = _phrases("[,] (and|to) (end up|finish up|finish|end) [being]; [,] ending up; [,] ending [up]")
 COMMA = _phrases(",")
 NEVER = _phrases(
@@ -102,9 +109,11 @@ ALL_ALONG = _phrases(
     "through; from start to finish; from beginning to end; during (whole|entire) (time|episode|"
     "move|movement); for (whole|entire) (time|episode); always; whole while; all while; "
     "the whole time; all the time; as you go; in process; while doing so; while you do; "
-    "while you do so; while you do it; meanwhile; along way; on way; at every moment"
+    "while you do so; while you do it; meanwhile; along way; on way; at every moment; "
+    "at any (time|moment|point); ever; without (interruption|a break|pause)"
 )
-WHILE = _phrases("while [always|constantly]; whilst [always]; all while")
+THERE = _phrases("[on] (way|route) (there|to it); while going there; en route; on way over")
+WHILE = _phrases("(while|whilst) [you are|still] [always|constantly]; all while; as you are")
 UNTIL = _phrases("until; till")
 SLOWLY = _phrases("[very] slowly; at [a] slow (speed|pace); [at] [a] slow speed")
 IN_ORDER = _phrases(
@@ -118,15 +127,20 @@ ANY_ORDER = _phrases(
 )
 FOR = _phrases("for [a total of|a duration of]")
 AGAIN = _phrases(
-    "[,] [and|then|and then] (keep|hold|stay|remain|linger|rest|leave) [it|them|yourself|that|this|"
-    "everything] [there|in place|like that|like this|that way|so|in position|at that height|put|"
-    "still there|this way|in contact|in that position|up|up there|open|closed|pressed|down] for; "
-    "[,] [and] (stay|remain|keep) (so|there) for; [,] [and] wait there for; [,] keeping it "
-    "[there|so] for; [,] [and] do so for; [,] staying there for; [,] holding [it] [there|so] for"
+    "[,] [and|then|and then] (keep|hold|stay|remain|linger|rest|leave|have) [it|them|yourself|that|"
+    "this|everything|that position|this position|position] [stay|remain] [there|in place|like that|"
+    "like this|that way|so|in position|at that height|put|still there|this way|in contact|in that "
+    "position|up|up there|open|closed|pressed|down] [for]; [,] [and] do so for; "
+    "[,] (keeping|holding|staying|remaining) [it|them] [there|so] [for]"
 )
+WAIT = _phrases("[,] [and|then|and then] (wait|pause) [there|here|in place] [for]; "
+                "[,] waiting [there] [for]")  # fmt: skip
+WHILE_HERE = _phrases("there; straight; in row; continuously; without interruption; non stop")
 WITHIN = _phrases(
     "within; in; inside of; in under; in less than; before; [in] no more than; (no|not) later than"
 )
+LATEST = _phrases("by; taking; with")
+_YOU_HAVE = _phrases("you have; you get; there are")
 PASSED = _phrases("[have|has] (passed|elapsed|gone by|are over|is over|are up|is up)")
 FIRST = _phrases(
     "first [of all] [,]; initially; firstly [,]; to begin with [,]; to start with [,]; start by; "
@@ -137,8 +151,8 @@ _TO = _phrases("that; to; ,")
 _SO_NOW = _phrases("[,] so; ,")
 _HAVING = _phrases("you have; having; gripper has")
 _NOT = _phrases("not [ever]; never")
-_WITHOUT = _phrases("without")
-_CONTACT = _phrases("[any] contact (with|to); touch of")
+_WITHOUT = _phrases("without [any]; with no; no; avoiding")
+_CONTACT = _phrases("[any] [direct|physical] contact (with|to); touch of")
 _THIS = (("that",), ("this",))
 
 
@@ -284,9 +298,11 @@ class Sentences:
                 if lead and start == len(self.words):
                     found[lead, start] = None  # a negation alone
                 for elements, end in self._element(start, "", first=True):
-                    # what leads is joined to what it leads by nothing or a comma
+                    # what leads is joined to what it leads by nothing or a comma; what goes along
+                    # goes along with what it leads
+                    along = lead if lead and lead[0].how in ("while", "until") else ()
                     for rest, last in self._rest(end):
-                        found[(*lead, *elements, *rest), last] = None
+                        found[(*(() if along else lead), *elements, *along, *rest), last] = None
             self.known[key] = list(found)
         return self.known[key]
 
@@ -297,12 +313,25 @@ class Sentences:
             if element.how in ("order", "loose"):
                 continue
             after = self._starts(end, TIDY)
-            bounded = element.clause is None or element.clause.much is not None
+            clause = element.clause
+            bounded = clause is None or clause.much is not None or clause.verb == "avoid"
+            for last in self._said(end, TOOLS):  # "without touching it with the gripper, ..."
+                if element.how == "never" and (after_tool := self._starts(last, COMMA)):
+                    yield (element,), after_tool
             if not bounded and self.clauses.word(end) not in (",", ""):
                 continue  # "do not open it and put it away": is that not to be either?
             yield (element,), end
             if after:
                 yield (element,), self._starts(after, TIDY) or after
+        for after in self._every(i, TWO):
+            yield (Element("either"),), after
+        for phrase, end in self.clauses.phrases.at(i):
+            if after := self._starts(end, COMMA):  # "the cube: touch it"
+                yield (Element("topic", Clause("leads", None, (phrase,))),), after
+        for start in self._every(i, _YOU_HAVE):  # "you have 3 seconds to touch it"
+            for found, end in self.clauses.much(start):
+                if found.unit == "s" and found.most is not None and self.clauses.word(end) == "to":
+                    yield (Element("within", much=found),), end + 1
         if self.clauses.word(i) == "for":
             for phrase, end in self.clauses.phrases.one(i + 1):
                 if after := self._starts(end, COMMA):  # "for the red cube, touch the ball"
@@ -311,9 +340,13 @@ class Sentences:
             if self.words[i : i + 1] == (word,):
                 having = word in ("when", "having")
                 for clause, end in self._having(i) if having else self._timed(i + 1):
+                    by = "before" if word == "before" else "then"
+                    goal, turn = Element("goal", clause), Element("turn", by=by)
                     if after := self._starts(end, COMMA):
-                        by = "before" if word == "before" else "then"
-                        yield (Element("goal", clause, by=""), Element("turn", by=by)), after
+                        yield (goal, turn), after
+                    for more, last in self._modifier(end):
+                        if more.how == "for" and (after := self._starts(last, COMMA)):
+                            yield (goal, more, turn), after
 
     def _timed(self, i: int) -> Iterator[tuple[Clause, int]]:
         """A clause of time: "touching it", "you have touched it", "the cube is left of it"."""
@@ -371,6 +404,16 @@ class Sentences:
                 yield from self._element(start, by)
 
     def _element(self, i: int, by: str, first: bool = False) -> Iterator[tuple[Elements, int]]:
+        """One goal or constraint; "and touch it afterwards" is as good as "then touch it"."""
+        for elements, end in self._plain_element(i, by, first):
+            yield elements, end
+            if by in ("and", ",", "then") and not first and elements[-1].how == "goal":
+                for last in self._every(end, LATER):
+                    yield (replace(elements[-1], by="then"),), last
+
+    def _plain_element(
+        self, i: int, by: str, first: bool
+    ) -> Iterator[tuple[Elements, int]]:
         """One goal or constraint with what only introduces it."""
         starts = {i: False}
         if end := self._starts(i, FIRST) if first else 0:
@@ -379,7 +422,7 @@ class Sentences:
             starts = {**self._opened(start), **starts}
         for start, opened in starts.items():
             for element, end in self._constraint(start):
-                if not first:
+                if not first and by != "end":
                     yield (replace(element, by=by),), end
             for how, after in (("slowly", self._starts(start, SLOWLY)),
                                ("always", self._starts(start, ALWAYS))):  # fmt: skip
@@ -391,7 +434,7 @@ class Sentences:
             introduced = start > i or first and start > 0
             if introduced and self.words[start - 1] == "to":  # an order follows, nothing else
                 for clause, end in self.clauses.clause("base", start):
-                    if not clause.shunned:
+                    if not clause.mood:
                         yield (Element("goal", clause, by=by),), end
                 continue
             for clause, end in self._goals(start, by, first, opened):
@@ -400,7 +443,7 @@ class Sentences:
             for after in self._said(start, STARTERS):
                 going = self.words[start:after] in (("go",), ("come",))
                 for clause, end in self.clauses.clause("base" if going else "ing", after):
-                    if not clause.shunned:
+                    if not clause.mood:
                         yield (Element("goal", clause, by=by),), end
 
     def _goals(self, i: int, by: str, first: bool, opened: bool) -> Iterator[tuple[Clause, int]]:
@@ -408,7 +451,7 @@ class Sentences:
         for clause, end in self._any_goal(i, by, first, opened):
             nothing_but = by == "but" and clause.bare and not clause.predicate
             nothing_but &= not any(isinstance(o, Many) and o.how == "nor" for o in clause.objects)
-            if not clause.shunned and not nothing_but:
+            if not clause.mood and not nothing_but:
                 yield clause, end
 
     def _any_goal(self, i: int, by: str, first: bool, opened: bool) -> Iterator[tuple[Clause, int]]:
@@ -437,28 +480,28 @@ class Sentences:
 
     def _modifier(self, i: int) -> Iterator[tuple[Element, int]]:
         """ "for a second", "within 3 s", "slowly", "in this order", "all the time"."""
-        for how, phrases in (("for", FOR), ("for", AGAIN), ("within", WITHIN)):
+        for start in (i, *self._every(i, LATEST)):  # ", at most 3 s", "taking 3 s at most"
+            for found, end in self.clauses.much(start):
+                if found.unit == "s" and found.least is None:
+                    yield Element("within", much=found), end
+        for how, phrases in (("for", FOR), ("for", AGAIN), ("wait", WAIT), ("within", WITHIN)):
             for start in self._every(i, phrases):
                 for found, end in self.clauses.much(start):
+                    lasts = found.least is not None and (found.just or found.most is None)
+                    ends = found.most is not None and (found.just or found.least is None)
                     if found.unit != "s":
                         continue
-                    if (
-                        how == "for"
-                        and found.least is not None
-                        and (found.just or found.most is None)
-                    ):
-                        yield Element("for", much=found), end
-                    if (
-                        how == "within"
-                        and found.most is not None
-                        and (found.just or found.least is None)
-                    ):
+                    if how in ("for", "wait") and lasts:
+                        for last in (end, self._starts(end, WHILE_HERE)):
+                            if last:
+                                yield Element("for", much=found, by=how), last
+                    if how == "within" and ends:
                         last = self._starts(end, PASSED)
                         if self.words[start - 1] == "before" and not last:
                             continue
                         yield Element("within", much=found), last or end
         for how, phrases in (("slowly", SLOWLY), ("order", IN_ORDER), ("loose", ANY_ORDER),
-                             ("along", ALL_ALONG)):  # fmt: skip
+                             ("along", ALL_ALONG), ("there", THERE), ("once", SOMETIME)):  # fmt: skip
             if end := self._starts(i, phrases):
                 yield Element(how), end
 
@@ -468,7 +511,7 @@ class Sentences:
         for start in (i, comma) if comma else (i,):
             for after in self._every(start, NEVER):
                 for clause, end in self.clauses.clause("base", after):
-                    if not clause.shunned:
+                    if not clause.mood:
                         yield Element("never", clause), end
             for after in self._every(start, NEVER_ING):
                 for clause, end in self.clauses.clause("ing", after):
@@ -484,12 +527,14 @@ class Sentences:
             if self.words[start : start + 2] == ("but", "not"):
                 for clause, end in self.clauses.fragment(start + 2):
                     yield Element("not" if clause.predicate else "never", clause), end
-            for clause, end in self.clauses.clause("base", start):
-                if clause.shunned:
-                    yield Element("never", clause), end
-            for clause, end in self.clauses.clause("ing", start):
-                if clause.shunned:
-                    yield Element("never", clause), end
+            for read in (
+                self.clauses.clause("base", start),
+                self.clauses.clause("ing", start),
+                self.clauses.statement(start),
+            ):
+                for clause, end in read:
+                    if clause.mood:
+                        yield Element(clause.mood, clause), end
             for without in self._every(start, _WITHOUT):
                 for after in self._every(without, _CONTACT):
                     for phrase, end in self.clauses.phrases.at(after):
@@ -502,9 +547,10 @@ class Sentences:
                 if found.unit == "m/s" and not found.just:
                     name = "slower" if found.least is None else "faster"
                     yield Element("always", Clause(name, much=found)), end
-            for subject, after in self._subjects(start):
-                for clause, end in self._of(subject, after):
-                    yield clause, end
+            for how, clause, end in self.clauses.beside(start):
+                yield Element(how, clause), end
+            for clause, end in self._manner(start, comma):
+                yield Element("always", clause), end
             for after in self._every(start, WHILE):
                 negated = self._starts(after, _NOT)
                 for clause, end in (
@@ -512,7 +558,7 @@ class Sentences:
                     *self.clauses.statement(after),
                     *(() if negated else self.clauses.relation(after)),
                 ):
-                    if not clause.shunned:
+                    if not clause.mood:
                         yield Element("while", clause, negated=bool(negated)), end
             for clause, end in self.clauses.clause("ing", start):
                 if start != i and clause.lasting:  # ", staying at least 5 cm above it"
@@ -521,38 +567,9 @@ class Sentences:
                 for clause, end in (*self._timed(after), *self.clauses.fragment(after)):
                     yield Element("until", clause), end
 
-    def _subjects(self, i: int) -> Iterator[tuple[object, int]]:
-        """ "with the gripper", "with it": whose state goes along."""
-        if self.words[i : i + 1] in (("with",), ("without",)):
-            for phrase, end in self.clauses.phrases.one(i + 1):
-                yield phrase, end
-        else:
-            for phrase, end in self.clauses.phrases.one(i):
-                for word in ("never", "must never", "may never", "should never", "must not"):
-                    key = split(word)
-                    if self.words[end : end + len(key)] == key:
-                        yield phrase, end
-
-    def _of(self, subject: object, i: int) -> Iterator[tuple[Element, int]]:
-        for how, words in (("never", ("never",)), ("never", ("must", "never")),
-                           ("never", ("may", "never")), ("never", ("should", "never")),
-                           ("never", ("must", "not")), ("always", ("always",)),
-                           ("never", ("ever",)), ("never", ("not",)),
-                           ("while", ("staying",)), ("while", ("kept",)),
-                           ("always", ())):  # fmt: skip
-            if self.words[i : i + len(words)] != words:
-                continue
-            after = i + len(words)
-            if how == "never" and words[-1] == "never" or words in (("ever",), ("must", "not")):
-                for clause, end in (*self.clauses.clause("ing", after),
-                                    *self.clauses.clause("base", after)):  # fmt: skip
-                    if self.clauses.acting(subject):  # type: ignore[arg-type]
-                        yield Element("never", clause), end
-            for clause, end in (*self.clauses.relation(after), *self.clauses.state(after),
-                                *self.clauses.fragment(after)):  # fmt: skip
-                if (
-                    clause.predicate
-                    and clause.subject is None
-                    and not (how == "always" and not words and clause.much is None)
-                ):
-                    yield Element(how, replace(clause, subject=subject)), end  # type: ignore
+    def _manner(self, i: int, comma: int) -> Iterator[tuple[Clause, int]]:
+        """How fast at most or at least: "moving slower than 5 cm/s", ", gripper below 5 cm/s"."""
+        verbless = self.clauses.verbless(i) if i == comma else ()
+        for clause, end in (*self.clauses.clause("ing", i), *verbless):
+            if clause.predicate in ("slower", "faster") and clause.much is not None:
+                yield clause, end

@@ -21,8 +21,13 @@ _WIDE = (
     "huge|considerable)"
 )
 _ROOM = "(distance|gap|space|room|clearance|separation)"
+START = (
+    "(where (it|you|they) (was|were|started|starts|start|are|is|began) [now|at start]|"
+    "[its|your] (start|starting (point|position|place)|(original|initial) (position|place)))"
+)
 _EACH = "(each other|one another)"
-_BY = "[by MUCH] [,] [TOL]"
+_POINT = ("([point|position|coordinates] [at|with] x [=] X [and|,] y [=] Y|"
+          "(point|position|coordinates) X [,|and] Y)")  # fmt: skip
 _OFF = (
     "(off|off of|above|over|from|up from|up off|clear of) (table|tabletop|desk|ground|floor|bench|"
     "surface)|(in|into|up in|up into|high in) air|aloft"
@@ -32,31 +37,32 @@ _HIGH = f"{_UP} [by|to|at|above|over] [a height of] [MUCH] [up] [high] [{_OFF}]"
 
 # What stands between the subject and the object.
 RELATIONS: dict[str, tuple[str, ...]] = {
-    "above": (f"{_AT} [MUCH] {_EXACT} (above|over) O {_BY}",
+    "above": (f"{_AT} [MUCH] {_EXACT} (above|over) O",
               "[right|straight|up] over [the] top of O", "[directly] overhead of O",
               "up [above|over] O"),
-    "below": (f"{_AT} [MUCH] {_EXACT} (below|under|underneath|beneath) O {_BY}",),
+    "below": (f"{_AT} [MUCH] {_EXACT} (below|under|underneath|beneath) O",),
     "left_of": (
-        f"{_AT} [MUCH] {_SIDE} left [hand] [side] of O {_BY}",
-        f"[MUCH] {_TO} O 's left [hand] [side] {_BY}",
-        f"{_AT} [MUCH] [further] left of O {_BY}",
+        f"{_AT} [MUCH] {_SIDE} left [hand] [side] of O",
+        f"[MUCH] {_TO} O 's left [hand] [side]",
+        f"{_AT} [MUCH] [further] left of O",
         "(beside|by) O on its left [hand] [side]",
         "(to|on|at|by) ITS left [hand] [side]",
         "(leftward|leftwards) of O",
     ),
     "right_of": (
-        f"{_AT} [MUCH] {_SIDE} right [hand] [side] of O {_BY}",
-        f"[MUCH] {_TO} O 's right [hand] [side] {_BY}",
+        f"{_AT} [MUCH] {_SIDE} right [hand] [side] of O",
+        f"[MUCH] {_TO} O 's right [hand] [side]",
         "(beside|by) O on its right [hand] [side]",
         "(to|on|at|by) ITS right [hand] [side]",
         "(rightward|rightwards) of O",
     ),
-    "in_front_of": (f"{_AT} [MUCH] {_EXACT} (in|to) [the] front of O {_BY}",),
+    "in_front_of": (f"{_AT} [MUCH] {_EXACT} (in|to) [the] front of O",),
     "behind": (
-        f"{_AT} [MUCH] {_EXACT} behind O {_BY}",
-        f"{_AT} [MUCH] (in|at|to) [the] back of O {_BY}",
+        f"{_AT} [MUCH] {_EXACT} behind O",
+        f"{_AT} [MUCH] (in|at|to) [the] back of O",
     ),
     "near": (f"{_AT} [to] within MUCH (of|from|to) O", "MUCH (to|of) O"),
+    "displaced": (f"within NEAR (of|from) {START}", f"MUCH [away] from {START}"),
     "apart": (f"{_AT} MUCH [away|off] from O", "[away] from O by MUCH"),
     "away": (
         "MUCH away from O",
@@ -87,14 +93,13 @@ RELATIONS: dict[str, tuple[str, ...]] = {
     "holds": ("(filled|covered|topped|capped) (by|with) O", "(supporting|carrying|holding|"
     "bearing) O [on (it|top)]",
               "with O (on|in|inside) (it|top)", "(receiving|containing) O [on (it|top)]"),
-    "inside": ("[back|away|all the way|safely|snugly|fully|home] [down|over] (in|into|in to|inside|"
+    "inside": ("MUCH deep (in|into|inside) O", "[back|away|all the way|safely|snugly|fully|home] [down|over] (in|into|in to|inside|"
                "inside of) O",),
     "between": ("[in] [midway|halfway|the middle] between O [and T]",
                 "[to|at|in] [a] (point|place|spot|position) [exactly|right] (midway|halfway) "
                 "between O [and T]"),
     "in_line": ("in [a] [straight] line with O and T",),
-    "at_point": ("[at|to] [point] [at] x X [and|,] y Y",
-                 "MUCH from [point] [at] x X [and|,] y Y"),
+    "at_point": (f"[at|to] {_POINT}", f"MUCH from {_POINT}", f"[to] within MUCH of {_POINT}"),
 }  # fmt: skip
 
 # What a thing may be by itself.
@@ -189,7 +194,8 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("pressed", "poke", "S (in|down)"),
     ("pressed", "give", "S a [little|good] (press|push|click|hit)"),
     ("inserted", "insert|plug|fit|slot|seat|stick|dock|install",
-     "S [snugly|all the way|fully|home] [(in|into|inside) [O]]"),
+     "S [snugly|all the way|fully|home] [[by|at] MUCH [deep]] [(in|into|inside) [O]]"),
+    ("inserted", "insert|plug|fit|slot|seat|push|put|slide", "S MUCH deep"),
     ("inserted", "slide|push|put|lower|drop|guide", "S [all the way] (in|inside)"),
     ("filled", "fill|plug|close|stop up", "O (with|using|by) S"),
     ("covered", "cover|cap|top|crown", "O (with|using) S"),
@@ -242,17 +248,25 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("slower", "move|go|travel|be|stay|keep|get|run|walk|hop|crawl", "[at] [a speed of] SLOW"),
     ("slower", "keep|hold|have", "[your|its|gripper 's] speed [at|to] SLOW"),
     ("faster", "move|go|travel|be|stay|keep|get|run|walk|hop|crawl", "[at] [a speed of] FAST"),
-    ("still", "stop moving|freeze|come to a stop|come to rest|stand still|hold still|keep still|"
+    ("still", "stop moving|freeze|come to a stop|come to rest|come to a halt|come to a standstill|stand still|hold still|keep still|"
      "stay still|hold your position|hold position|stay put|hold steady|not move", ""),
     ("apart", "avoid", "(coming|getting|going) NEARER"),
-    ("touch", "avoid", "SHUNNED"),
+    ("touch", "avoid", "[[any] contact with] SHUNNED"),
+    ("touch", "leave", "SHUNNED untouched"),
+    ("near", "approach|go near|come near|get near", "O [to] within NEAR"),
+    ("near", "approach", "O to NEAR"),
+    ("displaced", "displace|shift", "S [by] MUCH"),
+    ("apart", "separate|pull apart|push apart|move apart|part|space", "S [apart] by MUCH"),
+    ("apart", "make", "[a] (gap|distance|space) between S MUCH"),
+    ("turned", "give", "S [a] (turn|rotation) of MUCH [WAY]"),
+    ("faster", "exceed", "[a] [speed of] SPEED"),
 )  # fmt: skip
 
 # What is said of two things at once.
 _THERE = "[let] there (is|be|are|should be|must be|has to be)"
 STATEMENTS: tuple[tuple[str, str], ...] = (
-    ("apart", "[there is] [a] (distance|gap|space) between S [should] (is|be|are|stays|to be|of) "
-     "MUCH"),
+    ("apart", "[there is] [a] (distance|gap|space) (between|from) S [to O] [should|must|shall|has "
+     "to|is to|needs to] (is|be|are|stays|stay|remain|to be|of) [of] MUCH"),
     ("apart", "[there is|there are] MUCH [of] [space|room|distance] between S"),
     ("parted", f"[a] {_ROOM} (between|from) S [should|must] (be|is) (large|big|great)"),
     ("parted", f"{_THERE} [a|{_WIDE}|a {_WIDE}|some|plenty of|lots of] {_ROOM} between S"),
@@ -315,7 +329,7 @@ BODY_DEEDS: tuple[tuple[str, str, str], ...] = (
     ("back_flip", "flip|somersault|flip over|turn a flip|jump and flip", "[over] (backward|"
      "backwards|to back|to rear) [in air|through air]"),
     ("back_flip", "backflip", ""), ("front_flip", "frontflip", ""),
-    ("wave", "wave|waggle|wiggle", f"[hello|hi] [with] ({_LEG}) {_AT_US} [TIMES]"),
+    ("wave", "wave|waggle|wiggle", f"[hello|hi] [with] ({_LEG}) {_AT_US} [[,] [so that it makes|making|with] TIMES]"),
     ("wave", "wave", f"{_AT_US} [with ({_LEG})]"),
     ("wave", "lift|raise", f"({_LEG}) [up] [in air] and (wave|wave it|wave with it) {_AT_US}"),
     ("wave", "say hello|say hi|greet us", f"[{_AT_US}] (with ({_LEG})|by waving ({_LEG}))"),
@@ -423,7 +437,7 @@ GO = (
 )
 # What a thing does by itself to be somewhere.
 GOES = (
-    "be|go|come|move|belong|end up|wind up|finish|finish up|land|get|rest|sit|lie|stand|live|"
+    "be|go|come|move|belong|shift|end up|wind up|finish|finish up|land|get|rest|sit|lie|stand|live|"
     "settle|lean|travel|slide|roll|come to rest|stay|remain|keep|hang|stop|end|wait|hover|find "
     "itself|appear|arrive|drop|fit|become"
 )
@@ -521,7 +535,7 @@ IMPLIED: tuple[tuple[str, str], ...] = (
     (
         "forward",
         f"{_FALLING}|[,] as (fast|quickly|quick|far) as (possible|it can|you can)|[,] "
-        f"(fast|quickly|steadily|smoothly|upright)|[,] at (full|top|high) speed|{_SO} (stay|keep|"
+        f"upright|[,] at (full|top|high) speed|{_SO} (stay|keep|"
         f"remain) (upright|balanced|standing|going|walking|running|moving)",
     ),
     ("front_flip back_flip", f"{_FALLING}|once|{_SO} (land|landing) [on] [your|its] [feet|foot]"),
