@@ -18,6 +18,7 @@ from reward_models.goals.reader.lexicon import TELLING
 from reward_models.goals.reader.quantities import Much
 from reward_models.goals.reader.things import Many, Phrase, Phrases, Said, Thing, Things
 from reward_models.goals.reader.wordings import (
+    ANYWHERE,
     BODY_DEEDS,
     DEEDS,
     DIRECTIONS,
@@ -29,60 +30,60 @@ from reward_models.goals.reader.wordings import (
     POSE_VERBS,
     POSES,
     RELATIONS,
+    START,
     STATEMENTS,
     STATES,
-    START,
     STAY,
     UNCLEAR,
 )
 from reward_models.goals.reader.words import (
     Bound,
     Pattern,
-    expand,
+    Table,
     pattern,
-    split,
     verb_forms,
 )
 
-_STAND = frozenset("be stay hold keep stand remain".split())
-_ANYWHERE = expand(
-    "[,] (in|into) (any|whatever) (direction|way) [you (like|want|please)]|[,] (whichever|no matter "
-    f"which|whatever) (way|direction)|[away] from {START}|anywhere"
-)
-_FROM_START = expand(f"[from|of] {START}")
+_STAND = frozenset("be stay hold keep stand remain hover hang wait float rest".split())
+ORDERED = Table("in (this|following) (order|sequence) ,")
+_ANYWHERE = Table(ANYWHERE)
+_FROM_START = Table(f"[from|of] {START}")
 _SEEN = "[[,] [as] (seen|viewed) from above]"
 _TURNS = {
-    -1.0: expand(f"clockwise {_SEEN}"),
-    1.0: expand(f"(counterclockwise|anticlockwise|counter clockwise|anti clockwise) {_SEEN}"),
+    -1.0: Table(f"clockwise {_SEEN}"),
+    1.0: Table(f"(counterclockwise|anticlockwise|counter clockwise|anti clockwise) {_SEEN}"),
 }
 _MODAL = (
     "(should|must|shall|will|has to|have to|needs to|need to|ought to|(is|are) [supposed|meant|"
     "required|going] to)"
 )
-_MODALS = expand(f"{_MODAL}|to")
-_PERFECT = expand("has|should have|must have|should have been|has been")
+_MODALS = Table(f"{_MODAL}|to")
+_PERFECT = Table("has|should have|must have|should have been|has been")
 # What says of a subject that it is never, or always, to do what follows: in its plain form.
 _EVER = "(at all times|always|constantly|permanently|throughout|all the time)"
 _MOODS = {
-    "never": expand(
+    "never": Table(
         f"{_MODAL} (not|never|at no time|under no circumstances) [ever]|(may|can) (not|never) [ever]|"
         "(is|are) (not|never) [ever] to|(does|do) not [ever]"
     ),
-    "always": expand(f"{_MODAL} {_EVER}|(is|are) {_EVER} to"),
+    "always": Table(f"{_MODAL} {_EVER}|(is|are) {_EVER} to"),
 }
-_PLAINLY = {"never": expand("never [ever]|at no time"), "always": expand(_EVER)}
+_PLAINLY = {"never": Table("never [ever]|at no time"), "always": Table(_EVER)}
+_OF_BODIES = ("still", "slower", "faster", "at_height")
 _SITUATED = frozenset(
     "located situated positioned found placed seated lodged perched poised suspended parked "
     "nestled centred centered snuggled".split()
 )
-_PLACES = expand(
+_PLACES = Table(
     "(to|in|at|into) [a|some|any] (position|place|spot|point|space) [that is]|[to|at] somewhere"
 )
-_BY = expand("by|at|at [a] (height|distance) of|with [a] (gap|clearance|distance) of")
+_BY = Table("by|at|at [a] (height|distance) of|with [a] (gap|clearance|distance) of")
 _BESIDE = frozenset("above below left_of right_of in_front_of behind far".split())
-_EACH_OTHER = expand("[each other|one another]")
-_SO = expand("[until|till|so [that]|such that]")[1:]
-_ALONG = expand("[over|along|across|around|round|across table|along table|up|down|in]")
+_EACH_OTHER = Table("[each other|one another]")
+_SO = Table("until|till|so [that]|such that")
+_UP_TO = Table("[up|over|all way|right [up]] to")
+_FROM = Table("to|from|away from|off|of")
+_ALONG = Table("[over|along|across|around|round|across table|along table|up|down|in]")
 _BUMPS = frozenset(
     "touch|contact|reach|meet|make contact with|come into contact with|lean against|bump into|"
     "be in contact with|press against".split("|")
@@ -184,6 +185,7 @@ class Clauses:
     def _slot(self, name: str, i: int) -> Iterator[tuple[Any, int]]:
         if self.word(i) == "first":  # "touch first the cube": sentences.py knows that it was said
             i += 1
+        i = next(ORDERED.ends(self.words, i), i)
         if i >= len(self.words):
             return
         match name:
@@ -211,7 +213,7 @@ class Clauses:
                 yield from self.much(i)
             case "PART":
                 yield from quantities.share(self.words, i)
-                for after in quantities.starts(self.words, i, quantities.LEAST):
+                for after in quantities.LEAST.ends(self.words, i):
                     for found, end in quantities.share(self.words, after):
                         yield replace(found, most=None, just=False), end
             case "SLOW" | "FAST":
@@ -219,6 +221,9 @@ class Clauses:
                     bound = found.most if name == "SLOW" else found.least
                     if found.unit == "m/s" and not found.just and bound is not None:
                         yield found, end
+            case "EVER":
+                for mood, table in _PLAINLY.items():
+                    yield from ((mood, end) for end in table.ends(self.words, i))
             case "SPEED":
                 for found, end in self.much(i):
                     if found.unit == "m/s" and found.just:
@@ -228,24 +233,13 @@ class Clauses:
                     if found.unit == "m" and (found.just or found.least is None):
                         yield Much("m", None, found.most), end
             case "HEIGHT":
-                for opening, least in (("below", False), ("under", False), ("above", True),
-                                       ("over", True), ("higher than", True),
-                                       ("lower than", False), ("at least", True),
-                                       ("at most", False), ("between", None)):  # fmt: skip
-                    key = split(opening)
-                    if self.words[i : i + len(key)] == key and least is not None:
-                        for unit, value, end in quantities.quantity(self.words, i + len(key)):
-                            if unit == "m":
-                                end += 1 if self.word(end) == "high" else 0
-                                yield Much("m", value if least else None,
-                                           None if least else value), end  # fmt: skip
-                for found, end in self.much(i):
-                    if found.unit == "m" and found.least is not None and found.most is not None:
-                        if not found.just:
-                            yield found, end
+                at = i + (self.word(i) == "at" and self.word(i + 1)[:1].isdigit())
+                for found, end in self.much(at):
+                    if found.unit == "m" and not found.just:
+                        yield found, end + (self.word(end) == "high")
             case "WAY":
                 for sign, texts in _TURNS.items():
-                    yield from ((sign, end) for end in quantities.starts(self.words, i, texts))
+                    yield from ((sign, end) for end in texts.ends(self.words, i))
             case "TIMES":
                 for value, end in quantities.number(self.words, i):
                     if self.word(end) in ("times", "swings") and value == int(value):
@@ -292,11 +286,10 @@ class Clauses:
         return self._memo("relation", "", i, lambda: self._relation(i))
 
     def _relation(self, i: int) -> Iterator[Found]:
-        for place in _PLACES:
-            if self.words[i : i + len(place)] == place:
-                for found, end in self.relation(i + len(place)):
-                    if found.predicate in ("near", "far", "next_to", "by", "against"):
-                        yield found, end
+        for after in _PLACES.ends(self.words, i):
+            for found, end in self.relation(after):
+                if found.predicate in ("near", "far", "next_to", "by", "against"):
+                    yield found, end
         for name, texts in RELATIONS.items():
             for text in texts:
                 for slots, end in self.filled(pattern(text), i):
@@ -315,17 +308,15 @@ class Clauses:
             return
         for found, end in self.much(i):  # "at least 10 cm away from it"
             if found.unit == "m" and not found.just:
-                for opening in ("to", "from", "away from", "off", "of"):
-                    key = split(opening)
-                    if self.words[end : end + len(key)] == key:
-                        for phrase, last in self.phrases.at(end + len(key)):
-                            yield Clause("apart", None, (phrase,), found), last
+                for after in _FROM.ends(self.words, end):
+                    for phrase, last in self.phrases.at(after):
+                        yield Clause("apart", None, (phrase,), found), last
 
     def _measured(self, found: Clause, i: int) -> Iterator[Found]:
         """A relation whose quantity or tolerance follows it: "behind it, 5 cm away"."""
         start = i + (self.word(i) == ",")
         if found.predicate == "at_point" and found.much is None:
-            for after in quantities.starts(self.words, start, quantities.GIVE_OR_TAKE):
+            for after in quantities.GIVE_OR_TAKE.ends(self.words, start):
                 for unit, value, end in quantities.quantity(self.words, after):
                     if unit == "m":
                         yield replace(found, much=Much("m", None, value)), end
@@ -333,7 +324,7 @@ class Clauses:
             for much, end in quantities.taken(found.much, self.words, i):
                 yield replace(found, much=much), end
             return
-        for after in (start, *quantities.starts(self.words, start, _BY)):
+        for after in (start, *_BY.ends(self.words, start)):
             for much, end in self.much(after) if found.predicate in _BESIDE else ():
                 if much.unit == "m":
                     yield replace(found, much=much), end
@@ -348,7 +339,7 @@ class Clauses:
         for name, texts in STATES.items():
             for text in texts:
                 for slots, end in self.filled(pattern(text), i):
-                    if end > i:
+                    if end > i and (name != "at_height" or self.body):
                         yield from self._with(Clause(name), slots, end)
 
     def ways(self, i: int) -> list[Found]:
@@ -390,7 +381,7 @@ class Clauses:
             for _, end in self.filled(pattern(text), i):
                 if end > i and self.word(end) != "of":
                     yield left, front, end
-                for last in quantities.starts(self.words, end, _FROM_START) if end > i else ():
+                for last in _FROM_START.ends(self.words, end) if end > i else ():
                     yield left, front, last
 
     # -------------------------------------------------------------------------------- clauses
@@ -433,6 +424,8 @@ class Clauses:
             much, phrase = slots["NEARER"]
             yield replace(clause, objects=(phrase,), much=much, mood="never"), end
             return
+        if "EVER" in slots:
+            clause = replace(clause, mood=slots["EVER"])
         if "SHUNNED" in slots:
             yield replace(clause, objects=(slots["SHUNNED"],), mood="never"), end
             return
@@ -487,14 +480,8 @@ class Clauses:
 
     def _results(self, phrase: Phrase, stem: str, i: int) -> Iterator[Found]:
         """What is to be in the end: "push it until it is left of the ball"."""
-        for along in _ALONG:
-            at = i + len(along)
-            if self.words[i:at] != along:
-                continue
-            for so in _SO:
-                start = at + len(so)
-                if self.words[at:start] != so:
-                    continue
+        for at in _ALONG.ends(self.words, i):
+            for start in _SO.ends(self.words, at):
                 for found, last in self.statement(start):
                     about = found.subject in (Said("it"), phrase)
                     if about:
@@ -502,22 +489,19 @@ class Clauses:
                     elif self.acting(phrase) and Said("it") in found.objects:
                         it = tuple(phrase if o == Said("it") else o for o in found.objects)
                         yield replace(found, objects=it, verb=stem, told=False), last
-        for text in ("(to|towards|toward) O",):
-            for slots, end in self.filled(pattern(text), i):
-                both = Many("and", (phrase, slots["O"]))
-                for so in _SO:
-                    start = end + len(so)
-                    if self.words[end:start] == so and self.word(start) == "they":
-                        for found, last in self._does(both, start + 1, ("be", "base")):
-                            if found.predicate == "together":
-                                yield replace(found, verb=stem), last
+        for slots, end in self.filled(pattern("(to|towards|toward) O"), i):
+            both = Many("and", (phrase, slots["O"]))
+            for start in _SO.ends(self.words, end):
+                for found, last in self._does(both, start + 1, ("be", "base")):
+                    if self.word(start) == "they" and found.predicate == "together":
+                        yield replace(found, verb=stem), last
 
     def _going(self, form: str, i: int) -> Iterator[Found]:
         actor = self.things.actor
         for stem, _, _, start in self.verb("go", form, i):
             if actor is not None and stem in ("move", "go", "come", "shift", "retreat"):
                 yield from self._results(Thing(actor.name), stem, start)
-            lasting = stem.split()[0] in STAY
+            lasting = stem.split()[0] in STAY or self.word(start) in ("no", "not")
             yield from (
                 (replace(found, verb=stem, lasting=lasting), end)
                 for at in self._with_tool(start)
@@ -532,14 +516,11 @@ class Clauses:
     def _where(self, i: int, verb: str) -> Iterator[Found]:
         """What a verb of place is followed by: a relation, a state, a way, a goal."""
         back = i + 1 if self.word(i) in ("over", "back", "up", "down", "both") else i
-        along = [i + len(a) for a in _ALONG if self.words[i : i + len(a)] == a]
-        for start in dict.fromkeys((i, back, *along)):
+        for start in dict.fromkeys((i, back, *_ALONG.ends(self.words, i))):
             yield from self.relation(start)
-            for opening in ("to", "up to", "over to", "all way to", "right up to", "right to"):
-                key = split(opening)
-                if self.words[start : start + len(key)] == key:
-                    for phrase, end in self.phrases.at(start + len(key)):
-                        yield Clause("to", None, (phrase,)), end
+            for after in _UP_TO.ends(self.words, start):
+                for phrase, end in self.phrases.at(after):
+                    yield Clause("to", None, (phrase,)), end
         there = i + 1 if self.word(i) == "down" else i
         if self.word(there) == "there":
             yield Clause("there"), there + 1
@@ -554,9 +535,8 @@ class Clauses:
         for found, end in self.much(by):
             if found.unit == "m":
                 yield Clause("displaced", None, (), found), end
-                for key in _ANYWHERE:
-                    if self.words[end : end + len(key)] == key:
-                        yield Clause("displaced", None, (), found), end + len(key)
+                for last in _ANYWHERE.ends(self.words, end):
+                    yield Clause("displaced", None, (), found), last
 
     # ------------------------------------------------------------------------------ statements
 
@@ -572,18 +552,20 @@ class Clauses:
             for found, last in self._does(phrase, end, ("s", "be", "modal", "perfect")):
                 yield replace(found, told=not self.acting(phrase)), last
             for mood, table in _MOODS.items():  # "the cube must not be touched"
-                for after in quantities.starts(self.words, end, table):
+                for after in table.ends(self.words, end):
                     for found, last in self._plainly(phrase, after):
                         yield replace(found, told=not self.acting(phrase), mood=mood), last
             for mood, table in _PLAINLY.items():  # "it is never touched", "it always stays upright"
                 be = end + (self.word(end) in ("is", "are", "stays", "stay", "remains", "remain"))
-                for after in quantities.starts(self.words, be, table):
+                for after in table.ends(self.words, be):
                     there = () if be > end else self._does(phrase, after, ("s", "be"))
                     for found, last in (*there, *self._is(phrase, after)):
                         yield replace(found, told=not self.acting(phrase), mood=mood), last
 
     def _plainly(self, phrase: Phrase, i: int) -> Iterator[Found]:
         """What a subject is or does, its verb in its plain form: "be touched", "touch it"."""
+        if isinstance(phrase, Many) and phrase.how == "nor" and self.word(i) in ("may", "can"):
+            i += 1
         yield from self._acts(phrase, "base", i)
         if self.word(i) == "be":
             yield from self._acts(phrase, "ing", i + 1)
@@ -594,19 +576,19 @@ class Clauses:
         opening = self.word(i)
         for phrase, end in self.phrases.at(i + 1) if opening in ("with", "without") else ():
             lasting = self.word(end) in ("staying", "kept", "remaining", "being")
-            for mood, table in {**_PLAINLY, "": ((),)}.items():
-                for start in quantities.starts(self.words, end, (*table, ("ever",)) if mood == "never" else table):
-                    how = "never" if opening == "without" else mood
-                    if opening == "without" and mood == "always":
-                        continue
-                    after = start + lasting
-                    how = how or ("while" if lasting else "always")
-                    deeds = self._acts(phrase, "ing", start) if how == "never" or mood else ()
-                    for found, last in (*self.relation(after), *self.state(after)):
-                        if how != "always" or mood or found.much is not None:
-                            yield how, replace(found, subject=phrase), last
-                    for found, last in deeds:
-                        yield how, found, last
+            ever = end + (self.word(end) == "ever")
+            moods = [(mood, at) for mood, t in _PLAINLY.items() for at in t.ends(self.words, end)]
+            for mood, start in [*moods, ("", ever if opening == "without" else end)]:
+                if opening == "without" and mood:
+                    continue
+                mood = "never" if opening == "without" else mood
+                how = mood or ("while" if lasting else "always")
+                after = start + (lasting and start == end)
+                for found, last in (*self.relation(after), *self.state(after)):
+                    if how != "always" or mood or found.much is not None:
+                        yield how, replace(found, subject=phrase), last
+                for found, last in self._acts(phrase, "ing", start) if mood else ():
+                    yield how, found, last
 
     def verbless(self, i: int) -> Iterator[Found]:
         """A subject and a relation or state: "red cube left of the ball", "the drawer open"."""
@@ -619,10 +601,10 @@ class Clauses:
                 for found, last in self.clause("ing", end):  # "cheetah running forwards"
                     yield replace(found, subject=found.subject or phrase), last
                 yield from self.pose(end)
-            states = () if self.body and self.acting(phrase) else self.state(end)
+            states = [] if self.body and self.acting(phrase) else self.state(end)
             if i in self.named and self.word(end).endswith("ed"):
-                states = ()  # "the drawer closed" tells what happened
-            for found, last in (*self.relation(end), *states):
+                states = []  # "the drawer closed" tells what happened
+            for found, last in (*self.relation(end), *states, *self.ways(end)):
                 yield replace(found, subject=phrase), last
             yield from self._situated(phrase, end)
             if i not in self.named and not self.acting(phrase):  # "peg inserted in the hole"
@@ -673,27 +655,22 @@ class Clauses:
             yield from self._acts(phrase, "base", i + 1 if word == "to" else i)
             yield from self._is(phrase, i)
         if "modal" in how:
-            for start in quantities.starts(self.words, i, _MODALS):
+            for start in (i, *_MODALS.ends(self.words, i)):
+                if start == i and not (isinstance(phrase, Many) and phrase.how == "nor"):
+                    continue
                 yield from self._plainly(phrase, start + (self.word(start) == "first"))
         if "perfect" in how:  # "has been moved", "has moved"
-            for perfect in _PERFECT:
-                start = i + len(perfect)
-                if self.words[i:start] == perfect:
-                    if perfect[-1] == "been":
-                        yield from self._is(phrase, start)
-                    else:
-                        yield from self._acts(phrase, "ed", start)
+            for start in _PERFECT.ends(self.words, i):
+                been = self.word(start - 1) == "been"
+                yield from self._is(phrase, start) if been else self._acts(phrase, "ed", start)
 
     def _is(self, phrase: Phrase, i: int) -> Iterator[Found]:
         states = self.state(i)
         if self.body and self.acting(phrase):  # to stand or be upright is another thing there
-            states = [(f, e) for f, e in states if f.predicate in ("still", "slower", "faster")]
+            states = [(f, e) for f, e in states if f.predicate in _OF_BODIES]
             states += self.pose(i)
         for found, end in (*self.relation(i), *states):
             yield replace(found, subject=phrase), end
-        for found, end in self.much(i):
-            if found.unit == "m" and self.word(end) == "apart":
-                yield Clause("apart", phrase, (), found), end + 1
         yield from self._situated(phrase, i)
         for found, end in self._suffers(phrase, i):
             for last in self._by(end):
@@ -752,9 +729,8 @@ class Clauses:
                     if "O" in slots:
                         yield Clause("against", phrase, (slots["O"],), verb=stem), end
                 if isinstance(phrase, Many) or phrase == Said("them"):
-                    for each in _EACH_OTHER:
-                        if self.words[start : start + len(each)] == each:
-                            yield Clause("together", phrase, verb=stem), start + len(each)
+                    for end in _EACH_OTHER.ends(self.words, start):
+                        yield Clause("together", phrase, verb=stem), end
 
     def acting(self, phrase: Phrase) -> bool:
         """Whether a phrase names whoever acts."""
@@ -770,6 +746,8 @@ class Clauses:
 
     def continued(self, i: int) -> Iterator[Found]:
         """What goes on about whoever the clause before was about: "and touches the can"."""
+        for start in _MODALS.ends(self.words, i) if self.word(i) != "to" else ():
+            yield from self.clause("base", start)
         for stem, _, _, start in self.verb("goes", "s", i):
             for found, end in self._where(start, stem):
                 yield replace(found, bare=True, lasting=stem in STAY), end

@@ -51,6 +51,7 @@ _BEING = frozenset({"", "be", "touch", "contact", "reach", "meet", "lie", "stand
 _MOVING = frozenset("push|move|slide|shove|nudge|roll|drag|pull|carry|send|take|go|come".split("|"))
 _ENDS = frozenset({"end up", "end", "finish", "finish up"})
 _ALONG = frozenset({"while", "never", "always", "until"})
+_BOUNDS = frozenset({"apart", "near", "away"})
 _PASSES = frozenset({"forward", "backward", "front_flip", "back_flip", "wave"})
 _LIFTING = frozenset({"lift", "raise", "lower", "drop"})
 _MOVES = frozenset({"push", "place", "insert", "lift"})
@@ -98,7 +99,8 @@ class Meaning:
         lead: list[Element] = []
         whole: Much | None = None
         turn, split_at = "", 0
-        views = at_once = remarked = once = either = topic = False
+        views = at_once = remarked = once = topic = False
+        either = ""
         hows = [element.how for element in elements]
         if "first" in hows and not {"then", "before", "after"} & {e.by for e in elements}:
             raise self.refuse("ambiguous", "'first' what, and then what?")
@@ -126,13 +128,23 @@ class Meaning:
                     before = elements[at - 1].how if at else ""
                     if clause.bare and element.by in ("and", "or", "") and before in _ALONG:
                         raise self.refuse("ambiguous", f"does that go on with {before!r}?")
-                    if element.by == "but" and clause.lasting and not self._plain(clause, made):
+                    bound = clause.much is not None and not clause.much.just
+                    if clause.lasting and (
+                        element.by == "but"
+                        and not self._plain(clause, made)
+                        or element.by == ","
+                        and bound
+                        and parts
+                        and not parts[-1].clause.lasting
+                    ):
                         always.append(self._always(made))
                         continue
                     if once:
                         made, once = self._once(made), False
-                    ends = element.by == "and" and clause.verb in _ENDS
-                    parts.append(_Part("end" if ends else element.by, made, clause))
+                    by = "end" if element.by == "and" and clause.verb in _ENDS else element.by
+                    if by == "," and clause.bare and bound and clause.predicate in _BOUNDS:
+                        by = "and"  # "above the ball, at least 10 cm from the can"
+                    parts.append(_Part(by, made, clause))
                 case "never" | "always":
                     assert element.clause is not None
                     made, negated = self.clause(element.clause, element.by)
@@ -161,8 +173,14 @@ class Meaning:
                     del always[-len(shunned) :]
                     kept = shunned[0] if len(shunned) == 1 else join("and", *shunned)
                     parts.append(_Part("", join("until", kept, made), last))
+                case "while" if [e.how for e in rest[:1]] == ["along"] and not element.negated:
+                    made, negated = self.clause(element.clause, "and")
+                    always += self._never(made) if negated else [self._always(made)]
                 case "while" | "until":
                     assert element.clause is not None
+                    keeps = element.clause.much or element.clause.verb not in ("", "be")
+                    if element.by == "lead" and not keeps and not parts[-1].clause.lasting:
+                        raise self.refuse("ambiguous", "'while': is that so, or to be so?")
                     if not parts:
                         raise self.refuse("ambiguous", f"{element.how!r} what?")
                     self._along(element, parts)
@@ -192,7 +210,7 @@ class Meaning:
                 case "along":
                     if elements[at - 1].how == "goal" and elements[at - 1].by == "but" and always:
                         continue  # "but keep it upright all the time"
-                    if elements[at - 1].how in ("never", "always"):
+                    if elements[at - 1].how in _ALONG:
                         continue  # "never touching it at any time"
                     if not parts or elements[at - 1].how != "goal":
                         raise self.refuse("ambiguous", "what is to hold all the time?")
@@ -205,7 +223,7 @@ class Meaning:
                     if parts:
                         parts[-1].formula = self._once(parts[-1].formula)
                 case "either":
-                    either = True
+                    either = element.by or "two"
                 case "topic":
                     topic = True
                     for phrase in element.clause.objects if element.clause else ():
@@ -223,7 +241,13 @@ class Meaning:
                     at_once = True
                 case "order" | "loose":
                     self._ordered(parts, element.how)
-        if either and not any(p.by == "or" for p in parts):
+        if either and not any(
+            p.by == "or"
+            and not p.clause.bare
+            or either == "any"
+            and len(parts_of(p.formula, "or")) > 1
+            for p in parts
+        ):
             raise self.refuse("ambiguous", "either what, or what?")
         if topic and not self.backward:
             raise self.refuse("ambiguous", "what comes first: what of it?")
@@ -296,6 +320,9 @@ class Meaning:
         for at in range(len(parts) - 1, 1, -1):  # "open it, put it inside, then close it"
             if parts[at].by == "then" and parts[at - 1].by == ",":
                 parts[at - 1].by = "then"
+                held = parts[at - 1].formula
+                if isinstance(held, Joined) and held.parts[0] == parts[at - 2].formula:
+                    del parts[at - 2]  # "touch it, wait there for a second, then ..."
         steps = self._steps(parts)
         if turn:
             if len(steps) > 1:
@@ -392,6 +419,7 @@ class Meaning:
         """What one step asks for: its parts at once, or one of them."""
         joins = {part.by for part in parts[1:]} - {"before", "after"}
         found = list(dict.fromkeys(part.formula for part in parts))
+        found = [f for f in found if not any(self._told_again(f, g) for g in found)]
         if len(found) == 1:
             return found[0]
         if "or" in joins:
@@ -404,7 +432,8 @@ class Meaning:
             raise self.refuse("ambiguous", "only a comma between two goals: say 'then' or 'and'")
         if parts[-1].by == "end":
             before = self._together(parts[:-1])
-            before = join("once", before) if kind(before) == "state" else before
+            own = all(a.terms[0] == self.actor for a in atoms(before))  # a thing stays put
+            before = join("once", before) if kind(before) == "state" and own else before
             return join("and", before, parts[-1].formula)
         found = self._led(self._held(self._one_way(found)), at_once=True)
         if len(found) == 1:
@@ -421,6 +450,17 @@ class Meaning:
             if any(p.clause.verb and not p.clause.lasting for p in ordered[1:]):
                 raise self.refuse("ambiguous", "at once or one after the other? Say 'then'")
         return found[0] if len(found) == 1 else join("and", *found)
+
+    @staticmethod
+    def _told_again(less: Formula, more: Formula) -> bool:
+        """Whether the second says the first with a number: "behind it, 5 to 8 cm behind it"."""
+        pair = isinstance(less, Atom) and isinstance(more, Atom)
+        return (
+            pair
+            and not less.numbers
+            and more.numbers
+            and ((less.predicate, less.terms) == (more.predicate, more.terms))
+        )
 
     @staticmethod
     def _one_way(found: list[Formula]) -> list[Formula]:
@@ -456,6 +496,10 @@ class Meaning:
                     return True
                 if a.terms != b.terms:
                     seen = PREDICATES[seen].mirror or seen
+                if "far" in (a.predicate, seen):  # 3 cm away may well be above, or touched
+                    far = a if a.predicate == "far" else b
+                    if dict(far.numbers).get("least", 1.0) <= 0.05:
+                        continue
                 if any({a.predicate, seen} == pair for pair in _OPPOSED):
                     return True
         return False

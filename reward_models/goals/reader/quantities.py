@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from reward_models.goals.reader.words import expand
+from reward_models.goals.reader.words import Table
 
 _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
@@ -22,7 +22,7 @@ _LENGTHS = {
     0.1: "dm decimetre decimetres decimeter decimeters",
     0.01: "cm cms centimetre centimetres centimeter centimeters",
     0.001: "mm millimetre millimetres millimeter millimeters",
-    0.0254: "inch inches",
+    0.0254: "inch inches in",
     0.3048: "foot feet",
 }
 _TIMES = {
@@ -52,40 +52,36 @@ for _word in "km kilometre kilometres kilometer kilometers".split():
         UNITS[_word, _per, "hour"] = ("m/s", 1 / 3.6)
 _NO = "(no|not|not any|never)"
 _FAR = "(closer|nearer|farther|further|farther away|further away)"
-LEAST = expand(
+LEAST = Table(
     f"at [the] [very] least|{_NO} less than|more than|greater than|[a] minimum [of]|min|{_NO} "
     f"(under|below)|{_NO} fewer than|(farther|further) [away] than|(higher|faster|longer|larger|"
     f"bigger) than|{_NO} (closer|nearer|lower|slower|smaller|shorter) than|over|> [=]|\u2265|"
     "(above|exceeding)"
 )
-MOST = expand(
+MOST = Table(
     f"at [the] [very] most|{_NO} more than|less than|fewer than|[a] maximum [of]|max|under|"
     f"(closer|nearer|lower|slower|smaller|shorter) than|{_NO} (farther|further) [away] than|{_NO} "
     "(higher|faster|longer|larger|greater|bigger) than|up to|below|< [=]|\u2264|"
     f"{_NO} (over|above|exceeding)"
 )
-ABOUT = expand(
+ABOUT = Table(
     "about|around|roughly|approximately|approx|circa|exactly|precisely|just|a distance of|~"
 )
-_OR_MORE = expand(
-    "or (more|farther|further|higher|faster|longer)|at [the] [very] least|at a minimum|"
-    "minimum|min"
+_OR_MORE = Table(
+    "or (more|farther|further|higher|faster|longer)|at [the] [very] least|at a minimum|minimum|min"
 )
-_OR_LESS = expand(
+_OR_LESS = Table(
     "or (less|fewer|closer|nearer|lower|slower)|at [the] [very] most|at a maximum|"
     "maximum|max|tops|at latest"
 )
-GIVE_OR_TAKE = expand(
-    "give or take|plus or minus|plus minus|\u00b1|+-|+/-|(with|and) [a] tolerance [of] [+/-|\u00b1]|"
-    "to within|within a tolerance of|tolerance [of]"
+_SIGNS = Table("give or take|plus or minus|plus minus|\u00b1|+-|+/-")
+GIVE_OR_TAKE = Table(
+    "give or take|plus or minus|plus minus|\u00b1|+-|+/-|(with|and) [a] tolerance [of] [+/-|\u00b1]|to within|within a tolerance of|tolerance [of]"
 )
-_BUT = expand("[,] (but|and) [also]")
-WORDS = (
-    frozenset([*NUMBERS, *PARTS, "hundred", "halfway", "halves", "quarters", "thirds", "couple"])
-    | {w for unit in UNITS for w in unit}
-    | {w for table in (LEAST, MOST, ABOUT, _OR_MORE, _OR_LESS, GIVE_OR_TAKE) for p in table
-       for w in p}
-)  # fmt: skip
+_BUT = Table("[,] (but|and) [also]")
+WORDS = frozenset(
+    [*NUMBERS, *PARTS, "hundred", "halfway", "halves", "quarters", "thirds", "couple"]
+) | {w for unit in UNITS for w in unit}
 
 
 @dataclass(frozen=True)
@@ -106,13 +102,6 @@ class Much:
 
 
 Words = tuple[str, ...]
-
-
-def starts(words: Words, at: int, phrases: tuple[Words, ...]) -> Iterator[int]:
-    """Where those of the phrases that stand at ``at`` end."""
-    for phrase in phrases:
-        if words[at : at + len(phrase)] == phrase:
-            yield at + len(phrase)
 
 
 def number(words: Words, at: int) -> Iterator[tuple[float, int]]:
@@ -198,7 +187,7 @@ def much(words: Words, at: int) -> Iterator[tuple[Much, int]]:
 def taken(found: Much, words: Words, at: int) -> Iterator[tuple[Much, int]]:
     """A quantity with the tolerance that is said at ``at``: "give or take 1 cm"."""
     start = at + (words[at : at + 1] == (",",))
-    for after in starts(words, start, GIVE_OR_TAKE) if found.just else ():
+    for after in GIVE_OR_TAKE.ends(words, start) if found.just else ():
         for unit, value, last in quantity(words, after):
             if unit == found.unit and found.tolerance is None:
                 yield replace(found, tolerance=value), last
@@ -207,7 +196,7 @@ def taken(found: Much, words: Words, at: int) -> Iterator[tuple[Much, int]]:
 def _bounded(words: Words, at: int) -> Iterator[tuple[Much, int]]:
     for found, end in _once(words, at):
         yield found, end
-        for after in starts(words, end, _BUT):  # "at least 5 cm but no more than 10 cm"
+        for after in _BUT.ends(words, end):  # "at least 5 cm but no more than 10 cm"
             for other, last in _once(words, after):
                 low, high = (found, other) if found.most is None else (other, found)
                 if (low.unit, low.most, high.least) == (high.unit, None, None):
@@ -216,24 +205,24 @@ def _bounded(words: Words, at: int) -> Iterator[tuple[Much, int]]:
 
 
 def _once(words: Words, at: int) -> Iterator[tuple[Much, int]]:
-    for end in starts(words, at, ABOUT):
+    for end in ABOUT.ends(words, at):
         for found, last in _once(words, end):
             if found.just:
                 yield found, last
-    for end in starts(words, at, LEAST):
+    for end in LEAST.ends(words, at):
         for unit, value, last in quantity(words, end):
             yield Much(unit, value, None), last
-    for end in starts(words, at, MOST):
+    for end in MOST.ends(words, at):
         for unit, value, last in quantity(words, end):
             yield Much(unit, None, value), last
     for unit, value, end in quantity(words, at):
         yield Much(unit, value, value, just=True), end
-        for last in starts(words, end, _OR_MORE):
+        for last in _OR_MORE.ends(words, end):
             yield Much(unit, value, None), last
-        for last in starts(words, end, _OR_LESS):
+        for last in _OR_LESS.ends(words, end):
             yield Much(unit, None, value), last
     for value, end in number(words, at):  # "5 \u00b1 1 cm"
-        for after in starts(words, end, GIVE_OR_TAKE):
+        for after in _SIGNS.ends(words, end):
             for unit, off, last in quantity(words, after):
                 for plain, ended in number(words, after):
                     if ended < last and plain:

@@ -6,11 +6,11 @@ it") and modifiers ("for a second", "slowly"), each with the word that joins it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
-from reward_models.goals.reader.clauses import Clause, Clauses
+from reward_models.goals.reader.clauses import ORDERED, Clause, Clauses
 from reward_models.goals.reader.quantities import Much
 from reward_models.goals.reader.things import Many, Phrases, Thing, Things
 from reward_models.goals.reader.wordings import (
@@ -23,7 +23,7 @@ from reward_models.goals.reader.wordings import (
     TOOLS,
     VIEWS,
 )
-from reward_models.goals.reader.words import expand, pattern, split
+from reward_models.goals.reader.words import Table, pattern
 
 
 @dataclass(frozen=True)
@@ -45,124 +45,113 @@ class Element:
 Elements = tuple[Element, ...]
 
 
-Table = dict[str, tuple[tuple[str, ...], ...]]  # first word -> phrases, the longest first
-
-
-def _table(phrases: Iterable[tuple[str, ...]]) -> Table:
-    found: dict[str, list[tuple[str, ...]]] = {}
-    for phrase in sorted(set(phrases) - {()}, key=len, reverse=True):
-        found.setdefault(phrase[0], []).append(phrase)
-    return {first: tuple(those) for first, those in found.items()}
-
-
-_TABLES: list[Table] = []  # all that this module reads, for the words that it knows
-
-
-def _phrases(text: str) -> Table:
-    found = {phrase for part in text.split(";") for phrase in expand(part.strip())}
-    _TABLES.append(_table(found))
-    return _TABLES[-1]
-
-
-THEN = _phrases(
+THEN = Table(
     "[,] [and] (finish|end) [up|off] by; [,] and [,] after that [,]; [,] and [,] when done [,]; "
     "[,] (second|third) [,]; [,] and [,] when you are done [,]; "
     "[,] [and|but] [only] then [,]; [,] [and] (afterwards|afterward|subsequently|thereafter) [,]; "
     "[,] [and] after (that|this|which) [,]; [,] [and] (next|finally|lastly) [,]; "
     "[,] (and|then|and then) later [,]; "
-    "[,] [and] (when|once|as soon as) (you have|done|that is done|you are done|it is done|"
+    "[,] [and] (when|once|as soon as) ((it|this|that) is (there|in place)|you have|done|that is done|you are done|it is done|"
     "you have done (so|that|it)|this is done|you did) [,] [then]; [,] followed by; "
     "[,] [and] then (finally|afterwards|next) [,]; [,] [and] (secondly|thirdly) [,]; , then"
 )
-AND = _phrases(
+AND = Table(
     "[,] and [also]; [,] as well as; [,] and [,] (at same time|at once|simultaneously) [,]; [,] &"
 )
-AT_ONCE = _phrases("[both] at (same time|once); simultaneously")
-BUT = _phrases("[,] but [also|still]; [,] and (still|yet); [,] yet; [,] though")
-OR = _phrases("[,] or [else]")
-BEFORE = _phrases("[,] before; [,] prior to")
-AFTER = _phrases(
+AT_ONCE = Table("[both] at (same time|once); simultaneously")
+BUT = Table("[,] but [also|still]; [,] and (still|yet); [,] yet; [,] though")
+OR = Table("[,] or [else]")
+BEFORE = Table("[,] before; [,] prior to")
+AFTER = Table(
     "[,] [but|and] [only] after; [,] but first; [,] once; [,] as soon as; [,] but before that [,]"
 )
 # Behind a goal that is joined by "and": it comes after.
-LATER = _phrases(
+LATER = Table(
     "[,] (afterwards|afterward|after that|later|next|thereafter|subsequently|last|lastly|finally|"
     "at [very] end|in end)"
 )
-SOMETIME = _phrases("[,] at some (moment|point|time|stage) [,]; [,] at least once")
-TWO = _phrases("either")
-END = _phrases("[,] (and|to) (end up|finish up|finish|end) [being]; [,] ending up; [,] ending [up]")
-COMMA = _phrases(",")
-NEVER = _phrases(
+ANY_ONE = Table(
+    "[,] (whichever|whatever) [one] you (like|want|prefer|please|choose); [,] it does not matter "
+    "which [one]; [,] (either|both) (one|way|ways|of them) [is|are] (fine|ok|okay|good)"
+)
+SOMETIME = Table("[,] at some (moment|point|time|stage) [,]; [,] at least once")
+TWO = Table("either")
+END = Table(
+    "[,] (and|to) (end up|finish up|finish|end) [being|with]; [,] ending [up] [with]; "
+    "[,] finishing [up] [with]"
+)
+COMMA = Table(",")
+NEVER = Table(
     "never [ever]; do not [ever]; not ever; must (never|not) [ever]; should (never|not) [ever]; "
     "at no time; and never; you must not; make sure not to; take care not to; be careful not to; "
     "never once; never at any time; make sure you never; make sure to never; make sure you do not; "
     "avoid; try not to; nor; it must never; without it ever; may never; not; in no case; "
     "on no account"
 )
-NEVER_ING = _phrases(
+NEVER_ING = Table(
     "without [ever|once|at any time]; avoid; avoiding; while avoiding; not once; never; not"
 )
-ALWAYS = _phrases("always; at all times; all the time; throughout; constantly; permanently")
-ALL_ALONG = _phrases(
+ALWAYS = Table("always; at all times; all the time; throughout; constantly; permanently")
+ALL_ALONG = Table(
     "all time; at all times; throughout; whole time; entire time; whole way; all along; all way "
-    "through; from start to finish; from beginning to end; during (whole|entire) (time|episode|"
-    "move|movement); for (whole|entire) (time|episode); always; whole while; all while; "
+    "through; from start to finish; from beginning to end; during [whole|entire] (time|episode|"
+    "move|movement|run|motion|task|trial|test|walk|operation); for (whole|entire) (time|episode); always; whole while; all while; "
     "the whole time; all the time; as you go; in process; while doing so; while you do; "
     "while you do so; while you do it; meanwhile; along way; on way; at every moment; "
     "at any (time|moment|point); ever; without (interruption|a break|pause)"
 )
-THERE = _phrases("[on] (way|route) (there|to it); while going there; en route; on way over")
-WHILE = _phrases("(while|whilst) [you are|still] [always|constantly]; all while; as you are")
-UNTIL = _phrases("until; till")
-SLOWLY = _phrases("[very] slowly; at [a] slow (speed|pace); [at] [a] slow speed")
-IN_ORDER = _phrases(
+THERE = Table("[on] (way|route) (there|to it); while going there; en route; on way over")
+WHILE = Table("(while|whilst) [you are|still] [always|constantly]; all while; as you are")
+UNTIL = Table("until; till")
+SLOWLY = Table("[very] slowly; at [a] slow (speed|pace); [at] [a] slow speed")
+IN_ORDER = Table(
     "[,] in (this|that|given|said) (order|sequence); [,] in order; [,] in turn; [,] one after "
     "(another|other); [,] one by one; [,] successively; [,] in sequence; [,] consecutively"
 )
-ANY_ORDER = _phrases(
+ANY_ORDER = Table(
     "[,] in (any|whatever|whichever|either) order [you (like|want|please)]; [,] no matter (in "
     "which|which|in what|what) order; [,] order does not matter; [,] in whatever order; "
     "[,] whichever (one|of them) [comes] first; [,] regardless of order"
 )
-FOR = _phrases("for [a total of|a duration of]")
-AGAIN = _phrases(
+FOR = Table("for [a total of|a duration of]")
+AGAIN = Table(
     "[,] [and|then|and then] (keep|hold|stay|remain|linger|rest|leave|have) [it|them|yourself|that|"
     "this|everything|that position|this position|position] [stay|remain] [there|in place|like that|"
     "like this|that way|so|in position|at that height|put|still there|this way|in contact|in that "
     "position|up|up there|open|closed|pressed|down] [for]; [,] [and] do so for; "
     "[,] (keeping|holding|staying|remaining) [it|them] [there|so] [for]"
 )
-WAIT = _phrases("[,] [and|then|and then] (wait|pause) [there|here|in place] [for]; "
+WAIT = Table("[,] [and|then|and then] (wait|pause) [there|here|in place] [for]; "
                 "[,] waiting [there] [for]")  # fmt: skip
-WHILE_HERE = _phrases("there; straight; in row; continuously; without interruption; non stop")
-WITHIN = _phrases(
+WHILE_HERE = Table("there; straight; in row; continuously; without interruption; non stop")
+WITHIN = Table(
     "within; in; inside of; in under; in less than; before; [in] no more than; (no|not) later than"
 )
-LATEST = _phrases("by; taking; with")
-_YOU_HAVE = _phrases("you have; you get; there are")
-PASSED = _phrases("[have|has] (passed|elapsed|gone by|are over|is over|are up|is up)")
-FIRST = _phrases(
+LATEST = Table("by; taking; with")
+_YOU_HAVE = Table("you have; you get; there are")
+PASSED = Table("[have|has] (passed|elapsed|gone by|are over|is over|are up|is up)")
+FIRST = Table(
     "first [of all] [,]; initially; firstly [,]; to begin with [,]; to start with [,]; start by; "
     "begin by; start with; begin with; start off by; at first [,]"
 )
-TIDY = _phrases("and; ,")
-_TO = _phrases("that; to; ,")
-_SO_NOW = _phrases("[,] so; ,")
-_HAVING = _phrases("you have; having; gripper has")
-_NOT = _phrases("not [ever]; never")
-_WITHOUT = _phrases("without [any]; with no; no; avoiding")
-_CONTACT = _phrases("[any] [direct|physical] contact (with|to); touch of")
+TIDY = Table("and; ,")
+_SPEED = Table("[at|with] [a|its|your] (speed|pace|velocity) [of|at]|at")
+_GOES_ALONG = ("while", "until")
+_TO = Table("that; to; ,")
+_SO_NOW = Table("[,] so; ,")
+_HAVING = Table("you have; having; gripper has")
+_NOT = Table("not [ever]; never")
+_WITHOUT = Table("without [any]; with no; no; avoiding")
+_CONTACT = Table("[any] [direct|physical] contact (with|to); touch of")
 _THIS = (("that",), ("this",))
 
 
 @cache
 def vocabulary() -> frozenset[str]:
     """Every word of what joins clauses, bounds them and goes along with them."""
-    tables = {word for table in _TABLES for those in table.values() for p in those for word in p}
     texts = (*POLITE, *LEADING, *OPENERS, *STARTERS, *VIEWS, *TOOLS, *REASONS)
     texts += tuple(text for _, text in IMPLIED)
-    return frozenset(tables).union(*(pattern(text).literals() for text in texts))
+    return Table.words.union(*(pattern(text).literals() for text in texts))
 
 
 def meant(words: tuple[str, ...], things: Things) -> tuple[str, ...]:
@@ -176,11 +165,10 @@ def meant(words: tuple[str, ...], things: Things) -> tuple[str, ...]:
 def ends(phrases: Phrases, i: int, table: Table) -> Iterator[int]:
     """Where each of the table's phrases that stand at word ``i`` ends, the longest first."""
     words = phrases.words
-    for phrase in table.get(words[i] if i < len(words) else "", ()):
-        end = i + len(phrase)
-        if words[i:end] != phrase or words[end - 1 : end + 1] == ("next", "to"):
+    for end in table.ends(words, i):
+        if words[end - 1 : end + 1] == ("next", "to"):
             continue
-        if phrase[-1] in ("that", "this") and end not in phrases.named and phrases.one(end):
+        if words[end - 1] in ("that", "this") and end not in phrases.named and phrases.one(end):
             continue  # "after that cube"
         yield end
 
@@ -202,11 +190,13 @@ class Sentences:
         ends = self._closed()
         first = any(w == "first" and i not in self.clauses.named for i, w in enumerate(self.words))
         told = (Element("first"),) if first else ()
+        ordered = any(next(ORDERED.ends(self.words, i), 0) for i in range(len(self.words)))
         for start in self._opened(0, LEADING):
             for elements, end in self._chain(start):
                 if end in ends:
                     about = self._about(start) if start in self.remarked else ()
                     after = (Element("remark"),) if end in self.followed else ()
+                    after = (*after, Element("order")) if ordered else after
                     found[*told, *about, *elements, *after] = None
         return list(found)
 
@@ -256,10 +246,7 @@ class Sentences:
 
     def _starts(self, i: int, phrases: Table) -> int:
         """Where the longest of the phrases at ``i`` ends; 0: none stands there."""
-        for phrase in phrases.get(self.clauses.word(i), ()):
-            if self.words[i : i + len(phrase)] == phrase:
-                return i + len(phrase)
-        return 0
+        return next(phrases.ends(self.words, i), 0)
 
     def _every(self, i: int, table: Table) -> Iterator[int]:
         return ends(self.clauses.phrases, i, table)
@@ -300,7 +287,7 @@ class Sentences:
                 for elements, end in self._element(start, "", first=True):
                     # what leads is joined to what it leads by nothing or a comma; what goes along
                     # goes along with what it leads
-                    along = lead if lead and lead[0].how in ("while", "until") else ()
+                    along = tuple(replace(e, by="lead") for e in lead if e.how in _GOES_ALONG)
                     for rest, last in self._rest(end):
                         found[(*(() if along else lead), *elements, *along, *rest), last] = None
             self.known[key] = list(found)
@@ -310,7 +297,8 @@ class Sentences:
         """What may stand before the first goal: "slowly", "within 3 seconds,", "never ..., and"."""
         yield (), i
         for element, end in (*self._modifier(i), *self._constraint(i)):
-            if element.how in ("order", "loose"):
+            lasts = element.clause is not None and element.clause.lasting and element.clause.told
+            if element.how in ("order", "loose") or lasts and element.how == "always":
                 continue
             after = self._starts(end, TIDY)
             clause = element.clause
@@ -411,9 +399,7 @@ class Sentences:
                 for last in self._every(end, LATER):
                     yield (replace(elements[-1], by="then"),), last
 
-    def _plain_element(
-        self, i: int, by: str, first: bool
-    ) -> Iterator[tuple[Elements, int]]:
+    def _plain_element(self, i: int, by: str, first: bool) -> Iterator[tuple[Elements, int]]:
         """One goal or constraint with what only introduces it."""
         starts = {i: False}
         if end := self._starts(i, FIRST) if first else 0:
@@ -424,6 +410,9 @@ class Sentences:
             for element, end in self._constraint(start):
                 if not first and by != "end":
                     yield (replace(element, by=by),), end
+                for until, last in self._constraint(end) if element.how == "never" else ():
+                    if until.how == "until":  # "do not touch it until ..."
+                        yield (replace(element, by=by), until), last
             for how, after in (("slowly", self._starts(start, SLOWLY)),
                                ("always", self._starts(start, ALWAYS))):  # fmt: skip
                 for clause, end in self._goals(after, by, first, opened) if after else ():
@@ -449,8 +438,9 @@ class Sentences:
     def _goals(self, i: int, by: str, first: bool, opened: bool) -> Iterator[tuple[Clause, int]]:
         """The clauses that may stand for a goal here."""
         for clause, end in self._any_goal(i, by, first, opened):
-            nothing_but = by == "but" and clause.bare and not clause.predicate
-            nothing_but &= not any(isinstance(o, Many) and o.how == "nor" for o in clause.objects)
+            nothing_but = by in ("but", ",") and clause.bare and not clause.predicate
+            nor = any(isinstance(o, Many) and o.how == "nor" for o in clause.objects)
+            nothing_but &= nor == (by == ",")  # "just this, nothing else" is no "never"
             if not clause.mood and not nothing_but:
                 yield clause, end
 
@@ -466,6 +456,7 @@ class Sentences:
         elif by == "end":
             yield from self.clauses.state(i)
             yield from self.clauses.relation(i)
+            yield from self.clauses.verbless(i)
         else:
             yield from self.clauses.fragment(i)
             yield from self.clauses.continued(i)
@@ -501,9 +492,9 @@ class Sentences:
                             continue
                         yield Element("within", much=found), last or end
         for how, phrases in (("slowly", SLOWLY), ("order", IN_ORDER), ("loose", ANY_ORDER),
-                             ("along", ALL_ALONG), ("there", THERE), ("once", SOMETIME)):  # fmt: skip
+                             ("along", ALL_ALONG), ("either", ANY_ONE), ("there", THERE), ("once", SOMETIME)):  # fmt: skip
             if end := self._starts(i, phrases):
-                yield Element(how), end
+                yield Element(how, by="any" if how == "either" else ""), end
 
     def _constraint(self, i: int) -> Iterator[tuple[Element, int]]:
         """ "without touching it", "never go near it", "while staying above it", "until ..."."""
@@ -535,6 +526,8 @@ class Sentences:
                 for clause, end in read:
                     if clause.mood:
                         yield Element(clause.mood, clause), end
+                    elif clause.lasting and clause.told and start > i:  # ", it must stay upright"
+                        yield Element("always", clause), end
             for without in self._every(start, _WITHOUT):
                 for after in self._every(without, _CONTACT):
                     for phrase, end in self.clauses.phrases.at(after):
@@ -542,7 +535,14 @@ class Sentences:
             for after in self._every(start, ALWAYS):  # "always staying 5 cm above it"
                 for clause, end in self.clauses.clause("ing", after):
                     yield Element("always", clause), end
-            at = start + 1 if self.clauses.word(start) == "at" else start
+                for clause, end in (
+                    *self.clauses.relation(after),
+                    *self.clauses.state(after),
+                    *self.clauses.pose(after),
+                ):
+                    if start > i:  # ", always at least 5 cm from it"
+                        yield Element("always", clause), end
+            at = next(_SPEED.ends(self.words, start), start)
             for found, end in self.clauses.much(at):
                 if found.unit == "m/s" and not found.just:
                     name = "slower" if found.least is None else "faster"

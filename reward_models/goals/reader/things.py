@@ -22,9 +22,9 @@ from reward_models.goals.reader.lexicon import (
     SHADES,
 )
 from reward_models.goals.reader.quantities import NUMBERS
-from reward_models.goals.reader.words import expand, split
+from reward_models.goals.reader.words import Table, split
 
-_HERE = expand(
+_HERE = Table(
     "[that is|which is] [sitting|lying|standing|resting|placed] (on|upon) (table|tabletop|desk)|"
     "[that is] over there"
 )
@@ -183,7 +183,8 @@ class Phrases:
         for joiner in ("and", "or", "nor"):
             if after := self._is(i, joiner, f", {joiner}"):
                 for phrase, end in self.one(after):
-                    yield (*parts, phrase), joiner, end
+                    if not (isinstance(phrase, Many) and phrase.how == "nor"):
+                        yield (*parts, phrase), joiner, end
         if after := self._is(i, ","):
             for phrase, end in self.one(after):
                 if isinstance(phrase, Thing):
@@ -196,9 +197,7 @@ class Phrases:
     def _one(self, i: int) -> Iterator[tuple[Phrase, int]]:
         for phrase, end in self._bare(i):
             yield phrase, end
-            for here in _HERE:
-                if self.words[end : end + len(here)] == here:
-                    yield phrase, end + len(here)
+            yield from ((phrase, last) for last in _HERE.ends(self.words, end))
 
     def _bare(self, i: int) -> Iterator[tuple[Phrase, int]]:
         word = self.words[i] if i < len(self.words) else ""

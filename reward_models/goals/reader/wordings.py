@@ -25,6 +25,10 @@ START = (
     "(where (it|you|they) (was|were|started|starts|start|are|is|began) [now|at start]|"
     "[its|your] (start|starting (point|position|place)|(original|initial) (position|place)))"
 )
+ANYWHERE = (
+    "[,] (in|into) (any|whatever) (direction|way) [you (like|want|please)]|[,] (whichever|no matter "
+    f"which|whatever) (way|direction)|[away] from {START}|anywhere"
+)
 _EACH = "(each other|one another)"
 _POINT = ("([point|position|coordinates] [at|with] x [=] X [and|,] y [=] Y|"
           "(point|position|coordinates) X [,|and] Y)")  # fmt: skip
@@ -62,7 +66,8 @@ RELATIONS: dict[str, tuple[str, ...]] = {
         f"{_AT} [MUCH] (in|at|to) [the] back of O",
     ),
     "near": (f"{_AT} [to] within MUCH (of|from|to) O", "MUCH (to|of) O"),
-    "displaced": (f"within NEAR (of|from) {START}", f"MUCH [away] from {START}"),
+    "displaced": (f"within NEAR (of|from) {START}", f"MUCH [away] from {START}",
+                  f"[away] from {START} by MUCH"),
     "apart": (f"{_AT} MUCH [away|off] from O", "[away] from O by MUCH"),
     "away": (
         "MUCH away from O",
@@ -112,16 +117,18 @@ STATES: dict[str, tuple[str, ...]] = {
     "upright": ("upright", "standing [upright|up]", "vertical", "on its feet"),
     "toppled": ("toppled [over]", "tipped over", "knocked (over|down)", "overturned",
                 "[lying] on its side", "fallen [over]", "lying down"),
-    "still": ("[perfectly|completely] (still|motionless|stationary|steady|unmoving)", "at rest",
+    "still": ("[standing|perfectly|completely] (still|motionless|stationary|steady|unmoving)", "at rest", "still there",
               "not moving"),
     "open": ("[all the way|fully|completely|wide] [standing] open", "[all the way] (pulled|slid) "
              "(out|open)", "opened", "[in|to] [an] open (state|position)|out",
-             "PART open [ed]", "MUCH open", "open (by|to) (MUCH|PART)", "open PART", "open MUCH"),
+             "PART (open [ed]|out)", "MUCH open", "open (by|to) (MUCH|PART)", "open PART", "open MUCH"),
     "closed": ("[all the way|fully|completely|nicely] (closed|shut)", "pushed (in|shut)",
                "[back|in] [to] [its|a] closed (state|position)",
                "PART (closed|shut)"),
     "pressed": ("[all the way|fully] (pressed|pushed) [down|in]", "held down", "depressed", "down"),
-    "lifted": (f"[lifted|raised|held] [up] ({_OFF}) [by MUCH]",
+    "apart": (f"MUCH apart [from {_EACH}]",),
+    "at_height": ("HEIGHT",),
+    "lifted": ("up MUCH", f"[lifted|raised|held] [up] ({_OFF}) [by MUCH]",
                f"(lifted|raised|picked up|held up|up) [{_OFF}]",
                f"[lifted|raised|held] [by|to|at] [a height of] MUCH ({_OFF})",
                f"(lifted|raised) (by|to) [a height of] MUCH [{_OFF}]"),
@@ -137,7 +144,7 @@ _TURN = "[WAY] [by] MUCH [WAY]"
 DEEDS: tuple[tuple[str, str, str], ...] = (
     ("touch", "touch|tap|poke|contact|reach|meet|make contact with|get in contact with|get into "
      "contact with|come into contact with|come in contact with|reach for|reach out for|reach out "
-     "to|reach out and touch|have contact with|be in contact with|stay in contact with|remain in "
+     "to|reach out and touch|have contact with|hold contact with|be in contact with|stay in contact with|remain in "
      "contact with|keep in contact with|keep contact with|tap on|visit|keep touching|reach and "
      "touch|stay in touch with|be in touch with|get in touch with|go and touch|reach towards and "
      "touch|bump into|lean against|press against|brush against|establish contact with|lay a finger "
@@ -182,7 +189,7 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("open", "pull|tug", "S [out] (towards|toward) (you|yourself) [until it is open]"),
     ("closed", "push|use|press on", "AID to (close|shut) S|AID to get S (closed|shut)"),
     ("open", "pull out|pull open|open", "S (by|with) [pulling] [its] AID"),
-    ("open", "pull|slide|draw|push|leave|get|have", "S PART open"),
+    ("open", "pull|slide|draw|push|leave|get|have", "S PART (open|out)"),
     ("closed", "close|shut|push shut|slide shut|push in|push closed|slide closed|shove shut|"
      "shove in|slide in", "S [up] [again] [all the way|fully|completely] [PART]"),
     ("closed", "push|slide|move|shove|bring|give", "S [all the way] [a shove|a push] (shut|closed|"
@@ -190,7 +197,8 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("pressed", "press|push|depress|click|press down|push down|press down on|push down on|push on|"
      "press on|press in|push in|hit|punch|smack|mash|activate|press and hold", "S [down|in] [all "
      "the way|fully|PART]"),
-    ("pressed", "press|push|depress|press down|push down", "S PART (down|in)"),
+    ("pressed", "press|push|depress|press down|push down", "S (PART|MUCH) [way] (down|in)|S [down|in] by "
+     "(PART|MUCH)"),
     ("pressed", "poke", "S (in|down)"),
     ("pressed", "give", "S a [little|good] (press|push|click|hit)"),
     ("inserted", "insert|plug|fit|slot|seat|stick|dock|install",
@@ -243,9 +251,11 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
      "MUCH [of] [distance|space|room|gap|clearance] [free] between S"),
     ("apart", "keep|maintain|hold|leave|stay", "[your|its|a] (distance|gap|clearance) of MUCH "
      "(from|to) O"),
+    ("apart", "keep|maintain|hold", "[your|its|a] (distance|gap|clearance) (from|to) O [at|of|to] "
+     "MUCH"),
     ("apart", "keep|maintain|hold|leave|stay", "MUCH [of] (distance|gap|clearance|space) (from|to) "
      "O"),
-    ("slower", "move|go|travel|be|stay|keep|get|run|walk|hop|crawl", "[at] [a speed of] SLOW"),
+    ("slower", "move|go|travel|be|stay|keep|get|run|walk|hop|crawl", "[HAND] [at] [a speed of] SLOW"),
     ("slower", "keep|hold|have", "[your|its|gripper 's] speed [at|to] SLOW"),
     ("faster", "move|go|travel|be|stay|keep|get|run|walk|hop|crawl", "[at] [a speed of] FAST"),
     ("still", "stop moving|freeze|come to a stop|come to rest|come to a halt|come to a standstill|stand still|hold still|keep still|"
@@ -255,7 +265,7 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("touch", "leave", "SHUNNED untouched"),
     ("near", "approach|go near|come near|get near", "O [to] within NEAR"),
     ("near", "approach", "O to NEAR"),
-    ("displaced", "displace|shift", "S [by] MUCH"),
+    ("displaced", "displace|shift", f"S [by] MUCH [{ANYWHERE}]"),
     ("apart", "separate|pull apart|push apart|move apart|part|space", "S [apart] by MUCH"),
     ("apart", "make", "[a] (gap|distance|space) between S MUCH"),
     ("turned", "give", "S [a] (turn|rotation) of MUCH [WAY]"),
@@ -266,8 +276,10 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
 _THERE = "[let] there (is|be|are|should be|must be|has to be)"
 STATEMENTS: tuple[tuple[str, str], ...] = (
     ("apart", "[there is] [a] (distance|gap|space) (between|from) S [to O] [should|must|shall|has "
-     "to|is to|needs to] (is|be|are|stays|stay|remain|to be|of) [of] MUCH"),
+     "to|is to|needs to] [EVER] (is|be|are|stays|stay|remain|to be|of) [EVER] [of] MUCH"),
     ("apart", "[there is|there are] MUCH [of] [space|room|distance] between S"),
+    ("apart", "[a] (distance|gap|clearance) (to|from) O [should|must|shall|has to|is to|needs to] "
+     "[EVER] (is|be|are|stays|stay|remain|to be) [EVER] [of] MUCH"),
     ("parted", f"[a] {_ROOM} (between|from) S [should|must] (be|is) (large|big|great)"),
     ("parted", f"{_THERE} [a|{_WIDE}|a {_WIDE}|some|plenty of|lots of] {_ROOM} between S"),
     ("together", f"{_THERE} [direct|physical] contact between S"),
@@ -341,6 +353,7 @@ BODY_DEEDS: tuple[tuple[str, str, str], ...] = (
     ("lie_down", "lie down|lie flat", "[flat|on (ground|floor|(its|your) back)]"),
     ("lie_down", "lie|lie down|roll over", "(belly|tummy|legs) up|with [its|your] (belly|tummy) "
      "(up|to sky)"),
+    ("at_height", "let", "[your|its] [torso|body|head|S] (drop|fall|sink|go|come|rise|get) HEIGHT"),
     ("lie_down", "lower", "[its|your] [body] [down] to (ground|floor)"),
     ("stand_up", "stand up|get up|rise|rise up|get back up", f"[from (floor|ground)|off (floor|"
      f"ground)] [{_FEET}]"),
@@ -470,7 +483,9 @@ POLITE: tuple[str, ...] = (
     "(at|by|in) [very] (end|finish) [of episode]|easy does it|there you go|could you see to that",
 )
 # What may only stand at the begin.
-LEADING: tuple[str, ...] = ("then|next|so|and|now|right|to begin|to start|in short|both|time to",)
+LEADING: tuple[str, ...] = (
+    "(finish|end) [up|off] with|then|next|so|and|now|right|to begin|to start|in short|both|time to",
+)
 # What introduces a goal in any form.
 OPENERS: tuple[str, ...] = (
     "(can|could|would)|(can|could|would|will|might) (you|we|i) [please|kindly|just|now|maybe|"
@@ -510,7 +525,7 @@ OPENERS: tuple[str, ...] = (
     "kind|nice|good|a dear|a pal|so nice|so kind) and|(go|come|go on|try) and|(go|move|come) (on|"
     "ahead|over|up|down|straight|in|out) and|(reach|stretch|lean) (out|over) and|[it is] [your] "
     "(time|turn) (to|for [you] [to])|(teach|cause|allow|help)",
-    "see (if|whether) you can [manage to]|(finish|end) [up|off] with|move on to",
+    "see (if|whether) you can [manage to]|move on to",
 )
 # What only says that what follows begins or lasts.
 STARTERS = ("keep [on]|start|begin|carry on|go on|set off|get|try|come|go|be",)

@@ -93,6 +93,23 @@ def expand(text: str) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(phrases(_choice(_parts(text), 0)[0])))
 
 
+class Table:
+    """Phrases without slots, told apart by bars or semicolons, and found where they stand."""
+
+    words: frozenset[str] = frozenset()  # all that any table has
+
+    def __init__(self, text: str) -> None:
+        self.phrases = frozenset(p for part in text.split(";") for p in expand(part.strip()))
+        self.lengths = sorted({len(phrase) for phrase in self.phrases}, reverse=True)
+        Table.words |= {word for phrase in self.phrases for word in phrase}
+
+    def ends(self, words: tuple[str, ...], at: int) -> Iterator[int]:
+        """Where those that stand at ``at`` end, the longest first."""
+        for n in self.lengths:
+            if at + n <= len(words) and words[at : at + n] in self.phrases:
+                yield at + n
+
+
 class Pattern:
     """One compiled pattern."""
 
