@@ -63,7 +63,7 @@ _PERFECT = Table("has|should have|must have|should have been|has been")
 _EVER = "(at all times|always|constantly|permanently|throughout|all the time)"
 _MOODS = {
     "never": Table(
-        f"{_MODAL} (not|never|at no time|under no circumstances) [ever]|(may|can) (not|never) [ever]|"
+        f"({_MODAL}|may|can) (not|never|at no time|under no circumstances) [ever]|"
         "(is|are) (not|never) [ever] to|(does|do) not [ever]"
     ),
     "always": Table(f"{_MODAL} {_EVER}|(is|are) {_EVER} to"),
@@ -241,7 +241,8 @@ class Clauses:
                 for sign, texts in _TURNS.items():
                     yield from ((sign, end) for end in texts.ends(self.words, i))
             case "TIMES":
-                for value, end in quantities.number(self.words, i):
+                at = next(quantities.LEAST.ends(self.words, i), i)
+                for value, end in quantities.number(self.words, at):
                     if self.word(end) in ("times", "swings") and value == int(value):
                         yield Much("1", value, value, just=True), end + 1
                 for text, value in (("once", 1.0), ("twice", 2.0)):
@@ -532,7 +533,7 @@ class Clauses:
         if verb in state_verbs:
             yield from self.state(i)
         by = i + 1 if self.word(i) == "by" else i
-        for found, end in self.much(by):
+        for found, end in self.much(by) if verb not in STAY else ():
             if found.unit == "m":
                 yield Clause("displaced", None, (), found), end
                 for last in _ANYWHERE.ends(self.words, end):
@@ -601,7 +602,9 @@ class Clauses:
                 for found, last in self.clause("ing", end):  # "cheetah running forwards"
                     yield replace(found, subject=found.subject or phrase), last
                 yield from self.pose(end)
-            states = [] if self.body and self.acting(phrase) else self.state(end)
+            states = self.state(end)
+            if self.body and self.acting(phrase):
+                states = [(f, e) for f, e in states if f.predicate in _OF_BODIES]
             if i in self.named and self.word(end).endswith("ed"):
                 states = []  # "the drawer closed" tells what happened
             for found, last in (*self.relation(end), *states, *self.ways(end)):

@@ -51,6 +51,8 @@ _BEING = frozenset({"", "be", "touch", "contact", "reach", "meet", "lie", "stand
 _MOVING = frozenset("push|move|slide|shove|nudge|roll|drag|pull|carry|send|take|go|come".split("|"))
 _ENDS = frozenset({"end up", "end", "finish", "finish up"})
 _ALONG = frozenset({"while", "never", "always", "until"})
+# What is not so yet when an episode begins.
+_BROUGHT = frozenset("touch on inside inserted grasped lifted pressed moved toppled".split())
 _BOUNDS = frozenset({"apart", "near", "away"})
 _PASSES = frozenset({"forward", "backward", "front_flip", "back_flip", "wave"})
 _LIFTING = frozenset({"lift", "raise", "lower", "drop"})
@@ -102,6 +104,8 @@ class Meaning:
         views = at_once = remarked = once = topic = False
         either = ""
         hows = [element.how for element in elements]
+        along: list[tuple[Element, Formula, bool]] = []  # "while staying above it, ..."
+        throughout = False
         if "first" in hows and not {"then", "before", "after"} & {e.by for e in elements}:
             raise self.refuse("ambiguous", "'first' what, and then what?")
         for at, element in enumerate(elements):
@@ -144,7 +148,16 @@ class Meaning:
                     by = "end" if element.by == "and" and clause.verb in _ENDS else element.by
                     if by == "," and clause.bare and bound and clause.predicate in _BOUNDS:
                         by = "and"  # "above the ball, at least 10 cm from the can"
+                    if clause.verb == "likewise" and by == ",":
+                        by = "and"  # "the cube left of it, the can right of it"
+                    if throughout:
+                        throughout = False
+                        always.append(self._always(made))
+                        continue
                     parts.append(_Part(by, made, clause))
+                    for waiting in along:
+                        self._along(waiting[0], parts, *waiting[1:])
+                    along.clear()
                 case "never" | "always":
                     assert element.clause is not None
                     made, negated = self.clause(element.clause, element.by)
@@ -178,12 +191,13 @@ class Meaning:
                     always += self._never(made) if negated else [self._always(made)]
                 case "while" | "until":
                     assert element.clause is not None
-                    keeps = element.clause.much or element.clause.verb not in ("", "be")
-                    if element.by == "lead" and not keeps and not parts[-1].clause.lasting:
-                        raise self.refuse("ambiguous", "'while': is that so, or to be so?")
+                    made, negated = self.clause(element.clause, "and")
+                    if not parts and element.by == "":
+                        along.append((replace(element, by="lead"), made, negated))
+                        continue
                     if not parts:
                         raise self.refuse("ambiguous", f"{element.how!r} what?")
-                    self._along(element, parts)
+                    self._along(element, parts, made, negated)
                 case "for":
                     assert element.much is not None and element.much.least is not None
                     if element.by == "wait" and parts:
@@ -207,6 +221,8 @@ class Meaning:
                         parts[-1].slow = True
                     else:
                         lead.append(element)
+                case "along" if at == 0 and rest:
+                    throughout = rest[0].how not in _ALONG
                 case "along":
                     if elements[at - 1].how == "goal" and elements[at - 1].by == "but" and always:
                         continue  # "but keep it upright all the time"
@@ -256,6 +272,8 @@ class Meaning:
             raise self.refuse("ambiguous", "only left and right are as the picture shows them")
         if remarked and not (isinstance(made, Atom) and not made.numbers):
             raise self.refuse("unsupported", "only one plain goal is read beside a remark")
+        if along:
+            raise self.refuse("ambiguous", f"{along[0][0].how!r} what?")
         if at_once and len(list(atoms(made))) < 2:
             raise self.refuse("ambiguous", "at the same time as what?")
         return made
@@ -529,11 +547,13 @@ class Meaning:
             out.append(formula)
         return out
 
-    def _along(self, element: Element, parts: list[_Part]) -> None:
+    def _along(self, element: Element, parts: list[_Part], made: Formula, negated: bool) -> None:
         clause = element.clause
         assert clause is not None
-        made, negated = self.clause(clause, "and")
         last = parts[-1]
+        keeps = clause.much or clause.verb not in ("", "be")
+        if element.by == "lead" and not keeps and not last.clause.lasting:
+            raise self.refuse("ambiguous", "'while': is that so, or to be so?")
         if element.how == "until":
             if kind(last.formula) != "state" or not last.clause.lasting:
                 raise self.refuse(
@@ -604,6 +624,8 @@ class Meaning:
     def _always(self, made: Formula) -> Formula:
         if kind(made) != "state":
             raise self.refuse("unsupported", "only a state can be kept all the time")
+        if any(a.predicate in _BROUGHT and not a.numbers for a in atoms(made)):
+            raise self.refuse("unsupported", "that is not so at the start: when is it to be?")
         return join("always", made)
 
     def _never(self, made: Formula) -> list[Formula]:
@@ -696,6 +718,8 @@ class Meaning:
         if last.ended:
             raise self.refuse("ambiguous", "say what each object is to do")
         if clause.predicate:
+            if last.predicate == "moved" != clause.predicate:
+                raise self.refuse("ambiguous", "from where it was, or beside something?")
             return replace(clause, subject=clause.subject or last.subject, bare=False)
         if last.subject not in (None, Thing(self.actor)):
             if not last.objects and last.predicate in PREDICATES:

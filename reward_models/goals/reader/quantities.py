@@ -76,7 +76,8 @@ _OR_LESS = Table(
 )
 _SIGNS = Table("give or take|plus or minus|plus minus|\u00b1|+-|+/-")
 GIVE_OR_TAKE = Table(
-    "give or take|plus or minus|plus minus|\u00b1|+-|+/-|(with|and) [a] tolerance [of] [+/-|\u00b1]|to within|within a tolerance of|tolerance [of]"
+    "give or take|plus or minus|plus minus|\u00b1|+-|+/-|[with|within|and] [a] tolerance [of] "
+    "[+/-|\u00b1]|to within"
 )
 _BUT = Table("[,] (but|and) [also]")
 WORDS = frozenset(

@@ -6,13 +6,14 @@ it") and modifiers ("for a second", "slowly"), each with the word that joins it 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
 from reward_models.goals.reader.clauses import ORDERED, Clause, Clauses
 from reward_models.goals.reader.quantities import Much
-from reward_models.goals.reader.things import Many, Phrases, Thing, Things
+from reward_models.goals.reader.things import Many, Phrases, Said, Thing, Things
 from reward_models.goals.reader.wordings import (
     IMPLIED,
     LEADING,
@@ -51,8 +52,9 @@ THEN = Table(
     "[,] [and|but] [only] then [,]; [,] [and] (afterwards|afterward|subsequently|thereafter) [,]; "
     "[,] [and] after (that|this|which) [,]; [,] [and] (next|finally|lastly) [,]; "
     "[,] (and|then|and then) later [,]; "
-    "[,] [and] (when|once|as soon as) ((it|this|that) is (there|in place)|you have|done|that is done|you are done|it is done|"
-    "you have done (so|that|it)|this is done|you did) [,] [then]; [,] followed by; "
+    "[,] [and] (when|once|as soon as) ((it|this|that) is (there|in place)|"
+    "you have|done|that is done|you are done|it is done|you have done (so|that|it)|this is done|"
+    "you did) [,] [then]; [,] followed by; "
     "[,] [and] then (finally|afterwards|next) [,]; [,] [and] (secondly|thirdly) [,]; , then"
 )
 AND = Table(
@@ -95,7 +97,8 @@ ALWAYS = Table("always; at all times; all the time; throughout; constantly; perm
 ALL_ALONG = Table(
     "all time; at all times; throughout; whole time; entire time; whole way; all along; all way "
     "through; from start to finish; from beginning to end; during [whole|entire] (time|episode|"
-    "move|movement|run|motion|task|trial|test|walk|operation); for (whole|entire) (time|episode); always; whole while; all while; "
+    "move|movement|run|motion|task|trial|test|walk|operation); "
+    "for (whole|entire) (time|episode); always; whole while; all while; "
     "the whole time; all the time; as you go; in process; while doing so; while you do; "
     "while you do so; while you do it; meanwhile; along way; on way; at every moment; "
     "at any (time|moment|point); ever; without (interruption|a break|pause)"
@@ -128,6 +131,7 @@ WITHIN = Table(
     "within; in; inside of; in under; in less than; before; [in] no more than; (no|not) later than"
 )
 LATEST = Table("by; taking; with")
+_TOTAL = Table("in total|altogether|overall|in all")
 _YOU_HAVE = Table("you have; you get; there are")
 PASSED = Table("[have|has] (passed|elapsed|gone by|are over|is over|are up|is up)")
 FIRST = Table(
@@ -135,8 +139,7 @@ FIRST = Table(
     "begin by; start with; begin with; start off by; at first [,]"
 )
 TIDY = Table("and; ,")
-_SPEED = Table("[at|with] [a|its|your] (speed|pace|velocity) [of|at]|at")
-_GOES_ALONG = ("while", "until")
+_SPEED = Table("[at|with] [a|its|your] (speed|pace|velocity) [of|at]|at|with")
 _TO = Table("that; to; ,")
 _SO_NOW = Table("[,] so; ,")
 _HAVING = Table("you have; having; gripper has")
@@ -226,7 +229,10 @@ class Sentences:
         key = f"{texts[0]} {len(texts)}", i
         if key not in self.ended:
             found = (end for t in texts for _, end in self.clauses.filled(pattern(t), i))
-            cans = [k for k in self.clauses.named if self.clauses.word(k) == "can"]
+            named = self.clauses.named
+            if i and ("can",) in self.clauses.things.nouns and self.clauses.word(i + 1) != "you":
+                named |= {i}  # "and can right of it"
+            cans = [k for k in named if self.clauses.word(k) == "can"]
             self.ended[key] = [e for e in dict.fromkeys(found) if not any(i <= k < e for k in cans)]
         return self.ended[key]
 
@@ -285,11 +291,9 @@ class Sentences:
                 if lead and start == len(self.words):
                     found[lead, start] = None  # a negation alone
                 for elements, end in self._element(start, "", first=True):
-                    # what leads is joined to what it leads by nothing or a comma; what goes along
-                    # goes along with what it leads
-                    along = tuple(replace(e, by="lead") for e in lead if e.how in _GOES_ALONG)
+                    # what leads is joined to what it leads by nothing or a comma
                     for rest, last in self._rest(end):
-                        found[(*(() if along else lead), *elements, *along, *rest), last] = None
+                        found[(*lead, *elements, *rest), last] = None
             self.known[key] = list(found)
         return self.known[key]
 
@@ -300,6 +304,9 @@ class Sentences:
             lasts = element.clause is not None and element.clause.lasting and element.clause.told
             if element.how in ("order", "loose") or lasts and element.how == "always":
                 continue
+            if element.how == "along":
+                comma = self._starts(end, COMMA) or end
+                yield from (((element, *more), last) for more, last in self._leads(comma))
             after = self._starts(end, TIDY)
             clause = element.clause
             bounded = clause is None or clause.much is not None or clause.verb == "avoid"
@@ -438,9 +445,14 @@ class Sentences:
     def _goals(self, i: int, by: str, first: bool, opened: bool) -> Iterator[tuple[Clause, int]]:
         """The clauses that may stand for a goal here."""
         for clause, end in self._any_goal(i, by, first, opened):
-            nothing_but = by in ("but", ",") and clause.bare and not clause.predicate
-            nor = any(isinstance(o, Many) and o.how == "nor" for o in clause.objects)
-            nothing_but &= nor == (by == ",")  # "just this, nothing else" is no "never"
+            nothing_but = by in ("but", "and", ",") and clause.bare and not clause.predicate
+            nors = [o for o in clause.objects if isinstance(o, Many) and o.how == "nor"]
+            # "just this, and nothing else" is no "never"; "but neither of these" is
+            nothing_but &= (
+                by == "but"
+                and not nors
+                or any(isinstance(p, Said) and not p.count for o in nors for p in o.parts)
+            )
             if not clause.mood and not nothing_but:
                 yield clause, end
 
@@ -475,6 +487,8 @@ class Sentences:
             for found, end in self.clauses.much(start):
                 if found.unit == "s" and found.least is None:
                     yield Element("within", much=found), end
+                    for last in _TOTAL.ends(self.words, end):
+                        yield Element("within", much=found), last
         for how, phrases in (("for", FOR), ("for", AGAIN), ("wait", WAIT), ("within", WITHIN)):
             for start in self._every(i, phrases):
                 for found, end in self.clauses.much(start):
@@ -490,9 +504,11 @@ class Sentences:
                         last = self._starts(end, PASSED)
                         if self.words[start - 1] == "before" and not last:
                             continue
-                        yield Element("within", much=found), last or end
+                        for after in (last or end, *_TOTAL.ends(self.words, end)):
+                            yield Element("within", much=found), after
         for how, phrases in (("slowly", SLOWLY), ("order", IN_ORDER), ("loose", ANY_ORDER),
-                             ("along", ALL_ALONG), ("either", ANY_ONE), ("there", THERE), ("once", SOMETIME)):  # fmt: skip
+                             ("along", ALL_ALONG), ("either", ANY_ONE), ("there", THERE),
+                             ("once", SOMETIME)):  # fmt: skip
             if end := self._starts(i, phrases):
                 yield Element(how, by="any" if how == "either" else ""), end
 
@@ -542,8 +558,8 @@ class Sentences:
                 ):
                     if start > i:  # ", always at least 5 cm from it"
                         yield Element("always", clause), end
-            at = next(_SPEED.ends(self.words, start), start)
-            for found, end in self.clauses.much(at):
+            speeds = (self.clauses.much(at) for at in (start, *_SPEED.ends(self.words, start)))
+            for found, end in itertools.chain.from_iterable(speeds):
                 if found.unit == "m/s" and not found.just:
                     name = "slower" if found.least is None else "faster"
                     yield Element("always", Clause(name, much=found)), end
@@ -571,5 +587,5 @@ class Sentences:
         """How fast at most or at least: "moving slower than 5 cm/s", ", gripper below 5 cm/s"."""
         verbless = self.clauses.verbless(i) if i == comma else ()
         for clause, end in (*self.clauses.clause("ing", i), *verbless):
-            if clause.predicate in ("slower", "faster") and clause.much is not None:
+            if clause.predicate in ("slower", "faster", "at_height") and clause.much is not None:
                 yield clause, end

@@ -26,8 +26,8 @@ START = (
     "[its|your] (start|starting (point|position|place)|(original|initial) (position|place)))"
 )
 ANYWHERE = (
-    "[,] (in|into) (any|whatever) (direction|way) [you (like|want|please)]|[,] (whichever|no matter "
-    f"which|whatever) (way|direction)|[away] from {START}|anywhere"
+    "[,] (in|into) (any|whatever) (direction|way) [you (like|want|please)]|[,] (whichever|no "
+    f"matter which|whatever) (way|direction)|[away] from {START}|anywhere"
 )
 _EACH = "(each other|one another)"
 _POINT = ("([point|position|coordinates] [at|with] x [=] X [and|,] y [=] Y|"
@@ -98,7 +98,8 @@ RELATIONS: dict[str, tuple[str, ...]] = {
     "holds": ("(filled|covered|topped|capped) (by|with) O", "(supporting|carrying|holding|"
     "bearing) O [on (it|top)]",
               "with O (on|in|inside) (it|top)", "(receiving|containing) O [on (it|top)]"),
-    "inside": ("MUCH deep (in|into|inside) O", "[back|away|all the way|safely|snugly|fully|home] [down|over] (in|into|in to|inside|"
+    "inside": ("MUCH deep (in|into|inside) O",
+               "[back|away|all the way|safely|snugly|fully|home] [down|over] (in|into|in to|inside|"
                "inside of) O",),
     "between": ("[in] [midway|halfway|the middle] between O [and T]",
                 "[to|at|in] [a] (point|place|spot|position) [exactly|right] (midway|halfway) "
@@ -117,11 +118,14 @@ STATES: dict[str, tuple[str, ...]] = {
     "upright": ("upright", "standing [upright|up]", "vertical", "on its feet"),
     "toppled": ("toppled [over]", "tipped over", "knocked (over|down)", "overturned",
                 "[lying] on its side", "fallen [over]", "lying down"),
-    "still": ("[standing|perfectly|completely] (still|motionless|stationary|steady|unmoving)", "at rest", "still there",
+    "still": ("[standing|perfectly|completely] (still|motionless|stationary|steady|unmoving)",
+              "at rest",
+              "still there",
               "not moving"),
     "open": ("[all the way|fully|completely|wide] [standing] open", "[all the way] (pulled|slid) "
              "(out|open)", "opened", "[in|to] [an] open (state|position)|out",
-             "PART (open [ed]|out)", "MUCH open", "open (by|to) (MUCH|PART)", "open PART", "open MUCH"),
+             "PART (open [ed]|out)", "MUCH open", "open (by|to) (MUCH|PART)", "open PART",
+             "open MUCH"),
     "closed": ("[all the way|fully|completely|nicely] (closed|shut)", "pushed (in|shut)",
                "[back|in] [to] [its|a] closed (state|position)",
                "PART (closed|shut)"),
@@ -144,8 +148,9 @@ _TURN = "[WAY] [by] MUCH [WAY]"
 DEEDS: tuple[tuple[str, str, str], ...] = (
     ("touch", "touch|tap|poke|contact|reach|meet|make contact with|get in contact with|get into "
      "contact with|come into contact with|come in contact with|reach for|reach out for|reach out "
-     "to|reach out and touch|have contact with|hold contact with|be in contact with|stay in contact with|remain in "
-     "contact with|keep in contact with|keep contact with|tap on|visit|keep touching|reach and "
+     "to|reach out and touch|have contact with|hold contact with|be in contact with|stay in contact with|"
+     "remain "
+     "in contact with|keep in contact with|keep contact with|tap on|visit|keep touching|reach and "
      "touch|stay in touch with|be in touch with|get in touch with|go and touch|reach towards and "
      "touch|bump into|lean against|press against|brush against|establish contact with|lay a finger "
      "on|ensure contact with|maintain contact with|arrive at|approach and touch|head for and touch",
@@ -197,8 +202,8 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("pressed", "press|push|depress|click|press down|push down|press down on|push down on|push on|"
      "press on|press in|push in|hit|punch|smack|mash|activate|press and hold", "S [down|in] [all "
      "the way|fully|PART]"),
-    ("pressed", "press|push|depress|press down|push down", "S (PART|MUCH) [way] (down|in)|S [down|in] by "
-     "(PART|MUCH)"),
+    ("pressed", "press|push|depress|press down|push down", "S (PART|MUCH) [way] (down|in)|S "
+     "[down|in] by (PART|MUCH)"),
     ("pressed", "poke", "S (in|down)"),
     ("pressed", "give", "S a [little|good] (press|push|click|hit)"),
     ("inserted", "insert|plug|fit|slot|seat|stick|dock|install",
@@ -255,10 +260,12 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
      "MUCH"),
     ("apart", "keep|maintain|hold|leave|stay", "MUCH [of] (distance|gap|clearance|space) (from|to) "
      "O"),
-    ("slower", "move|go|travel|be|stay|keep|get|run|walk|hop|crawl", "[HAND] [at] [a speed of] SLOW"),
+    ("slower", "move|go|travel|be|stay|keep|get|run|walk|hop|crawl",
+     "[HAND] [at] [a speed of] SLOW"),
     ("slower", "keep|hold|have", "[your|its|gripper 's] speed [at|to] SLOW"),
     ("faster", "move|go|travel|be|stay|keep|get|run|walk|hop|crawl", "[at] [a speed of] FAST"),
-    ("still", "stop moving|freeze|come to a stop|come to rest|come to a halt|come to a standstill|stand still|hold still|keep still|"
+    ("still", "stop moving|freeze|come to a stop|come to rest|come to a halt|come to a standstill|"
+     "stand still|hold still|keep still|"
      "stay still|hold your position|hold position|stay put|hold steady|not move", ""),
     ("apart", "avoid", "(coming|getting|going) NEARER"),
     ("touch", "avoid", "[[any] contact with] SHUNNED"),
@@ -341,7 +348,8 @@ BODY_DEEDS: tuple[tuple[str, str, str], ...] = (
     ("back_flip", "flip|somersault|flip over|turn a flip|jump and flip", "[over] (backward|"
      "backwards|to back|to rear) [in air|through air]"),
     ("back_flip", "backflip", ""), ("front_flip", "frontflip", ""),
-    ("wave", "wave|waggle|wiggle", f"[hello|hi] [with] ({_LEG}) {_AT_US} [[,] [so that it makes|making|with] TIMES]"),
+    ("wave", "wave|waggle|wiggle", f"[hello|hi] [with] ({_LEG}) {_AT_US} [[,] [so that "
+     "it makes|making|with] TIMES]"),
     ("wave", "wave", f"{_AT_US} [with ({_LEG})]"),
     ("wave", "lift|raise", f"({_LEG}) [up] [in air] and (wave|wave it|wave with it) {_AT_US}"),
     ("wave", "say hello|say hi|greet us", f"[{_AT_US}] (with ({_LEG})|by waving ({_LEG}))"),
@@ -365,7 +373,7 @@ BODY_DEEDS: tuple[tuple[str, str, str], ...] = (
     ("kneel", "get|go|drop|sink|be", _KNEES),
     ("raise_arms", "raise|lift|hold up|put up|lift up|throw up", f"({_ARMS}) [{_UPWARD}]"),
     ("raise_arms", "hold|put|keep|get|have|bring|stretch|lift|raise", f"({_ARMS}) {_UPWARD}"),
-    ("at_height", "get|keep|have|hold|stay|be|bring|raise|lower|rise|move|go",
+    ("at_height", "get|keep|have|hold|stay|be|bring|raise|lower|rise|move|go|drop|fall|sink|dip",
      "[your|its] [torso|body|head|yourself|itself|S] HEIGHT"),
     # "stop" alone calls off, and says nothing that is to be reached
     ("still", "stand still|stop moving|freeze|hold still|stay still|keep still", ""),
