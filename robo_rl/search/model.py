@@ -44,6 +44,15 @@ def make_writer(
     """The writer called ``name`` and what it has spent; ValueError says what is missing."""
     if name not in WRITERS:
         raise ValueError(f"unknown writer {name!r}; known: offline, {', '.join(WRITERS)}")
+    transport, budget = make_transport(config, f"writer {name!r}", "--model", budget)
+    method = METHODS["eureka" if name == "llm" else name]
+    return LLMWriter(transport, method, name, config.repairs, check=check), budget
+
+
+def make_transport(
+    config: ModelConfig, who: str, option: str, budget: Budget | None = None
+) -> tuple[Transport, Budget]:
+    """The way to a model and what it has spent; ValueError says what is missing."""
     budget = budget or Budget(config.tokens, config.money, config.calls)
     endpoint = Endpoint(
         config.model, config.base_url, config.key_variable, config.seconds,
@@ -54,15 +63,14 @@ def make_writer(
     if tape is not None and tape.exists():
         transport = Player(tape)
     elif not config.model:
-        raise ValueError(f"writer {name!r} needs a model: --model.model NAME --model.base-url URL, "
-                         "or an existing --model.cassette")  # fmt: skip
+        raise ValueError(f"{who} needs a model: {option}.model NAME {option}.base-url URL, "
+                         f"or an existing {option}.cassette")  # fmt: skip
     else:
         transport = OpenAITransport(endpoint)
     transport = Metered(transport, budget, endpoint)
     if tape is not None and not tape.exists():
         transport = Recorder(transport, tape)
-    method = METHODS["eureka" if name == "llm" else name]
-    return LLMWriter(transport, method, name, config.repairs, check=check), budget
+    return transport, budget
 
 
 class Asked(History):
