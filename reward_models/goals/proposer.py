@@ -35,11 +35,12 @@ from reward_models.goals.formula import (
 from reward_models.goals.predicates import PREDICATES, role, roles
 from reward_models.goals.reader import quantities, read
 from reward_models.goals.reader.clauses import Clause
+from reward_models.goals.reader.joints import THEN
 from reward_models.goals.reader.lexicon import UNSUPPORTED
 from reward_models.goals.reader.meaning import Meaning
 from reward_models.goals.reader.quantities import Much
 from reward_models.goals.reader.refusals import Refuser
-from reward_models.goals.reader.sentences import THEN, Element, ends
+from reward_models.goals.reader.sentences import Element, ends
 from reward_models.goals.reader.things import Phrases, Thing, Things
 from reward_models.goals.reader.words import split, without_articles
 from reward_models.goals.refusal import Refusal

@@ -13,12 +13,11 @@ from functools import cache
 from typing import Any
 
 from reward_models.goals.predicates import GRIPPER
-from reward_models.goals.reader import quantities
+from reward_models.goals.reader import joints, quantities
 from reward_models.goals.reader.lexicon import TELLING
 from reward_models.goals.reader.quantities import Much
 from reward_models.goals.reader.things import Many, Phrase, Phrases, Said, Thing, Things
 from reward_models.goals.reader.wordings import (
-    ANYWHERE,
     BODY_DEEDS,
     DEEDS,
     DIRECTIONS,
@@ -30,7 +29,6 @@ from reward_models.goals.reader.wordings import (
     POSE_VERBS,
     POSES,
     RELATIONS,
-    START,
     STATEMENTS,
     STATES,
     STAY,
@@ -39,54 +37,8 @@ from reward_models.goals.reader.wordings import (
 from reward_models.goals.reader.words import (
     Bound,
     Pattern,
-    Table,
     pattern,
     verb_forms,
-)
-
-_STAND = frozenset("be stay hold keep stand remain hover hang wait float rest".split())
-ORDERED = Table("in (this|following) (order|sequence) ,")
-_ANYWHERE = Table(ANYWHERE)
-_FROM_START = Table(f"[from|of] {START}")
-_SEEN = "[[,] [as] (seen|viewed) from above]"
-_TURNS = {
-    -1.0: Table(f"clockwise {_SEEN}"),
-    1.0: Table(f"(counterclockwise|anticlockwise|counter clockwise|anti clockwise) {_SEEN}"),
-}
-_MODAL = (
-    "(should|must|shall|will|has to|have to|needs to|need to|ought to|(is|are) [supposed|meant|"
-    "required|going] to)"
-)
-_MODALS = Table(f"{_MODAL}|to")
-_PERFECT = Table("has|should have|must have|should have been|has been")
-# What says of a subject that it is never, or always, to do what follows: in its plain form.
-_EVER = "(at all times|always|constantly|permanently|throughout|all the time)"
-_MOODS = {
-    "never": Table(
-        f"({_MODAL}|may|can) (not|never|at no time|under no circumstances) [ever]|"
-        "(is|are) (not|never) [ever] to|(does|do) not [ever]"
-    ),
-    "always": Table(f"{_MODAL} {_EVER}|(is|are) {_EVER} to"),
-}
-_PLAINLY = {"never": Table("never [ever]|at no time"), "always": Table(_EVER)}
-_OF_BODIES = ("still", "slower", "faster", "at_height")
-_SITUATED = frozenset(
-    "located situated positioned found placed seated lodged perched poised suspended parked "
-    "nestled centred centered snuggled".split()
-)
-_PLACES = Table(
-    "(to|in|at|into) [a|some|any] (position|place|spot|point|space) [that is]|[to|at] somewhere"
-)
-_BY = Table("by|at|at [a] (height|distance) of|with [a] (gap|clearance|distance) of")
-_BESIDE = frozenset("above below left_of right_of in_front_of behind far".split())
-_EACH_OTHER = Table("[each other|one another]")
-_SO = Table("until|till|so [that]|such that")
-_UP_TO = Table("[up|over|all way|right [up]] to")
-_FROM = Table("to|from|away from|off|of")
-_ALONG = Table("[over|along|across|around|round|across table|along table|up|down|in]")
-_BUMPS = frozenset(
-    "touch|contact|reach|meet|make contact with|come into contact with|lean against|bump into|"
-    "be in contact with|press against".split("|")
 )
 
 
@@ -185,7 +137,7 @@ class Clauses:
     def _slot(self, name: str, i: int) -> Iterator[tuple[Any, int]]:
         if self.word(i) == "first":  # "touch first the cube": sentences.py knows that it was said
             i += 1
-        i = next(ORDERED.ends(self.words, i), i)
+        i = next(joints.ORDERED.ends(self.words, i), i)
         if i >= len(self.words):
             return
         match name:
@@ -222,7 +174,7 @@ class Clauses:
                     if found.unit == "m/s" and not found.just and bound is not None:
                         yield found, end
             case "EVER":
-                for mood, table in _PLAINLY.items():
+                for mood, table in joints.PLAINLY.items():
                     yield from ((mood, end) for end in table.ends(self.words, i))
             case "SPEED":
                 for found, end in self.much(i):
@@ -238,7 +190,7 @@ class Clauses:
                     if found.unit == "m" and not found.just:
                         yield found, end + (self.word(end) == "high")
             case "WAY":
-                for sign, texts in _TURNS.items():
+                for sign, texts in joints.TURNS.items():
                     yield from ((sign, end) for end in texts.ends(self.words, i))
             case "TIMES":
                 at = next(quantities.LEAST.ends(self.words, i), i)
@@ -255,12 +207,6 @@ class Clauses:
                         yield sign * found.value, end
                 for value, end in quantities.number(self.words, start):
                     yield sign * value, end
-            case "NEARER":
-                for found, end in self.much(i):
-                    if found.unit == "m" and found.most is not None and found.least is None:
-                        if self.word(end) in ("to", "of", "from"):
-                            for phrase, last in self.phrases.at(end + 1):
-                                yield (found, phrase), last
 
     def filled(self, what: Pattern, i: int) -> Iterator[tuple[dict[str, Any], int]]:
         """The slots of a pattern at ``i``; a slot that stands twice is filled once at most."""
@@ -287,7 +233,7 @@ class Clauses:
         return self._memo("relation", "", i, lambda: self._relation(i))
 
     def _relation(self, i: int) -> Iterator[Found]:
-        for after in _PLACES.ends(self.words, i):
+        for after in joints.A_PLACE.ends(self.words, i):
             for found, end in self.relation(after):
                 if found.predicate in ("near", "far", "next_to", "by", "against"):
                     yield found, end
@@ -309,7 +255,7 @@ class Clauses:
             return
         for found, end in self.much(i):  # "at least 10 cm away from it"
             if found.unit == "m" and not found.just:
-                for after in _FROM.ends(self.words, end):
+                for after in joints.FROM.ends(self.words, end):
                     for phrase, last in self.phrases.at(after):
                         yield Clause("apart", None, (phrase,), found), last
 
@@ -325,8 +271,8 @@ class Clauses:
             for much, end in quantities.taken(found.much, self.words, i):
                 yield replace(found, much=much), end
             return
-        for after in (start, *_BY.ends(self.words, start)):
-            for much, end in self.much(after) if found.predicate in _BESIDE else ():
+        for after in (start, *joints.BY.ends(self.words, start)):
+            for much, end in self.much(after) if found.predicate in joints.BESIDE else ():
                 if much.unit == "m":
                     yield replace(found, much=much), end
                     if self.word(end) in ("away", "up", "off", "high", "apart"):
@@ -382,7 +328,7 @@ class Clauses:
             for _, end in self.filled(pattern(text), i):
                 if end > i and self.word(end) != "of":
                     yield left, front, end
-                for last in _FROM_START.ends(self.words, end) if end > i else ():
+                for last in joints.FROM_START.ends(self.words, end) if end > i else ():
                     yield left, front, last
 
     # -------------------------------------------------------------------------------- clauses
@@ -421,10 +367,6 @@ class Clauses:
 
     def _with(self, clause: Clause, slots: dict[str, Any], end: int) -> Iterator[Found]:
         """The clause with what filled its slots."""
-        if "NEARER" in slots:
-            much, phrase = slots["NEARER"]
-            yield replace(clause, objects=(phrase,), much=much, mood="never"), end
-            return
         if "EVER" in slots:
             clause = replace(clause, mood=slots["EVER"])
         if "SHUNNED" in slots:
@@ -464,12 +406,8 @@ class Clauses:
                         yield from self._results(phrase, stem, at)
                 if self.word(end) == "to" and self.acting(phrase) and not hand:
                     for found, last in self.clause("base", end + 1):  # "move the arm to touch it"
-                        if found.predicate == "touch" and found.verb in _BUMPS:
+                        if found.predicate == "touch" and found.verb in joints.BUMPS:
                             yield replace(found, verb=stem), last
-            for found, end in self.relation(start):  # "put next to the ball the cube"
-                for phrase, last in self.phrases.one(end) if stem in ("put", "place") else ():
-                    if isinstance(phrase, Thing):
-                        yield replace(found, subject=phrase, verb=stem), last
 
     def _with_tool(self, i: int) -> Iterator[int]:
         """``i``, and behind "with the claw" at ``i``."""
@@ -481,8 +419,8 @@ class Clauses:
 
     def _results(self, phrase: Phrase, stem: str, i: int) -> Iterator[Found]:
         """What is to be in the end: "push it until it is left of the ball"."""
-        for at in _ALONG.ends(self.words, i):
-            for start in _SO.ends(self.words, at):
+        for at in joints.OVER.ends(self.words, i):
+            for start in joints.SO_THAT.ends(self.words, at):
                 for found, last in self.statement(start):
                     about = found.subject in (Said("it"), phrase)
                     if about:
@@ -492,7 +430,7 @@ class Clauses:
                         yield replace(found, objects=it, verb=stem, told=False), last
         for slots, end in self.filled(pattern("(to|towards|toward) O"), i):
             both = Many("and", (phrase, slots["O"]))
-            for start in _SO.ends(self.words, end):
+            for start in joints.SO_THAT.ends(self.words, end):
                 for found, last in self._does(both, start + 1, ("be", "base")):
                     if self.word(start) == "they" and found.predicate == "together":
                         yield replace(found, verb=stem), last
@@ -509,7 +447,9 @@ class Clauses:
                 for found, end in self._where(at, stem)
                 if stem != "stop" or found.predicate != "against"  # "stop touching it"
             )
-            for state, end in self.state(start) if stem in _STAND else ():  # "still beside it"
+            for state, end in (
+                self.state(start) if stem in joints.STAND else ()
+            ):  # "still beside it"
                 if state.predicate == "still":
                     for found, last in self.relation(end):
                         yield replace(found, verb=stem, lasting=lasting, also="still"), last
@@ -517,9 +457,9 @@ class Clauses:
     def _where(self, i: int, verb: str) -> Iterator[Found]:
         """What a verb of place is followed by: a relation, a state, a way, a goal."""
         back = i + 1 if self.word(i) in ("over", "back", "up", "down", "both") else i
-        for start in dict.fromkeys((i, back, *_ALONG.ends(self.words, i))):
+        for start in dict.fromkeys((i, back, *joints.OVER.ends(self.words, i))):
             yield from self.relation(start)
-            for after in _UP_TO.ends(self.words, start):
+            for after in joints.UP_TO.ends(self.words, start):
                 for phrase, end in self.phrases.at(after):
                     yield Clause("to", None, (phrase,)), end
         there = i + 1 if self.word(i) == "down" else i
@@ -536,7 +476,7 @@ class Clauses:
         for found, end in self.much(by) if verb not in STAY else ():
             if found.unit == "m":
                 yield Clause("displaced", None, (), found), end
-                for last in _ANYWHERE.ends(self.words, end):
+                for last in joints.ANYWHERE.ends(self.words, end):
                     yield Clause("displaced", None, (), found), last
 
     # ------------------------------------------------------------------------------ statements
@@ -552,11 +492,14 @@ class Clauses:
         for phrase, end in self.phrases.at(i):
             for found, last in self._does(phrase, end, ("s", "be", "modal", "perfect")):
                 yield replace(found, told=not self.acting(phrase)), last
-            for mood, table in _MOODS.items():  # "the cube must not be touched"
+            for mood, table in joints.MOODS.items():  # "the cube must not be touched"
                 for after in table.ends(self.words, end):
                     for found, last in self._plainly(phrase, after):
                         yield replace(found, told=not self.acting(phrase), mood=mood), last
-            for mood, table in _PLAINLY.items():  # "it is never touched", "it always stays upright"
+            for (
+                mood,
+                table,
+            ) in joints.PLAINLY.items():  # "it is never touched", "it always stays upright"
                 be = end + (self.word(end) in ("is", "are", "stays", "stay", "remains", "remain"))
                 for after in table.ends(self.words, be):
                     there = () if be > end else self._does(phrase, after, ("s", "be"))
@@ -578,7 +521,9 @@ class Clauses:
         for phrase, end in self.phrases.at(i + 1) if opening in ("with", "without") else ():
             lasting = self.word(end) in ("staying", "kept", "remaining", "being")
             ever = end + (self.word(end) == "ever")
-            moods = [(mood, at) for mood, t in _PLAINLY.items() for at in t.ends(self.words, end)]
+            moods = [
+                (mood, at) for mood, t in joints.PLAINLY.items() for at in t.ends(self.words, end)
+            ]
             for mood, start in [*moods, ("", ever if opening == "without" else end)]:
                 if opening == "without" and mood:
                     continue
@@ -604,7 +549,7 @@ class Clauses:
                 yield from self.pose(end)
             states = self.state(end)
             if self.body and self.acting(phrase):
-                states = [(f, e) for f, e in states if f.predicate in _OF_BODIES]
+                states = [(f, e) for f, e in states if f.predicate in joints.OF_BODIES]
             if i in self.named and self.word(end).endswith("ed"):
                 states = []  # "the drawer closed" tells what happened
             for found, last in (*self.relation(end), *states, *self.ways(end)):
@@ -658,19 +603,19 @@ class Clauses:
             yield from self._acts(phrase, "base", i + 1 if word == "to" else i)
             yield from self._is(phrase, i)
         if "modal" in how:
-            for start in (i, *_MODALS.ends(self.words, i)):
+            for start in (i, *joints.MODALS.ends(self.words, i)):
                 if start == i and not (isinstance(phrase, Many) and phrase.how == "nor"):
                     continue
                 yield from self._plainly(phrase, start + (self.word(start) == "first"))
         if "perfect" in how:  # "has been moved", "has moved"
-            for start in _PERFECT.ends(self.words, i):
+            for start in joints.PERFECT.ends(self.words, i):
                 been = self.word(start - 1) == "been"
                 yield from self._is(phrase, start) if been else self._acts(phrase, "ed", start)
 
     def _is(self, phrase: Phrase, i: int) -> Iterator[Found]:
         states = self.state(i)
         if self.body and self.acting(phrase):  # to stand or be upright is another thing there
-            states = [(f, e) for f, e in states if f.predicate in _OF_BODIES]
+            states = [(f, e) for f, e in states if f.predicate in joints.OF_BODIES]
             states += self.pose(i)
         for found, end in (*self.relation(i), *states):
             yield replace(found, subject=phrase), end
@@ -682,7 +627,7 @@ class Clauses:
     def _situated(self, phrase: Phrase, i: int) -> Iterator[Found]:
         """Where a thing is, with how it is there: "sitting on the disc", "located beside it"."""
         starts = [start for _, _, _, start in self.verb("goes", "ing", i)]
-        for start in [*starts, *([i + 1] if self.word(i) in _SITUATED else [])]:
+        for start in [*starts, *([i + 1] if self.word(i) in joints.SITUATED else [])]:
             for found, end in self.relation(start):
                 yield replace(found, subject=phrase, verb="be"), end
 
@@ -723,16 +668,13 @@ class Clauses:
             for found, end in self._where(start, stem):
                 if stem != "be" and (found.predicate != "inside" or found.objects):
                     yield replace(found, subject=phrase, verb=stem, lasting=lasting), end
-        if self.word(i) in ("rises", "rise"):
-            for found, end in self.state(i + 1):
-                yield replace(found, subject=phrase), end
         for stem, predicate, rest, start in self.verb("deed", form, i):
-            if predicate == "touch" and rest is not None and stem in _BUMPS:
+            if predicate == "touch" and rest is not None and stem in joints.BUMPS:
                 for slots, end in self.filled(rest, start):
                     if "O" in slots:
                         yield Clause("against", phrase, (slots["O"],), verb=stem), end
                 if isinstance(phrase, Many) or phrase == Said("them"):
-                    for end in _EACH_OTHER.ends(self.words, start):
+                    for end in joints.EACH_OTHER.ends(self.words, start):
                         yield Clause("together", phrase, verb=stem), end
 
     def acting(self, phrase: Phrase) -> bool:
@@ -749,13 +691,13 @@ class Clauses:
 
     def continued(self, i: int) -> Iterator[Found]:
         """What goes on about whoever the clause before was about: "and touches the can"."""
-        for start in _MODALS.ends(self.words, i) if self.word(i) != "to" else ():
+        for start in joints.MODALS.ends(self.words, i) if self.word(i) != "to" else ():
             yield from self.clause("base", start)
         for stem, _, _, start in self.verb("goes", "s", i):
             for found, end in self._where(start, stem):
                 yield replace(found, bare=True, lasting=stem in STAY), end
         for stem, predicate, rest, start in self.verb("deed", "s", i):
-            if predicate == "touch" and rest is not None and stem in _BUMPS:
+            if predicate == "touch" and rest is not None and stem in joints.BUMPS:
                 for slots, end in self.filled(rest, start):
                     yield Clause("against", None, (slots["O"],), verb=stem, bare=True), end
 

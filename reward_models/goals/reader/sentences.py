@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
-from reward_models.goals.reader.clauses import ORDERED, Clause, Clauses
+from reward_models.goals.reader import joints
+from reward_models.goals.reader.clauses import Clause, Clauses
 from reward_models.goals.reader.quantities import Much
 from reward_models.goals.reader.things import Many, Phrases, Said, Thing, Things
 from reward_models.goals.reader.wordings import (
@@ -44,109 +45,6 @@ class Element:
 
 
 Elements = tuple[Element, ...]
-
-
-THEN = Table(
-    "[,] [and] (finish|end) [up|off] by; [,] and [,] after that [,]; [,] and [,] when done [,]; "
-    "[,] (second|third) [,]; [,] and [,] when you are done [,]; "
-    "[,] [and|but] [only] then [,]; [,] [and] (afterwards|afterward|subsequently|thereafter) [,]; "
-    "[,] [and] after (that|this|which) [,]; [,] [and] (next|finally|lastly) [,]; "
-    "[,] (and|then|and then) later [,]; "
-    "[,] [and] (when|once|as soon as) ((it|this|that) is (there|in place)|"
-    "you have|done|that is done|you are done|it is done|you have done (so|that|it)|this is done|"
-    "you did) [,] [then]; [,] followed by; "
-    "[,] [and] then (finally|afterwards|next) [,]; [,] [and] (secondly|thirdly) [,]; , then"
-)
-AND = Table(
-    "[,] and [also]; [,] as well as; [,] and [,] (at same time|at once|simultaneously) [,]; [,] &"
-)
-AT_ONCE = Table("[both] at (same time|once); simultaneously")
-BUT = Table("[,] but [also|still]; [,] and (still|yet); [,] yet; [,] though")
-OR = Table("[,] or [else]")
-BEFORE = Table("[,] before; [,] prior to")
-AFTER = Table(
-    "[,] [but|and] [only] after; [,] but first; [,] once; [,] as soon as; [,] but before that [,]"
-)
-# Behind a goal that is joined by "and": it comes after.
-LATER = Table(
-    "[,] (afterwards|afterward|after that|later|next|thereafter|subsequently|last|lastly|finally|"
-    "at [very] end|in end)"
-)
-ANY_ONE = Table(
-    "[,] (whichever|whatever) [one] you (like|want|prefer|please|choose); [,] it does not matter "
-    "which [one]; [,] (either|both) (one|way|ways|of them) [is|are] (fine|ok|okay|good)"
-)
-SOMETIME = Table("[,] at some (moment|point|time|stage) [,]; [,] at least once")
-TWO = Table("either")
-END = Table(
-    "[,] (and|to) (end up|finish up|finish|end) [being|with]; [,] ending [up] [with]; "
-    "[,] finishing [up] [with]"
-)
-COMMA = Table(",")
-NEVER = Table(
-    "never [ever]; do not [ever]; not ever; must (never|not) [ever]; should (never|not) [ever]; "
-    "at no time; and never; you must not; make sure not to; take care not to; be careful not to; "
-    "never once; never at any time; make sure you never; make sure to never; make sure you do not; "
-    "avoid; try not to; nor; it must never; without it ever; may never; not; in no case; "
-    "on no account"
-)
-NEVER_ING = Table(
-    "without [ever|once|at any time]; avoid; avoiding; while avoiding; not once; never; not"
-)
-ALWAYS = Table("always; at all times; all the time; throughout; constantly; permanently")
-ALL_ALONG = Table(
-    "all time; at all times; throughout; whole time; entire time; whole way; all along; all way "
-    "through; from start to finish; from beginning to end; during [whole|entire] (time|episode|"
-    "move|movement|run|motion|task|trial|test|walk|operation); "
-    "for (whole|entire) (time|episode); always; whole while; all while; "
-    "the whole time; all the time; as you go; in process; while doing so; while you do; "
-    "while you do so; while you do it; meanwhile; along way; on way; at every moment; "
-    "at any (time|moment|point); ever; without (interruption|a break|pause)"
-)
-THERE = Table("[on] (way|route) (there|to it); while going there; en route; on way over")
-WHILE = Table("(while|whilst) [you are|still] [always|constantly]; all while; as you are")
-UNTIL = Table("until; till")
-SLOWLY = Table("[very] slowly; at [a] slow (speed|pace); [at] [a] slow speed")
-IN_ORDER = Table(
-    "[,] in (this|that|given|said) (order|sequence); [,] in order; [,] in turn; [,] one after "
-    "(another|other); [,] one by one; [,] successively; [,] in sequence; [,] consecutively"
-)
-ANY_ORDER = Table(
-    "[,] in (any|whatever|whichever|either) order [you (like|want|please)]; [,] no matter (in "
-    "which|which|in what|what) order; [,] order does not matter; [,] in whatever order; "
-    "[,] whichever (one|of them) [comes] first; [,] regardless of order"
-)
-FOR = Table("for [a total of|a duration of]")
-AGAIN = Table(
-    "[,] [and|then|and then] (keep|hold|stay|remain|linger|rest|leave|have) [it|them|yourself|that|"
-    "this|everything|that position|this position|position] [stay|remain] [there|in place|like that|"
-    "like this|that way|so|in position|at that height|put|still there|this way|in contact|in that "
-    "position|up|up there|open|closed|pressed|down] [for]; [,] [and] do so for; "
-    "[,] (keeping|holding|staying|remaining) [it|them] [there|so] [for]"
-)
-WAIT = Table("[,] [and|then|and then] (wait|pause) [there|here|in place] [for]; "
-                "[,] waiting [there] [for]")  # fmt: skip
-WHILE_HERE = Table("there; straight; in row; continuously; without interruption; non stop")
-WITHIN = Table(
-    "within; in; inside of; in under; in less than; before; [in] no more than; (no|not) later than"
-)
-LATEST = Table("by; taking; with")
-_TOTAL = Table("in total|altogether|overall|in all")
-_YOU_HAVE = Table("you have; you get; there are")
-PASSED = Table("[have|has] (passed|elapsed|gone by|are over|is over|are up|is up)")
-FIRST = Table(
-    "first [of all] [,]; initially; firstly [,]; to begin with [,]; to start with [,]; start by; "
-    "begin by; start with; begin with; start off by; at first [,]"
-)
-TIDY = Table("and; ,")
-_SPEED = Table("[at|with] [a|its|your] (speed|pace|velocity) [of|at]|at|with")
-_TO = Table("that; to; ,")
-_SO_NOW = Table("[,] so; ,")
-_HAVING = Table("you have; having; gripper has")
-_NOT = Table("not [ever]; never")
-_WITHOUT = Table("without [any]; with no; no; avoiding")
-_CONTACT = Table("[any] [direct|physical] contact (with|to); touch of")
-_THIS = (("that",), ("this",))
 
 
 @cache
@@ -193,7 +91,7 @@ class Sentences:
         ends = self._closed()
         first = any(w == "first" and i not in self.clauses.named for i, w in enumerate(self.words))
         told = (Element("first"),) if first else ()
-        ordered = any(next(ORDERED.ends(self.words, i), 0) for i in range(len(self.words)))
+        ordered = any(next(joints.ORDERED.ends(self.words, i), 0) for i in range(len(self.words)))
         for start in self._opened(0, LEADING):
             for elements, end in self._chain(start):
                 if end in ends:
@@ -267,13 +165,13 @@ class Sentences:
             ends += [(end, found[at]) for end in self._called(at) if self.clauses.word(end) == ","]
             ends += [(end, True) for end in self._said(at, OPENERS)]
             for end in self._remarks(at) if leading and not found[at] else ():
-                ends += [(after, False) for after in self._every(end, _SO_NOW)]
-                self.remarked |= {after for after in self._every(end, _SO_NOW)}
+                ends += [(after, False) for after in self._every(end, joints.SO_NOW)]
+                self.remarked |= {after for after in self._every(end, joints.SO_NOW)}
             for end, more in ends:
                 if at in self.remarked:
                     self.remarked.add(end)
-                    self.remarked |= {self._starts(end, _TO)} - {0}
-                for start in (end, self._starts(end, _TO)):
+                    self.remarked |= {self._starts(end, joints.TO)} - {0}
+                for start in (end, self._starts(end, joints.TO)):
                     if start and found.get(start) is not False and start not in found:
                         found[start] = more
                         todo.append(start)
@@ -305,31 +203,31 @@ class Sentences:
             if element.how in ("order", "loose") or lasts and element.how == "always":
                 continue
             if element.how == "along":
-                comma = self._starts(end, COMMA) or end
+                comma = self._starts(end, joints.COMMA) or end
                 yield from (((element, *more), last) for more, last in self._leads(comma))
-            after = self._starts(end, TIDY)
+            after = self._starts(end, joints.TIDY)
             clause = element.clause
             bounded = clause is None or clause.much is not None or clause.verb == "avoid"
             for last in self._said(end, TOOLS):  # "without touching it with the gripper, ..."
-                if element.how == "never" and (after_tool := self._starts(last, COMMA)):
+                if element.how == "never" and (after_tool := self._starts(last, joints.COMMA)):
                     yield (element,), after_tool
             if not bounded and self.clauses.word(end) not in (",", ""):
                 continue  # "do not open it and put it away": is that not to be either?
             yield (element,), end
             if after:
-                yield (element,), self._starts(after, TIDY) or after
-        for after in self._every(i, TWO):
+                yield (element,), self._starts(after, joints.TIDY) or after
+        for after in self._every(i, joints.TWO):
             yield (Element("either"),), after
         for phrase, end in self.clauses.phrases.at(i):
-            if after := self._starts(end, COMMA):  # "the cube: touch it"
+            if after := self._starts(end, joints.COMMA):  # "the cube: touch it"
                 yield (Element("topic", Clause("leads", None, (phrase,))),), after
-        for start in self._every(i, _YOU_HAVE):  # "you have 3 seconds to touch it"
+        for start in self._every(i, joints.YOU_HAVE):  # "you have 3 seconds to touch it"
             for found, end in self.clauses.much(start):
                 if found.unit == "s" and found.most is not None and self.clauses.word(end) == "to":
                     yield (Element("within", much=found),), end + 1
         if self.clauses.word(i) == "for":
             for phrase, end in self.clauses.phrases.one(i + 1):
-                if after := self._starts(end, COMMA):  # "for the red cube, touch the ball"
+                if after := self._starts(end, joints.COMMA):  # "for the red cube, touch the ball"
                     yield (Element("goal", Clause("unclear", None, (phrase,))),), after
         for word in ("after", "before", "once", "when", "having"):
             if self.words[i : i + 1] == (word,):
@@ -337,10 +235,10 @@ class Sentences:
                 for clause, end in self._having(i) if having else self._timed(i + 1):
                     by = "before" if word == "before" else "then"
                     goal, turn = Element("goal", clause), Element("turn", by=by)
-                    if after := self._starts(end, COMMA):
+                    if after := self._starts(end, joints.COMMA):
                         yield (goal, turn), after
                     for more, last in self._modifier(end):
-                        if more.how == "for" and (after := self._starts(last, COMMA)):
+                        if more.how == "for" and (after := self._starts(last, joints.COMMA)):
                             yield (goal, more, turn), after
 
     def _timed(self, i: int) -> Iterator[tuple[Clause, int]]:
@@ -353,7 +251,7 @@ class Sentences:
 
     def _having(self, i: int) -> Iterator[tuple[Clause, int]]:
         """ "you have touched it", "having touched it"."""
-        for start in self._every(i + (self.clauses.word(i) == "when"), _HAVING):
+        for start in self._every(i + (self.clauses.word(i) == "when"), joints.HAVING):
             yield from self.clauses.clause("ed", start)
 
     def _rest(self, i: int) -> list[tuple[Elements, int]]:
@@ -378,23 +276,24 @@ class Sentences:
             for _, end in self.clauses.filled(pattern(text), i):
                 if end > i:
                     yield (Element("implied", by=predicates),), end
-        end = self._starts(i, FIRST)
+        end = self._starts(i, joints.FIRST)
         if end and end < len(self.words):
             yield (), end
-        if end := self._starts(comma, AT_ONCE):
+        if end := self._starts(comma, joints.AT_ONCE):
             yield (Element("at_once"),), end
         for element, end in self._modifier(i):
             yield (element,), end
         for element, end in self._constraint(i):
             yield (element,), end
-        if end := self._starts(i, COMMA):
+        if end := self._starts(i, joints.COMMA):
             for element, last in self._modifier(end):
                 yield (element,), last
-        for by, phrases in (("then", THEN), ("and", AND), ("but", BUT), ("or", OR),
-                            ("before", BEFORE), ("after", AFTER), ("end", END),
-                            (",", COMMA)):  # fmt: skip
+        for by, phrases in (("then", joints.THEN), ("and", joints.AND), ("but", joints.BUT),
+                            ("or", joints.OR),
+                            ("before", joints.BEFORE), ("after", joints.AFTER), ("end", joints.END),
+                            (",", joints.COMMA)):  # fmt: skip
             for start in self._every(i, phrases):
-                if by in ("before", "after") and self.words[start : start + 1] in _THIS:
+                if by in ("before", "after") and self.words[start : start + 1] in joints.THIS:
                     continue  # "before that, the ball", or before that ball?
                 yield from self._element(start, by)
 
@@ -403,13 +302,13 @@ class Sentences:
         for elements, end in self._plain_element(i, by, first):
             yield elements, end
             if by in ("and", ",", "then") and not first and elements[-1].how == "goal":
-                for last in self._every(end, LATER):
+                for last in self._every(end, joints.LATER):
                     yield (replace(elements[-1], by="then"),), last
 
     def _plain_element(self, i: int, by: str, first: bool) -> Iterator[tuple[Elements, int]]:
         """One goal or constraint with what only introduces it."""
         starts = {i: False}
-        if end := self._starts(i, FIRST) if first else 0:
+        if end := self._starts(i, joints.FIRST) if first else 0:
             starts[end] = False
         for start in list(starts):
             starts = {**self._opened(start), **starts}
@@ -420,8 +319,8 @@ class Sentences:
                 for until, last in self._constraint(end) if element.how == "never" else ():
                     if until.how == "until":  # "do not touch it until ..."
                         yield (replace(element, by=by), until), last
-            for how, after in (("slowly", self._starts(start, SLOWLY)),
-                               ("always", self._starts(start, ALWAYS))):  # fmt: skip
+            for how, after in (("slowly", self._starts(start, joints.SLOWLY)),
+                               ("always", self._starts(start, joints.ALWAYS))):  # fmt: skip
                 for clause, end in self._goals(after, by, first, opened) if after else ():
                     if how == "always":
                         yield (Element("always", clause, by=by),), end
@@ -483,13 +382,18 @@ class Sentences:
 
     def _modifier(self, i: int) -> Iterator[tuple[Element, int]]:
         """ "for a second", "within 3 s", "slowly", "in this order", "all the time"."""
-        for start in (i, *self._every(i, LATEST)):  # ", at most 3 s", "taking 3 s at most"
+        for start in (i, *self._every(i, joints.LATEST)):  # ", at most 3 s", "taking 3 s at most"
             for found, end in self.clauses.much(start):
                 if found.unit == "s" and found.least is None:
                     yield Element("within", much=found), end
-                    for last in _TOTAL.ends(self.words, end):
+                    for last in joints.TOTAL.ends(self.words, end):
                         yield Element("within", much=found), last
-        for how, phrases in (("for", FOR), ("for", AGAIN), ("wait", WAIT), ("within", WITHIN)):
+        for how, phrases in (
+            ("for", joints.FOR),
+            ("for", joints.AGAIN),
+            ("wait", joints.WAIT),
+            ("within", joints.WITHIN),
+        ):
             for start in self._every(i, phrases):
                 for found, end in self.clauses.much(start):
                     lasts = found.least is not None and (found.just or found.most is None)
@@ -497,30 +401,28 @@ class Sentences:
                     if found.unit != "s":
                         continue
                     if how in ("for", "wait") and lasts:
-                        for last in (end, self._starts(end, WHILE_HERE)):
+                        for last in (end, self._starts(end, joints.WHILE_HERE)):
                             if last:
                                 yield Element("for", much=found, by=how), last
                     if how == "within" and ends:
-                        last = self._starts(end, PASSED)
+                        last = self._starts(end, joints.PASSED)
                         if self.words[start - 1] == "before" and not last:
                             continue
-                        for after in (last or end, *_TOTAL.ends(self.words, end)):
+                        for after in (last or end, *joints.TOTAL.ends(self.words, end)):
                             yield Element("within", much=found), after
-        for how, phrases in (("slowly", SLOWLY), ("order", IN_ORDER), ("loose", ANY_ORDER),
-                             ("along", ALL_ALONG), ("either", ANY_ONE), ("there", THERE),
-                             ("once", SOMETIME)):  # fmt: skip
+        for how, phrases in joints.MODIFIERS.items():
             if end := self._starts(i, phrases):
                 yield Element(how, by="any" if how == "either" else ""), end
 
     def _constraint(self, i: int) -> Iterator[tuple[Element, int]]:
         """ "without touching it", "never go near it", "while staying above it", "until ..."."""
-        comma = self._starts(i, COMMA)
+        comma = self._starts(i, joints.COMMA)
         for start in (i, comma) if comma else (i,):
-            for after in self._every(start, NEVER):
+            for after in self._every(start, joints.NEVER):
                 for clause, end in self.clauses.clause("base", after):
                     if not clause.mood:
                         yield Element("never", clause), end
-            for after in self._every(start, NEVER_ING):
+            for after in self._every(start, joints.NEVER_ING):
                 for clause, end in self.clauses.clause("ing", after):
                     yield Element("never", clause), end
             word = self.words[start] if start < len(self.words) else ""
@@ -544,11 +446,11 @@ class Sentences:
                         yield Element(clause.mood, clause), end
                     elif clause.lasting and clause.told and start > i:  # ", it must stay upright"
                         yield Element("always", clause), end
-            for without in self._every(start, _WITHOUT):
-                for after in self._every(without, _CONTACT):
+            for without in self._every(start, joints.WITHOUT):
+                for after in self._every(without, joints.CONTACT):
                     for phrase, end in self.clauses.phrases.at(after):
                         yield Element("never", Clause("touch", None, (phrase,))), end
-            for after in self._every(start, ALWAYS):  # "always staying 5 cm above it"
+            for after in self._every(start, joints.ALWAYS):  # "always staying 5 cm above it"
                 for clause, end in self.clauses.clause("ing", after):
                     yield Element("always", clause), end
                 for clause, end in (
@@ -558,7 +460,9 @@ class Sentences:
                 ):
                     if start > i:  # ", always at least 5 cm from it"
                         yield Element("always", clause), end
-            speeds = (self.clauses.much(at) for at in (start, *_SPEED.ends(self.words, start)))
+            speeds = (
+                self.clauses.much(at) for at in (start, *joints.SPEED.ends(self.words, start))
+            )
             for found, end in itertools.chain.from_iterable(speeds):
                 if found.unit == "m/s" and not found.just:
                     name = "slower" if found.least is None else "faster"
@@ -567,8 +471,8 @@ class Sentences:
                 yield Element(how, clause), end
             for clause, end in self._manner(start, comma):
                 yield Element("always", clause), end
-            for after in self._every(start, WHILE):
-                negated = self._starts(after, _NOT)
+            for after in self._every(start, joints.WHILE):
+                negated = self._starts(after, joints.NOT)
                 for clause, end in (
                     *self.clauses.clause("ing", negated or after),
                     *self.clauses.statement(after),
@@ -579,7 +483,7 @@ class Sentences:
             for clause, end in self.clauses.clause("ing", start):
                 if start != i and clause.lasting:  # ", staying at least 5 cm above it"
                     yield Element("while", clause), end
-            for after in self._every(start, UNTIL):
+            for after in self._every(start, joints.UNTIL):
                 for clause, end in (*self._timed(after), *self.clauses.fragment(after)):
                     yield Element("until", clause), end
 

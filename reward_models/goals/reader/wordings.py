@@ -267,7 +267,6 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("still", "stop moving|freeze|come to a stop|come to rest|come to a halt|come to a standstill|"
      "stand still|hold still|keep still|"
      "stay still|hold your position|hold position|stay put|hold steady|not move", ""),
-    ("apart", "avoid", "(coming|getting|going) NEARER"),
     ("touch", "avoid", "[[any] contact with] SHUNNED"),
     ("touch", "leave", "SHUNNED untouched"),
     ("near", "approach|go near|come near|get near", "O [to] within NEAR"),
