@@ -207,7 +207,7 @@ class Sentences:
                 yield from (((element, *more), last) for more, last in self._leads(comma))
             after = self._starts(end, joints.TIDY)
             clause = element.clause
-            bounded = clause is None or clause.much is not None or clause.verb == "avoid"
+            bounded = clause is None or clause.much is not None or clause.verb in ("avoid", "leave")
             for last in self._said(end, TOOLS):  # "without touching it with the gripper, ..."
                 if element.how == "never" and (after_tool := self._starts(last, joints.COMMA)):
                     yield (element,), after_tool
