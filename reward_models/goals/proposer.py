@@ -54,6 +54,7 @@ SWAPPED = 1.0  # against things in another order than they were named in
 WORTH = 1.5  # how much less likely than nothing a proposal may be
 DISPLACED = PREDICATES["displaced"].numbers[0].default  # m, where nobody says how far
 # Whatever these turn round or leave out, a proposal would not.
+_LASTING = frozenset("for hold stay keep wait pause there".split())
 _JOINING = frozenset("and without while but within for in until slowly always never".split())
 # What may speak of the part that is guessed.
 _BACK = frozenset("it its them they each both other others there this that one ones".split())
@@ -93,7 +94,7 @@ def words_of(text: str, things: Things) -> Words:
         elif amount is not None:
             much, end = amount
             if much.unit == "s":
-                lasts = words[at - 1 : at] == ("for",)
+                lasts = at > 0 and words[at - 1] in _LASTING
                 times.append(Element("for" if lasts else "within", much=much))
             else:
                 amounts.append(much)

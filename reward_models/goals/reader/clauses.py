@@ -428,11 +428,11 @@ class Clauses:
                     elif self.acting(phrase) and Said("it") in found.objects:
                         it = tuple(phrase if o == Said("it") else o for o in found.objects)
                         yield replace(found, objects=it, verb=stem, told=False), last
-        for slots, end in self.filled(pattern("(to|towards|toward) O"), i):
+        for slots, end in self.filled(pattern("(to|towards|toward|away from) O"), i):
             both = Many("and", (phrase, slots["O"]))
             for start in joints.SO_THAT.ends(self.words, end):
                 for found, last in self._does(both, start + 1, ("be", "base")):
-                    if self.word(start) == "they" and found.predicate == "together":
+                    if self.word(start) == "they" and found.predicate in ("together", "apart"):
                         yield replace(found, verb=stem), last
 
     def _going(self, form: str, i: int) -> Iterator[Found]:
@@ -457,7 +457,8 @@ class Clauses:
     def _where(self, i: int, verb: str) -> Iterator[Found]:
         """What a verb of place is followed by: a relation, a state, a way, a goal."""
         back = i + 1 if self.word(i) in ("over", "back", "up", "down", "both") else i
-        for start in dict.fromkeys((i, back, *joints.OVER.ends(self.words, i))):
+        either = i + (self.word(i) == "either" and "or" in self.words[i:])
+        for start in dict.fromkeys((i, back, either, *joints.OVER.ends(self.words, i))):
             yield from self.relation(start)
             for after in joints.UP_TO.ends(self.words, start):
                 for phrase, end in self.phrases.at(after):
@@ -473,7 +474,7 @@ class Clauses:
         if verb in state_verbs:
             yield from self.state(i)
         by = i + 1 if self.word(i) == "by" else i
-        for found, end in self.much(by) if verb not in STAY else ():
+        for found, end in self.much(by) if verb not in joints.NO_WAY else ():
             if found.unit == "m":
                 yield Clause("displaced", None, (), found), end
                 for last in joints.ANYWHERE.ends(self.words, end):

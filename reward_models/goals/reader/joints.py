@@ -3,7 +3,7 @@ as tables of phrases (``words.Table``)."""
 
 from __future__ import annotations
 
-from reward_models.goals.reader.wordings import ANYWHERE, START
+from reward_models.goals.reader.wordings import ANYWHERE, START, STAY
 from reward_models.goals.reader.words import Table
 
 # ------------------------------------------------------------------------- between clauses
@@ -12,7 +12,7 @@ THEN = Table(
     "[,] [and] (finish|end) [up|off] by; [,] and [,] after that [,]; [,] and [,] when done [,]; "
     "[,] (second|third) [,]; [,] and [,] when you are done [,]; "
     "[,] [and|but] [only] then [,]; [,] [and] (afterwards|afterward|subsequently|thereafter) [,]; "
-    "[,] [and] after (that|this|which) [,]; [,] [and] (next|finally|lastly) [,]; "
+    "[,] [and] [only] after (that|this|which) [,]; [,] [and] (next|finally|lastly) [,]; "
     "[,] (and|then|and then) later [,]; "
     "[,] [and] (when|once|as soon as) ((it|this|that) is (there|in place)|"
     "you have|done|that is done|you are done|it is done|you have done (so|that|it)|this is done|"
@@ -68,7 +68,7 @@ ALL_ALONG = Table(
 THERE = Table("[on] (way|route) (there|to it); while going there; en route; on way over")
 WHILE = Table("(while|whilst) [you are|still] [always|constantly]; all while; as you are")
 UNTIL = Table("until; till")
-SLOWLY = Table("[very] slowly; at [a] slow (speed|pace); [at] [a] slow speed")
+SLOWLY = Table("[move|go|moving] [very] slowly; at [a] slow (speed|pace); [at] [a] slow speed")
 IN_ORDER = Table(
     "[,] in (this|that|given|said) (order|sequence); [,] in order; [,] in turn; [,] one after "
     "(another|other); [,] one by one; [,] successively; [,] in sequence; [,] consecutively"
@@ -80,8 +80,9 @@ ANY_ORDER = Table(
 )
 FOR = Table("for [a total of|a duration of]")
 AGAIN = Table(
-    "[,] [and|then|and then] (keep|hold|stay|remain|linger|rest|leave|have) [it|them|yourself|that|"
-    "this|everything|that position|this position|position] [stay|remain] [there|in place|like that|"
+    "[,] [and|then|and then] (keep|hold|stay|remain|linger|rest|leave|have) [it|them|contact|"
+    "yourself|that|this|everything|that position|this position|position] [stay|remain] [there|"
+    "in place|like that|"
     "like this|that way|so|in position|at that height|put|still there|this way|in contact|in that "
     "position|up|up there|open|closed|pressed|down] [for]; [,] [and] do so for; "
     "[,] (keeping|holding|staying|remaining) [it|them] [there|so] [for]"
@@ -93,7 +94,7 @@ WITHIN = Table(
     "within; in; inside of; in under; in less than; before; [in] no more than; (no|not) later than"
 )
 LATEST = Table("by; taking; with")
-TOTAL = Table("in total|altogether|overall|in all")
+TOTAL = Table("in total|altogether|overall|in all|(of|from|after) start")
 YOU_HAVE = Table("you have; you get; there are")
 PASSED = Table("[have|has] (passed|elapsed|gone by|are over|is over|are up|is up)")
 FIRST = Table(
@@ -160,3 +161,5 @@ BUMPS = frozenset(
     "touch|contact|reach|meet|make contact with|come into contact with|lean against|bump into|"
     "be in contact with|press against".split("|")
 )
+# Verbs with which a length alone is no way from where a thing was.
+NO_WAY = STAY | frozenset("retreat|withdraw|back off|back away|back|pull back|pull away".split("|"))

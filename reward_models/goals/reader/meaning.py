@@ -44,7 +44,8 @@ _OPPOSED = tuple(
     ).split()
 )
 _FROM = frozenset({"far", "apart", "away", "left_of", "right_of"})
-_SIDES = {"left_of", "right_of"}
+# Where a thing may be put: what one verb says of two things.
+_PLACED = _FROM | frozenset("near next_to in_front_of behind on on_top inside between".split())
 _ONE_WAY = frozenset("on inside inserted above left_of right_of in_front_of behind".split())
 _SEEN = frozenset({"left_of", "right_of", "touch"})  # what is said of a picture
 _BEING = frozenset({"", "be", "touch", "contact", "reach", "meet", "lie", "stand", "sit", "rest"})
@@ -704,7 +705,8 @@ class Meaning:
                 if last is not None and not last.verb and last.subject not in (None, self.actor):
                     return replace(clause, bare=False, verb="")
                 raise self.refuse("ambiguous", "a verb is missing; say 'is', or 'push' again")
-            if clause.predicate != last.predicate and {clause.predicate, last.predicate} != _SIDES:
+            pair = {clause.predicate, last.predicate}
+            if len(pair) > 1 and not pair <= _PLACED:
                 raise self.refuse("unsupported", "these words are not understood in this order")
             return replace(clause, bare=False, verb=last.verb)
         if clause.verb == "from" and (last is None or last.predicate not in _FROM):

@@ -132,7 +132,7 @@ STATES: dict[str, tuple[str, ...]] = {
     "pressed": ("[all the way|fully] (pressed|pushed) [down|in]", "held down", "depressed", "down"),
     "apart": (f"MUCH apart [from {_EACH}]",),
     "at_height": ("HEIGHT",),
-    "lifted": ("up MUCH", f"[lifted|raised|held] [up] ({_OFF}) [by MUCH]",
+    "lifted": ("up MUCH|MUCH up", f"[lifted|raised|held] [up] ({_OFF}) [by MUCH]",
                f"(lifted|raised|picked up|held up|up) [{_OFF}]",
                f"[lifted|raised|held] [by|to|at] [a height of] MUCH ({_OFF})",
                f"(lifted|raised) (by|to) [a height of] MUCH [{_OFF}]"),
@@ -188,7 +188,7 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
      "S [up] [all the way|fully|completely|wide] [by|to] [MUCH|PART]"),
     ("open", "pull|slide|draw|push|tug|yank", "S [all the way] (open|out) [by|to] [MUCH|PART]"),
     ("open", "pull|tug|pull on|tug on|open", "AID (until|till|so [that]) S (is|comes|slides) "
-     "(open|out)"),
+     "[PART] (open|out)"),
     ("open", "pull", "S (open|out) (by|with) [its] AID"),
     ("open", "pull|use|tug on|grab|pull on", "AID to (open|pull open|open up) S"),
     ("open", "pull|tug", "S [out] (towards|toward) (you|yourself) [until it is open]"),
