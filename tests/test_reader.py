@@ -199,6 +199,9 @@ def test_reads_terse_commands_and_protocols(task: str, text: str, formula: str) 
         ("reach", "the gripper need not touch the ball"),
         ("reach", "touch the ball for at most 1 s"),
         ("reach", "the red cube, touch the ball"),
+        ("pick_place", "lift the cube 8 cm, carry it to the target and set it down there"),
+        ("reach", "touch the cube, then retreat 20 cm or more"),  # from where?
+        ("button", "press the button and press it again"),
         ("push", "push the cube to the ball, wait 2 s, then touch the can"),
     ],
 )

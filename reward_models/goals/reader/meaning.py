@@ -539,9 +539,11 @@ class Meaning:
                 if formula.predicate == "grasped" and first == thing and at_once:
                     if placed or after.predicate == "lifted":
                         continue
-                if formula.predicate == "lifted" and first == thing and placed and at_once:
+                if formula.numbers:
+                    pass  # what it says is asked for
+                elif formula.predicate == "lifted" and first == thing and placed and at_once:
                     continue
-                if formula.predicate == "open" and after.predicate == "inside":
+                elif formula.predicate == "open" and after.predicate == "inside":
                     if len(found) == 2 and after.terms[1] == first:
                         continue
             if out and at_once and isinstance(formula, Atom) and formula.predicate == "released":
