@@ -44,6 +44,7 @@ _OPPOSED = tuple(
     ).split()
 )
 _FROM = frozenset({"far", "apart", "away", "left_of", "right_of"})
+_SIDES = {"left_of", "right_of"}
 # Where a thing may be put: what one verb says of two things.
 _PLACED = _FROM | frozenset("near next_to in_front_of behind on on_top inside between".split())
 _ONE_WAY = frozenset("on inside inserted above left_of right_of in_front_of behind".split())
@@ -675,7 +676,7 @@ class Meaning:
     def clause(self, clause: Clause | None, by: str) -> tuple[Formula, bool]:
         """The formula of a clause, and whether it is to be avoided."""
         assert clause is not None
-        clause = self._completed(clause)
+        clause = self._completed(clause, by)
         phrases = [p for p in (clause.subject, *clause.objects) if p is not None]
         if not any(self._has_it(p) for p in phrases):
             return self._made(clause)
@@ -699,7 +700,7 @@ class Meaning:
         self.mover = tried.subject or Thing(self.actor)
         return made
 
-    def _completed(self, clause: Clause) -> Clause:
+    def _completed(self, clause: Clause, by: str) -> Clause:
         """The clause with what it leaves out, from the one before."""
         last = self.last
         if clause.verb == "likewise":
@@ -708,7 +709,8 @@ class Meaning:
                     return replace(clause, bare=False, verb="")
                 raise self.refuse("ambiguous", "a verb is missing; say 'is', or 'push' again")
             pair = {clause.predicate, last.predicate}
-            if len(pair) > 1 and not pair <= _PLACED:
+            sides = pair <= _SIDES or by == "and" and pair <= _PLACED
+            if len(pair) > 1 and not sides:
                 raise self.refuse("unsupported", "these words are not understood in this order")
             return replace(clause, bare=False, verb=last.verb)
         if clause.verb == "from" and (last is None or last.predicate not in _FROM):
