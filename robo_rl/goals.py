@@ -7,7 +7,7 @@ ground truth is the task's own goal whose sentence reads to the same formula, or
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,13 +45,18 @@ class NotRead(ValueError):
     first."""
 
     def __init__(self, goal: ReadGoal, before: str = "") -> None:
-        self.said, self.offers = goal.text, goal.offers()
+        self.said, self.goal = goal.text, goal
+        self.offer(goal.offers(), before)
+
+    def offer(self, offers: tuple[Offer, ...], before: str = "") -> None:
+        """Offers these instead."""
+        goal, self.offers = self.goal, offers
         assert goal.refusal is not None
         self.why = f"{before}{goal.refusal.why}."
         ways = "; ".join(f"{i}: {offer.understood}" for i, offer in enumerate(self.offers, 1))
         # What may be meant says more than all that could be said.
         told = f"{self.why} Did you mean {ways}? Say it so." if ways else f"{before}{goal.refusal}"
-        super().__init__(told)
+        self.args = (told,)
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,11 @@ class ReadGoal:
         from reward_models.goals.proposer import shipped  # as heavy as the reader
 
         found = shipped().propose(self.text, self.card)
-        return tuple(_offer(formula, self.card) for formula in found)
+        return self.offered(found)
+
+    def offered(self, formulas: Iterable[Formula]) -> tuple[Offer, ...]:
+        """What somebody proposes, read back."""
+        return tuple(_offer(formula, self.card) for formula in formulas)
 
     @property
     def plan(self) -> Plan:

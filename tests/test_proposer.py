@@ -44,6 +44,15 @@ def card(task: str = "reach") -> TaskCard:
         ("inverted_pendulum", "no wobbling over now, keep the stick vertical-ish", ""),
         ("reach", "jab the red cube, then loiter kinda over the ball",
          "then(touch(gripper, red_cube), above(gripper, blue_ball))"),
+        # what goes along with a part is read as it was said
+        ("reach", "whackity the ball without touching the cube",
+         "and(touch(gripper, blue_ball), never(touch(gripper, red_cube)))"),
+        ("reach", "boop the ball while staying at least 10 cm from the can",
+         "while(touch(gripper, blue_ball), far(gripper, green_cylinder, least=0.1))"),
+        ("reach", "touch the cube and boop the ball",
+         "and(touch(gripper, red_cube), touch(gripper, blue_ball))"),
+        ("reach", "boop the ball without booping the cube", ""),
+        ("push", "shovel the cube to the ball without touching it", ""),  # touching which?
     ],
 )  # fmt: skip
 def test_what_was_meant_is_among_the_offers(task: str, text: str, wanted: str) -> None:

@@ -47,11 +47,12 @@ def answer(text: str, task: str) -> Formula | str:
 
 
 def test_the_sentences_for_development() -> None:
-    """All but one of 156 are read as labelled: "make the cube touch the ball" is read as next_to,
-    as push's own wordings have it."""
-    found = score("formulas")["all"]
-    assert found["right"] >= 155, found
-    assert found["wrong_accepted"] <= 1, found
+    """All but one of 156, and 148 of 158, are read as labelled: "make the cube touch the ball" is
+    read as next_to, as push's own wordings have it."""
+    for name, right in (("formulas", 155), ("numbers", 148)):
+        found = score(name)["all"]
+        assert found["right"] >= right, found
+        assert found["wrong_accepted"] <= 1, found
 
 
 @pytest.mark.parametrize(
@@ -127,6 +128,85 @@ def test_what_was_read_as_another_goal_is_refused(task: str, text: str) -> None:
 )  # fmt: skip
 def test_reads(task: str, text: str, formula: str) -> None:
     assert answer(text, task) == meant(formula, task)
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "formula"),
+    [
+        # signs, fractions, bounds on both sides, quantities behind what they measure
+        ("reach", "hover 2 1/2 inches above the ball", "above(gripper, blue_ball, height=6.35cm)"),
+        ("reach", "stay ≥ 15 cm away from the ball", "far(gripper, blue_ball, least=15cm)"),
+        ("reach", "hover 5 ± 1 cm above the ball",
+         "above(gripper, blue_ball, height=5cm, tolerance=1cm)"),
+        ("push", "move the cube at least 5 cm but no more than 10 cm",
+         "displaced(red_cube, least=5cm, most=10cm)"),
+        ("reach", "go behind the can, 6 cm away", "behind(gripper, green_cylinder, gap=6cm)"),
+        ("push", "push the cube to x=0.5, y=0.1 (tolerance 15 mm)",
+         "at_point(red_cube, x=0.5, y=0.1, within=15mm)"),
+        ("peg", "put the peg 2 cm deep into the hole", "inserted(peg, hole, deep=2cm)"),
+        # what must never be, and what always
+        ("reach", "touch the ball; the cube must not be touched",
+         "and(touch(gripper, blue_ball), never(touch(gripper, red_cube)))"),
+        ("push", "push the cube to the ball; the can must not move by more than 1 cm",
+         "and(next_to(red_cube, blue_ball), never(displaced(green_cylinder, least=1cm)))"),
+        ("push", "slide the can next to the ball; it must stay upright",
+         "and(next_to(green_cylinder, blue_ball), always(upright(green_cylinder)))"),
+        ("lift", "lift the cube without the gripper ever exceeding 0.1 m/s",
+         "and(lifted(red_cube), always(slower(gripper, speed=0.1)))"),
+        ("walker2d", "walk forward with the torso always above 1 m",
+         "and(forward(walker), always(at_height(walker, least=1)))"),
+        ("reach", "do not touch the ball until you have touched the cube",
+         "until(not(touch(gripper, blue_ball)), touch(gripper, red_cube))"),
+        ("lift", "lift the cube slowly, at 5 cm/s at most",
+         "and(lifted(red_cube), always(slower(gripper, speed=5cm/s)))"),
+        # order, times, choices
+        ("drawer_then_place", "open the drawer, put the cube inside, then close the drawer",
+         "then(open(drawer), inside(red_cube, drawer), closed(drawer))"),
+        ("push", "push the ball next to the can and touch the cube afterwards",
+         "then(next_to(blue_ball, green_cylinder), touch(gripper, red_cube))"),
+        ("reach", "touch the cube within 2 s and then the ball within 1 s",
+         "then(within(touch(gripper, red_cube), seconds=2), "
+         "within(touch(gripper, blue_ball), seconds=1))"),
+        ("reach", "tip 3 inches over can, hold 1.5 s",
+         "hold(above(gripper, green_cylinder, height=0.0762), seconds=1.5)"),
+        ("drawer", "you have 5 seconds to open the drawer", "within(open(drawer), seconds=5)"),
+        ("hopper", "at some moment get the torso at least 1.5 m high",
+         "once(at_height(hopper, least=1.5))"),
+        ("reach", "the ball: touch it, then back off to at least 20 cm from it",
+         "then(touch(gripper, blue_ball), far(gripper, blue_ball, least=20cm))"),
+        ("reach", "touch the nearest of the three objects",
+         "touch(gripper, nearest(gripper, red_cube, blue_ball, green_cylinder))"),
+        ("stack", "move the cubes at least 20 cm apart", "far(red_cube, blue_cube, least=20cm)"),
+    ],
+)  # fmt: skip
+def test_reads_terse_commands_and_protocols(task: str, text: str, formula: str) -> None:
+    assert answer(text, task) == meant(formula, task)
+
+
+@pytest.mark.parametrize(
+    ("task", "text"),
+    [
+        ("hopper", "hop forward fast"),  # how fast?
+        ("lift", "lift the cube no higher than 10 cm"),
+        ("lift", "lift the cube between 5 and 10 cm"),
+        ("reach", "be at least 10 cm and at most 8 cm from the ball"),
+        ("push", "keep the cube within 5 cm of the ball and at least 20 cm from it at all times"),
+        ("reach", "go 5 cm left or right of the ball"),
+        ("reach", "never hover above the ball, always touch the cube"),
+        ("reach", "while the cube is next to the ball, touch the can"),
+        ("reach", "hover a hand's breadth above the ball"),
+        ("reach", "touch the ball not before 3 s"),
+        ("reach", "the gripper need not touch the ball"),
+        ("reach", "touch the ball for at most 1 s"),
+        ("reach", "the red cube, touch the ball"),
+        ("pick_place", "lift the cube 8 cm, carry it to the target and set it down there"),
+        ("reach", "touch the cube, then retreat 20 cm or more"),  # from where?
+        ("button", "press the button and press it again"),
+        ("push", "push the cube to the ball, wait 2 s, then touch the can"),
+    ],
+)
+def test_no_word_is_passed_over(task: str, text: str) -> None:
+    assert isinstance(answer(text, task), str)
 
 
 @pytest.mark.parametrize(

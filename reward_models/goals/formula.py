@@ -227,6 +227,24 @@ def parts_of(formula: Formula, operator: str) -> tuple[Formula, ...]:
     return (formula,)
 
 
+def alike(formula: Formula) -> Formula:
+    """The formula in the one way to write it: equal where two differ only in the order of the parts
+    of ``and`` and ``or``, in what is nested, or in the last digits of a number."""
+    numbers = tuple((name, round(value, 9)) for name, value in formula.numbers)
+    if isinstance(formula, Atom):
+        return Atom(formula.predicate, formula.terms, numbers)
+    parts = tuple(map(alike, formula.parts))
+    if formula.operator in ("and", "or", "then"):
+        parts = tuple(p for part in parts for p in parts_of(part, formula.operator))
+    if formula.operator in ("and", "or"):
+        parts = tuple(sorted(dict.fromkeys(parts), key=str))
+    return (
+        parts[0]
+        if len(parts) == 1 < len(formula.parts)
+        else Joined(formula.operator, parts, numbers)
+    )
+
+
 def fill(formula: Formula, card: TaskCard) -> Formula:
     """The formula as meant: held against the card, every number given; FormulaError otherwise.
 

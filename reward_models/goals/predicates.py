@@ -412,7 +412,7 @@ PREDICATES: dict[str, Predicate] = {
             "{subject} is in {object}",
             (
                 Number("aside", "m", 0.005),
-                Number("deep", "m", 0.015),
+                Number("deep", "m", 0.015, said="least"),
                 Number("upright", "1", 0.97, high=1.0),
             ),
             spoken=_fits("insert"),

@@ -35,11 +35,12 @@ from reward_models.goals.formula import (
 from reward_models.goals.predicates import PREDICATES, role, roles
 from reward_models.goals.reader import quantities, read
 from reward_models.goals.reader.clauses import Clause
+from reward_models.goals.reader.joints import THEN
 from reward_models.goals.reader.lexicon import UNSUPPORTED
 from reward_models.goals.reader.meaning import Meaning
 from reward_models.goals.reader.quantities import Much
 from reward_models.goals.reader.refusals import Refuser
-from reward_models.goals.reader.sentences import THEN, Element, ends
+from reward_models.goals.reader.sentences import Element, ends
 from reward_models.goals.reader.things import Phrases, Thing, Things
 from reward_models.goals.reader.words import split, without_articles
 from reward_models.goals.refusal import Refusal
@@ -53,6 +54,10 @@ SWAPPED = 1.0  # against things in another order than they were named in
 WORTH = 1.5  # how much less likely than nothing a proposal may be
 DISPLACED = PREDICATES["displaced"].numbers[0].default  # m, where nobody says how far
 # Whatever these turn round or leave out, a proposal would not.
+_LASTING = frozenset("for hold stay keep wait pause there".split())
+_JOINING = frozenset("and without while but within for in until slowly always never".split())
+# What may speak of the part that is guessed.
+_BACK = frozenset("it its them they each both other others there this that one ones".split())
 _REVERSED = frozenset(word for word, kind in UNSUPPORTED.items() if kind == "negation")
 
 
@@ -89,7 +94,7 @@ def words_of(text: str, things: Things) -> Words:
         elif amount is not None:
             much, end = amount
             if much.unit == "s":
-                lasts = words[at - 1 : at] == ("for",)
+                lasts = at > 0 and words[at - 1] in _LASTING
                 times.append(Element("for" if lasts else "within", much=much))
             else:
                 amounts.append(much)
@@ -162,24 +167,29 @@ class Proposer:
     def propose(self, text: str, card: TaskCard, most: int = 3) -> list[Formula]:
         """Up to ``most`` formulas, the likeliest first; none where it likely asks for nothing.
 
-        Of a sequence every part is read, or proposed, for itself; none is left out.
+        Of a sequence every part is read, or proposed, for itself, and so is what goes along with a
+        part: "without touching the ball", "while ...", "for 2 s"; none is left out.
         """
         best: list[tuple[float, tuple[Formula, ...]]] = [(0.0, ())]
         parts = _parts(text, card)
         for part in parts:
-            one_of = self._part if len(parts) > 1 else self._likely
-            found = one_of(part, card, most)
+            found = self._part(part, card, most, alone=len(parts) == 1)
             longer = [
                 (worth + more, (*before, one)) for worth, before in best for more, one in found
             ]
             best = sorted(longer, key=lambda one: -one[0])[:most]
         return [made for _, formulas in best if (made := _then(formulas, card))]
 
-    def _part(self, text: str, card: TaskCard, most: int) -> list[tuple[float, Formula]]:
-        try:
-            return [(0.0, read(text, card))]
-        except Refusal:
-            return self._likely(text, card, most)
+    def _part(
+        self, text: str, card: TaskCard, most: int, alone: bool
+    ) -> list[tuple[float, Formula]]:
+        if not alone and (made := _read(text, card)):
+            return [(0.0, made)]
+        for guess, around, stand_in in _frames(text, card):
+            if likely := self._likely(guess, card, most):
+                made = ((worth, _instead(around, stand_in, one)) for worth, one in likely)
+                return [(worth, whole) for worth, whole in made if _then([whole], card)]
+        return self._likely(text, card, most)
 
     def _likely(self, text: str, card: TaskCard, most: int) -> list[tuple[float, Formula]]:
         things = Things(card)
@@ -237,10 +247,45 @@ def _parts(text: str, card: TaskCard) -> list[str]:
     return [" ".join(part) for part in parts]
 
 
+def _read(text: str, card: TaskCard) -> Formula | None:
+    try:
+        return read(text, card)
+    except Refusal:
+        return None
+
+
+def _frames(text: str, card: TaskCard) -> Iterator[tuple[str, Formula, Atom]]:
+    """What is to be guessed of a sentence, and the rest as it is read around a goal of the task
+    that stands in for it; the longest rest first."""
+    words = split(text)
+    known = [goal for goal in card.goals.values() if isinstance(_read(goal, card), Atom)]
+    goals = dict.fromkeys(goal for k in (0, len(known) // 2, -1) for goal in known[k:][:1])
+    for at in range(1, len(words)):
+        before, after = " ".join(words[:at]), " ".join(words[at:])
+        sides = [(before, words[at:], "{} " + after)] if words[at] in _JOINING else []
+        if words[at] == "and":
+            sides.append((" ".join(words[at + 1 :]), words[:at], before + " and {}"))
+        for guess, rest, said in sides:
+            for goal in goals if _BACK.isdisjoint(rest) else ():
+                stand_in, around = read(goal, card), _read(said.format(goal), card)
+                if isinstance(stand_in, Atom) and around and around != stand_in:
+                    if list(atoms(around)).count(stand_in) == 1:
+                        yield guess, around, stand_in
+                        break
+
+
+def _instead(around: Formula, stand_in: Atom, one: Formula) -> Formula:
+    """The formula with another one where the goal stood that stood in for it."""
+    if isinstance(around, Atom):
+        return one if around == stand_in else around
+    parts = (_instead(part, stand_in, one) for part in around.parts)
+    return join(around.operator, *parts, **dict(around.numbers))
+
+
 def _then(formulas: Sequence[Formula], card: TaskCard) -> Formula | None:
     """One after the other; of one that is itself. None where a part may stand in no sequence."""
-    parts = [part for formula in formulas for part in parts_of(formula, "then")]
     try:
+        parts = [part for formula in formulas for part in parts_of(formula, "then")]
         made = parts[0] if len(parts) == 1 else join("then", *parts)
         fill(made, card)
         return made

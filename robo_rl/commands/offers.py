@@ -5,8 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
+import tyro
+
+from reward_models.goals.asked import asked
 from robo_rl.cli import without
 from robo_rl.goals import NotRead, Offer
+from robo_rl.search.model import ModelConfig, make_transport
 
 Main = Callable[[Sequence[str]], int]
 
@@ -18,9 +22,13 @@ def offering(main: Main, argv: Sequence[str]) -> int:
     the offers where nobody is there to choose.
     """
     argv, accepted = _accepted(argv)
+    argv, model = _model(argv)
     try:
         return main(argv)
     except NotRead as error:
+        if model is not None:
+            transport, _ = make_transport(model, "reader 'llm'", "--reading")
+            error.offer(error.goal.offered(asked(error.said, error.goal.card, transport)))
         offers = error.offers
         if accepted > len(offers):
             many = f"only {len(offers)} were" if offers else "nothing was"
@@ -41,6 +49,20 @@ def _accepted(argv: Sequence[str]) -> tuple[list[str], int]:
     if not number.isdigit():
         raise ValueError(f"--accept: expected the number of an offer, as 1, got {number!r}")
     return rest, int(number)
+
+
+def _model(argv: Sequence[str]) -> tuple[list[str], ModelConfig | None]:
+    """The arguments without ``--reader`` and ``--reading.*``, and the model that is to be asked."""
+    rest, readers = without(argv, "--reader")
+    options = [a.partition("=")[0] for a in rest if a.startswith("--reading.")]
+    given: list[str] = []
+    for option in dict.fromkeys(options):
+        rest, values = without(rest, option)
+        given += [option.replace("--reading.", "--"), values[-1]]
+    config = tyro.cli(ModelConfig, args=given, prog="--reading")
+    if readers and readers[-1] not in ("grammar", "llm"):
+        raise ValueError(f"--reader: expected grammar or llm, got {readers[-1]!r}")
+    return rest, config if readers[-1:] == ["llm"] else None
 
 
 def _somebody() -> bool:

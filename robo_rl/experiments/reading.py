@@ -20,7 +20,7 @@ from typing import Any
 import sims
 from reward_models.base import TaskCard
 from reward_models.goals import FormulaError, Refusal, fill, read
-from reward_models.goals.formula import Atom, Formula, Joined, parse, parts_of
+from reward_models.goals.formula import Formula, alike, parse
 from reward_models.goals.proposer import SHIPPED, shipped
 from reward_models.metrics import wilson
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row
@@ -82,18 +82,8 @@ def answer(text: str, card: TaskCard) -> str:
 
 
 def flat(text: str) -> str:
-    """An answer with sequences of sequences joined: then(A, then(B, C)) asks what then(A, B, C)
-    asks, and so does a conjunction of conjunctions."""
-    if text.startswith("refuse:"):
-        return text
-
-    def join(formula: Formula) -> Formula:
-        if isinstance(formula, Atom):
-            return formula
-        parts = map(join, parts_of(formula, formula.operator))
-        return Joined(formula.operator, tuple(parts), formula.numbers)
-
-    return str(join(parse(text)))
+    """An answer as ``alike`` writes its formula: then(A, then(B, C)) asks for then(A, B, C)."""
+    return text if text.startswith("refuse:") else str(alike(parse(text)))
 
 
 def score(name: str) -> dict[str, dict[str, int]]:
@@ -123,7 +113,7 @@ def score(name: str) -> dict[str, dict[str, int]]:
 def same(found: Formula, wanted: Formula | None, card: TaskCard) -> bool:
     """Whether two formulas are one, once every number of both is filled in."""
     try:
-        return wanted is not None and fill(found, card) == fill(wanted, card)
+        return wanted is not None and alike(fill(found, card)) == alike(fill(wanted, card))
     except FormulaError:
         return False  # what this scene does not have
 

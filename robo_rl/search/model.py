@@ -8,6 +8,7 @@ from pathlib import Path
 
 from reward_models.base import TaskCard
 from reward_models.programs.diagnostics import Diagnostic
+from reward_models.wire.cassette import Transport
 from reward_models.wire.transport import Budget
 from reward_models.writers.base import Draft, Evidence
 from reward_models.writers.llm import LLMWriter
@@ -35,13 +36,20 @@ def make_writer(
     """The writer called ``name`` and what it has spent; ValueError says what is missing."""
     if name not in WRITERS:
         raise ValueError(f"unknown writer {name!r}; known: offline, {', '.join(WRITERS)}")
-    budget = budget or config.budget()
-    if not config.model and not (config.cassette and Path(config.cassette).exists()):
-        raise ValueError(f"writer {name!r} needs a model: --model.model NAME --model.base-url URL, "
-                         "or an existing --model.cassette")  # fmt: skip
-    transport = connect(config.endpoint(config.model), budget, config.cassette)
+    transport, budget = make_transport(config, f"writer {name!r}", "--model", budget)
     method = METHODS["eureka" if name == "llm" else name]
     return LLMWriter(transport, method, name, config.repairs, check=check), budget
+
+
+def make_transport(
+    config: ModelConfig, who: str, option: str, budget: Budget | None = None
+) -> tuple[Transport, Budget]:
+    """The way to a model and what it has spent; ValueError says what is missing."""
+    budget = budget or config.budget()
+    if not config.model and not (config.cassette and Path(config.cassette).exists()):
+        raise ValueError(f"{who} needs a model: {option}.model NAME {option}.base-url URL, "
+                         f"or an existing {option}.cassette")  # fmt: skip
+    return connect(config.endpoint(config.model), budget, config.cassette), budget
 
 
 class Asked(History):

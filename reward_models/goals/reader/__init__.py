@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from reward_models.base import TaskCard
-from reward_models.goals.formula import Formula, FormulaError, atoms, fill
+from reward_models.goals.formula import Formula, FormulaError, alike, atoms, fill
 from reward_models.goals.reader import clauses, sentences
 from reward_models.goals.reader.meaning import Meaning
 from reward_models.goals.reader.refusals import Refuser, unread
@@ -59,7 +59,7 @@ def read(text: str, card: TaskCard) -> Formula:
             for atom in atoms(formula):
                 if atom.predicate in OF and atom.terms[0] != OF[atom.predicate]:
                     raise refuse("unsupported", f"the {atom.terms[0]} cannot do that")
-            found.setdefault(fill(formula, card), formula)
+            found.setdefault(alike(fill(formula, card)), formula)
         except Refusal as error:
             wrong.append(error)
         except FormulaError as error:

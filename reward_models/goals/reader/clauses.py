@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from reward_models.goals.predicates import GRIPPER
-from reward_models.goals.reader import quantities
+from reward_models.goals.reader import joints, quantities
 from reward_models.goals.reader.lexicon import TELLING
 from reward_models.goals.reader.quantities import Much
 from reward_models.goals.reader.things import Many, Phrase, Phrases, Said, Thing, Things
@@ -37,36 +37,8 @@ from reward_models.goals.reader.wordings import (
 from reward_models.goals.reader.words import (
     Bound,
     Pattern,
-    alternatives,
-    expand,
     pattern,
-    split,
     verb_forms,
-)
-
-_STAND = frozenset("be stay hold keep stand remain".split())
-_ANYWHERE = expand(
-    "(in any direction|in whatever direction|[away] from where (it|you) (was|were|started|are|is) "
-    "[now|at start]|[away] from (its|your) start)"
-)
-_MODALS = alternatives(
-    "should|must|shall|will|has to|have to|needs to|need to|ought to|is to|are to|should always|"
-    "is supposed to|are supposed to|is meant to|is going to|to"
-)
-_PERFECT = alternatives("has|should have|must have|should have been|has been")
-_SITUATED = frozenset(
-    "located situated positioned found placed seated lodged perched poised suspended parked "
-    "nestled centred centered snuggled".split()
-)
-_PLACES = expand(
-    "(to|in|at|into) [a|some|any] (position|place|spot|point|space) [that is]|[to|at] somewhere"
-)
-_EACH_OTHER = expand("[each other|one another]")
-_SO = expand("[until|till|so [that]|such that]")[1:]
-_ALONG = expand("[over|along|across|around|round|across table|along table|up|down|in]")
-_BUMPS = frozenset(
-    "touch|contact|reach|meet|make contact with|come into contact with|lean against|bump into|"
-    "be in contact with|press against".split("|")
 )
 
 
@@ -84,7 +56,7 @@ class Clause:
     numbers: tuple[tuple[str, float], ...] = ()
     verb: str = ""  # the stem of the verb that said it; empty: none did
     bare: bool = False  # without a verb or a subject: "then the ball", "left of the cube"
-    shunned: bool = False  # it is to be avoided
+    mood: str = ""  # "never", "always": it is no goal, but what is to be avoided, or kept up
     lasting: bool = False  # "stay", "keep"
     told: bool = False  # of a thing, that it is or should be so; not an order
     ended: bool = False  # nothing that leaves its verb out may follow
@@ -165,6 +137,7 @@ class Clauses:
     def _slot(self, name: str, i: int) -> Iterator[tuple[Any, int]]:
         if self.word(i) == "first":  # "touch first the cube": sentences.py knows that it was said
             i += 1
+        i = next(joints.ORDERED.ends(self.words, i), i)
         if i >= len(self.words):
             return
         match name:
@@ -190,44 +163,39 @@ class Clauses:
                     yield Said("it"), i + 1
             case "MUCH":
                 yield from self.much(i)
-            case "TOL":
-                for after in quantities.starts(self.words, i, quantities.GIVE_OR_TAKE):
-                    for unit, value, end in quantities.quantity(self.words, after):
-                        if unit == "m":
-                            yield value, end
             case "PART":
                 yield from quantities.share(self.words, i)
+                for after in quantities.LEAST.ends(self.words, i):
+                    for found, end in quantities.share(self.words, after):
+                        yield replace(found, most=None, just=False), end
             case "SLOW" | "FAST":
                 for found, end in self.much(i):
                     bound = found.most if name == "SLOW" else found.least
                     if found.unit == "m/s" and not found.just and bound is not None:
                         yield found, end
-            case "HEIGHT":
-                for opening, least in (("below", False), ("under", False), ("above", True),
-                                       ("over", True), ("higher than", True),
-                                       ("lower than", False), ("at least", True),
-                                       ("at most", False), ("between", None)):  # fmt: skip
-                    key = split(opening)
-                    if self.words[i : i + len(key)] == key and least is not None:
-                        for unit, value, end in quantities.quantity(self.words, i + len(key)):
-                            if unit == "m":
-                                end += 1 if self.word(end) == "high" else 0
-                                yield Much("m", value if least else None,
-                                           None if least else value), end  # fmt: skip
+            case "EVER":
+                for mood, table in joints.PLAINLY.items():
+                    yield from ((mood, end) for end in table.ends(self.words, i))
+            case "SPEED":
                 for found, end in self.much(i):
-                    if found.unit == "m" and found.least is not None and found.most is not None:
-                        if not found.just:
-                            yield found, end
+                    if found.unit == "m/s" and found.just:
+                        yield replace(found, most=None, just=False), end
+            case "NEAR":
+                for found, end in self.much(i):
+                    if found.unit == "m" and (found.just or found.least is None):
+                        yield Much("m", None, found.most), end
+            case "HEIGHT":
+                at = i + (self.word(i) == "at" and self.word(i + 1)[:1].isdigit())
+                for found, end in self.much(at):
+                    if found.unit == "m" and not found.just:
+                        yield found, end + (self.word(end) == "high")
             case "WAY":
-                for text, sign in (("clockwise", -1.0), ("counterclockwise", 1.0),
-                                   ("anticlockwise", 1.0), ("counter clockwise", 1.0),
-                                   ("anti clockwise", 1.0)):  # fmt: skip
-                    key = split(text)
-                    if self.words[i : i + len(key)] == key:
-                        yield sign, i + len(key)
+                for sign, texts in joints.TURNS.items():
+                    yield from ((sign, end) for end in texts.ends(self.words, i))
             case "TIMES":
-                for value, end in quantities.number(self.words, i):
-                    if self.word(end) == "times" and value == int(value):
+                at = next(quantities.LEAST.ends(self.words, i), i)
+                for value, end in quantities.number(self.words, at):
+                    if self.word(end) in ("times", "swings") and value == int(value):
                         yield Much("1", value, value, just=True), end + 1
                 for text, value in (("once", 1.0), ("twice", 2.0)):
                     if self.word(i) == text:
@@ -239,12 +207,6 @@ class Clauses:
                         yield sign * found.value, end
                 for value, end in quantities.number(self.words, start):
                     yield sign * value, end
-            case "NEARER":
-                for found, end in self.much(i):
-                    if found.unit == "m" and found.most is not None and found.least is None:
-                        if self.word(end) in ("to", "of", "from"):
-                            for phrase, last in self.phrases.at(end + 1):
-                                yield (found, phrase), last
 
     def filled(self, what: Pattern, i: int) -> Iterator[tuple[dict[str, Any], int]]:
         """The slots of a pattern at ``i``; a slot that stands twice is filled once at most."""
@@ -271,36 +233,50 @@ class Clauses:
         return self._memo("relation", "", i, lambda: self._relation(i))
 
     def _relation(self, i: int) -> Iterator[Found]:
-        for place in _PLACES:
-            if self.words[i : i + len(place)] == place:
-                for found, end in self.relation(i + len(place)):
-                    if found.predicate in ("near", "far", "next_to", "by", "against"):
-                        yield found, end
+        for after in joints.A_PLACE.ends(self.words, i):
+            for found, end in self.relation(after):
+                if found.predicate in ("near", "far", "next_to", "by", "against"):
+                    yield found, end
         for name, texts in RELATIONS.items():
             for text in texts:
                 for slots, end in self.filled(pattern(text), i):
                     objects = tuple(slots[k] for k in ("O", "ITS", "T") if k in slots)
-                    much = slots.get("MUCH")
+                    much = slots.get("MUCH") or slots.get("NEAR")
                     if much is not None and much.unit != "m":
                         continue
                     numbers = tuple((n, slots[n.upper()]) for n in "xy" if n.upper() in slots)
-                    if "TOL" in slots:
-                        if much is None or not much.just:
-                            continue
-                        much = replace(much, tolerance=slots["TOL"])
                     if name == "near" and much is not None and text.startswith("MUCH"):
                         if much.least is not None or much.most is None:
                             continue  # "closer than 5 cm to", and not "5 cm of"
-                    yield Clause(name, None, objects, much, numbers), end
+                    found = Clause(name, None, objects, much, numbers)
+                    yield found, end
+                    yield from self._measured(found, end)
         if self.word(i) in ("within",):
             return
         for found, end in self.much(i):  # "at least 10 cm away from it"
             if found.unit == "m" and not found.just:
-                for opening in ("to", "from", "away from", "off", "of"):
-                    key = split(opening)
-                    if self.words[end : end + len(key)] == key:
-                        for phrase, last in self.phrases.at(end + len(key)):
-                            yield Clause("apart", None, (phrase,), found), last
+                for after in joints.FROM.ends(self.words, end):
+                    for phrase, last in self.phrases.at(after):
+                        yield Clause("apart", None, (phrase,), found), last
+
+    def _measured(self, found: Clause, i: int) -> Iterator[Found]:
+        """A relation whose quantity or tolerance follows it: "behind it, 5 cm away"."""
+        start = i + (self.word(i) == ",")
+        if found.predicate == "at_point" and found.much is None:
+            for after in quantities.GIVE_OR_TAKE.ends(self.words, start):
+                for unit, value, end in quantities.quantity(self.words, after):
+                    if unit == "m":
+                        yield replace(found, much=Much("m", None, value)), end
+        if found.much is not None:
+            for much, end in quantities.taken(found.much, self.words, i):
+                yield replace(found, much=much), end
+            return
+        for after in (start, *joints.BY.ends(self.words, start)):
+            for much, end in self.much(after) if found.predicate in joints.BESIDE else ():
+                if much.unit == "m":
+                    yield replace(found, much=much), end
+                    if self.word(end) in ("away", "up", "off", "high", "apart"):
+                        yield replace(found, much=much), end + 1
 
     def state(self, i: int) -> list[Found]:
         """States without their subject: "upright", "halfway open"."""
@@ -310,7 +286,7 @@ class Clauses:
         for name, texts in STATES.items():
             for text in texts:
                 for slots, end in self.filled(pattern(text), i):
-                    if end > i:
+                    if end > i and (name != "at_height" or self.body):
                         yield from self._with(Clause(name), slots, end)
 
     def ways(self, i: int) -> list[Found]:
@@ -320,6 +296,8 @@ class Clauses:
     def _ways(self, i: int) -> Iterator[Found]:
         for left, front, exact, end in self._way(i):
             yield self._moved(left, front, exact), end
+            for taken, last in quantities.taken(exact, self.words, end) if exact else ():
+                yield self._moved(left, front, taken), last
             joined = end + 1 if self.word(end) in ("and", ",") else end
             for left2, front2, exact2, last in self._way(joined) if joined > end else ():
                 if (left != 0) != (left2 != 0):
@@ -350,6 +328,8 @@ class Clauses:
             for _, end in self.filled(pattern(text), i):
                 if end > i and self.word(end) != "of":
                     yield left, front, end
+                for last in joints.FROM_START.ends(self.words, end) if end > i else ():
+                    yield left, front, last
 
     # -------------------------------------------------------------------------------- clauses
 
@@ -387,14 +367,13 @@ class Clauses:
 
     def _with(self, clause: Clause, slots: dict[str, Any], end: int) -> Iterator[Found]:
         """The clause with what filled its slots."""
-        if "NEARER" in slots:
-            much, phrase = slots["NEARER"]
-            yield replace(clause, objects=(phrase,), much=much, shunned=True), end
-            return
+        if "EVER" in slots:
+            clause = replace(clause, mood=slots["EVER"])
         if "SHUNNED" in slots:
-            yield replace(clause, objects=(slots["SHUNNED"],), shunned=True), end
+            yield replace(clause, objects=(slots["SHUNNED"],), mood="never"), end
             return
-        much = next((slots[k] for k in ("MUCH", "PART", "SLOW", "FAST", "HEIGHT", "TIMES")
+        much = next((slots[k] for k in ("MUCH", "PART", "SLOW", "FAST", "SPEED", "NEAR", "HEIGHT",
+                                        "TIMES")
                      if k in slots), None)  # fmt: skip
         numbers = ()
         if clause.predicate == "turned" and much is not None:
@@ -427,12 +406,8 @@ class Clauses:
                         yield from self._results(phrase, stem, at)
                 if self.word(end) == "to" and self.acting(phrase) and not hand:
                     for found, last in self.clause("base", end + 1):  # "move the arm to touch it"
-                        if found.predicate == "touch" and found.verb in _BUMPS:
+                        if found.predicate == "touch" and found.verb in joints.BUMPS:
                             yield replace(found, verb=stem), last
-            for found, end in self.relation(start):  # "put next to the ball the cube"
-                for phrase, last in self.phrases.one(end) if stem in ("put", "place") else ():
-                    if isinstance(phrase, Thing):
-                        yield replace(found, subject=phrase, verb=stem), last
 
     def _with_tool(self, i: int) -> Iterator[int]:
         """``i``, and behind "with the claw" at ``i``."""
@@ -444,14 +419,8 @@ class Clauses:
 
     def _results(self, phrase: Phrase, stem: str, i: int) -> Iterator[Found]:
         """What is to be in the end: "push it until it is left of the ball"."""
-        for along in _ALONG:
-            at = i + len(along)
-            if self.words[i:at] != along:
-                continue
-            for so in _SO:
-                start = at + len(so)
-                if self.words[at:start] != so:
-                    continue
+        for at in joints.OVER.ends(self.words, i):
+            for start in joints.SO_THAT.ends(self.words, at):
                 for found, last in self.statement(start):
                     about = found.subject in (Said("it"), phrase)
                     if about:
@@ -459,28 +428,28 @@ class Clauses:
                     elif self.acting(phrase) and Said("it") in found.objects:
                         it = tuple(phrase if o == Said("it") else o for o in found.objects)
                         yield replace(found, objects=it, verb=stem, told=False), last
-        for text in ("(to|towards|toward) O",):
-            for slots, end in self.filled(pattern(text), i):
-                both = Many("and", (phrase, slots["O"]))
-                for so in _SO:
-                    start = end + len(so)
-                    if self.words[end:start] == so and self.word(start) == "they":
-                        for found, last in self._does(both, start + 1, ("be", "base")):
-                            if found.predicate == "together":
-                                yield replace(found, verb=stem), last
+        for slots, end in self.filled(pattern("(to|towards|toward|away from) O"), i):
+            both = Many("and", (phrase, slots["O"]))
+            for start in joints.SO_THAT.ends(self.words, end):
+                for found, last in self._does(both, start + 1, ("be", "base")):
+                    if self.word(start) == "they" and found.predicate in ("together", "apart"):
+                        yield replace(found, verb=stem), last
 
     def _going(self, form: str, i: int) -> Iterator[Found]:
         actor = self.things.actor
         for stem, _, _, start in self.verb("go", form, i):
             if actor is not None and stem in ("move", "go", "come", "shift", "retreat"):
                 yield from self._results(Thing(actor.name), stem, start)
-            lasting = stem.split()[0] in STAY
+            lasting = stem.split()[0] in STAY or self.word(start) in ("no", "not")
             yield from (
                 (replace(found, verb=stem, lasting=lasting), end)
-                for found, end in self._where(start, stem)
+                for at in self._with_tool(start)
+                for found, end in self._where(at, stem)
                 if stem != "stop" or found.predicate != "against"  # "stop touching it"
             )
-            for state, end in self.state(start) if stem in _STAND else ():  # "still beside it"
+            for state, end in (
+                self.state(start) if stem in joints.STAND else ()
+            ):  # "still beside it"
                 if state.predicate == "still":
                     for found, last in self.relation(end):
                         yield replace(found, verb=stem, lasting=lasting, also="still"), last
@@ -488,14 +457,12 @@ class Clauses:
     def _where(self, i: int, verb: str) -> Iterator[Found]:
         """What a verb of place is followed by: a relation, a state, a way, a goal."""
         back = i + 1 if self.word(i) in ("over", "back", "up", "down", "both") else i
-        along = [i + len(a) for a in _ALONG if self.words[i : i + len(a)] == a]
-        for start in dict.fromkeys((i, back, *along)):
+        either = i + (self.word(i) == "either" and "or" in self.words[i:])
+        for start in dict.fromkeys((i, back, either, *joints.OVER.ends(self.words, i))):
             yield from self.relation(start)
-            for opening in ("to", "up to", "over to", "all way to", "right up to", "right to"):
-                key = split(opening)
-                if self.words[start : start + len(key)] == key:
-                    for phrase, end in self.phrases.at(start + len(key)):
-                        yield Clause("to", None, (phrase,)), end
+            for after in joints.UP_TO.ends(self.words, start):
+                for phrase, end in self.phrases.at(after):
+                    yield Clause("to", None, (phrase,)), end
         there = i + 1 if self.word(i) == "down" else i
         if self.word(there) == "there":
             yield Clause("there"), there + 1
@@ -507,12 +474,11 @@ class Clauses:
         if verb in state_verbs:
             yield from self.state(i)
         by = i + 1 if self.word(i) == "by" else i
-        for found, end in self.much(by):
+        for found, end in self.much(by) if verb not in joints.NO_WAY else ():
             if found.unit == "m":
                 yield Clause("displaced", None, (), found), end
-                for key in _ANYWHERE:
-                    if self.words[end : end + len(key)] == key:
-                        yield Clause("displaced", None, (), found), end + len(key)
+                for last in joints.ANYWHERE.ends(self.words, end):
+                    yield Clause("displaced", None, (), found), last
 
     # ------------------------------------------------------------------------------ statements
 
@@ -527,6 +493,49 @@ class Clauses:
         for phrase, end in self.phrases.at(i):
             for found, last in self._does(phrase, end, ("s", "be", "modal", "perfect")):
                 yield replace(found, told=not self.acting(phrase)), last
+            for mood, table in joints.MOODS.items():  # "the cube must not be touched"
+                for after in table.ends(self.words, end):
+                    for found, last in self._plainly(phrase, after):
+                        yield replace(found, told=not self.acting(phrase), mood=mood), last
+            for (
+                mood,
+                table,
+            ) in joints.PLAINLY.items():  # "it is never touched", "it always stays upright"
+                be = end + (self.word(end) in ("is", "are", "stays", "stay", "remains", "remain"))
+                for after in table.ends(self.words, be):
+                    there = () if be > end else self._does(phrase, after, ("s", "be"))
+                    for found, last in (*there, *self._is(phrase, after)):
+                        yield replace(found, told=not self.acting(phrase), mood=mood), last
+
+    def _plainly(self, phrase: Phrase, i: int) -> Iterator[Found]:
+        """What a subject is or does, its verb in its plain form: "be touched", "touch it"."""
+        if isinstance(phrase, Many) and phrase.how == "nor" and self.word(i) in ("may", "can"):
+            i += 1
+        yield from self._acts(phrase, "base", i)
+        if self.word(i) == "be":
+            yield from self._acts(phrase, "ing", i + 1)
+            yield from self._is(phrase, i + 1)
+
+    def beside(self, i: int) -> Iterator[tuple[str, Clause, int]]:
+        """ "with the gripper always above it", "without the cube touching it": what goes along."""
+        opening = self.word(i)
+        for phrase, end in self.phrases.at(i + 1) if opening in ("with", "without") else ():
+            lasting = self.word(end) in ("staying", "kept", "remaining", "being")
+            ever = end + (self.word(end) == "ever")
+            moods = [
+                (mood, at) for mood, t in joints.PLAINLY.items() for at in t.ends(self.words, end)
+            ]
+            for mood, start in [*moods, ("", ever if opening == "without" else end)]:
+                if opening == "without" and mood:
+                    continue
+                mood = "never" if opening == "without" else mood
+                how = mood or ("while" if lasting else "always")
+                after = start + (lasting and start == end)
+                for found, last in (*self.relation(after), *self.state(after)):
+                    if how != "always" or mood or found.much is not None:
+                        yield how, replace(found, subject=phrase), last
+                for found, last in self._acts(phrase, "ing", start) if mood else ():
+                    yield how, found, last
 
     def verbless(self, i: int) -> Iterator[Found]:
         """A subject and a relation or state: "red cube left of the ball", "the drawer open"."""
@@ -539,10 +548,12 @@ class Clauses:
                 for found, last in self.clause("ing", end):  # "cheetah running forwards"
                     yield replace(found, subject=found.subject or phrase), last
                 yield from self.pose(end)
-            states = () if self.body and self.acting(phrase) else self.state(end)
+            states = self.state(end)
+            if self.body and self.acting(phrase):
+                states = [(f, e) for f, e in states if f.predicate in joints.OF_BODIES]
             if i in self.named and self.word(end).endswith("ed"):
-                states = ()  # "the drawer closed" tells what happened
-            for found, last in (*self.relation(end), *states):
+                states = []  # "the drawer closed" tells what happened
+            for found, last in (*self.relation(end), *states, *self.ways(end)):
                 yield replace(found, subject=phrase), last
             yield from self._situated(phrase, end)
             if i not in self.named and not self.acting(phrase):  # "peg inserted in the hole"
@@ -593,35 +604,22 @@ class Clauses:
             yield from self._acts(phrase, "base", i + 1 if word == "to" else i)
             yield from self._is(phrase, i)
         if "modal" in how:
-            for modal in _MODALS:
-                if self.words[i : i + len(modal)] == modal:
-                    yield from self._acts(phrase, "base", i + len(modal))
-                    start = i + len(modal)
-                    if self.word(start) == "first":
-                        start += 1
-                        yield from self._acts(phrase, "base", start)
-                    if self.word(start) == "be":
-                        yield from self._acts(phrase, "ing", start + 1)
-                        yield from self._is(phrase, start + 1)
+            for start in (i, *joints.MODALS.ends(self.words, i)):
+                if start == i and not (isinstance(phrase, Many) and phrase.how == "nor"):
+                    continue
+                yield from self._plainly(phrase, start + (self.word(start) == "first"))
         if "perfect" in how:  # "has been moved", "has moved"
-            for perfect in _PERFECT:
-                start = i + len(perfect)
-                if self.words[i:start] == perfect:
-                    if perfect[-1] == "been":
-                        yield from self._is(phrase, start)
-                    else:
-                        yield from self._acts(phrase, "ed", start)
+            for start in joints.PERFECT.ends(self.words, i):
+                been = self.word(start - 1) == "been"
+                yield from self._is(phrase, start) if been else self._acts(phrase, "ed", start)
 
     def _is(self, phrase: Phrase, i: int) -> Iterator[Found]:
         states = self.state(i)
         if self.body and self.acting(phrase):  # to stand or be upright is another thing there
-            states = [(f, e) for f, e in states if f.predicate in ("still", "slower", "faster")]
+            states = [(f, e) for f, e in states if f.predicate in joints.OF_BODIES]
             states += self.pose(i)
         for found, end in (*self.relation(i), *states):
             yield replace(found, subject=phrase), end
-        for found, end in self.much(i):
-            if found.unit == "m" and self.word(end) == "apart":
-                yield Clause("apart", phrase, (), found), end + 1
         yield from self._situated(phrase, i)
         for found, end in self._suffers(phrase, i):
             for last in self._by(end):
@@ -630,7 +628,7 @@ class Clauses:
     def _situated(self, phrase: Phrase, i: int) -> Iterator[Found]:
         """Where a thing is, with how it is there: "sitting on the disc", "located beside it"."""
         starts = [start for _, _, _, start in self.verb("goes", "ing", i)]
-        for start in [*starts, *([i + 1] if self.word(i) in _SITUATED else [])]:
+        for start in [*starts, *([i + 1] if self.word(i) in joints.SITUATED else [])]:
             for found, end in self.relation(start):
                 yield replace(found, subject=phrase, verb="be"), end
 
@@ -671,18 +669,14 @@ class Clauses:
             for found, end in self._where(start, stem):
                 if stem != "be" and (found.predicate != "inside" or found.objects):
                     yield replace(found, subject=phrase, verb=stem, lasting=lasting), end
-        if self.word(i) in ("rises", "rise"):
-            for found, end in self.state(i + 1):
-                yield replace(found, subject=phrase), end
         for stem, predicate, rest, start in self.verb("deed", form, i):
-            if predicate == "touch" and rest is not None and stem in _BUMPS:
+            if predicate == "touch" and rest is not None and stem in joints.BUMPS:
                 for slots, end in self.filled(rest, start):
                     if "O" in slots:
                         yield Clause("against", phrase, (slots["O"],), verb=stem), end
                 if isinstance(phrase, Many) or phrase == Said("them"):
-                    for each in _EACH_OTHER:
-                        if self.words[start : start + len(each)] == each:
-                            yield Clause("together", phrase, verb=stem), start + len(each)
+                    for end in joints.EACH_OTHER.ends(self.words, start):
+                        yield Clause("together", phrase, verb=stem), end
 
     def acting(self, phrase: Phrase) -> bool:
         """Whether a phrase names whoever acts."""
@@ -698,11 +692,13 @@ class Clauses:
 
     def continued(self, i: int) -> Iterator[Found]:
         """What goes on about whoever the clause before was about: "and touches the can"."""
+        for start in joints.MODALS.ends(self.words, i) if self.word(i) != "to" else ():
+            yield from self.clause("base", start)
         for stem, _, _, start in self.verb("goes", "s", i):
             for found, end in self._where(start, stem):
                 yield replace(found, bare=True, lasting=stem in STAY), end
         for stem, predicate, rest, start in self.verb("deed", "s", i):
-            if predicate == "touch" and rest is not None and stem in _BUMPS:
+            if predicate == "touch" and rest is not None and stem in joints.BUMPS:
                 for slots, end in self.filled(rest, start):
                     yield Clause("against", None, (slots["O"],), verb=stem, bare=True), end
 
@@ -715,6 +711,8 @@ class Clauses:
             yield replace(found, bare=True), end
         for subject, at in self.phrases.one(i):  # "put A left of B and C right of B"
             for found, end in self.relation(at):
+                yield replace(found, subject=subject, bare=True, verb="likewise"), end
+            for found, end in self.ways(at):
                 yield replace(found, subject=subject, bare=True, verb="likewise"), end
             if self.word(at) == "to":
                 for phrase, end in self.phrases.one(at + 1):

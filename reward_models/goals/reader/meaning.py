@@ -45,11 +45,17 @@ _OPPOSED = tuple(
 )
 _FROM = frozenset({"far", "apart", "away", "left_of", "right_of"})
 _SIDES = {"left_of", "right_of"}
+# Where a thing may be put: what one verb says of two things.
+_PLACED = _FROM | frozenset("near next_to in_front_of behind on on_top inside between".split())
 _ONE_WAY = frozenset("on inside inserted above left_of right_of in_front_of behind".split())
 _SEEN = frozenset({"left_of", "right_of", "touch"})  # what is said of a picture
 _BEING = frozenset({"", "be", "touch", "contact", "reach", "meet", "lie", "stand", "sit", "rest"})
 _MOVING = frozenset("push|move|slide|shove|nudge|roll|drag|pull|carry|send|take|go|come".split("|"))
 _ENDS = frozenset({"end up", "end", "finish", "finish up"})
+_ALONG = frozenset({"while", "never", "always", "until"})
+# What is not so yet when an episode begins.
+_BROUGHT = frozenset("touch on inside inserted grasped lifted pressed moved toppled".split())
+_BOUNDS = frozenset({"apart", "near", "away"})
 _PASSES = frozenset({"forward", "backward", "front_flip", "back_flip", "wave"})
 _LIFTING = frozenset({"lift", "raise", "lower", "drop"})
 _MOVES = frozenset({"push", "place", "insert", "lift"})
@@ -78,11 +84,12 @@ class Meaning:
         self.things, self.card, self.refuse = things, card, refuse
         assert things.actor is not None
         self.actor = things.actor.name
-        self.said: list[str] = []
+        self.said: list[Term] = []
         self.last: Clause | None = None  # with what it was about filled in
         self.mover: Phrase = Thing(self.actor)
         self.it = False  # the clause said "it"
         self.beside = False  # a remark named things
+        self.backward = False  # something spoke of what was said before
         self.above = False  # the clause asks for a place above something
         # the one who acts was named, and may be "it"; a body alone is
         self.named = not things.objects
@@ -96,8 +103,11 @@ class Meaning:
         lead: list[Element] = []
         whole: Much | None = None
         turn, split_at = "", 0
-        views = at_once = remarked = False
+        views = at_once = remarked = once = topic = False
+        either = ""
         hows = [element.how for element in elements]
+        along: list[tuple[Element, Formula, bool]] = []  # "while staying above it, ..."
+        throughout = False
         if "first" in hows and not {"then", "before", "after"} & {e.by for e in elements}:
             raise self.refuse("ambiguous", "'first' what, and then what?")
         for at, element in enumerate(elements):
@@ -121,13 +131,35 @@ class Meaning:
                     told = bool(parts) and parts[-1].clause.told and element.by in ("and", "but")
                     if told and clause.subject is None and not clause.bare:
                         raise self.refuse("ambiguous", "who or what is the second half about?")
-                    if at and elements[at - 1].how == "while" and clause.bare:
-                        raise self.refuse("ambiguous", "does that go on with 'while'?")
-                    if element.by == "but" and clause.lasting and not self._plain(clause, made):
+                    before = elements[at - 1].how if at else ""
+                    if clause.bare and element.by in ("and", "or", "") and before in _ALONG:
+                        raise self.refuse("ambiguous", f"does that go on with {before!r}?")
+                    bound = clause.much is not None and not clause.much.just
+                    if clause.lasting and (
+                        element.by == "but"
+                        and not self._plain(clause, made)
+                        or element.by == ","
+                        and bound
+                        and parts
+                        and not parts[-1].clause.lasting
+                    ):
                         always.append(self._always(made))
                         continue
-                    ends = element.by == "and" and clause.verb in _ENDS
-                    parts.append(_Part("end" if ends else element.by, made, clause))
+                    if once:
+                        made, once = self._once(made), False
+                    by = "end" if element.by == "and" and clause.verb in _ENDS else element.by
+                    if by == "," and clause.bare and bound and clause.predicate in _BOUNDS:
+                        by = "and"  # "above the ball, at least 10 cm from the can"
+                    if clause.verb == "likewise" and by == ",":
+                        by = "and"  # "the cube left of it, the can right of it"
+                    if throughout:
+                        throughout = False
+                        always.append(self._always(made))
+                        continue
+                    parts.append(_Part(by, made, clause))
+                    for waiting in along:
+                        self._along(waiting[0], parts, *waiting[1:])
+                    along.clear()
                 case "never" | "always":
                     assert element.clause is not None
                     made, negated = self.clause(element.clause, element.by)
@@ -135,7 +167,8 @@ class Meaning:
                         always.append(self._always(made))
                         continue
                     later = any(e.by == "then" for e in rest if e.how == "goal")
-                    if parts and later and element.by in ("", ","):
+                    there = [e.how for e in rest[:1]] == ["there"] and len(self._steps(parts)) > 1
+                    if parts and (later and element.by in ("", ",") or there):
                         parts[-1].avoided += self._not(made)
                     else:
                         always += self._never(made)
@@ -146,18 +179,39 @@ class Meaning:
                         raise self.refuse("unsupported", "'not' what? Say 'never'")
                     found = parts_of(parts[-1].formula, "and")
                     parts[-1].formula = join("and", *found, *self._not(made))
+                case "until" if at and elements[at - 1].how == "never":
+                    # "do not touch it until the cube is there"
+                    made, _ = self.clause(element.clause, "and")
+                    last = elements[at - 1].clause
+                    assert last is not None
+                    shunned = self._not(self.clause(last, "")[0])
+                    del always[-len(shunned) :]
+                    kept = shunned[0] if len(shunned) == 1 else join("and", *shunned)
+                    parts.append(_Part("", join("until", kept, made), last))
+                case "while" if [e.how for e in rest[:1]] == ["along"] and not element.negated:
+                    made, negated = self.clause(element.clause, "and")
+                    always += self._never(made) if negated else [self._always(made)]
                 case "while" | "until":
                     assert element.clause is not None
+                    made, negated = self.clause(element.clause, "and")
+                    if not parts and element.by == "":
+                        along.append((replace(element, by="lead"), made, negated))
+                        continue
                     if not parts:
                         raise self.refuse("ambiguous", f"{element.how!r} what?")
-                    self._along(element, parts)
+                    self._along(element, parts, made, negated)
                 case "for":
                     assert element.much is not None and element.much.least is not None
+                    if element.by == "wait" and parts:
+                        if any(a.terms[0] != self.actor for a in atoms(parts[-1].formula)):
+                            raise self.refuse("unsupported", "wait how? Say what is to be held")
                     self._hold(parts, element.much.least)
                 case "within":
                     assert element.much is not None and element.much.most is not None
                     after = any(e.how == "goal" for e in rest)
-                    if parts and after:
+                    timed = [p for p in parts[:-1] if any(q.operator == "within" for q in
+                             self._joints(p.formula))]  # fmt: skip
+                    if parts and (after or timed):
                         last = parts[-1]
                         last.formula = join("within", last.formula, seconds=element.much.most)
                     elif whole is not None:
@@ -169,12 +223,29 @@ class Meaning:
                         parts[-1].slow = True
                     else:
                         lead.append(element)
+                case "along" if at == 0 and rest:
+                    throughout = rest[0].how not in _ALONG
                 case "along":
                     if elements[at - 1].how == "goal" and elements[at - 1].by == "but" and always:
                         continue  # "but keep it upright all the time"
+                    if elements[at - 1].how in _ALONG:
+                        continue  # "never touching it at any time"
                     if not parts or elements[at - 1].how != "goal":
                         raise self.refuse("ambiguous", "what is to hold all the time?")
                     always.append(self._always(parts.pop().formula))
+                case "there":
+                    if elements[at - 1].how != "never" or not parts:
+                        raise self.refuse("ambiguous", "what is to be on the way?")
+                case "once":
+                    once = not parts
+                    if parts:
+                        parts[-1].formula = self._once(parts[-1].formula)
+                case "either":
+                    either = element.by or "two"
+                case "topic":
+                    topic = True
+                    for phrase in element.clause.objects if element.clause else ():
+                        self._terms(phrase)
                 case "implied":
                     if not parts or not self._implies(parts[-1].formula, element.by.split()):
                         raise self.refuse("unsupported", "that asks for more than the goal is")
@@ -188,14 +259,37 @@ class Meaning:
                     at_once = True
                 case "order" | "loose":
                     self._ordered(parts, element.how)
+        if either and not any(
+            p.by == "or"
+            and not p.clause.bare
+            or either == "any"
+            and len(parts_of(p.formula, "or")) > 1
+            for p in parts
+        ):
+            raise self.refuse("ambiguous", "either what, or what?")
+        if topic and not self.backward:
+            raise self.refuse("ambiguous", "what comes first: what of it?")
         made = self._joined(parts, always, lead, whole, turn, split_at)
         if views and any(a.predicate not in _SEEN for a in atoms(made)):
             raise self.refuse("ambiguous", "only left and right are as the picture shows them")
         if remarked and not (isinstance(made, Atom) and not made.numbers):
             raise self.refuse("unsupported", "only one plain goal is read beside a remark")
+        if along:
+            raise self.refuse("ambiguous", f"{along[0][0].how!r} what?")
         if at_once and len(list(atoms(made))) < 2:
             raise self.refuse("ambiguous", "at the same time as what?")
         return made
+
+    def _once(self, formula: Formula) -> Formula:
+        if kind(formula) != "state":
+            raise self.refuse("unsupported", "only a state is to be at some moment")
+        return join("once", formula)
+
+    def _joints(self, formula: Formula) -> Iterator[Joined]:
+        if isinstance(formula, Joined):
+            yield formula
+            for part in formula.parts:
+                yield from self._joints(part)
 
     @staticmethod
     def _implies(formula: Formula, predicates: list[str]) -> bool:
@@ -215,6 +309,15 @@ class Meaning:
             raise self.refuse(
                 "unsupported", "a negation alone gives nothing to do: say what is to be reached too"
             )
+        for part in parts if len(parts) > 1 else []:  # "move slower than 5 cm/s and touch it"
+            if part.clause.predicate in ("slower", "faster") and part.by in ("", "and", ",", "but"):
+                if part.clause.verb in _MOVING | {"keep", "hold", "stay", "travel", ""}:
+                    always.append(self._always(part.formula))
+                    part.by = "manner"
+        after = [p for p in parts if p.by != "manner"]
+        if parts and after and len(after) < len(parts):
+            after[0].by = ""
+            parts[:] = after
         single = len(parts) == 1
         slow = Atom.of("slower", self.actor)
         for part in parts:
@@ -229,10 +332,17 @@ class Meaning:
             raise self.refuse("unsupported", "'slowly' how fast? Say a pace, as in 'at 0.5 m/s'")
         if lead and len(self._steps(parts)) > 1:
             raise self.refuse("ambiguous", "'slowly' what: all of it, or one part?")
-        if slowly:
+        bounds = [a for f in always for a in atoms(f) if a.predicate == "slower"]
+        if slowly and not any(a.terms == slow.terms for a in bounds):
             always.append(join("always", slow))
         if not parts:
             return always[0] if len(always) == 1 else join("and", *always)
+        for at in range(len(parts) - 1, 1, -1):  # "open it, put it inside, then close it"
+            if parts[at].by == "then" and parts[at - 1].by == ",":
+                parts[at - 1].by = "then"
+                held = parts[at - 1].formula
+                if isinstance(held, Joined) and held.parts[0] == parts[at - 2].formula:
+                    del parts[at - 2]  # "touch it, wait there for a second, then ..."
         steps = self._steps(parts)
         if turn:
             if len(steps) > 1:
@@ -252,6 +362,8 @@ class Meaning:
             goal = join("then", *(pair if parts[at].by == "before" else pair[::-1]))
         else:
             formulas = [self._together(step) for step in steps]
+            if any(a == b for a, b in itertools.pairwise(formulas)):
+                raise self.refuse("unsupported", "the same twice in a row is not counted")
             formulas = self._led(formulas)
             goal = formulas[0] if len(formulas) == 1 else join("then", *self._flat(formulas))
         if whole is not None:
@@ -267,6 +379,10 @@ class Meaning:
     def _possible(self, goal: Formula, always: list[Formula]) -> None:
         """Refuses a constraint that its own goal, or how everything begins, breaks."""
         wanted = set(atoms(goal))
+        kept = [a for one in always if isinstance(one, Joined) and one.operator == "always"
+                for a in parts_of(one.parts[0], "and")]  # fmt: skip
+        if self._contradict([*parts_of(goal, "and"), *kept]):
+            raise self.refuse("ambiguous", "these cannot be at once")
         handled = {a.terms[0] for a in wanted if a.terms[0] != self.actor}
         for one in always:
             assert isinstance(one, Joined)
@@ -325,7 +441,10 @@ class Meaning:
         """What one step asks for: its parts at once, or one of them."""
         joins = {part.by for part in parts[1:]} - {"before", "after"}
         found = list(dict.fromkeys(part.formula for part in parts))
+        found = [f for f in found if not any(self._told_again(f, g) for g in found)]
         if len(found) == 1:
+            if len(parts) > 1 and len({p.clause.verb or p.clause for p in parts}) == 1:
+                raise self.refuse("ambiguous", "the same twice? It counts once")
             return found[0]
         if "or" in joins:
             if parts[0].by == "then" and any(p.clause.bare for p in parts[1:]):
@@ -337,7 +456,8 @@ class Meaning:
             raise self.refuse("ambiguous", "only a comma between two goals: say 'then' or 'and'")
         if parts[-1].by == "end":
             before = self._together(parts[:-1])
-            before = join("once", before) if kind(before) == "state" else before
+            own = all(a.terms[0] == self.actor for a in atoms(before))  # a thing stays put
+            before = join("once", before) if kind(before) == "state" and own else before
             return join("and", before, parts[-1].formula)
         found = self._led(self._held(self._one_way(found)), at_once=True)
         if len(found) == 1:
@@ -354,6 +474,17 @@ class Meaning:
             if any(p.clause.verb and not p.clause.lasting for p in ordered[1:]):
                 raise self.refuse("ambiguous", "at once or one after the other? Say 'then'")
         return found[0] if len(found) == 1 else join("and", *found)
+
+    @staticmethod
+    def _told_again(less: Formula, more: Formula) -> bool:
+        """Whether the second says the first with a number: "behind it, 5 to 8 cm behind it"."""
+        pair = isinstance(less, Atom) and isinstance(more, Atom)
+        return (
+            pair
+            and not less.numbers
+            and more.numbers
+            and ((less.predicate, less.terms) == (more.predicate, more.terms))
+        )
 
     @staticmethod
     def _one_way(found: list[Formula]) -> list[Formula]:
@@ -375,6 +506,10 @@ class Meaning:
 
     def _contradict(self, found: list[Formula]) -> bool:
         for a, b in itertools.combinations([f for f in found if isinstance(f, Atom)], 2):
+            if {a.predicate, b.predicate} == {"near", "far"} and {*a.terms} == {*b.terms}:
+                said = dict((*a.numbers, *b.numbers))
+                if said.get("within", 0.0) < said.get("least", 0.0):
+                    return True
             if (
                 {*a.terms} == {*b.terms}
                 or a.terms[0] == b.terms[0]
@@ -385,6 +520,10 @@ class Meaning:
                     return True
                 if a.terms != b.terms:
                     seen = PREDICATES[seen].mirror or seen
+                if "far" in (a.predicate, seen):  # 3 cm away may well be above, or touched
+                    far = a if a.predicate == "far" else b
+                    if dict(far.numbers).get("least", 1.0) <= 0.05:
+                        continue
                 if any({a.predicate, seen} == pair for pair in _OPPOSED):
                     return True
         return False
@@ -401,9 +540,11 @@ class Meaning:
                 if formula.predicate == "grasped" and first == thing and at_once:
                     if placed or after.predicate == "lifted":
                         continue
-                if formula.predicate == "lifted" and first == thing and placed and at_once:
+                if formula.numbers:
+                    pass  # what it says is asked for
+                elif formula.predicate == "lifted" and first == thing and placed and at_once:
                     continue
-                if formula.predicate == "open" and after.predicate == "inside":
+                elif formula.predicate == "open" and after.predicate == "inside":
                     if len(found) == 2 and after.terms[1] == first:
                         continue
             if out and at_once and isinstance(formula, Atom) and formula.predicate == "released":
@@ -414,11 +555,13 @@ class Meaning:
             out.append(formula)
         return out
 
-    def _along(self, element: Element, parts: list[_Part]) -> None:
+    def _along(self, element: Element, parts: list[_Part], made: Formula, negated: bool) -> None:
         clause = element.clause
         assert clause is not None
-        made, negated = self.clause(clause, "and")
         last = parts[-1]
+        keeps = clause.much or clause.verb not in ("", "be")
+        if element.by == "lead" and not keeps and not last.clause.lasting:
+            raise self.refuse("ambiguous", "'while': is that so, or to be so?")
         if element.how == "until":
             if kind(last.formula) != "state" or not last.clause.lasting:
                 raise self.refuse(
@@ -489,6 +632,8 @@ class Meaning:
     def _always(self, made: Formula) -> Formula:
         if kind(made) != "state":
             raise self.refuse("unsupported", "only a state can be kept all the time")
+        if any(a.predicate in _BROUGHT and not a.numbers for a in atoms(made)):
+            raise self.refuse("unsupported", "that is not so at the start: when is it to be?")
         return join("always", made)
 
     def _never(self, made: Formula) -> list[Formula]:
@@ -531,12 +676,12 @@ class Meaning:
     def clause(self, clause: Clause | None, by: str) -> tuple[Formula, bool]:
         """The formula of a clause, and whether it is to be avoided."""
         assert clause is not None
-        clause = self._completed(clause)
+        clause = self._completed(clause, by)
         phrases = [p for p in (clause.subject, *clause.objects) if p is not None]
         if not any(self._has_it(p) for p in phrases):
             return self._made(clause)
-        self.it = True
-        found: dict[tuple[Formula, bool], tuple[list[str], Clause]] = {}
+        self.it = self.backward = True
+        found: dict[tuple[Formula, bool], tuple[list[Term], Clause]] = {}
         wrong: Refusal | None = None
         for name in [*self.said, *([self.actor] if self.named else [])]:
             before = list(self.said)
@@ -555,13 +700,17 @@ class Meaning:
         self.mover = tried.subject or Thing(self.actor)
         return made
 
-    def _completed(self, clause: Clause) -> Clause:
+    def _completed(self, clause: Clause, by: str) -> Clause:
         """The clause with what it leaves out, from the one before."""
         last = self.last
         if clause.verb == "likewise":
             if last is None or not last.verb or last.subject in (None, Thing(self.actor)):
+                if last is not None and not last.verb and last.subject not in (None, self.actor):
+                    return replace(clause, bare=False, verb="")
                 raise self.refuse("ambiguous", "a verb is missing; say 'is', or 'push' again")
-            if clause.predicate != last.predicate and {clause.predicate, last.predicate} != _SIDES:
+            pair = {clause.predicate, last.predicate}
+            sides = pair <= _SIDES or by == "and" and pair <= _PLACED
+            if len(pair) > 1 and not sides:
                 raise self.refuse("unsupported", "these words are not understood in this order")
             return replace(clause, bare=False, verb=last.verb)
         if clause.verb == "from" and (last is None or last.predicate not in _FROM):
@@ -579,6 +728,8 @@ class Meaning:
         if last.ended:
             raise self.refuse("ambiguous", "say what each object is to do")
         if clause.predicate:
+            if last.predicate == "moved" != clause.predicate:
+                raise self.refuse("ambiguous", "from where it was, or beside something?")
             return replace(clause, subject=clause.subject or last.subject, bare=False)
         if last.subject not in (None, Thing(self.actor)):
             if not last.objects and last.predicate in PREDICATES:
@@ -593,7 +744,7 @@ class Meaning:
             return any(self._has_it(p) for p in phrase.parts)
         return isinstance(phrase, Said) and phrase.how == "it"
 
-    def _with_it(self, clause: Clause, name: str) -> Clause:
+    def _with_it(self, clause: Clause, name: Term) -> Clause:
         def put(phrase: Phrase | None) -> Phrase | None:
             if isinstance(phrase, Many):
                 parts = tuple(p for part in phrase.parts if (p := put(part)) is not None)
@@ -650,6 +801,7 @@ class Meaning:
         if isinstance(phrase, Thing):
             self._mention(phrase.term)
             return "one", [phrase.term]
+        self.backward |= isinstance(phrase, Said)
         if isinstance(phrase, Many):
             terms = [t for part in phrase.parts for t in self._terms(part)[1]]
             if len(set(terms)) < len(terms):
@@ -676,7 +828,7 @@ class Meaning:
         return ("each" if phrase.how == "each" else "and"), list(found)
 
     def _mention(self, term: Term) -> None:
-        if isinstance(term, str) and term != self.actor and term not in self.said:
+        if term != self.actor and term not in self.said:
             self.said.append(term)
 
     def _special(
@@ -849,7 +1001,12 @@ class Meaning:
         if clause.predicate == "displaced":
             if much.just:
                 raise self.refuse("ambiguous", "which way? Say 'to the left', 'forward', ...")
-            return self._checked(self._numbered("displaced", (first,), much), clause)
+            if clause.verb in _LIFTING:
+                raise self.refuse("unsupported", "lifted so high at most? It takes a least height")
+            bounded = self._numbered("displaced", (first,), much)
+            if much.least is None:
+                bounded = Atom.of("displaced", first, least=0.0, **dict(bounded.numbers))
+            return self._checked(bounded, clause)
         if not much.just:
             raise self.refuse("unsupported", "'moved' takes one length, with 'give or take'")
         numbers = {name: value for name, value in clause.numbers if value}

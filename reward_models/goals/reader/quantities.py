@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from reward_models.goals.reader.words import alternatives
+from reward_models.goals.reader.words import Table
 
 _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
@@ -15,12 +15,14 @@ _ONES = (
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 NUMBERS = {word: float(i) for i, word in enumerate(_ONES)}
 NUMBERS |= {word: 10.0 * i for i, word in enumerate(_TENS, 2)}
-PARTS = {"half": 1 / 2, "third": 1 / 3, "quarter": 1 / 4, "fifth": 1 / 5, "tenth": 1 / 10}
+PARTS = {"half": 1 / 2, "third": 1 / 3, "quarter": 1 / 4, "fifth": 1 / 5, "tenth": 1 / 10,
+         "sixth": 1 / 6, "eighth": 1 / 8}  # fmt: skip
 _LENGTHS = {
     1.0: "m metre metres meter meters",
+    0.1: "dm decimetre decimetres decimeter decimeters",
     0.01: "cm cms centimetre centimetres centimeter centimeters",
     0.001: "mm millimetre millimetres millimeter millimeters",
-    0.0254: "inch inches",
+    0.0254: "inch inches in",
     0.3048: "foot feet",
 }
 _TIMES = {
@@ -48,28 +50,36 @@ for _word, (_unit, _value) in [(w, u) for (w, *_), u in list(UNITS.items()) if u
 for _word in "km kilometre kilometres kilometer kilometers".split():
     for _per in ("per", "an", "a"):
         UNITS[_word, _per, "hour"] = ("m/s", 1 / 3.6)
-LEAST = alternatives(
-    "at least|no less than|not less than|more than|greater than|a minimum of|minimum|"
-    "not under|no fewer than|farther than|further than|further away than|farther away than|"
-    "higher than|no closer than|no nearer than|not closer than|not nearer than|faster than|"
-    "no slower than|not slower than|no lower than|longer than|over"
+_NO = "(no|not|not any|never)"
+_FAR = "(closer|nearer|farther|further|farther away|further away)"
+LEAST = Table(
+    f"at [the] [very] least|{_NO} less than|more than|greater than|[a] minimum [of]|min|{_NO} "
+    f"(under|below)|{_NO} fewer than|(farther|further) [away] than|(higher|faster|longer|larger|"
+    f"bigger) than|{_NO} (closer|nearer|lower|slower|smaller|shorter) than|over|> [=]|\u2265|"
+    "(above|exceeding)"
 )
-MOST = alternatives(
-    "at most|no more than|not more than|less than|fewer than|a maximum of|maximum|under|"
-    "closer than|nearer than|no farther than|no further than|not farther than|not further than|"
-    "up to|lower than|no higher than|slower than|no faster than|not faster than|no longer than|"
-    "below"
+MOST = Table(
+    f"at [the] [very] most|{_NO} more than|less than|fewer than|[a] maximum [of]|max|under|"
+    f"(closer|nearer|lower|slower|smaller|shorter) than|{_NO} (farther|further) [away] than|{_NO} "
+    "(higher|faster|longer|larger|greater|bigger) than|up to|below|< [=]|\u2264|"
+    f"{_NO} (over|above|exceeding)"
 )
-ABOUT = alternatives("about|around|roughly|approximately|exactly|precisely|just|a distance of")
-_OR_MORE = alternatives(
-    "or more|or farther|or further|or higher|or faster|or longer|at least|at a minimum|minimum"
+ABOUT = Table(
+    "about|around|roughly|approximately|approx|circa|exactly|precisely|just|a distance of|~"
 )
-_OR_LESS = alternatives(
-    "or less|or closer|or nearer|or lower|or slower|at most|at a maximum|maximum"
+_OR_MORE = Table(
+    "or (more|farther|further|higher|faster|longer)|at [the] [very] least|at a minimum|minimum|min"
 )
-GIVE_OR_TAKE = alternatives(
-    "give or take|plus or minus|plus minus|\u00b1|+-|+/-|with a tolerance of|to within"
+_OR_LESS = Table(
+    "or (less|fewer|closer|nearer|lower|slower)|at [the] [very] most|at a maximum|"
+    "maximum|max|tops|at latest"
 )
+_SIGNS = Table("give or take|plus or minus|plus minus|\u00b1|+-|+/-")
+GIVE_OR_TAKE = Table(
+    "give or take|plus or minus|plus minus|\u00b1|+-|+/-|[with|within|and] [a] tolerance [of] "
+    "[+/-|\u00b1]|to within"
+)
+_BUT = Table("[,] (but|and) [also]")
 WORDS = frozenset(
     [*NUMBERS, *PARTS, "hundred", "halfway", "halves", "quarters", "thirds", "couple"]
 ) | {w for unit in UNITS for w in unit}
@@ -95,19 +105,17 @@ class Much:
 Words = tuple[str, ...]
 
 
-def starts(words: Words, at: int, phrases: tuple[Words, ...]) -> Iterator[int]:
-    """Where those of the phrases that stand at ``at`` end."""
-    for phrase in phrases:
-        if words[at : at + len(phrase)] == phrase:
-            yield at + len(phrase)
-
-
 def number(words: Words, at: int) -> Iterator[tuple[float, int]]:
     """Numbers at ``at``, whole or broken, in digits or words, and where they end."""
     word = words[at] if at < len(words) else ""
     following = words[at + 1] if at + 1 < len(words) else ""
     if word and (word[0].isdigit() or (word[0] == "." and len(word) > 1)):
         yield float(word), at + 1
+        over = at + 1 if "/" in words[at : at + 2] else at + 2  # "1/2", "2 1/2"
+        if words[over : over + 1] == ("/",) and words[over + 1 : over + 2]:
+            above, below = words[over - 1], words[over + 1]
+            if above.isdigit() and below.isdigit() and 0 < int(above) < int(below):
+                yield (float(word) if over > at + 1 else 0.0) + int(above) / int(below), over + 2
     elif word in NUMBERS:
         value, end = NUMBERS[word], at + 1
         if word in _TENS and 0 < NUMBERS.get(following, 99) < 10:
@@ -141,7 +149,7 @@ def quantity(words: Words, at: int) -> Iterator[tuple[str, float, int]]:
     """(unit, value in SI, end): "5 cm", "half a second", "a quarter of a metre", "a metre and a
     half"."""
     for value, end in number(words, at):
-        if words[end : end + 1] in (("of",),) and value in PARTS.values():
+        if words[end : end + 1] == ("of",) and value in (*PARTS.values(), 0.75, 2 / 3):
             end += 1
         if words[end : end + 1] in (("a",), ("an",)) and value in (*PARTS.values(), 0.75, 2 / 3):
             end += 1
@@ -174,32 +182,53 @@ def much(words: Words, at: int) -> Iterator[tuple[Much, int]]:
     """A quantity with its bounds: "at least 5 cm", "5 cm or more", "five to ten centimetres"."""
     for found, end in _bounded(words, at):
         yield found, end
-        for start in (end, end + 1):
-            if start > end and words[end : end + 1] != (",",):
-                continue
-            for after in starts(words, start, GIVE_OR_TAKE):
-                for unit, value, last in quantity(words, after):
-                    if unit == found.unit and found.just:
-                        yield replace(found, tolerance=value), last
+        yield from taken(found, words, end)
+
+
+def taken(found: Much, words: Words, at: int) -> Iterator[tuple[Much, int]]:
+    """A quantity with the tolerance that is said at ``at``: "give or take 1 cm"."""
+    start = at + (words[at : at + 1] == (",",))
+    for after in GIVE_OR_TAKE.ends(words, start) if found.just else ():
+        for unit, value, last in quantity(words, after):
+            if unit == found.unit and found.tolerance is None:
+                yield replace(found, tolerance=value), last
 
 
 def _bounded(words: Words, at: int) -> Iterator[tuple[Much, int]]:
-    for end in starts(words, at, ABOUT):
-        for found, last in _bounded(words, end):
+    for found, end in _once(words, at):
+        yield found, end
+        for after in _BUT.ends(words, end):  # "at least 5 cm but no more than 10 cm"
+            for other, last in _once(words, after):
+                low, high = (found, other) if found.most is None else (other, found)
+                if (low.unit, low.most, high.least) == (high.unit, None, None):
+                    if low.least is not None and high.most is not None and low.least < high.most:
+                        yield Much(low.unit, low.least, high.most), last
+
+
+def _once(words: Words, at: int) -> Iterator[tuple[Much, int]]:
+    for end in ABOUT.ends(words, at):
+        for found, last in _once(words, end):
             if found.just:
                 yield found, last
-    for end in starts(words, at, LEAST):
+    for end in LEAST.ends(words, at):
         for unit, value, last in quantity(words, end):
             yield Much(unit, value, None), last
-    for end in starts(words, at, MOST):
+    for end in MOST.ends(words, at):
         for unit, value, last in quantity(words, end):
             yield Much(unit, None, value), last
     for unit, value, end in quantity(words, at):
         yield Much(unit, value, value, just=True), end
-        for last in starts(words, end, _OR_MORE):
+        for last in _OR_MORE.ends(words, end):
             yield Much(unit, value, None), last
-        for last in starts(words, end, _OR_LESS):
+        for last in _OR_LESS.ends(words, end):
             yield Much(unit, None, value), last
+    for value, end in number(words, at):  # "5 \u00b1 1 cm"
+        for after in _SIGNS.ends(words, end):
+            for unit, off, last in quantity(words, after):
+                for plain, ended in number(words, after):
+                    if ended < last and plain:
+                        one = off / plain
+                        yield Much(unit, value * one, value * one, off, just=True), last
     yield from _range(words, at)
 
 

@@ -6,13 +6,15 @@ it") and modifiers ("for a second", "slowly"), each with the word that joins it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
+from reward_models.goals.reader import joints
 from reward_models.goals.reader.clauses import Clause, Clauses
 from reward_models.goals.reader.quantities import Much
-from reward_models.goals.reader.things import Many, Phrases, Thing, Things
+from reward_models.goals.reader.things import Many, Phrases, Said, Thing, Things
 from reward_models.goals.reader.wordings import (
     IMPLIED,
     LEADING,
@@ -23,7 +25,7 @@ from reward_models.goals.reader.wordings import (
     TOOLS,
     VIEWS,
 )
-from reward_models.goals.reader.words import expand, pattern, split
+from reward_models.goals.reader.words import Table, pattern
 
 
 @dataclass(frozen=True)
@@ -45,110 +47,12 @@ class Element:
 Elements = tuple[Element, ...]
 
 
-Table = dict[str, tuple[tuple[str, ...], ...]]  # first word -> phrases, the longest first
-
-
-def _table(phrases: Iterable[tuple[str, ...]]) -> Table:
-    found: dict[str, list[tuple[str, ...]]] = {}
-    for phrase in sorted(set(phrases) - {()}, key=len, reverse=True):
-        found.setdefault(phrase[0], []).append(phrase)
-    return {first: tuple(those) for first, those in found.items()}
-
-
-_TABLES: list[Table] = []  # all that this module reads, for the words that it knows
-
-
-def _phrases(text: str) -> Table:
-    found = {phrase for part in text.split(";") for phrase in expand(part.strip())}
-    _TABLES.append(_table(found))
-    return _TABLES[-1]
-
-
-THEN = _phrases(
-    "[,] [and] (finish|end) [up|off] by; [,] and [,] after that [,]; [,] and [,] when done [,]; "
-    "[,] (second|third) [,]; [,] and [,] when you are done [,]; "
-    "[,] [and|but] [only] then [,]; [,] [and] (afterwards|afterward|subsequently|thereafter) [,]; "
-    "[,] [and] after (that|this|which) [,]; [,] [and] (next|finally|lastly) [,]; "
-    "[,] (and|then|and then) later [,]; "
-    "[,] [and] (when|once|as soon as) (you have|done|that is done|you are done|it is done|"
-    "you have done (so|that|it)|this is done|you did) [,] [then]; [,] followed by; "
-    "[,] [and] then (finally|afterwards|next) [,]; [,] [and] (secondly|thirdly) [,]; , then"
-)
-AND = _phrases(
-    "[,] and [also]; [,] as well as; [,] and [,] (at same time|at once|simultaneously) [,]; [,] &"
-)
-AT_ONCE = _phrases("[both] at (same time|once); simultaneously")
-BUT = _phrases("[,] but [also|still]; [,] and (still|yet); [,] yet; [,] though")
-OR = _phrases("[,] or [else]")
-BEFORE = _phrases("[,] before; [,] prior to")
-AFTER = _phrases(
-    "[,] [but|and] [only] after; [,] but first; [,] once; [,] as soon as; [,] but before that [,]"
-)
-END = _phrases("[,] (and|to) (end up|finish up|finish|end) [being]; [,] ending up; [,] ending [up]")
-COMMA = _phrases(",")
-NEVER = _phrases(
-    "never [ever]; do not [ever]; not ever; must (never|not) [ever]; should (never|not) [ever]; "
-    "at no time; and never; you must not; make sure not to; take care not to; be careful not to; "
-    "never once; never at any time; make sure you never; make sure to never; make sure you do not; "
-    "avoid; try not to; nor; it must never; without it ever; may never; not; in no case; "
-    "on no account"
-)
-NEVER_ING = _phrases(
-    "without [ever|once|at any time]; avoid; avoiding; while avoiding; not once; never; not"
-)
-ALWAYS = _phrases("always; at all times; all the time; throughout; constantly; permanently")
-ALL_ALONG = _phrases(
-    "all time; at all times; throughout; whole time; entire time; whole way; all along; all way "
-    "through; from start to finish; from beginning to end; during (whole|entire) (time|episode|"
-    "move|movement); for (whole|entire) (time|episode); always; whole while; all while; "
-    "the whole time; all the time; as you go; in process; while doing so; while you do; "
-    "while you do so; while you do it; meanwhile; along way; on way; at every moment"
-)
-WHILE = _phrases("while [always|constantly]; whilst [always]; all while")
-UNTIL = _phrases("until; till")
-SLOWLY = _phrases("[very] slowly; at [a] slow (speed|pace); [at] [a] slow speed")
-IN_ORDER = _phrases(
-    "[,] in (this|that|given|said) (order|sequence); [,] in order; [,] in turn; [,] one after "
-    "(another|other); [,] one by one; [,] successively; [,] in sequence; [,] consecutively"
-)
-ANY_ORDER = _phrases(
-    "[,] in (any|whatever|whichever|either) order [you (like|want|please)]; [,] no matter (in "
-    "which|which|in what|what) order; [,] order does not matter; [,] in whatever order; "
-    "[,] whichever (one|of them) [comes] first; [,] regardless of order"
-)
-FOR = _phrases("for [a total of|a duration of]")
-AGAIN = _phrases(
-    "[,] [and|then|and then] (keep|hold|stay|remain|linger|rest|leave) [it|them|yourself|that|this|"
-    "everything] [there|in place|like that|like this|that way|so|in position|at that height|put|"
-    "still there|this way|in contact|in that position|up|up there|open|closed|pressed|down] for; "
-    "[,] [and] (stay|remain|keep) (so|there) for; [,] [and] wait there for; [,] keeping it "
-    "[there|so] for; [,] [and] do so for; [,] staying there for; [,] holding [it] [there|so] for"
-)
-WITHIN = _phrases(
-    "within; in; inside of; in under; in less than; before; [in] no more than; (no|not) later than"
-)
-PASSED = _phrases("[have|has] (passed|elapsed|gone by|are over|is over|are up|is up)")
-FIRST = _phrases(
-    "first [of all] [,]; initially; firstly [,]; to begin with [,]; to start with [,]; start by; "
-    "begin by; start with; begin with; start off by; at first [,]"
-)
-TIDY = _phrases("and; ,")
-_TO = _phrases("that; to; ,")
-_SO_NOW = _phrases("[,] so; ,")
-_HAVING = _phrases("you have; having; gripper has")
-_NOT = _phrases("not [ever]; never")
-_WITHOUT = _phrases("without")
-_CONTACT = _phrases("[any] contact (with|to); touch of")
-_THIS = (("that",), ("this",))
-
-
 @cache
 def vocabulary() -> frozenset[str]:
     """Every word of what joins clauses, bounds them and goes along with them."""
-    tables = {word for table in _TABLES for those in table.values() for p in those for word in p}
     texts = (*POLITE, *LEADING, *OPENERS, *STARTERS, *VIEWS, *TOOLS, *REASONS)
     texts += tuple(text for _, text in IMPLIED)
-    return frozenset(tables).union(*(pattern(text).literals() for text in texts))
+    return Table.words.union(*(pattern(text).literals() for text in texts))
 
 
 def meant(words: tuple[str, ...], things: Things) -> tuple[str, ...]:
@@ -162,11 +66,10 @@ def meant(words: tuple[str, ...], things: Things) -> tuple[str, ...]:
 def ends(phrases: Phrases, i: int, table: Table) -> Iterator[int]:
     """Where each of the table's phrases that stand at word ``i`` ends, the longest first."""
     words = phrases.words
-    for phrase in table.get(words[i] if i < len(words) else "", ()):
-        end = i + len(phrase)
-        if words[i:end] != phrase or words[end - 1 : end + 1] == ("next", "to"):
+    for end in table.ends(words, i):
+        if words[end - 1 : end + 1] == ("next", "to"):
             continue
-        if phrase[-1] in ("that", "this") and end not in phrases.named and phrases.one(end):
+        if words[end - 1] in ("that", "this") and end not in phrases.named and phrases.one(end):
             continue  # "after that cube"
         yield end
 
@@ -188,11 +91,13 @@ class Sentences:
         ends = self._closed()
         first = any(w == "first" and i not in self.clauses.named for i, w in enumerate(self.words))
         told = (Element("first"),) if first else ()
+        ordered = any(next(joints.ORDERED.ends(self.words, i), 0) for i in range(len(self.words)))
         for start in self._opened(0, LEADING):
             for elements, end in self._chain(start):
                 if end in ends:
                     about = self._about(start) if start in self.remarked else ()
                     after = (Element("remark"),) if end in self.followed else ()
+                    after = (*after, Element("order")) if ordered else after
                     found[*told, *about, *elements, *after] = None
         return list(found)
 
@@ -222,7 +127,10 @@ class Sentences:
         key = f"{texts[0]} {len(texts)}", i
         if key not in self.ended:
             found = (end for t in texts for _, end in self.clauses.filled(pattern(t), i))
-            cans = [k for k in self.clauses.named if self.clauses.word(k) == "can"]
+            named = self.clauses.named
+            if i and ("can",) in self.clauses.things.nouns and self.clauses.word(i + 1) != "you":
+                named |= {i}  # "and can right of it"
+            cans = [k for k in named if self.clauses.word(k) == "can"]
             self.ended[key] = [e for e in dict.fromkeys(found) if not any(i <= k < e for k in cans)]
         return self.ended[key]
 
@@ -242,10 +150,7 @@ class Sentences:
 
     def _starts(self, i: int, phrases: Table) -> int:
         """Where the longest of the phrases at ``i`` ends; 0: none stands there."""
-        for phrase in phrases.get(self.clauses.word(i), ()):
-            if self.words[i : i + len(phrase)] == phrase:
-                return i + len(phrase)
-        return 0
+        return next(phrases.ends(self.words, i), 0)
 
     def _every(self, i: int, table: Table) -> Iterator[int]:
         return ends(self.clauses.phrases, i, table)
@@ -260,13 +165,13 @@ class Sentences:
             ends += [(end, found[at]) for end in self._called(at) if self.clauses.word(end) == ","]
             ends += [(end, True) for end in self._said(at, OPENERS)]
             for end in self._remarks(at) if leading and not found[at] else ():
-                ends += [(after, False) for after in self._every(end, _SO_NOW)]
-                self.remarked |= {after for after in self._every(end, _SO_NOW)}
+                ends += [(after, False) for after in self._every(end, joints.SO_NOW)]
+                self.remarked |= {after for after in self._every(end, joints.SO_NOW)}
             for end, more in ends:
                 if at in self.remarked:
                     self.remarked.add(end)
-                    self.remarked |= {self._starts(end, _TO)} - {0}
-                for start in (end, self._starts(end, _TO)):
+                    self.remarked |= {self._starts(end, joints.TO)} - {0}
+                for start in (end, self._starts(end, joints.TO)):
                     if start and found.get(start) is not False and start not in found:
                         found[start] = more
                         todo.append(start)
@@ -294,26 +199,47 @@ class Sentences:
         """What may stand before the first goal: "slowly", "within 3 seconds,", "never ..., and"."""
         yield (), i
         for element, end in (*self._modifier(i), *self._constraint(i)):
-            if element.how in ("order", "loose"):
+            lasts = element.clause is not None and element.clause.lasting and element.clause.told
+            if element.how in ("order", "loose") or lasts and element.how == "always":
                 continue
-            after = self._starts(end, TIDY)
-            bounded = element.clause is None or element.clause.much is not None
+            if element.how == "along":
+                comma = self._starts(end, joints.COMMA) or end
+                yield from (((element, *more), last) for more, last in self._leads(comma))
+            after = self._starts(end, joints.TIDY)
+            clause = element.clause
+            bounded = clause is None or clause.much is not None or clause.verb in ("avoid", "leave")
+            for last in self._said(end, TOOLS):  # "without touching it with the gripper, ..."
+                if element.how == "never" and (after_tool := self._starts(last, joints.COMMA)):
+                    yield (element,), after_tool
             if not bounded and self.clauses.word(end) not in (",", ""):
                 continue  # "do not open it and put it away": is that not to be either?
             yield (element,), end
             if after:
-                yield (element,), self._starts(after, TIDY) or after
+                yield (element,), self._starts(after, joints.TIDY) or after
+        for after in self._every(i, joints.TWO):
+            yield (Element("either"),), after
+        for phrase, end in self.clauses.phrases.at(i):
+            if after := self._starts(end, joints.COMMA):  # "the cube: touch it"
+                yield (Element("topic", Clause("leads", None, (phrase,))),), after
+        for start in self._every(i, joints.YOU_HAVE):  # "you have 3 seconds to touch it"
+            for found, end in self.clauses.much(start):
+                if found.unit == "s" and found.most is not None and self.clauses.word(end) == "to":
+                    yield (Element("within", much=found),), end + 1
         if self.clauses.word(i) == "for":
             for phrase, end in self.clauses.phrases.one(i + 1):
-                if after := self._starts(end, COMMA):  # "for the red cube, touch the ball"
+                if after := self._starts(end, joints.COMMA):  # "for the red cube, touch the ball"
                     yield (Element("goal", Clause("unclear", None, (phrase,))),), after
         for word in ("after", "before", "once", "when", "having"):
             if self.words[i : i + 1] == (word,):
                 having = word in ("when", "having")
                 for clause, end in self._having(i) if having else self._timed(i + 1):
-                    if after := self._starts(end, COMMA):
-                        by = "before" if word == "before" else "then"
-                        yield (Element("goal", clause, by=""), Element("turn", by=by)), after
+                    by = "before" if word == "before" else "then"
+                    goal, turn = Element("goal", clause), Element("turn", by=by)
+                    if after := self._starts(end, joints.COMMA):
+                        yield (goal, turn), after
+                    for more, last in self._modifier(end):
+                        if more.how == "for" and (after := self._starts(last, joints.COMMA)):
+                            yield (goal, more, turn), after
 
     def _timed(self, i: int) -> Iterator[tuple[Clause, int]]:
         """A clause of time: "touching it", "you have touched it", "the cube is left of it"."""
@@ -325,7 +251,7 @@ class Sentences:
 
     def _having(self, i: int) -> Iterator[tuple[Clause, int]]:
         """ "you have touched it", "having touched it"."""
-        for start in self._every(i + (self.clauses.word(i) == "when"), _HAVING):
+        for start in self._every(i + (self.clauses.word(i) == "when"), joints.HAVING):
             yield from self.clauses.clause("ed", start)
 
     def _rest(self, i: int) -> list[tuple[Elements, int]]:
@@ -350,39 +276,51 @@ class Sentences:
             for _, end in self.clauses.filled(pattern(text), i):
                 if end > i:
                     yield (Element("implied", by=predicates),), end
-        end = self._starts(i, FIRST)
+        end = self._starts(i, joints.FIRST)
         if end and end < len(self.words):
             yield (), end
-        if end := self._starts(comma, AT_ONCE):
+        if end := self._starts(comma, joints.AT_ONCE):
             yield (Element("at_once"),), end
         for element, end in self._modifier(i):
             yield (element,), end
         for element, end in self._constraint(i):
             yield (element,), end
-        if end := self._starts(i, COMMA):
+        if end := self._starts(i, joints.COMMA):
             for element, last in self._modifier(end):
                 yield (element,), last
-        for by, phrases in (("then", THEN), ("and", AND), ("but", BUT), ("or", OR),
-                            ("before", BEFORE), ("after", AFTER), ("end", END),
-                            (",", COMMA)):  # fmt: skip
+        for by, phrases in (("then", joints.THEN), ("and", joints.AND), ("but", joints.BUT),
+                            ("or", joints.OR),
+                            ("before", joints.BEFORE), ("after", joints.AFTER), ("end", joints.END),
+                            (",", joints.COMMA)):  # fmt: skip
             for start in self._every(i, phrases):
-                if by in ("before", "after") and self.words[start : start + 1] in _THIS:
+                if by in ("before", "after") and self.words[start : start + 1] in joints.THIS:
                     continue  # "before that, the ball", or before that ball?
                 yield from self._element(start, by)
 
     def _element(self, i: int, by: str, first: bool = False) -> Iterator[tuple[Elements, int]]:
+        """One goal or constraint; "and touch it afterwards" is as good as "then touch it"."""
+        for elements, end in self._plain_element(i, by, first):
+            yield elements, end
+            if by in ("and", ",", "then") and not first and elements[-1].how == "goal":
+                for last in self._every(end, joints.LATER):
+                    yield (replace(elements[-1], by="then"),), last
+
+    def _plain_element(self, i: int, by: str, first: bool) -> Iterator[tuple[Elements, int]]:
         """One goal or constraint with what only introduces it."""
         starts = {i: False}
-        if end := self._starts(i, FIRST) if first else 0:
+        if end := self._starts(i, joints.FIRST) if first else 0:
             starts[end] = False
         for start in list(starts):
             starts = {**self._opened(start), **starts}
         for start, opened in starts.items():
             for element, end in self._constraint(start):
-                if not first:
+                if not first and by != "end":
                     yield (replace(element, by=by),), end
-            for how, after in (("slowly", self._starts(start, SLOWLY)),
-                               ("always", self._starts(start, ALWAYS))):  # fmt: skip
+                for until, last in self._constraint(end) if element.how == "never" else ():
+                    if until.how == "until":  # "do not touch it until ..."
+                        yield (replace(element, by=by), until), last
+            for how, after in (("slowly", self._starts(start, joints.SLOWLY)),
+                               ("always", self._starts(start, joints.ALWAYS))):  # fmt: skip
                 for clause, end in self._goals(after, by, first, opened) if after else ():
                     if how == "always":
                         yield (Element("always", clause, by=by),), end
@@ -391,7 +329,7 @@ class Sentences:
             introduced = start > i or first and start > 0
             if introduced and self.words[start - 1] == "to":  # an order follows, nothing else
                 for clause, end in self.clauses.clause("base", start):
-                    if not clause.shunned:
+                    if not clause.mood:
                         yield (Element("goal", clause, by=by),), end
                 continue
             for clause, end in self._goals(start, by, first, opened):
@@ -400,15 +338,21 @@ class Sentences:
             for after in self._said(start, STARTERS):
                 going = self.words[start:after] in (("go",), ("come",))
                 for clause, end in self.clauses.clause("base" if going else "ing", after):
-                    if not clause.shunned:
+                    if not clause.mood:
                         yield (Element("goal", clause, by=by),), end
 
     def _goals(self, i: int, by: str, first: bool, opened: bool) -> Iterator[tuple[Clause, int]]:
         """The clauses that may stand for a goal here."""
         for clause, end in self._any_goal(i, by, first, opened):
-            nothing_but = by == "but" and clause.bare and not clause.predicate
-            nothing_but &= not any(isinstance(o, Many) and o.how == "nor" for o in clause.objects)
-            if not clause.shunned and not nothing_but:
+            nothing_but = by in ("but", "and", ",") and clause.bare and not clause.predicate
+            nors = [o for o in clause.objects if isinstance(o, Many) and o.how == "nor"]
+            # "just this, and nothing else" is no "never"; "but neither of these" is
+            nothing_but &= (
+                by == "but"
+                and not nors
+                or any(isinstance(p, Said) and not p.count for o in nors for p in o.parts)
+            )
+            if not clause.mood and not nothing_but:
                 yield clause, end
 
     def _any_goal(self, i: int, by: str, first: bool, opened: bool) -> Iterator[tuple[Clause, int]]:
@@ -423,6 +367,7 @@ class Sentences:
         elif by == "end":
             yield from self.clauses.state(i)
             yield from self.clauses.relation(i)
+            yield from self.clauses.verbless(i)
         else:
             yield from self.clauses.fragment(i)
             yield from self.clauses.continued(i)
@@ -437,40 +382,47 @@ class Sentences:
 
     def _modifier(self, i: int) -> Iterator[tuple[Element, int]]:
         """ "for a second", "within 3 s", "slowly", "in this order", "all the time"."""
-        for how, phrases in (("for", FOR), ("for", AGAIN), ("within", WITHIN)):
+        for start in (i, *self._every(i, joints.LATEST)):  # ", at most 3 s", "taking 3 s at most"
+            for found, end in self.clauses.much(start):
+                if found.unit == "s" and found.least is None:
+                    yield Element("within", much=found), end
+                    for last in joints.TOTAL.ends(self.words, end):
+                        yield Element("within", much=found), last
+        for how, phrases in (
+            ("for", joints.FOR),
+            ("for", joints.AGAIN),
+            ("wait", joints.WAIT),
+            ("within", joints.WITHIN),
+        ):
             for start in self._every(i, phrases):
                 for found, end in self.clauses.much(start):
+                    lasts = found.least is not None and (found.just or found.most is None)
+                    ends = found.most is not None and (found.just or found.least is None)
                     if found.unit != "s":
                         continue
-                    if (
-                        how == "for"
-                        and found.least is not None
-                        and (found.just or found.most is None)
-                    ):
-                        yield Element("for", much=found), end
-                    if (
-                        how == "within"
-                        and found.most is not None
-                        and (found.just or found.least is None)
-                    ):
-                        last = self._starts(end, PASSED)
+                    if how in ("for", "wait") and lasts:
+                        for last in (end, self._starts(end, joints.WHILE_HERE)):
+                            if last:
+                                yield Element("for", much=found, by=how), last
+                    if how == "within" and ends:
+                        last = self._starts(end, joints.PASSED)
                         if self.words[start - 1] == "before" and not last:
                             continue
-                        yield Element("within", much=found), last or end
-        for how, phrases in (("slowly", SLOWLY), ("order", IN_ORDER), ("loose", ANY_ORDER),
-                             ("along", ALL_ALONG)):  # fmt: skip
+                        for after in (last or end, *joints.TOTAL.ends(self.words, end)):
+                            yield Element("within", much=found), after
+        for how, phrases in joints.MODIFIERS.items():
             if end := self._starts(i, phrases):
-                yield Element(how), end
+                yield Element(how, by="any" if how == "either" else ""), end
 
     def _constraint(self, i: int) -> Iterator[tuple[Element, int]]:
         """ "without touching it", "never go near it", "while staying above it", "until ..."."""
-        comma = self._starts(i, COMMA)
+        comma = self._starts(i, joints.COMMA)
         for start in (i, comma) if comma else (i,):
-            for after in self._every(start, NEVER):
+            for after in self._every(start, joints.NEVER):
                 for clause, end in self.clauses.clause("base", after):
-                    if not clause.shunned:
+                    if not clause.mood:
                         yield Element("never", clause), end
-            for after in self._every(start, NEVER_ING):
+            for after in self._every(start, joints.NEVER_ING):
                 for clause, end in self.clauses.clause("ing", after):
                     yield Element("never", clause), end
             word = self.words[start] if start < len(self.words) else ""
@@ -484,75 +436,60 @@ class Sentences:
             if self.words[start : start + 2] == ("but", "not"):
                 for clause, end in self.clauses.fragment(start + 2):
                     yield Element("not" if clause.predicate else "never", clause), end
-            for clause, end in self.clauses.clause("base", start):
-                if clause.shunned:
-                    yield Element("never", clause), end
-            for clause, end in self.clauses.clause("ing", start):
-                if clause.shunned:
-                    yield Element("never", clause), end
-            for without in self._every(start, _WITHOUT):
-                for after in self._every(without, _CONTACT):
+            for read in (
+                self.clauses.clause("base", start),
+                self.clauses.clause("ing", start),
+                self.clauses.statement(start),
+            ):
+                for clause, end in read:
+                    if clause.mood:
+                        yield Element(clause.mood, clause), end
+                    elif clause.lasting and clause.told and start > i:  # ", it must stay upright"
+                        yield Element("always", clause), end
+            for without in self._every(start, joints.WITHOUT):
+                for after in self._every(without, joints.CONTACT):
                     for phrase, end in self.clauses.phrases.at(after):
                         yield Element("never", Clause("touch", None, (phrase,))), end
-            for after in self._every(start, ALWAYS):  # "always staying 5 cm above it"
+            for after in self._every(start, joints.ALWAYS):  # "always staying 5 cm above it"
                 for clause, end in self.clauses.clause("ing", after):
                     yield Element("always", clause), end
-            at = start + 1 if self.clauses.word(start) == "at" else start
-            for found, end in self.clauses.much(at):
+                for clause, end in (
+                    *self.clauses.relation(after),
+                    *self.clauses.state(after),
+                    *self.clauses.pose(after),
+                ):
+                    if start > i:  # ", always at least 5 cm from it"
+                        yield Element("always", clause), end
+            speeds = (
+                self.clauses.much(at) for at in (start, *joints.SPEED.ends(self.words, start))
+            )
+            for found, end in itertools.chain.from_iterable(speeds):
                 if found.unit == "m/s" and not found.just:
                     name = "slower" if found.least is None else "faster"
                     yield Element("always", Clause(name, much=found)), end
-            for subject, after in self._subjects(start):
-                for clause, end in self._of(subject, after):
-                    yield clause, end
-            for after in self._every(start, WHILE):
-                negated = self._starts(after, _NOT)
+            for how, clause, end in self.clauses.beside(start):
+                yield Element(how, clause), end
+            for clause, end in self._manner(start, comma):
+                yield Element("always", clause), end
+            for after in self._every(start, joints.WHILE):
+                negated = self._starts(after, joints.NOT)
                 for clause, end in (
                     *self.clauses.clause("ing", negated or after),
                     *self.clauses.statement(after),
                     *(() if negated else self.clauses.relation(after)),
                 ):
-                    if not clause.shunned:
+                    if not clause.mood:
                         yield Element("while", clause, negated=bool(negated)), end
             for clause, end in self.clauses.clause("ing", start):
                 if start != i and clause.lasting:  # ", staying at least 5 cm above it"
                     yield Element("while", clause), end
-            for after in self._every(start, UNTIL):
+            for after in self._every(start, joints.UNTIL):
                 for clause, end in (*self._timed(after), *self.clauses.fragment(after)):
                     yield Element("until", clause), end
 
-    def _subjects(self, i: int) -> Iterator[tuple[object, int]]:
-        """ "with the gripper", "with it": whose state goes along."""
-        if self.words[i : i + 1] in (("with",), ("without",)):
-            for phrase, end in self.clauses.phrases.one(i + 1):
-                yield phrase, end
-        else:
-            for phrase, end in self.clauses.phrases.one(i):
-                for word in ("never", "must never", "may never", "should never", "must not"):
-                    key = split(word)
-                    if self.words[end : end + len(key)] == key:
-                        yield phrase, end
-
-    def _of(self, subject: object, i: int) -> Iterator[tuple[Element, int]]:
-        for how, words in (("never", ("never",)), ("never", ("must", "never")),
-                           ("never", ("may", "never")), ("never", ("should", "never")),
-                           ("never", ("must", "not")), ("always", ("always",)),
-                           ("never", ("ever",)), ("never", ("not",)),
-                           ("while", ("staying",)), ("while", ("kept",)),
-                           ("always", ())):  # fmt: skip
-            if self.words[i : i + len(words)] != words:
-                continue
-            after = i + len(words)
-            if how == "never" and words[-1] == "never" or words in (("ever",), ("must", "not")):
-                for clause, end in (*self.clauses.clause("ing", after),
-                                    *self.clauses.clause("base", after)):  # fmt: skip
-                    if self.clauses.acting(subject):  # type: ignore[arg-type]
-                        yield Element("never", clause), end
-            for clause, end in (*self.clauses.relation(after), *self.clauses.state(after),
-                                *self.clauses.fragment(after)):  # fmt: skip
-                if (
-                    clause.predicate
-                    and clause.subject is None
-                    and not (how == "always" and not words and clause.much is None)
-                ):
-                    yield Element(how, replace(clause, subject=subject)), end  # type: ignore
+    def _manner(self, i: int, comma: int) -> Iterator[tuple[Clause, int]]:
+        """How fast at most or at least: "moving slower than 5 cm/s", ", gripper below 5 cm/s"."""
+        verbless = self.clauses.verbless(i) if i == comma else ()
+        for clause, end in (*self.clauses.clause("ing", i), *verbless):
+            if clause.predicate in ("slower", "faster", "at_height") and clause.much is not None:
+                yield clause, end

@@ -22,9 +22,9 @@ from reward_models.goals.reader.lexicon import (
     SHADES,
 )
 from reward_models.goals.reader.quantities import NUMBERS
-from reward_models.goals.reader.words import expand, split
+from reward_models.goals.reader.words import Table, split
 
-_HERE = expand(
+_HERE = Table(
     "[that is|which is] [sitting|lying|standing|resting|placed] (on|upon) (table|tabletop|desk)|"
     "[that is] over there"
 )
@@ -183,7 +183,8 @@ class Phrases:
         for joiner in ("and", "or", "nor"):
             if after := self._is(i, joiner, f", {joiner}"):
                 for phrase, end in self.one(after):
-                    yield (*parts, phrase), joiner, end
+                    if not (isinstance(phrase, Many) and phrase.how == "nor"):
+                        yield (*parts, phrase), joiner, end
         if after := self._is(i, ","):
             for phrase, end in self.one(after):
                 if isinstance(phrase, Thing):
@@ -196,9 +197,7 @@ class Phrases:
     def _one(self, i: int) -> Iterator[tuple[Phrase, int]]:
         for phrase, end in self._bare(i):
             yield phrase, end
-            for here in _HERE:
-                if self.words[end : end + len(here)] == here:
-                    yield phrase, end + len(here)
+            yield from ((phrase, last) for last in _HERE.ends(self.words, end))
 
     def _bare(self, i: int) -> Iterator[tuple[Phrase, int]]:
         word = self.words[i] if i < len(self.words) else ""
@@ -225,9 +224,8 @@ class Phrases:
             yield Said("them"), end
         if end := self._is(i, "both", "both of them", "two"):
             yield Said("them", count=2), end
-        for opening in ("each of them", "each one", "each of these"):
-            if end := self._is(i, opening):
-                yield Said("each"), end
+        if end := self._is(i, "each one"):
+            yield Said("each"), end
         if end := self._is(
             i, "anything else", "everything else", "something else", "any other object",
             "any other thing", "any of others", "others", "other ones", "all others", "rest",
@@ -248,6 +246,8 @@ class Phrases:
                     yield Said("other", of, int(number) or 1), end
 
     def _quantified(self, i: int) -> Iterator[tuple[Phrase, int]]:
+        if self.words[i] == "nothing" and (end := self._is(i, "nothing else")):
+            yield Many("nor", (Said("other", tuple(self.things.objects)),)), end
         for opening, how, wants in (
             ("each of", "each", True), ("every one of", "each", True), ("all of", "each", True),
             ("all", "each", True), ("each", "each", False), ("every", "each", False),
@@ -260,8 +260,12 @@ class Phrases:
             start = self._is(i, opening) if opening else i
             if not start and opening:
                 continue
+            if opening.endswith("of"):  # "each of them", "neither of the other two"
+                for said, end in self._pronoun(start) if start < len(self.words) else ():
+                    if isinstance(said, Said) and said.how in ("them", "other"):
+                        yield Many(how, (said,)), end
             number = int(NUMBERS.get(self.words[start] if start < len(self.words) else "", 0))
-            if not opening and not number:
+            if not opening and not number and i not in self.named:
                 continue
             for names, end, plural, _ in self._noun(start + bool(number)):
                 names = [n for n in names if n in self.things.objects]
@@ -269,7 +273,8 @@ class Phrases:
                     continue
                 if opening.startswith(("both", "either", "neither")) and len(names) != 2:
                     continue
-                yield Many(how, tuple(Thing(n) for n in names)), end
+                bare = not opening and not number  # "the cubes": each of them
+                yield Many("each" if bare else how, tuple(Thing(n) for n in names)), end
         if self.words[i] == "everything":
             yield Many("each", tuple(Thing(n) for n in self.things.loose)), i + 1
         if self.words[i] == "anything" and len(self.things.loose) > 1:
@@ -282,6 +287,11 @@ class Phrases:
         while start < len(self.words) and self.words[start] in ("a", "an", "your"):
             start += 1
         word = self.words[start] if start < len(self.words) else ""
+        if word in RULES and self._is(start + 1, "of"):  # "the nearest of the three objects"
+            for group, end in self.at(start + 2):
+                if isinstance(group, Many) and all(isinstance(p, Thing) for p in group.parts):
+                    names = [str(p.term) for p in group.parts if isinstance(p, Thing)]
+                    yield from self._choice(RULES[word], names, end)
         if word in RULES:
             for names, end, plural, _ in self._noun(start + 1):
                 if not plural:

@@ -21,8 +21,17 @@ _WIDE = (
     "huge|considerable)"
 )
 _ROOM = "(distance|gap|space|room|clearance|separation)"
+START = (
+    "(where (it|you|they) (was|were|started|starts|start|are|is|began) [now|at start]|"
+    "[its|your] (start|starting (point|position|place)|(original|initial) (position|place)))"
+)
+ANYWHERE = (
+    "[,] (in|into) (any|whatever) (direction|way) [you (like|want|please)]|[,] (whichever|no "
+    f"matter which|whatever) (way|direction)|[away] from {START}|anywhere"
+)
 _EACH = "(each other|one another)"
-_BY = "[by MUCH] [,] [TOL]"
+_POINT = ("([point|position|coordinates] [at|with] x [=] X [and|,] y [=] Y|"
+          "(point|position|coordinates) X [,|and] Y)")  # fmt: skip
 _OFF = (
     "(off|off of|above|over|from|up from|up off|clear of) (table|tabletop|desk|ground|floor|bench|"
     "surface)|(in|into|up in|up into|high in) air|aloft"
@@ -32,31 +41,33 @@ _HIGH = f"{_UP} [by|to|at|above|over] [a height of] [MUCH] [up] [high] [{_OFF}]"
 
 # What stands between the subject and the object.
 RELATIONS: dict[str, tuple[str, ...]] = {
-    "above": (f"{_AT} [MUCH] {_EXACT} (above|over) O {_BY}",
+    "above": (f"{_AT} [MUCH] {_EXACT} (above|over) O",
               "[right|straight|up] over [the] top of O", "[directly] overhead of O",
               "up [above|over] O"),
-    "below": (f"{_AT} [MUCH] {_EXACT} (below|under|underneath|beneath) O {_BY}",),
+    "below": (f"{_AT} [MUCH] {_EXACT} (below|under|underneath|beneath) O",),
     "left_of": (
-        f"{_AT} [MUCH] {_SIDE} left [hand] [side] of O {_BY}",
-        f"[MUCH] {_TO} O 's left [hand] [side] {_BY}",
-        f"{_AT} [MUCH] [further] left of O {_BY}",
+        f"{_AT} [MUCH] {_SIDE} left [hand] [side] of O",
+        f"[MUCH] {_TO} O 's left [hand] [side]",
+        f"{_AT} [MUCH] [further] left of O",
         "(beside|by) O on its left [hand] [side]",
         "(to|on|at|by) ITS left [hand] [side]",
         "(leftward|leftwards) of O",
     ),
     "right_of": (
-        f"{_AT} [MUCH] {_SIDE} right [hand] [side] of O {_BY}",
-        f"[MUCH] {_TO} O 's right [hand] [side] {_BY}",
+        f"{_AT} [MUCH] {_SIDE} right [hand] [side] of O",
+        f"[MUCH] {_TO} O 's right [hand] [side]",
         "(beside|by) O on its right [hand] [side]",
         "(to|on|at|by) ITS right [hand] [side]",
         "(rightward|rightwards) of O",
     ),
-    "in_front_of": (f"{_AT} [MUCH] {_EXACT} (in|to) [the] front of O {_BY}",),
+    "in_front_of": (f"{_AT} [MUCH] {_EXACT} (in|to) [the] front of O",),
     "behind": (
-        f"{_AT} [MUCH] {_EXACT} behind O {_BY}",
-        f"{_AT} [MUCH] (in|at|to) [the] back of O {_BY}",
+        f"{_AT} [MUCH] {_EXACT} behind O",
+        f"{_AT} [MUCH] (in|at|to) [the] back of O",
     ),
     "near": (f"{_AT} [to] within MUCH (of|from|to) O", "MUCH (to|of) O"),
+    "displaced": (f"within NEAR (of|from) {START}", f"MUCH [away] from {START}",
+                  f"[away] from {START} by MUCH"),
     "apart": (f"{_AT} MUCH [away|off] from O", "[away] from O by MUCH"),
     "away": (
         "MUCH away from O",
@@ -87,14 +98,14 @@ RELATIONS: dict[str, tuple[str, ...]] = {
     "holds": ("(filled|covered|topped|capped) (by|with) O", "(supporting|carrying|holding|"
     "bearing) O [on (it|top)]",
               "with O (on|in|inside) (it|top)", "(receiving|containing) O [on (it|top)]"),
-    "inside": ("[back|away|all the way|safely|snugly|fully|home] [down|over] (in|into|in to|inside|"
+    "inside": ("MUCH deep (in|into|inside) O",
+               "[back|away|all the way|safely|snugly|fully|home] [down|over] (in|into|in to|inside|"
                "inside of) O",),
     "between": ("[in] [midway|halfway|the middle] between O [and T]",
                 "[to|at|in] [a] (point|place|spot|position) [exactly|right] (midway|halfway) "
                 "between O [and T]"),
     "in_line": ("in [a] [straight] line with O and T",),
-    "at_point": ("[at|to] [point] [at] x X [and|,] y Y",
-                 "MUCH from [point] [at] x X [and|,] y Y"),
+    "at_point": (f"[at|to] {_POINT}", f"MUCH from {_POINT}", f"[to] within MUCH of {_POINT}"),
 }  # fmt: skip
 
 # What a thing may be by itself.
@@ -107,16 +118,21 @@ STATES: dict[str, tuple[str, ...]] = {
     "upright": ("upright", "standing [upright|up]", "vertical", "on its feet"),
     "toppled": ("toppled [over]", "tipped over", "knocked (over|down)", "overturned",
                 "[lying] on its side", "fallen [over]", "lying down"),
-    "still": ("[perfectly|completely] (still|motionless|stationary|steady|unmoving)", "at rest",
+    "still": ("[standing|perfectly|completely] (still|motionless|stationary|steady|unmoving)",
+              "at rest",
+              "still there",
               "not moving"),
     "open": ("[all the way|fully|completely|wide] [standing] open", "[all the way] (pulled|slid) "
              "(out|open)", "opened", "[in|to] [an] open (state|position)|out",
-             "PART open [ed]", "MUCH open", "open (by|to) (MUCH|PART)", "open PART", "open MUCH"),
+             "PART (open [ed]|out)", "MUCH open", "open (by|to) (MUCH|PART)", "open PART",
+             "open MUCH"),
     "closed": ("[all the way|fully|completely|nicely] (closed|shut)", "pushed (in|shut)",
                "[back|in] [to] [its|a] closed (state|position)",
                "PART (closed|shut)"),
     "pressed": ("[all the way|fully] (pressed|pushed) [down|in]", "held down", "depressed", "down"),
-    "lifted": (f"[lifted|raised|held] [up] ({_OFF}) [by MUCH]",
+    "apart": (f"MUCH apart [from {_EACH}]",),
+    "at_height": ("HEIGHT",),
+    "lifted": ("up MUCH|MUCH up", f"[lifted|raised|held] [up] ({_OFF}) [by MUCH]",
                f"(lifted|raised|picked up|held up|up) [{_OFF}]",
                f"[lifted|raised|held] [by|to|at] [a height of] MUCH ({_OFF})",
                f"(lifted|raised) (by|to) [a height of] MUCH [{_OFF}]"),
@@ -132,8 +148,9 @@ _TURN = "[WAY] [by] MUCH [WAY]"
 DEEDS: tuple[tuple[str, str, str], ...] = (
     ("touch", "touch|tap|poke|contact|reach|meet|make contact with|get in contact with|get into "
      "contact with|come into contact with|come in contact with|reach for|reach out for|reach out "
-     "to|reach out and touch|have contact with|be in contact with|stay in contact with|remain in "
-     "contact with|keep in contact with|keep contact with|tap on|visit|keep touching|reach and "
+     "to|reach out and touch|have contact with|hold contact with|be in contact with|"
+     "stay in contact with|remain "
+     "in contact with|keep in contact with|keep contact with|tap on|visit|keep touching|reach and "
      "touch|stay in touch with|be in touch with|get in touch with|go and touch|reach towards and "
      "touch|bump into|lean against|press against|brush against|establish contact with|lay a finger "
      "on|ensure contact with|maintain contact with|arrive at|approach and touch|head for and touch",
@@ -171,13 +188,13 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
      "S [up] [all the way|fully|completely|wide] [by|to] [MUCH|PART]"),
     ("open", "pull|slide|draw|push|tug|yank", "S [all the way] (open|out) [by|to] [MUCH|PART]"),
     ("open", "pull|tug|pull on|tug on|open", "AID (until|till|so [that]) S (is|comes|slides) "
-     "(open|out)"),
+     "[PART] (open|out)"),
     ("open", "pull", "S (open|out) (by|with) [its] AID"),
     ("open", "pull|use|tug on|grab|pull on", "AID to (open|pull open|open up) S"),
     ("open", "pull|tug", "S [out] (towards|toward) (you|yourself) [until it is open]"),
     ("closed", "push|use|press on", "AID to (close|shut) S|AID to get S (closed|shut)"),
     ("open", "pull out|pull open|open", "S (by|with) [pulling] [its] AID"),
-    ("open", "pull|slide|draw|push|leave|get|have", "S PART open"),
+    ("open", "pull|slide|draw|push|leave|get|have", "S PART (open|out)"),
     ("closed", "close|shut|push shut|slide shut|push in|push closed|slide closed|shove shut|"
      "shove in|slide in", "S [up] [again] [all the way|fully|completely] [PART]"),
     ("closed", "push|slide|move|shove|bring|give", "S [all the way] [a shove|a push] (shut|closed|"
@@ -185,11 +202,13 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("pressed", "press|push|depress|click|press down|push down|press down on|push down on|push on|"
      "press on|press in|push in|hit|punch|smack|mash|activate|press and hold", "S [down|in] [all "
      "the way|fully|PART]"),
-    ("pressed", "press|push|depress|press down|push down", "S PART (down|in)"),
+    ("pressed", "press|push|depress|press down|push down", "S (PART|MUCH) [way] (down|in)|S "
+     "[down|in] by (PART|MUCH)"),
     ("pressed", "poke", "S (in|down)"),
     ("pressed", "give", "S a [little|good] (press|push|click|hit)"),
     ("inserted", "insert|plug|fit|slot|seat|stick|dock|install",
-     "S [snugly|all the way|fully|home] [(in|into|inside) [O]]"),
+     "S [snugly|all the way|fully|home] [[by|at] MUCH [deep]] [(in|into|inside) [O]]"),
+    ("inserted", "insert|plug|fit|slot|seat|push|put|slide", "S MUCH deep"),
     ("inserted", "slide|push|put|lower|drop|guide", "S [all the way] (in|inside)"),
     ("filled", "fill|plug|close|stop up", "O (with|using|by) S"),
     ("covered", "cover|cap|top|crown", "O (with|using) S"),
@@ -237,23 +256,36 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
      "MUCH [of] [distance|space|room|gap|clearance] [free] between S"),
     ("apart", "keep|maintain|hold|leave|stay", "[your|its|a] (distance|gap|clearance) of MUCH "
      "(from|to) O"),
+    ("apart", "keep|maintain|hold", "[your|its|a] (distance|gap|clearance) (from|to) O [at|of|to] "
+     "MUCH"),
     ("apart", "keep|maintain|hold|leave|stay", "MUCH [of] (distance|gap|clearance|space) (from|to) "
      "O"),
-    ("slower", "move|go|travel|be|stay|keep|get|run|walk|hop|crawl", "[at] [a speed of] SLOW"),
+    ("slower", "move|go|travel|be|stay|keep|get|run|walk|hop|crawl",
+     "[HAND] [at] [a speed of] SLOW"),
     ("slower", "keep|hold|have", "[your|its|gripper 's] speed [at|to] SLOW"),
     ("faster", "move|go|travel|be|stay|keep|get|run|walk|hop|crawl", "[at] [a speed of] FAST"),
-    ("still", "stop moving|freeze|come to a stop|come to rest|stand still|hold still|keep still|"
+    ("still", "stop moving|freeze|come to a stop|come to rest|come to a halt|come to a standstill|"
+     "stand still|hold still|keep still|"
      "stay still|hold your position|hold position|stay put|hold steady|not move", ""),
-    ("apart", "avoid", "(coming|getting|going) NEARER"),
-    ("touch", "avoid", "SHUNNED"),
+    ("touch", "avoid", "[[any] contact with] SHUNNED"),
+    ("touch", "leave", "SHUNNED untouched"),
+    ("near", "approach|go near|come near|get near", "O [to] within NEAR"),
+    ("near", "approach", "O to NEAR"),
+    ("displaced", "displace|shift", f"S [by] MUCH [{ANYWHERE}]"),
+    ("apart", "separate|pull apart|push apart|move apart|part|space", "S [apart] by MUCH"),
+    ("apart", "make", "[a] (gap|distance|space) between S MUCH"),
+    ("turned", "give", "S [a] (turn|rotation) of MUCH [WAY]"),
+    ("faster", "exceed", "[a] [speed of] SPEED"),
 )  # fmt: skip
 
 # What is said of two things at once.
 _THERE = "[let] there (is|be|are|should be|must be|has to be)"
 STATEMENTS: tuple[tuple[str, str], ...] = (
-    ("apart", "[there is] [a] (distance|gap|space) between S [should] (is|be|are|stays|to be|of) "
-     "MUCH"),
+    ("apart", "[there is] [a] (distance|gap|space) (between|from) S [to O] [should|must|shall|has "
+     "to|is to|needs to] [EVER] (is|be|are|stays|stay|remain|to be|of) [EVER] [of] MUCH"),
     ("apart", "[there is|there are] MUCH [of] [space|room|distance] between S"),
+    ("apart", "[a] (distance|gap|clearance) (to|from) O [should|must|shall|has to|is to|needs to] "
+     "[EVER] (is|be|are|stays|stay|remain|to be) [EVER] [of] MUCH"),
     ("parted", f"[a] {_ROOM} (between|from) S [should|must] (be|is) (large|big|great)"),
     ("parted", f"{_THERE} [a|{_WIDE}|a {_WIDE}|some|plenty of|lots of] {_ROOM} between S"),
     ("together", f"{_THERE} [direct|physical] contact between S"),
@@ -315,7 +347,8 @@ BODY_DEEDS: tuple[tuple[str, str, str], ...] = (
     ("back_flip", "flip|somersault|flip over|turn a flip|jump and flip", "[over] (backward|"
      "backwards|to back|to rear) [in air|through air]"),
     ("back_flip", "backflip", ""), ("front_flip", "frontflip", ""),
-    ("wave", "wave|waggle|wiggle", f"[hello|hi] [with] ({_LEG}) {_AT_US} [TIMES]"),
+    ("wave", "wave|waggle|wiggle", f"[hello|hi] [with] ({_LEG}) {_AT_US} [[,] [so that "
+     "it makes|making|with] TIMES]"),
     ("wave", "wave", f"{_AT_US} [with ({_LEG})]"),
     ("wave", "lift|raise", f"({_LEG}) [up] [in air] and (wave|wave it|wave with it) {_AT_US}"),
     ("wave", "say hello|say hi|greet us", f"[{_AT_US}] (with ({_LEG})|by waving ({_LEG}))"),
@@ -327,6 +360,7 @@ BODY_DEEDS: tuple[tuple[str, str, str], ...] = (
     ("lie_down", "lie down|lie flat", "[flat|on (ground|floor|(its|your) back)]"),
     ("lie_down", "lie|lie down|roll over", "(belly|tummy|legs) up|with [its|your] (belly|tummy) "
      "(up|to sky)"),
+    ("at_height", "let", "[your|its] [torso|body|head|S] (drop|fall|sink|go|come|rise|get) HEIGHT"),
     ("lie_down", "lower", "[its|your] [body] [down] to (ground|floor)"),
     ("stand_up", "stand up|get up|rise|rise up|get back up", f"[from (floor|ground)|off (floor|"
      f"ground)] [{_FEET}]"),
@@ -338,7 +372,7 @@ BODY_DEEDS: tuple[tuple[str, str, str], ...] = (
     ("kneel", "get|go|drop|sink|be", _KNEES),
     ("raise_arms", "raise|lift|hold up|put up|lift up|throw up", f"({_ARMS}) [{_UPWARD}]"),
     ("raise_arms", "hold|put|keep|get|have|bring|stretch|lift|raise", f"({_ARMS}) {_UPWARD}"),
-    ("at_height", "get|keep|have|hold|stay|be|bring|raise|lower|rise|move|go",
+    ("at_height", "get|keep|have|hold|stay|be|bring|raise|lower|rise|move|go|drop|fall|sink|dip",
      "[your|its] [torso|body|head|yourself|itself|S] HEIGHT"),
     # "stop" alone calls off, and says nothing that is to be reached
     ("still", "stand still|stop moving|freeze|hold still|stay still|keep still", ""),
@@ -423,7 +457,7 @@ GO = (
 )
 # What a thing does by itself to be somewhere.
 GOES = (
-    "be|go|come|move|belong|end up|wind up|finish|finish up|land|get|rest|sit|lie|stand|live|"
+    "be|go|come|move|belong|shift|end up|wind up|finish|finish up|land|get|rest|sit|lie|stand|live|"
     "settle|lean|travel|slide|roll|come to rest|stay|remain|keep|hang|stop|end|wait|hover|find "
     "itself|appear|arrive|drop|fit|become"
 )
@@ -456,7 +490,9 @@ POLITE: tuple[str, ...] = (
     "(at|by|in) [very] (end|finish) [of episode]|easy does it|there you go|could you see to that",
 )
 # What may only stand at the begin.
-LEADING: tuple[str, ...] = ("then|next|so|and|now|right|to begin|to start|in short|both|time to",)
+LEADING: tuple[str, ...] = (
+    "(finish|end) [up|off] with|then|next|so|and|now|right|to begin|to start|in short|both|time to",
+)
 # What introduces a goal in any form.
 OPENERS: tuple[str, ...] = (
     "(can|could|would)|(can|could|would|will|might) (you|we|i) [please|kindly|just|now|maybe|"
@@ -496,7 +532,7 @@ OPENERS: tuple[str, ...] = (
     "kind|nice|good|a dear|a pal|so nice|so kind) and|(go|come|go on|try) and|(go|move|come) (on|"
     "ahead|over|up|down|straight|in|out) and|(reach|stretch|lean) (out|over) and|[it is] [your] "
     "(time|turn) (to|for [you] [to])|(teach|cause|allow|help)",
-    "see (if|whether) you can [manage to]|(finish|end) [up|off] with|move on to",
+    "see (if|whether) you can [manage to]|move on to",
 )
 # What only says that what follows begins or lasts.
 STARTERS = ("keep [on]|start|begin|carry on|go on|set off|get|try|come|go|be",)
@@ -521,7 +557,7 @@ IMPLIED: tuple[tuple[str, str], ...] = (
     (
         "forward",
         f"{_FALLING}|[,] as (fast|quickly|quick|far) as (possible|it can|you can)|[,] "
-        f"(fast|quickly|steadily|smoothly|upright)|[,] at (full|top|high) speed|{_SO} (stay|keep|"
+        f"upright|[,] at (full|top|high) speed|{_SO} (stay|keep|"
         f"remain) (upright|balanced|standing|going|walking|running|moving)",
     ),
     ("front_flip back_flip", f"{_FALLING}|once|{_SO} (land|landing) [on] [your|its] [feet|foot]"),

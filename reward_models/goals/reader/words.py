@@ -28,7 +28,7 @@ def split(text: str) -> tuple[str, ...]:
     text = re.sub("[\u2018\u2019\u02bc`]", "'", text)
     for pattern, replacement in CONTRACTIONS:
         text = re.sub(pattern, replacement, text)
-    text = _STOPS.sub(" , ", text)
+    text = _STOPS.sub(" , ", re.sub(r"\s-+\s(?!\d)", " , ", text))
     text = re.sub(r"(?<=\d)-(?=\d)", " to ", text)
     text = re.sub(r"(?<=[^\W\d_])[-_](?=[^\W\d_])|(?<=\d)-(?=[^\W\d_])", " ", text)
     text = re.sub(r"[\"()\[\]\u2010-\u2015\u201c\u201d]+", " ", text)
@@ -49,11 +49,6 @@ def without_articles(words: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset
             named += [len(kept)] * (before == "the")
             kept.append(word)
     return tuple(kept), frozenset(named)
-
-
-def alternatives(text: str) -> tuple[tuple[str, ...], ...]:
-    """The word sequences that bars separate."""
-    return tuple(tuple(phrase.split()) for phrase in text.split("|"))
 
 
 @cache
@@ -96,6 +91,23 @@ def expand(text: str) -> list[tuple[str, ...]]:
         ]
 
     return list(dict.fromkeys(phrases(_choice(_parts(text), 0)[0])))
+
+
+class Table:
+    """Phrases without slots, told apart by bars or semicolons, and found where they stand."""
+
+    words: frozenset[str] = frozenset()  # all that any table has
+
+    def __init__(self, text: str) -> None:
+        self.phrases = frozenset(p for part in text.split(";") for p in expand(part.strip()))
+        self.lengths = sorted({len(phrase) for phrase in self.phrases}, reverse=True)
+        Table.words |= {word for phrase in self.phrases for word in phrase}
+
+    def ends(self, words: tuple[str, ...], at: int) -> Iterator[int]:
+        """Where those that stand at ``at`` end, the longest first."""
+        for n in self.lengths:
+            if at + n <= len(words) and words[at : at + n] in self.phrases:
+                yield at + n
 
 
 class Pattern:

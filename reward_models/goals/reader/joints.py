@@ -1,0 +1,165 @@
+"""What joins clauses, bounds them and goes along with them, and the small words inside them: data,
+as tables of phrases (``words.Table``)."""
+
+from __future__ import annotations
+
+from reward_models.goals.reader.wordings import ANYWHERE, START, STAY
+from reward_models.goals.reader.words import Table
+
+# ------------------------------------------------------------------------- between clauses
+
+THEN = Table(
+    "[,] [and] (finish|end) [up|off] by; [,] and [,] after that [,]; [,] and [,] when done [,]; "
+    "[,] (second|third) [,]; [,] and [,] when you are done [,]; "
+    "[,] [and|but] [only] then [,]; [,] [and] (afterwards|afterward|subsequently|thereafter) [,]; "
+    "[,] [and] [only] after (that|this|which) [,]; [,] [and] (next|finally|lastly) [,]; "
+    "[,] (and|then|and then) later [,]; "
+    "[,] [and] (when|once|as soon as) ((it|this|that) is (there|in place)|"
+    "you have|done|that is done|you are done|it is done|you have done (so|that|it)|this is done|"
+    "you did) [,] [then]; [,] followed by; "
+    "[,] [and] then (finally|afterwards|next) [,]; [,] [and] (secondly|thirdly) [,]; , then"
+)
+AND = Table(
+    "[,] and [also]; [,] as well as; [,] and [,] (at same time|at once|simultaneously) [,]; [,] &"
+)
+AT_ONCE = Table("[both] at (same time|once); simultaneously")
+BUT = Table("[,] but [also|still]; [,] and (still|yet); [,] yet; [,] though")
+OR = Table("[,] or [else]")
+BEFORE = Table("[,] before; [,] prior to")
+AFTER = Table(
+    "[,] [but|and] [only] after; [,] but first; [,] once; [,] as soon as; [,] but before that [,]"
+)
+# Behind a goal that is joined by "and": it comes after.
+LATER = Table(
+    "[,] (afterwards|afterward|after that|later|next|thereafter|subsequently|last|lastly|finally|"
+    "at [very] end|in end)"
+)
+ANY_ONE = Table(
+    "[,] (whichever|whatever) [one] you (like|want|prefer|please|choose); [,] it does not matter "
+    "which [one]; [,] (either|both) (one|way|ways|of them) [is|are] (fine|ok|okay|good)"
+)
+SOMETIME = Table("[,] at some (moment|point|time|stage) [,]; [,] at least once")
+TWO = Table("either")
+END = Table(
+    "[,] (and|to) (end up|finish up|finish|end) [being|with]; [,] ending [up] [with]; "
+    "[,] finishing [up] [with]"
+)
+COMMA = Table(",")
+NEVER = Table(
+    "never [ever]; do not [ever]; not ever; must (never|not) [ever]; should (never|not) [ever]; "
+    "at no time; and never; you must not; make sure not to; take care not to; be careful not to; "
+    "never once; never at any time; make sure you never; make sure to never; make sure you do not; "
+    "avoid; try not to; nor; it must never; without it ever; may never; not; in no case; "
+    "on no account"
+)
+NEVER_ING = Table(
+    "without [ever|once|at any time]; avoid; avoiding; while avoiding; not once; never; not"
+)
+ALWAYS = Table("always; at all times; all the time; throughout; constantly; permanently")
+ALL_ALONG = Table(
+    "all time; at all times; throughout; whole time; entire time; whole way; all along; all way "
+    "through; from start to finish; from beginning to end; during [whole|entire] (time|episode|"
+    "move|movement|run|motion|task|trial|test|walk|operation); "
+    "for (whole|entire) (time|episode); always; whole while; all while; "
+    "the whole time; all the time; as you go; in process; while doing so; while you do; "
+    "while you do so; while you do it; meanwhile; along way; on way; at every moment; "
+    "at any (time|moment|point); ever; without (interruption|a break|pause)"
+)
+THERE = Table("[on] (way|route) (there|to it); while going there; en route; on way over")
+WHILE = Table("(while|whilst) [you are|still] [always|constantly]; all while; as you are")
+UNTIL = Table("until; till")
+SLOWLY = Table("[move|go|moving] [very] slowly; at [a] slow (speed|pace); [at] [a] slow speed")
+IN_ORDER = Table(
+    "[,] in (this|that|given|said) (order|sequence); [,] in order; [,] in turn; [,] one after "
+    "(another|other); [,] one by one; [,] successively; [,] in sequence; [,] consecutively"
+)
+ANY_ORDER = Table(
+    "[,] in (any|whatever|whichever|either) order [you (like|want|please)]; [,] no matter (in "
+    "which|which|in what|what) order; [,] order does not matter; [,] in whatever order; "
+    "[,] whichever (one|of them) [comes] first; [,] regardless of order"
+)
+FOR = Table("for [a total of|a duration of]")
+AGAIN = Table(
+    "[,] [and|then|and then] (keep|hold|stay|remain|linger|rest|leave|have) [it|them|contact|"
+    "yourself|that|this|everything|that position|this position|position] [stay|remain] [there|"
+    "in place|like that|"
+    "like this|that way|so|in position|at that height|put|still there|this way|in contact|in that "
+    "position|up|up there|open|closed|pressed|down] [for]; [,] [and] do so for; "
+    "[,] (keeping|holding|staying|remaining) [it|them] [there|so] [for]"
+)
+WAIT = Table("[,] [and|then|and then] (wait|pause) [there|here|in place] [for]; "
+                "[,] waiting [there] [for]")  # fmt: skip
+WHILE_HERE = Table("there; straight; in row; continuously; without interruption; non stop")
+WITHIN = Table(
+    "within; in; inside of; in under; in less than; before; [in] no more than; (no|not) later than"
+)
+LATEST = Table("by; taking; with")
+TOTAL = Table("in total|altogether|overall|in all|(of|from|after) start")
+YOU_HAVE = Table("you have; you get; there are")
+PASSED = Table("[have|has] (passed|elapsed|gone by|are over|is over|are up|is up)")
+FIRST = Table(
+    "first [of all] [,]; initially; firstly [,]; to begin with [,]; to start with [,]; start by; "
+    "begin by; start with; begin with; start off by; at first [,]"
+)
+TIDY = Table("and; ,")
+SPEED = Table("[at|with] [a|its|your] (speed|pace|velocity) [of|at]|at|with")
+TO = Table("that; to; ,")
+SO_NOW = Table("[,] so; ,")
+HAVING = Table("you have; having; gripper has")
+NOT = Table("not [ever]; never")
+WITHOUT = Table("without [any]; with no; no; avoiding")
+CONTACT = Table("[any] [direct|physical] contact (with|to); touch of")
+THIS = (("that",), ("this",))
+MODIFIERS = {
+    "slowly": SLOWLY, "order": IN_ORDER, "loose": ANY_ORDER, "along": ALL_ALONG, "either": ANY_ONE,
+    "there": THERE, "once": SOMETIME,
+}  # fmt: skip
+
+# -------------------------------------------------------------------------- inside a clause
+
+STAND = frozenset("be stay hold keep stand remain hover hang wait float rest".split())
+ORDERED = Table("in (this|following) (order|sequence) ,")
+ANYWHERE = Table(ANYWHERE)
+FROM_START = Table(f"[from|of] {START}")
+FROM_ABOVE = "[[,] [as] (seen|viewed) from above]"
+TURNS = {
+    -1.0: Table(f"clockwise {FROM_ABOVE}"),
+    1.0: Table(f"(counterclockwise|anticlockwise|counter clockwise|anti clockwise) {FROM_ABOVE}"),
+}
+MODAL = (
+    "(should|must|shall|will|has to|have to|needs to|need to|ought to|(is|are) [supposed|meant|"
+    "required|going] to)"
+)
+MODALS = Table(f"{MODAL}|to")
+PERFECT = Table("has|should have|must have|should have been|has been")
+# What says of a subject that it is never, or always, to do what follows: in its plain form.
+EVER = "(at all times|always|constantly|permanently|throughout|all the time)"
+MOODS = {
+    "never": Table(
+        f"({MODAL}|may|can) (not|never|at no time|under no circumstances) [ever]|"
+        "(is|are) (not|never) [ever] to|(does|do) not [ever]"
+    ),
+    "always": Table(f"{MODAL} {EVER}|(is|are) {EVER} to"),
+}
+PLAINLY = {"never": Table("never [ever]|at no time"), "always": Table(EVER)}
+OF_BODIES = ("still", "slower", "faster", "at_height")
+SITUATED = frozenset(
+    "located situated positioned found placed seated lodged perched poised suspended parked "
+    "nestled centred centered snuggled".split()
+)
+A_PLACE = Table(
+    "(to|in|at|into) [a|some|any] (position|place|spot|point|space) [that is]|[to|at] somewhere"
+)
+BY = Table("by|at|at [a] (height|distance) of|with [a] (gap|clearance|distance) of")
+BESIDE = frozenset("above below left_of right_of in_front_of behind far".split())
+EACH_OTHER = Table("[each other|one another]")
+SO_THAT = Table("until|till|so [that]|such that")
+UP_TO = Table("[up|over|all way|right [up]] to")
+FROM = Table("to|from|away from|off|of")
+OVER = Table("[over|along|across|around|round|across table|along table|up|down|in]")
+BUMPS = frozenset(
+    "touch|contact|reach|meet|make contact with|come into contact with|lean against|bump into|"
+    "be in contact with|press against".split("|")
+)
+# Verbs with which a length alone is no way from where a thing was.
+NO_WAY = STAY | frozenset("retreat|withdraw|back off|back away|back|pull back|pull away".split("|"))
