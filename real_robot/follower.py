@@ -114,8 +114,10 @@ class Follower:
         between, the wish goes to what it wants in equal parts.
         """
         self.thought = None
-        if index < self._due and not self._watching:
+        if index < self._due:
             self._beat()
+            if self._watching:  # given back between two actions: it waits for the next
+                return Wish(goal, gripper, source=Source.POLICY)
         else:
             self._watching = False
             self._twin.commit(goal, gripper)

@@ -32,7 +32,7 @@ Array = np.ndarray
 
 SLACK = 0.5  # of an action, by which two observations may be nearer or farther than one
 ROUNDS = 4  # of Gauss and Newton's: control is nearly linear
-PLACES = 100  # where it begins
+EXACT, PLACES = 1e-3, 60  # rad that need no better one; where it begins then
 NUDGE = 1e-3  # of an action, for its slope
 FAINT = 1e-4  # rad, slopes below this say nothing
 
@@ -200,19 +200,24 @@ def _action(twin: Twin, told: dict[str, Any], start: Array, end: Array) -> tuple
     def off(action: Array) -> float:
         return float(np.square(end - led(action)).sum())
 
-    # Where joints have no room left, control bends: so from the best of many places, the calm one
-    # first, and no further than it gets better.
-    action = min((np.zeros(twin.task.act_dim), *_places(twin.task.act_dim)), key=off)
-    least = off(action)
-    for _ in range(ROUNDS):
-        here = led(action)
-        nudges = np.where(action > 0, -NUDGE, NUDGE)  # inwards: beyond the ends there is nothing
-        slope = np.array([led(action + row) - here for row in np.diag(nudges)]) / nudges[:, None]
-        step = np.linalg.lstsq(slope.T, end - here, rcond=FAINT)[0]
-        tried = np.clip(action + step, -1.0, 1.0)
-        if (then := off(tried)) >= least:
-            break
-        action, least = tried, then
+    def better(action: Array) -> Array:
+        """As near as it gets from ``action``, as long as it gets nearer."""
+        least = off(action)
+        for _ in range(ROUNDS):
+            here = led(action)
+            nudges = np.where(action > 0, -NUDGE, NUDGE)  # inwards: beyond the ends is nothing
+            moved = np.array([led(action + row) - here for row in np.diag(nudges)])
+            slope = moved / nudges[:, None]
+            step = np.linalg.lstsq(slope.T, end - here, rcond=FAINT)[0]
+            tried = np.clip(action + step, -1.0, 1.0)
+            if (then := off(tried)) >= least:
+                break
+            action, least = tried, then
+        return action
+
+    action = better(np.zeros(twin.task.act_dim))
+    if off(action) > EXACT**2:  # where joints have no room left, control bends: from elsewhere
+        action = min(action, better(min(_places(len(action)), key=off)), key=off)
     return action, float(np.abs(end - led(action))[:-1].max())
 
 

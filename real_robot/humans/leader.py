@@ -10,20 +10,23 @@ from __future__ import annotations
 import threading
 import time
 
-from real_robot import drivers
+from real_robot import arms, drivers
 from real_robot.driver import RobotDriver, RobotFault
 from real_robot.human import Hand
 from real_robot.humans import Around
 
 PERIOD = 0.01  # s between two looks at it
 TRIES = 100  # looks in a row that may fail: for a second
+PATIENCE = 0.02  # s for a reply, where a driver asks: no target waits for this one
 
 
 class Leader:
     """The arm at ``where``, a port or a host."""
 
     def __init__(self, where: str, around: Around):
-        self._driver: RobotDriver = drivers.make(around.robot.name, where)
+        name = around.robot.name
+        options = {"patience": PATIENCE} if "patience" in arms.spec(name).settings else {}
+        self._driver: RobotDriver = drivers.make(name, where, **options)
         self._newest: Hand | None = None
         try:
             self._driver.connect()
@@ -31,7 +34,6 @@ class Leader:
             stiff = [joint for joint, limp in self._driver.relax().items() if not limp]
             if stiff:
                 raise ValueError(f"the leader at {where} does not let go of {', '.join(stiff)}")
-            self._look()
         except RobotFault as error:
             self._driver.close()
             raise ValueError(f"no leader at {where}: {error}") from error

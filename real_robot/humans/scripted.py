@@ -23,7 +23,7 @@ from sims.demos import HELD
 Array = np.ndarray
 
 EXPERT = "expert"
-ARRIVED, REST = 0.25, 0.5  # action below which the expert has arrived; s until it stops then
+SEEN = 0.75  # s for which it sees its goal reached, and stays there, before it stops
 NOISE = 0.1  # of the expert's actions, as in ``robo-rl demos``
 
 
@@ -77,8 +77,8 @@ class Expert:
     policy would: through a twin, fed with measurements and the poses that are perceived.
 
     Its actions are disturbed as those of ``robo-rl demos`` are, so that what it shows is not one
-    path alone. Like a person it stops when it has arrived: one that leaned on the table until the
-    time is up would overload a motor.
+    path alone. Like a person it stays once it sees the goal reached, and ends there (what it came
+    to is judged by others): one that leaned on what it touches would overload a motor.
     """
 
     def __init__(self, around: Around):
@@ -94,6 +94,7 @@ class Expert:
         self._rng = np.random.default_rng(around.seed)
         self._drift = np.zeros(task.act_dim)
         self._due = self._begun = -np.inf
+        self._short = around.now()  # when it last saw that something was missing
         self._from: Array | None = None
 
     def read(self) -> Hand | None:
@@ -106,7 +107,7 @@ class Expert:
         # It is where it leads to when the next is decided, as a policy's target is.
         part = min(1.0, (now - self._begun + self._period) / self._task.control_dt)
         qpos = self._from + part * (self._goal - self._from)
-        done = now - self._moved > REST
+        done = now - self._short > SEEN
         return Hand(now, True, qpos=qpos, gripper=self._gripper, verdict="success" if done else "")
 
     def _decide(self, state: RobotState, now: float) -> None:
@@ -117,9 +118,12 @@ class Expert:
             size=self._drift.shape
         )
         wanted = self._twin.expert(state, self._eyes.read(), self._from, gripper, self._rng)
-        if np.abs(wanted).max() > ARRIVED or first:
-            self._moved = now
-        target = self._twin.target(np.clip(wanted + NOISE * self._drift, -1.0, 1.0))
+        if not self._twin.reached():
+            self._short = now
+        disturbed = np.clip(wanted + NOISE * self._drift, -1.0, 1.0)
+        if self._twin.reached():
+            disturbed[:] = 0.0
+        target = self._twin.target(disturbed)
         # The hand stays with the arm, as a person's would.
         self._goal = np.clip(target.qpos, state.qpos - LEAD / 2, state.qpos + LEAD / 2)
         self._gripper, self._begun = target.gripper, now
@@ -141,6 +145,10 @@ class _Seeing(Twin):
         self.commit(goal, gripper)
         self.observe(state, poses)
         return np.array(self.task.expert(self._views, rng)[0], float)
+
+    def reached(self) -> bool:
+        """Whether the goal holds in what was last observed."""
+        return bool(self.task.goals()[self.task.goal].success(self._views)[0])
 
 
 class Remembering:

@@ -47,6 +47,7 @@ class ArmResult:
     policy_p99_ms: float
     limited: dict[str, float]  # share of ticks in which a filter stage limited some joint
     reasons: tuple[str, ...]  # of the runs that did not end as planned
+    shadow: bool = False  # the policy was only watched
     discarded: int = 0  # of the episodes, thrown away by who drove; no share of them succeeds
     unlogged: str = ""  # what of a log could not be written, which ends the episodes; "" if all was
     under: str = ""  # what the arm was put to: noise and latency, where they are ours to give
@@ -58,7 +59,8 @@ class ArmResult:
         where = f"on {self.arm}" + (f" ({self.under})" if self.under else "")
         rates = f"policy p99 {self.policy_p99_ms:.2f} ms, missed periods {self.missed}"
         if self.successes is None:
-            return f"{where}: {NOT_JUDGED}; {rates}"
+            why = "in shadow the arm stood still" if self.shadow else NOT_JUDGED
+            return f"{where}: {why}; {rates}"
         if not (kept := self.episodes - self.discarded):
             return f"{where}: all {self.episodes} episodes were thrown away; {rates}"
         parts = [f"{where}: success {Rate(self.successes, kept).line()}"]
@@ -229,7 +231,8 @@ def run_episodes(
         if over or gone or result.unlogged:
             break
     found = tally.result(stage.name, None if stage.realtime else _think_time(bundle))
-    found = replace(found, under=stage.under, successes=found.successes if judged else None)
+    found = replace(found, under=stage.under, shadow=shadow)
+    found = replace(found, successes=found.successes if judged else None)
     if judged and not asks:
         scenes = [_scene(seed, index) for index in numbers[: found.episodes]]
         found = replace(found, floors=floors_of_scenes(task, scenes))
@@ -270,8 +273,8 @@ class _Tally:
             1000 * float(np.median(thought)),
             _shares([r.limited for r in runs]),
             tuple(self._reasons),
-            sum(r.verdict == DISCARD for r in runs),
-            runs[-1].unlogged,
+            discarded=sum(r.verdict == DISCARD for r in runs),
+            unlogged=runs[-1].unlogged,
         )
 
 

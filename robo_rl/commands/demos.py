@@ -106,7 +106,7 @@ def _of_logs(argv: Sequence[str]) -> int:
         f"(median; at most {np.max(unsaid):.3f})"
     )
     if left_out := told.summary():
-        console.print(left_out, markup=False)
+        console.print(left_out, markup=False, soft_wrap=True)
     return 0
 
 

@@ -22,10 +22,12 @@ from real_robot.driver import Description, RobotFault
 from real_robot.drivers.usb import serial_of
 from real_robot.human import Human
 from real_robot.humans import LIVE, Around, make, named
+from real_robot.humans.scripted import EXPERT, Remembering, from_file
 from real_robot.latch import Latch, LatchedError
 from real_robot.layout import robot_of
 from real_robot.manifest import Manifest
 from real_robot.monitor import Monitor
+from real_robot.pacing import RealClock
 from real_robot.perception import Perception, Together
 from real_robot.tags import TagLocator, TagPerception, load_tags
 from robo_rl.arm.emulated import EmulatedStage
@@ -161,12 +163,14 @@ def _person(
     """What makes the person of each episode; ``alone``: there is no policy beside."""
     if not command.human:
         return None
-    name, _ = named(command.human)
+    name, where = named(command.human)
     if name in LIVE and not stage.realtime:
         raise ValueError(
             f"--human {name} is a person, who needs the wall's clock: add --realtime to --emulate, "
             "or start robo-rl emulate and give its --port or --host"
         )
+    if name == "scripted" and where != EXPERT:  # what is wrong with a file is said before the arm
+        from_file(Path(where), robot_of(task).joints)
     if name == "leader" and monitor is None and not alone:
         raise ValueError(
             "--human leader takes the arm from a policy by a key of the panel: run it in a "
@@ -179,9 +183,6 @@ def _person(
 def _people(
     human: str, task: Task[Any], monitor: Monitor | None, alone: bool
 ) -> Iterator[Callable[[Scene, int], tuple[Scene, Human]]]:
-    from real_robot.humans.scripted import Remembering
-    from real_robot.pacing import RealClock
-
     robot = Description.of(robot_of(task), TARGET_DT)
     keys: dict[str, Any] = {}
     if monitor is not None:
