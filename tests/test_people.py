@@ -460,14 +460,14 @@ def test_a_leader_arm_leads_another_over_two_wires(tmp_path: Path) -> None:
 
         def hand() -> None:
             """Holds the leader where the follower is, and then turns its foot."""
-            begun = None
+            begun = held = None
             while not stop.wait(0.02):
                 with follower.lock:
                     pose, stiff = follower.physics.qpos, follower.physics.torque.all()
                 begun = time.monotonic() if begun is None and stiff else begun
-                t = 0.0 if begun is None else time.monotonic() - begun - 3.0
-                target = pose if t < 0 else held_at + [min(0.1 * t, 0.3), 0, 0, 0, 0, 0]
-                held_at = pose if t < 0 else held_at
+                t = -1.0 if begun is None else time.monotonic() - begun - 3.0
+                held = pose if t < 0 else held
+                target = held + [min(max(0.1 * t, 0.0), 0.3), 0, 0, 0, 0, 0]
                 with leader.lock:
                     leader.advance()
                     leader.physics.move_by_hand(target)
