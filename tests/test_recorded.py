@@ -280,3 +280,24 @@ def test_the_expert_leads_a_task_whose_expert_there_is(capsys: pytest.CaptureFix
     assert "moves no arm that has a driver" in capsys.readouterr().err
     assert main(["teleop", "--emulate", "--human", "scripted:expert", "--seconds", "-1"]) == 1
     assert "--seconds must be finite and not below 0" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_clone_of_what_was_recorded_does_what_nobody_untaught_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, to, runs = (str(tmp_path / name) for name in ("log", "set", "runs"))
+    asked = f"--emulate --human scripted:expert --goal {GOAL} --episodes 25 --log {log}"
+    main(["teleop", *asked.split()])  # an episode may end in a fault, and is left out
+    assert main(["demos", to, "--from", log]) == 0
+    assert main(["clone", to, "--runs", runs, "--episodes", "200", "--json"]) == 0
+    capsys.readouterr()
+    result = json.loads((tmp_path / "runs" / "set-clone-0" / "result.json").read_text())
+    judged = result["evaluation"]
+    floor = max(judged["floors"][name]["high"] for name in ("still", "untrained"))
+    assert judged["low"] > 3 * floor
+    bundle = str(tmp_path / "runs" / "set-clone-0" / "bundle")
+    command = ["deploy", bundle, "--emulate", "--robot", "so101", "--episodes", "10", "--json"]
+    main(command)
+    told = json.loads(capsys.readouterr().out)
+    assert told["successes"] >= 0.5 * told["episodes"]
