@@ -321,6 +321,7 @@ def test_a_script_is_read_from_a_file(bundle: PolicyBundle, tmp_path: Path) -> N
     desk.clock.sleep_until_ns(desk.clock.now_ns() + 450_000_000)
     hand = device.read()
     assert hand.engaged and np.abs(hand.qpos - home - 0.05).max() < 1e-6
+    assert hand.t == now_of(desk)  # and not the script's time
     assert hand.gripper == pytest.approx(0.5)
     file.write_text("t,shoulder_pan\n0,1\n")
     with pytest.raises(ValueError, match="its first line must name t, shoulder_pan, shoulder_lift"):

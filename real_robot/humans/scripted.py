@@ -8,6 +8,7 @@ straight; behind the last line the arm is given back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class Scripted:
         now = self._now()
         self._begun = now if self._begun is None else self._begun
         said = self._script(now - self._begun)
-        return Hand(now, False) if said is None else said
+        return Hand(now, False) if said is None else replace(said, t=now)
 
 
 def from_file(path: Path, joints: tuple[str, ...]) -> Callable[[float], Hand | None]:
