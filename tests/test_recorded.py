@@ -95,7 +95,7 @@ def test_what_cannot_be_told_is_left_out_and_counted(
     task = sims.make_task("reach", robot="so101", goal=GOAL)
     first = recorded(tmp_path / "one.mcap", task, verdict="discard")
     second = recorded(tmp_path / "two.mcap", task, verdict="")
-    third = recorded(tmp_path / "three.mcap", task, blind=(0.4, 0.6))
+    third = recorded(tmp_path / "three.mcap", task, blind=(0.3, 0.5))
     to = tmp_path / "set"
     paths = [str(path) for path in (first, second, third)]
     assert main(["demos", str(to), "--from", *paths]) == 1
@@ -161,8 +161,9 @@ def recorded(
     perceives: bool = True,
     film: bool = False,
     turn: float = 0.4,
+    seconds: float = 0.7,
 ) -> Path:
-    """A log of a person who turns the arm's first joint for a second."""
+    """A log of a person who turns the arm's first joint for half a second or so."""
     clock = VirtualClock(1000.0)
     driver = Remembering(SimDriver(task, clock=clock, period=0.01))
     eyes = Eyes(driver, clock, blind)
@@ -175,7 +176,7 @@ def recorded(
         return Hand(now, True, qvel=qvel) if t >= 0.18 else None
 
     run(
-        driver, standing(task, perceives), task=task, clock=clock, seconds=1.2, log=log,
+        driver, standing(task, perceives), task=task, clock=clock, seconds=seconds, log=log,
         config=RunConfig(max_pose_age=0.05, max_hidden=0.06),
         perception=eyes if perceives else None, human=Scripted(script, around),
         film=[eyes.camera] if film else [], judge=lambda result: Verdict(verdict, "operator"),
@@ -185,7 +186,7 @@ def recorded(
 
 def test_what_a_person_jogs_is_what_is_written(tmp_path: Path) -> None:
     task = sims.make_task("reach", robot="so101", goal=GOAL)
-    log = recorded(tmp_path / "one.mcap", task)
+    log = recorded(tmp_path / "one.mcap", task, seconds=1.2)
     (one,) = episodes([log], reading([log]))
     # From when the arm was taken: nobody drove before.
     assert len(one.action) == 19 and one.judge == "operator" and one.by_hand.all()
@@ -204,39 +205,46 @@ def test_lerobots_layout_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixt
     pq = pytest.importorskip("pyarrow.parquet")
     task = sims.make_task("reach", robot="so101", goal=GOAL)
     paths = [
-        recorded(tmp_path / f"{i}.mcap", task, film=True, verdict=verdict, turn=0.2 + 0.1 * i)
+        recorded(
+            tmp_path / f"{i}.mcap",
+            task,
+            film=True,
+            verdict=verdict,
+            turn=0.2 + 0.1 * i,
+            seconds=0.7,
+        )
         for i, verdict in enumerate(("success", "failure", "success"))
     ]
     to, scores = tmp_path / "set", tmp_path / "scores.json"
-    scores.write_text(json.dumps({"score": np.linspace(0, 1, 38).tolist()}))
+    scores.write_text(json.dumps({"score": np.linspace(0, 1, 18).tolist()}))
     command = ["demos", str(to), "--format", "lerobot", "--from", *map(str, paths)]
     assert main([*command, "--progress", str(scores)]) == 0
     assert "1 that failed (--failures takes them in)" in capsys.readouterr().err
     info = json.loads((to / "meta" / "info.json").read_text())
     assert info["codebase_version"] == "v3.0" and info["fps"] == 20
-    assert info["total_episodes"] == 2 and info["total_frames"] == 38
+    assert info["total_episodes"] == 2 and info["total_frames"] == 18
     at = {"chunk_index": 0, "file_index": 0}
     table = pq.read_table(to / info["data_path"].format(**at))
     columns = {name for name, f in info["features"].items() if f["dtype"] != "video"}
-    assert set(table.column_names) == columns and table.num_rows == 38
+    assert set(table.column_names) == columns and table.num_rows == 18
     for name in columns:
         kind, shape = (info["features"][name][k] for k in ("dtype", "shape"))
         rows = np.array(table[name].to_pylist())
-        assert rows.shape == (38, *([] if shape == [1] else shape)) and np.isfinite(rows).all()
+        assert rows.shape == (18, *([] if shape == [1] else shape)) and np.isfinite(rows).all()
         held = str(table.schema.field(name).type)
         assert {"float32": "float", "float64": "double"}.get(kind, kind) in held
-    assert table["frame_index"].to_pylist() == [*range(19)] * 2
+    assert table["frame_index"].to_pylist() == [*range(9)] * 2
     assert np.allclose(table["timestamp"].to_numpy(), table["frame_index"].to_numpy() / 20)
-    (one, two) = (e for e in episodes(paths, reading(paths)) if e.success)
-    assert (np.array(table["action"].to_pylist()) == np.concatenate([one.sent, two.sent])).all()
-    assert table["is_intervention"].to_pylist() == [True] * 38
-    assert np.allclose(np.diff(table["taken_at"].to_numpy()[:19]), 0.05)
+    (one,) = episodes(paths[:1], reading(paths))
+    assert (np.array(table["action"].to_pylist())[:9] == one.sent).all()
+    assert table["is_intervention"].to_pylist() == [True] * 18
+    assert np.allclose(np.diff(table["taken_at"].to_numpy()[:9]), 0.05)
     rows = pq.read_table(to / "meta/episodes/chunk-000/file-000.parquet").to_pylist()
-    assert [(r["dataset_from_index"], r["dataset_to_index"]) for r in rows] == [(0, 19), (19, 38)]
+    assert [(r["dataset_from_index"], r["dataset_to_index"]) for r in rows] == [(0, 9), (9, 18)]
     assert rows[1]["tasks"] == ["the gripper touches the red cube"]
-    assert rows[1]["stats/action/count"] == [19]
+    assert rows[1]["stats/action/count"] == [9]
     video = "videos/observation.images.front"
-    assert rows[1][f"{video}/from_timestamp"] == pytest.approx(0.95)
+    assert rows[1][f"{video}/from_timestamp"] == pytest.approx(0.45)
     tasks = pq.read_table(to / "meta" / "tasks.parquet")
     assert tasks.to_pylist() == [{"task_index": 0, "task": "the gripper touches the red cube"}]
     assert json.loads(tasks.schema.metadata[b"pandas"])["index_columns"] == ["task"]
@@ -245,12 +253,12 @@ def test_lerobots_layout_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixt
     assert np.shape(stats["observation.images.front"]["mean"]) == (3, 1, 1)
     beside = pq.read_table(to / "sarm_progress.parquet")
     assert beside.column_names == ["index", "episode_index", "frame_index", "progress_sparse"]
-    assert np.allclose(beside["progress_sparse"].to_numpy(), np.linspace(0, 1, 38))
+    assert np.allclose(beside["progress_sparse"].to_numpy(), np.linspace(0, 1, 18))
     check_film(to / info["video_path"].format(video_key="observation.images.front", **at))
     scores.write_text("[0.5]")
     command = ["demos", str(tmp_path / "b"), "--format", "lerobot", "--from", str(paths[0])]
     assert main([*command, "--progress", str(scores)]) == 1
-    assert "--progress must hold 19 scores, one a frame, got 1" in capsys.readouterr().err
+    assert "--progress must hold 9 scores, one a frame, got 1" in capsys.readouterr().err
 
 
 def check_film(path: Path) -> None:
@@ -260,8 +268,8 @@ def check_film(path: Path) -> None:
         stream = film.streams.video[0]
         assert stream.average_rate == 20
         light = [f.to_ndarray(format="rgb24").mean() for f in film.decode(stream)]
-        assert len(light) == 38
-    assert (np.diff(light[:19]) > -1).all() and light[18] > light[0] + 30 and light[19] < light[18]
+        assert len(light) == 18
+    assert (np.diff(light[:9]) > -1).all() and light[8] > light[0] + 15 and light[9] < light[8]
 
 
 def test_nobody_stands_by() -> None:
