@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -28,6 +30,34 @@ class FrameSource(Protocol):
     def read(self) -> Frame:
         """The newest picture; may wait for it."""
         ...
+
+
+class Filmed:
+    """A camera whose pictures a log gets too, as JPEG, from the thread that reads it."""
+
+    def __init__(self, source: FrameSource, name: str):
+        self.name, self._source = name, source
+        self._sink: Callable[[str, bytes, float], None] | None = None
+
+    def read(self) -> Frame:
+        """The newest picture."""
+        frame = self._source.read()
+        if (sink := self._sink) is not None:
+            done, jpeg = cv2.imencode(
+                ".jpg", cv2.cvtColor(frame.image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 90]
+            )
+            if done:
+                sink(self.name, jpeg.tobytes(), frame.t)
+        return frame
+
+    @contextlib.contextmanager
+    def to(self, sink: Callable[[str, bytes, float], None]) -> Iterator[None]:
+        """Inside, every picture goes to ``sink(name, jpeg, t)`` as well."""
+        self._sink = sink
+        try:
+            yield
+        finally:
+            self._sink = None
 
 
 QUEUE = 300  # pictures that a camera may have in store

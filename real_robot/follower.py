@@ -62,7 +62,9 @@ class Follower:
         self.per_action = round(bundle.manifest.control_dt / robot.period)  # periods
         self.actions, self.start = 0, bundle.manifest.start
         self.calibration = bundle.manifest.calibration
+        self._moves = bundle.manifest.action.kind != "none"
         self.thought: Thought | None = None  # of this period; None between actions
+        self._watching = False  # somebody else drives
         self._policy, self._clock = policy or bundle, clock
         self._beat = getattr(policy, "beat", None) or (lambda: None)
         self._late = 0  # ticks in a row without an answer
@@ -114,10 +116,14 @@ class Follower:
         self.thought = None
         if index < self._due:
             self._beat()
+            if self._watching:  # given back between two actions: it waits for the next
+                return Wish(goal, gripper, source=Source.POLICY)
         else:
+            self._watching = False
             self._twin.commit(goal, gripper)
             try:
-                self._goal = self._think(state)
+                wanted = self._think(state)
+                self._goal = wanted if self._moves else Target(goal, gripper)
             except PolicyLate:
                 self._late += 1
                 if self._late > LATE:
@@ -126,6 +132,7 @@ class Follower:
                     ) from None
                 return Wish(goal, gripper, source=Source.POLICY)  # asked anew in the next period
             self._late = 0
+            self.actions += 1
             self._from, self._begun, self._measured = goal, index, state.t_host
             self._due = (index // self.per_action + 1) * self.per_action
         periods = self._due - self._begun
@@ -140,10 +147,26 @@ class Follower:
             t=self._measured,
         )
 
-    def wait(self) -> None:
-        """Somebody else drives: the policy is only kept awake, and asked anew when it is back."""
-        self.thought, self._due = None, 0
-        self._beat()
+    def watch(self, state: RobotState, index: int, goal: Array, gripper: float) -> None:
+        """Somebody else drives: what the policy would do is only noted, as often as it would be
+        asked. It is asked anew when the arm is its own again.
+
+        An object that is hidden then, and an answer that is late, leave a gap in the log.
+        """
+        self.thought, self._watching = None, True
+        if index < self._due:
+            self._beat()
+            return
+        self._due = (index // self.per_action + 1) * self.per_action
+        self._twin.commit(goal, gripper)
+        try:
+            self._think(state)
+        except PolicyLate:
+            pass
+        except SafetyStop as error:
+            if error.fault is not Fault.STALE:
+                raise
+            self._beat()
 
     def _think(self, state: RobotState) -> Target:
         begun = self._now()
@@ -157,7 +180,6 @@ class Follower:
         done = self._now()
         _finite(action, "the action")
         self.thought = Thought(obs, action, begun, seen, done)
-        self.actions += 1
         return self._twin.target(action)
 
     def _now(self) -> float:

@@ -37,6 +37,7 @@ class Exchange(NamedTuple):
     sent: Sent
     flags: Mapping[str, Array]  # {stage: (n,) bool}
     t: float  # s, when it was sent
+    goal: Array  # (n,) rad, where the arm is on its way to, after every limit
 
 
 class GuardedArm:
@@ -89,13 +90,15 @@ class GuardedArm:
         else:
             self.memory = dataclasses.replace(self.memory, seq=state.seq)
             self._send(Target(self.memory.qpos, self.memory.gripper), self.memory)
-        return Exchange(state, requested, filtered, self.sent, flags, self._now())
+        goal = self.memory.goal
+        return Exchange(state, requested, filtered, self.sent, flags, self._now(), goal)
 
     def brake(self) -> Exchange:
         """Sends the next target of the quickest stop; needs no new measurement."""
         filtered, memory = self.safety.brake(self.memory)
         self._send(filtered, memory)
-        return Exchange(self.state, filtered, filtered, self.sent, {}, self._now())
+        goal = self.memory.goal
+        return Exchange(self.state, filtered, filtered, self.sent, {}, self._now(), goal)
 
     def _send(self, filtered: Target, memory: FilterMemory) -> None:
         self.sent = self.driver.send(filtered)

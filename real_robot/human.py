@@ -1,21 +1,37 @@
 """Human: a person who may take the arm from the policy, and the dead-man's rule.
 
-A device (keys, a gamepad, a leader arm) answers with what the person wants now. The answer is
-dated: one that is too old means that the device is gone, and the arm is held. Nobody at the device
-is an answer too, ``engaged`` false.
+A device (keys, a gamepad, a leader arm; ``real_robot/humans``) answers with what the person wants
+now. The answer is dated: one that is too old means that the device is gone, and the arm is held.
+Nobody at the device is an answer too, ``engaged`` false.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
+import mujoco
 import numpy as np
 
 from real_robot.driver import Fault
 from real_robot.filters.stage import SafetyStop, Source, Wish
+from real_robot.layout import ArmLayout, robot_of
+from sims.task import Task
 
 Array = np.ndarray
+
+DISCARD = "discard"
+VERDICTS = ("success", "failure", DISCARD)
+LEAD = 0.5  # rad between a leading arm and the one it takes
+DAMPING, TURNING = 0.01, 0.02  # m; m/rad, what a turn of the jogged tool weighs
+
+
+class Verdict(NamedTuple):
+    """What a run came to."""
+
+    what: str  # one of VERDICTS; "": nobody said
+    by: str  # "operator", "simulator"
 
 
 @dataclass(frozen=True)
@@ -25,8 +41,10 @@ class Hand:
     t: float  # s, monotonic, when the device was read
     engaged: bool  # whether the person has the arm
     qvel: Array | None = None  # (n,) rad/s, to jog the joints; or
-    qpos: Array | None = None  # (n,) rad, to lead them, as a leader arm does
+    qpos: Array | None = None  # (n,) rad, to lead them, as a leader arm does; or
     gripper: float | None = None  # 0 closed, 1 open; None: as it is
+    tool: Array | None = None  # (3,) m/s in the world, to jog the tool
+    verdict: str = ""  # one of VERDICTS, which ends the run; "": it goes on
 
 
 class Human(Protocol):
@@ -37,12 +55,40 @@ class Human(Protocol):
         ...
 
 
+class Tool:
+    """How joints move the tool of an arm: damped least squares that keep its direction if it can be
+    kept (Nakamura and Hanafusa 1986)."""
+
+    def __init__(self, task: Task[Any]):
+        model, robot = task.spec().compile(), robot_of(task)
+        arm = ArmLayout(model, robot)
+        self._model, self._data, self._qpos, self._dofs = (
+            model, mujoco.MjData(model), arm.qpos, arm.qvel,
+        )  # fmt: skip
+        self._site = model.site(robot.tool_site).id
+        self._fastest = robot.velocity_limit
+
+    def qvel(self, qpos: Array, wanted: Array) -> Array:
+        """(n,) rad/s that move the tool by ``wanted`` (3,) m/s from ``qpos`` (n,) rad."""
+        model, data = self._model, self._data
+        data.qpos[self._qpos] = qpos
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        moves, turns = np.empty((2, 3, model.nv))
+        mujoco.mj_jacSite(model, data, moves, turns, self._site)
+        jacobian = np.concatenate([moves[:, self._dofs], TURNING * turns[:, self._dofs]])  # (6, n)
+        normal = jacobian.T @ jacobian + DAMPING**2 * np.eye(len(qpos))
+        qvel = np.linalg.solve(normal, jacobian[:3].T @ np.asarray(wanted, float))
+        return qvel / max(1.0, float((np.abs(qvel) / self._fastest).max()))
+
+
 @dataclass(frozen=True)
 class Grip:
     """Turns a hand into wishes."""
 
     period: float  # s
     max_age: float = 0.1  # s, of what an engaged hand said
+    tool: Tool | None = None
 
     def engaged(self, hand: Hand | None, now: float, driving: bool) -> bool:
         """Whether the person has the arm; SafetyStop if the device is gone while they drive."""
@@ -53,9 +99,25 @@ class Grip:
             raise SafetyStop(Fault.OPERATOR, f"the hand's device {age} while it had the arm")
         return False
 
+    def refused(self, hand: Hand, command: Array, joints: Sequence[str]) -> str:
+        """Why ``hand`` may not take an arm whose last command was ``command`` (n,) rad; "" if it
+        may: a leader has to be near, or the arm would go a way that nobody leads it on."""
+        if hand.qpos is None:
+            return ""
+        apart = np.abs(hand.qpos - command)
+        if apart.max() <= LEAD:  # a NaN is not near
+            return ""
+        i = int(apart.argmax())
+        return (
+            f"not taken: the leader's {joints[i]} is {apart[i]:.2f} rad from the arm's, allowed is "
+            f"{LEAD} rad; bring it to {command[i]:+.2f} rad"
+        )
+
     def wish(self, hand: Hand, command: Array, gripper: float, dial: float) -> Wish:
         """What ``hand`` asks of an arm whose last command was ``command`` (n,) rad."""
         qvel = hand.qvel if hand.qpos is None else None
+        if hand.tool is not None and self.tool is not None:
+            qvel = self.tool.qvel(command, hand.tool)
         qpos = command + qvel * self.period if qvel is not None else hand.qpos
         return Wish(
             command if qpos is None else qpos,

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from real_robot.bundle import PolicyBundle
+from real_robot.camera import Filmed
 from real_robot.clearance import Clearance
 from real_robot.config import RunConfig
 from real_robot.driver import (
@@ -33,7 +34,7 @@ from real_robot.driver import (
 from real_robot.follower import Follower, Thought
 from real_robot.guarded import Exchange, GuardedArm, Ramp, Rate
 from real_robot.guardian import Guardian
-from real_robot.human import Grip, Human
+from real_robot.human import Grip, Hand, Human, Tool, Verdict
 from real_robot.interrupts import StopSignals
 from real_robot.latch import Latch
 from real_robot.manifest import BundleError, Manifest
@@ -73,6 +74,8 @@ def run(
     shadow: bool = False,
     tape: Tape | Reel | None = None,
     latch: Latch | None = None,
+    film: Sequence[Filmed] = (),
+    judge: Callable[[RunResult], Verdict] | None = None,
 ) -> RunResult:
     """Runs ``bundle`` on an arm for ``steps`` actions or ``seconds``, else until asked to stop.
 
@@ -82,10 +85,12 @@ def run(
     ``log`` names an MCAP file to write. ``on_transition`` hears of every change of state, ``watch``
     of every tick and of the ages (s) of the poses acted on, both within the loop.
     ``policy`` answers in place of the bundle, from its own process; ``guardian`` stops the arm
-    should this process die; ``human`` may take the arm and give it back; ``dial`` is asked every
+    should this process die; ``human`` may take the arm, give it back, and end the run with a
+    verdict; meanwhile the policy is asked all the same, for the log. ``dial`` is asked every
     period for the share of full speed. In ``shadow`` the policy is asked and its targets are
     filtered and logged, but the arm holds still. ``tape`` is ``replay``'s. A fault that latches is
-    kept in ``latch``, and one that is kept there refuses the run.
+    kept in ``latch``, and one that is kept there refuses the run. The log also gets the pictures of
+    the cameras ``film``, and what ``judge`` says of the run once the arm is limp.
 
     Raises BundleError where the pieces do not fit, and LatchedError where an operator must clear a
     fault first, both before the arm is touched; any other exception
@@ -153,6 +158,7 @@ def run(
             stop=stop,
             guardian=guardian,
             human=human,
+            tool=Tool(task) if human is not None else None,
             dial=dial,
             shadow=shadow,
             signals=asked,
@@ -163,8 +169,17 @@ def run(
             policy=getattr(policy, "pid", 0),
         )
         session = _Session(arm, follower, bundle.manifest.park, config, clock, around)
-        outcome = session.run(total)
-    return session.result(*outcome)
+        with contextlib.ExitStack() as filming:
+            for camera in film if recorder is not None else ():
+                filming.enter_context(camera.to(recorder.frame))
+            result = session.result(*session.run(total))
+        if judge is not None:
+            verdict = judge(result)
+            result = dataclasses.replace(result, verdict=verdict.what)
+            if recorder is not None:
+                recorder.verdict(verdict, session.woke)
+    # Once the log is closed it is known whether it is whole.
+    return dataclasses.replace(result, unlogged="" if recorder is None else recorder.lost)
 
 
 def rescue(
@@ -249,6 +264,7 @@ class _Around:
     stop: Callable[[], bool | Fault] | None = None
     guardian: Guardian | None = None
     human: Human | None = None
+    tool: Tool | None = None  # for who jogs it
     dial: Callable[[], float] = lambda: 1.0
     shadow: bool = False
     signals: StopSignals = field(default_factory=StopSignals)
@@ -276,7 +292,9 @@ class _Session:
         self._watch = around.watch
         self._policy = around.policy
         self._human, self._dial, self._shadow = around.human, around.dial, around.shadow
-        self._grip = Grip(arm.safety.period)
+        self._grip = Grip(arm.safety.period, tool=around.tool)
+        self._refused = ""  # why a person may not take the arm as things are
+        self._verdict = ""  # the person's, which ends the run
         self._arm, self._driver, self._joints = arm, arm.driver, arm.safety.joints
         self._follower, self._parking, self._config = follower, park, config
         self._clock = clock
@@ -290,7 +308,7 @@ class _Session:
         self._why = ""  # the run is over
         self._stopping = False  # on the way back
         self._latched: RobotFault | SafetyStop | None = None  # by what
-        self._woke = self._now()  # s, of the newest period
+        self.woke = self._now()  # s, of the newest period
         self._missed = Rate(config.window, config.max_missed, self._period)
         self._pace()
 
@@ -364,7 +382,7 @@ class _Session:
             acks=self._acks,
             history=tuple(self._machine.history),
             notes=tuple(self._notes),
-            unlogged="" if self._recorder is None else self._recorder.lost,
+            verdict=self._verdict,
         )
 
     # To RUN.
@@ -418,20 +436,30 @@ class _Session:
         def wish(state: RobotState) -> Wish:
             memory, hand = self._arm.memory, self._human.read() if self._human else None
             dial, driving = self._dial(), self._machine.phase is Phase.HUMAN
-            if self._grip.engaged(hand, self._now(), driving):
+            self._verdict = "" if hand is None else hand.verdict
+            if self._has_it(hand, memory.qpos, driving):
                 if not driving:
                     self._machine.to(Phase.HUMAN, "taken by hand")
-                self._follower.wait()
+                self._follower.watch(state, index, memory.goal, memory.gripper)
                 return self._grip.wish(hand, memory.qpos, memory.gripper, dial)
             if driving:
                 self._machine.to(Phase.RUN, "given back")
             wish = self._follower.wish(state, index, memory.goal, memory.gripper)
             return dataclasses.replace(wish, dial=dial)
 
-        while index < total:
+        while index < total and not self._verdict:
             skipped = self._tick(wish)
             self._meter.missed += skipped
             index += 1 + skipped
+
+    def _has_it(self, hand: Hand | None, command: Array, driving: bool) -> bool:
+        """Whether the person has the arm; who is refused it is told once."""
+        engaged = self._grip.engaged(hand, self._now(), driving)
+        refused = "" if driving or not engaged else self._grip.refused(hand, command, self._joints)
+        if refused and not any(note.startswith("not taken") for note in self._notes):
+            self._notes.append(refused)
+        self._refused = refused
+        return engaged and not refused
 
     # Back to OFFLINE. What fails on the way becomes a note, and the next thing is tried.
     def _come_to_rest(self) -> None:
@@ -451,7 +479,7 @@ class _Session:
         """Brings the targets to rest as fast as the limits allow, also without measurements."""
         self._pace()
         while self._arm.memory.moving:
-            woke = self._woke = self._now()
+            woke = self.woke = self._now()
             self._record(woke, self._arm.brake(), None)
             self._wait()
 
@@ -503,7 +531,7 @@ class _Session:
     # One period.
     def _tick(self, wish: Callable[[RobotState], Target]) -> int:
         """One exchange with the arm and the wait for the next; returns periods skipped."""
-        woke = self._woke = self._now()
+        woke = self.woke = self._now()
         count, last = self._heard()
         if count > self._borne:
             raise _Interrupted(last)
@@ -524,13 +552,13 @@ class _Session:
     def _flush(self) -> None:
         if self._recorder is not None and self._tape is not None:
             if entries := self._tape.take():
-                self._recorder.tape(entries, self._woke)
+                self._recorder.tape(entries, self.woke)
 
     def _record(self, woke: float, done: Exchange, thought: Thought | None) -> None:
         if self._recorder is None and self._watch is None:
             return
         phase, skipped = self._machine.phase.value, self._skipped
-        tick = Tick(phase, woke, self._late, skipped, thought, *done)
+        tick = Tick(phase, woke, self._late, skipped, thought, *done, self._refused)
         if self._recorder is not None:
             self._recorder.tick(tick)
         if self._watch is not None:

@@ -81,7 +81,8 @@ class InputSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ActionSpec:
-    """What the policy puts out: ``kind`` "task" is an action of ``Task.control``."""
+    """What the policy puts out: ``kind`` "task" is an action of ``Task.control``, "none" moves
+    nothing: of who only stands by while a person drives."""
 
     dim: int
     low: Floats  # (dim,)
@@ -93,8 +94,8 @@ class ActionSpec:
     def __post_init__(self) -> None:
         if not 0.0 <= self.smoothing < math.inf:
             _refuse("action.smoothing", "a time of at least 0 s", self.smoothing)
-        if self.kind != "task":
-            _refuse("action.kind", "'task'", self.kind)
+        if self.kind not in ("task", "none"):
+            _refuse("action.kind", "'task' or 'none'", self.kind)
         if len(self.low) != self.dim or len(self.high) != self.dim:
             _refuse("action.low and high", f"{self.dim} values each", (self.low, self.high))
 

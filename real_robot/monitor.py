@@ -22,18 +22,24 @@ import numpy as np
 
 from real_robot import child
 from real_robot.driver import Description, Fault
-from real_robot.panel import DONE, ESTOP, STOP
+from real_robot.panel import DONE, ESTOP, STOP, TYPED
 from real_robot.recorder import Tick
 
 EVERY = 10  # ticks from one packet to the next
 WINDOW = 1000  # ticks that rate and lateness are taken of
+DIALS = {"+": 1, "=": 1, "-": -1}  # keys; the one under + needs no shift
+STEP = 0.1  # of full speed, that one of them turns the dial by
+_HEARD = 80  # bytes, of what the panel says at once
 _CURSOR = b"\x1b[?25h"  # show it
 
 
 class Monitor:
     """The bridge's side. ``tick`` is the run's ``watch`` and ``stop`` its ``stop``."""
 
-    def __init__(self, robot: str):
+    def __init__(self, robot: str, dial: float = 1.0, device: str = ""):
+        """``dial`` is the share of full speed to begin with, ``device`` what is said of a person's
+        device and its keys."""
+        self._dial, self._device, self._typed = dial, device, b""
         self._terminal = termios.tcgetattr(sys.stdin)
         self._child, self._socket = child.start("real_robot.panel", robot, terminal=True)
         self._pressed = b""
@@ -52,7 +58,8 @@ class Monitor:
         self._clear()
         self.note(
             joints=robot.joints, range=robot.position.tolist(), episode=episode, episodes=episodes,
-            successes=successes, ages={}, limited={},
+            successes=successes, ages={}, limited={}, dial=self._dial, device=self._device,
+            refused="",
         )  # fmt: skip
         self._ask(show=True)
 
@@ -95,6 +102,8 @@ class Monitor:
             limited={stage: n / self._ticks for stage, n in self._limited.items()},
             recently=sorted(self._recently),
             ages={name: float(age) for name, age in ages.items()},
+            dial=self._dial,
+            refused=tick.refused,
         )
         self._recently.clear()
 
@@ -105,14 +114,32 @@ class Monitor:
 
     def stop(self) -> bool | Fault:
         """Whether a key asked to stop; ESTOP if it asked for that."""
-        with contextlib.suppress(OSError):
-            self._hear(self._socket.recv(16, socket.MSG_DONTWAIT))
+        self._listen()
         key, self._pressed = self._pressed, b""
         return Fault.ESTOP if key == ESTOP else key == STOP
 
+    def dial(self) -> float:
+        """The share of full speed that the keys + and - have come to."""
+        return self._dial
+
+    def typed(self) -> bytes:
+        """Keys pressed since it was last asked, but for those that stop and those of the dial."""
+        self._listen()
+        keys, self._typed = self._typed, b""
+        return keys
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError):
+            while said := self._socket.recv(_HEARD, socket.MSG_DONTWAIT):
+                self._hear(said)
+
     def _hear(self, said: bytes) -> None:
-        """Keeps a key until ``stop`` asks; nothing takes an emergency stop back."""
-        if said in (STOP, ESTOP) and self._pressed != ESTOP:
+        """Keeps a key until somebody asks; nothing takes an emergency stop back."""
+        if said[:1] == TYPED:
+            turned = sum(DIALS.get(key, 0) for key in said[1:].decode("latin-1"))
+            self._dial = float(np.clip(self._dial + STEP * turned, STEP, 1.0))
+            self._typed += bytes(b for b in said[1:] if chr(b) not in DIALS)
+        elif said in (STOP, ESTOP) and self._pressed != ESTOP:
             self._pressed = said
 
     def hide(self) -> None:
@@ -124,7 +151,7 @@ class Monitor:
         with contextlib.suppress(OSError):
             self._socket.settimeout(2.0)
             self._socket.send(json.dumps(what).encode())
-            while (said := self._socket.recv(16)) not in (DONE, b""):
+            while (said := self._socket.recv(_HEARD)) not in (DONE, b""):
                 self._hear(said)
         self._socket.setblocking(False)
 

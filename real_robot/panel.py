@@ -23,12 +23,15 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 
 from real_robot.child import own_end
 
 REDRAW = 0.2  # s
 CELLS = 25  # of a joint's bar
 STOP, ESTOP, DONE = b"s", b"e", b"d"  # what is said to the bridge
+TYPED = b"k"  # and then the keys, where they stop nothing
+NOTES = {"device": "", "refused": "red"}  # a person's device and its keys, and what it is refused
 _PACKET = 1 << 16  # bytes
 _SEQUENCE = re.compile(rb"\x1b(\[[0-9;]*[@-~]|O.)")  # what arrows and function keys send
 
@@ -79,13 +82,16 @@ def panel(robot: str, now: Mapping[str, Any]) -> Any:
     both.add_row(joints, limits)
     ages = ", ".join(f"{name} {1000 * age:.0f} ms" for name, age in now.get("ages", {}).items())
     phase, head = now.get("phase", "offline").upper(), robot
+    if now.get("dial", 1.0) != 1.0:
+        line.append(f"dial {100 * now['dial']:.0f} %")
     if "episode" in now:
         head += f" · episode {now['episode']} of {now['episodes']}, {now['successes']} reached"
     parts = ["   ".join(line), both] + ([f"seen {ages} ago"] if ages else [])
+    parts += [Text(now[name], style) for name, style in NOTES.items() if now.get(name)]
     return Panel(
         Group(*parts),
         title=f"{head} · [bold]{phase}[/]",
-        subtitle="space or s: stop and park · e or Esc: emergency stop",
+        subtitle="space or s: stop and park · e or Esc: emergency stop · + -: dial",
         style="red" if phase in ("FAULT", "ESTOP") else "",
     )
 
@@ -134,8 +140,7 @@ def serve(robot: str, end: socket.socket) -> None:
                 pressed = os.read(stdin, 64)
                 if not pressed:  # the terminal is gone; the bridge hears of that by itself
                     break
-                if said := meaning(pressed):
-                    end.send(said)
+                end.send(meaning(pressed) or TYPED + pressed)
         if live is not None:
             live.update(panel(robot, now), refresh=True)
 

@@ -8,6 +8,7 @@ last fraction of a second can be read back with ``read_log``, and made a whole f
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import fcntl
 import json
@@ -30,6 +31,7 @@ from mcap.writer import Writer
 
 from real_robot.driver import RobotState, Sent, Target
 from real_robot.follower import Thought
+from real_robot.human import Verdict
 from real_robot.states import Transition
 from real_robot.tape import encode
 
@@ -55,6 +57,8 @@ class Tick:
     sent: Sent
     flags: Mapping[str, Array]  # {stage: (n,) bool}
     t_sent: float
+    goal: Array | None = None  # (n,) rad, where the arm is on its way to, after every limit
+    refused: str = ""  # why a person may not take the arm now
 
 
 _NUMBERS = {"type": "array", "items": {"type": ["number", "null"]}}
@@ -88,13 +92,34 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "sent": _TARGET,
             "flags": {"type": "object"},
             "t_sent": {"type": "number"},
+            "goal": {"type": ["array", "null"], "items": {"type": "number"}},
+            "refused": {"type": "string"},
         },
     },
+    "verdict": {
+        "type": "object",
+        "properties": {"what": {"type": "string"}, "by": {"type": "string"}},
+    },
 }
+# What Foxglove shows as a picture; its topics are camera/NAME, its time is when it was taken.
+FRAME = {
+    "type": "object",
+    "properties": {
+        "timestamp": {
+            "type": "object",
+            "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}},
+        },
+        "frame_id": {"type": "string"},
+        "data": {"type": "string", "contentEncoding": "base64"},
+        "format": {"type": "string"},
+    },
+}
+CAMERA = "camera/"
 
 
 class Recorder:
-    """Writes ``run`` (once, first), ``tick`` and ``transition`` messages to ``path``.
+    """Writes ``run`` (once, first), ``tick``, ``transition`` and ``verdict`` messages to ``path``,
+    and the pictures of cameras.
 
     ``t`` s on the loop's clock is when the run begins. ``dropped`` counts records the disk was too
     slow for; ``error`` says why writing ended early. Neither stops the arm; ``lost`` says of both
@@ -144,6 +169,14 @@ class Recorder:
         """Hands over a change of state."""
         self._put("transition", transition.t, transition)
 
+    def frame(self, camera: str, jpeg: bytes, t: float) -> None:
+        """Hands over a picture that was taken at ``t`` s; from any thread."""
+        self._put(CAMERA + camera, t, jpeg)
+
+    def verdict(self, verdict: Verdict, t: float) -> None:
+        """Hands over what the run came to."""
+        self._put("verdict", t, verdict)
+
     def close(self) -> None:
         """Writes what is queued and the file's index; a bug in the writer comes out here."""
         if self._thread.is_alive():
@@ -177,24 +210,36 @@ class Recorder:
             self.dropped += 1
 
     def _drain(self, writer: Writer) -> None:
-        channels = {
-            name: writer.register_channel(
-                topic=name,
+        channels: dict[str, int] = {}
+
+        def channel(topic: str, name: str, schema: dict[str, Any]) -> None:
+            channels[topic] = writer.register_channel(
+                topic=topic,
                 message_encoding="json",
                 schema_id=writer.register_schema(
                     name=name, encoding="jsonschema", data=json.dumps(schema).encode()
                 ),
             )
-            for name, schema in SCHEMAS.items()
-        }
+
+        for name, schema in SCHEMAS.items():
+            channel(name, name, schema)
         while (item := self._queue.get()) is not None:
             topic, t, record = item
+            ns = round(t * 1e9)
             if topic == "tape":  # exact, for a replay; the rest is for people and plots
                 record = {"entries": [[name, encode(value)] for name, value in record]}
+            elif topic.startswith(CAMERA):
+                if topic not in channels:
+                    channel(topic, "foxglove.CompressedImage", FRAME)
+                record = {
+                    "timestamp": {"sec": ns // 10**9, "nsec": ns % 10**9},
+                    "frame_id": topic.removeprefix(CAMERA),
+                    "data": base64.b64encode(record).decode(),
+                    "format": "jpeg",
+                }
             else:
                 record = _plain(record)
             data = json.dumps(record, allow_nan=False).encode()
-            ns = round(t * 1e9)
             writer.add_message(channels[topic], log_time=ns, data=data, publish_time=ns)
             self._file.flush()
         writer.finish()
@@ -208,11 +253,14 @@ class Log:
     ticks: list[dict[str, Any]] = field(default_factory=list)
     transitions: list[dict[str, Any]] = field(default_factory=list)
     tape: list[list[Any]] = field(default_factory=list)
+    verdict: dict[str, str] = field(default_factory=dict)  # what, by; {}: nobody said
+    frames: dict[str, list[tuple[float, bytes]]] = field(default_factory=dict)  # (t s, JPEG)
     complete: bool = False  # False: the writer was killed; the end is missing
 
 
-def read_log(path: str | Path) -> Log:
-    """The log at ``path``, as much of it as was written; ValueError where it is no log."""
+def read_log(path: str | Path, *, frames: bool = False) -> Log:
+    """The log at ``path``, as much of it as was written, with its cameras' ``frames`` if asked;
+    ValueError where it is no log."""
     log, path = Log(), Path(path)
     if path.is_dir():
         logs = sorted(one.name for one in path.glob("*.mcap"))
@@ -225,9 +273,15 @@ def read_log(path: str | Path) -> Log:
         messages = NonSeekingReader(file).iter_messages(log_time_order=False)
         try:
             for _, channel, message in messages:
+                if channel.topic.startswith(CAMERA):
+                    if frames:
+                        picture = base64.b64decode(json.loads(message.data)["data"])
+                        seen = log.frames.setdefault(channel.topic.removeprefix(CAMERA), [])
+                        seen.append((message.log_time * 1e-9, picture))
+                    continue
                 record = json.loads(message.data)
-                if channel.topic == "run":
-                    log.run = record
+                if channel.topic in ("run", "verdict"):
+                    setattr(log, channel.topic, record)
                 elif channel.topic == "tape":
                     log.tape += record["entries"]
                 else:

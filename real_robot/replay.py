@@ -152,9 +152,9 @@ def gap(log: Log) -> Gap:
 
     The objects are where they were first seen.
     """
-    ticks = [t for t in log.ticks if t["phase"] == "run"]
+    ticks = [t for t in log.ticks if t["phase"] in ("run", "human")]
     if len(ticks) < 2:
-        raise ValueError("the log has no run of a policy")
+        raise ValueError("in the log nobody drives")
     manifest = Manifest.from_json(json.dumps(log.run["manifest"]))
     clock = VirtualClock(1.0)
     period = log.run["robot"]["period"]

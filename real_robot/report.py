@@ -55,6 +55,7 @@ class RunResult:
     acks: Mapping[str, bool]  # {joint: confirmed to be limp}; {} if it was never stiff
     history: tuple[Transition, ...]
     notes: tuple[str, ...]  # what went wrong while stopping
+    verdict: str = ""  # of the person who drove, or of who was asked afterwards; "": nobody was
     unlogged: str = ""  # what of the log was not written, and why; "" if all was, or none was asked
 
 

@@ -10,7 +10,7 @@ import contextlib
 import copy
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,27 +31,22 @@ from real_robot.bundle import (
     PolicyBundle,
     write_manifest,
 )
-from real_robot.clearance import Clearance
-from real_robot.driver import RobotState
-from real_robot.layout import ArmLayout, has_arm, robot_of
-from real_robot.manifest import (
-    ActionSpec,
-    InputSpec,
-    Limits,
-    Manifest,
-    RewardSpec,
-    SensedSpec,
-    StartSet,
-)
-from real_robot.perception import Pose
-from real_robot.twin import Twin
+from real_robot.layout import has_arm, robot_of
+from real_robot.manifest import ActionSpec, Manifest, RewardSpec
 from robo_rl.goals import ReadGoal
 from robo_rl.learners.learner import Learner
 from robo_rl.learners.residual_policy import OverBaseActor
+from robo_rl.manifests import (
+    EXPORT_SEED,
+    inputs_of,
+    limits_of,
+    park_of,
+    sensed_of,
+    starts_of,
+)
 from robo_rl.runs import jsonable, versions
 from sims.batch_env import BatchEnv
-from sims.robots import Robot
-from sims.task import ObsPart, Task
+from sims.task import Task
 
 Array = np.ndarray
 
@@ -59,11 +54,7 @@ OPSET = 18
 GOLDEN_KEPT = 128  # pairs of observation and action that travel with the bundle
 CHECKED_ROWS = 512  # observations on which graph and learner are compared
 VISITED_STEPS = 200  # of the policy's episodes, at most, that these come from
-EXPORT_SEED = 600_000_000  # of the episodes these come from
-_UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])  # w x y z
 _WORKSPACE_ROOM = 0.05  # m, beyond where the tool was
-_PARK_ROOM = 0.01  # m, under the tool of a parked arm
-_LEAST_TOLERANCE = 0.02  # rad, an arm cannot be put down more exactly
 
 
 class ExportError(RuntimeError):
@@ -179,18 +170,18 @@ def export(
         arm=robot.name,
         joints=robot.joints,
         goal=goal.key,
-        inputs=_inputs(task),
+        inputs=inputs_of(task),
         action=ActionSpec(
             dim=task.act_dim,
             low=(-1.0,) * task.act_dim,
             high=(1.0,) * task.act_dim,
             meaning=task.action_doc(),
         ),
-        sensed=_sensed(task),
+        sensed=sensed_of(task),
         control_dt=task.control_dt,
-        start=_starts(task),
-        park=_park(task),
-        limits=_limits(robot, workspace),
+        start=starts_of(task),
+        park=park_of(task),
+        limits=limits_of(robot, workspace),
         reward=RewardSpec(model=reward_model or own, text=reward_text, hash=reward_hash),
         training=jsonable(made),
         metrics=jsonable({**metrics, "sentence": goal.text, "export_error": error}),
@@ -236,7 +227,7 @@ def _visited(
     rng = np.random.default_rng(EXPORT_SEED)
     arm = has_arm(task)
     tool = env.batch.site(robot_of(task).tool_site).xpos if arm else np.zeros((1, 3))
-    names = {one.name for one in _sensed(task)}
+    names = {one.name for one in sensed_of(task)}
     seen, sensed = [env.reset()], {name: [] for name in names}
 
     def sense() -> None:
@@ -256,98 +247,3 @@ def _visited(
     kept = rng.permutation(len(seen) * env.num_envs)[:CHECKED_ROWS]
     made_of = {name: np.concatenate(rows)[kept] for name, rows in sensed.items()}
     return np.concatenate(seen)[kept], made_of, tuple(box.ravel().tolist())
-
-
-def _limits(robot: Robot, workspace: tuple[float, ...]) -> Limits:
-    """What the arm was driven within."""
-    jerk = () if robot.jerk_limit is None else tuple(robot.jerk_limit.tolist())
-    lag = (float(robot.lag_limit),) * len(robot.joints) if np.isfinite(robot.lag_limit) else ()
-    return Limits(
-        velocity=tuple(robot.velocity_limit.tolist()),
-        acceleration=tuple(robot.acceleration_limit.tolist()),
-        jerk=jerk,
-        lag=lag,
-        workspace=workspace,
-    )
-
-
-def _park(task: Task[Any]) -> tuple[float, ...]:
-    """(n,) rad: from home the tool is lowered until little room is left under it.
-
-    A limp arm sinks from there by that much and no more.
-    """
-    robot = robot_of(task)
-    clearance, twin = Clearance.of(task, margin=_PARK_ROOM), Twin(task)
-    zero, pose = np.zeros(len(robot.joints)), np.array(robot.home)
-    down = np.zeros(task.act_dim)
-    down[2] = -1.0
-    for _ in range(100):
-        state = RobotState(0.0, 0.0, 0, pose, zero, zero, 0.0)
-        twin.commit(pose, 0.0)
-        twin.observe(state, {})
-        lower = twin.target(down).qpos
-        if clearance.near(lower, 0.0).room < _PARK_ROOM or np.abs(lower - pose).max() < 1e-6:
-            break
-        pose = lower
-    return tuple(pose.tolist())
-
-
-def _starts(task: Task[Any]) -> StartSet:
-    """The box of joint angles that episodes begin in, from many resets."""
-    env = BatchEnv(task, 1024, seed=EXPORT_SEED)
-    env.reset()
-    layout = ArmLayout(env.model, robot_of(task))
-    qpos = env.batch.qpos[:, layout.qpos]
-    low, high = qpos.min(axis=0), qpos.max(axis=0)
-    opening = np.array([layout.opening(angle) for angle in env.batch.qpos[:, layout.jaw]])
-    env.close()
-    return StartSet(
-        centre=tuple(((low + high) / 2).tolist()),
-        tolerance=tuple(np.maximum((high - low) / 2, _LEAST_TOLERANCE).tolist()),
-        gripper=float(opening.mean()) if np.ptp(opening) < 0.01 else None,
-    )
-
-
-def _inputs(task: Task[Any]) -> tuple[InputSpec, ...]:
-    """The observation's columns; those that move with an object alone need perception."""
-    twin = Twin(task)
-    robot = robot_of(task)
-    zero = np.zeros(len(robot.joints))
-    state = RobotState(0.0, 0.0, 0, robot.home, zero, zero, 0.0)
-
-    rng = np.random.default_rng(EXPORT_SEED)
-
-    def observe() -> Array:
-        anywhere = {name: Pose(rng.normal(size=3), _UPRIGHT, 0.0) for name in twin.entities}
-        return twin.observe(state, anywhere)
-
-    moved = observe() != observe()
-    units = {doc.name: doc.unit for doc in task.sensed_docs()}
-    parts = task.obs_parts()
-    inputs, at = [], 0
-    for name, width in twin.columns.items():
-        source = "perception" if moved[at : at + width].any() else "joints"
-        made_of = tuple(parts.get(name, ()))
-        unit = _unit(made_of, units)
-        inputs.append(InputSpec(name=name, shape=(width,), unit=unit, source=source, parts=made_of))
-        at += width
-    return tuple(inputs)
-
-
-def _unit(parts: Sequence[ObsPart], units: Mapping[str, str]) -> str:
-    """What the value 1 of a column is worth; "" where its parts differ in that."""
-    worth = {(part.scale, units[part.plus]) for part in parts}
-    if len(worth) != 1:
-        return ""
-    ((scale, unit),) = worth
-    return unit if scale == 1.0 else f"{1 / scale:g} {unit}"
-
-
-def _sensed(task: Task[Any]) -> tuple[SensedSpec, ...]:
-    """What the observation's parts are made of."""
-    named = {x for parts in task.obs_parts().values() for p in parts for x in (p.plus, p.minus)}
-    return tuple(
-        SensedSpec(name=d.name, shape=d.shape, unit=d.unit, frame=d.frame, doc=d.doc)
-        for d in task.sensed_docs()
-        if d.name in named
-    )

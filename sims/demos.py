@@ -116,7 +116,7 @@ def write_demos(
                 successes += bool(played.success[played.length[row], row])
                 lost += bool(played.lost[row])
             progress(written / config.episodes)
-    metadata = _metadata(env, minari_name(path), written, steps)
+    metadata = metadata_of(env, minari_name(path), written, steps, "scripted expert")
     metadata["dataset_size"] = round((partial / "data" / "main_data.hdf5").stat().st_size / 1e6, 1)
     env.close()
     (partial / "data" / "metadata.json").write_text(json.dumps(metadata, indent=1))
@@ -177,7 +177,8 @@ def _write(file: Any, index: int, played: Round, row: int) -> None:
     group["infos/success"] = played.success[: end + 1, row]
 
 
-def _metadata(env: BatchEnv, name: str, episodes: int, steps: int) -> dict[str, Any]:
+def metadata_of(env: BatchEnv, name: str, episodes: int, steps: int, by: str) -> dict[str, Any]:
+    """What Minari keeps of a data set of ``env``'s task, in which ``by`` acted, JSON-able."""
     task = env.task
     return {
         "total_episodes": episodes,
@@ -189,7 +190,7 @@ def _metadata(env: BatchEnv, name: str, episodes: int, steps: int) -> dict[str, 
         "dataset_id": name,
         "env_spec": _env_spec(task),
         "minari_version": MINARI,
-        "algorithm_name": "scripted expert",
+        "algorithm_name": by,
         "description": f"{task.name}: {task.goals()[task.goal].sentence}",
         "obs_names": list(env.obs_names),
         "task": task.card()["params"] | {"name": task.name, "goal": task.goal},

@@ -20,7 +20,7 @@ from real_robot.emulators.so101 import So101Emulator
 from real_robot.latch import Latch
 from robo_rl.arm.wired import WiredStage
 from robo_rl.cli import main
-from robo_rl.commands import deploy
+from robo_rl.commands import deploy, driving
 
 PROGRAM = [sys.executable, "-m", "robo_rl.cli"]
 
@@ -170,7 +170,7 @@ def test_a_latched_fault_outlives_its_process_and_is_an_operators_to_clear(
         stage = WiredStage(
             sims.make_task("reach", robot="so101"), emulator.where, patience=0.5, eyes=None
         )
-        assert deploy._unlatched(told, stage, Console()).reason() == ""
+        assert driving.unlatched(told, stage, Console()).reason() == ""
         assert not list(tmp_path.rglob("*.json"))
 
 

@@ -141,7 +141,7 @@ def test_deploy_and_emulate_load_no_torch_and_load_fast() -> None:
     code = (
         "import time, sys, json; start = time.process_time()\n"
         "import robo_rl.commands.deploy, robo_rl.commands.emulate, robo_rl.commands.replay\n"
-        "import real_robot.replay\n"
+        "import real_robot.replay, robo_rl.commands.teleop, robo_rl.arm.nobody\n"
         "print(json.dumps([time.process_time() - start, sorted(sys.modules)]))"
     )
     done = subprocess.run(

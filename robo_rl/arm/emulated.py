@@ -14,6 +14,7 @@ import numpy as np
 
 from real_robot import SimPerception, arms, drivers, emulators
 from real_robot.arms import ArmSpec
+from real_robot.camera import Filmed
 from real_robot.driver import RobotDriver
 from real_robot.emulators.camera import EmulatedCamera, TaggedScene, default_view
 from real_robot.emulators.control import HOST, Control
@@ -49,16 +50,24 @@ class EmulatedStage:
     ):
         self._robot, self._noise, self._latency = getattr(task, "robot", ""), noise, latency
         self.name = f"the emulated {self._robot}"
-        self._cameras: list[tuple[EmulatedCamera, TagLocator]] = []
+        self._drawn: list[EmulatedCamera] = []
+        self._cameras: list[tuple[Filmed, TagLocator]] = []
         spec = arms.spec(self._robot)
         if tags:  # what hides an object from one camera seldom does from both
             scenes = [TaggedScene(task, default_view(task, turn)) for turn in spec.views]
+            self._drawn = [EmulatedCamera(s, self._state) for s in scenes]
             self._cameras = [
-                (EmulatedCamera(s, self._state), TagLocator(s.camera, s.objects)) for s in scenes
+                (Filmed(camera, f"watch{i}"), TagLocator(s.camera, s.objects))
+                for i, (camera, s) in enumerate(zip(self._drawn, scenes, strict=True))
             ]
             self.name += " with poses from its rendered cameras"
         self.under = under(0.0 if tags else noise, latency)
         self._end = (_OtherProcess if spec.apart else _OwnProcess)(task, spec)
+
+    @property
+    def film(self) -> list[Filmed]:
+        """Its cameras."""
+        return [camera for camera, _ in self._cameras]
 
     def scene(self, seed: int) -> Scene:
         """The same arm, in a new scene."""
@@ -87,7 +96,7 @@ class EmulatedStage:
     def close(self) -> None:
         """The emulator stops."""
         self._end.close()
-        for camera, _ in self._cameras:
+        for camera in self._drawn:
             camera.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import track
 
 from real_robot import Ended, Guardian, Phase, PolicyBundle, PolicyProcess, RunConfig, run
+from real_robot.human import DISCARD, Human, Verdict
 from real_robot.latch import Latch
 from real_robot.manifest import Manifest
 from real_robot.monitor import Monitor
@@ -21,7 +22,7 @@ from real_robot.recovery import recover_all
 from real_robot.report import RunResult
 from real_robot.states import Transition
 from robo_rl.arm.simulated import SimStage
-from robo_rl.arm.stage import Stage
+from robo_rl.arm.stage import Scene, Stage
 from robo_rl.evaluate import NOT_JUDGED
 from robo_rl.floors import Floors, Rate, floors_of_scenes
 from robo_rl.goal_task import GoalTask
@@ -46,6 +47,8 @@ class ArmResult:
     policy_p99_ms: float
     limited: dict[str, float]  # share of ticks in which a filter stage limited some joint
     reasons: tuple[str, ...]  # of the runs that did not end as planned
+    shadow: bool = False  # the policy was only watched
+    discarded: int = 0  # of the episodes, thrown away by who drove; no share of them succeeds
     unlogged: str = ""  # what of a log could not be written, which ends the episodes; "" if all was
     under: str = ""  # what the arm was put to: noise and latency, where they are ours to give
     floors: Floors | None = None  # in simulations that begin as these episodes did
@@ -56,10 +59,15 @@ class ArmResult:
         where = f"on {self.arm}" + (f" ({self.under})" if self.under else "")
         rates = f"policy p99 {self.policy_p99_ms:.2f} ms, missed periods {self.missed}"
         if self.successes is None:
-            return f"{where}: {NOT_JUDGED}; {rates}"
-        parts = [f"{where}: success {Rate(self.successes, self.episodes).line()}"]
+            why = "in shadow the arm stood still" if self.shadow else NOT_JUDGED
+            return f"{where}: {why}; {rates}"
+        if not (kept := self.episodes - self.discarded):
+            return f"{where}: all {self.episodes} episodes were thrown away; {rates}"
+        parts = [f"{where}: success {Rate(self.successes, kept).line()}"]
         if self.floors is not None:
-            parts.append(self.floors.line(self.episodes))
+            parts.append(self.floors.line(kept))
+        if self.discarded:
+            parts.append(f"{self.discarded} more thrown away")
         return "; ".join([*parts, rates])
 
 
@@ -129,8 +137,15 @@ def run_episodes(
     monitor: Monitor | None = None,
     latch: Latch | None = None,
     config: RunConfig | None = None,
+    human: Callable[[Scene, int], tuple[Scene, Human]] | None = None,
+    dial: Callable[[], float] = lambda: 1.0,
+    shadow: bool = False,
 ) -> ArmResult:
     """Runs a bundle for ``episodes`` scenes of ``stage``, from number ``first`` on.
+
+    ``human(scene, seed)`` makes the person who may take the arm in a scene; ``dial`` and ``shadow``
+    are those of ``real_robot.run``. What an episode came to is the simulator's word where there is
+    one, else the operator's, who may also throw an episode away.
 
     Logs in the folder ``log`` whose writer was killed are made whole first. A log that cannot be
     written ends the episodes, once its run is over, and so does a fault that latched.
@@ -144,7 +159,8 @@ def run_episodes(
             if console is not None:
                 console.print(f"{path}: its writer was killed; what it had written was recovered")
     asks = getattr(stage, "asks", False)  # a person, between episodes: no bar then
-    judged = asks or bool(bundle.manifest.goal)
+    judged = (asks or bool(bundle.manifest.goal)) and not shadow  # a still arm reaches nothing
+    asks = asks and judged
     config = config or RunConfig(realtime=stage.realtime)
     numbers = range(first, first + episodes)
     quiet = console is None or asks or monitor is not None
@@ -155,15 +171,30 @@ def run_episodes(
         scene = stage.scene(_scene(seed, index))
         if monitor is not None:
             monitor.begin(scene.driver.describe(), index - first + 1, episodes, tally.successes)
-        held: list[bool] = []  # the goal, at the moment the policy lets go
+        person: Human | None = None
+        if human is not None:
+            scene, person = human(scene, _scene(seed, index))
+        held: list[bool] = []  # the goal, at the moment the policy or the person lets go
 
         def watch(change: Transition, held: list[bool] = held) -> None:
             if monitor is not None:
                 monitor.note(phase=change.after.value)
             if change.before is Phase.ALIGN and change.after is Phase.RUN and judged:
                 stage.begin()
-            if change.before is Phase.RUN and judged:  # before the arm is parked
+            # Before the arm is parked.
+            if change.before in (Phase.RUN, Phase.HUMAN) and change.after is Phase.HOLD and judged:
                 held.append(stage.success())
+
+        def judge(result: RunResult, held: list[bool] = held) -> Verdict:
+            if result.verdict and (asks or result.verdict == DISCARD):
+                return Verdict(result.verdict, "operator")
+            if result.ended is not Ended.DONE or not judged:
+                return Verdict("", "")
+            if asks:
+                if monitor is not None:
+                    monitor.hide()
+                return Verdict(stage.ask(), "operator")
+            return Verdict("success" if held[-1:] == [True] else "failure", "simulator")
 
         result = run(
             scene.driver,
@@ -180,14 +211,14 @@ def run_episodes(
             policy=policy,
             guardian=guardian,
             latch=latch,
+            human=person,
+            dial=dial,
+            shadow=shadow,
+            film=getattr(stage, "film", ()),
+            judge=judge,
         )
         scene.driver.close()
-        reached = result.ended is Ended.DONE and held[-1:] == [True]
-        if result.ended is Ended.DONE and asks:
-            if monitor is not None:
-                monitor.hide()
-            reached = stage.ask()
-        tally.add(index, result, reached)
+        tally.add(index, result)
         if stage.realtime and console is not None and not console.is_terminal:
             console.print(
                 f"episode {index - first + 1} of {episodes}: {result.ended.value}, "
@@ -200,7 +231,8 @@ def run_episodes(
         if over or gone or result.unlogged:
             break
     found = tally.result(stage.name, None if stage.realtime else _think_time(bundle))
-    found = replace(found, under=stage.under, successes=found.successes if judged else None)
+    found = replace(found, under=stage.under, shadow=shadow)
+    found = replace(found, successes=found.successes if judged else None)
     if judged and not asks:
         scenes = [_scene(seed, index) for index in numbers[: found.episodes]]
         found = replace(found, floors=floors_of_scenes(task, scenes))
@@ -220,9 +252,9 @@ class _Tally:
         self._results: list[RunResult] = []
         self._reasons: list[str] = []
 
-    def add(self, index: int, result: RunResult, reached: bool) -> None:
+    def add(self, index: int, result: RunResult) -> None:
         self._results.append(result)
-        self.successes += reached
+        self.successes += result.verdict == "success"
         if result.ended is not Ended.DONE:
             self._reasons.append(f"episode {index}: {result.ended.value}: {result.reason}")
         self._reasons += [f"episode {index}: {note}" for note in result.notes]
@@ -241,7 +273,8 @@ class _Tally:
             1000 * float(np.median(thought)),
             _shares([r.limited for r in runs]),
             tuple(self._reasons),
-            runs[-1].unlogged,
+            discarded=sum(r.verdict == DISCARD for r in runs),
+            unlogged=runs[-1].unlogged,
         )
 
 

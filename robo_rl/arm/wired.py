@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.prompt import Confirm
+from rich.prompt import Prompt
 
 from real_robot import RealClock, drivers
+from real_robot.camera import Filmed
 from real_robot.driver import RobotDriver
 from real_robot.emulators.control import Control
+from real_robot.humans import VERDICT_KEYS
 from real_robot.perception import Perception, Pose
 from robo_rl.arm.emulated import set_scene
 from robo_rl.arm.stage import Scene
@@ -38,6 +40,7 @@ class WiredStage:
         *,
         control: int | None = None,
         eyes: Perception | None = None,
+        film: Sequence[Filmed] = (),
         console: Console | None = None,
         **options: Any,  # of the driver
     ):
@@ -47,7 +50,7 @@ class WiredStage:
         self._clock, self._driver = RealClock(), None
         kind = "hardware" if control is None else "emulated"
         self.name = f"the {kind} {self._robot} at {where}"
-        self._eyes = eyes
+        self._eyes, self.film = eyes, tuple(film)
         if self._control is not None:
             set_scene(self._control, task)
             if eyes is None:
@@ -79,9 +82,11 @@ class WiredStage:
         """Whether only a person can tell."""
         return self._control is None
 
-    def ask(self) -> bool:
-        """The operator's word, once the arm is limp."""
-        return Confirm.ask("Was the goal reached?", console=self._console)
+    def ask(self) -> str:
+        """The operator's verdict, once the arm is limp."""
+        question = "Was the goal reached? (y)es, (n)o, x: throw the episode away"
+        key = Prompt.ask(question, choices=[*VERDICT_KEYS], console=self._console)
+        return VERDICT_KEYS[key]
 
     def close(self) -> None:
         """Hangs up."""

@@ -1,4 +1,4 @@
-"""`robo-rl demos`: demonstrations of a task's expert, for other people's learners."""
+"""`robo-rl demos`: demonstrations, of a task's expert or of an arm's logs, for any learner."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
+import numpy as np
 import tyro
 from rich.console import Console
 from rich.progress import Progress
@@ -18,7 +20,10 @@ from sims.demos import DemoConfig
 
 @dataclass(frozen=True, kw_only=True)
 class DemosCommand(DemoConfig, Table):
-    """Writes episodes of a task's expert as a Minari data set."""
+    """Writes episodes of a task's expert as a Minari data set.
+
+    Of logs that deploy and teleop wrote instead: robo-rl demos DIR --from LOG... (--from --help).
+    """
 
     task: tyro.conf.Positional[str]  # as `robo-rl list tasks` shows
     to: tyro.conf.Positional[Path]  # a folder that does not exist yet
@@ -26,8 +31,22 @@ class DemosCommand(DemoConfig, Table):
     as_json: Json = False  # print JSON
 
 
+@dataclass(frozen=True, kw_only=True)
+class LogsCommand:
+    """Writes what an arm's logs hold as a data set: who drove and what was executed, judged."""
+
+    to: tyro.conf.Positional[Path]  # a folder that does not exist yet
+    logs: Annotated[tuple[Path, ...], tyro.conf.arg(name="from")]  # logs, or folders of them
+    format: Literal["minari", "lerobot"] = "minari"  # lerobot: LeRobotDataset v3
+    failures: bool = False  # lerobot: those that failed, too; Minari says which they are
+    progress: Path | None = None  # lerobot: JSON with a score per frame, as reward score --json
+    as_json: Json = False  # print JSON
+
+
 def main(argv: Sequence[str]) -> int:
     """Writes the data set and says how many of its episodes succeed."""
+    if any(word == "--from" or word.startswith("--from=") for word in argv):
+        return _of_logs(argv)
     command = tyro.cli(DemosCommand, args=list(argv), prog="robo-rl demos")
     from robo_rl.goals import task_of
     from sims.demos import write_demos
@@ -49,3 +68,54 @@ def main(argv: Sequence[str]) -> int:
             f"{made.successes:,} succeed, {made.lost:,} made to fail"
         )
     return 0
+
+
+def _of_logs(argv: Sequence[str]) -> int:
+    args = [*argv]
+    if "--help" in args or "-h" in args:
+        args = ["--help"]
+    command = tyro.cli(LogsCommand, args=args, prog="robo-rl demos")
+    from robo_rl.recorded import logs_of, reading, write_minari
+
+    logs = logs_of(command.logs)
+    told, console = reading(logs), Console(stderr=True)
+    if command.format == "lerobot":
+        from robo_rl.lerobot import write_lerobot
+
+        scores = [] if command.progress is None else _scores(command.progress)
+        made = write_lerobot(command.to, logs, told, failures=command.failures, progress=scores)
+    elif command.progress is not None or command.failures:
+        raise ValueError("--progress and --failures are for --format lerobot")
+    else:
+        made = write_minari(command.to, logs, told)
+    episodes, steps, successes, unsaid = made
+    figures: dict[str, Any] = {
+        "path": str(command.to),
+        "episodes": episodes,
+        "steps": steps,
+        "successes": successes,
+        "unsaid_rad": {"median": float(np.median(unsaid)), "max": float(np.max(unsaid))},
+        "left_out": dict(told.left_out),
+    }
+    if command.as_json:
+        print(json.dumps(figures))
+        return 0
+    print(
+        f"{command.to}: {episodes:,} episodes, {steps:,} steps, {successes:,} succeed; what was "
+        f"executed is said by the task's actions to within {np.median(unsaid):.3f} rad a step "
+        f"(median; at most {np.max(unsaid):.3f})"
+    )
+    if left_out := told.summary():
+        console.print(left_out, markup=False, soft_wrap=True)
+    return 0
+
+
+def _scores(path: Path) -> list[float]:
+    """The scores in a JSON file: a list, or the ``score`` of what `reward score --json` prints."""
+    try:
+        told = json.loads(path.read_text())
+        return [float(x) for x in (told["score"] if isinstance(told, dict) else told)]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path}: expected a JSON list of numbers, or an object with such a list as `score`"
+        ) from error

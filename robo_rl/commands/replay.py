@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"recovered {saved} messages of {command.log}", file=sys.stderr)
     again, log = replay(command.log, task_of), read_log(command.log)
     uses, demand = usage(log)
-    driven = sum(t["phase"] == "run" for t in log.ticks) > 1
+    driven = sum(t["phase"] in ("run", "human") for t in log.ticks) > 1
     difference = gap(log) if driven else None
     if command.as_json:
         figures = {

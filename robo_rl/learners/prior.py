@@ -154,8 +154,9 @@ def demos_for(folder: str, sim: VecSim) -> tuple[Demonstrations, BatchEnv]:
     demos = read_demonstrations(Path(folder), failures=True)
     if not demos.start.shape[1]:
         raise ValueError(
-            f"{said} does not say where its episodes began, so nothing can be scored of them: "
-            "write it anew with robo-rl demos"
+            f"{said} does not say where its episodes began, so they cannot be played again: write "
+            "it anew with robo-rl demos; what was recorded on an arm can only be cloned (robo-rl "
+            "clone)"
         )
     for what, name in (("task", "name"), ("robot", "robot"), ("things", "things")):
         mine, its = getattr(task, name, ""), getattr(demos.task, name, "")

@@ -1,0 +1,313 @@
+"""What ``deploy`` and ``teleop`` share: which arm, who may take it, and the episodes on it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.prompt import Confirm
+
+from real_robot import Ended, Guardian, GuardianConfig, PolicyBundle, PolicyProcess, RunConfig, arms
+from real_robot.camera import CameraModel, Filmed, VideoDevice
+from real_robot.driver import Description, RobotFault
+from real_robot.drivers.usb import serial_of
+from real_robot.human import Human
+from real_robot.humans import LIVE, Around, make, named
+from real_robot.humans.scripted import EXPERT, Remembering, from_file
+from real_robot.latch import Latch, LatchedError
+from real_robot.layout import robot_of
+from real_robot.manifest import Manifest
+from real_robot.monitor import Monitor
+from real_robot.pacing import RealClock
+from real_robot.perception import Perception, Together
+from real_robot.tags import TagLocator, TagPerception, load_tags
+from robo_rl.arm.emulated import EmulatedStage
+from robo_rl.arm.episodes import run_episodes
+from robo_rl.arm.simulated import SimStage
+from robo_rl.arm.stage import Scene, Stage, closing
+from robo_rl.arm.wired import WiredStage
+from robo_rl.commands.options import Json
+from sims.robots.robot import TARGET_DT
+from sims.task import Task
+
+ArmName = Literal[arms.ARMS]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Driving:
+    """Which arm, where, and who may take it."""
+
+    emulate: bool = False  # on a simulated arm; with --robot, over its emulated wire
+    robot: ArmName | None = None  # drive this arm over its vendor's client
+    port: str | None = None  # servos on a bus: device path, or the USB adapter's serial number
+    host: str | None = None  # a controller: its address
+    control: int | None = None  # an emulator's control port: it sets the scene and tells the truth
+    tags: Path | None = None  # hardware: file of the tags on the objects (robo-rl calibrate tags)
+    camera: tuple[Path, ...] = ()  # hardware: calibration of each camera (robo-rl calibrate camera)
+    device: tuple[str, ...] = ("0",)  # hardware: number, path or URL of each camera
+    rendered: bool = False  # --robot --emulate: poses from tags in two rendered cameras
+    human: str = ""  # who may take the arm: keyboard, gamepad[:PATH], leader:PORT, scripted:FILE
+    dial: float = 1.0  # share of full speed, above 0; keys + and - turn it
+    clear_fault: bool = False  # you looked at the arm: clear the fault that stopped it, and go on
+    calibration: Path | None = None  # what the servos' registers must agree with
+    patience: float | None = None  # s that servos' replies may take beyond their time on the wire
+    silence: float = 1.0  # s without a sign of this process after which its guardian stops the arm
+    episodes: int = 20  # each from a new scene
+    realtime: bool = False  # keep the wall clock; without, emulated time is compressed
+    latency: float = 0.0  # s, between a measurement or a target and its effect
+    noise: float = 0.002  # m, standard deviation of perceived object positions
+    tool_speed: float = RunConfig.tool_speed  # m/s, at which the tool is slowed
+    seed: int = 0  # of the scenes
+    log: Path | None = None  # folder for one MCAP log per episode
+    monitor: bool = True  # real time, in a terminal: show the run, with keys that stop the arm
+    as_json: Json = False  # print JSON
+
+    def check(self) -> None:
+        """ValueError where an option is out of its range, or contradicts another."""
+        for name in ("noise", "latency", "patience", "silence"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                raise ValueError(f"--{name} must be finite and not below 0, got {value:g}")
+        if not 0.0 < self.dial <= 1.0:
+            raise ValueError(f"--dial must be above 0 and at most 1, got {self.dial:g}")
+        if self.human:
+            named(self.human)
+
+
+def drive(
+    command: Driving,
+    bundle: PolicyBundle,
+    task: Task[Any],
+    *,
+    policy: Callable[[], PolicyProcess] | None = None,
+    shadow: bool = False,
+    first: int = 0,
+) -> int:
+    """Runs the episodes; 1 where a run was stopped by a fault or the safety filter.
+
+    ``policy`` starts the process in which the bundle answers in real time; None: it answers here.
+    Nobody but a person drives where the bundle's action is none.
+    """
+    console, manifest = Console(stderr=True), bundle.manifest
+    with contextlib.ExitStack() as stack:
+        stage = stack.enter_context(
+            closing(stage_of(command, task, manifest.needs_perception, console))
+        )
+        latch = unlatched(command, stage, console) if isinstance(stage, WiredStage) else None
+        guardian = monitor = None
+        terminal = stage.realtime and sys.stdin.isatty() and console.is_terminal
+        if command.monitor and terminal:
+            told = _keys_of(command.human, len(manifest.joints))
+            monitor = stack.enter_context(Monitor(manifest.arm, command.dial, told))
+        human = _person(command, task, stage, monitor, manifest.action.kind == "none")
+        if human is not None:
+            human = stack.enter_context(human)
+        answering = None
+        if stage.realtime and policy is not None:  # compressed time stands still while one thinks
+            answering = stack.enter_context(policy())
+        if isinstance(stage, WiredStage) and arms.spec(str(command.robot)).guarded:
+            guardian = stack.enter_context(Guardian(_guard(command, manifest, latch)))
+        result = run_episodes(
+            bundle,
+            task,
+            stage,
+            episodes=command.episodes,
+            first=first,
+            seed=command.seed,
+            log=command.log,
+            console=console,
+            policy=answering,
+            guardian=guardian,
+            monitor=monitor,
+            latch=latch,
+            config=RunConfig(realtime=stage.realtime, tool_speed=command.tool_speed),
+            human=human,
+            dial=(lambda: command.dial) if monitor is None else monitor.dial,
+            shadow=shadow,
+        )
+    print(json.dumps(dataclasses.asdict(result), indent=1) if command.as_json else result.line())
+    if result.advice:
+        console.print(result.advice, markup=False)
+    for reason in result.reasons:
+        console.print(reason, markup=False)
+    if result.unlogged:
+        raise OSError(
+            f"the log is not whole: {result.unlogged}; free space there, or give another --log"
+        )
+    return 0 if set(result.ended) == {Ended.DONE.value} else 1
+
+
+def _keys_of(human: str, joints: int) -> str:
+    """What the panel says of a person's device."""
+    if not human:
+        return ""
+    name = named(human)[0]
+    if name == "keyboard":
+        from real_robot.humans.keyboard import HELP
+
+        return f"{name}: {HELP.format(n=joints)}"
+    return f"{name} · t: take, give back · y success, n failure, x throw away: ends the episode"
+
+
+def _person(
+    command: Driving, task: Task[Any], stage: Stage, monitor: Monitor | None, alone: bool
+) -> contextlib.AbstractContextManager[Callable[[Scene, int], tuple[Scene, Human]]] | None:
+    """What makes the person of each episode; ``alone``: there is no policy beside."""
+    if not command.human:
+        return None
+    name, where = named(command.human)
+    if name in LIVE and not stage.realtime:
+        raise ValueError(
+            f"--human {name} is a person, who needs the wall's clock: add --realtime to --emulate, "
+            "or start robo-rl emulate and give its --port or --host"
+        )
+    if name == "scripted" and where != EXPERT:  # what is wrong with a file is said before the arm
+        from_file(Path(where), robot_of(task).joints)
+    if name == "leader" and monitor is None and not alone:
+        raise ValueError(
+            "--human leader takes the arm from a policy by a key of the panel: run it in a "
+            "terminal, without --no-monitor"
+        )
+    return _people(command.human, task, monitor, alone)
+
+
+@contextlib.contextmanager
+def _people(
+    human: str, task: Task[Any], monitor: Monitor | None, alone: bool
+) -> Iterator[Callable[[Scene, int], tuple[Scene, Human]]]:
+    robot = Description.of(robot_of(task), TARGET_DT)
+    keys: dict[str, Any] = {}
+    if monitor is not None:
+        keys = {"typed": monitor.typed, "alive": lambda: monitor.alive}
+    live: Human | None = None
+    if named(human)[0] in LIVE:  # opened before the arm is touched, and kept
+        live = make(human, Around(robot=robot, clock=RealClock(), **keys), taken=alone)
+
+    def person(scene: Scene, seed: int) -> tuple[Scene, Human]:
+        if live is not None:
+            return scene, live
+        driver = Remembering(scene.driver)
+        around = Around(
+            robot=robot, clock=scene.clock, task=task, driver=driver, eyes=scene.eyes, seed=seed,
+            **keys,
+        )  # fmt: skip
+        return dataclasses.replace(scene, driver=driver), make(human, around, taken=alone)
+
+    try:
+        yield person
+    finally:
+        if hasattr(live, "close"):
+            live.close()
+
+
+def stage_of(command: Driving, task: Task[Any], perceives: bool, console: Console) -> Stage:
+    """Where the options say that the bundle runs; ValueError where they contradict each other."""
+    where = command.port or command.host
+    if command.clear_fault and command.emulate:
+        raise ValueError("--clear-fault is for an arm at a port or a host; --emulate has a new one")
+    if command.robot is None:
+        if not command.emulate or where:
+            raise ValueError(
+                "say which arm: --emulate for a simulation, --robot NAME --emulate for its "
+                "emulated wire, --robot NAME --port PORT or --host HOST for what is there"
+            )
+        return SimStage(task, command.realtime, command.latency, command.noise)
+    if command.robot != task.robot:
+        raise ValueError(f"the bundle is for {task.robot}, not for {command.robot}")
+    if command.emulate:
+        if where or command.realtime:
+            raise ValueError(
+                "--robot with --emulate starts its own emulator on a compressed clock; for the "
+                "wall clock start robo-rl emulate and give deploy its --port or --host"
+            )
+        return EmulatedStage(
+            task, noise=command.noise, latency=command.latency, tags=command.rendered
+        )
+    if command.latency:
+        raise ValueError("--latency is for --emulate; what is at a port or a host has its own")
+    spec = arms.spec(command.robot)
+    given = getattr(command, spec.found_by)
+    if given is None:
+        raise ValueError(f"{command.robot} is found by --{spec.found_by}; give it, or --emulate")
+    options = _settings(command)
+    eyes, film = _eyes(command)
+    if eyes is None and command.control is None and perceives:
+        raise ValueError(
+            "the bundle needs the objects' poses: give --tags and --camera, both made by robo-rl "
+            "calibrate"
+        )
+    return WiredStage(
+        task, given, control=command.control, eyes=eyes, film=film, console=console, **options
+    )
+
+
+def _settings(command: Driving) -> dict[str, Any]:
+    """{option of the arm's driver: what was given}; it has defaults of its own."""
+    names = arms.spec(str(command.robot)).settings
+    return {name: value for name in names if (value := getattr(command, name)) is not None}
+
+
+def _eyes(command: Driving) -> tuple[Perception | None, list[Filmed]]:
+    """Perception by the tags and the cameras that were given, already looking, and the cameras."""
+    if command.tags is None and not command.camera:
+        return None, []
+    if command.tags is None or len(command.camera) != len(command.device):
+        raise ValueError(
+            f"--tags, --camera and --device belong together, one device for each camera; got "
+            f"{len(command.camera)} cameras and {len(command.device)} devices"
+        )
+    objects, family = load_tags(command.tags)
+    looking, film = [], []
+    for file, name in zip(command.camera, command.device, strict=True):
+        camera = CameraModel.load(file)
+        device = int(name) if name.isdigit() else name
+        source = VideoDevice(device, camera.width, camera.height)
+        film.append(Filmed(source, file.stem))
+        looking.append(TagPerception(film[-1], TagLocator(camera, objects, family)).start())
+    return Together(looking), film
+
+
+def unlatched(command: Driving, stage: WiredStage, console: Console) -> Latch:
+    """The arm's latch, once it is open: cleared by the operator if a fault was kept in it."""
+    where = str(command.port or command.host)
+    latch = Latch.of(str(command.robot), serial_of(where) if command.port else where)
+    clear, why = command.clear_fault, latch.reason()
+    if why and not clear and sys.stdin.isatty():
+        console.print(f"A fault of this arm is latched: {why}", markup=False)
+        clear = Confirm.ask("Is the arm well, and is nobody near it? Clear it", console=console)
+    if not clear:
+        latch.check()
+        return latch
+    try:
+        latch.clear(stage.driver())
+    except RobotFault as error:
+        raise LatchedError(f"the fault was not cleared: {error}") from error
+    return latch
+
+
+def _guard(command: Driving, manifest: Manifest, latch: Latch | None) -> GuardianConfig:
+    """What the guardian must know to stop the arm without us."""
+    given = _settings(command).items()
+    options = {k: str(v.absolute()) if isinstance(v, Path) else v for k, v in given}
+    if command.log is not None:
+        command.log.mkdir(parents=True, exist_ok=True)
+    where = str(command.port or command.host)
+    return GuardianConfig(
+        robot=str(command.robot),
+        where=os.path.abspath(where) if os.path.exists(where) else where,
+        options=options,
+        park=manifest.park,
+        scene={**manifest.task_config, "name": manifest.task, "robot": manifest.arm, "goal": None},
+        silence=command.silence,
+        report="" if command.log is None else str(command.log.absolute() / "guardian.json"),
+        latch="" if latch is None else str(latch.path.absolute()),
+    )

@@ -1,0 +1,58 @@
+"""`robo-rl teleop`: a person moves an arm, through the same loop, filter and log as a policy."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+import sims
+from real_robot import arms
+from robo_rl.commands.driving import Driving, drive
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeleopCommand(Driving):
+    """A person drives an arm, with no policy, and every episode is recorded."""
+
+    task: str = "reach"  # what is to be done, as `robo-rl list tasks` shows
+    goal: str = ""  # the key of one of the task's goals; empty: the first one
+    human: str = "keyboard"  # by what: keyboard, gamepad[:PATH], leader:PORT, scripted:FILE
+    seconds: float = 0.0  # of an episode at most; 0: the task's own
+    log: Path | None = Path("teleop")  # folder for one MCAP log per episode, which go on from there
+
+    def check(self) -> None:
+        """ValueError where an option is out of its range, or contradicts another."""
+        super().check()
+        if not 0 <= self.seconds < math.inf:
+            raise ValueError(f"--seconds must be finite and not below 0, got {self.seconds:g}")
+        if not self.human:
+            raise ValueError("--human must name a device: without one nobody moves the arm")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the episodes; exits 1 where one was stopped by a fault or the safety filter."""
+    command = tyro.cli(TeleopCommand, args=list(argv), prog="robo-rl teleop")
+    command.check()
+    from robo_rl.arm.nobody import nobody
+
+    task = sims.make_task(command.task, robot=command.robot, goal=command.goal or None)
+    if getattr(task, "robot", None) not in arms.ARMS and not command.emulate:
+        raise ValueError(f"task {task.name!r} moves no arm that has a driver; they are {arms.ARMS}")
+    if command.seconds:
+        task = dataclasses.replace(task, episode_s=command.seconds)
+    perceives = command.emulate or command.control is not None or bool(command.camera)
+    return drive(command, nobody(task, perceives), task, first=next_number(command.log))
+
+
+def next_number(folder: Path | None) -> int:
+    """That of the first episode which ``folder`` has no log of."""
+    if folder is None or not folder.is_dir():
+        return 0
+    names = (re.fullmatch(r"episode_(\d+)", path.stem) for path in folder.glob("*.mcap"))
+    return max((int(found[1]) + 1 for found in names if found), default=0)
