@@ -362,8 +362,6 @@ class Meaning:
             goal = join("then", *(pair if parts[at].by == "before" else pair[::-1]))
         else:
             formulas = [self._together(step) for step in steps]
-            if any(a == b for a, b in itertools.pairwise(formulas)):
-                raise self.refuse("unsupported", "the same twice in a row is not counted")
             formulas = self._led(formulas)
             goal = formulas[0] if len(formulas) == 1 else join("then", *self._flat(formulas))
         if whole is not None:
