@@ -441,7 +441,7 @@ class Meaning:
         found = list(dict.fromkeys(part.formula for part in parts))
         found = [f for f in found if not any(self._told_again(f, g) for g in found)]
         if len(found) == 1:
-            if len(parts) > 1 and len({p.clause.verb or p.clause for p in parts}) == 1:
+            if "and" in joins and len({p.clause.verb or p.clause for p in parts}) == 1:
                 raise self.refuse("ambiguous", "the same twice? It counts once")
             return found[0]
         if "or" in joins:
