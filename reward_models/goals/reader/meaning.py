@@ -362,8 +362,6 @@ class Meaning:
             goal = join("then", *(pair if parts[at].by == "before" else pair[::-1]))
         else:
             formulas = [self._together(step) for step in steps]
-            if any(a == b for a, b in itertools.pairwise(formulas)):
-                raise self.refuse("unsupported", "the same twice in a row is not counted")
             formulas = self._led(formulas)
             goal = formulas[0] if len(formulas) == 1 else join("then", *self._flat(formulas))
         if whole is not None:
@@ -443,7 +441,7 @@ class Meaning:
         found = list(dict.fromkeys(part.formula for part in parts))
         found = [f for f in found if not any(self._told_again(f, g) for g in found)]
         if len(found) == 1:
-            if len(parts) > 1 and len({p.clause.verb or p.clause for p in parts}) == 1:
+            if "and" in joins and len({p.clause.verb or p.clause for p in parts}) == 1:
                 raise self.refuse("ambiguous", "the same twice? It counts once")
             return found[0]
         if "or" in joins:
