@@ -103,7 +103,7 @@ class Parts:
     def replay(self, config: OffPolicyConfig) -> dict[str, Any]:
         """SB3's arguments of any algorithm with a replay buffer."""
         kept: dict[str, Any] = {"scorer": self.scorer} if self.scorer else {}
-        prior = prior_of(config, self.env.sim, self.scorer.model if self.scorer else None)
+        prior = prior_of(config.demos, self.env.sim, self.scorer.model if self.scorer else None)
         if prior is not None:
             kept |= {"prior": prior, "share": config.demo_share}
         return {

@@ -17,7 +17,6 @@ from stable_baselines3.common.type_aliases import ReplayBufferSamples
 
 from reward_models.base import RewardModel
 from robo_rl.demonstrations import Demonstrations, read_demonstrations
-from robo_rl.learners.config import OffPolicyConfig
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Observer, Trace, Transition
 from robo_rl.rollout.vec_sim import VecSim
@@ -136,9 +135,9 @@ def mixed(own: ReplayBufferSamples, prior: ReplayBufferSamples) -> ReplayBufferS
     return ReplayBufferSamples(*map(torch.cat, zip(own[:width], prior[:width], strict=True)))
 
 
-def prior_of(config: OffPolicyConfig, sim: VecSim, model: RewardModel | None) -> Prior | None:
-    """The demonstrations that ``config`` names, if it does."""
-    return Prior(*demos_for(config.demos, sim), model) if config.demos else None
+def prior_of(folder: str, sim: VecSim, model: RewardModel | None) -> Prior | None:
+    """The demonstrations in ``folder``; None where that is empty."""
+    return Prior(*demos_for(folder, sim), model) if folder else None
 
 
 def demos_for(folder: str, sim: VecSim) -> tuple[Demonstrations, BatchEnv]:
