@@ -29,7 +29,7 @@ import numpy as np
 
 Array = np.ndarray
 
-TRIVIAL = 1e-3  # of a reward's own norm: a canonical form no larger is 0
+TRIVIAL = 1e-5  # of a reward's own norm: a canonical form no larger is 0
 RIDGE = 1e-9  # of the features' mean square: keeps columns that repeat one another apart
 DRAWS = 100  # of a bootstrap
 

@@ -18,6 +18,7 @@ from reward_models.programs import load
 from robo_rl.cli import main
 from robo_rl.config import TrainConfig
 from robo_rl.learners import PPOConfig
+from robo_rl.presets import completed
 from robo_rl.training import run_path, train
 
 GOOD = """def reward(tip, red_cube_pos, action):
@@ -120,7 +121,7 @@ def test_a_resumed_run_goes_on_with_the_program_it_began_with(tmp_path: Path) ->
 
 def test_a_run_is_named_after_the_file() -> None:
     goal = type("Goal", (), {"key": "touch_red_cube", "text": ""})()
-    config = TrainConfig(reward=f"code:{os.sep}a{os.sep}b c.py")
+    config = completed(TrainConfig(reward=f"code:{os.sep}a{os.sep}b c.py"))
     assert run_path(config, goal).name == "reach-touch-red-cube-code-b-c-ppo-0"
 
 

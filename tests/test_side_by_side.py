@@ -8,12 +8,21 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from robo_rl.side_by_side import _start, side_by_side
 from robo_rl.threads import cores
+
+
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Ctrl-C is heard, as at a terminal, and by what is started; in the background it is not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_every_answer_comes_with_its_key() -> None:
@@ -32,7 +41,7 @@ def test_an_error_is_the_callers_and_ends_the_others() -> None:
     assert time.monotonic() - began < 30
 
 
-def test_ctrl_c_while_a_process_is_started_is_not_lost() -> None:
+def test_ctrl_c_while_a_process_is_started_is_not_lost(heard: None) -> None:
     class Starting:
         def start(self) -> None:
             os.kill(os.getpid(), signal.SIGINT)
@@ -42,7 +51,7 @@ def test_ctrl_c_while_a_process_is_started_is_not_lost() -> None:
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
-def test_ctrl_c_ends_them_all(tmp_path: Path) -> None:
+def test_ctrl_c_ends_them_all(heard: None, tmp_path: Path) -> None:
     """As a terminal sends it: to every process of the group."""
     mark = tmp_path / "began"
     work = f"open({str(mark)!r}, 'w'); import time; time.sleep(60)"
