@@ -49,20 +49,19 @@ def test_what_was_set_stays_whatever_the_preset() -> None:
         ("stack", "lifted(red_cube)", "lift", 1),
         ("stack", "and(on(red_cube, blue_cube), near(gripper, blue_cube))", "lift", 1),
         ("drawer_then_place", "and(open(drawer), lifted(red_cube))", "lift", 1),
-        ("drawer_then_place", "closed(drawer)", "drawer", 1),
+        ("drawer_then_place", "closed(drawer)", "slide", 1),
         ("tabletop", "next_to(red_cube, blue_ball)", "push", 1),
-        ("lift", "then(lifted(red_cube), moved(red_cube, left=10cm))", "push", 4 / 3),
+        ("lift", "then(lifted(red_cube), moved(red_cube, left=10cm))", "push", 6 / 5),
     ],
 )
 def test_what_nobody_listed_is_trained_as_what_brings_it_about(
     task: str, goal: str, like: str, parts: float
 ) -> None:
-    own = PRESETS[like] if like else Preset({})
+    own = EFFORTS[like] if like else Preset({})
     found = completed(TrainConfig(task=task, formula=goal))
     assert found.env_steps == parts * own.run.get("env_steps", ENV_STEPS)
     assert found.learner == ("ensemble" if like == "push" else "ppo")
-    tuned = own if like != "push" else EFFORTS["push"]
-    assert found.tuning == tuned.tuning(found.learner) and found.reward == "offline"
+    assert found.tuning == own.tuning(found.learner) and found.reward == "offline"
     asked = completed(TrainConfig(task=task, formula=goal, learner="ppo"))
     assert asked == replace(found, learner="ppo", tuning=own.tuning("ppo"))
 
