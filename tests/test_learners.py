@@ -98,7 +98,7 @@ LEARNING = [
     pytest.param(
         config,
         id=type(config).__name__,
-        marks=[] if isinstance(config, SACConfig) else [pytest.mark.slow],
+        marks=[] if type(config) in (SACConfig, EnsembleConfig) else [pytest.mark.slow],
     )
     for config in CONFIGS[1:]
 ]
