@@ -107,7 +107,8 @@ class Meaning:
         either = ""
         hows = [element.how for element in elements]
         along: list[tuple[Element, Formula, bool]] = []  # "while staying above it, ..."
-        throughout = False
+        throughout = kept = False
+        first_hold: float | None = None
         if "first" in hows and not {"then", "before", "after"} & {e.by for e in elements}:
             raise self.refuse("ambiguous", "'first' what, and then what?")
         for at, element in enumerate(elements):
@@ -123,6 +124,7 @@ class Meaning:
                         if element.by in ("before", "after", "or"):
                             raise self.refuse("unsupported", f"nothing is done {element.by!r} it")
                         always += self._never(made)
+                        kept = True
                         continue
                     clause = element.clause
                     assert clause is not None
@@ -144,7 +146,9 @@ class Meaning:
                         and not parts[-1].clause.lasting
                     ):
                         always.append(self._always(made))
+                        kept = True
                         continue
+                    kept = False
                     if once:
                         made, once = self._once(made), False
                     by = "end" if element.by == "and" and clause.verb in _ENDS else element.by
@@ -157,6 +161,9 @@ class Meaning:
                         always.append(self._always(made))
                         continue
                     parts.append(_Part(by, made, clause))
+                    if first_hold is not None:
+                        self._hold(parts, first_hold)
+                        first_hold = None
                     for waiting in along:
                         self._along(waiting[0], parts, *waiting[1:])
                     along.clear()
@@ -205,13 +212,20 @@ class Meaning:
                     if element.by == "wait" and parts:
                         if any(a.terms[0] != self.actor for a in atoms(parts[-1].formula)):
                             raise self.refuse("unsupported", "wait how? Say what is to be held")
+                    if not parts and element.by == "for" and hows.count("goal") == 1:
+                        first_hold = element.much.least  # "for 2 seconds, stay ..."
+                        continue
                     self._hold(parts, element.much.least)
                 case "within":
                     assert element.much is not None and element.much.most is not None
                     after = any(e.how == "goal" for e in rest)
                     timed = [p for p in parts[:-1] if any(q.operator == "within" for q in
                              self._joints(p.formula))]  # fmt: skip
-                    if parts and (after or timed):
+                    if element.by == "part" and whole is not None and len(parts) == 2:
+                        first = parts[0]  # "within 4 s A and within 8 s B"
+                        first.formula = join("within", first.formula, seconds=whole.most or 0.0)
+                        whole, timed = None, [first]
+                    if parts and (after or timed or element.by == "part"):
                         last = parts[-1]
                         last.formula = join("within", last.formula, seconds=element.much.most)
                     elif whole is not None:
@@ -226,7 +240,7 @@ class Meaning:
                 case "along" if at == 0 and rest:
                     throughout = rest[0].how not in _ALONG
                 case "along":
-                    if elements[at - 1].how == "goal" and elements[at - 1].by == "but" and always:
+                    if elements[at - 1].how == "goal" and kept:
                         continue  # "but keep it upright all the time"
                     if elements[at - 1].how in _ALONG:
                         continue  # "never touching it at any time"
@@ -276,6 +290,8 @@ class Meaning:
             raise self.refuse("unsupported", "only one plain goal is read beside a remark")
         if along:
             raise self.refuse("ambiguous", f"{along[0][0].how!r} what?")
+        if first_hold is not None:
+            raise self.refuse("ambiguous", "hold what?")
         if at_once and len(list(atoms(made))) < 2:
             raise self.refuse("ambiguous", "at the same time as what?")
         return made
@@ -450,6 +466,9 @@ class Meaning:
             if joins != {"or"}:
                 raise self.refuse("ambiguous", "'and' together with 'or': say one of them alone")
             return join("or", *found)
+        verbs = all(p.clause.verb and not p.clause.lasting and not p.clause.told for p in parts)
+        if joins == {","} and verbs and self._follow(found):
+            return join("then", *(p.formula for p in parts))  # "touch it, go away from it"
         if joins == {","}:
             raise self.refuse("ambiguous", "only a comma between two goals: say 'then' or 'and'")
         if parts[-1].by == "end":
@@ -472,6 +491,10 @@ class Meaning:
             if any(p.clause.verb and not p.clause.lasting for p in ordered[1:]):
                 raise self.refuse("ambiguous", "at once or one after the other? Say 'then'")
         return found[0] if len(found) == 1 else join("and", *found)
+
+    def _follow(self, found: list[Formula]) -> bool:
+        """Whether each of these can only come after the one before."""
+        return all(self._contradict([a, b]) for a, b in itertools.pairwise(found))
 
     @staticmethod
     def _told_again(less: Formula, more: Formula) -> bool:
@@ -569,7 +592,8 @@ class Meaning:
             return
         if kind(made) != "state":
             raise self.refuse("unsupported", "what goes on 'while' must be a state")
-        if last.clause.lasting and clause.verb and not clause.lasting and not negated:
+        manner = clause.predicate in ("slower", "faster")
+        if last.clause.lasting and clause.verb and not (clause.lasting or negated or manner):
             # "keep it upright while pushing the cube": what lasts is what goes along
             if kind(last.formula) != "state" or element.negated:
                 raise self.refuse("unsupported", "what goes on 'while' must be a state")

@@ -50,16 +50,19 @@ for _word, (_unit, _value) in [(w, u) for (w, *_), u in list(UNITS.items()) if u
 for _word in "km kilometre kilometres kilometer kilometers".split():
     for _per in ("per", "an", "a"):
         UNITS[_word, _per, "hour"] = ("m/s", 1 / 3.6)
+_FULL = {(w,) for w in "full whole entire complete consecutive uninterrupted".split()}
+_SECONDS = {(w,) for words in _TIMES.values() for w in words.split()}
 _NO = "(no|not|not any|never)"
 _FAR = "(closer|nearer|farther|further|farther away|further away)"
+_WHAT = "distance|gap|clearance|separation|spacing|height|depth|speed|velocity|time|duration"
 LEAST = Table(
-    f"at [the] [very] least|{_NO} less than|more than|greater than|[a] minimum [of]|min|{_NO} "
+    f"at [the] [very] least|{_NO} less than|more than|greater than|[a] minimum [{_WHAT}] [of]|min [{_WHAT}] [of]|{_NO} "
     f"(under|below)|{_NO} fewer than|(farther|further) [away] than|(higher|faster|longer|larger|"
     f"bigger) than|{_NO} (closer|nearer|lower|slower|smaller|shorter) than|over|> [=]|\u2265|"
     "(above|exceeding)"
 )
 MOST = Table(
-    f"at [the] [very] most|{_NO} more than|less than|fewer than|[a] maximum [of]|max|under|"
+    f"at [the] [very] most|[a] (time|speed|distance) limit [of|is]|[a] deadline [of|is]|{_NO} more than|less than|fewer than|[a] maximum [{_WHAT}] [of]|max [{_WHAT}] [of]|under|"
     f"(closer|nearer|lower|slower|smaller|shorter) than|{_NO} (farther|further) [away] than|{_NO} "
     "(higher|faster|longer|larger|greater|bigger) than|up to|below|< [=]|\u2264|"
     f"{_NO} (over|above|exceeding)"
@@ -153,6 +156,7 @@ def quantity(words: Words, at: int) -> Iterator[tuple[str, float, int]]:
             end += 1
         if words[end : end + 1] in (("a",), ("an",)) and value in (*PARTS.values(), 0.75, 2 / 3):
             end += 1
+        end += words[end : end + 1] in _FULL and words[end + 1 : end + 2] in _SECONDS
         for unit, (kind, one) in UNITS.items():
             if words[end : end + len(unit)] == unit:
                 longer = any(len(u) > len(unit) and words[end : end + len(u)] == u for u in UNITS)
