@@ -36,7 +36,7 @@ LATER = Table(
     "at [very] end|in end)"
 )
 ANY_ONE = Table(
-    "[,] (whichever|whatever) [one] you (like|want|prefer|please|choose); [,] it does not matter "
+    "[,] (either|any) [one|of them] (will do|is fine|is ok|works|does); [,] (whichever|whatever) [one] you (like|want|prefer|please|choose); [,] it does not matter "
     "which [one]; [,] (either|both) (one|way|ways|of them) [is|are] (fine|ok|okay|good)"
 )
 SOMETIME = Table("[,] at some (moment|point|time|stage) [,]; [,] at least once")
@@ -78,7 +78,7 @@ IN_ORDER = Table(
 ANY_ORDER = Table(
     "[,] in (any|whatever|whichever|either) order [you (like|want|please)]; [,] no matter (in "
     "which|which|in what|what) order; [,] order does not matter; [,] in whatever order; "
-    "[,] whichever (one|of them) [comes] first; [,] regardless of order"
+    "[,] whichever [one|of them] [comes] first; [,] regardless of order"
 )
 FOR = Table(
     "[continuously] for [a total of|a duration of|a full|full|a whole|no less than]; dwelling [for]"

@@ -108,6 +108,8 @@ class Meaning:
         hows = [element.how for element in elements]
         along: list[tuple[Element, Formula, bool]] = []  # "while staying above it, ..."
         throughout = kept = False
+        led = ""
+        elements = self._looking_ahead(elements)
         first_hold: float | None = None
         if "first" in hows and not {"then", "before", "after"} & {e.by for e in elements}:
             raise self.refuse("ambiguous", "'first' what, and then what?")
@@ -118,7 +120,10 @@ class Meaning:
                     turn, split_at = element.by, len(parts)
                 case "goal":
                     if self._leads_only(element.clause) and self._led_to(rest):
+                        led = element.by if parts else ""
                         continue
+                    if led:  # "then fetch it and put it there"
+                        element, led = replace(element, by=led), ""
                     made, negated = self.clause(element.clause, element.by)
                     if negated:
                         if element.by in ("before", "after", "or"):
@@ -131,6 +136,8 @@ class Meaning:
                     if element.by == "but" and parts and self._touches(parts[-1].formula, made):
                         raise self.refuse("ambiguous", "at once or one after the other? Say 'then'")
                     told = bool(parts) and parts[-1].clause.told and element.by in ("and", "but")
+                    if parts and clause.predicate == "still" and element.by in ("and", "but"):
+                        told |= not parts[-1].clause.verb and parts[-1].clause.subject is not None
                     if told and clause.subject is None and not clause.bare:
                         raise self.refuse("ambiguous", "who or what is the second half about?")
                     before = elements[at - 1].how if at else ""
@@ -494,7 +501,29 @@ class Meaning:
 
     def _follow(self, found: list[Formula]) -> bool:
         """Whether each of these can only come after the one before."""
-        return all(self._contradict([a, b]) for a, b in itertools.pairwise(found))
+        if len(self._led(found, at_once=True)) < len(found):
+            return False  # "pick it up, put it there" asks for no lifting
+        bare = [f.parts[0] if isinstance(f, Joined) and f.operator == "hold" else f for f in found]
+        return all(self._contradict([a, b]) for a, b in itertools.pairwise(bare))
+
+    def _looking_ahead(self, elements: Elements) -> Elements:
+        """With what leads and speaks of "it" behind the goal that names it: "without lifting it,
+        push the cube to the ball"."""
+        at = next((k for k, e in enumerate(elements) if e.how == "goal"), 0)
+        lead = elements[:at]
+        if not any(e.how == "never" and self._about_it(e.clause) for e in lead):
+            return elements
+        if any(e.how not in ("never", "always") for e in lead) or self._about_it(
+            elements[at].clause
+        ):
+            return elements
+        if any(e.how == "goal" for e in elements[at + 1 :]):
+            return elements
+        return (elements[at], *lead, *elements[at + 1 :])
+
+    def _about_it(self, clause: Clause | None) -> bool:
+        phrases = (clause.subject, *clause.objects) if clause else ()
+        return any(p is not None and self._has_it(p) for p in phrases)
 
     @staticmethod
     def _told_again(less: Formula, more: Formula) -> bool:
@@ -698,6 +727,9 @@ class Meaning:
     def clause(self, clause: Clause | None, by: str) -> tuple[Formula, bool]:
         """The formula of a clause, and whether it is to be avoided."""
         assert clause is not None
+        if clause.verb == "likewise" and self.last is not None and len(self.last.objects) == 1:
+            same = {Said("it"): self.last.objects[0]}  # "... left of it and the can right of it"
+            clause = replace(clause, objects=tuple(same.get(o, o) for o in clause.objects))
         clause = self._completed(clause, by)
         phrases = [p for p in (clause.subject, *clause.objects) if p is not None]
         if not any(self._has_it(p) for p in phrases):

@@ -132,7 +132,7 @@ STATES: dict[str, tuple[str, ...]] = {
                "[back|in] [to] [its|a] closed (state|position)",
                "PART (closed|shut)"),
     "pressed": ("[all the way|fully] (pressed|pushed) [down|in]", "held down", "depressed", "down"),
-    "apart": (f"MUCH apart [from {_EACH}]",),
+    "apart": (f"MUCH apart [from {_EACH}]", "apart by MUCH"),
     "at_height": ("HEIGHT",),
     "lifted": ("up MUCH|MUCH up", f"[lifted|raised|held] [up] ({_OFF}) [by MUCH]",
                f"(lifted|raised|picked up|held up|up) [{_OFF}]",
@@ -239,11 +239,12 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("toppled", "topple|tip|knock|push|turn", "S (over|down) [on its side|onto its side]"),
     ("toppled", "lay|put|tip|turn|knock", "S [down|over] (on|onto) its side"),
     ("turned", "turn|rotate|spin|twist|swivel|yaw", f"S [round|around] {_TURN}"),
-    ("grasped", "grasp|grab|grip|seize|clutch|take hold of|get hold of|get a grip on|hold on to|"
+    ("grasped", "keep hold of|keep a hold of|keep a grip on|keep hold on|grasp|grab|grip|seize|clutch|take hold of|get hold of|get a grip on|hold on to|"
      "hold onto|pinch|clasp|catch hold of|close hand around|close fingers around|close gripper on",
      "S"),
     ("released", "release|let go of|let loose|free|ungrasp", "S"),
     ("released", "let", "S go"),
+    ("released", "let go|release", ""),
     ("in_line", "line up|align|put in line|put in a line|arrange in a line|arrange in line|line",
      "S"),
     ("in_line", "put|arrange|place|bring|move|push|get|set|form|line", "S (in|into|up in) [a] "
@@ -501,7 +502,8 @@ POLITE: tuple[str, ...] = (
     "[my|you|little|dear|old|mister|big|robot] [little|four legged] (friend|buddy|pal|mate|champ|"
     "sir|sweetheart|love|dear|honey|sweetie|soldier|athlete|player|one|bug|team|friends|class|"
     "fella|kitty|fellow|cat|robo|spider)",
-    "(at|by|in) [very] (end|finish) [of episode]|easy does it|there you go|could you see to that",
+    "(at|by|in) [very] (end|finish) [of (episode|run|trial|test|time)]|when (episode|run|trial|test|time) "
+    "(ends|is over)|easy does it|there you go|could you see to that",
 )
 # What may only stand at the begin.
 LEADING: tuple[str, ...] = (

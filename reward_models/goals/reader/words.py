@@ -25,8 +25,16 @@ _ARROW = re.compile(r"\s*(?:-+>|=+>|\u2192|\u21d2|>>)\s*")
 _STEP = re.compile(r"(?:^|(?<=[\s,;.]))\(?(?:step|stage|phase)?\s?#?(\d)\s?[).:](?=\s)")
 
 
+_HEADING = re.compile(
+    r"\s*(?:lab|exercise|task|test|trial|part|case|experiment|assignment|run|item|problem|goal|"
+    r"protocol)(?: (?:no\.?|number|nr\.?))? ?#?\d+ ?[a-z]?\s*[.:)]\s+"
+)
+
+
 def _in_steps(text: str) -> str:
-    """With "then" for the numbers of a list: "1. touch it. 2. go away" and "step 1: ..."."""
+    """With "then" for the numbers of a list: "1. touch it. 2. go away" and "step 1: ..."; and
+    without a heading: "test 3: ..."."""
+    text = _HEADING.sub("", text, count=1) if _HEADING.match(text) else text
     found = list(_STEP.finditer(text.lstrip()))
     if len(found) < 2 or found[0].start() or [m[1] for m in found] != [
         str(n) for n in range(1, len(found) + 1)
