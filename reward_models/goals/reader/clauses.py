@@ -196,6 +196,10 @@ class Clauses:
                         yield Much("m", None, found.most), end
             case "HEIGHT":
                 at = i + (self.word(i) == "at" and self.word(i + 1)[:1].isdigit())
+                if self.words[i : i + 2] == ("up", "to"):
+                    for found, end in self.much(i + 2):  # "up to 1.4 m or higher"
+                        if found.unit == "m" and found.most is None:
+                            yield found, end
                 for found, end in self.much(at):
                     if found.unit == "m" and not found.just:
                         yield found, end + (self.word(end) == "high")
@@ -411,8 +415,6 @@ class Clauses:
                 angle = slots["WAY"] * much.value
                 much = replace(much, least=angle, most=angle)
         subject = slots.get("S")
-        if clause.predicate == "released" and subject is None:
-            subject = Said("it")
         objects = tuple(slots[k] for k in ("O", "T") if k in slots)
         yield replace(clause, subject=subject, objects=objects, much=much, numbers=numbers), end
 
@@ -631,7 +633,8 @@ class Clauses:
                 yield from self._acts(phrase, "base", i + 1)
         if "s" in how:
             yield from self._acts(phrase, "s", i)
-            if isinstance(phrase, Many) or phrase == Said("them"):
+            several = self.acting(phrase) and self.word(i - 1) in joints.SEVERAL
+            if isinstance(phrase, Many) or phrase == Said("them") or several:
                 yield from self._acts(phrase, "base", i)
             if self.word(i + 1) and word in ("is", "are"):
                 yield from self._acts(phrase, "ing", i + 1)

@@ -110,9 +110,7 @@ WITHIN = Table(
     "[in] no more than; (no|not) later than; after at [the] [very] (most|latest); at [the] [very] "
     "latest after; at [the] [very] latest [in|within]"
 )
-LATEST = Table(
-    "by; taking; with; with [a]; [and] (take|takes|use|need)"
-)
+LATEST = Table("by; taking; with; with [a]; [and] (take|takes|use|need)")
 TOTAL = Table("in total|altogether|overall|in all|(of|from|after) start")
 YOU_HAVE = Table("you have; you get; there are")
 PASSED = Table("[have|has] (passed|elapsed|gone by|are over|is over|are up|is up)")
@@ -131,6 +129,7 @@ HAVING = Table("you have; having; gripper has")
 NOT = Table("not [ever]; never")
 WHILE_YOU = Table("[,] (while|whilst|when|as) you [are]")
 AS_YOU = Table("[,] (while|whilst|when|as) [you [are]]")
+SEVERAL = frozenset("fingers fingertips claws jaws pincers tips".split())
 ENDS = frozenset("end finish".split())
 WITHOUT = Table("without [any]; with no; no; avoiding")
 CONTACT = Table("[any] [direct|physical] contact (with|to); touch of")
@@ -180,7 +179,7 @@ BY = Table(
     "[is|of|being]|[and] [at] [a] distance [is|of]"
 )
 AWAY = Table(
-    "away|up|off|high|apart|[of] (clearance|gap|distance|space|between "
+    "[away] from (it|there)|away|up|off|high|apart|[of] (clearance|gap|distance|space|between "
     "them)|[in] between"
 )
 BESIDE = frozenset("above below left_of right_of in_front_of behind far".split())

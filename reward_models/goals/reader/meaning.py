@@ -45,6 +45,7 @@ _OPPOSED = tuple(
 )
 _FROM = frozenset({"far", "apart", "away", "left_of", "right_of"})
 _SIDES = {"left_of", "right_of"}
+_WAYS = frozenset("left_of right_of in_front_of behind".split())
 # Where a thing may be put: what one verb says of two things.
 _PLACED = _FROM | frozenset("near next_to in_front_of behind on on_top inside between".split())
 _ONE_WAY = frozenset("on inside inserted above left_of right_of in_front_of behind".split())
@@ -141,6 +142,8 @@ class Meaning:
                     if told and clause.subject is None and not clause.bare:
                         raise self.refuse("ambiguous", "who or what is the second half about?")
                     before = elements[at - 1].how if at else ""
+                    if self._apart_again(clause, element.by, parts):
+                        raise self.refuse("ambiguous", "so far to that side, or so far at all?")
                     if clause.bare and element.by in ("and", "or", "") and before in _ALONG:
                         raise self.refuse("ambiguous", f"does that go on with {before!r}?")
                     bound = clause.much is not None and not clause.much.just
@@ -234,7 +237,7 @@ class Meaning:
                         whole, timed = None, [first]
                     if parts and (after or timed or element.by == "part"):
                         last = parts[-1]
-                        last.formula = join("within", last.formula, seconds=element.much.most)
+                        last.formula = self._by_then(last.formula, element.much.most)
                     elif whole is not None:
                         raise self.refuse("ambiguous", "two deadlines: which one counts?")
                     else:
@@ -307,6 +310,13 @@ class Meaning:
         if kind(formula) != "state":
             raise self.refuse("unsupported", "only a state is to be at some moment")
         return join("once", formula)
+
+    @staticmethod
+    def _by_then(formula: Formula, seconds: float) -> Formula:
+        """Within a time; "at some moment within 3 s" is no more than that."""
+        if isinstance(formula, Joined) and formula.operator == "once":
+            formula = formula.parts[0]
+        return join("within", formula, seconds=seconds)
 
     def _joints(self, formula: Formula) -> Iterator[Joined]:
         if isinstance(formula, Joined):
@@ -389,7 +399,7 @@ class Meaning:
             goal = formulas[0] if len(formulas) == 1 else join("then", *self._flat(formulas))
         if whole is not None:
             assert whole.most is not None
-            goal = join("within", goal, seconds=whole.most)
+            goal = self._by_then(goal, whole.most)
         if isinstance(goal, Atom) and goal.predicate == "balanced":
             goal = join("always", goal)  # to balance is to keep doing it
         self._possible(goal, always)
@@ -430,6 +440,9 @@ class Meaning:
     def _led_to(rest: Elements) -> bool:
         """Whether a goal follows that may be what was led up to."""
         following = next((e for e in rest if e.how == "goal"), None)
+        if following is not None and following.clause is not None:
+            if following.clause.predicate == "released":
+                return False  # "grip it and let it go": the first is asked for too
         return following is not None and following.by in ("and", "then", ",", "")
 
     def _leads_only(self, clause: Clause | None) -> bool:
@@ -489,6 +502,9 @@ class Meaning:
         flat = [p for f in found for p in parts_of(f, "and")]
         ordered = [p for p in parts if p.formula in found]
         if self._contradict(flat):
+            last = found[-1]
+            if len(found) == 2 and isinstance(last, Atom) and last.predicate == "released":
+                return join("then", *found)  # what is let go was held before
             if len(found) > 2 and all(isinstance(f, Atom) for f in found) and "," in joins:
                 return join("then", *found)  # "open it, put the cube inside and close it"
             raise self.refuse("ambiguous", "these cannot be at once: say 'then' if one follows")
@@ -505,6 +521,13 @@ class Meaning:
             return False  # "pick it up, put it there" asks for no lifting
         bare = [f.parts[0] if isinstance(f, Joined) and f.operator == "hold" else f for f in found]
         return all(self._contradict([a, b]) for a, b in itertools.pairwise(bare))
+
+    @staticmethod
+    def _apart_again(clause: Clause, by: str, parts: list[_Part]) -> bool:
+        """ "right of it, at least 7 cm from it", which is rather how far to the right."""
+        last = parts[-1].formula if parts else None
+        side = isinstance(last, Atom) and last.predicate in _WAYS and not last.numbers
+        return side and by == "," and clause.bare and clause.objects == (Said("it"),)
 
     def _looking_ahead(self, elements: Elements) -> Elements:
         """With what leads and speaks of "it" behind the goal that names it: "without lifting it,
@@ -638,6 +661,8 @@ class Meaning:
                 raise self.refuse("ambiguous", "all the time, or in the end? Say 'always' or 'and'")
             last.formula = join("and", last.formula, *parts_of(made, "and"))
             return
+        if clause.told and clause.verb in ("", "be") and clause.predicate == "lifted":
+            raise self.refuse("ambiguous", "all the time, or in the end? Say 'always' or 'and'")
         last.formula = join("while", last.formula, made)
 
     @staticmethod
@@ -655,6 +680,15 @@ class Meaning:
             raise self.refuse("unsupported", "only a state can be held for a time")
         if any(a.predicate in _PASSES for a in atoms(last.formula)):
             raise self.refuse("unsupported", "that takes the whole episode and cannot be held")
+        held = last.formula
+        if isinstance(held, Atom) and held.predicate == "still" and last.by == "and" and parts[1:]:
+            before = parts[-2]  # "put it there and let it lie still for a second": both
+            if kind(before.formula) == "state" and all(
+                a.terms[0] == held.terms[0] for a in atoms(before.formula)
+            ):
+                parts.pop()
+                before.formula = join("and", *parts_of(before.formula, "and"), held)
+                last = before
         last.formula = join("hold", last.formula, seconds=seconds)
 
     def _ordered(self, parts: list[_Part], how: str) -> None:
@@ -757,6 +791,8 @@ class Meaning:
     def _completed(self, clause: Clause, by: str) -> Clause:
         """The clause with what it leaves out, from the one before."""
         last = self.last
+        if clause.verb == "likewise" and clause.subject == Thing(self.actor):
+            return replace(clause, bare=False, verb="")  # "..., hand at least 20 cm from it"
         if clause.verb == "likewise":
             if last is None or not last.verb or last.subject in (None, Thing(self.actor)):
                 if last is not None and not last.verb and last.subject not in (None, self.actor):

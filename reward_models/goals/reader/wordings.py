@@ -239,12 +239,11 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("toppled", "topple|tip|knock|push|turn", "S (over|down) [on its side|onto its side]"),
     ("toppled", "lay|put|tip|turn|knock", "S [down|over] (on|onto) its side"),
     ("turned", "turn|rotate|spin|twist|swivel|yaw", f"S [round|around] {_TURN}"),
-    ("grasped", "keep hold of|keep a hold of|keep a grip on|keep hold on|grasp|grab|grip|seize|clutch|take hold of|get hold of|get a grip on|hold on to|"
+    ("grasped", "grasp|grab|grip|seize|clutch|take hold of|get hold of|get a grip on|hold on to|"
      "hold onto|pinch|clasp|catch hold of|close hand around|close fingers around|close gripper on",
      "S"),
     ("released", "release|let go of|let loose|free|ungrasp", "S"),
     ("released", "let", "S go"),
-    ("released", "let go|release", ""),
     ("in_line", "line up|align|put in line|put in a line|arrange in a line|arrange in line|line",
      "S"),
     ("in_line", "put|arrange|place|bring|move|push|get|set|form|line", "S (in|into|up in) [a] "
@@ -364,6 +363,7 @@ BODY_DEEDS: tuple[tuple[str, str, str], ...] = (
     ("back_flip", "backflip", ""), ("front_flip", "frontflip", ""),
     ("wave", "wave|waggle|wiggle", f"[hello|hi] [with] ({_LEG}) {_AT_US} [[,] [so that "
      "it makes|making|with] TIMES]"),
+    ("wave", "wave", f"TIMES {_AT_US} [with ({_LEG})]"),
     ("wave", "wave", f"{_AT_US} [with ({_LEG})]"),
     ("wave", "lift|raise", f"({_LEG}) [up] [in air] and (wave|wave it|wave with it) {_AT_US}"),
     ("wave", "say hello|say hi|greet us", f"[{_AT_US}] (with ({_LEG})|by waving ({_LEG}))"),

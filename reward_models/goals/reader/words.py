@@ -26,7 +26,7 @@ _STEP = re.compile(r"(?:^|(?<=[\s,;.]))\(?(?:step|stage|phase)?\s?#?(\d)\s?[).:]
 
 
 _HEADING = re.compile(
-    r"\s*(?:lab|exercise|task|test|trial|part|case|experiment|assignment|run|item|problem|goal|"
+    r"\s*(?:(?:student|lab|test|robot) )?(?:lab|exercise|task|test|trial|part|case|experiment|assignment|run|item|problem|goal|"
     r"protocol)(?: (?:no\.?|number|nr\.?))? ?#?\d+ ?[a-z]?\s*[.:)]\s+"
 )
 
@@ -36,9 +36,11 @@ def _in_steps(text: str) -> str:
     without a heading: "test 3: ..."."""
     text = _HEADING.sub("", text, count=1) if _HEADING.match(text) else text
     found = list(_STEP.finditer(text.lstrip()))
-    if len(found) < 2 or found[0].start() or [m[1] for m in found] != [
-        str(n) for n in range(1, len(found) + 1)
-    ]:
+    if (
+        len(found) < 2
+        or found[0].start()
+        or [m[1] for m in found] != [str(n) for n in range(1, len(found) + 1)]
+    ):
         return text
     labels = iter(["", *[" , then "] * (len(found) - 1)])
     return _STEP.sub(lambda _: next(labels), text.lstrip())
