@@ -24,6 +24,7 @@ from reward_models.goals.reader.wordings import (
     GO,
     GOES,
     MAKE,
+    MEASURED,
     PLACE,
     PLACE_HAND,
     POSE_VERBS,
@@ -109,6 +110,7 @@ class Clauses:
         self.body = actor is not None and actor.kind != GRIPPER and not things.objects
         self.balances = actor is not None and "balance" in actor.affordances
         self.known: dict[tuple[str, str, int], list[Any]] = {}
+        self.measures = not MEASURED.isdisjoint(words)
         self.reached = 0  # how far any pattern came, for what is said where nothing fits
 
     def _memo(self, what: str, form: str, i: int, read: Any) -> list[Any]:
@@ -401,10 +403,8 @@ class Clauses:
         if "SHUNNED" in slots:
             yield replace(clause, objects=(slots["SHUNNED"],), mood="never"), end
             return
-        much = next((slots[k] for k in ("MUCH", "PART", "SLOW", "FAST", "SPEED", "NEAR", "UNDER", "CAP",
-                                        "HEIGHT",
-                                        "TIMES")
-                     if k in slots), None)  # fmt: skip
+        kinds = "MUCH PART SLOW FAST SPEED NEAR UNDER CAP HEIGHT TIMES".split()
+        much = next((slots[k] for k in kinds if k in slots), None)
         numbers = ()
         if clause.predicate == "turned" and much is not None:
             if much.unit != "rad":
@@ -593,6 +593,8 @@ class Clauses:
             if i in self.named and self.word(end).endswith("ed"):
                 states = []  # "the drawer closed" tells what happened
             for found, last in (*self.relation(end), *states, *self.ways(end)):
+                if self.word(end) == "clear" and self.acting(phrase) and found.much is None:
+                    continue  # "fingers clear of it": far, or only not touching?
                 yield replace(found, subject=phrase), last
             yield from self._situated(phrase, end)
             if i not in self.named and not self.acting(phrase):  # "peg inserted in the hole"
@@ -727,7 +729,7 @@ class Clauses:
 
     def _distance(self, i: int) -> Iterator[Found]:
         """ "the distance between A and B is at least 20 cm", "there is contact between them"."""
-        for name, text in STATEMENTS:
+        for name, text in STATEMENTS if self.measures else ():
             for slots, end in self.filled(pattern(text), i):
                 if "MUCH" not in slots or slots["MUCH"].unit == "m":
                     yield from self._with(Clause(name), slots, end)
@@ -753,6 +755,8 @@ class Clauses:
             yield replace(found, bare=True), end
         for subject, at in self.phrases.one(i):  # "put A left of B and C right of B"
             for found, end in self.relation(at):
+                if self.word(at) == "clear" and self.acting(subject) and found.much is None:
+                    continue
                 yield replace(found, subject=subject, bare=True, verb="likewise"), end
             for found, end in self.ways(at):
                 yield replace(found, subject=subject, bare=True, verb="likewise"), end

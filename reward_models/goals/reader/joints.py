@@ -36,7 +36,8 @@ LATER = Table(
     "at [very] end|in end)"
 )
 ANY_ONE = Table(
-    "[,] (either|any) [one|of them] (will do|is fine|is ok|works|does); [,] (whichever|whatever) [one] you (like|want|prefer|please|choose); [,] it does not matter "
+    "[,] (either|any) [one|of them] (will do|is fine|is ok|works|does); [,] (whichever|whatever) "
+    "[one] you (like|want|prefer|please|choose); [,] it does not matter "
     "which [one]; [,] (either|both) (one|way|ways|of them) [is|are] (fine|ok|okay|good)"
 )
 SOMETIME = Table("[,] at some (moment|point|time|stage) [,]; [,] at least once")
@@ -84,9 +85,12 @@ FOR = Table(
     "[continuously] for [a total of|a duration of|a full|full|a whole|no less than]; dwelling [for]"
 )
 AGAIN = Table(
-    "[,] [and|then|and then] (maintain|sustain|keep up|dwell|hold) [it|this|that|them|contact|position|pose|state|"
-    "this position|that position|this state|that state|this pose|that pose|there] [there|steadily|continuously] [for]; [,] [with] "
-    "[a] (dwell|dwell time|hold time|holding time|hold duration) [is|of]; [,] (maintaining|sustaining) "
+    "[,] [and|then|and then] (maintain|sustain|keep up|dwell|hold) "
+    "[it|this|that|them|contact|position|pose|state|"
+    "this position|that position|this state|that state|this pose|that pose|there] "
+    "[there|steadily|continuously] [for]; [,] [with] "
+    "[a] (dwell|dwell time|hold time|holding time|hold duration) [is|of]; [,] "
+    "(maintaining|sustaining) "
     "(it|this|that|them|contact) [for]; "
     "[,] [and|then|and then] (keep|hold|stay|remain|linger|rest|leave|have) [it|them|contact|"
     "yourself|that|this|everything|that position|this position|position] [stay|remain] [there|"
@@ -105,7 +109,8 @@ UNTOUCHED = Table("untouched|off limits|taboo")
 NO_TIME = Table("at no (time|point|moment|stage) (may|must|should|shall|can)")
 WHILE_HERE = Table("there; straight; in row; continuously; without interruption; non stop")
 WITHIN = Table(
-    "[all|[and] do (it|this|that|so|all this)] within [first|a time of]; [all] in; inside; you have; you get; "
+    "[all|[and] do (it|this|that|so|all this)] within [first|a time of]; [all] in; inside; you "
+    "have; you get; "
     "inside of; in under; in less than; before; "
     "[in] no more than; (no|not) later than; after at [the] [very] (most|latest); at [the] [very] "
     "latest after; at [the] [very] latest [in|within]"
@@ -160,7 +165,8 @@ PERFECT = Table("has|should have|must have|should have been|has been")
 EVER = "(at all times|always|constantly|permanently|throughout|all the time)"
 MOODS = {
     "never": Table(
-        f"({MODAL}|may|can) (not|never|at no time|under no circumstances|at no (point|moment|stage)) [ever]|"
+        f"({MODAL}|may|can) (not|never|at no time|under no circumstances|at no "
+        f"(point|moment|stage)) [ever]|"
         "(is|are) (not|never) [ever] to|(does|do) not [ever]"
     ),
     "always": Table(f"{MODAL} {EVER}|(is|are) {EVER} to"),

@@ -661,7 +661,7 @@ class Meaning:
                 raise self.refuse("ambiguous", "all the time, or in the end? Say 'always' or 'and'")
             last.formula = join("and", last.formula, *parts_of(made, "and"))
             return
-        if clause.told and clause.verb in ("", "be") and clause.predicate == "lifted":
+        if clause.told and clause.predicate == "lifted":
             raise self.refuse("ambiguous", "all the time, or in the end? Say 'always' or 'and'")
         last.formula = join("while", last.formula, made)
 

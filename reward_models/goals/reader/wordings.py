@@ -157,9 +157,11 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
      "touch|bump into|lean against|press against|brush against|establish contact with|lay a finger "
      "on|ensure contact with|maintain contact with|arrive at|approach and touch|head for and touch",
      "O"),
-    ("touch", "approach|go to|move to|go towards|move towards|head for|head towards|go up to|move up to|"
+    ("touch", "approach|go to|move to|go towards|move towards|head for|head towards|go up "
+     "to|move up to|"
      "reach for|close in on",
-     "O until (contact [is made]|[you are] touching (it|them)|you (touch|reach|contact|make contact with) "
+     "O until (contact [is made]|[you are] touching (it|them)|you (touch|reach|contact|make "
+     "contact with) "
      "(it|them)|you (touch|make contact)|(it|they) (is|are) touched)"),
     ("touch", "give", "O a [little|quick|light] (tap|poke|touch|pat)"),
     ("touch", "put|lay|place", "HAND [right] on O"),
@@ -269,14 +271,16 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("slower", "move|go|travel|be|stay|keep|get|run|walk|hop|crawl",
      "[HAND] [at] [a speed of] SLOW"),
     ("slower", "keep|hold|have", "[your|its|HAND|HAND 's] (speed|velocity) [of HAND] [at|to] SLOW"),
-    ("slower", "limit|restrict|cap", "[your|its|HAND|HAND 's] (speed|velocity) [of HAND] (to|at) CAP"),
+    ("slower", "limit|restrict|cap", "[your|its|HAND|HAND 's] (speed|velocity) [of HAND] (to|at) "
+     "CAP"),
     ("faster", "move|go|travel|be|stay|keep|get|run|walk|hop|crawl", "[at] [a speed of] FAST"),
     ("still", "stop moving|freeze|come to a stop|come to rest|come to a halt|come to a standstill|"
      "stand still|hold still|keep still|"
      "stay still|hold your position|hold position|stay put|hold steady|not move", ""),
     ("touch", "avoid", "[[any] contact with] SHUNNED"),
     ("touch", "leave|keep", "SHUNNED untouched"),
-    ("near", "reduce|decrease|shrink|bring|get|keep|hold", "[your|its] (distance|gap) to O [to|at|down to] UNDER"),
+    ("near", "reduce|decrease|shrink|bring|get|keep|hold", "[your|its] (distance|gap) to O "
+     "[to|at|down to] UNDER"),
     ("near", "approach|go near|come near|get near", "O ([to] within|to) NEAR|O UNDER"),
     ("displaced", "displace|shift", f"S [by] MUCH [{ANYWHERE}]"),
     ("apart", "separate|pull apart|push apart|move apart|part|space", "S [apart] by MUCH"),
@@ -293,6 +297,10 @@ _AMOUNTS = (
     "remains|to be|of|drop|drops|fall|falls|go|goes|being|kept|staying] [EVER] [of]"
 )
 _OF_HAND = "[your|its|HAND|HAND 's] (speed|velocity|pace) [of HAND]"
+# One of these is in each of them.
+MEASURED = frozenset(
+    "distance gap space room clearance separation between contact speed velocity pace".split()
+)
 STATEMENTS: tuple[tuple[str, str], ...] = (
     ("apart", f"[there is] [a] {_SPAN} (between|from) S [to O] {_AMOUNTS} MUCH"),
     ("apart", "[there is|there are] MUCH [of] [space|room|distance] between S"),
@@ -502,7 +510,8 @@ POLITE: tuple[str, ...] = (
     "[my|you|little|dear|old|mister|big|robot] [little|four legged] (friend|buddy|pal|mate|champ|"
     "sir|sweetheart|love|dear|honey|sweetie|soldier|athlete|player|one|bug|team|friends|class|"
     "fella|kitty|fellow|cat|robo|spider)",
-    "(at|by|in) [very] (end|finish) [of (episode|run|trial|test|time)]|when (episode|run|trial|test|time) "
+    "(at|by|in) [very] (end|finish) [of (episode|run|trial|test|time)]|when "
+    "(episode|run|trial|test|time) "
     "(ends|is over)|easy does it|there you go|could you see to that",
 )
 # What may only stand at the begin.

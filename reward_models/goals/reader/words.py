@@ -26,7 +26,8 @@ _STEP = re.compile(r"(?:^|(?<=[\s,;.]))\(?(?:step|stage|phase)?\s?#?(\d)\s?[).:]
 
 
 _HEADING = re.compile(
-    r"\s*(?:(?:student|lab|test|robot) )?(?:lab|exercise|task|test|trial|part|case|experiment|assignment|run|item|problem|goal|"
+    r"\s*(?:(?:student|lab|test|robot) "
+    ")?(?:lab|exercise|task|test|trial|part|case|experiment|assignment|run|item|problem|goal|"
     r"protocol)(?: (?:no\.?|number|nr\.?))? ?#?\d+ ?[a-z]?\s*[.:)]\s+"
 )
 
