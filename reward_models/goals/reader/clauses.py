@@ -318,15 +318,6 @@ class Clauses:
             for left2, front2, exact2, last in self._way(joined) if joined > end else ():
                 if (left != 0) != (left2 != 0):
                     yield self._moved(left + left2, front + front2, exact and exact2), last
-            # "five centimetres to the left and three to the back"
-            of = [value for unit, value, at in quantities.quantity(self.words, i) if unit == "m"]
-            plain = [value for value, _ in quantities.number(self.words, i)]
-            if joined > end and exact and exact.just and len(of) == len(plain) == 1 and plain[0]:
-                for value, at in quantities.number(self.words, joined):
-                    for left2, front2, last in self._direction(at):
-                        if (left != 0) != (left2 != 0):
-                            one = value * of[0] / plain[0]
-                            yield self._moved(left + one * left2, front + one * front2, exact), last
 
     def _moved(self, left: float, front: float, exact: Much | None) -> Clause:
         return Clause("moved", None, (), exact, (("left", left), ("front", front)))
