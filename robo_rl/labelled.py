@@ -36,6 +36,7 @@ SETS = {
     "formulas": "every task, what only formulas can say, for development",
     "numbers": "every task, numbers, order, constraints, manner, for development",
     "numbers_own": "the same, written along with the reader, for development",
+    "numbers_more": "the same, written later without the reader, for development",
 }
 UNSEEN = 8  # sets at the head, which are summed up and never learned from
 

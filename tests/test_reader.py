@@ -441,6 +441,15 @@ def test_what_is_read_back_is_read_again(formula: Formula) -> None:
         ("reach", "touch the ball no later than 3 seconds",
          "within(touch(gripper, blue_ball), seconds=3)"),
         ("button", "press the button halfway down", "pressed(button, share=0.5)"),
+        ("reach", "touch the ball; touching the can is forbidden",
+         "and(touch(gripper, blue_ball), never(touch(gripper, green_cylinder)))"),
+        ("reach", "touch the ball; speed limit 10 cm/s; time limit 4 s",
+         "and(within(touch(gripper, blue_ball), seconds=4), always(slower(gripper, speed=0.1)))"),
+        ("reach", "1) touch the ball 2) touch the cube",
+         "then(touch(gripper, blue_ball), touch(gripper, red_cube))"),
+        ("reach", "be 5 cm above the ball; keep at least 10 cm from the can the entire time",
+         "and(above(gripper, blue_ball, height=5cm), "
+         "always(far(gripper, green_cylinder, least=10cm)))"),
     ],
 )  # fmt: skip
 def test_places_and_times_said_in_further_ways(task: str, text: str, wanted: str) -> None:

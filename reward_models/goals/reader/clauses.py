@@ -24,6 +24,7 @@ from reward_models.goals.reader.wordings import (
     GO,
     GOES,
     MAKE,
+    MEASURED,
     PLACE,
     PLACE_HAND,
     POSE_VERBS,
@@ -109,6 +110,7 @@ class Clauses:
         self.body = actor is not None and actor.kind != GRIPPER and not things.objects
         self.balances = actor is not None and "balance" in actor.affordances
         self.known: dict[tuple[str, str, int], list[Any]] = {}
+        self.measures = not MEASURED.isdisjoint(words)
         self.reached = 0  # how far any pattern came, for what is said where nothing fits
 
     def _memo(self, what: str, form: str, i: int, read: Any) -> list[Any]:
@@ -174,18 +176,32 @@ class Clauses:
                     if found.unit == "m/s" and not found.just and bound is not None:
                         yield found, end
             case "EVER":
+                if self.word(i) == "not":
+                    yield "never", i + 1 + (self.word(i + 1) == "ever")
                 for mood, table in joints.PLAINLY.items():
                     yield from ((mood, end) for end in table.ends(self.words, i))
             case "SPEED":
                 for found, end in self.much(i):
                     if found.unit == "m/s" and found.just:
                         yield replace(found, most=None, just=False), end
+            case "UNDER":
+                for found, end in self.much(i):
+                    if found.unit == "m" and found.least is None:
+                        yield found, end
+            case "CAP":
+                for found, end in self.much(i):
+                    if found.unit == "m/s" and found.most is not None:
+                        yield Much("m/s", None, found.most), end
             case "NEAR":
                 for found, end in self.much(i):
                     if found.unit == "m" and (found.just or found.least is None):
                         yield Much("m", None, found.most), end
             case "HEIGHT":
                 at = i + (self.word(i) == "at" and self.word(i + 1)[:1].isdigit())
+                if self.words[i : i + 2] == ("up", "to"):
+                    for found, end in self.much(i + 2):  # "up to 1.4 m or higher"
+                        if found.unit == "m" and found.most is None:
+                            yield found, end
                 for found, end in self.much(at):
                     if found.unit == "m" and not found.just:
                         yield found, end + (self.word(end) == "high")
@@ -275,8 +291,8 @@ class Clauses:
             for much, end in self.much(after) if found.predicate in joints.BESIDE else ():
                 if much.unit == "m":
                     yield replace(found, much=much), end
-                    if self.word(end) in ("away", "up", "off", "high", "apart"):
-                        yield replace(found, much=much), end + 1
+                    for last in joints.AWAY.ends(self.words, end):
+                        yield replace(found, much=much), last
 
     def state(self, i: int) -> list[Found]:
         """States without their subject: "upright", "halfway open"."""
@@ -328,6 +344,12 @@ class Clauses:
             for _, end in self.filled(pattern(text), i):
                 if end > i and self.word(end) != "of":
                     yield left, front, end
+                    for after in {end, end + (self.word(end) == ",")}:  # "back, away from camera"
+                        for _, last in self.filled(pattern(text), after):
+                            if last > after and self.word(last) != "of":
+                                yield left, front, last
+                                if self.word(last) == ",":
+                                    yield left, front, last + 1
                 for last in joints.FROM_START.ends(self.words, end) if end > i else ():
                     yield left, front, last
 
@@ -372,9 +394,8 @@ class Clauses:
         if "SHUNNED" in slots:
             yield replace(clause, objects=(slots["SHUNNED"],), mood="never"), end
             return
-        much = next((slots[k] for k in ("MUCH", "PART", "SLOW", "FAST", "SPEED", "NEAR", "HEIGHT",
-                                        "TIMES")
-                     if k in slots), None)  # fmt: skip
+        kinds = "MUCH PART SLOW FAST SPEED NEAR UNDER CAP HEIGHT TIMES".split()
+        much = next((slots[k] for k in kinds if k in slots), None)
         numbers = ()
         if clause.predicate == "turned" and much is not None:
             if much.unit != "rad":
@@ -422,7 +443,10 @@ class Clauses:
         for at in joints.OVER.ends(self.words, i):
             for start in joints.SO_THAT.ends(self.words, at):
                 for found, last in self.statement(start):
+                    if found.mood:
+                        continue
                     about = found.subject in (Said("it"), phrase)
+                    about |= found.subject is None and self.acting(phrase)
                     if about:
                         yield replace(found, subject=phrase, verb=stem), last
                     elif self.acting(phrase) and Said("it") in found.objects:
@@ -495,8 +519,10 @@ class Clauses:
                 yield replace(found, told=not self.acting(phrase)), last
             for mood, table in joints.MOODS.items():  # "the cube must not be touched"
                 for after in table.ends(self.words, end):
-                    for found, last in self._plainly(phrase, after):
-                        yield replace(found, told=not self.acting(phrase), mood=mood), last
+                    for found, last in self.plainly(phrase, after):
+                        if not found.mood or mood == "always":  # "it must always be untouched"
+                            mooded = found.mood or mood
+                            yield replace(found, told=not self.acting(phrase), mood=mooded), last
             for (
                 mood,
                 table,
@@ -505,9 +531,11 @@ class Clauses:
                 for after in table.ends(self.words, be):
                     there = () if be > end else self._does(phrase, after, ("s", "be"))
                     for found, last in (*there, *self._is(phrase, after)):
-                        yield replace(found, told=not self.acting(phrase), mood=mood), last
+                        if not found.mood or mood == "always":
+                            mooded = found.mood or mood
+                            yield replace(found, told=not self.acting(phrase), mood=mooded), last
 
-    def _plainly(self, phrase: Phrase, i: int) -> Iterator[Found]:
+    def plainly(self, phrase: Phrase, i: int) -> Iterator[Found]:
         """What a subject is or does, its verb in its plain form: "be touched", "touch it"."""
         if isinstance(phrase, Many) and phrase.how == "nor" and self.word(i) in ("may", "can"):
             i += 1
@@ -531,6 +559,8 @@ class Clauses:
                 mood = "never" if opening == "without" else mood
                 how = mood or ("while" if lasting else "always")
                 after = start + (lasting and start == end)
+                for last in joints.UNTOUCHED.ends(self.words, after) if how == "always" else ():
+                    yield "never", Clause("touch", None, (phrase,)), last
                 for found, last in (*self.relation(after), *self.state(after)):
                     if how != "always" or mood or found.much is not None:
                         yield how, replace(found, subject=phrase), last
@@ -554,6 +584,8 @@ class Clauses:
             if i in self.named and self.word(end).endswith("ed"):
                 states = []  # "the drawer closed" tells what happened
             for found, last in (*self.relation(end), *states, *self.ways(end)):
+                if self.word(end) == "clear" and self.acting(phrase) and found.much is None:
+                    continue  # "fingers clear of it": far, or only not touching?
                 yield replace(found, subject=phrase), last
             yield from self._situated(phrase, end)
             if i not in self.named and not self.acting(phrase):  # "peg inserted in the hole"
@@ -594,7 +626,8 @@ class Clauses:
                 yield from self._acts(phrase, "base", i + 1)
         if "s" in how:
             yield from self._acts(phrase, "s", i)
-            if isinstance(phrase, Many) or phrase == Said("them"):
+            several = self.acting(phrase) and self.word(i - 1) in joints.SEVERAL
+            if isinstance(phrase, Many) or phrase == Said("them") or several:
                 yield from self._acts(phrase, "base", i)
             if self.word(i + 1) and word in ("is", "are"):
                 yield from self._acts(phrase, "ing", i + 1)
@@ -607,7 +640,7 @@ class Clauses:
             for start in (i, *joints.MODALS.ends(self.words, i)):
                 if start == i and not (isinstance(phrase, Many) and phrase.how == "nor"):
                     continue
-                yield from self._plainly(phrase, start + (self.word(start) == "first"))
+                yield from self.plainly(phrase, start + (self.word(start) == "first"))
         if "perfect" in how:  # "has been moved", "has moved"
             for start in joints.PERFECT.ends(self.words, i):
                 been = self.word(start - 1) == "been"
@@ -620,6 +653,8 @@ class Clauses:
             states += self.pose(i)
         for found, end in (*self.relation(i), *states):
             yield replace(found, subject=phrase), end
+        for end in joints.UNTOUCHED.ends(self.words, i) if not self.body else ():
+            yield Clause("touch", None, (phrase,), mood="never"), end
         yield from self._situated(phrase, i)
         for found, end in self._suffers(phrase, i):
             for last in self._by(end):
@@ -685,7 +720,7 @@ class Clauses:
 
     def _distance(self, i: int) -> Iterator[Found]:
         """ "the distance between A and B is at least 20 cm", "there is contact between them"."""
-        for name, text in STATEMENTS:
+        for name, text in STATEMENTS if self.measures else ():
             for slots, end in self.filled(pattern(text), i):
                 if "MUCH" not in slots or slots["MUCH"].unit == "m":
                     yield from self._with(Clause(name), slots, end)
@@ -711,6 +746,8 @@ class Clauses:
             yield replace(found, bare=True), end
         for subject, at in self.phrases.one(i):  # "put A left of B and C right of B"
             for found, end in self.relation(at):
+                if self.word(at) == "clear" and self.acting(subject) and found.much is None:
+                    continue
                 yield replace(found, subject=subject, bare=True, verb="likewise"), end
             for found, end in self.ways(at):
                 yield replace(found, subject=subject, bare=True, verb="likewise"), end

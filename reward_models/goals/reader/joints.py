@@ -13,7 +13,8 @@ THEN = Table(
     "[,] (second|third) [,]; [,] and [,] when you are done [,]; "
     "[,] [and|but] [only] then [,]; [,] [and] (afterwards|afterward|subsequently|thereafter) [,]; "
     "[,] [and] [only] after (that|this|which) [,]; [,] [and] (next|finally|lastly) [,]; "
-    "[,] (and|then|and then) later [,]; "
+    "[,] (and|then|and then) later [,]; [,] [and] [,] (once|when) there [,]; "
+    "[,] [and] only (afterwards|afterward|thereafter) [,]; "
     "[,] [and] (when|once|as soon as) ((it|this|that) is (there|in place)|"
     "you have|done|that is done|you are done|it is done|you have done (so|that|it)|this is done|"
     "you did) [,] [then]; [,] followed by; "
@@ -35,7 +36,8 @@ LATER = Table(
     "at [very] end|in end)"
 )
 ANY_ONE = Table(
-    "[,] (whichever|whatever) [one] you (like|want|prefer|please|choose); [,] it does not matter "
+    "[,] (either|any) [one|of them] (will do|is fine|is ok|works|does); [,] (whichever|whatever) "
+    "[one] you (like|want|prefer|please|choose); [,] it does not matter "
     "which [one]; [,] (either|both) (one|way|ways|of them) [is|are] (fine|ok|okay|good)"
 )
 SOMETIME = Table("[,] at some (moment|point|time|stage) [,]; [,] at least once")
@@ -50,10 +52,11 @@ NEVER = Table(
     "at no time; and never; you must not; make sure not to; take care not to; be careful not to; "
     "never once; never at any time; make sure you never; make sure to never; make sure you do not; "
     "avoid; try not to; nor; it must never; without it ever; may never; not; in no case; "
-    "on no account"
+    "[and] at no (point|moment|stage); on no account; under no circumstances"
 )
 NEVER_ING = Table(
-    "without [ever|once|at any time]; avoid; avoiding; while avoiding; not once; never; not"
+    "without [ever|once|at any time]; avoid; avoiding; while avoiding; not once; never; not; "
+    "[and] at no (time|point|moment|stage)"
 )
 ALWAYS = Table("always; at all times; all the time; throughout; constantly; permanently")
 ALL_ALONG = Table(
@@ -76,10 +79,19 @@ IN_ORDER = Table(
 ANY_ORDER = Table(
     "[,] in (any|whatever|whichever|either) order [you (like|want|please)]; [,] no matter (in "
     "which|which|in what|what) order; [,] order does not matter; [,] in whatever order; "
-    "[,] whichever (one|of them) [comes] first; [,] regardless of order"
+    "[,] whichever [one|of them] [comes] first; [,] regardless of order"
 )
-FOR = Table("for [a total of|a duration of]")
+FOR = Table(
+    "[continuously] for [a total of|a duration of|a full|full|a whole|no less than]; dwelling [for]"
+)
 AGAIN = Table(
+    "[,] [and|then|and then] (maintain|sustain|keep up|dwell|hold) "
+    "[it|this|that|them|contact|position|pose|state|"
+    "this position|that position|this state|that state|this pose|that pose|there] "
+    "[there|steadily|continuously] [for]; [,] [with] "
+    "[a] (dwell|dwell time|hold time|holding time|hold duration) [is|of]; [,] "
+    "(maintaining|sustaining) "
+    "(it|this|that|them|contact) [for]; "
     "[,] [and|then|and then] (keep|hold|stay|remain|linger|rest|leave|have) [it|them|contact|"
     "yourself|that|this|everything|that position|this position|position] [stay|remain] [there|"
     "in place|like that|"
@@ -89,11 +101,21 @@ AGAIN = Table(
 )
 WAIT = Table("[,] [and|then|and then] (wait|pause) [there|here|in place] [for]; "
                 "[,] waiting [there] [for]")  # fmt: skip
+FORBIDDEN = Table(
+    "[is|are] [strictly] (forbidden|prohibited|not (allowed|permitted)|banned|off limits|taboo)"
+)
+ALLOWED = Table("[is|are] (allowed|permitted)")
+UNTOUCHED = Table("untouched|off limits|taboo")
+NO_TIME = Table("at no (time|point|moment|stage) (may|must|should|shall|can)")
 WHILE_HERE = Table("there; straight; in row; continuously; without interruption; non stop")
 WITHIN = Table(
-    "within; in; inside of; in under; in less than; before; [in] no more than; (no|not) later than"
+    "[all|[and] do (it|this|that|so|all this)] within [first|a time of]; [all] in; inside; you "
+    "have; you get; "
+    "inside of; in under; in less than; before; "
+    "[in] no more than; (no|not) later than; after at [the] [very] (most|latest); at [the] [very] "
+    "latest after; at [the] [very] latest [in|within]"
 )
-LATEST = Table("by; taking; with")
+LATEST = Table("by; taking; with; with [a]; [and] (take|takes|use|need)")
 TOTAL = Table("in total|altogether|overall|in all|(of|from|after) start")
 YOU_HAVE = Table("you have; you get; there are")
 PASSED = Table("[have|has] (passed|elapsed|gone by|are over|is over|are up|is up)")
@@ -102,11 +124,18 @@ FIRST = Table(
     "begin by; start with; begin with; start off by; at first [,]"
 )
 TIDY = Table("and; ,")
-SPEED = Table("[at|with] [a|its|your] (speed|pace|velocity) [of|at]|at|with")
+SPEED = Table(
+    "[at|with] [a|its|your] (speed|pace|velocity) [of|at|always|kept|staying|limited to]|at|with|"
+    "with a|at a|always|(staying|moving|going) [always]"
+)
 TO = Table("that; to; ,")
 SO_NOW = Table("[,] so; ,")
 HAVING = Table("you have; having; gripper has")
 NOT = Table("not [ever]; never")
+WHILE_YOU = Table("[,] (while|whilst|when|as) you [are]")
+AS_YOU = Table("[,] (while|whilst|when|as) [you [are]]")
+SEVERAL = frozenset("fingers fingertips claws jaws pincers tips".split())
+ENDS = frozenset("end finish".split())
 WITHOUT = Table("without [any]; with no; no; avoiding")
 CONTACT = Table("[any] [direct|physical] contact (with|to); touch of")
 THIS = (("that",), ("this",))
@@ -121,7 +150,7 @@ STAND = frozenset("be stay hold keep stand remain hover hang wait float rest".sp
 ORDERED = Table("in (this|following) (order|sequence) ,")
 ANYWHERE = Table(ANYWHERE)
 FROM_START = Table(f"[from|of] {START}")
-FROM_ABOVE = "[[,] [as] (seen|viewed) from above]"
+FROM_ABOVE = "[[,] [as] [seen|viewed|looking|looked at] from (above|top)]"
 TURNS = {
     -1.0: Table(f"clockwise {FROM_ABOVE}"),
     1.0: Table(f"(counterclockwise|anticlockwise|counter clockwise|anti clockwise) {FROM_ABOVE}"),
@@ -136,12 +165,13 @@ PERFECT = Table("has|should have|must have|should have been|has been")
 EVER = "(at all times|always|constantly|permanently|throughout|all the time)"
 MOODS = {
     "never": Table(
-        f"({MODAL}|may|can) (not|never|at no time|under no circumstances) [ever]|"
+        f"({MODAL}|may|can) (not|never|at no time|under no circumstances|at no "
+        f"(point|moment|stage)) [ever]|"
         "(is|are) (not|never) [ever] to|(does|do) not [ever]"
     ),
     "always": Table(f"{MODAL} {EVER}|(is|are) {EVER} to"),
 }
-PLAINLY = {"never": Table("never [ever]|at no time"), "always": Table(EVER)}
+PLAINLY = {"never": Table("never [ever]|at no (time|point|moment|stage)"), "always": Table(EVER)}
 OF_BODIES = ("still", "slower", "faster", "at_height")
 SITUATED = frozenset(
     "located situated positioned found placed seated lodged perched poised suspended parked "
@@ -150,7 +180,14 @@ SITUATED = frozenset(
 A_PLACE = Table(
     "(to|in|at|into) [a|some|any] (position|place|spot|point|space) [that is]|[to|at] somewhere"
 )
-BY = Table("by|at|at [a] (height|distance) of|with [a] (gap|clearance|distance) of")
+BY = Table(
+    "by|at|at [a] (height|distance) of|[with] [a|its] (gap|clearance|distance|height|separation) "
+    "[is|of|being]|[and] [at] [a] distance [is|of]"
+)
+AWAY = Table(
+    "[away] from (it|there)|away|up|off|high|apart|[of] (clearance|gap|distance|space|between "
+    "them)|[in] between"
+)
 BESIDE = frozenset("above below left_of right_of in_front_of behind far".split())
 EACH_OTHER = Table("[each other|one another]")
 SO_THAT = Table("until|till|so [that]|such that")

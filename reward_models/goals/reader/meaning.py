@@ -45,6 +45,7 @@ _OPPOSED = tuple(
 )
 _FROM = frozenset({"far", "apart", "away", "left_of", "right_of"})
 _SIDES = {"left_of", "right_of"}
+_WAYS = frozenset("left_of right_of in_front_of behind".split())
 # Where a thing may be put: what one verb says of two things.
 _PLACED = _FROM | frozenset("near next_to in_front_of behind on on_top inside between".split())
 _ONE_WAY = frozenset("on inside inserted above left_of right_of in_front_of behind".split())
@@ -107,7 +108,10 @@ class Meaning:
         either = ""
         hows = [element.how for element in elements]
         along: list[tuple[Element, Formula, bool]] = []  # "while staying above it, ..."
-        throughout = False
+        throughout = kept = False
+        led = ""
+        elements = self._looking_ahead(elements)
+        first_hold: float | None = None
         if "first" in hows and not {"then", "before", "after"} & {e.by for e in elements}:
             raise self.refuse("ambiguous", "'first' what, and then what?")
         for at, element in enumerate(elements):
@@ -117,21 +121,29 @@ class Meaning:
                     turn, split_at = element.by, len(parts)
                 case "goal":
                     if self._leads_only(element.clause) and self._led_to(rest):
+                        led = element.by if parts else ""
                         continue
+                    if led:  # "then fetch it and put it there"
+                        element, led = replace(element, by=led), ""
                     made, negated = self.clause(element.clause, element.by)
                     if negated:
                         if element.by in ("before", "after", "or"):
                             raise self.refuse("unsupported", f"nothing is done {element.by!r} it")
                         always += self._never(made)
+                        kept = True
                         continue
                     clause = element.clause
                     assert clause is not None
                     if element.by == "but" and parts and self._touches(parts[-1].formula, made):
                         raise self.refuse("ambiguous", "at once or one after the other? Say 'then'")
                     told = bool(parts) and parts[-1].clause.told and element.by in ("and", "but")
+                    if parts and clause.predicate == "still" and element.by in ("and", "but"):
+                        told |= not parts[-1].clause.verb and parts[-1].clause.subject is not None
                     if told and clause.subject is None and not clause.bare:
                         raise self.refuse("ambiguous", "who or what is the second half about?")
                     before = elements[at - 1].how if at else ""
+                    if self._apart_again(clause, element.by, parts):
+                        raise self.refuse("ambiguous", "so far to that side, or so far at all?")
                     if clause.bare and element.by in ("and", "or", "") and before in _ALONG:
                         raise self.refuse("ambiguous", f"does that go on with {before!r}?")
                     bound = clause.much is not None and not clause.much.just
@@ -144,7 +156,9 @@ class Meaning:
                         and not parts[-1].clause.lasting
                     ):
                         always.append(self._always(made))
+                        kept = True
                         continue
+                    kept = False
                     if once:
                         made, once = self._once(made), False
                     by = "end" if element.by == "and" and clause.verb in _ENDS else element.by
@@ -157,6 +171,9 @@ class Meaning:
                         always.append(self._always(made))
                         continue
                     parts.append(_Part(by, made, clause))
+                    if first_hold is not None:
+                        self._hold(parts, first_hold)
+                        first_hold = None
                     for waiting in along:
                         self._along(waiting[0], parts, *waiting[1:])
                     along.clear()
@@ -205,15 +222,22 @@ class Meaning:
                     if element.by == "wait" and parts:
                         if any(a.terms[0] != self.actor for a in atoms(parts[-1].formula)):
                             raise self.refuse("unsupported", "wait how? Say what is to be held")
+                    if not parts and element.by == "for" and hows.count("goal") == 1:
+                        first_hold = element.much.least  # "for 2 seconds, stay ..."
+                        continue
                     self._hold(parts, element.much.least)
                 case "within":
                     assert element.much is not None and element.much.most is not None
                     after = any(e.how == "goal" for e in rest)
                     timed = [p for p in parts[:-1] if any(q.operator == "within" for q in
                              self._joints(p.formula))]  # fmt: skip
-                    if parts and (after or timed):
+                    if element.by == "part" and whole is not None and len(parts) == 2:
+                        first = parts[0]  # "within 4 s A and within 8 s B"
+                        first.formula = join("within", first.formula, seconds=whole.most or 0.0)
+                        whole, timed = None, [first]
+                    if parts and (after or timed or element.by == "part"):
                         last = parts[-1]
-                        last.formula = join("within", last.formula, seconds=element.much.most)
+                        last.formula = self._by_then(last.formula, element.much.most)
                     elif whole is not None:
                         raise self.refuse("ambiguous", "two deadlines: which one counts?")
                     else:
@@ -226,7 +250,7 @@ class Meaning:
                 case "along" if at == 0 and rest:
                     throughout = rest[0].how not in _ALONG
                 case "along":
-                    if elements[at - 1].how == "goal" and elements[at - 1].by == "but" and always:
+                    if elements[at - 1].how == "goal" and kept:
                         continue  # "but keep it upright all the time"
                     if elements[at - 1].how in _ALONG:
                         continue  # "never touching it at any time"
@@ -276,6 +300,8 @@ class Meaning:
             raise self.refuse("unsupported", "only one plain goal is read beside a remark")
         if along:
             raise self.refuse("ambiguous", f"{along[0][0].how!r} what?")
+        if first_hold is not None:
+            raise self.refuse("ambiguous", "hold what?")
         if at_once and len(list(atoms(made))) < 2:
             raise self.refuse("ambiguous", "at the same time as what?")
         return made
@@ -284,6 +310,13 @@ class Meaning:
         if kind(formula) != "state":
             raise self.refuse("unsupported", "only a state is to be at some moment")
         return join("once", formula)
+
+    @staticmethod
+    def _by_then(formula: Formula, seconds: float) -> Formula:
+        """Within a time; "at some moment within 3 s" is no more than that."""
+        if isinstance(formula, Joined) and formula.operator == "once":
+            formula = formula.parts[0]
+        return join("within", formula, seconds=seconds)
 
     def _joints(self, formula: Formula) -> Iterator[Joined]:
         if isinstance(formula, Joined):
@@ -366,7 +399,7 @@ class Meaning:
             goal = formulas[0] if len(formulas) == 1 else join("then", *self._flat(formulas))
         if whole is not None:
             assert whole.most is not None
-            goal = join("within", goal, seconds=whole.most)
+            goal = self._by_then(goal, whole.most)
         if isinstance(goal, Atom) and goal.predicate == "balanced":
             goal = join("always", goal)  # to balance is to keep doing it
         self._possible(goal, always)
@@ -407,6 +440,9 @@ class Meaning:
     def _led_to(rest: Elements) -> bool:
         """Whether a goal follows that may be what was led up to."""
         following = next((e for e in rest if e.how == "goal"), None)
+        if following is not None and following.clause is not None:
+            if following.clause.predicate == "released":
+                return False  # "grip it and let it go": the first is asked for too
         return following is not None and following.by in ("and", "then", ",", "")
 
     def _leads_only(self, clause: Clause | None) -> bool:
@@ -450,6 +486,9 @@ class Meaning:
             if joins != {"or"}:
                 raise self.refuse("ambiguous", "'and' together with 'or': say one of them alone")
             return join("or", *found)
+        verbs = all(p.clause.verb and not p.clause.lasting and not p.clause.told for p in parts)
+        if joins == {","} and verbs and self._follow(found):
+            return join("then", *(p.formula for p in parts))  # "touch it, go away from it"
         if joins == {","}:
             raise self.refuse("ambiguous", "only a comma between two goals: say 'then' or 'and'")
         if parts[-1].by == "end":
@@ -463,6 +502,9 @@ class Meaning:
         flat = [p for f in found for p in parts_of(f, "and")]
         ordered = [p for p in parts if p.formula in found]
         if self._contradict(flat):
+            last = found[-1]
+            if len(found) == 2 and isinstance(last, Atom) and last.predicate == "released":
+                return join("then", *found)  # what is let go was held before
             if len(found) > 2 and all(isinstance(f, Atom) for f in found) and "," in joins:
                 return join("then", *found)  # "open it, put the cube inside and close it"
             raise self.refuse("ambiguous", "these cannot be at once: say 'then' if one follows")
@@ -472,6 +514,39 @@ class Meaning:
             if any(p.clause.verb and not p.clause.lasting for p in ordered[1:]):
                 raise self.refuse("ambiguous", "at once or one after the other? Say 'then'")
         return found[0] if len(found) == 1 else join("and", *found)
+
+    def _follow(self, found: list[Formula]) -> bool:
+        """Whether each of these can only come after the one before."""
+        if len(self._led(found, at_once=True)) < len(found):
+            return False  # "pick it up, put it there" asks for no lifting
+        bare = [f.parts[0] if isinstance(f, Joined) and f.operator == "hold" else f for f in found]
+        return all(self._contradict([a, b]) for a, b in itertools.pairwise(bare))
+
+    @staticmethod
+    def _apart_again(clause: Clause, by: str, parts: list[_Part]) -> bool:
+        """ "right of it, at least 7 cm from it", which is rather how far to the right."""
+        last = parts[-1].formula if parts else None
+        side = isinstance(last, Atom) and last.predicate in _WAYS and not last.numbers
+        return side and by == "," and clause.bare and clause.objects == (Said("it"),)
+
+    def _looking_ahead(self, elements: Elements) -> Elements:
+        """With what leads and speaks of "it" behind the goal that names it: "without lifting it,
+        push the cube to the ball"."""
+        at = next((k for k, e in enumerate(elements) if e.how == "goal"), 0)
+        lead = elements[:at]
+        if not any(e.how == "never" and self._about_it(e.clause) for e in lead):
+            return elements
+        if any(e.how not in ("never", "always") for e in lead) or self._about_it(
+            elements[at].clause
+        ):
+            return elements
+        if any(e.how == "goal" for e in elements[at + 1 :]):
+            return elements
+        return (elements[at], *lead, *elements[at + 1 :])
+
+    def _about_it(self, clause: Clause | None) -> bool:
+        phrases = (clause.subject, *clause.objects) if clause else ()
+        return any(p is not None and self._has_it(p) for p in phrases)
 
     @staticmethod
     def _told_again(less: Formula, more: Formula) -> bool:
@@ -569,7 +644,8 @@ class Meaning:
             return
         if kind(made) != "state":
             raise self.refuse("unsupported", "what goes on 'while' must be a state")
-        if last.clause.lasting and clause.verb and not clause.lasting and not negated:
+        manner = clause.predicate in ("slower", "faster")
+        if last.clause.lasting and clause.verb and not (clause.lasting or negated or manner):
             # "keep it upright while pushing the cube": what lasts is what goes along
             if kind(last.formula) != "state" or element.negated:
                 raise self.refuse("unsupported", "what goes on 'while' must be a state")
@@ -585,6 +661,8 @@ class Meaning:
                 raise self.refuse("ambiguous", "all the time, or in the end? Say 'always' or 'and'")
             last.formula = join("and", last.formula, *parts_of(made, "and"))
             return
+        if clause.told and clause.predicate == "lifted":
+            raise self.refuse("ambiguous", "all the time, or in the end? Say 'always' or 'and'")
         last.formula = join("while", last.formula, made)
 
     @staticmethod
@@ -602,6 +680,15 @@ class Meaning:
             raise self.refuse("unsupported", "only a state can be held for a time")
         if any(a.predicate in _PASSES for a in atoms(last.formula)):
             raise self.refuse("unsupported", "that takes the whole episode and cannot be held")
+        held = last.formula
+        if isinstance(held, Atom) and held.predicate == "still" and last.by == "and" and parts[1:]:
+            before = parts[-2]  # "put it there and let it lie still for a second": both
+            if kind(before.formula) == "state" and all(
+                a.terms[0] == held.terms[0] for a in atoms(before.formula)
+            ):
+                parts.pop()
+                before.formula = join("and", *parts_of(before.formula, "and"), held)
+                last = before
         last.formula = join("hold", last.formula, seconds=seconds)
 
     def _ordered(self, parts: list[_Part], how: str) -> None:
@@ -674,6 +761,9 @@ class Meaning:
     def clause(self, clause: Clause | None, by: str) -> tuple[Formula, bool]:
         """The formula of a clause, and whether it is to be avoided."""
         assert clause is not None
+        if clause.verb == "likewise" and self.last is not None and len(self.last.objects) == 1:
+            same = {Said("it"): self.last.objects[0]}  # "... left of it and the can right of it"
+            clause = replace(clause, objects=tuple(same.get(o, o) for o in clause.objects))
         clause = self._completed(clause, by)
         phrases = [p for p in (clause.subject, *clause.objects) if p is not None]
         if not any(self._has_it(p) for p in phrases):
@@ -701,6 +791,8 @@ class Meaning:
     def _completed(self, clause: Clause, by: str) -> Clause:
         """The clause with what it leaves out, from the one before."""
         last = self.last
+        if clause.verb == "likewise" and clause.subject == Thing(self.actor):
+            return replace(clause, bare=False, verb="")  # "..., hand at least 20 cm from it"
         if clause.verb == "likewise":
             if last is None or not last.verb or last.subject in (None, Thing(self.actor)):
                 if last is not None and not last.verb and last.subject not in (None, self.actor):

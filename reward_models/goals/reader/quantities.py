@@ -50,18 +50,25 @@ for _word, (_unit, _value) in [(w, u) for (w, *_), u in list(UNITS.items()) if u
 for _word in "km kilometre kilometres kilometer kilometers".split():
     for _per in ("per", "an", "a"):
         UNITS[_word, _per, "hour"] = ("m/s", 1 / 3.6)
+_FULL = {(w,) for w in "full whole entire complete consecutive uninterrupted".split()}
+_SECONDS = {(w,) for words in _TIMES.values() for w in words.split()}
+_UNIT_WORDS = {word for unit in UNITS for word in unit}
 _NO = "(no|not|not any|never)"
 _FAR = "(closer|nearer|farther|further|farther away|further away)"
+_WHAT = "distance|gap|clearance|separation|spacing|height|depth|speed|velocity|time|duration"
 LEAST = Table(
-    f"at [the] [very] least|{_NO} less than|more than|greater than|[a] minimum [of]|min|{_NO} "
-    f"(under|below)|{_NO} fewer than|(farther|further) [away] than|(higher|faster|longer|larger|"
-    f"bigger) than|{_NO} (closer|nearer|lower|slower|smaller|shorter) than|over|> [=]|\u2265|"
+    f"at [the] [very] least|{_NO} less than|more than|greater than|[a] minimum [{_WHAT}] "
+    f"[of]|min [{_WHAT}] [of]|{_NO} "
+    f"(under|below)|{_NO} fewer than|(farther|further) [away] "
+    f"than|(higher|faster|quicker|longer|larger|"
+    f"bigger) than|{_NO} (closer|nearer|lower|slower|smaller|shorter|less) than|over|> [=]|\u2265|"
     "(above|exceeding)"
 )
 MOST = Table(
-    f"at [the] [very] most|{_NO} more than|less than|fewer than|[a] maximum [of]|max|under|"
+    f"at [the] [very] most|[a] (time|speed|distance) limit [of|is]|[a] deadline [of|is]|{_NO} "
+    f"more than|less than|fewer than|[a] maximum [{_WHAT}] [of]|max [{_WHAT}] [of]|under|"
     f"(closer|nearer|lower|slower|smaller|shorter) than|{_NO} (farther|further) [away] than|{_NO} "
-    "(higher|faster|longer|larger|greater|bigger) than|up to|below|< [=]|\u2264|"
+    "(higher|faster|quicker|longer|larger|greater|bigger) than|up to|below|< [=]|\u2264|"
     f"{_NO} (over|above|exceeding)"
 )
 ABOUT = Table(
@@ -153,6 +160,7 @@ def quantity(words: Words, at: int) -> Iterator[tuple[str, float, int]]:
             end += 1
         if words[end : end + 1] in (("a",), ("an",)) and value in (*PARTS.values(), 0.75, 2 / 3):
             end += 1
+        end += words[end : end + 1] in _FULL and words[end + 1 : end + 2] in _SECONDS
         for unit, (kind, one) in UNITS.items():
             if words[end : end + len(unit)] == unit:
                 longer = any(len(u) > len(unit) and words[end : end + len(u)] == u for u in UNITS)
@@ -188,6 +196,11 @@ def much(words: Words, at: int) -> Iterator[tuple[Much, int]]:
 def taken(found: Much, words: Words, at: int) -> Iterator[tuple[Much, int]]:
     """A quantity with the tolerance that is said at ``at``: "give or take 1 cm"."""
     start = at + (words[at : at + 1] == (",",))
+    if found.just and found.tolerance is None and words[at - 1] not in _UNIT_WORDS:
+        for last in _OR_MORE.ends(words, at):  # "5 cm left of it or more"
+            yield Much(found.unit, found.least, None), last
+        for last in _OR_LESS.ends(words, at):
+            yield Much(found.unit, None, found.most), last
     for after in GIVE_OR_TAKE.ends(words, start) if found.just else ():
         for unit, value, last in quantity(words, after):
             if unit == found.unit and found.tolerance is None:

@@ -211,7 +211,12 @@ class Sentences:
             for last in self._said(end, TOOLS):  # "without touching it with the gripper, ..."
                 if element.how == "never" and (after_tool := self._starts(last, joints.COMMA)):
                     yield (element,), after_tool
-            if not bounded and self.clauses.word(end) not in (",", ""):
+            ends = self.clauses.word(end) == "and" and self.clauses.word(end + 1) in joints.ENDS
+            if element.how in ("never", "always"):  # "never touch it while you ..."
+                told = self.clauses.phrases.at(i)  # "it never does while touching": only then?
+                for last in self._every(end, joints.WHILE_YOU if told else joints.AS_YOU):
+                    yield (element,), last
+            if not bounded and not ends and self.clauses.word(end) not in (",", ""):
                 continue  # "do not open it and put it away": is that not to be either?
             yield (element,), end
             if after:
@@ -327,6 +332,8 @@ class Sentences:
                     else:
                         yield (Element("goal", clause, by=by), Element("slowly", by="lead")), end
             introduced = start > i or first and start > 0
+            if self.clauses.word(start) in ("never", "not"):
+                continue
             if introduced and self.words[start - 1] == "to":  # an order follows, nothing else
                 for clause, end in self.clauses.clause("base", start):
                     if not clause.mood:
@@ -335,6 +342,11 @@ class Sentences:
             for clause, end in self._goals(start, by, first, opened):
                 if not (opened and clause.bare):
                     yield (Element("goal", clause, by=by),), end
+            for element, at in self._modifier(start) if by in ("and", "then") else ():
+                if element.how == "within":  # "and within 8 s the cube"
+                    after = self._starts(at, joints.COMMA) or at
+                    for clause, end in self._goals(after, by, first, opened):
+                        yield (Element("goal", clause, by=by), replace(element, by="part")), end
             for after in self._said(start, STARTERS):
                 going = self.words[start:after] in (("go",), ("come",))
                 for clause, end in self.clauses.clause("base" if going else "ing", after):
@@ -364,6 +376,7 @@ class Sentences:
             yield from self.clauses.clause("ing", i)
             yield from self.clauses.verbless(i)
             yield from self.clauses.relation(i)
+            yield from self.clauses.ways(i) if first else ()
         elif by == "end":
             yield from self.clauses.state(i)
             yield from self.clauses.relation(i)
@@ -449,7 +462,8 @@ class Sentences:
             for without in self._every(start, joints.WITHOUT):
                 for after in self._every(without, joints.CONTACT):
                     for phrase, end in self.clauses.phrases.at(after):
-                        yield Element("never", Clause("touch", None, (phrase,))), end
+                        for last in (end, *joints.ALLOWED.ends(self.words, end)):
+                            yield Element("never", Clause("touch", None, (phrase,))), last
             for after in self._every(start, joints.ALWAYS):  # "always staying 5 cm above it"
                 for clause, end in self.clauses.clause("ing", after):
                     yield Element("always", clause), end
@@ -480,12 +494,27 @@ class Sentences:
                 ):
                     if not clause.mood:
                         yield Element("while", clause, negated=bool(negated)), end
+                    elif not negated:  # "while avoiding it"
+                        yield Element(clause.mood, clause), end
             for clause, end in self.clauses.clause("ing", start):
                 if start != i and clause.lasting:  # ", staying at least 5 cm above it"
                     yield Element("while", clause), end
             for after in self._every(start, joints.UNTIL):
                 for clause, end in (*self._timed(after), *self.clauses.fragment(after)):
-                    yield Element("until", clause), end
+                    if not clause.mood:
+                        yield Element("until", clause), end
+            for after in self._every(start, joints.NO_TIME):  # "at no time may it be touched"
+                for phrase, end in self.clauses.phrases.at(after):
+                    for clause, last in self.clauses.plainly(phrase, end):
+                        if not clause.mood:
+                            yield Element("never", clause), last
+            for clause, end in self.clauses.clause("ing", start):  # "touching it is forbidden"
+                for last in joints.FORBIDDEN.ends(self.words, end) if not clause.mood else ():
+                    yield Element("never", clause), last
+            for after in (start, *self._every(start, joints.CONTACT)):
+                for phrase, end in self.clauses.phrases.at(after) if after > start else ():
+                    for last in joints.FORBIDDEN.ends(self.words, end):
+                        yield Element("never", Clause("touch", None, (phrase,))), last
 
     def _manner(self, i: int, comma: int) -> Iterator[tuple[Clause, int]]:
         """How fast at most or at least: "moving slower than 5 cm/s", ", gripper below 5 cm/s"."""

@@ -70,7 +70,7 @@ RELATIONS: dict[str, tuple[str, ...]] = {
                   f"[away] from {START} by MUCH"),
     "apart": (f"{_AT} MUCH [away|off] from O", "[away] from O by MUCH"),
     "away": (
-        "MUCH away from O",
+        "[to|at|by] MUCH away from O",
         "MUCH clear of O",
         "(away from|clear of) O by MUCH",
         "with MUCH (distance|clearance|space) (from|to) O",
@@ -102,6 +102,8 @@ RELATIONS: dict[str, tuple[str, ...]] = {
                "[back|away|all the way|safely|snugly|fully|home] [down|over] (in|into|in to|inside|"
                "inside of) O",),
     "between": ("[in] [midway|halfway|the middle] between O [and T]",
+                "(to|at|in|into|on) (midpoint|middle|centre|center|space|gap|middle point|halfway "
+                "point) (between|of) O [and T]",
                 "[to|at|in] [a] (point|place|spot|position) [exactly|right] (midway|halfway) "
                 "between O [and T]"),
     "in_line": ("in [a] [straight] line with O and T",),
@@ -130,7 +132,7 @@ STATES: dict[str, tuple[str, ...]] = {
                "[back|in] [to] [its|a] closed (state|position)",
                "PART (closed|shut)"),
     "pressed": ("[all the way|fully] (pressed|pushed) [down|in]", "held down", "depressed", "down"),
-    "apart": (f"MUCH apart [from {_EACH}]",),
+    "apart": (f"MUCH apart [from {_EACH}]", "apart by MUCH"),
     "at_height": ("HEIGHT",),
     "lifted": ("up MUCH|MUCH up", f"[lifted|raised|held] [up] ({_OFF}) [by MUCH]",
                f"(lifted|raised|picked up|held up|up) [{_OFF}]",
@@ -155,6 +157,12 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
      "touch|bump into|lean against|press against|brush against|establish contact with|lay a finger "
      "on|ensure contact with|maintain contact with|arrive at|approach and touch|head for and touch",
      "O"),
+    ("touch", "approach|go to|move to|go towards|move towards|head for|head towards|go up "
+     "to|move up to|"
+     "reach for|close in on",
+     "O until (contact [is made]|[you are] touching (it|them)|you (touch|reach|contact|make "
+     "contact with) "
+     "(it|them)|you (touch|make contact)|(it|they) (is|are) touched)"),
     ("touch", "give", "O a [little|quick|light] (tap|poke|touch|pat)"),
     ("touch", "put|lay|place", "HAND [right] on O"),
     ("touch", "get|have|make", "[direct] contact with O"),
@@ -228,7 +236,7 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
      ),
     ("tower", "build|make|stack", "[a] [little] (tower|stack|cubes|blocks|two cubes) [,] [with] O "
      "[one|being|sitting|is|goes] (on top|at top|on top of T|sitting on T|on T|uppermost)"),
-    ("toppled", "topple|topple over|tip over|knock over|knock down|overturn|push over|upset|"
+    ("toppled", "topple|topple over|tip|tip over|knock over|knock down|overturn|push over|upset|"
      "tumble|flip over|turn over", "S"),
     ("toppled", "topple|tip|knock|push|turn", "S (over|down) [on its side|onto its side]"),
     ("toppled", "lay|put|tip|turn|knock", "S [down|over] (on|onto) its side"),
@@ -262,15 +270,18 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
      "O"),
     ("slower", "move|go|travel|be|stay|keep|get|run|walk|hop|crawl",
      "[HAND] [at] [a speed of] SLOW"),
-    ("slower", "keep|hold|have", "[your|its|gripper 's] speed [at|to] SLOW"),
+    ("slower", "keep|hold|have", "[your|its|HAND|HAND 's] (speed|velocity) [of HAND] [at|to] SLOW"),
+    ("slower", "limit|restrict|cap", "[your|its|HAND|HAND 's] (speed|velocity) [of HAND] (to|at) "
+     "CAP"),
     ("faster", "move|go|travel|be|stay|keep|get|run|walk|hop|crawl", "[at] [a speed of] FAST"),
     ("still", "stop moving|freeze|come to a stop|come to rest|come to a halt|come to a standstill|"
      "stand still|hold still|keep still|"
      "stay still|hold your position|hold position|stay put|hold steady|not move", ""),
     ("touch", "avoid", "[[any] contact with] SHUNNED"),
-    ("touch", "leave", "SHUNNED untouched"),
-    ("near", "approach|go near|come near|get near", "O [to] within NEAR"),
-    ("near", "approach", "O to NEAR"),
+    ("touch", "leave|keep", "SHUNNED untouched"),
+    ("near", "reduce|decrease|shrink|bring|get|keep|hold", "[your|its] (distance|gap) to O "
+     "[to|at|down to] UNDER"),
+    ("near", "approach|go near|come near|get near", "O ([to] within|to) NEAR|O UNDER"),
     ("displaced", "displace|shift", f"S [by] MUCH [{ANYWHERE}]"),
     ("apart", "separate|pull apart|push apart|move apart|part|space", "S [apart] by MUCH"),
     ("apart", "make", "[a] (gap|distance|space) between S MUCH"),
@@ -280,12 +291,23 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
 
 # What is said of two things at once.
 _THERE = "[let] there (is|be|are|should be|must be|has to be)"
+_SPAN = "(distance|gap|space|clearance|separation)"
+_AMOUNTS = (
+    "[should|must|shall|will|may|has to|is to|needs to] [EVER] [is|be|are|stays|stay|remain|"
+    "remains|to be|of|drop|drops|fall|falls|go|goes|being|kept|staying] [EVER] [of]"
+)
+_OF_HAND = "[your|its|HAND|HAND 's] (speed|velocity|pace) [of HAND]"
+# One of these is in each of them.
+MEASURED = frozenset(
+    "distance gap space room clearance separation between contact speed velocity pace".split()
+)
 STATEMENTS: tuple[tuple[str, str], ...] = (
-    ("apart", "[there is] [a] (distance|gap|space) (between|from) S [to O] [should|must|shall|has "
-     "to|is to|needs to] [EVER] (is|be|are|stays|stay|remain|to be|of) [EVER] [of] MUCH"),
+    ("apart", f"[there is] [a] {_SPAN} (between|from) S [to O] {_AMOUNTS} MUCH"),
     ("apart", "[there is|there are] MUCH [of] [space|room|distance] between S"),
-    ("apart", "[a] (distance|gap|clearance) (to|from) O [should|must|shall|has to|is to|needs to] "
-     "[EVER] (is|be|are|stays|stay|remain|to be) [EVER] [of] MUCH"),
+    ("apart", f"[a|your|its|HAND] {_SPAN} (to|from) O {_AMOUNTS} MUCH"),
+    ("slower", f"{_OF_HAND} {_AMOUNTS} SLOW"),
+    ("faster", f"{_OF_HAND} {_AMOUNTS} FAST"),
+    ("faster", f"{_OF_HAND} [must|may|should|can|will] EVER (exceed|exceeds) SPEED"),
     ("parted", f"[a] {_ROOM} (between|from) S [should|must] (be|is) (large|big|great)"),
     ("parted", f"{_THERE} [a|{_WIDE}|a {_WIDE}|some|plenty of|lots of] {_ROOM} between S"),
     ("together", f"{_THERE} [direct|physical] contact between S"),
@@ -349,6 +371,7 @@ BODY_DEEDS: tuple[tuple[str, str, str], ...] = (
     ("back_flip", "backflip", ""), ("front_flip", "frontflip", ""),
     ("wave", "wave|waggle|wiggle", f"[hello|hi] [with] ({_LEG}) {_AT_US} [[,] [so that "
      "it makes|making|with] TIMES]"),
+    ("wave", "wave", f"TIMES {_AT_US} [with ({_LEG})]"),
     ("wave", "wave", f"{_AT_US} [with ({_LEG})]"),
     ("wave", "lift|raise", f"({_LEG}) [up] [in air] and (wave|wave it|wave with it) {_AT_US}"),
     ("wave", "say hello|say hi|greet us", f"[{_AT_US}] (with ({_LEG})|by waving ({_LEG}))"),
@@ -487,7 +510,9 @@ POLITE: tuple[str, ...] = (
     "[my|you|little|dear|old|mister|big|robot] [little|four legged] (friend|buddy|pal|mate|champ|"
     "sir|sweetheart|love|dear|honey|sweetie|soldier|athlete|player|one|bug|team|friends|class|"
     "fella|kitty|fellow|cat|robo|spider)",
-    "(at|by|in) [very] (end|finish) [of episode]|easy does it|there you go|could you see to that",
+    "(at|by|in) [very] (end|finish) [of (episode|run|trial|test|time)]|when "
+    "(episode|run|trial|test|time) "
+    "(ends|is over)|easy does it|there you go|could you see to that",
 )
 # What may only stand at the begin.
 LEADING: tuple[str, ...] = (

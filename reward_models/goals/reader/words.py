@@ -21,6 +21,32 @@ _TOKEN = re.compile(
 )
 
 
+_ARROW = re.compile(r"\s*(?:-+>|=+>|\u2192|\u21d2|>>)\s*")
+_STEP = re.compile(r"(?:^|(?<=[\s,;.]))\(?(?:step|stage|phase)?\s?#?(\d)\s?[).:](?=\s)")
+
+
+_HEADING = re.compile(
+    r"\s*(?:(?:student|lab|test|robot) "
+    ")?(?:lab|exercise|task|test|trial|part|case|experiment|assignment|run|item|problem|goal|"
+    r"protocol)(?: (?:no\.?|number|nr\.?))? ?#?\d+ ?[a-z]?\s*[.:)]\s+"
+)
+
+
+def _in_steps(text: str) -> str:
+    """With "then" for the numbers of a list: "1. touch it. 2. go away" and "step 1: ..."; and
+    without a heading: "test 3: ..."."""
+    text = _HEADING.sub("", text, count=1) if _HEADING.match(text) else text
+    found = list(_STEP.finditer(text.lstrip()))
+    if (
+        len(found) < 2
+        or found[0].start()
+        or [m[1] for m in found] != [str(n) for n in range(1, len(found) + 1)]
+    ):
+        return text
+    labels = iter(["", *[" , then "] * (len(found) - 1)])
+    return _STEP.sub(lambda _: next(labels), text.lstrip())
+
+
 @lru_cache(maxsize=1024)
 def split(text: str) -> tuple[str, ...]:
     """Lower-case words, numbers, units and commas; every stop is a comma."""
@@ -28,6 +54,7 @@ def split(text: str) -> tuple[str, ...]:
     text = re.sub("[\u2018\u2019\u02bc`]", "'", text)
     for pattern, replacement in CONTRACTIONS:
         text = re.sub(pattern, replacement, text)
+    text = _ARROW.sub(" , then ", _in_steps(text))
     text = _STOPS.sub(" , ", re.sub(r"\s-+\s(?!\d)", " , ", text))
     text = re.sub(r"(?<=\d)-(?=\d)", " to ", text)
     text = re.sub(r"(?<=[^\W\d_])[-_](?=[^\W\d_])|(?<=\d)-(?=[^\W\d_])", " ", text)
