@@ -312,7 +312,8 @@ def test_defaults_are_what_a_sentence_needs() -> None:
     push = completed(TrainConfig(task="tabletop", things=THINGS, goal=next(iter(SENTENCES))))
     reach = completed(TrainConfig(task="tabletop", things=THINGS, goal="touch the left red cube"))
     assert push.reward == reach.reward == "offline"
-    assert push.env_steps == 600_000 and reach.env_steps == 96_000
+    assert push.env_steps == 1_000_000 and reach.env_steps == 96_000
+    assert (push.learner, reach.learner) == ("ensemble", "ppo")
     for reward in ("task", "clip"):
         typed = parse_train(["tabletop", "--reward", reward]).asked
         assert completed(TrainConfig(**typed)).reward == reward
