@@ -27,6 +27,7 @@ ENV_STEPS, CHECKPOINT_EVERY = 96_000, 32_000  # where no preset says otherwise
 Steps = Annotated[int | None, tyro.conf.arg(metavar="INT")]
 Name = Annotated[str | None, tyro.conf.arg(metavar="STR")]
 Seconds = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
+Share = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,7 @@ class Further:
     judge: Literal["select", "test"] = "select"  # seed of those; figures are quoted on test's, once
     looks: int = 10  # at the policy while it learns, on selection episodes, at most; 0: none
     look_episodes: int = 100  # of each
-    stop_at: float = 0.0  # ends training once a look at the policy succeeds so often; 0: never
+    stop_at: Share = None  # ends training once a look at the policy succeeds so often; 0: never
     stop_overoptimised: bool = False  # ends it once the policy is paid more and succeeds less
     episode_s: Seconds = None  # s, of a training episode; 0: the task's; whole ones are judged
     randomize: float = 0.0  # width of the randomised rows, which it grows to; 0: all rows the same
@@ -111,7 +112,7 @@ class TrainConfig(Common, Further):
                 raise ValueError(f"{name} must be at least 0, got {value}")
         if not 0 <= self.scattered <= 1:
             raise ValueError(f"scattered must be in [0, 1], got {self.scattered}")
-        if not 0 <= self.stop_at <= 1 or (self.stop_at and not self.looks):
+        if not 0 <= (self.stop_at or 0) <= 1 or (self.stop_at and not self.looks):
             raise ValueError(
                 f"stop_at must be in [0, 1], and above 0 only with looks; got {self.stop_at} with "
                 f"looks={self.looks}"
@@ -136,6 +137,7 @@ class SettledConfig(TrainConfig):
     reward: str = "clip"
     learner: str = "ppo"
     env_steps: int = ENV_STEPS
+    stop_at: float = 0.0
     episode_s: float = 0.0
     checkpoint_every: int = CHECKPOINT_EVERY
     tuning: LearnerConfig = field(default_factory=PPOConfig)

@@ -95,7 +95,8 @@ EFFORTS: dict[str, Preset] = {
     "put": PRESETS["lift"],
     "insert": PRESETS["lift"],
     "push": Preset(
-        {"env_steps": 1_000_000, "checkpoint_every": 100_000},
+        # Most are learned in a quarter of the steps that the hardest take.
+        {"env_steps": 1_000_000, "checkpoint_every": 100_000, "stop_at": 0.97},
         learner="ensemble",
         ppo=PRESETS["push"].ppo,
         # Late in training a policy that still changes by much swings between 70 and 90 %.
@@ -120,13 +121,15 @@ def preset(
     # No CLIP knows the things of a tabletop.
     told = base.formula or task == Arranged.name
     open_ = {"env_steps": ENV_STEPS, "episode_s": 0.0, "checkpoint_every": CHECKPOINT_EVERY,
-             "reward": "offline" if told else "clip"}  # fmt: skip
+             "stop_at": 0.0, "reward": "offline" if told else "clip"}  # fmt: skip
     found, parts = _fitting(replace(base, task=task, goal=goal))
     learner = learner or found.learner
     cheap = LEARNERS[learner].config.cheap_steps
     run = found.run_of(cheap)
     if parts is not None:
         run |= {"env_steps": parts(cheap)}
+    if not base.looks:
+        run = {name: value for name, value in run.items() if name != "stop_at"}
     given = {name: value for name, value in vars(base).items() if value is not None}
     named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner)}
     return SettledConfig(**open_ | given | run | named)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from functools import cache
 
 import gymnasium
@@ -314,6 +315,11 @@ def test_defaults_are_what_a_sentence_needs() -> None:
     assert push.reward == reach.reward == "offline"
     assert push.env_steps == 1_000_000 and reach.env_steps == 96_000
     assert (push.learner, reach.learner) == ("ensemble", "ppo")
+    assert (push.stop_at, reach.stop_at) == (0.97, 0.0)
+    unseen = TrainConfig(task="tabletop", things=THINGS, goal=next(iter(SENTENCES)), looks=0)
+    assert completed(unseen).stop_at == 0  # nobody looks who could say that it is learned
+    to_the_end = completed(replace(unseen, looks=10, stop_at=0.0))
+    assert to_the_end.stop_at == 0
     for reward in ("task", "clip"):
         typed = parse_train(["tabletop", "--reward", reward]).asked
         assert completed(TrainConfig(**typed)).reward == reward
