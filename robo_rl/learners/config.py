@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import tyro
 
 if TYPE_CHECKING:
+    from robo_rl.rollout.interventions import Interventions as Somebody
     from robo_rl.rollout.vec_sim import VecSim
 
 FEWEST_STEPS = 33  # control steps of any horizon; envs that do not say how long a step is take 1 s
 
 
-DataSet = Annotated[str, tyro.conf.arg(aliases=("--demos",))]  # it has no --tuning. in front
+# These have no --tuning. in front.
+DataSet = Annotated[str, tyro.conf.arg(aliases=("--demos",))]
+Interventions = Annotated[float, tyro.conf.arg(aliases=("--interventions",))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +65,13 @@ class OffPolicyConfig(LearnerConfig):
     tau: float = 0.005  # share of the critic that enters its target per update
     demos: DataSet = ""  # data set of `robo-rl demos` whose steps are part of every batch
     demo_share: float = 0.5  # share of every batch that is theirs
+    interventions: Interventions = 0.0  # share of early episodes in which the task's expert acts
+    interventions_until: int = 20_000  # env steps up to which episodes are early
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not 0 <= self.interventions <= 1:
+            raise ValueError(f"interventions must be in [0, 1], got {self.interventions}")
         if not 0 < self.demo_share < 1:
             raise ValueError(f"demo_share must be between 0 and 1, got {self.demo_share}")
 
@@ -74,3 +81,12 @@ class OffPolicyConfig(LearnerConfig):
             from robo_rl.learners.prior import demos_for
 
             demos_for(self.demos, sim)
+        self.somebody(sim)
+
+    def somebody(self, sim: VecSim) -> Somebody | None:
+        """Who takes over in early episodes on ``sim``; None: nobody."""
+        from robo_rl.rollout.interventions import Interventions
+
+        if not self.interventions:
+            return None
+        return Interventions(sim, self.interventions, self.interventions_until)

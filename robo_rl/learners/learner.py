@@ -138,6 +138,8 @@ def make_learner(
     seed_everything(seed)
     env = SB3VecEnv(sim, reward_model)
     env.action_space.seed(seed)
+    if isinstance(config, OffPolicyConfig):
+        env.interventions = config.somebody(sim)
     scorer = Scorer(reward_model, env.observer) if reward_model else None
     normaliser = _obs_scale(config, sim) if config.normalise_obs else None
     algorithm = builds[type(config)](config, Parts(env, scorer, normaliser, device))

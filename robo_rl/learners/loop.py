@@ -169,13 +169,14 @@ class _Loop(BaseCallback):
 
     def _write_row(self) -> None:
         learner, now = self._learner, time.perf_counter()
-        steps = learner.env_steps
+        steps, somebody = learner.env_steps, learner.env.interventions
         row: Row = {
             "env_steps": steps,
             **{name: round(s, 3) for name, s in self._spent().items()},
             "steps_per_s": round((steps - self._row_at) / (now - self._row_time), 1),
             **learner.env.episodes.pop(),
             **(learner.scorer.pop_means() if learner.scorer else {}),
+            **({"taken_over": somebody.pop_share()} if somebody else {}),
             "diverged": learner.env.diverged,
             "frames_rendered": learner.env.observer.frames_rendered,
             "score_s": round(learner.scorer.pop_seconds(), 3) if learner.scorer else 0.0,

@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from reward_models.base import RewardModel
 from robo_rl.rollout.episodes import EpisodeStats
+from robo_rl.rollout.interventions import Interventions
 from robo_rl.rollout.reward_scale import RewardScale
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Observer, Trace, Transition
@@ -45,6 +46,7 @@ class SB3VecEnv(VecEnv):
         needs = reward_model.needs if reward_model else frozenset()
         self.observer = Observer(sim, needs, getattr(reward_model, "frame_size", None))
         self.scored_later = False
+        self.interventions: Interventions | None = None  # who else may act
         self._scorer = Scorer(reward_model, self.observer) if reward_model else None
         # Room for the steps that a window over several frames reaches back to.
         self._trace = Trace(1 + (self._scorer.history if self._scorer else 0))
@@ -74,7 +76,10 @@ class SB3VecEnv(VecEnv):
     def step_wait(self) -> tuple[Array, Array, Array, list[dict[str, Any]]]:
         """SB3's (obs, reward, done, infos); obs of finished rows are their new episodes' first."""
         assert self._action is not None, "step_wait() without step_async()"
-        step = self.sim.step(self._action)
+        action = self._action
+        if self.interventions is not None:
+            action = self.interventions(action, self._first, self.env_steps)
+        step = self.sim.step(action)
         done = step.terminated | step.truncated
         diverged = step.info.get("diverged", np.zeros(self.num_envs, bool))
         self._watch(diverged)
@@ -124,10 +129,12 @@ class SB3VecEnv(VecEnv):
         """The simulator's state and this adapter's counters; without the former if it has none."""
         sim = self.sim.state_dict() if isinstance(self.sim, Resumable) else {}
         scale = self.scale.state_dict() if self.scale else {}
+        taken = self.interventions.state_dict() if self.interventions else {}
         return {
             **{f"sim/{name}": array for name, array in sim.items()},
             **{f"episodes/{name}": array for name, array in self.episodes.state_dict().items()},
             **{f"scale/{name}": array for name, array in scale.items()},
+            **{f"interventions/{name}": array for name, array in taken.items()},
             "first": self._first.copy(),
             "counters": np.array([self.env_steps, self.diverged, self.observer.frames_rendered]),
         }
@@ -145,6 +152,8 @@ class SB3VecEnv(VecEnv):
         if not isinstance(self.sim, Resumable):
             return False
         self.sim.load_state_dict(part("sim/"))
+        if self.interventions is not None:
+            self.interventions.load_state_dict(part("interventions/"))
         self.episodes.load_state_dict(part("episodes/"))
         self._look = self.observer.look()
         self._first = saved["first"].copy()

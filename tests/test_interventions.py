@@ -1,0 +1,85 @@
+"""Somebody who takes over in early episodes: what is done, what is kept of it, who may."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_learners import assert_same
+
+import sims
+from robo_rl.learners import EnsembleConfig, PPOConfig, SACConfig
+from robo_rl.learners.learner import Learner, make_learner
+from robo_rl.learners.loop import learn
+from robo_rl.rollout.interventions import LATEST, Interventions
+from robo_rl.runs import RunDir
+
+ROWS = 16
+SMALL = {
+    "num_envs": ROWS, "net": (16, 16), "learning_starts": 64, "buffer_size": 8192,
+    "batch_size": 32, "gradient_steps": 1,
+}  # fmt: skip
+
+
+def new(share: float, until: int = 10**6, kind=EnsembleConfig, task: str = "lift") -> Learner:
+    config = kind(**SMALL, interventions=share, interventions_until=until)
+    return make_learner(config, sims.make(task, ROWS, seed=5), seed=5)
+
+
+def test_an_expert_ends_the_share_of_early_episodes_that_is_asked_for() -> None:
+    """Nothing is done by anybody else, so success can only be the expert's."""
+    sim = sims.make("lift", 64, seed=1)
+    teach = Interventions(sim, 0.25, until=64 * sim.max_steps)
+    for early in (True, False):
+        sim.reset()
+        taken = np.zeros((sim.max_steps, 64), bool)
+        for t in range(sim.max_steps):
+            still = np.full((64, sim.act_dim), np.nan)  # where the policy acts, it says so
+            done = teach(still, np.full(64, t == 0), sim.env_steps)
+            taken[t] = np.isfinite(done).all(axis=1)
+            last = sim.step(np.nan_to_num(done))
+        mine = taken.any(axis=0)
+        if not early:
+            assert not mine.any()
+            continue
+        assert 8 <= mine.sum() <= 24  # of 64, 16 expected
+        first = taken.argmax(axis=0)[mine]
+        assert first.max() < LATEST * sim.max_steps and len(set(first)) > 4
+        for row in np.flatnonzero(mine):
+            assert taken[taken[:, row].argmax() :, row].all()  # to the end
+        assert last.info["success"][mine].mean() > 0.5
+        assert not last.info["success"][~mine].any()
+    assert 0.02 < teach.pop_share() < 0.2 and teach.pop_share() == 0.0
+
+
+def test_what_is_learned_from_is_what_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = new(0.5)
+    sim, kept = learner.env.sim, learner.buffer
+    always = np.linspace(-2.0, 0.9, sim.act_dim)
+    monkeypatch.setattr(type(sim.task), "expert", lambda self, v, rng: np.tile(always, (ROWS, 1)))
+    learn(learner, ROWS * sim.max_steps)
+    done = kept.actions[: sim.max_steps]
+    theirs = (done == np.clip(always, -1, 1).astype(np.float32)).all(axis=2)
+    assert 3 <= theirs[-1].sum() <= 13  # of 16, 8 expected
+    assert (theirs[:-1] <= theirs[1:]).all() and not theirs[0].all()  # to the end, once begun
+
+
+def test_a_resumed_run_is_taken_over_as_an_uninterrupted_one(tmp_path: Path) -> None:
+    run, whole = RunDir.create(tmp_path / "run", {}), new(0.5)
+    learn(whole, 1920)
+    learn(new(0.5), 960, run=run)
+    again = new(0.5)
+    learn(again, 1920, run=run, resume=True)
+    assert_same(whole, again)
+    assert 0 < run.metrics()["taken_over"].max() < 1
+
+
+def test_nobody_takes_over_where_nobody_can_or_may() -> None:
+    with pytest.raises(ValueError, match="scripted expert"):
+        new(0.2, task="hopper")
+    with pytest.raises(ValueError, match="interventions must be in"):
+        SACConfig(interventions=1.5)
+    with pytest.raises(TypeError):
+        PPOConfig(interventions=0.2)  # it learns from its own actions alone
+    assert new(0.0).env.interventions is None
