@@ -49,6 +49,8 @@ class Evaluation:
     floors: Floors | None = None  # None: not asked for
     randomize: float = 0.0  # width by which rows differed
     misses: dict[str, int] = field(default_factory=dict)  # {part of a formula: lacked it first}
+    return_mean: float | None = None  # of a body's own reward, by which bodies are compared
+    return_sd: float | None = None  # over the episodes
 
     @property
     def success(self) -> float:
@@ -70,6 +72,8 @@ class Evaluation:
         parts = [f"success {Rate(self.successes, self.episodes).line()} on the {on}"]
         if self.floors is not None:
             parts.append(self.floors.line(self.episodes))
+        if self.return_mean is not None:
+            parts.append(f"return {self.return_mean:,.0f} (deviation {self.return_sd:,.0f})")
         if not self.above_floor:
             parts.append("not above its floor")
         if self.held:
@@ -150,7 +154,8 @@ def _evaluated(
 
 def summary(env: BatchEnv, outcome: Outcome, beneath: Floors | None = None) -> Evaluation:
     """What one episode of every row of ``env`` came to."""
-    formula = env.judge is not None
+    formula, body = env.judge is not None, not getattr(env.task, "robot", "")
+    returned = outcome.returned if body and np.isfinite(outcome.returned).all() else None
     return Evaluation(
         env.task.goal,
         env.num_envs,
@@ -164,6 +169,8 @@ def summary(env: BatchEnv, outcome: Outcome, beneath: Floors | None = None) -> E
         beneath,
         env.width if isinstance(env, RandomizedEnv) else 0.0,
         misses(env.judge, from_dict(env.card), outcome.success) if env.judge is not None else {},
+        None if returned is None else float(returned.mean()),
+        None if returned is None else float(returned.std()),
     )
 
 

@@ -128,8 +128,8 @@ def preset(
     run = found.run_of(cheap)
     if parts is not None:
         run |= {"env_steps": parts(cheap)}
-    if not base.looks:
-        run = {name: value for name, value in run.items() if name != "stop_at"}
+    if not (base.looks and (base.formula or (base.reward or open_["reward"]) == "offline")):
+        run = {n: value for n, value in run.items() if n != "stop_at"}  # nobody would judge it
     given = {name: value for name, value in vars(base).items() if value is not None}
     named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner)}
     return SettledConfig(**open_ | given | run | named)

@@ -41,20 +41,22 @@ def falling(env: BatchEnv) -> Any:
     return lambda obs: np.sin(40.0 * (obs @ weight))
 
 
-def stepped_to_the_end(env: BatchEnv, act: Any) -> tuple[Array, Array]:
-    """Success and distance as they were found when rows that are over went on being stepped."""
+def stepped_to_the_end(env: BatchEnv, act: Any) -> tuple[Array, Array, Array]:
+    """Success, distance and return as they were found when rows that are over went on being
+    stepped."""
     obs, n = env.reset(), env.num_envs
     over, failed, success = np.zeros((3, n), bool)
-    distance, everyone = np.zeros(n), np.ones(n, bool)
+    (distance, returned), everyone = np.zeros((2, n)), np.ones(n, bool)
     for _ in range(env.max_steps):
         step = env.step(act(obs, everyone))
         failed |= step.info["diverged"] & ~over
         success[~over], distance[~over] = step.info["success"][~over], env.distance()[~over]
+        returned += np.where(over, 0.0, step.reward)
         over |= step.terminated | step.truncated
         if over.all():
             break
         obs = step.obs
-    return success & ~failed, distance
+    return success & ~failed, distance, returned
 
 
 @pytest.mark.parametrize("name", ["hopper", "ant"])
@@ -62,9 +64,10 @@ def test_rows_that_are_over_are_not_simulated_and_the_figures_stay(name: str) ->
     task = sims.make_task(name, episode_s=2.0 if name == "hopper" else 15.0)
     whole, part = (BatchEnv(task, 24, seed=SELECT_SEED) for _ in range(2))
     policy = rowwise(falling(part), part.act_dim)
-    success, distance = stepped_to_the_end(whole, policy)
+    success, distance, returned = stepped_to_the_end(whole, policy)
     found = run_episode(part, policy)
     assert (found.success == success).all() and (found.distance == distance).all()
+    assert (found.returned == returned).all() and np.ptp(returned) > 0
     assert part.env_steps < 0.75 * whole.env_steps
 
 
@@ -165,6 +168,9 @@ def test_an_evaluation_says_seed_interval_and_floors(cache: Path) -> None:
     assert Evaluation.from_dict(json.loads(json.dumps(found.as_dict()))) == found
     lazy = evaluate(task, lambda obs: np.zeros((len(obs), 3)), episodes=30, seed=TEST_SEED)
     assert "on the test seed" in lazy.line() and "not above its floor" in lazy.line()
+    assert "return" not in lazy.line()  # by which nobody compares arms
+    body = evaluate(sims.make_task("hopper", episode_s=1.0), lambda o: 0 * o[:, :3], episodes=8)
+    assert body.return_mean is not None and f"return {body.return_mean:,.0f} (dev" in body.line()
     assert said(None) == "success not measured: no ground truth for this sentence"
     assert Evaluation.from_dict({"goal": "", "success": 1.0}) is None  # of a run of before
 

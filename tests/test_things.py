@@ -316,10 +316,10 @@ def test_defaults_are_what_a_sentence_needs() -> None:
     assert push.env_steps == 1_000_000 and reach.env_steps == 96_000
     assert (push.learner, reach.learner) == ("ensemble", "ppo")
     assert (push.stop_at, reach.stop_at) == (0.97, 0.0)
-    unseen = TrainConfig(task="tabletop", things=THINGS, goal=next(iter(SENTENCES)), looks=0)
-    assert completed(unseen).stop_at == 0  # nobody looks who could say that it is learned
-    to_the_end = completed(replace(unseen, looks=10, stop_at=0.0))
-    assert to_the_end.stop_at == 0
+    said = TrainConfig(task="tabletop", things=THINGS, goal=next(iter(SENTENCES)))
+    # Where nobody looks or judges who could say that it is learned, and where it is not asked for.
+    for other in ({"looks": 0}, {"reward": "sparse"}, {"stop_at": 0.0}):
+        assert completed(replace(said, **other)).stop_at == 0
     for reward in ("task", "clip"):
         typed = parse_train(["tabletop", "--reward", reward]).asked
         assert completed(TrainConfig(**typed)).reward == reward

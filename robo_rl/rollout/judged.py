@@ -23,6 +23,7 @@ class Outcome(NamedTuple):
     success: Array  # (N,) bool, at its end
     distance: Array  # (N,) what was missing to the goal at its end; nan where that is no quantity
     held: Array  # (N,) bool: the goal held before anybody had moved, however often drawn
+    returned: Array  # (N,) sum of the task's own reward; nan where it has none
 
 
 def at_the_end(env: BatchEnv, step: StepResult) -> Array:
@@ -65,10 +66,11 @@ def run_episode(
     """
     obs, n = env.reset(), env.num_envs
     active, failed, success = np.ones(n, bool), np.zeros(n, bool), np.zeros(n, bool)
-    distance, held = np.zeros(n), env.held.copy()
+    distance, held, returned = np.zeros(n), env.held.copy(), np.zeros(n)
     for number in range(env.max_steps):
         step = env.step(choose(obs, active), active)
         failed |= step.info["diverged"] & active
+        returned[active] += step.reward[active]
         now = judge(env, step)
         ended = active & (step.terminated | step.truncated)
         if ended.any():
@@ -79,4 +81,4 @@ def run_episode(
         if not active.any():
             break
         obs = step.obs
-    return Outcome(success & ~failed, distance, held)
+    return Outcome(success & ~failed, distance, held, returned)
