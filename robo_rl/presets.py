@@ -99,8 +99,7 @@ EFFORTS: dict[str, Preset] = {
         {"env_steps": 1_000_000, "checkpoint_every": 100_000, "stop_at": 0.97},
         learner="ensemble",
         ppo=PRESETS["push"].ppo,
-        # Late in training a policy that still changes by much swings between 70 and 90 %.
-        ensemble={"gradient_steps": 2, "batch_size": 512, "final_rate": 0.1},
+        ensemble={"gradient_steps": 2, "batch_size": 512},
     ),
 }
 

@@ -25,6 +25,7 @@ from robo_rl.learners import (
     LEARNERS,
     OffPolicyConfig,
     PPOConfig,
+    ResidualEnsembleConfig,
     ResidualPPOConfig,
     ResidualSACConfig,
     ResidualTD3Config,
@@ -41,7 +42,8 @@ OFF = {
     "switch_on_steps": 256, "critic_updates": 20,
 }  # fmt: skip
 CONFIGS = [
-    ResidualPPOConfig(**SMALL), ResidualSACConfig(**SMALL, **OFF), ResidualTD3Config(**SMALL, **OFF)
+    ResidualPPOConfig(**SMALL), ResidualSACConfig(**SMALL, **OFF),
+    ResidualEnsembleConfig(**SMALL, **OFF), ResidualTD3Config(**SMALL, **OFF),
 ]  # fmt: skip
 ODD = {"offset": 3.0, "scale": 20.0}  # of observations: whoever has no scale of them is lost
 over_all = pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)

@@ -10,9 +10,11 @@ from robo_rl.learners.crossq import CrossQConfig, build_crossq
 from robo_rl.learners.ensemble import EnsembleConfig, build_ensemble
 from robo_rl.learners.ppo import PPOConfig, build_ppo
 from robo_rl.learners.residual import (
+    ResidualEnsembleConfig,
     ResidualPPOConfig,
     ResidualSACConfig,
     ResidualTD3Config,
+    build_residual_ensemble,
     build_residual_ppo,
     build_residual_sac,
     build_residual_td3,
@@ -29,6 +31,7 @@ __all__ = [
     "LearnerKind",
     "OffPolicyConfig",
     "PPOConfig",
+    "ResidualEnsembleConfig",
     "ResidualPPOConfig",
     "ResidualSACConfig",
     "ResidualTD3Config",
@@ -54,5 +57,6 @@ LEARNERS: dict[str, LearnerKind] = {
     "ensemble": LearnerKind(EnsembleConfig, build_ensemble),
     "residual-ppo": LearnerKind(ResidualPPOConfig, build_residual_ppo),
     "residual-sac": LearnerKind(ResidualSACConfig, build_residual_sac),
+    "residual-ensemble": LearnerKind(ResidualEnsembleConfig, build_residual_ensemble),
     "residual-td3": LearnerKind(ResidualTD3Config, build_residual_td3),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from robo_rl.learners.sac import SACConfig, entropy
 
@@ -22,6 +22,8 @@ class EnsembleConfig(SACConfig):
     cheap_steps: ClassVar[bool] = True
     num_envs: int = 64  # rows simulated together
     learning_rate: float = 1e-3  # Adam's step size
+    # A policy that changes by much to the end swings by ten points from look to look.
+    final_rate: float = 0.1  # share of the learning rate left at the end of training
     net: tuple[int, ...] = (128, 128)  # units of the hidden layers of policy and critics
     gradient_steps: int = 4  # updates per control step of all rows
     batch_size: int = 256  # transitions per update
@@ -38,16 +40,15 @@ class EnsembleConfig(SACConfig):
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
 
+def arguments(config: EnsembleConfig, parts: Parts) -> dict[str, Any]:
+    """Those of an EnsembleSAC, but for its ``policy``."""
+    keywords, replay = parts.keywords(config, members=config.critics), parts.replay(config)
+    replay["replay_buffer_kwargs"] |= {"n_steps": config.n_steps, "gamma": keywords["gamma"]}
+    return {**keywords, **replay, **entropy(config), "actor_every": config.actor_every}
+
+
 def build_ensemble(config: EnsembleConfig, parts: Parts) -> EnsembleSAC:
     """Our updates in SB3's loop."""
     from robo_rl.learners.ensemble_sac import EnsemblePolicy, EnsembleSAC
 
-    keywords = parts.keywords(config, members=config.critics)
-    replay = parts.replay(config)
-    replay["replay_buffer_kwargs"] |= {"n_steps": config.n_steps, "gamma": keywords["gamma"]}
-    return EnsembleSAC(
-        **keywords | {"policy": EnsemblePolicy},
-        **replay,
-        **entropy(config),
-        actor_every=config.actor_every,
-    )
+    return EnsembleSAC(**arguments(config, parts) | {"policy": EnsemblePolicy})

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from robo_rl.learners.config import LearnerConfig, OffPolicyConfig
+from robo_rl.learners.ensemble import EnsembleConfig, arguments
 from robo_rl.learners.ppo import PPOConfig, build_ppo
 from robo_rl.learners.sac import SACConfig, entropy
 from robo_rl.learners.td3 import TD3Config
@@ -20,6 +21,7 @@ from robo_rl.learners.td3 import TD3Config
 if TYPE_CHECKING:
     from stable_baselines3 import PPO, SAC, TD3
 
+    from robo_rl.learners.ensemble_sac import EnsembleSAC
     from robo_rl.learners.learner import Parts
     from robo_rl.rollout.vec_sim import VecSim
 
@@ -73,6 +75,11 @@ class ResidualSACConfig(SACConfig, ResidualOffPolicyConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ResidualEnsembleConfig(EnsembleConfig, ResidualOffPolicyConfig):
+    """SAC with normalised critics of a residual on a frozen --base, for few cores."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ResidualTD3Config(TD3Config, ResidualOffPolicyConfig):
     """TD3 of a residual on a frozen --base (as ResFiT does, arXiv:2509.19301)."""
 
@@ -94,6 +101,14 @@ def build_residual_sac(config: ResidualSACConfig, parts: Parts) -> SAC:
     return ResidualSAC(
         **over.keywords(config), **over.replay(config), **over.schedule(config), **entropy(config)
     )
+
+
+def build_residual_ensemble(config: ResidualEnsembleConfig, parts: Parts) -> EnsembleSAC:
+    """Our updates in SB3's loop, of an actor that squashes the residual alone."""
+    from robo_rl.learners.residual_policy import OverBase, ResidualEnsemble
+
+    over = OverBase.of(config, parts)
+    return ResidualEnsemble(**arguments(config, over), **over.schedule(config))
 
 
 def build_residual_td3(config: ResidualTD3Config, parts: Parts) -> TD3:

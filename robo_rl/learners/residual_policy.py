@@ -25,10 +25,12 @@ from torch import Tensor, nn
 
 from robo_rl.learners.base import Base, load_base
 from robo_rl.learners.config import LearnerConfig
+from robo_rl.learners.ensemble_sac import EnsemblePolicy, EnsembleSAC
 from robo_rl.learners.features import ObsNormaliser
 from robo_rl.learners.learner import Parts
 from robo_rl.learners.residual import (
     ResidualConfig,
+    ResidualEnsembleConfig,
     ResidualOffPolicyConfig,
     ResidualPPOConfig,
     ResidualSACConfig,
@@ -135,7 +137,7 @@ class ResidualActorCritic(ActorCriticPolicy):
         )
 
 
-# SAC and TD3: an actor whose own output is the residual.
+# SAC, ensemble and TD3: an actor whose own output is the residual.
 class _Actor(BasePolicy):
     scale: float
 
@@ -195,6 +197,14 @@ class ResidualSACPolicy(_ActorPolicy, SACPolicy):
     actor_class = _ResidualSACActor
 
 
+class ResidualEnsemblePolicy(_ActorPolicy, EnsemblePolicy):
+    actor_class = _ResidualSACActor
+
+    def draw(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        residual, log_prob = super().draw(obs)
+        return self.actor.over_base(obs, residual), log_prob
+
+
 class ResidualTD3Policy(_ActorPolicy, TD3Policy):
     actor_class = _ResidualTD3Actor
 
@@ -238,6 +248,10 @@ class ResidualSAC(_OffPolicy, SAC):
     """SAC of a residual."""
 
 
+class ResidualEnsemble(_OffPolicy, EnsembleSAC):
+    """Ensemble of a residual."""
+
+
 class ResidualTD3(_OffPolicy, TD3):
     """TD3 of a residual."""
 
@@ -245,6 +259,7 @@ class ResidualTD3(_OffPolicy, TD3):
 POLICIES: Mapping[type[ResidualConfig], type[BasePolicy]] = {
     ResidualPPOConfig: ResidualActorCritic,
     ResidualSACConfig: ResidualSACPolicy,
+    ResidualEnsembleConfig: ResidualEnsemblePolicy,
     ResidualTD3Config: ResidualTD3Policy,
 }
 
