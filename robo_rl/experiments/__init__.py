@@ -24,6 +24,8 @@ EXPERIMENTS = {
     "bodies": "what bodies do, from their hand-written dense reward",
     "off-policy": "SAC, TD3 and TQC beside PPO on lift and drawer, from the dense reward",
     "residual": "a residual on a clone of few demonstrations beside learning from scratch",
+    "interventions": "somebody who takes over in early episodes beside learning alone",
+    "learn": "processor time until a policy is good enough, beside SB3 as it is shipped",
     "prior": "demonstrations in every batch beside learning from nothing, sparse reward",
     "sentences": "programs written from sentences beside the dense rewards",
     "untuned": "twelve goals with numbers, order and constraints, which nothing was tuned for",
