@@ -86,14 +86,17 @@ class Race:
     others: Sequence[int] = ()  # processes that work for it
     looks: list[tuple[int, float, float]] = field(default_factory=list)  # steps, s, worth
     _judging: float = 0.0
-    _began: float | None = None
+    _began: float = 0.0
 
-    def over(self, act: Act, env_steps: int) -> bool:
-        """Asked between updates; the first time starts the clock."""
-        if self._began is None:
-            self._began = self._clock()
+    def begin(self) -> None:
+        """Starts the clock."""
+        self._began = self._clock()
+
+    def over(self, act: Act, env_steps: int, *, last: bool = False) -> bool:
+        """Asked between updates, and at the last once more."""
         spent = self._clock() - self._began - self._judging
-        if env_steps == 0 or spent < EVERY * (len(self.looks) + 1) and spent < self.limit:
+        due = spent >= min(EVERY * (len(self.looks) + 1), self.limit) or last
+        if not due or env_steps == (self.looks[-1][0] if self.looks else 0):
             return False
         before = self._clock()
         self.looks.append((env_steps, spent, self.judge(act)))
@@ -115,6 +118,9 @@ class _Looks(Hook):
 
     def __init__(self, race: Race):
         self.race = race
+
+    def start(self, learner: Any) -> None:
+        self.race.begin()
 
     def pause(self, learner: Any) -> bool | None:
         return not self.race.over(learner.act, learner.env_steps)
@@ -149,10 +155,11 @@ def _on_our_rows(config: SettledConfig, task: sims.Task[Any], race: Race, place:
 
     set_threads()
     sim = BatchEnv(task, config.tuning.num_envs, seed=config.seed)
-    fit(
+    fitted = fit(
         sim, None, config.tuning, env_steps=config.env_steps, seed=config.seed,
         console=place.console, hooks=[_Looks(race)],
     )  # fmt: skip
+    race.over(fitted.act, fitted.learner.env_steps, last=True)
     sim.close()
 
 
@@ -188,6 +195,7 @@ def _shipped(config: SettledConfig, task: sims.Task[Any], race: Race, place: Pla
     env = make_vec_env(make, PROCESSES, seed=config.seed, vec_env_cls=SubprocVecEnv)
     assert isinstance(env, SubprocVecEnv)
     race.others = [process.pid for process in env.processes if process.pid]
+    race.begin()
     PPO("MlpPolicy", env, seed=config.seed, device="cpu").learn(10**9, callback=Looks())
     env.close()
 
