@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
+import fcntl
 import hashlib
 import importlib.metadata
 import io
@@ -227,15 +228,33 @@ class RunDir:
         """
         new = [folder for folder in (path, path.parent) if not resume and not folder.exists()]
         run = cls.open(path) if resume else cls.create(path, config)
-        if run.config != jsonable(config):
-            write_json(path / "config.json", config)
-            (path / RESULT).unlink(missing_ok=True)
         try:
-            yield run
+            with run._alone():
+                if run.config != jsonable(config):
+                    write_json(path / "config.json", config)
+                    (path / RESULT).unlink(missing_ok=True)
+                yield run
         except BaseException:
             if path in new and not run.metrics_path.exists() and not run.checkpoint_paths():
                 shutil.rmtree(new[-1])
             raise
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While nobody else trains in it; ValueError where somebody does. The lock is the folder's,
+        and goes with the process that has it."""
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(
+                    f"{self.path} is being trained by another process: wait for it or stop it, or "
+                    "begin a run with another --name"
+                ) from None
+            yield
+        finally:
+            os.close(folder)
 
     @property
     def config(self) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import json
 import os
 import pickle
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -68,6 +70,23 @@ def test_a_new_run_holds_its_config_and_versions(run):
 def test_jsonable_is_plain_json():
     value = {"a": np.float32(0.5), "b": np.arange(2), "c": frozenset({"y", "x"}), 3: None}
     assert jsonable(value) == {"a": 0.5, "b": [0, 1], "c": ["x", "y"], "3": None}
+
+
+def test_only_one_process_trains_in_a_run(tmp_path):
+    path = tmp_path / "run"
+    with RunDir.under_way(path, {"seed": 1}) as run:
+        run.append({"env_steps": 1.0})
+        other = f"""
+from pathlib import Path
+from robo_rl.runs import RunDir
+with RunDir.under_way(Path({str(path)!r}), {{"seed": 2}}, resume=True):
+    pass
+"""
+        told = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True)
+        assert told.returncode == 1 and "is being trained by another process" in told.stderr
+        assert run.config == {"seed": 1}
+    with RunDir.under_way(path, {"seed": 2}, resume=True) as again:
+        assert again.config == {"seed": 2}
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch):
