@@ -7,7 +7,7 @@ card has what is asked, ``meaning.py`` decides.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -66,6 +66,15 @@ class Clause:
 
 Found = tuple[Clause, int]
 
+# Slots of quantities that must be bounds, or are taken for ones: unit, and what is taken of one.
+_AMOUNTS: dict[str, tuple[str, Callable[[Much], Much | None]]] = {
+    "SLOW": ("m/s", lambda much: much if much.most is not None and not much.just else None),
+    "FAST": ("m/s", lambda much: much if much.least is not None and not much.just else None),
+    "SPEED": ("m/s", lambda much: much.at_least() if much.just else None),
+    "CAP": ("m/s", lambda much: much.at_most() if much.most is not None else None),
+    "UNDER": ("m", lambda much: much if much.least is None else None),
+    "NEAR": ("m", lambda much: much.at_most() if much.just or much.least is None else None),
+}
 
 Verb = tuple[tuple[str, ...], str, str, Pattern | None]
 
@@ -169,33 +178,17 @@ class Clauses:
                 yield from quantities.share(self.words, i)
                 for after in quantities.LEAST.ends(self.words, i):
                     for found, end in quantities.share(self.words, after):
-                        yield replace(found, most=None, just=False), end
-            case "SLOW" | "FAST":
-                for found, end in self.much(i):
-                    bound = found.most if name == "SLOW" else found.least
-                    if found.unit == "m/s" and not found.just and bound is not None:
-                        yield found, end
+                        yield found.at_least(), end
             case "EVER":
                 if self.word(i) == "not":
                     yield "never", i + 1 + (self.word(i + 1) == "ever")
                 for mood, table in joints.PLAINLY.items():
                     yield from ((mood, end) for end in table.ends(self.words, i))
-            case "SPEED":
+            case _ if name in _AMOUNTS:
+                unit, taken = _AMOUNTS[name]
                 for found, end in self.much(i):
-                    if found.unit == "m/s" and found.just:
-                        yield replace(found, most=None, just=False), end
-            case "UNDER":
-                for found, end in self.much(i):
-                    if found.unit == "m" and found.least is None:
-                        yield found, end
-            case "CAP":
-                for found, end in self.much(i):
-                    if found.unit == "m/s" and found.most is not None:
-                        yield Much("m/s", None, found.most), end
-            case "NEAR":
-                for found, end in self.much(i):
-                    if found.unit == "m" and (found.just or found.least is None):
-                        yield Much("m", None, found.most), end
+                    if found.unit == unit and (kept := taken(found)) is not None:
+                        yield kept, end
             case "HEIGHT":
                 at = i + (self.word(i) == "at" and self.word(i + 1)[:1].isdigit())
                 if self.words[i : i + 2] == ("up", "to"):

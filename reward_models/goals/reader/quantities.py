@@ -108,6 +108,12 @@ class Much:
         assert self.least is not None
         return self.least
 
+    def at_least(self) -> Much:
+        return replace(self, most=None, just=False)
+
+    def at_most(self) -> Much:
+        return Much(self.unit, None, self.most)
+
 
 Words = tuple[str, ...]
 
@@ -197,14 +203,17 @@ def taken(found: Much, words: Words, at: int) -> Iterator[tuple[Much, int]]:
     """A quantity with the tolerance that is said at ``at``: "give or take 1 cm"."""
     start = at + (words[at : at + 1] == (",",))
     if found.just and found.tolerance is None and words[at - 1] not in _UNIT_WORDS:
-        for last in _OR_MORE.ends(words, at):  # "5 cm left of it or more"
-            yield Much(found.unit, found.least, None), last
-        for last in _OR_LESS.ends(words, at):
-            yield Much(found.unit, None, found.most), last
+        yield from _one_sided(found, words, at)  # "5 cm left of it or more"
     for after in GIVE_OR_TAKE.ends(words, start) if found.just else ():
         for unit, value, last in quantity(words, after):
             if unit == found.unit and found.tolerance is None:
                 yield replace(found, tolerance=value), last
+
+
+def _one_sided(found: Much, words: Words, at: int) -> Iterator[tuple[Much, int]]:
+    """ "or more", "at most" behind a number."""
+    yield from ((found.at_least(), end) for end in _OR_MORE.ends(words, at))
+    yield from ((found.at_most(), end) for end in _OR_LESS.ends(words, at))
 
 
 def _bounded(words: Words, at: int) -> Iterator[tuple[Much, int]]:
@@ -230,11 +239,9 @@ def _once(words: Words, at: int) -> Iterator[tuple[Much, int]]:
         for unit, value, last in quantity(words, end):
             yield Much(unit, None, value), last
     for unit, value, end in quantity(words, at):
-        yield Much(unit, value, value, just=True), end
-        for last in _OR_MORE.ends(words, end):
-            yield Much(unit, value, None), last
-        for last in _OR_LESS.ends(words, end):
-            yield Much(unit, None, value), last
+        just = Much(unit, value, value, just=True)
+        yield just, end
+        yield from _one_sided(just, words, end)
     for value, end in number(words, at):  # "5 \u00b1 1 cm"
         for after in _SIGNS.ends(words, end):
             for unit, off, last in quantity(words, after):
