@@ -74,6 +74,46 @@ _AMOUNTS: dict[str, tuple[str, Callable[[Much], Much | None]]] = {
     "CAP": ("m/s", lambda much: much.at_most() if much.most is not None else None),
     "UNDER": ("m", lambda much: much if much.least is None else None),
     "NEAR": ("m", lambda much: much.at_most() if much.just or much.least is None else None),
+    "LASTS": ("s", lambda much: much if much.just or much.most is None else None),
+    "ENDS": ("s", lambda much: much if much.just or much.least is None else None),
+    "ATMOST": ("s", lambda much: much if much.least is None else None),
+}
+
+
+def _any(clause: Clause) -> bool:
+    return True
+
+
+def _plain(clause: Clause) -> bool:
+    return not clause.mood
+
+
+def _manner(clause: Clause) -> bool:
+    return clause.predicate in ("slower", "faster", "at_height") and clause.much is not None
+
+
+# Slots that are clauses: how they are said, and which of those are meant.
+_SAID: dict[str, tuple[str, Callable[[Clause], bool]]] = {
+    "DO": ("base", _plain),
+    "DOING": ("ing", _any),
+    "ACTING": ("ing", _plain),
+    "STAYING": ("ing", lambda clause: clause.lasting),
+    "TOLD": ("statement", _plain),
+    "MOODED": ("base ing statement", lambda clause: bool(clause.mood)),
+    "KEPT": (
+        "base ing statement",
+        lambda clause: clause.lasting and clause.told and _plain(clause),
+    ),
+    "SUFFERS": ("plain", _plain),
+    "RELATION": ("relation", _any),
+    "BEING": ("relation state pose", _any),
+    "BIT": ("fragment", _any),
+    "NAMED": ("fragment", lambda clause: not clause.predicate),
+    "RELATED": ("fragment", lambda clause: clause.predicate not in ("", "against")),
+    "TIMED": ("timed fragment", _plain),
+    "PACE": ("pace", _any),
+    "MANNER": ("ing", _manner),
+    "PACED": ("verbless", _manner),
 }
 
 Verb = tuple[tuple[str, ...], str, str, Pattern | None]
@@ -146,6 +186,13 @@ class Clauses:
         return self._memo("slot", name, i, lambda: self._slot(name, i))
 
     def _slot(self, name: str, i: int) -> Iterator[tuple[Any, int]]:
+        if name in _SAID:
+            said, meant = _SAID[name]
+            for form in said.split():
+                verbs = form in ("base", "ing")
+                found = self.clause(form, i) if verbs else getattr(self, form)(i)
+                yield from ((clause, end) for clause, end in found if meant(clause))
+            return
         if self.word(i) == "first":  # "touch first the cube": sentences.py knows that it was said
             i += 1
         i = next(joints.ORDERED.ends(self.words, i), i)
@@ -528,6 +575,30 @@ class Clauses:
                             mooded = found.mood or mood
                             yield replace(found, told=not self.acting(phrase), mood=mooded), last
 
+    def plain(self, i: int) -> Iterator[Found]:
+        """ "the cube be touched"."""
+        for phrase, end in self.phrases.at(i):
+            yield from self.plainly(phrase, end)
+
+    def timed(self, i: int) -> Iterator[Found]:
+        """A clause of time: "touching it", "you have touched it", "the cube is left of it"."""
+        yield from self.clause("ing", i)
+        yield from self.statement(i)
+        yield from self.having(i)
+        if self.word(i) == "you":
+            yield from self.clause("base", i + 1)
+
+    def having(self, i: int) -> Iterator[Found]:
+        """ "you have touched it", "having touched it"."""
+        for start in joints.HAVING.ends(self.words, i + (self.word(i) == "when")):
+            yield from self.clause("ed", start)
+
+    def pace(self, i: int) -> Iterator[Found]:
+        """ "at most 5 cm/s"."""
+        for found, end in self.much(i):
+            if found.unit == "m/s" and not found.just:
+                yield Clause("slower" if found.least is None else "faster", much=found), end
+
     def plainly(self, phrase: Phrase, i: int) -> Iterator[Found]:
         """What a subject is or does, its verb in its plain form: "be touched", "touch it"."""
         if isinstance(phrase, Many) and phrase.how == "nor" and self.word(i) in ("may", "can"):
@@ -757,7 +828,4 @@ class Clauses:
             if found.predicate in ("slower", "faster", "still"):
                 yield replace(found, bare=True), end
         if not self.body:
-            for found, end in self.much(i):
-                if found.unit == "m/s" and not found.just:
-                    name = "slower" if found.least is None else "faster"
-                    yield Clause(name, None, (), found, bare=True), end
+            yield from ((replace(found, bare=True), end) for found, end in self.pace(i))

@@ -6,7 +6,6 @@ it") and modifiers ("for a second", "slowly"), each with the word that joins it 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -51,7 +50,7 @@ Elements = tuple[Element, ...]
 def vocabulary() -> frozenset[str]:
     """Every word of what joins clauses, bounds them and goes along with them."""
     texts = (*POLITE, *LEADING, *OPENERS, *STARTERS, *VIEWS, *TOOLS, *REASONS)
-    texts += tuple(text for _, text in IMPLIED)
+    texts += tuple(text for _, text in (*IMPLIED, *joints.CONSTRAINTS, *joints.TIMES))
     return Table.words.union(*(pattern(text).literals() for text in texts))
 
 
@@ -81,6 +80,7 @@ class Sentences:
         self.clauses, self.words = clauses, clauses.words
         self.known: dict[tuple[str, int], list[tuple[Elements, int]]] = {}
         self.ended: dict[tuple[str, int], list[int]] = {}
+        self.bounds: dict[int, list[tuple[Element, int]]] = {}
         # where goals begin that a remark stands before, and end that one follows
         self.remarked: set[int] = set()
         self.followed: set[int] = set()
@@ -226,10 +226,8 @@ class Sentences:
         for phrase, end in self.clauses.phrases.at(i):
             if after := self._starts(end, joints.COMMA):  # "the cube: touch it"
                 yield (Element("topic", Clause("leads", None, (phrase,))),), after
-        for start in self._every(i, joints.YOU_HAVE):  # "you have 3 seconds to touch it"
-            for found, end in self.clauses.much(start):
-                if found.unit == "s" and found.most is not None and self.clauses.word(end) == "to":
-                    yield (Element("within", much=found),), end + 1
+        for slots, end in self.clauses.filled(pattern(joints.YOU_HAVE), i):
+            yield (Element("within", much=slots["ENDS"]),), end  # "you have 3 seconds to touch it"
         if self.clauses.word(i) == "for":
             for phrase, end in self.clauses.phrases.one(i + 1):
                 if after := self._starts(end, joints.COMMA):  # "for the red cube, touch the ball"
@@ -237,7 +235,7 @@ class Sentences:
         for word in ("after", "before", "once", "when", "having"):
             if self.words[i : i + 1] == (word,):
                 having = word in ("when", "having")
-                for clause, end in self._having(i) if having else self._timed(i + 1):
+                for clause, end in self.clauses.having(i) if having else self.clauses.timed(i + 1):
                     by = "before" if word == "before" else "then"
                     goal, turn = Element("goal", clause), Element("turn", by=by)
                     if after := self._starts(end, joints.COMMA):
@@ -245,19 +243,6 @@ class Sentences:
                     for more, last in self._modifier(end):
                         if more.how == "for" and (after := self._starts(last, joints.COMMA)):
                             yield (goal, more, turn), after
-
-    def _timed(self, i: int) -> Iterator[tuple[Clause, int]]:
-        """A clause of time: "touching it", "you have touched it", "the cube is left of it"."""
-        yield from self.clauses.clause("ing", i)
-        yield from self.clauses.statement(i)
-        yield from self._having(i)
-        if self.words[i : i + 1] == ("you",):
-            yield from self.clauses.clause("base", i + 1)
-
-    def _having(self, i: int) -> Iterator[tuple[Clause, int]]:
-        """ "you have touched it", "having touched it"."""
-        for start in self._every(i + (self.clauses.word(i) == "when"), joints.HAVING):
-            yield from self.clauses.clause("ed", start)
 
     def _rest(self, i: int) -> list[tuple[Elements, int]]:
         """All that may follow an element that ends at ``i``."""
@@ -389,136 +374,33 @@ class Sentences:
                 if self.clauses.word(i) == "to":
                     yield from self.clauses.clause("base", i + 1)
             if by in ("before", "after"):
-                yield from self._timed(i)
+                yield from self.clauses.timed(i)
 
     # ------------------------------------------------------------------------ what goes along
 
     def _modifier(self, i: int) -> Iterator[tuple[Element, int]]:
         """ "for a second", "within 3 s", "slowly", "in this order", "all the time"."""
-        for start in (i, *self._every(i, joints.LATEST)):  # ", at most 3 s", "taking 3 s at most"
-            for found, end in self.clauses.much(start):
-                if found.unit == "s" and found.least is None:
-                    yield Element("within", much=found), end
-                    for last in joints.TOTAL.ends(self.words, end):
-                        yield Element("within", much=found), last
-        for how, phrases in (
-            ("for", joints.FOR),
-            ("for", joints.AGAIN),
-            ("wait", joints.WAIT),
-            ("within", joints.WITHIN),
-        ):
-            for start in self._every(i, phrases):
-                for found, end in self.clauses.much(start):
-                    lasts = found.least is not None and (found.just or found.most is None)
-                    ends = found.most is not None and (found.just or found.least is None)
-                    if found.unit != "s":
-                        continue
-                    if how in ("for", "wait") and lasts:
-                        for last in (end, self._starts(end, joints.WHILE_HERE)):
-                            if last:
-                                yield Element("for", much=found, by=how), last
-                    if how == "within" and ends:
-                        last = self._starts(end, joints.PASSED)
-                        if self.words[start - 1] == "before" and not last:
-                            continue
-                        for after in (last or end, *joints.TOTAL.ends(self.words, end)):
-                            yield Element("within", much=found), after
+        for how, text in joints.TIMES:
+            for slots, end in self.clauses.filled(pattern(text), i):
+                [much] = slots.values()
+                yield Element("for" if how == "wait" else how, much=much, by=how), end
         for how, phrases in joints.MODIFIERS.items():
             if end := self._starts(i, phrases):
                 yield Element(how, by="any" if how == "either" else ""), end
 
-    def _constraint(self, i: int) -> Iterator[tuple[Element, int]]:
+    def _constraint(self, i: int) -> list[tuple[Element, int]]:
         """ "without touching it", "never go near it", "while staying above it", "until ..."."""
-        comma = self._starts(i, joints.COMMA)
-        for start in (i, comma) if comma else (i,):
-            for after in self._every(start, joints.NEVER):
-                for clause, end in self.clauses.clause("base", after):
-                    if not clause.mood:
-                        yield Element("never", clause), end
-            for after in self._every(start, joints.NEVER_ING):
-                for clause, end in self.clauses.clause("ing", after):
-                    yield Element("never", clause), end
-            word = self.words[start] if start < len(self.words) else ""
-            if word in ("never", "not", "nor"):
-                for clause, end in self.clauses.fragment(start + 1):
-                    if word != "not" or clause.predicate not in (
-                        "",
-                        "against",
-                    ):  # "next to it, not on it"
-                        yield Element("not" if word == "not" else "never", clause), end
-            if self.words[start : start + 2] == ("but", "not"):
-                for clause, end in self.clauses.fragment(start + 2):
-                    yield Element("not" if clause.predicate else "never", clause), end
-            for read in (
-                self.clauses.clause("base", start),
-                self.clauses.clause("ing", start),
-                self.clauses.statement(start),
-            ):
-                for clause, end in read:
-                    if clause.mood:
-                        yield Element(clause.mood, clause), end
-                    elif clause.lasting and clause.told and start > i:  # ", it must stay upright"
-                        yield Element("always", clause), end
-            for without in self._every(start, joints.WITHOUT):
-                for after in self._every(without, joints.CONTACT):
-                    for phrase, end in self.clauses.phrases.at(after):
-                        for last in (end, *joints.ALLOWED.ends(self.words, end)):
-                            yield Element("never", Clause("touch", None, (phrase,))), last
-            for after in self._every(start, joints.ALWAYS):  # "always staying 5 cm above it"
-                for clause, end in self.clauses.clause("ing", after):
-                    yield Element("always", clause), end
-                for clause, end in (
-                    *self.clauses.relation(after),
-                    *self.clauses.state(after),
-                    *self.clauses.pose(after),
-                ):
-                    if start > i:  # ", always at least 5 cm from it"
-                        yield Element("always", clause), end
-            speeds = (
-                self.clauses.much(at) for at in (start, *joints.SPEED.ends(self.words, start))
-            )
-            for found, end in itertools.chain.from_iterable(speeds):
-                if found.unit == "m/s" and not found.just:
-                    name = "slower" if found.least is None else "faster"
-                    yield Element("always", Clause(name, much=found)), end
+        if i not in self.bounds:
+            self.bounds[i] = list(dict.fromkeys(self._bounding(i)))
+        return self.bounds[i]
+
+    def _bounding(self, i: int) -> Iterator[tuple[Element, int]]:
+        for how, text in joints.CONSTRAINTS:
+            for slots, end in self.clauses.filled(pattern(text), i):
+                [(slot, said)] = slots.items()
+                clause = Clause("touch", None, (said,)) if slot == "S" else said
+                named, _, negated = (how or clause.mood).partition(" ")
+                yield Element(named, clause, negated=bool(negated)), end
+        for start in {i, self._starts(i, joints.COMMA) or i}:
             for how, clause, end in self.clauses.beside(start):
                 yield Element(how, clause), end
-            for clause, end in self._manner(start, comma):
-                yield Element("always", clause), end
-            for after in self._every(start, joints.WHILE):
-                negated = self._starts(after, joints.NOT)
-                for clause, end in (
-                    *self.clauses.clause("ing", negated or after),
-                    *self.clauses.statement(after),
-                    *(() if negated else self.clauses.relation(after)),
-                ):
-                    if not clause.mood:
-                        yield Element("while", clause, negated=bool(negated)), end
-                    elif not negated:  # "while avoiding it"
-                        yield Element(clause.mood, clause), end
-            for clause, end in self.clauses.clause("ing", start):
-                if start != i and clause.lasting:  # ", staying at least 5 cm above it"
-                    yield Element("while", clause), end
-            for after in self._every(start, joints.UNTIL):
-                for clause, end in (*self._timed(after), *self.clauses.fragment(after)):
-                    if not clause.mood:
-                        yield Element("until", clause), end
-            for after in self._every(start, joints.NO_TIME):  # "at no time may it be touched"
-                for phrase, end in self.clauses.phrases.at(after):
-                    for clause, last in self.clauses.plainly(phrase, end):
-                        if not clause.mood:
-                            yield Element("never", clause), last
-            for clause, end in self.clauses.clause("ing", start):  # "touching it is forbidden"
-                for last in joints.FORBIDDEN.ends(self.words, end) if not clause.mood else ():
-                    yield Element("never", clause), last
-            for after in (start, *self._every(start, joints.CONTACT)):
-                for phrase, end in self.clauses.phrases.at(after) if after > start else ():
-                    for last in joints.FORBIDDEN.ends(self.words, end):
-                        yield Element("never", Clause("touch", None, (phrase,))), last
-
-    def _manner(self, i: int, comma: int) -> Iterator[tuple[Clause, int]]:
-        """How fast at most or at least: "moving slower than 5 cm/s", ", gripper below 5 cm/s"."""
-        verbless = self.clauses.verbless(i) if i == comma else ()
-        for clause, end in (*self.clauses.clause("ing", i), *verbless):
-            if clause.predicate in ("slower", "faster", "at_height") and clause.much is not None:
-                yield clause, end
