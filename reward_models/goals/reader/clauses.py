@@ -72,6 +72,7 @@ _AMOUNTS: dict[str, tuple[str, Callable[[Much], Much | None]]] = {
     "FAST": ("m/s", lambda much: much if much.least is not None and not much.just else None),
     "SPEED": ("m/s", lambda much: much.at_least() if much.just else None),
     "CAP": ("m/s", lambda much: much.at_most() if much.most is not None else None),
+    "BOUND": ("m", lambda much: much if not much.just else None),
     "UNDER": ("m", lambda much: much if much.least is None else None),
     "NEAR": ("m", lambda much: much.at_most() if much.just or much.least is None else None),
     "LASTS": ("s", lambda much: much if much.just or much.most is None else None),
@@ -185,13 +186,16 @@ class Clauses:
         """What may fill a slot of a pattern at ``i``, and where that ends."""
         return self._memo("slot", name, i, lambda: self._slot(name, i))
 
+    def said(self, forms: str, i: int) -> Iterator[Found]:
+        """Clauses at ``i`` in any of these forms: of a verb, or a method's name."""
+        for form in forms.split():
+            verbs = form in ("base", "ing")
+            yield from self.clause(form, i) if verbs else getattr(self, form)(i)
+
     def _slot(self, name: str, i: int) -> Iterator[tuple[Any, int]]:
         if name in _SAID:
             said, meant = _SAID[name]
-            for form in said.split():
-                verbs = form in ("base", "ing")
-                found = self.clause(form, i) if verbs else getattr(self, form)(i)
-                yield from ((clause, end) for clause, end in found if meant(clause))
+            yield from ((clause, end) for clause, end in self.said(said, i) if meant(clause))
             return
         if self.word(i) == "first":  # "touch first the cube": sentences.py knows that it was said
             i += 1
@@ -289,15 +293,11 @@ class Clauses:
         return self._memo("relation", "", i, lambda: self._relation(i))
 
     def _relation(self, i: int) -> Iterator[Found]:
-        for after in joints.A_PLACE.ends(self.words, i):
-            for found, end in self.relation(after):
-                if found.predicate in ("near", "far", "next_to", "by", "against"):
-                    yield found, end
         for name, texts in RELATIONS.items():
             for text in texts:
                 for slots, end in self.filled(pattern(text), i):
                     objects = tuple(slots[k] for k in ("O", "ITS", "T") if k in slots)
-                    much = slots.get("MUCH") or slots.get("NEAR")
+                    much = slots.get("MUCH") or slots.get("NEAR") or slots.get("BOUND")
                     if much is not None and much.unit != "m":
                         continue
                     numbers = tuple((n, slots[n.upper()]) for n in "xy" if n.upper() in slots)
@@ -307,13 +307,6 @@ class Clauses:
                     found = Clause(name, None, objects, much, numbers)
                     yield found, end
                     yield from self._measured(found, end)
-        if self.word(i) in ("within",):
-            return
-        for found, end in self.much(i):  # "at least 10 cm away from it"
-            if found.unit == "m" and not found.just:
-                for after in joints.FROM.ends(self.words, end):
-                    for phrase, last in self.phrases.at(after):
-                        yield Clause("apart", None, (phrase,), found), last
 
     def _measured(self, found: Clause, i: int) -> Iterator[Found]:
         """A relation whose quantity or tolerance follows it: "behind it, 5 cm away"."""
@@ -557,23 +550,21 @@ class Clauses:
         for phrase, end in self.phrases.at(i):
             for found, last in self._does(phrase, end, ("s", "be", "modal", "perfect")):
                 yield replace(found, told=not self.acting(phrase)), last
-            for mood, table in joints.MOODS.items():  # "the cube must not be touched"
-                for after in table.ends(self.words, end):
-                    for found, last in self.plainly(phrase, after):
-                        if not found.mood or mood == "always":  # "it must always be untouched"
-                            mooded = found.mood or mood
-                            yield replace(found, told=not self.acting(phrase), mood=mooded), last
-            for (
-                mood,
-                table,
-            ) in joints.PLAINLY.items():  # "it is never touched", "it always stays upright"
-                be = end + (self.word(end) in ("is", "are", "stays", "stay", "remains", "remain"))
-                for after in table.ends(self.words, be):
-                    there = () if be > end else self._does(phrase, after, ("s", "be"))
-                    for found, last in (*there, *self._is(phrase, after)):
-                        if not found.mood or mood == "always":
-                            mooded = found.mood or mood
-                            yield replace(found, told=not self.acting(phrase), mood=mooded), last
+            for mood, found, last in self._mooded(phrase, end):
+                if not found.mood or mood == "always":  # "it must always be untouched"
+                    told, mood = not self.acting(phrase), found.mood or mood
+                    yield replace(found, told=told, mood=mood), last
+
+    def _mooded(self, phrase: Phrase, i: int) -> Iterator[tuple[str, Clause, int]]:
+        """What a subject is never, or always, to be: "must not be touched", "always stays up"."""
+        for mood, table in joints.MOODS.items():
+            for after in table.ends(self.words, i):
+                yield from ((mood, *found) for found in self.plainly(phrase, after))
+        be = i + (self.word(i) in ("is", "are", "stays", "stay", "remains", "remain"))
+        for mood, table in joints.PLAINLY.items():
+            for after in table.ends(self.words, be):
+                there = () if be > i else self._does(phrase, after, ("s", "be"))
+                yield from ((mood, *found) for found in (*there, *self._is(phrase, after)))
 
     def plain(self, i: int) -> Iterator[Found]:
         """ "the cube be touched"."""
@@ -612,21 +603,18 @@ class Clauses:
         """ "with the gripper always above it", "without the cube touching it": what goes along."""
         opening = self.word(i)
         for phrase, end in self.phrases.at(i + 1) if opening in ("with", "without") else ():
-            lasting = self.word(end) in ("staying", "kept", "remaining", "being")
-            ever = end + (self.word(end) == "ever")
-            moods = [
-                (mood, at) for mood, t in joints.PLAINLY.items() for at in t.ends(self.words, end)
-            ]
-            for mood, start in [*moods, ("", ever if opening == "without" else end)]:
-                if opening == "without" and mood:
-                    continue
-                mood = "never" if opening == "without" else mood
+            starts = [("never", end + (self.word(end) == "ever"))]
+            if opening == "with":
+                starts = [
+                    (m, at) for m, t in joints.PLAINLY.items() for at in t.ends(self.words, end)
+                ]
+                starts.append(("", end))
+            for mood, start in starts:
+                lasting = self.word(start) in ("staying", "kept", "remaining", "being")
                 how = mood or ("while" if lasting else "always")
-                after = start + (lasting and start == end)
-                for last in joints.UNTOUCHED.ends(self.words, after) if how == "always" else ():
-                    yield "never", Clause("touch", None, (phrase,)), last
+                after = start + lasting
                 for found, last in (*self.relation(after), *self.state(after)):
-                    if how != "always" or mood or found.much is not None:
+                    if mood or lasting or found.much is not None:
                         yield how, replace(found, subject=phrase), last
                 for found, last in self._acts(phrase, "ing", start) if mood else ():
                     yield how, found, last

@@ -139,8 +139,8 @@ CONSTRAINTS: tuple[tuple[str, str], ...] = (
 _LASTING = (
     "([continuously] for [a total of|a duration of|a full|full|a whole|no less than]|dwelling "
     "[for]|[,] [and|then|and then] (maintain|sustain|keep up|dwell|hold) [it|this|that|them|"
-    "contact|position|pose|state|(this|that) (position|state|pose)|there] [there|steadily|continuously] "
-    "[for]|[,] [with] [a] (dwell|dwell time|hold time|holding time|hold duration) [is|of]|[,] "
+    "contact|position|pose|state|(this|that) (position|state|pose)|there] [there|steadily|"
+    "continuously] [for]|[,] [with] [a] (dwell|dwell time|hold time|holding time|hold duration) [is|of]|[,] "
     "(maintaining|sustaining) (it|this|that|them|contact) [for]|[,] [and|then|and then] (keep|"
     "hold|stay|remain|linger|rest|leave|have) [it|them|contact|yourself|that|this|everything|that "
     "position|this position|position] [stay|remain] [there|in place|like that|like this|that way|"
@@ -199,9 +199,6 @@ SITUATED = frozenset(
     "located situated positioned found placed seated lodged perched poised suspended parked "
     "nestled centred centered snuggled".split()
 )
-A_PLACE = Table(
-    "(to|in|at|into) [a|some|any] (position|place|spot|point|space) [that is]|[to|at] somewhere"
-)
 BY = Table(
     "by|at|at [a] (height|distance) of|[with] [a|its] (gap|clearance|distance|height|separation) "
     "[is|of|being]|[and] [at] [a] distance [is|of]"
@@ -214,7 +211,6 @@ BESIDE = frozenset("above below left_of right_of in_front_of behind far".split()
 EACH_OTHER = Table("[each other|one another]")
 SO_THAT = Table("until|till|so [that]|such that")
 UP_TO = Table("[up|over|all way|right [up]] to")
-FROM = Table("to|from|away from|off|of")
 OVER = Table("[over|along|across|around|round|across table|along table|up|down|in]")
 BUMPS = frozenset(
     "touch|contact|reach|meet|make contact with|come into contact with|lean against|bump into|"

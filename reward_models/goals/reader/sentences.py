@@ -353,28 +353,17 @@ class Sentences:
                 yield clause, end
 
     def _any_goal(self, i: int, by: str, first: bool, opened: bool) -> Iterator[tuple[Clause, int]]:
-        yield from self.clauses.clause("base", i)
-        yield from self.clauses.statement(i)
-        if opened:
-            yield from self.clauses.wanted(i)
+        forms = "base statement" + " wanted" * opened
         if first or opened:
-            yield from self.clauses.clause("ing", i)
-            yield from self.clauses.verbless(i)
-            yield from self.clauses.relation(i)
-            yield from self.clauses.ways(i) if first else ()
+            forms += " ing verbless relation" + " ways" * first
         elif by == "end":
-            yield from self.clauses.state(i)
-            yield from self.clauses.relation(i)
-            yield from self.clauses.verbless(i)
+            forms += " state relation verbless"
         else:
-            yield from self.clauses.fragment(i)
-            yield from self.clauses.continued(i)
-            if by in ("and", "then"):
-                yield from self.clauses.clause("ing", i)
-                if self.clauses.word(i) == "to":
-                    yield from self.clauses.clause("base", i + 1)
-            if by in ("before", "after"):
-                yield from self.clauses.timed(i)
+            forms += " fragment continued" + " ing" * (by in ("and", "then"))
+            forms += " timed" * (by in ("before", "after"))
+            if by in ("and", "then") and self.clauses.word(i) == "to":
+                yield from self.clauses.clause("base", i + 1)
+        yield from self.clauses.said(forms, i)
 
     # ------------------------------------------------------------------------ what goes along
 
