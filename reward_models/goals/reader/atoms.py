@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reward_models.base import TaskCard
-from reward_models.goals.formula import Atom, Choice, Formula, FormulaError, Term, check, join
+from reward_models.goals.formula import Atom, Choice, Formula, Term, check, join
 from reward_models.goals.predicates import BODY, FURNITURE, MARKS, PREDICATES
 from reward_models.goals.reader.clauses import Clause
 from reward_models.goals.reader.quantities import Much
@@ -44,50 +44,44 @@ class Atoms:
                 if len(subjects) != 2 or how in ("or", "nor"):
                     raise self.refuse("ambiguous", "two things are together or apart: name both")
                 pair = subjects if subjects[1] != self.actor else subjects[::-1]
-                if clause.predicate == "parted":
-                    return self._checked(Atom.of("far", *pair), clause)
-                if clause.predicate == "together":
-                    name = "touch" if pair[0] == self.actor else "next_to"
-                    return self._checked(Atom.of(name, *pair), clause)
-                return self._apart(clause, *pair)
+                if clause.predicate in ("apart", "away"):
+                    return self._apart(clause, *pair)
+                beside = "touch" if pair[0] == self.actor else "next_to"
+                name, terms = ("far" if clause.predicate == "parted" else beside), pair
             case "tower":
                 blocks = [e.name for e in self.card.entities if "stack" in e.affordances]
                 top = things[0]
                 under = [t for t in (things if len(things) == 2 else blocks) if t != top]
                 if len(under) != 1:
                     raise self.refuse("ambiguous", "which is on top, and which below?")
-                return self._checked(Atom.of("on", top, under[0]), clause)
+                name, terms = "on", [top, *under]
             case "in_line":
-                line = [*subjects, *things]
-                if len(line) != 3:
+                name, terms = "in_line", [*subjects, *things]
+                if len(terms) != 3:
                     raise self.refuse("unsupported", "three things make a line: name three")
-                return self._checked(Atom.of("in_line", *line), clause)
-            case "between":
-                if len(subjects) != 1:
-                    return None
+            case "between" if len(subjects) == 1:
+                name, terms = "between", [*subjects, *things]
                 if len(things) != 2:
                     raise self.refuse("ambiguous", "between which two?")
-                return self._checked(Atom.of("between", *subjects, *things), clause)
-        return None
+            case _:
+                return None
+        return self._checked(Atom.of(name, *terms), clause)
 
     def one(self, clause: Clause, terms: tuple[Term, ...]) -> Formula:
         """The atom of a clause about these things."""
         name, first = clause.predicate, terms[0]
         hand = first == self.actor
-        match name:
-            case _ if (
-                clause.verb in _LIFTING
-                and not hand
-                and len(terms) == 2
-                and (name != "above" or not self._can(first, frozenset({"lift"})))
-                and name not in ("on", "on_top", "inside", "far", "lifted")
-                and not (clause.verb.startswith("drop") and name in ("to", "at"))
-            ):
+        if clause.verb in _LIFTING and not hand:
+            lifts = self._can(first, "lift")
+            placed = (
+                name in ("on", "on_top", "inside", "far", "lifted") or name == "above" and lifts
+            )
+            dropped = clause.verb.startswith("drop") and name in ("to", "at")
+            if len(terms) == 2 and not placed and not dropped:
                 raise self.refuse("unsupported", f"{clause.verb!r} it, then say where it goes")
-            case _ if (
-                clause.verb in _LIFTING and not hand and not self._can(first, frozenset({"lift"}))
-            ):
+            if not lifts:
                 raise self.refuse("unsupported", f"the {first} cannot be lifted")
+        match name:
             case "to" | "against" | "at":
                 return self._reached(clause, terms)
             case "by":
@@ -102,12 +96,6 @@ class Atoms:
                 hole = self.kind(first)
                 name = {"hole": "inserted", "drawer": "inside"}.get(hole, "on")
                 terms = (terms[1], first)
-            case "filled" if self.kind(terms[1]) != "hole":
-                raise self.refuse("unsupported", "only a hole is filled")
-            case "filled":
-                name = "inserted"
-            case "covered":
-                name = "on"
             case "stowed":
                 rooms = [e.name for e in self.card.entities if e.kind == "drawer"]
                 if len(rooms) != 1:
@@ -138,7 +126,7 @@ class Atoms:
                 if terms[1] != self.actor:
                     raise self.refuse("unsupported", "nothing here can be below a thing")
                 name, terms = "above", (terms[1], terms[0])
-            case "above" if not hand and not self._can(first, {"lift", "place", "insert"}):
+            case "above" if not hand and not self._can(first, "lift", "place", "insert"):
                 raise self.refuse("unsupported", f"the {first} cannot be lifted above something")
             case "upright" if "balance" in self.card.entity(str(first)).affordances:
                 name = "balanced"
@@ -228,7 +216,6 @@ class Atoms:
         if much is None:
             return self._of(name, terms, {})
         slots = {n.said: n for n in PREDICATES[name].numbers if n.said and n.unit == much.unit}
-        numbers: dict[str, float] = {}
         if name == "closed" and much.just:
             much = Much(much.unit, None, 1 - much.value)  # 80 % closed is 20 % open
         if not slots:
@@ -238,73 +225,57 @@ class Atoms:
                 f"{name} takes no number in {much.unit or 'that unit'}; "
                 f"it takes {', '.join(takes) or 'none'}",
             )
-        if much.just and "just" in slots:
-            numbers[slots["just"].name] = much.value
+        said: dict[str, float | None] = {"least": much.least, "most": much.most}
+        if "just" not in slots and much.just:
+            said = {"least" if "least" in slots else "most": much.value}
         elif much.just:
-            slot = slots.get("least") or slots["most"]
-            numbers[slot.name] = much.value
+            said = {"just": much.value}
         elif "just" in slots:
-            if much.least is None or much.most is None or "tolerance" not in slots:
+            if much.least is None or much.most is None:
                 raise self.refuse("unsupported", f"{name} takes one {slots['just'].name}, not a "
                                   "least or a most; say it with 'give or take'")  # fmt: skip
-            numbers[slots["just"].name] = round((much.least + much.most) / 2, 9)
-            numbers[slots["tolerance"].name] = round((much.most - much.least) / 2, 9)
-        else:
-            for bound, value in (("least", much.least), ("most", much.most)):
-                if value is not None:
-                    if bound not in slots:
-                        raise self.refuse("unsupported", f"{name} takes no {bound} number")
-                    numbers[slots[bound].name] = value
+            said = {"just": round((much.least + much.most) / 2, 9),
+                    "tolerance": round((much.most - much.least) / 2, 9)}  # fmt: skip
         if much.tolerance is not None:
-            if "tolerance" not in slots:
-                raise self.refuse("unsupported", f"{name} takes no tolerance")
-            numbers[slots["tolerance"].name] = much.tolerance
+            said["tolerance"] = much.tolerance
+        numbers: dict[str, float] = {}
+        for bound, value in said.items():
+            if value is not None:
+                if bound not in slots:
+                    raise self.refuse("unsupported", f"{name} takes no {bound} number")
+                numbers[slots[bound].name] = value
         return self._of(name, terms, numbers)
 
     def _of(self, name: str, terms: tuple[Term, ...], numbers: dict[str, float]) -> Atom:
         units = {n.name: n.unit for n in PREDICATES[name].numbers}
         rounded = {k: v if units[k] == "rad" else _short(v) for k, v in numbers.items()}
-        try:
-            return Atom.of(name, *terms, **rounded)
-        except FormulaError as error:
-            raise self.refuse("unsupported", str(error)) from None
+        return Atom.of(name, *terms, **rounded)
 
     def _checked(self, atom: Formula, clause: Clause) -> Formula:
-        """The atom, held against the card."""
+        """The atom, held against the card; FormulaError where that has no such thing."""
         assert isinstance(atom, Atom)
         known = PREDICATES[atom.predicate]
-        if (
-            self.things.objects
-            and self.things.actor.kind == BODY
-            and known.name not in ("on", "at")
-        ):
+        apart = self.things.objects and self.things.actor.kind == BODY
+        if apart and known.name not in ("on", "at"):
             raise self.refuse("unsupported", f"{known.name} is not measured here")
         if atom.predicate in OF and atom.terms[0] != OF[atom.predicate]:
             raise self.refuse("unsupported", f"the {atom.terms[0]} cannot do that")
-        try:
-            check(atom, self.card)
-        except FormulaError as error:
-            raise self.refuse("unsupported", str(error)) from None
+        check(atom, self.card)
         mover = atom.terms[0]
         moved = known.arity > 1 or atom.predicate in ("moved", "displaced", "turned", "toppled")
-        if moved and mover != self.actor and not self._can(mover, _MOVES):
+        if moved and mover != self.actor and not self._can(mover, *_MOVES):
             raise self.refuse("unsupported", f"the {mover} cannot be moved to something")
         return atom
 
     def kind(self, term: Term) -> str:
         return self.card.entity(term.among[0] if isinstance(term, Choice) else term).kind
 
-    def _can(self, term: Term, what: set[str] | frozenset[str]) -> bool:
+    def _can(self, term: Term, *what: str) -> bool:
         """Whether a thing affords one of these; where no card says what anything does, that it is
         no furniture."""
-        names = term.among if isinstance(term, Choice) else (term,)
-        for name in names:
+        told = any(e.affordances for e in self.card.entities)
+        for name in term.among if isinstance(term, Choice) else (term,):
             entity = self.card.entity(name)
-            told = any(e.affordances for e in self.card.entities)
-            if told and entity.kind in FURNITURE | MARKS:
+            if told and (entity.kind in FURNITURE | MARKS or not {*what} & {*entity.affordances}):
                 return False
-            if told and not what & set(entity.affordances):
-                return False
-            if not told and "push" not in what:
-                return False
-        return True
+        return told or "push" in what

@@ -161,15 +161,12 @@ class Clauses:
         self.balances = actor is not None and "balance" in actor.affordances
         self.known: dict[tuple[str, str, int], list[Any]] = {}
         self.measures = not MEASURED.isdisjoint(words)
-        self.reached = 0  # how far any pattern came, for what is said where nothing fits
 
     def _memo(self, what: str, form: str, i: int, read: Any) -> list[Any]:
         key = what, form, i
         if key not in self.known:
             self.known[key] = []
             self.known[key] = list(dict.fromkeys(read()))
-            for _, end in self.known[key]:
-                self.reached = max(self.reached, end)
         return self.known[key]
 
     def word(self, i: int) -> str:
@@ -429,18 +426,14 @@ class Clauses:
             return
         kinds = "MUCH PART SLOW FAST SPEED NEAR UNDER CAP HEIGHT TIMES".split()
         much = next((slots[k] for k in kinds if k in slots), None)
-        numbers = ()
-        if clause.predicate == "turned" and much is not None:
-            if much.unit != "rad":
+        if "WAY" in slots and much is not None:
+            if not much.just:
                 return
-            if "WAY" in slots:
-                if not much.just:
-                    return
-                angle = slots["WAY"] * much.value
-                much = replace(much, least=angle, most=angle)
+            angle = slots["WAY"] * much.value
+            much = replace(much, least=angle, most=angle)
         subject = slots.get("S")
         objects = tuple(slots[k] for k in ("O", "T") if k in slots)
-        yield replace(clause, subject=subject, objects=objects, much=much, numbers=numbers), end
+        yield replace(clause, subject=subject, objects=objects, much=much), end
 
     def _placing(self, form: str, i: int) -> Iterator[Found]:
         """A thing is put somewhere: "push the cube 5 cm to the left", "keep it upright"."""
@@ -476,8 +469,6 @@ class Clauses:
         for at in joints.OVER.ends(self.words, i):
             for start in joints.SO_THAT.ends(self.words, at):
                 for found, last in self.statement(start):
-                    if found.mood:
-                        continue
                     about = found.subject in (Said("it"), phrase)
                     about |= found.subject is None and self.acting(phrase)
                     if about:

@@ -30,6 +30,7 @@ BEFORE = Table("[,] before; [,] prior to")
 AFTER = Table(
     "[,] [but|and] [only] after; [,] but first; [,] once; [,] as soon as; [,] but before that [,]"
 )
+JOINS = {"then": THEN, "and": AND, "but": BUT, "or": OR, "before": BEFORE, "after": AFTER}
 # Behind a goal that is joined by "and": it comes after.
 LATER = Table(
     "[,] (afterwards|afterward|after that|later|next|thereafter|subsequently|last|lastly|finally|"
@@ -47,6 +48,7 @@ END = Table(
     "[,] finishing [up] [with]"
 )
 COMMA = Table(",")
+JOINS |= {"end": END, ",": COMMA}
 ALL_ALONG = Table(
     "all time; at all times; throughout; whole time; entire time; whole way; all along; all way "
     "through; from start to finish; from beginning to end; during [whole|entire] (time|episode|"
@@ -140,10 +142,10 @@ _LASTING = (
     "([continuously] for [a total of|a duration of|a full|full|a whole|no less than]|dwelling "
     "[for]|[,] [and|then|and then] (maintain|sustain|keep up|dwell|hold) [it|this|that|them|"
     "contact|position|pose|state|(this|that) (position|state|pose)|there] [there|steadily|"
-    "continuously] [for]|[,] [with] [a] (dwell|dwell time|hold time|holding time|hold duration) [is|of]|[,] "
-    "(maintaining|sustaining) (it|this|that|them|contact) [for]|[,] [and|then|and then] (keep|"
-    "hold|stay|remain|linger|rest|leave|have) [it|them|contact|yourself|that|this|everything|that "
-    "position|this position|position] [stay|remain] [there|in place|like that|like this|that way|"
+    "continuously] [for]|[,] [with] [a] (dwell|dwell time|hold time|holding time|hold duration) "
+    "[is|of]|[,] (maintaining|sustaining) (it|this|that|them|contact) [for]|[,] [and|then|and "
+    "then] (keep|hold|stay|remain|linger|rest|leave|have) [it|them|contact|yourself|that|this|"
+    "everything|[this|that] position] [stay|remain] [there|in place|like that|like this|that way|"
     "so|in position|at that height|put|still there|this way|in contact|in that position|up|up "
     "there|open|closed|pressed|down] [for]|[,] [and] do so for|[,] (keeping|holding|staying|"
     "remaining) [it|them] [there|so] [for])"

@@ -7,7 +7,7 @@ import itertools
 from dataclasses import replace
 
 from reward_models.base import TaskCard
-from reward_models.goals.formula import Atom, Formula, Term, join
+from reward_models.goals.formula import Atom, Formula, FormulaError, Term, join
 from reward_models.goals.predicates import PREDICATES
 from reward_models.goals.reader.atoms import Atoms, Refuse
 from reward_models.goals.reader.clauses import Clause
@@ -46,13 +46,13 @@ class Mentions:
             return self._made(clause)
         self.it = self.backward = True
         found: dict[tuple[Formula, bool], tuple[list[Term], Clause]] = {}
-        wrong: Refusal | None = None
+        wrong: Refusal | FormulaError | None = None
         for name in [*self.said, *([self.actor] if self.named else [])]:
             before = list(self.said)
             tried = self._with_it(clause, name)
             try:
                 found[self._made(tried)] = list(self.said), tried
-            except Refusal as error:
+            except (Refusal, FormulaError) as error:
                 wrong = wrong or error
             self.said = before
         if len(found) != 1:
@@ -61,48 +61,41 @@ class Mentions:
             raise self.refuse("ambiguous", "what is 'it'? Name it")
         [(made, (self.said, tried))] = found.items()
         self.last = tried
-        self.mover = tried.subject or Thing(self.actor)
         return made
 
     def _completed(self, clause: Clause, by: str) -> Clause:
         """The clause with what it leaves out, from the one before."""
-        last = self.last
-        if clause.verb == "likewise" and clause.subject == Thing(self.actor):
-            return replace(clause, bare=False, verb="")  # "..., hand at least 20 cm from it"
+        last, hand = self.last, Thing(self.actor)
         if clause.verb == "likewise":
-            if last is None or not last.verb or last.subject in (None, Thing(self.actor)):
-                if last is not None and not last.verb and last.subject not in (None, self.actor):
-                    return replace(clause, bare=False, verb="")
+            if clause.subject == hand or last is not None and not last.verb:
+                return replace(clause, bare=False, verb="")  # "..., hand at least 20 cm from it"
+            if last is None or last.subject == hand:
                 raise self.refuse("ambiguous", "a verb is missing; say 'is', or 'push' again")
             pair = {clause.predicate, last.predicate}
-            sides = pair <= _SIDES or by == "and" and pair <= _PLACED
-            if len(pair) > 1 and not sides:
+            if len(pair) > 1 and not (pair <= _SIDES or by == "and" and pair <= _PLACED):
                 raise self.refuse("unsupported", "these words are not understood in this order")
             return replace(clause, bare=False, verb=last.verb)
         if clause.verb == "from" and (last is None or last.predicate not in _FROM):
             raise self.refuse("unsupported", "what is 'from' or 'of' about?")
-        if clause.predicate == "there" and last is not None and last.objects:
-            return replace(last, subject=clause.subject)
-        if not clause.bare and clause.predicate != "there":
-            return clause
-        if clause.predicate in ("slower", "faster", "still"):
-            return clause
         if clause.predicate == "there":
-            raise self.refuse("ambiguous", "where is 'there'?")
+            if last is None or not last.objects:
+                raise self.refuse("ambiguous", "where is 'there'?")
+            return replace(last, subject=clause.subject)
+        if not clause.bare or clause.predicate in ("slower", "faster", "still"):
+            return clause
         if last is None:
             raise self.refuse("no_goal", "it names no relation that could hold")
+        each = self.refuse("ambiguous", "say what each object is to do")
         if last.ended:
-            raise self.refuse("ambiguous", "say what each object is to do")
+            raise each
         if clause.predicate:
             if last.predicate == "moved" != clause.predicate:
                 raise self.refuse("ambiguous", "from where it was, or beside something?")
             return replace(clause, subject=clause.subject or last.subject, bare=False)
-        if last.subject not in (None, Thing(self.actor)):
-            if not last.objects and last.predicate in PREDICATES:
-                return replace(last, subject=clause.objects[0], bare=False)
-            raise self.refuse("ambiguous", "say what each object is to do")
-        if len(last.objects) != 1:
-            raise self.refuse("ambiguous", "say what each object is to do")
+        if last.subject != hand and not last.objects and last.predicate in PREDICATES:
+            return replace(last, subject=clause.objects[0], bare=False)
+        if last.subject != hand or len(last.objects) != 1:
+            raise each
         return replace(last, objects=clause.objects, bare=False, also="")
 
     def _with_it(self, clause: Clause, name: Term) -> Clause:
@@ -128,7 +121,7 @@ class Mentions:
         if clause.subject is not None or clause.objects:
             self.named |= Thing(self.actor) in (clause.subject, *clause.objects)
         sides: list[tuple[str, list[Term]]] = [self.terms(o) for o in clause.objects]
-        self.last, self.mover = replace(clause, subject=subject), subject
+        self.last = replace(clause, subject=subject)
         many = [side for side in ((how, subjects), *sides) if len(side[1]) > 1]
         negated = any(h == "nor" for h, _ in many)
         if made := self.atoms.several(clause, how, subjects, sides):
@@ -140,22 +133,18 @@ class Mentions:
                 raise self.refuse("ambiguous", "say what each object is to do")
         if len(many) > 1:
             raise self.refuse("ambiguous", "several things on both sides: say one after the other")
-        made = [
+        made = (
             self.atoms.one(clause, terms)
             for terms in itertools.product(subjects, *(terms for _, terms in sides))
-        ]
+        )
         found = list(dict.fromkeys(made))
         if len(found) == 1:
             return found[0], negated
         joiner = many[0][0]
-        if joiner == "list":
-            return join("and", *found), negated  # its order is to be said
-        if joiner == "or":
-            return join("or", *found), negated
         if joiner == "each" and all(isinstance(f, Atom) and f.predicate in ("touch", "pressed")
                                     and f.terms[0] == self.actor for f in found):  # fmt: skip
-            return join("and", *(join("once", f) for f in found)), negated
-        return join("and", *found), negated
+            found = [join("once", f) for f in found]  # not all at once
+        return join("or" if joiner == "or" else "and", *found), negated
 
     def terms(self, phrase: Phrase) -> tuple[str, list[Term]]:
         """How several things are meant, and which they are."""

@@ -17,6 +17,7 @@ NUMBERS = {word: float(i) for i, word in enumerate(_ONES)}
 NUMBERS |= {word: 10.0 * i for i, word in enumerate(_TENS, 2)}
 PARTS = {"half": 1 / 2, "third": 1 / 3, "quarter": 1 / 4, "fifth": 1 / 5, "tenth": 1 / 10,
          "sixth": 1 / 6, "eighth": 1 / 8}  # fmt: skip
+_FRACTIONS = {*PARTS.values(), 3 / 4, 2 / 3}
 _LENGTHS = {
     1.0: "m metre metres meter meters",
     0.1: "dm decimetre decimetres decimeter decimeters",
@@ -133,24 +134,17 @@ def number(words: Words, at: int) -> Iterator[tuple[float, int]]:
         value, end = NUMBERS[word], at + 1
         if word in _TENS and 0 < NUMBERS.get(following, 99) < 10:
             value, end = value + NUMBERS[following], at + 2
-        if end < len(words) and words[end] == "hundred":
-            value, end = value * 100, end + 1
         yield value, end
         if words[end : end + 3] == ("and", "a", "half"):
             yield value + 0.5, end + 3
         if words[end : end + 1] == ("point",) and words[end + 1 : end + 2]:
             if NUMBERS.get(words[end + 1], 99) < 10:
                 yield value + NUMBERS[words[end + 1]] / 10, end + 2
-        if value == 3 and words[end : end + 1] == ("quarters",):
-            yield 0.75, end + 1
-        if value == 2 and words[end : end + 1] == ("thirds",):
-            yield 2 / 3, end + 1
-        if value == 1 and following in PARTS:
-            yield PARTS[following], at + 2
+        part = words[end].removesuffix("s") if end < len(words) else ""
+        if part in PARTS and value * PARTS[part] in _FRACTIONS:  # "three quarters", "one third"
+            yield value * PARTS[part], end + 1
     elif word in ("a", "an"):
-        if following == "hundred":
-            yield 100.0, at + 2
-        elif following in PARTS:
+        if following in PARTS:
             yield PARTS[following], at + 2
         else:
             yield 1.0, at + 1
@@ -162,22 +156,18 @@ def quantity(words: Words, at: int) -> Iterator[tuple[str, float, int]]:
     """(unit, value in SI, end): "5 cm", "half a second", "a quarter of a metre", "a metre and a
     half"."""
     for value, end in number(words, at):
-        if words[end : end + 1] == ("of",) and value in (*PARTS.values(), 0.75, 2 / 3):
-            end += 1
-        if words[end : end + 1] in (("a",), ("an",)) and value in (*PARTS.values(), 0.75, 2 / 3):
-            end += 1
+        if value in _FRACTIONS:  # "a quarter of a metre"
+            end += words[end : end + 1] == ("of",)
+            end += words[end : end + 1] in (("a",), ("an",))
         end += words[end : end + 1] in _FULL and words[end + 1 : end + 2] in _SECONDS
         for unit, (kind, one) in UNITS.items():
             if words[end : end + len(unit)] == unit:
-                longer = any(len(u) > len(unit) and words[end : end + len(u)] == u for u in UNITS)
-                if longer:
+                if any(len(u) > len(unit) and words[end : end + len(u)] == u for u in UNITS):
                     continue
                 after = end + len(unit)
                 yield kind, value * one, after
                 if words[after : after + 3] == ("and", "a", "half"):
                     yield kind, (value + 0.5) * one, after + 3
-        if end > at and words[end : end + 2] == ("right", "angle"):
-            yield "rad", value * math.pi / 2, end + 2
 
 
 def share(words: Words, at: int) -> Iterator[tuple[Much, int]]:
@@ -186,7 +176,7 @@ def share(words: Words, at: int) -> Iterator[tuple[Much, int]]:
         if words[at : at + len(phrase)] == phrase:
             yield Much("1", 0.5, 0.5, just=True), at + len(phrase)
     for value, end in number(words, at):
-        if end > at and value in (*PARTS.values(), 0.75, 2 / 3) and words[at] != "half":
+        if end > at and value in _FRACTIONS and words[at] != "half":
             yield Much("1", value, value, just=True), end
             if words[end : end + 2] == ("of", "way"):
                 yield Much("1", value, value, just=True), end + 2

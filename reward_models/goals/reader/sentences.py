@@ -78,8 +78,8 @@ class Sentences:
 
     def __init__(self, clauses: Clauses) -> None:
         self.clauses, self.words = clauses, clauses.words
-        self.known: dict[tuple[str, int], list[tuple[Elements, int]]] = {}
-        self.ended: dict[tuple[str, int], list[int]] = {}
+        self.known: dict[int, list[tuple[Elements, int]]] = {}
+        self.ended: dict[tuple[tuple[str, ...], int], list[int]] = {}
         self.bounds: dict[int, list[tuple[Element, int]]] = {}
         # where goals begin that a remark stands before, and end that one follows
         self.remarked: set[int] = set()
@@ -124,7 +124,7 @@ class Sentences:
 
     def _said(self, i: int, texts: tuple[str, ...]) -> list[int]:
         """Where what some of these patterns say at ``i`` ends."""
-        key = f"{texts[0]} {len(texts)}", i
+        key = texts, i
         if key not in self.ended:
             found = (end for t in texts for _, end in self.clauses.filled(pattern(t), i))
             named = self.clauses.named
@@ -166,7 +166,7 @@ class Sentences:
             ends += [(end, True) for end in self._said(at, OPENERS)]
             for end in self._remarks(at) if leading and not found[at] else ():
                 ends += [(after, False) for after in self._every(end, joints.SO_NOW)]
-                self.remarked |= {after for after in self._every(end, joints.SO_NOW)}
+                self.remarked |= {*self._every(end, joints.SO_NOW)}
             for end, more in ends:
                 if at in self.remarked:
                     self.remarked.add(end)
@@ -179,21 +179,15 @@ class Sentences:
 
     # --------------------------------------------------------------------------------- chains
 
-    def _chain(self, i: int) -> list[tuple[Elements, int]]:
+    def _chain(self, i: int) -> Iterator[tuple[Elements, int]]:
         """The first elements at ``i``, and all that may follow."""
-        key = "chain", i
-        if key not in self.known:
-            self.known[key] = []
-            found: dict[tuple[Elements, int], None] = {}
-            for lead, start in self._leads(i):
-                if lead and start == len(self.words):
-                    found[lead, start] = None  # a negation alone
-                for elements, end in self._element(start, "", first=True):
-                    # what leads is joined to what it leads by nothing or a comma
-                    for rest, last in self._rest(end):
-                        found[(*lead, *elements, *rest), last] = None
-            self.known[key] = list(found)
-        return self.known[key]
+        for lead, start in self._leads(i):
+            if lead and start == len(self.words):
+                yield lead, start  # a negation alone
+            for elements, end in self._element(start, "", first=True):
+                # what leads is joined to what it leads by nothing or a comma
+                for rest, last in self._rest(end):
+                    yield (*lead, *elements, *rest), last
 
     def _leads(self, i: int) -> Iterator[tuple[Elements, int]]:
         """What may stand before the first goal: "slowly", "within 3 seconds,", "never ..., and"."""
@@ -228,10 +222,6 @@ class Sentences:
                 yield (Element("topic", Clause("leads", None, (phrase,))),), after
         for slots, end in self.clauses.filled(pattern(joints.YOU_HAVE), i):
             yield (Element("within", much=slots["ENDS"]),), end  # "you have 3 seconds to touch it"
-        if self.clauses.word(i) == "for":
-            for phrase, end in self.clauses.phrases.one(i + 1):
-                if after := self._starts(end, joints.COMMA):  # "for the red cube, touch the ball"
-                    yield (Element("goal", Clause("unclear", None, (phrase,))),), after
         for word in ("after", "before", "once", "when", "having"):
             if self.words[i : i + 1] == (word,):
                 having = word in ("when", "having")
@@ -246,15 +236,13 @@ class Sentences:
 
     def _rest(self, i: int) -> list[tuple[Elements, int]]:
         """All that may follow an element that ends at ``i``."""
-        key = "rest", i
-        if key not in self.known:
-            self.known[key] = []
+        if i not in self.known:
             found: dict[tuple[Elements, int], None] = {((), i): None}
             for elements, end in self._following(i):
                 for rest, last in self._rest(end):
                     found[(*elements, *rest), last] = None
-            self.known[key] = list(found)
-        return self.known[key]
+            self.known[i] = list(found)
+        return self.known[i]
 
     def _following(self, i: int) -> Iterator[tuple[Elements, int]]:
         comma = i + (self.clauses.word(i) == ",")
@@ -278,10 +266,7 @@ class Sentences:
         if end := self._starts(i, joints.COMMA):
             for element, last in self._modifier(end):
                 yield (element,), last
-        for by, phrases in (("then", joints.THEN), ("and", joints.AND), ("but", joints.BUT),
-                            ("or", joints.OR),
-                            ("before", joints.BEFORE), ("after", joints.AFTER), ("end", joints.END),
-                            (",", joints.COMMA)):  # fmt: skip
+        for by, phrases in joints.JOINS.items():
             for start in self._every(i, phrases):
                 if by in ("before", "after") and self.words[start : start + 1] in joints.THIS:
                     continue  # "before that, the ball", or before that ball?
@@ -309,13 +294,9 @@ class Sentences:
                 for until, last in self._constraint(end) if element.how == "never" else ():
                     if until.how == "until":  # "do not touch it until ..."
                         yield (replace(element, by=by), until), last
-            for how, after in (("slowly", self._starts(start, joints.SLOWLY)),
-                               ("always", self._starts(start, joints.ALWAYS))):  # fmt: skip
-                for clause, end in self._goals(after, by, first, opened) if after else ():
-                    if how == "always":
-                        yield (Element("always", clause, by=by),), end
-                    else:
-                        yield (Element("goal", clause, by=by), Element("slowly", by="lead")), end
+            after = self._starts(start, joints.SLOWLY)
+            for clause, end in self._goals(after, by, first, opened) if after else ():
+                yield (Element("goal", clause, by=by), Element("slowly", by="lead")), end
             introduced = start > i or first and start > 0
             if self.clauses.word(start) in ("never", "not"):
                 continue
@@ -356,9 +337,7 @@ class Sentences:
         forms = "base statement" + " wanted" * opened
         if first or opened:
             forms += " ing verbless relation" + " ways" * first
-        elif by == "end":
-            forms += " state relation verbless"
-        else:
+        elif by != "end":
             forms += " fragment continued" + " ing" * (by in ("and", "then"))
             forms += " timed" * (by in ("before", "after"))
             if by in ("and", "then") and self.clauses.word(i) == "to":

@@ -80,10 +80,10 @@ RELATIONS: dict[str, tuple[str, ...]] = {
         "with MUCH (distance|clearance|space) (from|to) O",
     ),
     "far": (
-        f"{_PLACE} [well|safely|very|quite|really|so|right|a long way] (far away|far|far far away|far off|"
-        "away|clear|well clear|well away|distant|remote|apart) (from|of) O",
-        f"{_PLACE} [at|to|with] [a|some] [{_WIDE}|plenty of|lots of|lot of] (distance|way|ways|gap|space) "
-        "[away|off|back] (from|to|of|off from) O",
+        f"{_PLACE} [well|safely|very|quite|really|so|right|a long way] (far away|far|far far away|"
+        "far off|away|clear|well clear|well away|distant|remote|apart) (from|of) O",
+        f"{_PLACE} [at|to|with] [a|some] [{_WIDE}|plenty of|lots of|lot of] (distance|way|ways|gap|"
+        "space) [away|off|back] (from|to|of|off from) O",
         "as far [away] from O as (possible|you can)",
         "as far [away] as (possible|you can) from O",
     ),
@@ -94,8 +94,8 @@ RELATIONS: dict[str, tuple[str, ...]] = {
         "(by|at|to) [the] side of O|(at|by|to) O 's side|(at|by|to) ITS side",
         "neighbour of O|a neighbour of O",
     ),
-    "against": (f"{_PLACE} [right] [up] against O", "(in|into) [direct|physical] (contact|touch) with O",
-                "touching O"),
+    "against": (f"{_PLACE} [right] [up] against O", "(in|into) [direct|physical] (contact|touch) "
+                "with O", "touching O"),
     "at": ("[right|over] at O", "[right|over] [to] where O is"),
     "on": ("[back|right] [down|over|up|off] (on|onto|on to|upon) O",),
     "on_top": ("[back|right] [down|over|up] (on|onto|to|at) top of O", "[right] atop O"),
@@ -222,8 +222,8 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
      "S [snugly|all the way|fully|home] [[by|at] MUCH [deep]] [(in|into|inside) [O]]"),
     ("inserted", "insert|plug|fit|slot|seat|push|put|slide", "S MUCH deep"),
     ("inserted", "slide|push|put|lower|drop|guide", "S [all the way] (in|inside)"),
-    ("filled", "fill|plug|close|stop up", "O (with|using|by) S"),
-    ("covered", "cover|cap|top|crown", "O (with|using) S"),
+    ("inserted", "fill|plug|close|stop up", "O (with|using|by) S"),
+    ("on", "cover|cap|top|crown", "O (with|using) S"),
     ("inside", "stow|stash|store|tuck|pack|file|stick|insert|slip|fit|put away|pack away|tuck away",
      "S [away|back] (in|into|inside) O"),
     ("stowed", "stow|stash|store|tuck|put", "S away"),
