@@ -6,79 +6,27 @@ card has what is asked, ``meaning.py`` decides.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from reward_models.goals.predicates import GRIPPER
-from reward_models.goals.reader import joints, quantities
-from reward_models.goals.reader.lexicon import TELLING
-from reward_models.goals.reader.quantities import Much
-from reward_models.goals.reader.things import Many, Phrase, Phrases, Said, Thing, Things
+from reward_models.goals.reader import joints
+from reward_models.goals.reader.relations import Clause, Found, Relations
+from reward_models.goals.reader.slots import forms_of
+from reward_models.goals.reader.things import Many, Phrase, Said, Thing
 from reward_models.goals.reader.wordings import (
     BODY_DEEDS,
     DEEDS,
     DIRECTIONS,
-    GO,
-    GOES,
-    MAKE,
     MEASURED,
-    PLACE,
-    PLACE_HAND,
-    POSE_VERBS,
     POSES,
     RELATIONS,
     STATEMENTS,
     STATES,
     STAY,
-    UNCLEAR,
 )
-from reward_models.goals.reader.words import (
-    Bound,
-    Pattern,
-    pattern,
-    verb_forms,
-)
-
-
-@dataclass(frozen=True)
-class Clause:
-    """A predicate, or what stands for one (``to``, ``apart``, ...), as it was said.
-
-    ``subject`` None: whoever acts, or whoever the clause before was about.
-    """
-
-    predicate: str
-    subject: Phrase | None = None
-    objects: tuple[Phrase, ...] = ()
-    much: Much | None = None
-    numbers: tuple[tuple[str, float], ...] = ()
-    verb: str = ""  # the stem of the verb that said it; empty: none did
-    bare: bool = False  # without a verb or a subject: "then the ball", "left of the cube"
-    mood: str = ""  # "never", "always": it is no goal, but what is to be avoided, or kept up
-    lasting: bool = False  # "stay", "keep"
-    told: bool = False  # of a thing, that it is or should be so; not an order
-    ended: bool = False  # nothing that leaves its verb out may follow
-    also: str = ""  # a state of the subject besides: "be still beside it"
-
-
-Found = tuple[Clause, int]
-
-# Slots of quantities that must be bounds, or are taken for ones: unit, and what is taken of one.
-_AMOUNTS: dict[str, tuple[str, Callable[[Much], Much | None]]] = {
-    "SLOW": ("m/s", lambda much: much if much.most is not None and not much.just else None),
-    "FAST": ("m/s", lambda much: much if much.least is not None and not much.just else None),
-    "SPEED": ("m/s", lambda much: much.at_least() if much.just else None),
-    "CAP": ("m/s", lambda much: much.at_most() if much.most is not None else None),
-    "BOUND": ("m", lambda much: much if not much.just else None),
-    "UNDER": ("m", lambda much: much if much.least is None else None),
-    "NEAR": ("m", lambda much: much.at_most() if much.just or much.least is None else None),
-    "LASTS": ("s", lambda much: much if much.just or much.most is None else None),
-    "ENDS": ("s", lambda much: much if much.just or much.least is None else None),
-    "ATMOST": ("s", lambda much: much if much.least is None else None),
-}
+from reward_models.goals.reader.words import pattern
 
 
 def _any(clause: Clause) -> bool:
@@ -117,25 +65,6 @@ _SAID: dict[str, tuple[str, Callable[[Clause], bool]]] = {
     "PACED": ("verbless", _manner),
 }
 
-Verb = tuple[tuple[str, ...], str, str, Pattern | None]
-
-
-@cache
-def _verbs(kind: str, form: str) -> dict[str, list[Verb]]:
-    """First word -> (words, stem, predicate, what follows) of the verbs of a kind in a form."""
-    table: dict[str, list[Any]] = defaultdict(list)
-    rows = {
-        "deed": DEEDS + UNCLEAR, "body": BODY_DEEDS + UNCLEAR, "place": (("", PLACE, ""),),
-        "go": (("", GO, ""),), "make": (("", MAKE, ""),), "goes": (("", GOES, ""),),
-        "hand": (("", PLACE_HAND, ""),), "pose": (("", POSE_VERBS, ""),),
-    }[kind]  # fmt: skip
-    for predicate, verbs, rest in rows:
-        for verb in verbs.split("|"):
-            for words in verb_forms(verb.strip())[form]:
-                entry = words, verb.strip(), predicate, pattern(rest) if predicate else None
-                table[words[0]].append(entry)
-    return table
-
 
 @cache
 def vocabulary() -> frozenset[str]:
@@ -145,245 +74,26 @@ def vocabulary() -> frozenset[str]:
     found = {word for text in texts for word in pattern(text).literals()}
     for kind in ("deed", "body", "place", "hand", "go", "make", "goes", "pose"):
         for form in ("base", "s", "ing", "ed"):
-            for rows in _verbs(kind, form).values():
+            for rows in forms_of(kind, form).values():
                 found |= {word for words, *_ in rows for word in words}
     return frozenset(found)
 
 
-class Clauses:
+class Clauses(Relations):
     """The clauses of one sentence."""
 
-    def __init__(self, words: tuple[str, ...], named: frozenset[int], things: Things) -> None:
-        self.words, self.named, self.things = words, named, things
-        self.phrases = Phrases(words, named, things)
-        actor = things.actor
-        self.body = actor is not None and actor.kind != GRIPPER and not things.objects
-        self.balances = actor is not None and "balance" in actor.affordances
-        self.known: dict[tuple[str, str, int], list[Any]] = {}
-        self.measures = not MEASURED.isdisjoint(words)
-
-    def _memo(self, what: str, form: str, i: int, read: Any) -> list[Any]:
-        key = what, form, i
-        if key not in self.known:
-            self.known[key] = []
-            self.known[key] = list(dict.fromkeys(read()))
-        return self.known[key]
-
-    def word(self, i: int) -> str:
-        """The word at ``i``; empty behind the last."""
-        return self.words[i] if i < len(self.words) else ""
-
-    def much(self, i: int) -> list[tuple[Much, int]]:
-        """The quantities at ``i``, and where they end."""
-        return self._memo("much", "", i, lambda: quantities.much(self.words, i))
-
-    # ------------------------------------------------------------------------------- slots
-
-    def slot(self, name: str, i: int) -> list[tuple[Any, int]]:
-        """What may fill a slot of a pattern at ``i``, and where that ends."""
-        return self._memo("slot", name, i, lambda: self._slot(name, i))
+    def _slot(self, name: str, i: int) -> Iterator[tuple[Any, int]]:
+        if name not in _SAID:
+            yield from super()._slot(name, i)
+            return
+        said, meant = _SAID[name]
+        yield from ((clause, end) for clause, end in self.said(said, i) if meant(clause))
 
     def said(self, forms: str, i: int) -> Iterator[Found]:
         """Clauses at ``i`` in any of these forms: of a verb, or a method's name."""
         for form in forms.split():
             verbs = form in ("base", "ing")
             yield from self.clause(form, i) if verbs else getattr(self, form)(i)
-
-    def _slot(self, name: str, i: int) -> Iterator[tuple[Any, int]]:
-        if name in _SAID:
-            said, meant = _SAID[name]
-            yield from ((clause, end) for clause, end in self.said(said, i) if meant(clause))
-            return
-        if self.word(i) == "first":  # "touch first the cube": sentences.py knows that it was said
-            i += 1
-        i = next(joints.ORDERED.ends(self.words, i), i)
-        if i >= len(self.words):
-            return
-        match name:
-            case "S" | "SHUNNED":
-                yield from self.phrases.at(i)
-            case "O" | "T":
-                yield from self.phrases.one(i) if name == "O" else self.phrases.at(i)
-                if name == "O":
-                    yield from ((p, e) for p, e in self.phrases.at(i) if (p, e) not in
-                                self.phrases.one(i))  # fmt: skip
-            case "HAND" | "AID":
-                yield from ((p, e) for p, e in self.phrases.one(i)
-                            if name == "AID" or self.acting(p))  # fmt: skip
-            case "ANY":
-                end = i
-                while end < len(self.words) and self.words[end] not in TELLING:
-                    end += 1
-                    yield self.words[i:end], end
-            case "THING":
-                yield from self.phrases.one(i)
-            case "ITS":
-                if self.word(i) == "its":
-                    yield Said("it"), i + 1
-            case "MUCH":
-                yield from self.much(i)
-            case "PART":
-                yield from quantities.share(self.words, i)
-                for after in quantities.LEAST.ends(self.words, i):
-                    for found, end in quantities.share(self.words, after):
-                        yield found.at_least(), end
-            case "EVER":
-                if self.word(i) == "not":
-                    yield "never", i + 1 + (self.word(i + 1) == "ever")
-                for mood, table in joints.PLAINLY.items():
-                    yield from ((mood, end) for end in table.ends(self.words, i))
-            case _ if name in _AMOUNTS:
-                unit, taken = _AMOUNTS[name]
-                for found, end in self.much(i):
-                    if found.unit == unit and (kept := taken(found)) is not None:
-                        yield kept, end
-            case "HEIGHT":
-                at = i + (self.word(i) == "at" and self.word(i + 1)[:1].isdigit())
-                if self.words[i : i + 2] == ("up", "to"):
-                    for found, end in self.much(i + 2):  # "up to 1.4 m or higher"
-                        if found.unit == "m" and found.most is None:
-                            yield found, end
-                for found, end in self.much(at):
-                    if found.unit == "m" and not found.just:
-                        yield found, end + (self.word(end) == "high")
-            case "WAY":
-                for sign, texts in joints.TURNS.items():
-                    yield from ((sign, end) for end in texts.ends(self.words, i))
-            case "TIMES":
-                at = next(quantities.LEAST.ends(self.words, i), i)
-                for value, end in quantities.number(self.words, at):
-                    if self.word(end) in ("times", "swings") and value == int(value):
-                        yield Much("1", value, value, just=True), end + 1
-                for text, value in (("once", 1.0), ("twice", 2.0)):
-                    if self.word(i) == text:
-                        yield Much("1", value, value, just=True), i + 1
-            case "X" | "Y":
-                sign, start = (-1, i + 1) if self.word(i) in ("-", "minus") else (1, i)
-                for found, end in self.much(start):
-                    if found.unit == "m" and found.just:
-                        yield sign * found.value, end
-                for value, end in quantities.number(self.words, start):
-                    yield sign * value, end
-
-    def filled(self, what: Pattern, i: int) -> Iterator[tuple[dict[str, Any], int]]:
-        """The slots of a pattern at ``i``; a slot that stands twice is filled once at most."""
-        found: tuple[Bound, int]
-        for found in what.match(self.words, i, self.slot):
-            bound, end = found
-            slots = dict(bound)
-            if len(slots) == len(bound):
-                yield slots, end
-
-    def verb(self, kind: str, form: str, i: int) -> Iterator[tuple[str, str, Pattern | None, int]]:
-        """(stem, predicate, what follows, end) of the verbs of a kind that stand at ``i``."""
-        if i in self.named:
-            return  # "the tip over the can" is no order to tip it over
-        for words, stem, predicate, rest in _verbs(kind, form).get(self.word(i), ()):
-            inner = range(i + 1, i + len(words))  # "pull the open drawer" is not "pull open"
-            if self.words[i : i + len(words)] == words and self.named.isdisjoint(inner):
-                yield stem, predicate, rest, i + len(words)
-
-    # ------------------------------------------------------------------- relations and states
-
-    def relation(self, i: int) -> list[Found]:
-        """Relations without their subject: "5 cm above the ball", "between them"."""
-        return self._memo("relation", "", i, lambda: self._relation(i))
-
-    def _relation(self, i: int) -> Iterator[Found]:
-        for name, texts in RELATIONS.items():
-            for text in texts:
-                for slots, end in self.filled(pattern(text), i):
-                    objects = tuple(slots[k] for k in ("O", "ITS", "T") if k in slots)
-                    much = slots.get("MUCH") or slots.get("NEAR") or slots.get("BOUND")
-                    if much is not None and much.unit != "m":
-                        continue
-                    numbers = tuple((n, slots[n.upper()]) for n in "xy" if n.upper() in slots)
-                    if name == "near" and much is not None and text.startswith("MUCH"):
-                        if much.least is not None or much.most is None:
-                            continue  # "closer than 5 cm to", and not "5 cm of"
-                    found = Clause(name, None, objects, much, numbers)
-                    yield found, end
-                    yield from self._measured(found, end)
-
-    def _measured(self, found: Clause, i: int) -> Iterator[Found]:
-        """A relation whose quantity or tolerance follows it: "behind it, 5 cm away"."""
-        start = i + (self.word(i) == ",")
-        if found.predicate == "at_point" and found.much is None:
-            for after in quantities.GIVE_OR_TAKE.ends(self.words, start):
-                for unit, value, end in quantities.quantity(self.words, after):
-                    if unit == "m":
-                        yield replace(found, much=Much("m", None, value)), end
-        if found.much is not None:
-            for much, end in quantities.taken(found.much, self.words, i):
-                yield replace(found, much=much), end
-            return
-        for after in (start, *joints.BY.ends(self.words, start)):
-            for much, end in self.much(after) if found.predicate in joints.BESIDE else ():
-                if much.unit == "m":
-                    yield replace(found, much=much), end
-                    for last in joints.AWAY.ends(self.words, end):
-                        yield replace(found, much=much), last
-
-    def state(self, i: int) -> list[Found]:
-        """States without their subject: "upright", "halfway open"."""
-        return self._memo("state", "", i, lambda: self._state(i))
-
-    def _state(self, i: int) -> Iterator[Found]:
-        for name, texts in STATES.items():
-            for text in texts:
-                for slots, end in self.filled(pattern(text), i):
-                    if end > i and (name != "at_height" or self.body):
-                        yield from self._with(Clause(name), slots, end)
-
-    def ways(self, i: int) -> list[Found]:
-        """Ways from where a thing was: "7 cm left and 4 cm forward"."""
-        return self._memo("ways", "", i, lambda: self._ways(i))
-
-    def _ways(self, i: int) -> Iterator[Found]:
-        for left, front, exact, end in self._way(i):
-            yield self._moved(left, front, exact), end
-            for taken, last in quantities.taken(exact, self.words, end) if exact else ():
-                yield self._moved(left, front, taken), last
-            joined = end + 1 if self.word(end) in ("and", ",") else end
-            for left2, front2, exact2, last in self._way(joined) if joined > end else ():
-                if (left != 0) != (left2 != 0):
-                    yield self._moved(left + left2, front + front2, exact and exact2), last
-
-    def _moved(self, left: float, front: float, exact: Much | None) -> Clause:
-        return Clause("moved", None, (), exact, (("left", left), ("front", front)))
-
-    def _way(self, i: int) -> Iterator[tuple[float, float, Much | None, int]]:
-        """(left, front, the quantity, end) of one way with its length before or after."""
-        by = i + 1 if self.word(i) == "by" else i
-        for found, end in self.much(by):
-            if found.unit == "m":
-                length = found.least if found.least is not None else found.most
-                for left, front, last in self._direction(end):
-                    yield left * (length or 0), front * (length or 0), found, last
-        for left, front, end in self._direction(i):
-            for after in (end, end + 1):
-                if after > end and self.word(end) != "by":
-                    continue
-                for found, last in self.much(after):
-                    if found.unit == "m":
-                        length = found.least if found.least is not None else found.most
-                        yield left * (length or 0), front * (length or 0), found, last
-
-    def _direction(self, i: int) -> Iterator[tuple[int, int, int]]:
-        for text, (left, front) in DIRECTIONS.items():
-            for _, end in self.filled(pattern(text), i):
-                if end > i and self.word(end) != "of":
-                    yield left, front, end
-                    for after in {end, end + (self.word(end) == ",")}:  # "back, away from camera"
-                        for _, last in self.filled(pattern(text), after):
-                            if last > after and self.word(last) != "of":
-                                yield left, front, last
-                                if self.word(last) == ",":
-                                    yield left, front, last + 1
-                for last in joints.FROM_START.ends(self.words, end) if end > i else ():
-                    yield left, front, last
-
-    # -------------------------------------------------------------------------------- clauses
 
     def clause(self, form: str, i: int) -> list[Found]:
         """Clauses that begin with a verb in a form: base "touch", ing "touching"."""
@@ -406,34 +116,6 @@ class Clauses:
             for phrase, end in self.phrases.at(start):
                 for found, last in self._does(phrase, end, ("base", "ing")):
                     yield replace(found, verb=stem, told=not self.acting(phrase)), last
-
-    def pose(self, i: int) -> list[Found]:
-        """What a body does or is, without a verb: "a front flip", "arms up"."""
-        return self._memo("pose", "", i, lambda: self._pose(i))
-
-    def _pose(self, i: int) -> Iterator[Found]:
-        for name, texts in POSES.items() if self.body else ():
-            for text in texts if (name == "upright") == self.balances else ():
-                for _, end in self.filled(pattern(text), i):
-                    yield Clause(name), end
-
-    def _with(self, clause: Clause, slots: dict[str, Any], end: int) -> Iterator[Found]:
-        """The clause with what filled its slots."""
-        if "EVER" in slots:
-            clause = replace(clause, mood=slots["EVER"])
-        if "SHUNNED" in slots:
-            yield replace(clause, objects=(slots["SHUNNED"],), mood="never"), end
-            return
-        kinds = "MUCH PART SLOW FAST SPEED NEAR UNDER CAP HEIGHT TIMES".split()
-        much = next((slots[k] for k in kinds if k in slots), None)
-        if "WAY" in slots and much is not None:
-            if not much.just:
-                return
-            angle = slots["WAY"] * much.value
-            much = replace(much, least=angle, most=angle)
-        subject = slots.get("S")
-        objects = tuple(slots[k] for k in ("O", "T") if k in slots)
-        yield replace(clause, subject=subject, objects=objects, much=much), end
 
     def _placing(self, form: str, i: int) -> Iterator[Found]:
         """A thing is put somewhere: "push the cube 5 cm to the left", "keep it upright"."""
@@ -756,14 +438,9 @@ class Clauses:
                     for end in joints.EACH_OTHER.ends(self.words, start):
                         yield Clause("together", phrase, verb=stem), end
 
-    def acting(self, phrase: Phrase) -> bool:
-        """Whether a phrase names whoever acts."""
-        actor = self.things.actor
-        return isinstance(phrase, Thing) and actor is not None and phrase.term == actor.name
-
     def _distance(self, i: int) -> Iterator[Found]:
         """ "the distance between A and B is at least 20 cm", "there is contact between them"."""
-        for name, text in STATEMENTS if self.measures else ():
+        for name, text in STATEMENTS if not MEASURED.isdisjoint(self.words) else ():
             for slots, end in self.filled(pattern(text), i):
                 if "MUCH" not in slots or slots["MUCH"].unit == "m":
                     yield from self._with(Clause(name), slots, end)
