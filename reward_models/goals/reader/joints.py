@@ -102,7 +102,6 @@ _NEVER_ING = (
     "(time|point|moment|stage))"
 )
 EVER = "(always|at all times|all the time|throughout|constantly|permanently)"
-ALWAYS = Table(EVER)
 _WHILE = "((while|whilst) [you are|still] [always|constantly]|all while|as you are)"
 _CONTACT = "([any] [direct|physical] contact (with|to)|touch of)"
 _FORBIDDEN = (

@@ -55,7 +55,6 @@ _FULL = {(w,) for w in "full whole entire complete consecutive uninterrupted".sp
 _SECONDS = {(w,) for words in _TIMES.values() for w in words.split()}
 _UNIT_WORDS = {word for unit in UNITS for word in unit}
 _NO = "(no|not|not any|never)"
-_FAR = "(closer|nearer|farther|further|farther away|further away)"
 _WHAT = "distance|gap|clearance|separation|spacing|height|depth|speed|velocity|time|duration"
 LEAST = Table(
     f"at [the] [very] least|{_NO} less than|more than|greater than|[a] minimum [{_WHAT}] "
