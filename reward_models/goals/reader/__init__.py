@@ -12,12 +12,11 @@ from __future__ import annotations
 import re
 
 from reward_models.base import TaskCard
-from reward_models.goals.formula import Formula, FormulaError, alike, atoms, fill
+from reward_models.goals.formula import Formula, FormulaError, alike, fill
 from reward_models.goals.reader import clauses, sentences
 from reward_models.goals.reader.meaning import Meaning
 from reward_models.goals.reader.refusals import Refuser, unread
 from reward_models.goals.reader.things import Things
-from reward_models.goals.reader.wordings import OF
 from reward_models.goals.reader.words import split, without_articles
 from reward_models.goals.refusal import Refusal
 
@@ -56,9 +55,6 @@ def read(text: str, card: TaskCard) -> Formula:
     for elements in sentences.Sentences(spoken).whole() if words and not asks else ():
         try:
             formula = Meaning(things, card, refuse).formula(elements)
-            for atom in atoms(formula):
-                if atom.predicate in OF and atom.terms[0] != OF[atom.predicate]:
-                    raise refuse("unsupported", f"the {atom.terms[0]} cannot do that")
             found.setdefault(alike(fill(formula, card)), formula)
         except Refusal as error:
             wrong.append(error)

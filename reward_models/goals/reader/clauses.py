@@ -6,85 +6,64 @@ card has what is asked, ``meaning.py`` decides.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from reward_models.goals.predicates import GRIPPER
-from reward_models.goals.reader import joints, quantities
-from reward_models.goals.reader.lexicon import TELLING
-from reward_models.goals.reader.quantities import Much
-from reward_models.goals.reader.things import Many, Phrase, Phrases, Said, Thing, Things
+from reward_models.goals.reader import joints
+from reward_models.goals.reader.relations import Clause, Found, Relations
+from reward_models.goals.reader.slots import forms_of
+from reward_models.goals.reader.things import Many, Phrase, Said, Thing
 from reward_models.goals.reader.wordings import (
     BODY_DEEDS,
     DEEDS,
     DIRECTIONS,
-    GO,
-    GOES,
-    MAKE,
     MEASURED,
-    PLACE,
-    PLACE_HAND,
-    POSE_VERBS,
     POSES,
     RELATIONS,
     STATEMENTS,
     STATES,
     STAY,
-    UNCLEAR,
 )
-from reward_models.goals.reader.words import (
-    Bound,
-    Pattern,
-    pattern,
-    verb_forms,
-)
+from reward_models.goals.reader.words import pattern
 
 
-@dataclass(frozen=True)
-class Clause:
-    """A predicate, or what stands for one (``to``, ``apart``, ...), as it was said.
-
-    ``subject`` None: whoever acts, or whoever the clause before was about.
-    """
-
-    predicate: str
-    subject: Phrase | None = None
-    objects: tuple[Phrase, ...] = ()
-    much: Much | None = None
-    numbers: tuple[tuple[str, float], ...] = ()
-    verb: str = ""  # the stem of the verb that said it; empty: none did
-    bare: bool = False  # without a verb or a subject: "then the ball", "left of the cube"
-    mood: str = ""  # "never", "always": it is no goal, but what is to be avoided, or kept up
-    lasting: bool = False  # "stay", "keep"
-    told: bool = False  # of a thing, that it is or should be so; not an order
-    ended: bool = False  # nothing that leaves its verb out may follow
-    also: str = ""  # a state of the subject besides: "be still beside it"
+def _any(clause: Clause) -> bool:
+    return True
 
 
-Found = tuple[Clause, int]
+def _plain(clause: Clause) -> bool:
+    return not clause.mood
 
 
-Verb = tuple[tuple[str, ...], str, str, Pattern | None]
+def _manner(clause: Clause) -> bool:
+    return clause.predicate in ("slower", "faster", "at_height") and clause.much is not None
 
 
-@cache
-def _verbs(kind: str, form: str) -> dict[str, list[Verb]]:
-    """First word -> (words, stem, predicate, what follows) of the verbs of a kind in a form."""
-    table: dict[str, list[Any]] = defaultdict(list)
-    rows = {
-        "deed": DEEDS + UNCLEAR, "body": BODY_DEEDS + UNCLEAR, "place": (("", PLACE, ""),),
-        "go": (("", GO, ""),), "make": (("", MAKE, ""),), "goes": (("", GOES, ""),),
-        "hand": (("", PLACE_HAND, ""),), "pose": (("", POSE_VERBS, ""),),
-    }[kind]  # fmt: skip
-    for predicate, verbs, rest in rows:
-        for verb in verbs.split("|"):
-            for words in verb_forms(verb.strip())[form]:
-                entry = words, verb.strip(), predicate, pattern(rest) if predicate else None
-                table[words[0]].append(entry)
-    return table
+# Slots that are clauses: how they are said, and which of those are meant.
+_SAID: dict[str, tuple[str, Callable[[Clause], bool]]] = {
+    "DO": ("base", _plain),
+    "DOING": ("ing", _any),
+    "ACTING": ("ing", _plain),
+    "STAYING": ("ing", lambda clause: clause.lasting),
+    "TOLD": ("statement", _plain),
+    "MOODED": ("base ing statement", lambda clause: bool(clause.mood)),
+    "KEPT": (
+        "base ing statement",
+        lambda clause: clause.lasting and clause.told and _plain(clause),
+    ),
+    "SUFFERS": ("plain", _plain),
+    "RELATION": ("relation", _any),
+    "BEING": ("relation state pose", _any),
+    "BIT": ("fragment", _any),
+    "NAMED": ("fragment", lambda clause: not clause.predicate),
+    "RELATED": ("fragment", lambda clause: clause.predicate not in ("", "against")),
+    "TIMED": ("timed fragment", _plain),
+    "PACE": ("pace", _any),
+    "MANNER": ("ing", _manner),
+    "PACED": ("verbless", _manner),
+}
 
 
 @cache
@@ -95,265 +74,26 @@ def vocabulary() -> frozenset[str]:
     found = {word for text in texts for word in pattern(text).literals()}
     for kind in ("deed", "body", "place", "hand", "go", "make", "goes", "pose"):
         for form in ("base", "s", "ing", "ed"):
-            for rows in _verbs(kind, form).values():
+            for rows in forms_of(kind, form).values():
                 found |= {word for words, *_ in rows for word in words}
     return frozenset(found)
 
 
-class Clauses:
+class Clauses(Relations):
     """The clauses of one sentence."""
 
-    def __init__(self, words: tuple[str, ...], named: frozenset[int], things: Things) -> None:
-        self.words, self.named, self.things = words, named, things
-        self.phrases = Phrases(words, named, things)
-        actor = things.actor
-        self.body = actor is not None and actor.kind != GRIPPER and not things.objects
-        self.balances = actor is not None and "balance" in actor.affordances
-        self.known: dict[tuple[str, str, int], list[Any]] = {}
-        self.measures = not MEASURED.isdisjoint(words)
-        self.reached = 0  # how far any pattern came, for what is said where nothing fits
-
-    def _memo(self, what: str, form: str, i: int, read: Any) -> list[Any]:
-        key = what, form, i
-        if key not in self.known:
-            self.known[key] = []
-            self.known[key] = list(dict.fromkeys(read()))
-            for _, end in self.known[key]:
-                self.reached = max(self.reached, end)
-        return self.known[key]
-
-    def word(self, i: int) -> str:
-        """The word at ``i``; empty behind the last."""
-        return self.words[i] if i < len(self.words) else ""
-
-    def much(self, i: int) -> list[tuple[Much, int]]:
-        """The quantities at ``i``, and where they end."""
-        return self._memo("much", "", i, lambda: quantities.much(self.words, i))
-
-    # ------------------------------------------------------------------------------- slots
-
-    def slot(self, name: str, i: int) -> list[tuple[Any, int]]:
-        """What may fill a slot of a pattern at ``i``, and where that ends."""
-        return self._memo("slot", name, i, lambda: self._slot(name, i))
-
     def _slot(self, name: str, i: int) -> Iterator[tuple[Any, int]]:
-        if self.word(i) == "first":  # "touch first the cube": sentences.py knows that it was said
-            i += 1
-        i = next(joints.ORDERED.ends(self.words, i), i)
-        if i >= len(self.words):
+        if name not in _SAID:
+            yield from super()._slot(name, i)
             return
-        match name:
-            case "S" | "SHUNNED":
-                yield from self.phrases.at(i)
-            case "O" | "T":
-                yield from self.phrases.one(i) if name == "O" else self.phrases.at(i)
-                if name == "O":
-                    yield from ((p, e) for p, e in self.phrases.at(i) if (p, e) not in
-                                self.phrases.one(i))  # fmt: skip
-            case "HAND" | "AID":
-                yield from ((p, e) for p, e in self.phrases.one(i)
-                            if name == "AID" or self.acting(p))  # fmt: skip
-            case "ANY":
-                end = i
-                while end < len(self.words) and self.words[end] not in TELLING:
-                    end += 1
-                    yield self.words[i:end], end
-            case "THING":
-                yield from self.phrases.one(i)
-            case "ITS":
-                if self.word(i) == "its":
-                    yield Said("it"), i + 1
-            case "MUCH":
-                yield from self.much(i)
-            case "PART":
-                yield from quantities.share(self.words, i)
-                for after in quantities.LEAST.ends(self.words, i):
-                    for found, end in quantities.share(self.words, after):
-                        yield replace(found, most=None, just=False), end
-            case "SLOW" | "FAST":
-                for found, end in self.much(i):
-                    bound = found.most if name == "SLOW" else found.least
-                    if found.unit == "m/s" and not found.just and bound is not None:
-                        yield found, end
-            case "EVER":
-                if self.word(i) == "not":
-                    yield "never", i + 1 + (self.word(i + 1) == "ever")
-                for mood, table in joints.PLAINLY.items():
-                    yield from ((mood, end) for end in table.ends(self.words, i))
-            case "SPEED":
-                for found, end in self.much(i):
-                    if found.unit == "m/s" and found.just:
-                        yield replace(found, most=None, just=False), end
-            case "UNDER":
-                for found, end in self.much(i):
-                    if found.unit == "m" and found.least is None:
-                        yield found, end
-            case "CAP":
-                for found, end in self.much(i):
-                    if found.unit == "m/s" and found.most is not None:
-                        yield Much("m/s", None, found.most), end
-            case "NEAR":
-                for found, end in self.much(i):
-                    if found.unit == "m" and (found.just or found.least is None):
-                        yield Much("m", None, found.most), end
-            case "HEIGHT":
-                at = i + (self.word(i) == "at" and self.word(i + 1)[:1].isdigit())
-                if self.words[i : i + 2] == ("up", "to"):
-                    for found, end in self.much(i + 2):  # "up to 1.4 m or higher"
-                        if found.unit == "m" and found.most is None:
-                            yield found, end
-                for found, end in self.much(at):
-                    if found.unit == "m" and not found.just:
-                        yield found, end + (self.word(end) == "high")
-            case "WAY":
-                for sign, texts in joints.TURNS.items():
-                    yield from ((sign, end) for end in texts.ends(self.words, i))
-            case "TIMES":
-                at = next(quantities.LEAST.ends(self.words, i), i)
-                for value, end in quantities.number(self.words, at):
-                    if self.word(end) in ("times", "swings") and value == int(value):
-                        yield Much("1", value, value, just=True), end + 1
-                for text, value in (("once", 1.0), ("twice", 2.0)):
-                    if self.word(i) == text:
-                        yield Much("1", value, value, just=True), i + 1
-            case "X" | "Y":
-                sign, start = (-1, i + 1) if self.word(i) in ("-", "minus") else (1, i)
-                for found, end in self.much(start):
-                    if found.unit == "m" and found.just:
-                        yield sign * found.value, end
-                for value, end in quantities.number(self.words, start):
-                    yield sign * value, end
+        said, meant = _SAID[name]
+        yield from ((clause, end) for clause, end in self.said(said, i) if meant(clause))
 
-    def filled(self, what: Pattern, i: int) -> Iterator[tuple[dict[str, Any], int]]:
-        """The slots of a pattern at ``i``; a slot that stands twice is filled once at most."""
-        found: tuple[Bound, int]
-        for found in what.match(self.words, i, self.slot):
-            bound, end = found
-            slots = dict(bound)
-            if len(slots) == len(bound):
-                yield slots, end
-
-    def verb(self, kind: str, form: str, i: int) -> Iterator[tuple[str, str, Pattern | None, int]]:
-        """(stem, predicate, what follows, end) of the verbs of a kind that stand at ``i``."""
-        if i in self.named:
-            return  # "the tip over the can" is no order to tip it over
-        for words, stem, predicate, rest in _verbs(kind, form).get(self.word(i), ()):
-            inner = range(i + 1, i + len(words))  # "pull the open drawer" is not "pull open"
-            if self.words[i : i + len(words)] == words and self.named.isdisjoint(inner):
-                yield stem, predicate, rest, i + len(words)
-
-    # ------------------------------------------------------------------- relations and states
-
-    def relation(self, i: int) -> list[Found]:
-        """Relations without their subject: "5 cm above the ball", "between them"."""
-        return self._memo("relation", "", i, lambda: self._relation(i))
-
-    def _relation(self, i: int) -> Iterator[Found]:
-        for after in joints.A_PLACE.ends(self.words, i):
-            for found, end in self.relation(after):
-                if found.predicate in ("near", "far", "next_to", "by", "against"):
-                    yield found, end
-        for name, texts in RELATIONS.items():
-            for text in texts:
-                for slots, end in self.filled(pattern(text), i):
-                    objects = tuple(slots[k] for k in ("O", "ITS", "T") if k in slots)
-                    much = slots.get("MUCH") or slots.get("NEAR")
-                    if much is not None and much.unit != "m":
-                        continue
-                    numbers = tuple((n, slots[n.upper()]) for n in "xy" if n.upper() in slots)
-                    if name == "near" and much is not None and text.startswith("MUCH"):
-                        if much.least is not None or much.most is None:
-                            continue  # "closer than 5 cm to", and not "5 cm of"
-                    found = Clause(name, None, objects, much, numbers)
-                    yield found, end
-                    yield from self._measured(found, end)
-        if self.word(i) in ("within",):
-            return
-        for found, end in self.much(i):  # "at least 10 cm away from it"
-            if found.unit == "m" and not found.just:
-                for after in joints.FROM.ends(self.words, end):
-                    for phrase, last in self.phrases.at(after):
-                        yield Clause("apart", None, (phrase,), found), last
-
-    def _measured(self, found: Clause, i: int) -> Iterator[Found]:
-        """A relation whose quantity or tolerance follows it: "behind it, 5 cm away"."""
-        start = i + (self.word(i) == ",")
-        if found.predicate == "at_point" and found.much is None:
-            for after in quantities.GIVE_OR_TAKE.ends(self.words, start):
-                for unit, value, end in quantities.quantity(self.words, after):
-                    if unit == "m":
-                        yield replace(found, much=Much("m", None, value)), end
-        if found.much is not None:
-            for much, end in quantities.taken(found.much, self.words, i):
-                yield replace(found, much=much), end
-            return
-        for after in (start, *joints.BY.ends(self.words, start)):
-            for much, end in self.much(after) if found.predicate in joints.BESIDE else ():
-                if much.unit == "m":
-                    yield replace(found, much=much), end
-                    for last in joints.AWAY.ends(self.words, end):
-                        yield replace(found, much=much), last
-
-    def state(self, i: int) -> list[Found]:
-        """States without their subject: "upright", "halfway open"."""
-        return self._memo("state", "", i, lambda: self._state(i))
-
-    def _state(self, i: int) -> Iterator[Found]:
-        for name, texts in STATES.items():
-            for text in texts:
-                for slots, end in self.filled(pattern(text), i):
-                    if end > i and (name != "at_height" or self.body):
-                        yield from self._with(Clause(name), slots, end)
-
-    def ways(self, i: int) -> list[Found]:
-        """Ways from where a thing was: "7 cm left and 4 cm forward"."""
-        return self._memo("ways", "", i, lambda: self._ways(i))
-
-    def _ways(self, i: int) -> Iterator[Found]:
-        for left, front, exact, end in self._way(i):
-            yield self._moved(left, front, exact), end
-            for taken, last in quantities.taken(exact, self.words, end) if exact else ():
-                yield self._moved(left, front, taken), last
-            joined = end + 1 if self.word(end) in ("and", ",") else end
-            for left2, front2, exact2, last in self._way(joined) if joined > end else ():
-                if (left != 0) != (left2 != 0):
-                    yield self._moved(left + left2, front + front2, exact and exact2), last
-
-    def _moved(self, left: float, front: float, exact: Much | None) -> Clause:
-        return Clause("moved", None, (), exact, (("left", left), ("front", front)))
-
-    def _way(self, i: int) -> Iterator[tuple[float, float, Much | None, int]]:
-        """(left, front, the quantity, end) of one way with its length before or after."""
-        by = i + 1 if self.word(i) == "by" else i
-        for found, end in self.much(by):
-            if found.unit == "m":
-                length = found.least if found.least is not None else found.most
-                for left, front, last in self._direction(end):
-                    yield left * (length or 0), front * (length or 0), found, last
-        for left, front, end in self._direction(i):
-            for after in (end, end + 1):
-                if after > end and self.word(end) != "by":
-                    continue
-                for found, last in self.much(after):
-                    if found.unit == "m":
-                        length = found.least if found.least is not None else found.most
-                        yield left * (length or 0), front * (length or 0), found, last
-
-    def _direction(self, i: int) -> Iterator[tuple[int, int, int]]:
-        for text, (left, front) in DIRECTIONS.items():
-            for _, end in self.filled(pattern(text), i):
-                if end > i and self.word(end) != "of":
-                    yield left, front, end
-                    for after in {end, end + (self.word(end) == ",")}:  # "back, away from camera"
-                        for _, last in self.filled(pattern(text), after):
-                            if last > after and self.word(last) != "of":
-                                yield left, front, last
-                                if self.word(last) == ",":
-                                    yield left, front, last + 1
-                for last in joints.FROM_START.ends(self.words, end) if end > i else ():
-                    yield left, front, last
-
-    # -------------------------------------------------------------------------------- clauses
+    def said(self, forms: str, i: int) -> Iterator[Found]:
+        """Clauses at ``i`` in any of these forms: of a verb, or a method's name."""
+        for form in forms.split():
+            verbs = form in ("base", "ing")
+            yield from self.clause(form, i) if verbs else getattr(self, form)(i)
 
     def clause(self, form: str, i: int) -> list[Found]:
         """Clauses that begin with a verb in a form: base "touch", ing "touching"."""
@@ -376,38 +116,6 @@ class Clauses:
             for phrase, end in self.phrases.at(start):
                 for found, last in self._does(phrase, end, ("base", "ing")):
                     yield replace(found, verb=stem, told=not self.acting(phrase)), last
-
-    def pose(self, i: int) -> list[Found]:
-        """What a body does or is, without a verb: "a front flip", "arms up"."""
-        return self._memo("pose", "", i, lambda: self._pose(i))
-
-    def _pose(self, i: int) -> Iterator[Found]:
-        for name, texts in POSES.items() if self.body else ():
-            for text in texts if (name == "upright") == self.balances else ():
-                for _, end in self.filled(pattern(text), i):
-                    yield Clause(name), end
-
-    def _with(self, clause: Clause, slots: dict[str, Any], end: int) -> Iterator[Found]:
-        """The clause with what filled its slots."""
-        if "EVER" in slots:
-            clause = replace(clause, mood=slots["EVER"])
-        if "SHUNNED" in slots:
-            yield replace(clause, objects=(slots["SHUNNED"],), mood="never"), end
-            return
-        kinds = "MUCH PART SLOW FAST SPEED NEAR UNDER CAP HEIGHT TIMES".split()
-        much = next((slots[k] for k in kinds if k in slots), None)
-        numbers = ()
-        if clause.predicate == "turned" and much is not None:
-            if much.unit != "rad":
-                return
-            if "WAY" in slots:
-                if not much.just:
-                    return
-                angle = slots["WAY"] * much.value
-                much = replace(much, least=angle, most=angle)
-        subject = slots.get("S")
-        objects = tuple(slots[k] for k in ("O", "T") if k in slots)
-        yield replace(clause, subject=subject, objects=objects, much=much, numbers=numbers), end
 
     def _placing(self, form: str, i: int) -> Iterator[Found]:
         """A thing is put somewhere: "push the cube 5 cm to the left", "keep it upright"."""
@@ -443,8 +151,6 @@ class Clauses:
         for at in joints.OVER.ends(self.words, i):
             for start in joints.SO_THAT.ends(self.words, at):
                 for found, last in self.statement(start):
-                    if found.mood:
-                        continue
                     about = found.subject in (Said("it"), phrase)
                     about |= found.subject is None and self.acting(phrase)
                     if about:
@@ -517,23 +223,45 @@ class Clauses:
         for phrase, end in self.phrases.at(i):
             for found, last in self._does(phrase, end, ("s", "be", "modal", "perfect")):
                 yield replace(found, told=not self.acting(phrase)), last
-            for mood, table in joints.MOODS.items():  # "the cube must not be touched"
-                for after in table.ends(self.words, end):
-                    for found, last in self.plainly(phrase, after):
-                        if not found.mood or mood == "always":  # "it must always be untouched"
-                            mooded = found.mood or mood
-                            yield replace(found, told=not self.acting(phrase), mood=mooded), last
-            for (
-                mood,
-                table,
-            ) in joints.PLAINLY.items():  # "it is never touched", "it always stays upright"
-                be = end + (self.word(end) in ("is", "are", "stays", "stay", "remains", "remain"))
-                for after in table.ends(self.words, be):
-                    there = () if be > end else self._does(phrase, after, ("s", "be"))
-                    for found, last in (*there, *self._is(phrase, after)):
-                        if not found.mood or mood == "always":
-                            mooded = found.mood or mood
-                            yield replace(found, told=not self.acting(phrase), mood=mooded), last
+            for mood, found, last in self._mooded(phrase, end):
+                if not found.mood or mood == "always":  # "it must always be untouched"
+                    told, mood = not self.acting(phrase), found.mood or mood
+                    yield replace(found, told=told, mood=mood), last
+
+    def _mooded(self, phrase: Phrase, i: int) -> Iterator[tuple[str, Clause, int]]:
+        """What a subject is never, or always, to be: "must not be touched", "always stays up"."""
+        for mood, table in joints.MOODS.items():
+            for after in table.ends(self.words, i):
+                yield from ((mood, *found) for found in self.plainly(phrase, after))
+        be = i + (self.word(i) in ("is", "are", "stays", "stay", "remains", "remain"))
+        for mood, table in joints.PLAINLY.items():
+            for after in table.ends(self.words, be):
+                there = () if be > i else self._does(phrase, after, ("s", "be"))
+                yield from ((mood, *found) for found in (*there, *self._is(phrase, after)))
+
+    def plain(self, i: int) -> Iterator[Found]:
+        """ "the cube be touched"."""
+        for phrase, end in self.phrases.at(i):
+            yield from self.plainly(phrase, end)
+
+    def timed(self, i: int) -> Iterator[Found]:
+        """A clause of time: "touching it", "you have touched it", "the cube is left of it"."""
+        yield from self.clause("ing", i)
+        yield from self.statement(i)
+        yield from self.having(i)
+        if self.word(i) == "you":
+            yield from self.clause("base", i + 1)
+
+    def having(self, i: int) -> Iterator[Found]:
+        """ "you have touched it", "having touched it"."""
+        for start in joints.HAVING.ends(self.words, i + (self.word(i) == "when")):
+            yield from self.clause("ed", start)
+
+    def pace(self, i: int) -> Iterator[Found]:
+        """ "at most 5 cm/s"."""
+        for found, end in self.much(i):
+            if found.unit == "m/s" and not found.just:
+                yield Clause("slower" if found.least is None else "faster", much=found), end
 
     def plainly(self, phrase: Phrase, i: int) -> Iterator[Found]:
         """What a subject is or does, its verb in its plain form: "be touched", "touch it"."""
@@ -548,21 +276,18 @@ class Clauses:
         """ "with the gripper always above it", "without the cube touching it": what goes along."""
         opening = self.word(i)
         for phrase, end in self.phrases.at(i + 1) if opening in ("with", "without") else ():
-            lasting = self.word(end) in ("staying", "kept", "remaining", "being")
-            ever = end + (self.word(end) == "ever")
-            moods = [
-                (mood, at) for mood, t in joints.PLAINLY.items() for at in t.ends(self.words, end)
-            ]
-            for mood, start in [*moods, ("", ever if opening == "without" else end)]:
-                if opening == "without" and mood:
-                    continue
-                mood = "never" if opening == "without" else mood
+            starts = [("never", end + (self.word(end) == "ever"))]
+            if opening == "with":
+                starts = [
+                    (m, at) for m, t in joints.PLAINLY.items() for at in t.ends(self.words, end)
+                ]
+                starts.append(("", end))
+            for mood, start in starts:
+                lasting = self.word(start) in ("staying", "kept", "remaining", "being")
                 how = mood or ("while" if lasting else "always")
-                after = start + (lasting and start == end)
-                for last in joints.UNTOUCHED.ends(self.words, after) if how == "always" else ():
-                    yield "never", Clause("touch", None, (phrase,)), last
+                after = start + lasting
                 for found, last in (*self.relation(after), *self.state(after)):
-                    if how != "always" or mood or found.much is not None:
+                    if mood or lasting or found.much is not None:
                         yield how, replace(found, subject=phrase), last
                 for found, last in self._acts(phrase, "ing", start) if mood else ():
                     yield how, found, last
@@ -713,14 +438,9 @@ class Clauses:
                     for end in joints.EACH_OTHER.ends(self.words, start):
                         yield Clause("together", phrase, verb=stem), end
 
-    def acting(self, phrase: Phrase) -> bool:
-        """Whether a phrase names whoever acts."""
-        actor = self.things.actor
-        return isinstance(phrase, Thing) and actor is not None and phrase.term == actor.name
-
     def _distance(self, i: int) -> Iterator[Found]:
         """ "the distance between A and B is at least 20 cm", "there is contact between them"."""
-        for name, text in STATEMENTS if self.measures else ():
+        for name, text in STATEMENTS if not MEASURED.isdisjoint(self.words) else ():
             for slots, end in self.filled(pattern(text), i):
                 if "MUCH" not in slots or slots["MUCH"].unit == "m":
                     yield from self._with(Clause(name), slots, end)
@@ -764,7 +484,4 @@ class Clauses:
             if found.predicate in ("slower", "faster", "still"):
                 yield replace(found, bare=True), end
         if not self.body:
-            for found, end in self.much(i):
-                if found.unit == "m/s" and not found.just:
-                    name = "slower" if found.least is None else "faster"
-                    yield Clause(name, None, (), found, bare=True), end
+            yield from ((replace(found, bare=True), end) for found, end in self.pace(i))

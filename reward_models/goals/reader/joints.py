@@ -30,6 +30,7 @@ BEFORE = Table("[,] before; [,] prior to")
 AFTER = Table(
     "[,] [but|and] [only] after; [,] but first; [,] once; [,] as soon as; [,] but before that [,]"
 )
+JOINS = {"then": THEN, "and": AND, "but": BUT, "or": OR, "before": BEFORE, "after": AFTER}
 # Behind a goal that is joined by "and": it comes after.
 LATER = Table(
     "[,] (afterwards|afterward|after that|later|next|thereafter|subsequently|last|lastly|finally|"
@@ -47,18 +48,7 @@ END = Table(
     "[,] finishing [up] [with]"
 )
 COMMA = Table(",")
-NEVER = Table(
-    "never [ever]; do not [ever]; not ever; must (never|not) [ever]; should (never|not) [ever]; "
-    "at no time; and never; you must not; make sure not to; take care not to; be careful not to; "
-    "never once; never at any time; make sure you never; make sure to never; make sure you do not; "
-    "avoid; try not to; nor; it must never; without it ever; may never; not; in no case; "
-    "[and] at no (point|moment|stage); on no account; under no circumstances"
-)
-NEVER_ING = Table(
-    "without [ever|once|at any time]; avoid; avoiding; while avoiding; not once; never; not; "
-    "[and] at no (time|point|moment|stage)"
-)
-ALWAYS = Table("always; at all times; all the time; throughout; constantly; permanently")
+JOINS |= {"end": END, ",": COMMA}
 ALL_ALONG = Table(
     "all time; at all times; throughout; whole time; entire time; whole way; all along; all way "
     "through; from start to finish; from beginning to end; during [whole|entire] (time|episode|"
@@ -69,8 +59,6 @@ ALL_ALONG = Table(
     "at any (time|moment|point); ever; without (interruption|a break|pause)"
 )
 THERE = Table("[on] (way|route) (there|to it); while going there; en route; on way over")
-WHILE = Table("(while|whilst) [you are|still] [always|constantly]; all while; as you are")
-UNTIL = Table("until; till")
 SLOWLY = Table("[move|go|moving] [very] slowly; at [a] slow (speed|pace); [at] [a] slow speed")
 IN_ORDER = Table(
     "[,] in (this|that|given|said) (order|sequence); [,] in order; [,] in turn; [,] one after "
@@ -81,53 +69,12 @@ ANY_ORDER = Table(
     "which|which|in what|what) order; [,] order does not matter; [,] in whatever order; "
     "[,] whichever [one|of them] [comes] first; [,] regardless of order"
 )
-FOR = Table(
-    "[continuously] for [a total of|a duration of|a full|full|a whole|no less than]; dwelling [for]"
-)
-AGAIN = Table(
-    "[,] [and|then|and then] (maintain|sustain|keep up|dwell|hold) "
-    "[it|this|that|them|contact|position|pose|state|"
-    "this position|that position|this state|that state|this pose|that pose|there] "
-    "[there|steadily|continuously] [for]; [,] [with] "
-    "[a] (dwell|dwell time|hold time|holding time|hold duration) [is|of]; [,] "
-    "(maintaining|sustaining) "
-    "(it|this|that|them|contact) [for]; "
-    "[,] [and|then|and then] (keep|hold|stay|remain|linger|rest|leave|have) [it|them|contact|"
-    "yourself|that|this|everything|that position|this position|position] [stay|remain] [there|"
-    "in place|like that|"
-    "like this|that way|so|in position|at that height|put|still there|this way|in contact|in that "
-    "position|up|up there|open|closed|pressed|down] [for]; [,] [and] do so for; "
-    "[,] (keeping|holding|staying|remaining) [it|them] [there|so] [for]"
-)
-WAIT = Table("[,] [and|then|and then] (wait|pause) [there|here|in place] [for]; "
-                "[,] waiting [there] [for]")  # fmt: skip
-FORBIDDEN = Table(
-    "[is|are] [strictly] (forbidden|prohibited|not (allowed|permitted)|banned|off limits|taboo)"
-)
-ALLOWED = Table("[is|are] (allowed|permitted)")
 UNTOUCHED = Table("untouched|off limits|taboo")
-NO_TIME = Table("at no (time|point|moment|stage) (may|must|should|shall|can)")
-WHILE_HERE = Table("there; straight; in row; continuously; without interruption; non stop")
-WITHIN = Table(
-    "[all|[and] do (it|this|that|so|all this)] within [first|a time of]; [all] in; inside; you "
-    "have; you get; "
-    "inside of; in under; in less than; before; "
-    "[in] no more than; (no|not) later than; after at [the] [very] (most|latest); at [the] [very] "
-    "latest after; at [the] [very] latest [in|within]"
-)
-LATEST = Table("by; taking; with; with [a]; [and] (take|takes|use|need)")
-TOTAL = Table("in total|altogether|overall|in all|(of|from|after) start")
-YOU_HAVE = Table("you have; you get; there are")
-PASSED = Table("[have|has] (passed|elapsed|gone by|are over|is over|are up|is up)")
 FIRST = Table(
     "first [of all] [,]; initially; firstly [,]; to begin with [,]; to start with [,]; start by; "
     "begin by; start with; begin with; start off by; at first [,]"
 )
 TIDY = Table("and; ,")
-SPEED = Table(
-    "[at|with] [a|its|your] (speed|pace|velocity) [of|at|always|kept|staying|limited to]|at|with|"
-    "with a|at a|always|(staying|moving|going) [always]"
-)
 TO = Table("that; to; ,")
 SO_NOW = Table("[,] so; ,")
 HAVING = Table("you have; having; gripper has")
@@ -136,13 +83,90 @@ WHILE_YOU = Table("[,] (while|whilst|when|as) you [are]")
 AS_YOU = Table("[,] (while|whilst|when|as) [you [are]]")
 SEVERAL = frozenset("fingers fingertips claws jaws pincers tips".split())
 ENDS = frozenset("end finish".split())
-WITHOUT = Table("without [any]; with no; no; avoiding")
-CONTACT = Table("[any] [direct|physical] contact (with|to); touch of")
 THIS = (("that",), ("this",))
 MODIFIERS = {
     "slowly": SLOWLY, "order": IN_ORDER, "loose": ANY_ORDER, "along": ALL_ALONG, "either": ANY_ONE,
     "there": THERE, "once": SOMETIME,
 }  # fmt: skip
+
+# What bounds goals or goes along with them: (how it takes part; none: as its clause says, what is
+# said). Slots are clauses: DO in plain form, DOING, SAID with a subject, BIT without a verb, ...
+_NEVER = (
+    "(never [ever|once]|do not [ever]|not ever|(must|should) (never|not) [ever]|[and] at no "
+    "(time|point|moment|stage)|and never|you must not|(make sure|take care|be careful|try) not to|"
+    "never at any time|make sure you never|make sure to never|make sure you do not|avoid|nor|"
+    "it must never|without it ever|may never|not|in no case|on no account|under no circumstances)"
+)
+_NEVER_ING = (
+    "(without [ever|once|at any time]|[while] avoiding|avoid|not once|never|not|[and] at no "
+    "(time|point|moment|stage))"
+)
+EVER = "(always|at all times|all the time|throughout|constantly|permanently)"
+_WHILE = "((while|whilst) [you are|still] [always|constantly]|all while|as you are)"
+_CONTACT = "([any] [direct|physical] contact (with|to)|touch of)"
+_FORBIDDEN = (
+    "[is|are] [strictly] (forbidden|prohibited|not (allowed|permitted)|banned|off limits|taboo)"
+)
+_SPEED = (
+    "([at|with] [a|its|your] (speed|pace|velocity) [of|at|always|kept|staying|limited to]|at|with|"
+    "with a|at a|always|(staying|moving|going) [always])"
+)
+CONSTRAINTS: tuple[tuple[str, str], ...] = (
+    ("never", f"[,] {_NEVER} DO"),
+    ("never", f"[,] {_NEVER_ING} DOING"),
+    ("never", "[,] (never|nor) BIT"),
+    ("not", "[,] [but] not RELATED"),  # "next to it, not on it"
+    ("never", "[,] but not NAMED"),
+    ("", "[,] MOODED"),  # "the can must not be touched"
+    ("always", ", KEPT"),  # ", it must stay upright"
+    (
+        "never",
+        f"[,] (without [any]|with no|no|avoiding) {_CONTACT} S [[is|are] (allowed|permitted)]",
+    ),
+    ("never", f"[,] {_CONTACT} S {_FORBIDDEN}"),
+    ("never", f"[,] ACTING {_FORBIDDEN}"),  # "touching it is forbidden"
+    ("never", "[,] at no (time|point|moment|stage) (may|must|should|shall|can) SUFFERS"),
+    ("always", f"[,] {EVER} DOING"),
+    ("always", f", {EVER} BEING"),  # ", always at least 5 cm from it"
+    ("always", f"[,] [{_SPEED}] PACE"),
+    ("always", "MANNER|, PACED"),  # "moving slower than 5 cm/s", ", gripper below 5 cm/s"
+    ("while", f"[,] {_WHILE} (ACTING|TOLD|RELATION)"),
+    ("while not", f"[,] {_WHILE} (not [ever]|never) (ACTING|TOLD)"),
+    ("", f"[,] {_WHILE} MOODED"),  # "while avoiding it"
+    ("while", ", STAYING"),  # ", staying at least 5 cm above it"
+    ("until", "[,] (until|till) TIMED"),
+)
+# How long, and by when.
+_LASTING = (
+    "([continuously] for [a total of|a duration of|a full|full|a whole|no less than]|dwelling "
+    "[for]|[,] [and|then|and then] (maintain|sustain|keep up|dwell|hold) [it|this|that|them|"
+    "contact|position|pose|state|(this|that) (position|state|pose)|there] [there|steadily|"
+    "continuously] [for]|[,] [with] [a] (dwell|dwell time|hold time|holding time|hold duration) "
+    "[is|of]|[,] (maintaining|sustaining) (it|this|that|them|contact) [for]|[,] [and|then|and "
+    "then] (keep|hold|stay|remain|linger|rest|leave|have) [it|them|contact|yourself|that|this|"
+    "everything|[this|that] position] [stay|remain] [there|in place|like that|like this|that way|"
+    "so|in position|at that height|put|still there|this way|in contact|in that position|up|up "
+    "there|open|closed|pressed|down] [for]|[,] [and] do so for|[,] (keeping|holding|staying|"
+    "remaining) [it|them] [there|so] [for])"
+)
+_WAIT = (
+    "([,] [and|then|and then] (wait|pause) [there|here|in place] [for]|[,] waiting [there] [for])"
+)
+_WITHOUT_A_BREAK = "[there|straight|in row|continuously|without interruption|non stop]"
+_WITHIN = (
+    "([all|[and] do (it|this|that|so|all this)] within [first|a time of]|[all] in|inside [of]|you "
+    "(have|get)|in under|in less than|[in] no more than|(no|not) later than|after at [very] "
+    "(most|latest)|at [very] latest [after|in|within])"
+)
+_PASSED = "[have|has] (passed|elapsed|gone by|are over|is over|are up|is up)"
+_TOTAL = "(in total|altogether|overall|in all|(of|from|after) start)"
+TIMES: tuple[tuple[str, str], ...] = (
+    ("for", f"{_LASTING} LASTS {_WITHOUT_A_BREAK}"),
+    ("wait", f"{_WAIT} LASTS {_WITHOUT_A_BREAK}"),
+    ("within", f"[by|taking|with [a]|[and] (take|takes|use|need)] ATMOST [{_TOTAL}]"),
+    ("within", f"{_WITHIN} ENDS [{_PASSED}|{_TOTAL}]|before ENDS {_PASSED}"),
+)
+YOU_HAVE = "(you have|you get|there are) ENDS to"
 
 # -------------------------------------------------------------------------- inside a clause
 
@@ -162,7 +186,6 @@ MODAL = (
 MODALS = Table(f"{MODAL}|to")
 PERFECT = Table("has|should have|must have|should have been|has been")
 # What says of a subject that it is never, or always, to do what follows: in its plain form.
-EVER = "(at all times|always|constantly|permanently|throughout|all the time)"
 MOODS = {
     "never": Table(
         f"({MODAL}|may|can) (not|never|at no time|under no circumstances|at no "
@@ -177,9 +200,6 @@ SITUATED = frozenset(
     "located situated positioned found placed seated lodged perched poised suspended parked "
     "nestled centred centered snuggled".split()
 )
-A_PLACE = Table(
-    "(to|in|at|into) [a|some|any] (position|place|spot|point|space) [that is]|[to|at] somewhere"
-)
 BY = Table(
     "by|at|at [a] (height|distance) of|[with] [a|its] (gap|clearance|distance|height|separation) "
     "[is|of|being]|[and] [at] [a] distance [is|of]"
@@ -192,7 +212,6 @@ BESIDE = frozenset("above below left_of right_of in_front_of behind far".split()
 EACH_OTHER = Table("[each other|one another]")
 SO_THAT = Table("until|till|so [that]|such that")
 UP_TO = Table("[up|over|all way|right [up]] to")
-FROM = Table("to|from|away from|off|of")
 OVER = Table("[over|along|across|around|round|across table|along table|up|down|in]")
 BUMPS = frozenset(
     "touch|contact|reach|meet|make contact with|come into contact with|lean against|bump into|"

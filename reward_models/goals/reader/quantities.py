@@ -17,6 +17,7 @@ NUMBERS = {word: float(i) for i, word in enumerate(_ONES)}
 NUMBERS |= {word: 10.0 * i for i, word in enumerate(_TENS, 2)}
 PARTS = {"half": 1 / 2, "third": 1 / 3, "quarter": 1 / 4, "fifth": 1 / 5, "tenth": 1 / 10,
          "sixth": 1 / 6, "eighth": 1 / 8}  # fmt: skip
+_FRACTIONS = {*PARTS.values(), 3 / 4, 2 / 3}
 _LENGTHS = {
     1.0: "m metre metres meter meters",
     0.1: "dm decimetre decimetres decimeter decimeters",
@@ -54,7 +55,6 @@ _FULL = {(w,) for w in "full whole entire complete consecutive uninterrupted".sp
 _SECONDS = {(w,) for words in _TIMES.values() for w in words.split()}
 _UNIT_WORDS = {word for unit in UNITS for word in unit}
 _NO = "(no|not|not any|never)"
-_FAR = "(closer|nearer|farther|further|farther away|further away)"
 _WHAT = "distance|gap|clearance|separation|spacing|height|depth|speed|velocity|time|duration"
 LEAST = Table(
     f"at [the] [very] least|{_NO} less than|more than|greater than|[a] minimum [{_WHAT}] "
@@ -108,6 +108,12 @@ class Much:
         assert self.least is not None
         return self.least
 
+    def at_least(self) -> Much:
+        return replace(self, most=None, just=False)
+
+    def at_most(self) -> Much:
+        return Much(self.unit, None, self.most)
+
 
 Words = tuple[str, ...]
 
@@ -127,24 +133,17 @@ def number(words: Words, at: int) -> Iterator[tuple[float, int]]:
         value, end = NUMBERS[word], at + 1
         if word in _TENS and 0 < NUMBERS.get(following, 99) < 10:
             value, end = value + NUMBERS[following], at + 2
-        if end < len(words) and words[end] == "hundred":
-            value, end = value * 100, end + 1
         yield value, end
         if words[end : end + 3] == ("and", "a", "half"):
             yield value + 0.5, end + 3
         if words[end : end + 1] == ("point",) and words[end + 1 : end + 2]:
             if NUMBERS.get(words[end + 1], 99) < 10:
                 yield value + NUMBERS[words[end + 1]] / 10, end + 2
-        if value == 3 and words[end : end + 1] == ("quarters",):
-            yield 0.75, end + 1
-        if value == 2 and words[end : end + 1] == ("thirds",):
-            yield 2 / 3, end + 1
-        if value == 1 and following in PARTS:
-            yield PARTS[following], at + 2
+        part = words[end].removesuffix("s") if end < len(words) else ""
+        if part in PARTS and value * PARTS[part] in _FRACTIONS:  # "three quarters", "one third"
+            yield value * PARTS[part], end + 1
     elif word in ("a", "an"):
-        if following == "hundred":
-            yield 100.0, at + 2
-        elif following in PARTS:
+        if following in PARTS:
             yield PARTS[following], at + 2
         else:
             yield 1.0, at + 1
@@ -156,22 +155,18 @@ def quantity(words: Words, at: int) -> Iterator[tuple[str, float, int]]:
     """(unit, value in SI, end): "5 cm", "half a second", "a quarter of a metre", "a metre and a
     half"."""
     for value, end in number(words, at):
-        if words[end : end + 1] == ("of",) and value in (*PARTS.values(), 0.75, 2 / 3):
-            end += 1
-        if words[end : end + 1] in (("a",), ("an",)) and value in (*PARTS.values(), 0.75, 2 / 3):
-            end += 1
+        if value in _FRACTIONS:  # "a quarter of a metre"
+            end += words[end : end + 1] == ("of",)
+            end += words[end : end + 1] in (("a",), ("an",))
         end += words[end : end + 1] in _FULL and words[end + 1 : end + 2] in _SECONDS
         for unit, (kind, one) in UNITS.items():
             if words[end : end + len(unit)] == unit:
-                longer = any(len(u) > len(unit) and words[end : end + len(u)] == u for u in UNITS)
-                if longer:
+                if any(len(u) > len(unit) and words[end : end + len(u)] == u for u in UNITS):
                     continue
                 after = end + len(unit)
                 yield kind, value * one, after
                 if words[after : after + 3] == ("and", "a", "half"):
                     yield kind, (value + 0.5) * one, after + 3
-        if end > at and words[end : end + 2] == ("right", "angle"):
-            yield "rad", value * math.pi / 2, end + 2
 
 
 def share(words: Words, at: int) -> Iterator[tuple[Much, int]]:
@@ -180,7 +175,7 @@ def share(words: Words, at: int) -> Iterator[tuple[Much, int]]:
         if words[at : at + len(phrase)] == phrase:
             yield Much("1", 0.5, 0.5, just=True), at + len(phrase)
     for value, end in number(words, at):
-        if end > at and value in (*PARTS.values(), 0.75, 2 / 3) and words[at] != "half":
+        if end > at and value in _FRACTIONS and words[at] != "half":
             yield Much("1", value, value, just=True), end
             if words[end : end + 2] == ("of", "way"):
                 yield Much("1", value, value, just=True), end + 2
@@ -197,14 +192,17 @@ def taken(found: Much, words: Words, at: int) -> Iterator[tuple[Much, int]]:
     """A quantity with the tolerance that is said at ``at``: "give or take 1 cm"."""
     start = at + (words[at : at + 1] == (",",))
     if found.just and found.tolerance is None and words[at - 1] not in _UNIT_WORDS:
-        for last in _OR_MORE.ends(words, at):  # "5 cm left of it or more"
-            yield Much(found.unit, found.least, None), last
-        for last in _OR_LESS.ends(words, at):
-            yield Much(found.unit, None, found.most), last
+        yield from _one_sided(found, words, at)  # "5 cm left of it or more"
     for after in GIVE_OR_TAKE.ends(words, start) if found.just else ():
         for unit, value, last in quantity(words, after):
             if unit == found.unit and found.tolerance is None:
                 yield replace(found, tolerance=value), last
+
+
+def _one_sided(found: Much, words: Words, at: int) -> Iterator[tuple[Much, int]]:
+    """ "or more", "at most" behind a number."""
+    yield from ((found.at_least(), end) for end in _OR_MORE.ends(words, at))
+    yield from ((found.at_most(), end) for end in _OR_LESS.ends(words, at))
 
 
 def _bounded(words: Words, at: int) -> Iterator[tuple[Much, int]]:
@@ -230,11 +228,9 @@ def _once(words: Words, at: int) -> Iterator[tuple[Much, int]]:
         for unit, value, last in quantity(words, end):
             yield Much(unit, None, value), last
     for unit, value, end in quantity(words, at):
-        yield Much(unit, value, value, just=True), end
-        for last in _OR_MORE.ends(words, end):
-            yield Much(unit, value, None), last
-        for last in _OR_LESS.ends(words, end):
-            yield Much(unit, None, value), last
+        just = Much(unit, value, value, just=True)
+        yield just, end
+        yield from _one_sided(just, words, end)
     for value, end in number(words, at):  # "5 \u00b1 1 cm"
         for after in _SIGNS.ends(words, end):
             for unit, off, last in quantity(words, after):

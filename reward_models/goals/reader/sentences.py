@@ -6,7 +6,6 @@ it") and modifiers ("for a second", "slowly"), each with the word that joins it 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -51,7 +50,7 @@ Elements = tuple[Element, ...]
 def vocabulary() -> frozenset[str]:
     """Every word of what joins clauses, bounds them and goes along with them."""
     texts = (*POLITE, *LEADING, *OPENERS, *STARTERS, *VIEWS, *TOOLS, *REASONS)
-    texts += tuple(text for _, text in IMPLIED)
+    texts += tuple(text for _, text in (*IMPLIED, *joints.CONSTRAINTS, *joints.TIMES))
     return Table.words.union(*(pattern(text).literals() for text in texts))
 
 
@@ -79,8 +78,9 @@ class Sentences:
 
     def __init__(self, clauses: Clauses) -> None:
         self.clauses, self.words = clauses, clauses.words
-        self.known: dict[tuple[str, int], list[tuple[Elements, int]]] = {}
-        self.ended: dict[tuple[str, int], list[int]] = {}
+        self.known: dict[int, list[tuple[Elements, int]]] = {}
+        self.ended: dict[tuple[tuple[str, ...], int], list[int]] = {}
+        self.bounds: dict[int, list[tuple[Element, int]]] = {}
         # where goals begin that a remark stands before, and end that one follows
         self.remarked: set[int] = set()
         self.followed: set[int] = set()
@@ -124,7 +124,7 @@ class Sentences:
 
     def _said(self, i: int, texts: tuple[str, ...]) -> list[int]:
         """Where what some of these patterns say at ``i`` ends."""
-        key = f"{texts[0]} {len(texts)}", i
+        key = texts, i
         if key not in self.ended:
             found = (end for t in texts for _, end in self.clauses.filled(pattern(t), i))
             named = self.clauses.named
@@ -166,7 +166,7 @@ class Sentences:
             ends += [(end, True) for end in self._said(at, OPENERS)]
             for end in self._remarks(at) if leading and not found[at] else ():
                 ends += [(after, False) for after in self._every(end, joints.SO_NOW)]
-                self.remarked |= {after for after in self._every(end, joints.SO_NOW)}
+                self.remarked |= {*self._every(end, joints.SO_NOW)}
             for end, more in ends:
                 if at in self.remarked:
                     self.remarked.add(end)
@@ -179,21 +179,15 @@ class Sentences:
 
     # --------------------------------------------------------------------------------- chains
 
-    def _chain(self, i: int) -> list[tuple[Elements, int]]:
+    def _chain(self, i: int) -> Iterator[tuple[Elements, int]]:
         """The first elements at ``i``, and all that may follow."""
-        key = "chain", i
-        if key not in self.known:
-            self.known[key] = []
-            found: dict[tuple[Elements, int], None] = {}
-            for lead, start in self._leads(i):
-                if lead and start == len(self.words):
-                    found[lead, start] = None  # a negation alone
-                for elements, end in self._element(start, "", first=True):
-                    # what leads is joined to what it leads by nothing or a comma
-                    for rest, last in self._rest(end):
-                        found[(*lead, *elements, *rest), last] = None
-            self.known[key] = list(found)
-        return self.known[key]
+        for lead, start in self._leads(i):
+            if lead and start == len(self.words):
+                yield lead, start  # a negation alone
+            for elements, end in self._element(start, "", first=True):
+                # what leads is joined to what it leads by nothing or a comma
+                for rest, last in self._rest(end):
+                    yield (*lead, *elements, *rest), last
 
     def _leads(self, i: int) -> Iterator[tuple[Elements, int]]:
         """What may stand before the first goal: "slowly", "within 3 seconds,", "never ..., and"."""
@@ -226,18 +220,12 @@ class Sentences:
         for phrase, end in self.clauses.phrases.at(i):
             if after := self._starts(end, joints.COMMA):  # "the cube: touch it"
                 yield (Element("topic", Clause("leads", None, (phrase,))),), after
-        for start in self._every(i, joints.YOU_HAVE):  # "you have 3 seconds to touch it"
-            for found, end in self.clauses.much(start):
-                if found.unit == "s" and found.most is not None and self.clauses.word(end) == "to":
-                    yield (Element("within", much=found),), end + 1
-        if self.clauses.word(i) == "for":
-            for phrase, end in self.clauses.phrases.one(i + 1):
-                if after := self._starts(end, joints.COMMA):  # "for the red cube, touch the ball"
-                    yield (Element("goal", Clause("unclear", None, (phrase,))),), after
+        for slots, end in self.clauses.filled(pattern(joints.YOU_HAVE), i):
+            yield (Element("within", much=slots["ENDS"]),), end  # "you have 3 seconds to touch it"
         for word in ("after", "before", "once", "when", "having"):
             if self.words[i : i + 1] == (word,):
                 having = word in ("when", "having")
-                for clause, end in self._having(i) if having else self._timed(i + 1):
+                for clause, end in self.clauses.having(i) if having else self.clauses.timed(i + 1):
                     by = "before" if word == "before" else "then"
                     goal, turn = Element("goal", clause), Element("turn", by=by)
                     if after := self._starts(end, joints.COMMA):
@@ -246,30 +234,15 @@ class Sentences:
                         if more.how == "for" and (after := self._starts(last, joints.COMMA)):
                             yield (goal, more, turn), after
 
-    def _timed(self, i: int) -> Iterator[tuple[Clause, int]]:
-        """A clause of time: "touching it", "you have touched it", "the cube is left of it"."""
-        yield from self.clauses.clause("ing", i)
-        yield from self.clauses.statement(i)
-        yield from self._having(i)
-        if self.words[i : i + 1] == ("you",):
-            yield from self.clauses.clause("base", i + 1)
-
-    def _having(self, i: int) -> Iterator[tuple[Clause, int]]:
-        """ "you have touched it", "having touched it"."""
-        for start in self._every(i + (self.clauses.word(i) == "when"), joints.HAVING):
-            yield from self.clauses.clause("ed", start)
-
     def _rest(self, i: int) -> list[tuple[Elements, int]]:
         """All that may follow an element that ends at ``i``."""
-        key = "rest", i
-        if key not in self.known:
-            self.known[key] = []
+        if i not in self.known:
             found: dict[tuple[Elements, int], None] = {((), i): None}
             for elements, end in self._following(i):
                 for rest, last in self._rest(end):
                     found[(*elements, *rest), last] = None
-            self.known[key] = list(found)
-        return self.known[key]
+            self.known[i] = list(found)
+        return self.known[i]
 
     def _following(self, i: int) -> Iterator[tuple[Elements, int]]:
         comma = i + (self.clauses.word(i) == ",")
@@ -293,10 +266,7 @@ class Sentences:
         if end := self._starts(i, joints.COMMA):
             for element, last in self._modifier(end):
                 yield (element,), last
-        for by, phrases in (("then", joints.THEN), ("and", joints.AND), ("but", joints.BUT),
-                            ("or", joints.OR),
-                            ("before", joints.BEFORE), ("after", joints.AFTER), ("end", joints.END),
-                            (",", joints.COMMA)):  # fmt: skip
+        for by, phrases in joints.JOINS.items():
             for start in self._every(i, phrases):
                 if by in ("before", "after") and self.words[start : start + 1] in joints.THIS:
                     continue  # "before that, the ball", or before that ball?
@@ -324,13 +294,9 @@ class Sentences:
                 for until, last in self._constraint(end) if element.how == "never" else ():
                     if until.how == "until":  # "do not touch it until ..."
                         yield (replace(element, by=by), until), last
-            for how, after in (("slowly", self._starts(start, joints.SLOWLY)),
-                               ("always", self._starts(start, joints.ALWAYS))):  # fmt: skip
-                for clause, end in self._goals(after, by, first, opened) if after else ():
-                    if how == "always":
-                        yield (Element("always", clause, by=by),), end
-                    else:
-                        yield (Element("goal", clause, by=by), Element("slowly", by="lead")), end
+            after = self._starts(start, joints.SLOWLY)
+            for clause, end in self._goals(after, by, first, opened) if after else ():
+                yield (Element("goal", clause, by=by), Element("slowly", by="lead")), end
             introduced = start > i or first and start > 0
             if self.clauses.word(start) in ("never", "not"):
                 continue
@@ -368,157 +334,41 @@ class Sentences:
                 yield clause, end
 
     def _any_goal(self, i: int, by: str, first: bool, opened: bool) -> Iterator[tuple[Clause, int]]:
-        yield from self.clauses.clause("base", i)
-        yield from self.clauses.statement(i)
-        if opened:
-            yield from self.clauses.wanted(i)
+        forms = "base statement" + " wanted" * opened
         if first or opened:
-            yield from self.clauses.clause("ing", i)
-            yield from self.clauses.verbless(i)
-            yield from self.clauses.relation(i)
-            yield from self.clauses.ways(i) if first else ()
-        elif by == "end":
-            yield from self.clauses.state(i)
-            yield from self.clauses.relation(i)
-            yield from self.clauses.verbless(i)
-        else:
-            yield from self.clauses.fragment(i)
-            yield from self.clauses.continued(i)
-            if by in ("and", "then"):
-                yield from self.clauses.clause("ing", i)
-                if self.clauses.word(i) == "to":
-                    yield from self.clauses.clause("base", i + 1)
-            if by in ("before", "after"):
-                yield from self._timed(i)
+            forms += " ing verbless relation" + " ways" * first
+        elif by != "end":
+            forms += " fragment continued" + " ing" * (by in ("and", "then"))
+            forms += " timed" * (by in ("before", "after"))
+            if by in ("and", "then") and self.clauses.word(i) == "to":
+                yield from self.clauses.clause("base", i + 1)
+        yield from self.clauses.said(forms, i)
 
     # ------------------------------------------------------------------------ what goes along
 
     def _modifier(self, i: int) -> Iterator[tuple[Element, int]]:
         """ "for a second", "within 3 s", "slowly", "in this order", "all the time"."""
-        for start in (i, *self._every(i, joints.LATEST)):  # ", at most 3 s", "taking 3 s at most"
-            for found, end in self.clauses.much(start):
-                if found.unit == "s" and found.least is None:
-                    yield Element("within", much=found), end
-                    for last in joints.TOTAL.ends(self.words, end):
-                        yield Element("within", much=found), last
-        for how, phrases in (
-            ("for", joints.FOR),
-            ("for", joints.AGAIN),
-            ("wait", joints.WAIT),
-            ("within", joints.WITHIN),
-        ):
-            for start in self._every(i, phrases):
-                for found, end in self.clauses.much(start):
-                    lasts = found.least is not None and (found.just or found.most is None)
-                    ends = found.most is not None and (found.just or found.least is None)
-                    if found.unit != "s":
-                        continue
-                    if how in ("for", "wait") and lasts:
-                        for last in (end, self._starts(end, joints.WHILE_HERE)):
-                            if last:
-                                yield Element("for", much=found, by=how), last
-                    if how == "within" and ends:
-                        last = self._starts(end, joints.PASSED)
-                        if self.words[start - 1] == "before" and not last:
-                            continue
-                        for after in (last or end, *joints.TOTAL.ends(self.words, end)):
-                            yield Element("within", much=found), after
+        for how, text in joints.TIMES:
+            for slots, end in self.clauses.filled(pattern(text), i):
+                [much] = slots.values()
+                yield Element("for" if how == "wait" else how, much=much, by=how), end
         for how, phrases in joints.MODIFIERS.items():
             if end := self._starts(i, phrases):
                 yield Element(how, by="any" if how == "either" else ""), end
 
-    def _constraint(self, i: int) -> Iterator[tuple[Element, int]]:
+    def _constraint(self, i: int) -> list[tuple[Element, int]]:
         """ "without touching it", "never go near it", "while staying above it", "until ..."."""
-        comma = self._starts(i, joints.COMMA)
-        for start in (i, comma) if comma else (i,):
-            for after in self._every(start, joints.NEVER):
-                for clause, end in self.clauses.clause("base", after):
-                    if not clause.mood:
-                        yield Element("never", clause), end
-            for after in self._every(start, joints.NEVER_ING):
-                for clause, end in self.clauses.clause("ing", after):
-                    yield Element("never", clause), end
-            word = self.words[start] if start < len(self.words) else ""
-            if word in ("never", "not", "nor"):
-                for clause, end in self.clauses.fragment(start + 1):
-                    if word != "not" or clause.predicate not in (
-                        "",
-                        "against",
-                    ):  # "next to it, not on it"
-                        yield Element("not" if word == "not" else "never", clause), end
-            if self.words[start : start + 2] == ("but", "not"):
-                for clause, end in self.clauses.fragment(start + 2):
-                    yield Element("not" if clause.predicate else "never", clause), end
-            for read in (
-                self.clauses.clause("base", start),
-                self.clauses.clause("ing", start),
-                self.clauses.statement(start),
-            ):
-                for clause, end in read:
-                    if clause.mood:
-                        yield Element(clause.mood, clause), end
-                    elif clause.lasting and clause.told and start > i:  # ", it must stay upright"
-                        yield Element("always", clause), end
-            for without in self._every(start, joints.WITHOUT):
-                for after in self._every(without, joints.CONTACT):
-                    for phrase, end in self.clauses.phrases.at(after):
-                        for last in (end, *joints.ALLOWED.ends(self.words, end)):
-                            yield Element("never", Clause("touch", None, (phrase,))), last
-            for after in self._every(start, joints.ALWAYS):  # "always staying 5 cm above it"
-                for clause, end in self.clauses.clause("ing", after):
-                    yield Element("always", clause), end
-                for clause, end in (
-                    *self.clauses.relation(after),
-                    *self.clauses.state(after),
-                    *self.clauses.pose(after),
-                ):
-                    if start > i:  # ", always at least 5 cm from it"
-                        yield Element("always", clause), end
-            speeds = (
-                self.clauses.much(at) for at in (start, *joints.SPEED.ends(self.words, start))
-            )
-            for found, end in itertools.chain.from_iterable(speeds):
-                if found.unit == "m/s" and not found.just:
-                    name = "slower" if found.least is None else "faster"
-                    yield Element("always", Clause(name, much=found)), end
+        if i not in self.bounds:
+            self.bounds[i] = list(dict.fromkeys(self._bounding(i)))
+        return self.bounds[i]
+
+    def _bounding(self, i: int) -> Iterator[tuple[Element, int]]:
+        for how, text in joints.CONSTRAINTS:
+            for slots, end in self.clauses.filled(pattern(text), i):
+                [(slot, said)] = slots.items()
+                clause = Clause("touch", None, (said,)) if slot == "S" else said
+                named, _, negated = (how or clause.mood).partition(" ")
+                yield Element(named, clause, negated=bool(negated)), end
+        for start in {i, self._starts(i, joints.COMMA) or i}:
             for how, clause, end in self.clauses.beside(start):
                 yield Element(how, clause), end
-            for clause, end in self._manner(start, comma):
-                yield Element("always", clause), end
-            for after in self._every(start, joints.WHILE):
-                negated = self._starts(after, joints.NOT)
-                for clause, end in (
-                    *self.clauses.clause("ing", negated or after),
-                    *self.clauses.statement(after),
-                    *(() if negated else self.clauses.relation(after)),
-                ):
-                    if not clause.mood:
-                        yield Element("while", clause, negated=bool(negated)), end
-                    elif not negated:  # "while avoiding it"
-                        yield Element(clause.mood, clause), end
-            for clause, end in self.clauses.clause("ing", start):
-                if start != i and clause.lasting:  # ", staying at least 5 cm above it"
-                    yield Element("while", clause), end
-            for after in self._every(start, joints.UNTIL):
-                for clause, end in (*self._timed(after), *self.clauses.fragment(after)):
-                    if not clause.mood:
-                        yield Element("until", clause), end
-            for after in self._every(start, joints.NO_TIME):  # "at no time may it be touched"
-                for phrase, end in self.clauses.phrases.at(after):
-                    for clause, last in self.clauses.plainly(phrase, end):
-                        if not clause.mood:
-                            yield Element("never", clause), last
-            for clause, end in self.clauses.clause("ing", start):  # "touching it is forbidden"
-                for last in joints.FORBIDDEN.ends(self.words, end) if not clause.mood else ():
-                    yield Element("never", clause), last
-            for after in (start, *self._every(start, joints.CONTACT)):
-                for phrase, end in self.clauses.phrases.at(after) if after > start else ():
-                    for last in joints.FORBIDDEN.ends(self.words, end):
-                        yield Element("never", Clause("touch", None, (phrase,))), last
-
-    def _manner(self, i: int, comma: int) -> Iterator[tuple[Clause, int]]:
-        """How fast at most or at least: "moving slower than 5 cm/s", ", gripper below 5 cm/s"."""
-        verbless = self.clauses.verbless(i) if i == comma else ()
-        for clause, end in (*self.clauses.clause("ing", i), *verbless):
-            if clause.predicate in ("slower", "faster", "at_height") and clause.much is not None:
-                yield clause, end

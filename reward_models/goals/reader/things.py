@@ -22,27 +22,49 @@ from reward_models.goals.reader.lexicon import (
     SHADES,
 )
 from reward_models.goals.reader.quantities import NUMBERS
-from reward_models.goals.reader.words import Table, split
+from reward_models.goals.reader.words import Table, expand, split
 
 _HERE = Table(
     "[that is|which is] [sitting|lying|standing|resting|placed] (on|upon) (table|tabletop|desk)|"
     "[that is] over there"
 )
-RULES = {
-    "nearest": "nearest", "closest": "nearest", "farthest": "farthest", "furthest": "farthest",
-    "leftmost": "leftmost", "rightmost": "rightmost", "frontmost": "frontmost",
-    "foremost": "frontmost", "rearmost": "rearmost", "hindmost": "rearmost",
-    "backmost": "rearmost",
-}  # fmt: skip
-_SIDES = {
-    "on left": "leftmost", "to left": "leftmost", "on right": "rightmost", "to right": "rightmost",
-    "at left": "leftmost", "at right": "rightmost", "in front": "frontmost",
-    "at front": "frontmost", "at back": "rearmost", "in back": "rearmost",
-    "furthest left": "leftmost", "furthest right": "rightmost", "farthest left": "leftmost",
-    "farthest right": "rightmost", "furthest to left": "leftmost",
-    "furthest to right": "rightmost", "farthest to left": "leftmost",
-    "farthest to right": "rightmost", "on left side": "leftmost", "on right side": "rightmost",
-}  # fmt: skip
+# What chooses, behind its noun; one word alone stands before it too, and so do the SIDES.
+CHOICES = {
+    phrase: rule
+    for rule, text in {
+        "nearest": "nearest|closest",
+        "farthest": "farthest|furthest",
+        "leftmost": "leftmost|(on|to|at) left|on left side|(furthest|farthest) [to] left",
+        "rightmost": "rightmost|(on|to|at) right|on right side|(furthest|farthest) [to] right",
+        "frontmost": "frontmost|foremost|(in|at) front",
+        "rearmost": "rearmost|hindmost|backmost|(in|at) back",
+    }.items()
+    for phrase in expand(text)
+}
+SIDES = {"left": "leftmost", "right": "rightmost", "front": "frontmost", "back": "rearmost",
+         "rear": "rearmost"}  # fmt: skip
+_BEING = Table("that is|which is|that lies|lying|standing")
+_WHAT = Table(
+    "(what|whatever|whichever) is|(what|whatever) lies|what stands|one [that is]|whichever "
+    "(one|object) is|object that is"
+)
+_OTHERS = Table(
+    "(anything|everything|something) else|any other (object|objects|thing)|[any of|all] others|"
+    "other (ones|objects|things)|(all|any of) other objects|rest"
+)
+_ONE_OF = Table("(one|any|either|any one) of [two|three|these|them|objects] [objects|things] [,]")
+# How several are meant, and whether their noun is a plural.
+_QUANTIFIERS = (
+    ("each", True, Table("each of|every one of|all [of]")),
+    ("each", False, Table("each|every|each and every")),
+    ("and", True, Table("both [of]")),
+    ("or", True, Table("(any|either|any one) of")),
+    ("or", False, Table("any|either")),
+    ("nor", True, Table("(none|neither) of")),
+    ("nor", False, Table("no|neither")),
+)
+_ALL = {"everything": "each", "anything": "or", "nothing": "nor"}
+_COLOURED = Table("[that is] (coloured|colored)|(that|which) is|(of|with) [a]")
 _SELF = (("you",), ("yourself",), ("itself",))
 # Superlatives of size: which half extents count, and whether the most of them is meant.
 _SIZES = {
@@ -141,34 +163,28 @@ class Phrases:
             self.known[what, i] = list(dict.fromkeys(found))
         return self.known[what, i]
 
+    def word(self, i: int) -> str:
+        """The word at ``i``; empty behind the last."""
+        return self.words[i] if i < len(self.words) else ""
+
     def _is(self, i: int, *phrases: str) -> int:
         """Where the longest of the phrases that stand at ``i`` ends; 0: none does."""
-        ends = [0]
-        for phrase in phrases:
-            key = tuple(phrase.split())
-            if self.words[i : i + len(key)] == key:
-                ends.append(i + len(key))
-        return max(ends)
+        keys = (tuple(phrase.split()) for phrase in phrases)
+        return max((i + len(k) for k in keys if self.words[i : i + len(k)] == k), default=0)
 
     # ------------------------------------------------------------------------- joined phrases
 
     def _all(self, i: int) -> Iterator[tuple[Phrase, int]]:
         yield from self.one(i)
-        word = self.words[i] if i < len(self.words) else ""
         start = self._is(i, "both of") or i + 1
-        if word in ("both", "either", "neither"):
-            joiner = {"both": "and", "either": "or", "neither": "nor"}[word]
+        if joiner := {"both": "and", "either": "or", "neither": "nor"}.get(self.word(i)):
             for parts, how, end in self._list(start):
                 if how == joiner or (how, joiner) == ("or", "nor"):
                     yield Many("nor" if joiner == "nor" else how, parts), end
-        for opening in ("one of", "any of", "either of", "any one of"):
-            if start := self._is(i, opening):
-                for after in (start, self._is(start, "two", "three", "these", "them", "objects")):
-                    after = self._is(after, "objects", "things") or after if after else 0
-                    after = self._is(after, ",") or after if after else 0
-                    for parts, how, end in self._list(after) if after else ():
-                        if how in ("or", "and") and len(parts) > 1:
-                            yield Many("or", parts), end
+        for after in _ONE_OF.ends(self.words, i):
+            for parts, how, end in self._list(after):
+                if how in ("or", "and"):
+                    yield Many("or", parts), end
         for parts, how, end in self._list(i):
             yield Many(how, parts), end
 
@@ -200,23 +216,20 @@ class Phrases:
             yield from ((phrase, last) for last in _HERE.ends(self.words, end))
 
     def _bare(self, i: int) -> Iterator[tuple[Phrase, int]]:
-        word = self.words[i] if i < len(self.words) else ""
-        if not word:
-            return
         yield from self._pronoun(i)
         yield from self._quantified(i)
         yield from self._chosen(i)
         start = i
-        while start < len(self.words) and self.words[start] in DETERMINERS:
+        while self.word(start) in DETERMINERS:
             start += 1
-        if start == i or self.words[i] in ("a", "an", "this", "that", "your", "its"):
+        if start == i or self.word(i) in ("a", "an", "this", "that", "your", "its"):
             for names, end, plural, _ in self._noun(start):
                 if not plural and len(names) == 1:
                     yield Thing(names[0]), end
 
     def _pronoun(self, i: int) -> Iterator[tuple[Phrase, int]]:
         everything = tuple(self.things.objects)
-        if self.words[i] == "it":
+        if self.word(i) == "it":
             actor = self.things.actor
             alone = actor is not None and not self.things.objects  # whom else would it be about?
             yield Thing(actor.name) if alone else Said("it"), i + 1
@@ -226,104 +239,77 @@ class Phrases:
             yield Said("them", count=2), end
         if end := self._is(i, "each one"):
             yield Said("each"), end
-        if end := self._is(
-            i, "anything else", "everything else", "something else", "any other object",
-            "any other thing", "any of others", "others", "other ones", "all others", "rest",
-            "all other objects", "other objects", "other things", "any other objects",
-            "any of other objects",
-        ):  # fmt: skip
+        if end := next(_OTHERS.ends(self.words, i), 0):
             yield Said("other", everything), end
-        start = self._is(i, "other", "another")
-        if start:
-            if start < len(self.words) and self.words[start] == "one":
+        if start := self._is(i, "other", "another"):
+            if self.word(start) == "one":
                 yield Said("other", everything, 1), start + 1
-            number = NUMBERS.get(self.words[start] if start < len(self.words) else "", 0)
+            number = int(NUMBERS.get(self.word(start), 0))
             if number:
-                yield Said("other", everything, int(number)), start + 1
+                yield Said("other", everything, number), start + 1
             for names, end, plural, generic in self._noun(start + bool(number)):
                 if plural == bool(number):
-                    of = everything if generic else tuple(names)
-                    yield Said("other", of, int(number) or 1), end
+                    yield Said("other", everything if generic else tuple(names), number or 1), end
 
     def _quantified(self, i: int) -> Iterator[tuple[Phrase, int]]:
-        if self.words[i] == "nothing" and (end := self._is(i, "nothing else")):
+        if end := self._is(i, "nothing else"):
             yield Many("nor", (Said("other", tuple(self.things.objects)),)), end
-        for opening, how, wants in (
-            ("each of", "each", True), ("every one of", "each", True), ("all of", "each", True),
-            ("all", "each", True), ("each", "each", False), ("every", "each", False),
-            ("each and every", "each", False), ("both", "and", True), ("both of", "and", True),
-            ("any of", "or", True), ("either of", "or", True),
-            ("any one of", "or", True), ("any", "or", False), ("either", "or", False),
-            ("none of", "nor", True), ("neither of", "nor", True), ("no", "nor", False),
-            ("neither", "nor", False), ("", "and", True),
-        ):  # fmt: skip
-            start = self._is(i, opening) if opening else i
-            if not start and opening:
-                continue
-            if opening.endswith("of"):  # "each of them", "neither of the other two"
-                for said, end in self._pronoun(start) if start < len(self.words) else ():
-                    if isinstance(said, Said) and said.how in ("them", "other"):
-                        yield Many(how, (said,)), end
-            number = int(NUMBERS.get(self.words[start] if start < len(self.words) else "", 0))
-            if not opening and not number and i not in self.named:
-                continue
-            for names, end, plural, _ in self._noun(start + bool(number)):
-                names = [n for n in names if n in self.things.objects]
-                if plural != wants or len(names) < 2 or (number and number != len(names)):
-                    continue
-                if opening.startswith(("both", "either", "neither")) and len(names) != 2:
-                    continue
-                bare = not opening and not number  # "the cubes": each of them
-                yield Many("each" if bare else how, tuple(Thing(n) for n in names)), end
-        if self.words[i] == "everything":
-            yield Many("each", tuple(Thing(n) for n in self.things.loose)), i + 1
-        if self.words[i] == "anything" and len(self.things.loose) > 1:
-            yield Many("or", tuple(Thing(n) for n in self.things.loose)), i + 1
-        if self.words[i] == "nothing" and len(self.things.loose) > 1:
-            yield Many("nor", tuple(Thing(n) for n in self.things.loose)), i + 1
+        for how, wants, table in _QUANTIFIERS:
+            for start in table.ends(self.words, i):
+                if self.word(start - 1) == "of":  # "each of them", "neither of the other two"
+                    for said, end in self._pronoun(start):
+                        if isinstance(said, Said) and said.how in ("them", "other"):
+                            yield Many(how, (said,)), end
+                pair = self.word(i) in ("both", "either", "neither")
+                yield from self._several(start, how, wants, pair)
+        if self.word(i) in NUMBERS:  # "two cubes"
+            yield from self._several(i, "and", True)
+        elif i in self.named:  # "the cubes": each of them
+            yield from self._several(i, "each", True)
+        how = _ALL.get(self.word(i))
+        if how and (how == "each" or len(self.things.loose) > 1):
+            yield Many(how, tuple(Thing(n) for n in self.things.loose)), i + 1
+
+    def _several(
+        self, i: int, how: str, wants: bool, pair: bool = False
+    ) -> Iterator[tuple[Phrase, int]]:
+        """Those that a noun names, of the number that may stand before it."""
+        number = int(NUMBERS.get(self.word(i), 0))
+        for names, end, plural, _ in self._noun(i + bool(number)):
+            names = [n for n in names if n in self.things.objects]
+            many = len(names) > 1 and number in (0, len(names)) and (len(names) == 2 or not pair)
+            if plural == wants and many:
+                yield Many(how, tuple(Thing(n) for n in names)), end
 
     def _chosen(self, i: int) -> Iterator[tuple[Phrase, int]]:
         start = i
-        while start < len(self.words) and self.words[start] in ("a", "an", "your"):
+        while self.word(start) in ("a", "an", "your"):
             start += 1
-        word = self.words[start] if start < len(self.words) else ""
-        if word in RULES and self._is(start + 1, "of"):  # "the nearest of the three objects"
+        word = self.word(start)
+        superlative = CHOICES.get((word,))
+        if superlative and self._is(start + 1, "of"):  # "the nearest of the three objects"
             for group, end in self.at(start + 2):
                 if isinstance(group, Many) and all(isinstance(p, Thing) for p in group.parts):
                     names = [str(p.term) for p in group.parts if isinstance(p, Thing)]
-                    yield from self._choice(RULES[word], names, end)
-        if word in RULES:
-            for names, end, plural, _ in self._noun(start + 1):
-                if not plural:
-                    yield from self._choice(RULES[word], names, end)
-        if word in ("left", "right", "front", "back", "rear"):
-            rule = {"left": "leftmost", "right": "rightmost", "front": "frontmost"}
-            for names, end, plural, _ in self._noun(start + 1):
-                if not plural and names != [self.things.actor and self.things.actor.name]:
-                    yield from self._choice(rule.get(word, "rearmost"), names, end)
-        if word in _SIZES:
-            for names, end, plural, _ in self._noun(start + 1):
-                if not plural and (name := self._by_size(word, names)):
-                    yield Thing(name), end
+                    yield from self._choice(superlative, names, end)
+        rule = superlative or SIDES.get(word)
+        for names, end, plural, _ in self._noun(start + 1) if rule or word in _SIZES else ():
+            if rule and not plural:
+                yield from self._choice(rule, names, end)
+            elif not plural and (name := self._by_size(word, names)):
+                yield Thing(name), end
         for names, end, plural, _ in self._noun(start):
-            if plural or end == start:
-                continue
-            after = self._is(end, "that is", "which is", "that lies", "lying", "standing") or end
-            if rule := RULES.get(self.words[after] if after < len(self.words) else ""):
-                yield from self._choice(rule, names, after + 1)
-            for phrase, side in _SIDES.items():
-                if last := self._is(after, phrase):
-                    if not self._is(last, "of"):
-                        yield from self._choice(side, names, last)
-        for opening in ("what is", "whatever is", "whichever is", "what lies", "whatever lies",
-                        "one that is", "one", "whichever one is", "whichever object is",
-                        "what stands", "object that is"):  # fmt: skip
-            if after := self._is(i, opening):
-                if rule := RULES.get(self.words[after] if after < len(self.words) else ""):
-                    yield from self._choice(rule, self.things.loose, after + 1)
-                for phrase, side in _SIDES.items():
-                    if last := self._is(after, phrase):
-                        yield from self._choice(side, self.things.loose, last)
+            if not plural and end > start:  # "the cube on the left"
+                yield from self._placed(names, next(_BEING.ends(self.words, end), end))
+        for after in _WHAT.ends(self.words, i):  # "what is farthest from the ball"
+            yield from self._placed(self.things.loose, after)
+
+    def _placed(self, names: list[str], i: int) -> Iterator[tuple[Phrase, int]]:
+        """Of these the one that is chosen by what is said at ``i``."""
+        for end in range(i + 1, min(i + 3, len(self.words)) + 1):
+            rule = CHOICES.get(self.words[i:end])
+            if rule and not self._is(end, "of"):
+                yield from self._choice(rule, names, end)
 
     def _choice(self, rule: str, names: list[str], i: int) -> Iterator[tuple[Phrase, int]]:
         """A choice among several; "nearest" is to the one who acts, or to what is said."""
@@ -433,14 +419,13 @@ class Phrases:
 
     def coloured(self, i: int) -> Iterator[tuple[str, int]]:
         """A colour behind a noun: "that is red", "coloured red", "of red colour"."""
-        for opening in ("that is", "which is", "coloured", "colored", "of", "of a", "with a",
-                        "with", "that is coloured", "that is colored"):  # fmt: skip
-            at = self._is(i, opening)
-            shade = self.words[at] if at and at < len(self.words) else ""
-            shade = SHADES.get(shade, shade)
-            said = self.words[at + 1 : at + 2]
-            if at and shade in self.things.colours:
-                if said and said[0] in COLOUR_WORDS:
+        for at in _COLOURED.ends(self.words, i):
+            shade = SHADES.get(self.word(at), self.word(at))
+            if shade in self.things.colours:
+                if self.word(at + 1) in COLOUR_WORDS:
                     yield shade, at + 2
-                elif not opening.endswith(("of", "with", " a")) or not said or said == (",",):
+                elif self.words[at - 1] not in ("of", "with", "a") or self.word(at + 1) in (
+                    "",
+                    ",",
+                ):
                     yield shade, at + 1

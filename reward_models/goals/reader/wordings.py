@@ -40,6 +40,9 @@ _UP = f"[up] [high] [{_OFF}]"
 _HIGH = f"{_UP} [by|to|at|above|over] [a height of] [MUCH] [up] [high] [{_OFF}]"
 
 # What stands between the subject and the object.
+_PLACE = (
+    "[(to|in|at|into) [a|some|any] (position|place|spot|point|space) [that is]|[to|at] somewhere]"
+)
 RELATIONS: dict[str, tuple[str, ...]] = {
     "above": (f"{_AT} [MUCH] {_EXACT} (above|over) O",
               "[right|straight|up] over [the] top of O", "[directly] overhead of O",
@@ -65,10 +68,11 @@ RELATIONS: dict[str, tuple[str, ...]] = {
         f"{_AT} [MUCH] {_EXACT} behind O",
         f"{_AT} [MUCH] (in|at|to) [the] back of O",
     ),
-    "near": (f"{_AT} [to] within MUCH (of|from|to) O", "MUCH (to|of) O"),
+    "near": (f"{_PLACE} {_AT} [to] within MUCH (of|from|to) O", "MUCH (to|of) O"),
     "displaced": (f"within NEAR (of|from) {START}", f"MUCH [away] from {START}",
                   f"[away] from {START} by MUCH"),
-    "apart": (f"{_AT} MUCH [away|off] from O", "[away] from O by MUCH"),
+    "apart": (f"{_AT} MUCH [away|off] from O", "[away] from O by MUCH",
+              "BOUND (to|from|away from|off|of) T"),  # "at least 10 cm away from them"
     "away": (
         "[to|at|by] MUCH away from O",
         "MUCH clear of O",
@@ -76,22 +80,22 @@ RELATIONS: dict[str, tuple[str, ...]] = {
         "with MUCH (distance|clearance|space) (from|to) O",
     ),
     "far": (
-        "[well|safely|very|quite|really|so|right|a long way] (far away|far|far far away|far off|"
-        "away|clear|well clear|well away|distant|remote|apart) (from|of) O",
-        f"[at|to|with] [a|some] [{_WIDE}|plenty of|lots of|lot of] (distance|way|ways|gap|space) "
-        "[away|off|back] (from|to|of|off from) O",
+        f"{_PLACE} [well|safely|very|quite|really|so|right|a long way] (far away|far|far far away|"
+        "far off|away|clear|well clear|well away|distant|remote|apart) (from|of) O",
+        f"{_PLACE} [at|to|with] [a|some] [{_WIDE}|plenty of|lots of|lot of] (distance|way|ways|gap|"
+        "space) [away|off|back] (from|to|of|off from) O",
         "as far [away] from O as (possible|you can)",
         "as far [away] as (possible|you can) from O",
     ),
-    "by": ("[right|close|over] by O",),
+    "by": (f"{_PLACE} [right|close|over] by O",),
     "next_to": (
-        "[right|directly|just|immediately|up|right up|in|over] (next to|beside|alongside|"
+        f"{_PLACE} [right|directly|just|immediately|up|right up|in|over] (next to|beside|alongside|"
         "adjacent to|close to|close by|near|near to|nearby|side by side with|close beside) O",
         "(by|at|to) [the] side of O|(at|by|to) O 's side|(at|by|to) ITS side",
         "neighbour of O|a neighbour of O",
     ),
-    "against": ("[right] [up] against O", "(in|into) [direct|physical] (contact|touch) with O",
-                "touching O"),
+    "against": (f"{_PLACE} [right] [up] against O", "(in|into) [direct|physical] (contact|touch) "
+                "with O", "touching O"),
     "at": ("[right|over] at O", "[right|over] [to] where O is"),
     "on": ("[back|right] [down|over|up|off] (on|onto|on to|upon) O",),
     "on_top": ("[back|right] [down|over|up] (on|onto|to|at) top of O", "[right] atop O"),
@@ -218,8 +222,8 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
      "S [snugly|all the way|fully|home] [[by|at] MUCH [deep]] [(in|into|inside) [O]]"),
     ("inserted", "insert|plug|fit|slot|seat|push|put|slide", "S MUCH deep"),
     ("inserted", "slide|push|put|lower|drop|guide", "S [all the way] (in|inside)"),
-    ("filled", "fill|plug|close|stop up", "O (with|using|by) S"),
-    ("covered", "cover|cap|top|crown", "O (with|using) S"),
+    ("inserted", "fill|plug|close|stop up", "O (with|using|by) S"),
+    ("on", "cover|cap|top|crown", "O (with|using) S"),
     ("inside", "stow|stash|store|tuck|pack|file|stick|insert|slip|fit|put away|pack away|tuck away",
      "S [away|back] (in|into|inside) O"),
     ("stowed", "stow|stash|store|tuck|put", "S away"),

@@ -1,0 +1,281 @@
+"""From a clause and the things that it is about to the atom that it asks for, held against the
+card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reward_models.base import TaskCard
+from reward_models.goals.formula import Atom, Choice, Formula, Term, check, join
+from reward_models.goals.predicates import BODY, FURNITURE, MARKS, PREDICATES
+from reward_models.goals.reader.clauses import Clause
+from reward_models.goals.reader.quantities import Much
+from reward_models.goals.reader.things import Things
+from reward_models.goals.reader.wordings import OF
+from reward_models.goals.refusal import Refusal
+
+Refuse = Callable[[str, str], Refusal]
+_BEING = frozenset({"", "be", "touch", "contact", "reach", "meet", "lie", "stand", "sit", "rest"})
+MOVING = frozenset("push|move|slide|shove|nudge|roll|drag|pull|carry|send|take|go|come".split("|"))
+_LIFTING = frozenset({"lift", "raise", "lower", "drop"})
+_MOVES = frozenset({"push", "place", "insert", "lift"})
+
+
+def _short(value: float) -> float:
+    """Without what binary fractions add: 7 cm are .07 m."""
+    return round(value, 9) if abs(round(value, 9) - value) < 1e-12 else value
+
+
+class Atoms:
+    """What one card has for clauses."""
+
+    def __init__(self, things: Things, card: TaskCard, refuse: Refuse) -> None:
+        self.things, self.card, self.refuse = things, card, refuse
+        assert things.actor is not None
+        self.actor = things.actor.name
+
+    def several(
+        self, clause: Clause, how: str, subjects: list[Term], sides: list[tuple[str, list[Term]]]
+    ) -> Formula | None:
+        """Predicates that take several things at once; None: it is none of these."""
+        things = [t for _, terms in sides for t in terms]
+        match clause.predicate:
+            case "together" | "apart" | "away" | "parted" if not sides:
+                if len(subjects) != 2 or how in ("or", "nor"):
+                    raise self.refuse("ambiguous", "two things are together or apart: name both")
+                pair = subjects if subjects[1] != self.actor else subjects[::-1]
+                if clause.predicate in ("apart", "away"):
+                    return self._apart(clause, *pair)
+                beside = "touch" if pair[0] == self.actor else "next_to"
+                name, terms = ("far" if clause.predicate == "parted" else beside), pair
+            case "tower":
+                blocks = [e.name for e in self.card.entities if "stack" in e.affordances]
+                top = things[0]
+                under = [t for t in (things if len(things) == 2 else blocks) if t != top]
+                if len(under) != 1:
+                    raise self.refuse("ambiguous", "which is on top, and which below?")
+                name, terms = "on", [top, *under]
+            case "in_line":
+                name, terms = "in_line", [*subjects, *things]
+                if len(terms) != 3:
+                    raise self.refuse("unsupported", "three things make a line: name three")
+            case "between" if len(subjects) == 1:
+                name, terms = "between", [*subjects, *things]
+                if len(things) != 2:
+                    raise self.refuse("ambiguous", "between which two?")
+            case _:
+                return None
+        return self._checked(Atom.of(name, *terms), clause)
+
+    def one(self, clause: Clause, terms: tuple[Term, ...]) -> Formula:
+        """The atom of a clause about these things."""
+        name, first = clause.predicate, terms[0]
+        hand = first == self.actor
+        if clause.verb in _LIFTING and not hand:
+            lifts = self._can(first, "lift")
+            placed = (
+                name in ("on", "on_top", "inside", "far", "lifted") or name == "above" and lifts
+            )
+            dropped = clause.verb.startswith("drop") and name in ("to", "at")
+            if len(terms) == 2 and not placed and not dropped:
+                raise self.refuse("unsupported", f"{clause.verb!r} it, then say where it goes")
+            if not lifts:
+                raise self.refuse("unsupported", f"the {first} cannot be lifted")
+        match name:
+            case "to" | "against" | "at":
+                return self._reached(clause, terms)
+            case "by":
+                if clause.verb in MOVING and not hand:
+                    raise self.refuse("unsupported", "past it, or beside it? Say 'next to'")
+                name = "next_to"
+            case "touch" if clause.verb == "give" and self.kind(terms[-1]) == "button":
+                name, terms = "pressed", terms[-1:]
+            case "touch" if hand and self.things.actor.kind == BODY:
+                name = "at"
+            case "holds":
+                hole = self.kind(first)
+                name = {"hole": "inserted", "drawer": "inside"}.get(hole, "on")
+                terms = (terms[1], first)
+            case "stowed":
+                rooms = [e.name for e in self.card.entities if e.kind == "drawer"]
+                if len(rooms) != 1:
+                    raise self.refuse("unsupported", "put it away where?")
+                name, terms = "inside", (first, rooms[0])
+            case "apart" | "away":
+                return self._apart(clause, *terms)
+            case "next_to" if hand or terms[-1] == self.actor:
+                raise self.refuse("unsupported", "how near? Say 'within 5 cm of', or on which side")
+            case "on" if hand and self.things.actor.kind == BODY:
+                name = "at"
+            case "on" if hand:
+                if clause.verb not in ("put", "place", "rest", "lay", "set", "get", "keep", "have"):
+                    raise self.refuse("ambiguous", f"touch the {terms[1]}, or be above it?")
+                name = "touch"
+            case "on_top":
+                name = "above" if hand else "on"
+            case "inside":
+                hole = self.kind(terms[1]) == "hole"
+                name = "inserted" if hole else "inside"
+            case "inserted":
+                holes = [e.name for e in self.card.entities if e.kind == "hole"]
+                if len(holes) != 1:
+                    raise self.refuse("unsupported", "there is no hole here")
+                if len(terms) == 1:
+                    terms = (*terms, holes[0])
+            case "below":
+                if terms[1] != self.actor:
+                    raise self.refuse("unsupported", "nothing here can be below a thing")
+                name, terms = "above", (terms[1], terms[0])
+            case "above" if not hand and not self._can(first, "lift", "place", "insert"):
+                raise self.refuse("unsupported", f"the {first} cannot be lifted above something")
+            case "upright" if "balance" in self.card.entity(str(first)).affordances:
+                name = "balanced"
+            case "moved" | "displaced":
+                return self._moved(clause, first)
+            case "at_point":
+                return self._point(clause, first)
+            case "touch" if len(terms) == 2 and terms[1] == self.actor:
+                terms = (terms[1], terms[0])
+        if terms[-1] == self.actor and not hand and clause.verb and not clause.lasting:
+            if clause.verb not in _BEING:
+                raise self.refuse("unsupported", "only the gripper can go to an object")
+        if name in ("left_of", "right_of", "in_front_of", "behind", "far", "near"):
+            if len(terms) == 2 and terms[1] == self.actor:  # the ball is left of the gripper
+                name, terms = PREDICATES[name].mirror, (terms[1], terms[0])
+        atom: Formula = self._numbered(name, terms, clause.much)
+        made = self._checked(atom, clause)
+        if clause.also:
+            return join("and", made, Atom.of(clause.also, first))
+        return made
+
+    def _reached(self, clause: Clause, terms: tuple[Term, ...]) -> Formula:
+        """ "to" and "against": the gripper touches; a thing is beside another, or on a mark."""
+        first, target = terms
+        if clause.predicate == "at" and first != self.actor and self.kind(target) not in MARKS:
+            raise self.refuse("ambiguous", f"at the {target}: on it, or beside it?")
+        if target == self.actor and clause.predicate == "against" and clause.verb in _BEING:
+            first, target = target, first
+        if target == self.actor:
+            raise self.refuse("unsupported", "only the gripper can go to an object")
+        if first == self.actor:
+            reach = "at" if self.things.actor.kind == BODY else "touch"
+            return self._checked(Atom.of(reach, first, target), clause)
+        where = self.kind(target)
+        if clause.predicate in ("to", "at") and where in MARKS:
+            return self._checked(Atom.of("on", first, target), clause)
+        beside = clause.verb == "push" and where in ("handle", "button")
+        beside &= self.kind(first) not in FURNITURE
+        hollow = where in FURNITURE and not beside
+        if clause.predicate == "to" and (hollow or clause.verb in ("put", "place")):
+            raise self.refuse("ambiguous", f"to the {target}: in it, on it or beside it?")
+        return self._checked(Atom.of("next_to", first, target), clause)
+
+    def _apart(self, clause: Clause, first: Term, second: Term) -> Formula:
+        """Two things with a distance between them that is bounded."""
+        much = clause.much
+        assert much is not None
+        if second == self.actor:
+            first, second = second, first
+        if much.just and clause.predicate != "away":
+            raise self.refuse("ambiguous", "at least so far, or at most? Say which")
+        least, most = much.least, None if much.just else much.most
+        found: list[Formula] = []
+        if least is not None:
+            found.append(self._checked(self._of("far", (first, second), {"least": least}), clause))
+        if most is not None:
+            found.append(self._checked(self._of("near", (first, second), {"within": most}), clause))
+        return found[0] if len(found) == 1 else join("and", *found)
+
+    def _moved(self, clause: Clause, first: Term) -> Formula:
+        much = clause.much
+        assert much is not None
+        if clause.predicate == "displaced":
+            if much.just:
+                raise self.refuse("ambiguous", "which way? Say 'to the left', 'forward', ...")
+            if clause.verb in _LIFTING:
+                raise self.refuse("unsupported", "lifted so high at most? It takes a least height")
+            bounded = self._numbered("displaced", (first,), much)
+            if much.least is None:
+                bounded = Atom.of("displaced", first, least=0.0, **dict(bounded.numbers))
+            return self._checked(bounded, clause)
+        if not much.just:
+            raise self.refuse("unsupported", "'moved' takes one length, with 'give or take'")
+        numbers = {name: value for name, value in clause.numbers if value}
+        if much.tolerance is not None:
+            numbers["tolerance"] = much.tolerance
+        return self._checked(self._of("moved", (first,), numbers), clause)
+
+    def _point(self, clause: Clause, first: Term) -> Formula:
+        numbers = dict(clause.numbers)
+        if clause.much is not None:
+            numbers["within"] = clause.much.most or clause.much.value
+        return self._checked(self._of("at_point", (first,), numbers), clause)
+
+    def _numbered(self, name: str, terms: tuple[Term, ...], much: Much | None) -> Atom:
+        """The atom with a quantity in the number that takes it."""
+        if much is None:
+            return self._of(name, terms, {})
+        slots = {n.said: n for n in PREDICATES[name].numbers if n.said and n.unit == much.unit}
+        if name == "closed" and much.just:
+            much = Much(much.unit, None, 1 - much.value)  # 80 % closed is 20 % open
+        if not slots:
+            takes = [f"{n.name} in {n.unit}" for n in PREDICATES[name].numbers if n.said]
+            raise self.refuse(
+                "unsupported",
+                f"{name} takes no number in {much.unit or 'that unit'}; "
+                f"it takes {', '.join(takes) or 'none'}",
+            )
+        said: dict[str, float | None] = {"least": much.least, "most": much.most}
+        if "just" not in slots and much.just:
+            said = {"least" if "least" in slots else "most": much.value}
+        elif much.just:
+            said = {"just": much.value}
+        elif "just" in slots:
+            if much.least is None or much.most is None:
+                raise self.refuse("unsupported", f"{name} takes one {slots['just'].name}, not a "
+                                  "least or a most; say it with 'give or take'")  # fmt: skip
+            said = {"just": round((much.least + much.most) / 2, 9),
+                    "tolerance": round((much.most - much.least) / 2, 9)}  # fmt: skip
+        if much.tolerance is not None:
+            said["tolerance"] = much.tolerance
+        numbers: dict[str, float] = {}
+        for bound, value in said.items():
+            if value is not None:
+                if bound not in slots:
+                    raise self.refuse("unsupported", f"{name} takes no {bound} number")
+                numbers[slots[bound].name] = value
+        return self._of(name, terms, numbers)
+
+    def _of(self, name: str, terms: tuple[Term, ...], numbers: dict[str, float]) -> Atom:
+        units = {n.name: n.unit for n in PREDICATES[name].numbers}
+        rounded = {k: v if units[k] == "rad" else _short(v) for k, v in numbers.items()}
+        return Atom.of(name, *terms, **rounded)
+
+    def _checked(self, atom: Formula, clause: Clause) -> Formula:
+        """The atom, held against the card; FormulaError where that has no such thing."""
+        assert isinstance(atom, Atom)
+        known = PREDICATES[atom.predicate]
+        apart = self.things.objects and self.things.actor.kind == BODY
+        if apart and known.name not in ("on", "at"):
+            raise self.refuse("unsupported", f"{known.name} is not measured here")
+        if atom.predicate in OF and atom.terms[0] != OF[atom.predicate]:
+            raise self.refuse("unsupported", f"the {atom.terms[0]} cannot do that")
+        check(atom, self.card)
+        mover = atom.terms[0]
+        moved = known.arity > 1 or atom.predicate in ("moved", "displaced", "turned", "toppled")
+        if moved and mover != self.actor and not self._can(mover, *_MOVES):
+            raise self.refuse("unsupported", f"the {mover} cannot be moved to something")
+        return atom
+
+    def kind(self, term: Term) -> str:
+        return self.card.entity(term.among[0] if isinstance(term, Choice) else term).kind
+
+    def _can(self, term: Term, *what: str) -> bool:
+        """Whether a thing affords one of these; where no card says what anything does, that it is
+        no furniture."""
+        told = any(e.affordances for e in self.card.entities)
+        for name in term.among if isinstance(term, Choice) else (term,):
+            entity = self.card.entity(name)
+            if told and (entity.kind in FURNITURE | MARKS or not {*what} & {*entity.affordances}):
+                return False
+        return told or "push" in what
