@@ -133,6 +133,8 @@ def number(words: Words, at: int) -> Iterator[tuple[float, int]]:
         value, end = NUMBERS[word], at + 1
         if word in _TENS and 0 < NUMBERS.get(following, 99) < 10:
             value, end = value + NUMBERS[following], at + 2
+        if words[end : end + 1] == ("hundred",):
+            value, end = value * 100, end + 1
         yield value, end
         if words[end : end + 3] == ("and", "a", "half"):
             yield value + 0.5, end + 3
@@ -143,7 +145,9 @@ def number(words: Words, at: int) -> Iterator[tuple[float, int]]:
         if part in PARTS and value * PARTS[part] in _FRACTIONS:  # "three quarters", "one third"
             yield value * PARTS[part], end + 1
     elif word in ("a", "an"):
-        if following in PARTS:
+        if following == "hundred":
+            yield 100.0, at + 2
+        elif following in PARTS:
             yield PARTS[following], at + 2
         else:
             yield 1.0, at + 1
@@ -167,6 +171,8 @@ def quantity(words: Words, at: int) -> Iterator[tuple[str, float, int]]:
                 yield kind, value * one, after
                 if words[after : after + 3] == ("and", "a", "half"):
                     yield kind, (value + 0.5) * one, after + 3
+        if end > at and words[end : end + 2] == ("right", "angle"):
+            yield "rad", value * math.pi / 2, end + 2
 
 
 def share(words: Words, at: int) -> Iterator[tuple[Much, int]]:
