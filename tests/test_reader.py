@@ -89,7 +89,7 @@ def test_what_was_read_as_another_goal_is_refused(task: str, text: str) -> None:
         ("push", "turn the cube a quarter turn", "turned(red_cube, angle=90deg)"),
         ("push", "turn the cube by a right angle", "turned(red_cube, angle=90deg)"),
         ("push", "move the cube a hundred mm to the left", "moved(red_cube, left=10cm)"),
-        ("push", "push the cube two hundred millimetres to the right", "moved(red_cube, left=-20cm)"),
+        ("push", "push the cube two hundred mm to the right", "moved(red_cube, left=-20cm)"),
         ("push", "move the cube 10 cm towards the camera", "moved(red_cube, front=0.1)"),
         ("drawer", "open the drawer by 30 percent", "open(drawer, share=0.3)"),
         ("drawer", "close the drawer halfway", "closed(drawer, share=0.5)"),
