@@ -70,6 +70,8 @@ def test_what_was_meant_is_among_the_offers(task: str, text: str, wanted: str) -
         "hover the mitt 5 cm over the ball and then 3 cm, no, 4 cm",
         "jab the red cube, then fry an egg",
         "always hover above the ball, then jabby the cube",
+        "touch the ball for at most 1 s",
+        "touch the ball over 2 seconds",
         "",
     ],
 )

@@ -69,7 +69,7 @@ class Words:
     things: tuple[str, ...]  # entities that it names beside who acts, in order
     much: Much | None = None  # its quantity
     time: Element | None = None  # how long it is to hold, or by when
-    clear: bool = True  # it has one quantity and one time at most
+    clear: bool = True  # it has one quantity and one time at most, and a goal can have that time
 
 
 def words_of(text: str, things: Things) -> Words:
@@ -80,6 +80,7 @@ def words_of(text: str, things: Things) -> Words:
     mentioned: list[str] = []
     amounts: list[Much] = []
     times: list[Element] = []
+    unsaid = False  # "for at most 1 s" is no time that a goal can have
     at = 0
     while at < len(words):
         term, end = _longest(phrases, at)
@@ -96,6 +97,7 @@ def words_of(text: str, things: Things) -> Words:
             if much.unit == "s":
                 lasts = at > 0 and words[at - 1] in _LASTING
                 times.append(Element("for" if lasts else "within", much=much))
+                unsaid |= (much.least if lasts else much.most) is None
             else:
                 amounts.append(much)
             said.append(f"<{much.unit}>")
@@ -108,7 +110,7 @@ def words_of(text: str, things: Things) -> Words:
         tuple(dict.fromkeys(mentioned)),
         next(iter(amounts), None),
         next(iter(times), None),
-        max(len(amounts), len(times)) < 2,
+        max(len(amounts), len(times)) < 2 and not unsaid,
     )
 
 
