@@ -193,6 +193,37 @@ def test_handling_is_staged() -> None:
     assert thrown < 0.5
 
 
+PUT = (  # a task, where its cube may come to lie, and how far aside of that it still does
+    ("pick_place", "put the red cube on the target", [0.2, 0.05, 0.0], 0.02, 0.018),
+    ("stack", "stack the red cube on the blue one", [0.2, 0.05, 0.02], 0.06, 0.013),
+    ("drawer_then_place", "put the red cube in the drawer", [0.2, 0.05, 0.02], 0.03, 0.025),
+)
+
+
+@pytest.mark.parametrize(("task", "sentence", "place", "rest", "aside"), PUT)
+def test_what_is_held_over_its_place_is_let_down(
+    task: str, sentence: str, place: list[float], rest: float, aside: float
+) -> None:
+    """Wherever it may lie each centimetre down pays more, and so does each towards the place."""
+    card = from_dict(sims.make_task(task).card())
+    made, where = program(sentence, card), {"target": place, "blue_cube": place, "drawer": place}
+
+    def held(dx: np.ndarray, z: np.ndarray) -> np.ndarray:
+        n = len(dx)
+        cube = np.column_stack([place[0] + dx, np.full(n, place[1]), z])
+        tip = cube + [0.0, 0.02, 0.0]
+        known = {
+            "red_cube_pos": cube, "tip": tip, "gripper": np.full((n, 1), 0.28),
+            "drawer_joint": np.full((n, 1), 0.09), "handle_pos": np.tile([0.2, 0.0, 0.03], (n, 1)),
+        } | {f"{name}_pos": np.tile(at, (n, 1)) for name, at in where.items()}  # fmt: skip
+        return np.sum([*made({name: known[name] for name in made.signals}).values()], axis=0)
+
+    down = np.arange(0.12, rest, -0.01)
+    assert (np.diff(held(np.full(len(down), aside), down)) > 0.02).all()
+    near = np.arange(0.09, aside, -0.01)
+    assert (np.diff(held(near, np.full(len(near), 0.11))) > 0.02).all()
+
+
 def test_what_the_card_lacks_is_named() -> None:
     card = from_dict(sims.make_task("drawer").card())
     bare = replace(card, signals=tuple(s for s in card.signals if s.name != "drawer_joint"))
