@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -191,6 +192,40 @@ def test_handling_is_staged() -> None:
     assert steps == sorted(steps) and steps[-1] > steps[-2] + 1.0
     thrown = total(lifts, tip=near, red_cube_pos=[0.2, 0.0, 0.2], gripper=[0.28])
     assert thrown < 0.5
+
+
+PUT = (  # a task, where its cube may come to lie, and how far aside of that it still does
+    ("pick_place", "put the red cube on the target", [0.2, 0.05, 0.0], 0.02, 0.018),
+    ("stack", "stack the red cube on the blue one", [0.2, 0.05, 0.02], 0.06, 0.013),
+    ("drawer_then_place", "put the red cube in the drawer", [0.2, 0.05, 0.02], 0.03, 0.025),
+)
+
+
+@pytest.mark.parametrize(("task", "sentence", "place", "rest", "aside"), PUT)
+def test_what_is_held_over_its_place_is_let_down(
+    task: str, sentence: str, place: list[float], rest: float, aside: float
+) -> None:
+    """Wherever it may lie each centimetre down pays more, and so does each towards the place; just
+    above where it lies opening the jaws does, and then going away."""
+    card = from_dict(sims.make_task(task).card())
+    made, where = program(sentence, card), {"target": place, "blue_cube": place, "drawer": place}
+
+    def held(dx: Any, z: Any, jaws: Any = 0.28, up: Any = 0.0) -> np.ndarray:
+        dx, z, jaws, up = np.broadcast_arrays(dx, z, jaws, up)
+        n = len(dx)
+        cube = np.column_stack([place[0] + dx, np.full(n, place[1]), z])
+        tip = cube + np.column_stack([np.zeros(n), np.full(n, 0.02), up])
+        known = {
+            "red_cube_pos": cube, "tip": tip, "gripper": jaws[:, None],
+            "drawer_joint": np.full((n, 1), 0.09), "handle_pos": np.tile([0.2, 0.0, 0.03], (n, 1)),
+        } | {f"{name}_pos": np.tile(at, (n, 1)) for name, at in where.items()}  # fmt: skip
+        return np.sum([*made({name: known[name] for name in made.signals}).values()], axis=0)
+
+    assert (np.diff(held(aside, np.arange(0.12, rest, -0.01))) > 0.02).all()
+    assert (np.diff(held(np.arange(0.09, aside, -0.01), 0.11)) > 0.02).all()
+    above = 0.008 if task != "stack" else 0.007
+    assert (np.diff(held(0.0, rest + above, np.arange(0.3, 1.0, 0.1))) > 0.02).all()
+    assert (np.diff(held(0.0, rest, 1.0, np.arange(0.0, 0.06, 0.01))) > 0.02).all()
 
 
 def test_what_the_card_lacks_is_named() -> None:

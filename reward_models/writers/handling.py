@@ -22,20 +22,24 @@ HALF = 0.02  # m, half the height of a thing whose card does not say it
 HIGHER = 0.01  # m, of a lifted thing, than is asked
 LYING = 0.005  # m, its centre higher than half its height when it still lies there
 CARRIED = 0.04  # m, and while it is carried
+HANGING = 0.15  # m, over its place, from where on going down is felt
+LET_GO = 0.01  # m, from lying there, how near it must be to be let go of
 LEFT_ALONE = 0.06  # m, the tip this far over the centre of what is to be left alone
-_FLAT = "hypot(below(norm({thing}[:2] - {place}[:2]), {aside}), below({thing}[2], {lying}))"
-# How far, in m, {thing} is from lying where it belongs, by the kind of the {place}.
+# How far, in m, {thing} is from where it belongs, seen from above and in height, by the {place}.
+_NEAR = "below(norm({thing}[:2] - {place}[:2]), {aside})"
+_FLAT = (_NEAR, "below({thing}[2], {lying})")
 PLACES = {
     **dict.fromkeys(MARKS, _FLAT),
     "drawer": (
-        "hypot(hypot(outside({thing}[0] - {place}[0], -0.03, 0.03), "
-        "outside({thing}[1] - {place}[1], -0.03, 0.03)), below({thing}[2], 0.032))"
+        "hypot(outside({thing}[0] - {place}[0], -0.03, 0.03), "
+        "outside({thing}[1] - {place}[1], -0.03, 0.03))",
+        "below({thing}[2], 0.032)",
     ),
 }
 # On a thing that lies on the table.
 STACKED = (
-    "hypot(hypot(below(norm({thing}[:2] - {place}[:2]), {aside}), "
-    "outside({thing}[2] - {place}[2] - {rise}, -0.004, 0.004)), below({place}[2], {under}))"
+    _NEAR,
+    "hypot(outside({thing}[2] - {place}[2] - {rise}, -0.004, 0.004), below({place}[2], {under}))",
 )
 # A peg in a hole: its half length, how much deeper and nearer the axis than is asked; m.
 HALF_PEG, DEEPER, NEARER = 0.035, 0.001, 0.0002
@@ -125,27 +129,30 @@ def _put(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     lies = PLACES.get(where.kind, STACKED)
     words = {"thing": thing, "place": place, "aside": _surely_aside(where, atom), "lying": lying,
              "rise": rounded(half + under), "under": rounded(under + LYING)}  # fmt: skip
-    off = p.let("off", lies.format(**words))
+    beside, over = (p.let("off", text.format(**words)) for text in lies)
+    off = p.let("off", f"hypot({beside}, {over})")
     down = p.let("down", f"{off} <= 0.0")
     gap, held = _held(p, tip, thing, n)
     opening = p.let("opening", f"ramp({p.joint(jaws)}, {jaws.range[0]!r}, {jaws.range[1]!r})")
     aside = p.let("aside", f"norm({thing}[:2] - {place}[:2])")
-    # High while it is carried, but not over the place, where it is to go down.
-    high = p.let(
-        "high", f"maximum(ramp({thing}[2], {lying}, {carried}), near({aside}, {n.tight!r}))"
-    )
-    close = f"(0.3 + 0.7 * near({aside}, {n.wide!r}))"
-    moved = p.let("carried", f"where({down}, 1.0, {held} * {high} * {close})")
+    # High while it is carried; over its place it is to go down, which is felt from up there.
+    there = p.let("there", f"near({beside}, {n.tight!r})")
+    high = p.let("high", f"maximum(ramp({thing}[2], {lying}, {carried}), {there})")
+    up = p.let("up", f"where({down}, 1.0, {held} * {high})")
+    moved = f"where({down}, 1.0, {up} * ({_near(aside, n)}))"
     clear = p.let("clear", f"above({tip}[2] - {thing}[2], {LEFT_ALONE})")
     left = p.let("away", f"hypot({off}, {clear})")
-    gone = p.let("gone", f"0.5 * {opening} + 0.5 * near({clear}, {n.tight!r})")
+    low = f"(1.0 - ramp({over}, 0.0, {HANGING!r}))"
+    # Jaws that touch the table hold it a little above where it lies: it is let go of from there.
+    loose = p.let("loose", f"near({off}, {LET_GO!r}) * {opening}")
     near = _near(gap, n)
     terms = {
         "reach": (n.reach_weight, f"where({down}, 1.0, {near})"),
         "close": (n.close_weight, f"where({down}, 1.0, {held} * (1.0 - {opening}))"),
+        "lift": (n.move_weight, up),
         "carry": (n.move_weight, moved),
-        "place": (n.move_weight, f"where({down}, 1.0, {held} * near({off}, {n.tight!r}))"),
-        "leave": (n.move_weight, f"{down} * {gone}"),
+        "place": (n.place_weight, f"where({down}, 1.0, {held} * {there} * {low})"),
+        "leave": (n.place_weight, f"0.5 * {loose} + 0.5 * {down} * ({_near(clear, n)})"),
     }
     if "open" in where.affordances:  # which counts for all that follows
         opened, _, first = _slid(True)(p, card, fill(Atom.of("open", where.name), card), n)

@@ -81,6 +81,7 @@ class Numbers:
     reach_weight: float = 0.5  # the hand where it can handle a thing
     close_weight: float = 0.3  # the jaws around it
     move_weight: float = 1.5  # the thing's own way to its goal, or the body's
+    place_weight: float = 3.0  # what is carried let down, and let go of
     pace: float = 2.0  # m/s of a body that goes somewhere, above which more pays nothing
     upright_weight: float = 0.5  # a body that does not fall
     effort: float = 0.0  # weight of the cost of actions
