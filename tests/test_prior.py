@@ -29,7 +29,9 @@ from robo_rl.training import training_env
 from sims.demos import DemoConfig, write_demos
 
 ROWS = 4
+# A rate that falls would fall with the total, and these runs are cut into halves of one.
 SMALL = {
+    "final_rate": 1.0,
     "num_envs": ROWS, "net": (16, 16), "learning_starts": 16, "buffer_size": 256,
     "batch_size": 32, "gradient_steps": 2, "normalise_obs": False,
 }  # fmt: skip
