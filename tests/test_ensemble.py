@@ -67,6 +67,7 @@ def test_the_critics_find_the_value_of_a_reward_that_is_known(n_steps):
     config = EnsembleConfig(
         num_envs=16, net=(32, 32), learning_starts=64, batch_size=64, buffer_size=4096, tau=0.2,
         gradient_steps=6, n_steps=n_steps, horizon_s=0.1, entropy_init=1e-6, learning_rate=5e-3,
+        final_rate=1.0,
     )  # fmt: skip
     learner = make_learner(config, PointMass(16, steps=1000), One())
     learn(learner, 2_000)

@@ -9,7 +9,8 @@ import pytest
 from test_learners import assert_same
 
 import sims
-from robo_rl.learners import EnsembleConfig, PPOConfig, SACConfig
+from robo_rl.commands.train import parse_train
+from robo_rl.learners import EnsembleConfig, SACConfig
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import learn
 from robo_rl.rollout.interventions import LATEST, Interventions
@@ -82,6 +83,6 @@ def test_nobody_takes_over_where_nobody_can_or_may() -> None:
         new(0.2, task="hopper")
     with pytest.raises(ValueError, match="interventions must be in"):
         SACConfig(interventions=1.5)
-    with pytest.raises(TypeError):
-        PPOConfig(interventions=0.2)  # it learns from its own actions alone
+    with pytest.raises(ValueError, match="--interventions is an option of --learner sac"):
+        parse_train(["push", "--interventions", "0.2"])  # PPO learns from its own actions alone
     assert new(0.0).env.interventions is None

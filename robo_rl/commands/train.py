@@ -80,14 +80,15 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         reward = option_in(args, "--reward") or None
         told = ("goal", "formula", "robot", "things", "scene")
         goal = {name: getattr(parsed, name) for name in told}
-        begin = preset(parsed.task, learner, TrainConfig(reward=reward, **goal))
+        looks = parsed.further.looks
+        begin = preset(parsed.task, learner, TrainConfig(reward=reward, looks=looks, **goal))
     _check_fitting(args, begin.learner)
     return _parse(args, begin)
 
 
 def _check_fitting(args: Sequence[str], learner: str) -> None:
     """ValueError where an option of other learners is given, which says whose it is."""
-    for option in ("base", "demos"):
+    for option in ("base", "demos", "interventions"):
         whose = [name for name, kind in LEARNERS.items() if hasattr(kind.config, option)]
         if option_in(args, f"--{option}") and learner in LEARNERS and learner not in whose:
             raise ValueError(
