@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import tyro
 
 if TYPE_CHECKING:
-    from robo_rl.rollout.interventions import Interventions as Somebody
+    from robo_rl.rollout.interventions import Interventions
     from robo_rl.rollout.vec_sim import VecSim
 
 FEWEST_STEPS = 33  # control steps of any horizon; envs that do not say how long a step is take 1 s
@@ -16,7 +16,7 @@ FEWEST_STEPS = 33  # control steps of any horizon; envs that do not say how long
 
 # These have no --tuning. in front.
 DataSet = Annotated[str, tyro.conf.arg(aliases=("--demos",))]
-Interventions = Annotated[float, tyro.conf.arg(aliases=("--interventions",))]
+TakenOver = Annotated[float, tyro.conf.arg(aliases=("--interventions",))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class OffPolicyConfig(LearnerConfig):
     tau: float = 0.005  # share of the critic that enters its target per update
     demos: DataSet = ""  # data set of `robo-rl demos` whose steps are part of every batch
     demo_share: float = 0.5  # share of every batch that is theirs
-    interventions: Interventions = 0.0  # share of early episodes in which the task's expert acts
+    interventions: TakenOver = 0.0  # share of early episodes in which the task's expert acts
     interventions_until: int = 20_000  # env steps up to which episodes are early
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class OffPolicyConfig(LearnerConfig):
             demos_for(self.demos, sim)
         self.somebody(sim)
 
-    def somebody(self, sim: VecSim) -> Somebody | None:
+    def somebody(self, sim: VecSim) -> Interventions | None:
         """Who takes over in early episodes on ``sim``; None: nobody."""
         from robo_rl.rollout.interventions import Interventions
 
