@@ -139,8 +139,10 @@ def measure(of: Contender, place: Place) -> dict[str, Any]:
         return float((outcome.returned if body else outcome.success).mean())
 
     race = Race(judge, of.target, of.limit)
-    learn = _shipped if of.kind == SHIPPED else _on_our_rows
-    learn(config, task, race, place)
+    if of.kind == SHIPPED:
+        _shipped(config, race)
+    else:
+        _on_our_rows(config, task, race, place)
     exam.close()
     steps, spent, worth = race.looks[-1]
     return {
@@ -163,7 +165,7 @@ def _on_our_rows(config: SettledConfig, task: sims.Task[Any], race: Race, place:
     sim.close()
 
 
-def _shipped(config: SettledConfig, task: sims.Task[Any], race: Race, place: Place) -> None:
+def _shipped(config: SettledConfig, race: Race) -> None:
     """PPO with SB3's own defaults, as its documentation begins; networks on one thread."""
     import gymnasium
     from stable_baselines3 import PPO
@@ -213,7 +215,14 @@ def shown(rows: Sequence[Measured]) -> str:
         times = f"{row['processor_s'] / best[row['task']]:.1f}" if row["task"] in best else ""
         more = "" if row["reached"] else ">"
         lines.append(
-            (row["name"], target, more + spent, worth, f"{row['env_steps']:,}", more + times)
+            (
+                row["name"],
+                target,
+                more + spent,
+                worth,
+                f"{row['env_steps']:,}",
+                more + times if times else "",
+            )
         )
     return table(
         ("who learns what", "good enough", "processor min", "then", "steps", "times ours"), lines

@@ -3,7 +3,7 @@ open", "7 cm left and 4 cm forward", "arms up"."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,20 +47,27 @@ class Relations(Slots):
         return self._memo("relation", "", i, lambda: self._relation(i))
 
     def _relation(self, i: int) -> Iterator[Found]:
-        for name, texts in RELATIONS.items():
+        for name, text, slots, end in self._rows(RELATIONS, i):
+            objects = tuple(slots[k] for k in ("O", "ITS", "T") if k in slots)
+            much = slots.get("MUCH") or slots.get("NEAR") or slots.get("BOUND")
+            if much is not None and much.unit != "m":
+                continue
+            numbers = tuple((n, slots[n.upper()]) for n in "xy" if n.upper() in slots)
+            if name == "near" and much is not None and text.startswith("MUCH"):
+                if much.least is not None or much.most is None:
+                    continue  # "closer than 5 cm to", and not "5 cm of"
+            found = Clause(name, None, objects, much, numbers)
+            yield found, end
+            yield from self._measured(found, end)
+
+    def _rows(
+        self, table: Mapping[str, Iterable[str]], i: int
+    ) -> Iterator[tuple[str, str, dict[str, Any], int]]:
+        """(predicate, its wording, what fills the wording's slots, end) of what fits at ``i``."""
+        for name, texts in table.items():
             for text in texts:
                 for slots, end in self.filled(pattern(text), i):
-                    objects = tuple(slots[k] for k in ("O", "ITS", "T") if k in slots)
-                    much = slots.get("MUCH") or slots.get("NEAR") or slots.get("BOUND")
-                    if much is not None and much.unit != "m":
-                        continue
-                    numbers = tuple((n, slots[n.upper()]) for n in "xy" if n.upper() in slots)
-                    if name == "near" and much is not None and text.startswith("MUCH"):
-                        if much.least is not None or much.most is None:
-                            continue  # "closer than 5 cm to", and not "5 cm of"
-                    found = Clause(name, None, objects, much, numbers)
-                    yield found, end
-                    yield from self._measured(found, end)
+                    yield name, text, slots, end
 
     def _measured(self, found: Clause, i: int) -> Iterator[Found]:
         """A relation whose quantity or tolerance follows it: "behind it, 5 cm away"."""
@@ -86,11 +93,9 @@ class Relations(Slots):
         return self._memo("state", "", i, lambda: self._state(i))
 
     def _state(self, i: int) -> Iterator[Found]:
-        for name, texts in STATES.items():
-            for text in texts:
-                for slots, end in self.filled(pattern(text), i):
-                    if end > i and (name != "at_height" or self.body):
-                        yield from self._with(Clause(name), slots, end)
+        for name, _, slots, end in self._rows(STATES, i):
+            if end > i and (name != "at_height" or self.body):
+                yield from self._with(Clause(name), slots, end)
 
     def _with(self, clause: Clause, slots: dict[str, Any], end: int) -> Iterator[Found]:
         """The clause with what filled its slots."""
@@ -163,7 +168,6 @@ class Relations(Slots):
         return self._memo("pose", "", i, lambda: self._pose(i))
 
     def _pose(self, i: int) -> Iterator[Found]:
-        for name, texts in POSES.items() if self.body else ():
-            for text in texts if (name == "upright") == self.balances else ():
-                for _, end in self.filled(pattern(text), i):
-                    yield Clause(name), end
+        for name, _, _, end in self._rows(POSES, i) if self.body else ():
+            if (name == "upright") == self.balances:
+                yield Clause(name), end
