@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ class Thought(NamedTuple):
     begun: float  # s, before objects were perceived
     seen: float  # s, once the observation was known
     done: float  # s, once the action was known
+    poses: Mapping[str, Pose] = MappingProxyType({})  # of the objects that it was about
 
 
 class Follower:
@@ -179,7 +181,7 @@ class Follower:
         action, self._state = self._policy.act(obs, self._state)
         done = self._now()
         _finite(action, "the action")
-        self.thought = Thought(obs, action, begun, seen, done)
+        self.thought = Thought(obs, action, begun, seen, done, self._poses)
         return self._twin.target(action)
 
     def _now(self) -> float:

@@ -21,7 +21,7 @@ from sims.task import Task
 
 Array = np.ndarray
 
-DISCARD = "discard"
+DISCARD, FILTER = "discard", "filter"  # thrown away; the safety filter, which stopped it
 VERDICTS = ("success", "failure", DISCARD)
 LEAD = 0.5  # rad between a leading arm and the one it takes
 DAMPING, TURNING = 0.01, 0.02  # m; m/rad, what a turn of the jogged tool weighs
@@ -31,7 +31,7 @@ class Verdict(NamedTuple):
     """What a run came to."""
 
     what: str  # one of VERDICTS; "": nobody said
-    by: str  # "operator", "simulator"
+    by: str  # "operator", "simulator", FILTER
 
 
 @dataclass(frozen=True)

@@ -62,11 +62,12 @@ class SimPerception:
         angle_noise: float = 0.0,  # rad, standard deviation of a turn about a random axis
         latency: float = 0.0,  # s between seeing and answering
         dropout: float = 0.0,  # chance that an object is not seen in a frame
+        offset: Sequence[float] = (0.0, 0.0, 0.0),  # m, by which every position is off
         seed: int = 0,
     ):
         self._poses, self._clock = poses, clock
         self._noise, self._angle_noise = noise, angle_noise
-        self._latency, self._dropout = latency, dropout
+        self._latency, self._dropout, self._offset = latency, dropout, np.array(offset)
         self._rng = np.random.default_rng(seed)
         self._waiting: deque[tuple[float, dict[str, Pose]]] = deque()
         self._known: dict[str, Pose] = {}
@@ -85,7 +86,7 @@ class SimPerception:
         return dict(self._known)
 
     def _near(self, pos: Array) -> Array:
-        return pos + self._rng.normal(0.0, self._noise, 3)
+        return pos + self._offset + self._rng.normal(0.0, self._noise, 3)
 
     def _turned(self, quat: Array) -> Array:
         axis = self._rng.normal(size=3)

@@ -50,7 +50,7 @@ class Tick:
     t: float  # woke up
     late: float  # s after the deadline
     skipped: int  # periods skipped before this tick
-    thought: Thought | None  # obs, action and their times; None between actions
+    thought: Thought | None  # obs, action, their times, poses; None between actions
     state: RobotState
     requested: Target
     filtered: Target

@@ -26,6 +26,7 @@ COMMANDS = {
     "search": "search for a reward program that trains well, and judge it",
     "export": "write a run's policy as a bundle for the robot",
     "deploy": "run a policy bundle on an arm",
+    "learn-on-arm": "a bundle goes on learning on the arm it runs on",
     "teleop": "move an arm by hand, and record it: keys, gamepad, leader arm",
     "calibrate": "arms and cameras: zero, range, lens, place; tags to print",
     "emulate": "the device end of an arm's wire protocol, physics behind it",
@@ -73,7 +74,7 @@ def run(args: list[str]) -> int:
         near = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         return fail(f"unknown command {name!r}; known: {', '.join(COMMANDS)}.{hint}", 2)
-    return int(importlib.import_module(f"robo_rl.commands.{name}").main(args[1:]))
+    return int(importlib.import_module(f"robo_rl.commands.{name.replace('-', '_')}").main(args[1:]))
 
 
 def import_named(args: list[str]) -> list[str]:
@@ -133,7 +134,7 @@ def fail(message: str, status: int = 1) -> int:
 def usage() -> str:
     """What `robo-rl --help` prints."""
     lines = ["usage: robo-rl COMMAND [...]", ""]
-    lines += [f"  {name:10} {text}" for name, text in COMMANDS.items()]
+    lines += [f"  {name:12} {text}" for name, text in COMMANDS.items()]
     lines += [
         "",
         "robo-rl COMMAND --help shows a command's options.",

@@ -211,8 +211,9 @@ def from_json(kind: type, data: Any) -> Any:
             hint = kind_of(data["reward"]).settings
         if dataclasses.is_dataclass(hint):
             values[name] = from_json(hint, value)
-        elif hint is Path:
-            values[name] = Path(value)
+        elif Path in (hint, *typing.get_args(hint)) and value is not None:
+            several = isinstance(value, list)
+            values[name] = tuple(map(Path, value)) if several else Path(value)
         else:
             values[name] = tuple(value) if isinstance(value, list) else value
     return kind(**values)

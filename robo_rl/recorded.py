@@ -21,6 +21,7 @@ import numpy as np
 from real_robot.driver import RobotState
 from real_robot.human import DISCARD
 from real_robot.manifest import Manifest
+from real_robot.perception import Pose
 from real_robot.recorder import Log, read_log
 from real_robot.twin import Twin
 from robo_rl.arm.episodes import task_of
@@ -52,8 +53,9 @@ class Recorded:
     wanted: Array  # (T, n+1) the same, where whoever drove wanted it by the end of the step
     sent: Array  # (T, n+1) the same, what the device was sent by then
     frames: dict[str, list[tuple[float, bytes]]]  # {camera: (t s, JPEG)}
+    poses: tuple[dict[str, Pose], ...]  # (T+1,) of the objects, as the observation has them
     success: bool
-    judge: str  # "simulator", "operator"
+    judge: str  # "simulator", "operator", "filter": the safety filter stopped it
 
 
 @dataclass
@@ -170,9 +172,16 @@ def _episode(path: Path, log: Log, manifest: Manifest, twin: Twin) -> Recorded |
         wanted=np.array([_target(ticks[i - 1]["requested"]) for i in seen[1:]], np.float32),
         sent=np.array([_target(ticks[i - 1]["sent"]) for i in seen[1:]], np.float32),
         frames=log.frames,
+        poses=tuple(_poses(thought) for thought in thoughts),
         success=log.verdict["what"] == "success",
         judge=log.verdict["by"],
     )
+
+
+def _poses(thought: dict[str, Any]) -> dict[str, Pose]:
+    """Of the objects; {} in logs of before."""
+    seen = thought.get("poses", {})
+    return {name: Pose(np.array(p["pos"]), np.array(p["quat"]), p["t"]) for name, p in seen.items()}
 
 
 def _target(of: dict[str, Any]) -> list[float]:

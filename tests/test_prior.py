@@ -132,7 +132,7 @@ def test_several_steps_of_a_demonstration_are_of_one_episode(demos: Path) -> Non
     at = np.arange(0, 480, 7)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(np.random, "randint", lambda *_, **__: at)
-        batch = prior.sample(len(at), torch.device("cpu"), n, gamma)
+        batch = prior.draw(len(at), torch.device("cpu"), n, gamma)
     for k, first in enumerate(at):
         steps = np.arange(first, min(first + n, 80 * (first // 80 + 1)))  # 80 steps each
         paid = prior.reward[steps] @ gamma ** np.arange(len(steps))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import cv2
@@ -49,6 +50,18 @@ class TaggedScene:
 
 
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION
+
+
+@dataclass(frozen=True)
+class PlainScene:
+    """The scene of a task as it is, seen by its first camera."""
+
+    view: Camera
+    model: mujoco.MjModel
+
+    @classmethod
+    def of(cls, task: Task[Any]) -> PlainScene:
+        return cls(task.cameras[0], task.spec().compile())
 
 
 def default_view(task: Task[Any], turn: float = 0.0) -> Camera:
@@ -119,7 +132,7 @@ def _add_plates(spec: mujoco.MjSpec, name: str, first: int, half: Array, tags: s
 class EmulatedCamera:
     """FrameSource: renders what ``state`` returns, (row (nstate,), t s), in the caller's thread."""
 
-    def __init__(self, scene: TaggedScene, state: Callable[[], tuple[Array, float]]):
+    def __init__(self, scene: TaggedScene | PlainScene, state: Callable[[], tuple[Array, float]]):
         self._scene, self._state = scene, state
         self._renderer: Renderer | None = None
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reward_models.base import TaskCard
+from reward_models.base import Entity, TaskCard
 from reward_models.goals.formula import Atom, Choice, Formula
-from reward_models.goals.predicates import BODY, BY, GRIPPER, PREDICATES, role
+from reward_models.goals.predicates import BODY, BY, GRIPPER, MARKS, PREDICATES, role
 
 
 def seconds(formula: Formula, card: TaskCard) -> float:
@@ -31,12 +31,25 @@ def seconds(formula: Formula, card: TaskCard) -> float:
 
 
 def _time(atom: Atom, card: TaskCard) -> float:
-    by = brought_by(atom, card)
+    by = _usually(atom, card)
     return card.episode_s if by == "act" else BY[by]
 
 
 def brought_by(atom: Atom, card: TaskCard) -> str:
-    """What brings an atom about: a key of BY."""
-    term = atom.terms[0]
-    mover = role(card.entity(term.among[0] if isinstance(term, Choice) else term))
+    """What brings an atom about: a key of BY. What is to lie on a mark is pushed there: that takes
+    no grasp, no lift and no letting go."""
+    by = _usually(atom, card)
+    if by != "put":
+        return by
+    what, where = (_first(term, card) for term in atom.terms[:2])
+    return "push" if where.kind in MARKS and "push" in what.affordances else by
+
+
+def _usually(atom: Atom, card: TaskCard) -> str:
+    mover = role(_first(atom.terms[0], card))
     return {BODY: "act", GRIPPER: "go"}.get(mover) or PREDICATES[atom.predicate].by
+
+
+def _first(term: str | Choice, card: TaskCard) -> Entity:
+    """What a term is about, or the first of what it may be about."""
+    return card.entity(term.among[0] if isinstance(term, Choice) else term)

@@ -18,6 +18,7 @@ from functools import reduce
 from reward_models.base import TaskCard
 from reward_models.goals.automaton import DONE, FAILED, Automaton, Path
 from reward_models.goals.formula import Atom, Formula, Joined, kind
+from reward_models.goals.length import brought_by
 from reward_models.goals.margins import Measured, least, missing, resolved, signals_in
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role
 from reward_models.writers.handling import HANDLED
@@ -129,13 +130,13 @@ class _Writer:
         """1 where a state holds, falling with what is missing."""
         n, moved = self.n, self.moved(formula)
         # What is pushed to the very edge of what is asked for comes to rest outside of it.
-        room = n.room if any(atom.predicate not in HANDLED for atom in moved) else 0.0
+        room = n.room if any(not self.handles(atom) for atom in moved) else 0.0
         away = self.let("away", self.missing(formula, room))
         share, rest = n.wide_share, round(1 - n.wide_share, 6)
         text = f"{share!r} * near({away}, {n.wide!r}) + {rest!r} * near({away}, {n.tight!r})"
         close = self.let("close", text)
         for atom in moved:
-            about = self.handled if atom.predicate in HANDLED else self.behind
+            about = self.handled if self.handles(atom) else self.behind
             close = about(atom, close, away)
         return close
 
@@ -170,6 +171,10 @@ class _Writer:
             raise NoTemplate(f"{formula}: no template for how a thing is {formula.predicate}")
         return [formula] if formula.predicate in HANDLED or self.measured.aims[formula] else []
 
+    def handles(self, atom: Atom) -> bool:
+        """Whether a thing is handled, and not pushed."""
+        return atom.predicate in HANDLED and brought_by(atom, self.measured.task_card) != "push"
+
     def behind(self, atom: Atom, close: str, away: str) -> str:
         """``close`` in full only with the tip behind the thing, on the line to where it goes."""
         card, n = self.measured.task_card, self.n
@@ -178,7 +183,11 @@ class _Writer:
         thing = self.measured.picked(atom, places)
         if len(places) > 1:
             thing = self.let("chosen", thing)
-        way = self.let("way", f"direction(({self.measured.aims[atom]})[:2])")
+        aim = self.measured.aims[atom]
+        if not aim:  # onto a mark
+            marks = [card.entity(one.object).pose_signal for one in resolved(atom)]
+            aim = f"{self.measured.picked(atom, marks)} - {thing}"
+        way = self.let("way", f"direction(({aim})[:2])")
         spot = self.let("behind", f"{thing}[:2] - {n.behind!r} * {way}")
         off = self.let("off", f"hypot(norm({hand}[:2] - {spot}), {hand}[2] - {n.low!r})")
         gate = f"({n.ungated!r} + {round(1 - n.ungated, 6)!r} * near({off}, {n.behind_gate!r}))"

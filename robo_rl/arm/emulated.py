@@ -22,7 +22,8 @@ from real_robot.emulators.device import EPOCH, LockstepClock, SteppedClock
 from real_robot.late import LateDriver
 from real_robot.perception import Perception, Together
 from real_robot.tags import TagLocator, TagPerception
-from robo_rl.arm.stage import Scene, under
+from robo_rl.arm.filming import Filming
+from robo_rl.arm.stage import STRAIGHT, Offset, Scene, sight, under
 from sims import process
 from sims.plugins import VARIABLE
 from sims.task import Task
@@ -35,7 +36,8 @@ class EmulatedStage:
     """An emulated arm with its vendor's client in between, time compressed.
 
     Latency comes on top of the wire's: half of it to a measurement, be it of joints or of objects,
-    and half to a target.
+    and half to a target. ``offset`` m is by what perceived positions are off, as after a camera was
+    moved; ``filmed``: by the task's first camera, once every control step.
     """
 
     realtime = False
@@ -47,8 +49,12 @@ class EmulatedStage:
         noise: float = 0.0,
         latency: float = 0.0,
         tags: bool = False,
+        offset: Offset = STRAIGHT,
+        filmed: bool = False,
     ):
         self._robot, self._noise, self._latency = getattr(task, "robot", ""), noise, latency
+        self._offset = offset
+        self._filming = Filming(task, self._state) if filmed else None
         self.name = f"the emulated {self._robot}"
         self._drawn: list[EmulatedCamera] = []
         self._cameras: list[tuple[Filmed, TagLocator]] = []
@@ -61,13 +67,14 @@ class EmulatedStage:
                 for i, (camera, s) in enumerate(zip(self._drawn, scenes, strict=True))
             ]
             self.name += " with poses from its rendered cameras"
-        self.under = under(0.0 if tags else noise, latency)
+        self.under = under(0.0 if tags else noise, latency, offset)
         self._end = (_OtherProcess if spec.apart else _OwnProcess)(task, spec)
 
     @property
     def film(self) -> list[Filmed]:
         """Its cameras."""
-        return [camera for camera, _ in self._cameras]
+        own = [self._filming.camera] if self._filming else []
+        return own + [camera for camera, _ in self._cameras]
 
     def scene(self, seed: int) -> Scene:
         """The same arm, in a new scene."""
@@ -76,11 +83,14 @@ class EmulatedStage:
         if half:
             driver = LateDriver(driver, clock, delay=half, latency=half)
         eyes: Perception = SimPerception(
-            self._end.poses, clock, noise=self._noise, latency=half, seed=seed
+            self._end.poses, clock, noise=self._noise, latency=half, offset=self._offset, seed=seed
         )
         if self._cameras:
             eyes = Together([TagPerception(*c, clock=clock, period=FRAME_S) for c in self._cameras])
-        return Scene(driver, eyes, clock)
+        if self._filming:
+            eyes = self._filming.beside(eyes, clock)
+        own = sight(self._end.poses, clock, self._noise, self._offset, seed)
+        return Scene(driver, eyes, clock, own)
 
     def _state(self) -> tuple[np.ndarray, float]:
         return self._end.state(), self._end.clock.now_ns() * 1e-9
@@ -96,7 +106,7 @@ class EmulatedStage:
     def close(self) -> None:
         """The emulator stops."""
         self._end.close()
-        for camera in self._drawn:
+        for camera in [*self._drawn, *([self._filming] if self._filming else [])]:
             camera.close()
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from real_robot import Ended, Guardian, Phase, PolicyBundle, PolicyProcess, RunConfig, run
-from real_robot.human import DISCARD, Human, Verdict
+from real_robot import Ended, Fault, Guardian, Phase, PolicyBundle, PolicyProcess, RunConfig, run
+from real_robot.human import DISCARD, FILTER, Human, Verdict
 from real_robot.latch import Latch
 from real_robot.manifest import Manifest
 from real_robot.monitor import Monitor
@@ -31,6 +31,11 @@ from sims.task import Task
 
 Array = np.ndarray
 
+# What a policy brings about: an episode that ends so has failed. Others nobody can judge.
+BROUGHT_ABOUT = {
+    Fault.STALL, Fault.OVERLOAD, Fault.COLLISION, Fault.TRACKING, Fault.LIMIT,
+    Fault.PROTECTIVE_STOP,
+}  # fmt: skip
 ARM_SEED = 800_000_000  # scenes on the arm: disjoint from training, selection and test
 
 
@@ -137,9 +142,12 @@ def run_episodes(
     monitor: Monitor | None = None,
     latch: Latch | None = None,
     config: RunConfig | None = None,
-    human: Callable[[Scene, int], tuple[Scene, Human]] | None = None,
+    human: Callable[[Scene, int], tuple[Scene, Human | None]] | None = None,
     dial: Callable[[], float] = lambda: 1.0,
     shadow: bool = False,
+    before: Callable[[int], tuple[PolicyBundle, PolicyProcess | None]] | None = None,
+    after: Callable[[int, RunResult], bool] = lambda index, result: True,
+    cleared: Callable[[], bool] = lambda: False,
 ) -> ArmResult:
     """Runs a bundle for ``episodes`` scenes of ``stage``, from number ``first`` on.
 
@@ -147,8 +155,12 @@ def run_episodes(
     are those of ``real_robot.run``. What an episode came to is the simulator's word where there is
     one, else the operator's, who may also throw an episode away.
 
+    ``before(index)`` is what acts in an episode in place of the bundle and its process;
+    ``after(index, result)`` hears what came of it, and says whether there is another. A fault
+    that latches ends the episodes unless an operator has ``cleared()`` it.
+
     Logs in the folder ``log`` whose writer was killed are made whole first. A log that cannot be
-    written ends the episodes, once its run is over, and so does a fault that latched.
+    written ends the episodes, once its run is over.
     """
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}")
@@ -174,6 +186,8 @@ def run_episodes(
         person: Human | None = None
         if human is not None:
             scene, person = human(scene, _scene(seed, index))
+        if before is not None:
+            bundle, policy = before(index)
         held: list[bool] = []  # the goal, at the moment the policy or the person lets go
 
         def watch(change: Transition, held: list[bool] = held) -> None:
@@ -188,6 +202,8 @@ def run_episodes(
         def judge(result: RunResult, held: list[bool] = held) -> Verdict:
             if result.verdict and (asks or result.verdict == DISCARD):
                 return Verdict(result.verdict, "operator")
+            if judged and result.fault in BROUGHT_ABOUT:
+                return Verdict("failure", FILTER)
             if result.ended is not Ended.DONE or not judged:
                 return Verdict("", "")
             if asks:
@@ -227,8 +243,8 @@ def run_episodes(
             )
         # The next episode needs a policy that lives; a latched fault is a person's to clear.
         gone = policy is not None and not policy.alive
-        over = result.ended in (Ended.INTERRUPTED, Ended.FAULT)
-        if over or gone or result.unlogged:
+        over = result.ended is Ended.INTERRUPTED or gone or bool(result.unlogged)
+        if not after(index, result) or over or (result.ended is Ended.FAULT and not cleared()):
             break
     found = tally.result(stage.name, None if stage.realtime else _think_time(bundle))
     found = replace(found, under=stage.under, shadow=shadow)

@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from real_robot import RealClock, SimDriver, SimPerception, VirtualClock
-from robo_rl.arm.stage import Scene, under
+from real_robot.camera import Filmed
+from real_robot.perception import Perception
+from robo_rl.arm.filming import Filming
+from robo_rl.arm.stage import STRAIGHT, Offset, Scene, sight, under
 from sims.task import Task
 
 
@@ -18,12 +23,22 @@ class SimStage:
     realtime: bool = False
     latency: float = 0.0  # s, between a measurement or a target and its effect
     noise: float = 0.0  # m, of perceived positions
+    offset: Offset = STRAIGHT  # m, by which these are off
+    filmed: bool = False  # by the task's first camera, once every control step
     name: str = "the simulated arm"
+
+    def __post_init__(self) -> None:
+        self._filming = Filming(self.task, self._state) if self.filmed else None
+
+    @property
+    def film(self) -> list[Filmed]:
+        """Its camera, if it has one."""
+        return [self._filming.camera] if self._filming else []
 
     @property
     def under(self) -> str:
         """The noise and the latency."""
-        return under(self.noise, self.latency)
+        return under(self.noise, self.latency, self.offset)
 
     def scene(self, seed: int) -> Scene:
         """A new simulation."""
@@ -31,8 +46,16 @@ class SimStage:
         half = self.latency / 2
         driver = SimDriver(self.task, clock=clock, command_delay=half, latency=half, seed=seed)
         self._scene = driver.scene
-        eyes = SimPerception(driver.scene.poses, clock, noise=self.noise, seed=seed)
-        return Scene(driver, eyes, clock)
+        self._clock, poses = clock, driver.scene.poses
+        eyes: Perception = SimPerception(
+            poses, clock, noise=self.noise, offset=self.offset, seed=seed
+        )
+        if self._filming:
+            eyes = self._filming.beside(eyes, clock)
+        return Scene(driver, eyes, clock, sight(poses, clock, self.noise, self.offset, seed))
+
+    def _state(self) -> tuple[np.ndarray, float]:
+        return self._scene.state(), self._clock.now_ns() * 1e-9
 
     def begin(self) -> None:
         """The simulation's judge begins."""
@@ -41,3 +64,8 @@ class SimStage:
     def success(self) -> bool:
         """The simulation's truth."""
         return self._scene.success()
+
+    def close(self) -> None:
+        """The camera is let go of."""
+        if self._filming:
+            self._filming.close()

@@ -7,13 +7,19 @@ goal was reached: read off the scene where there is one, asked of the operator w
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from real_robot.driver import RobotDriver
 from real_robot.pacing import Clock
-from real_robot.perception import Perception
+from real_robot.perception import Perception, SimPerception
+
+Poses = Callable[[], Mapping[str, tuple[np.ndarray, np.ndarray]]]
+Offset = tuple[float, float, float]
+STRAIGHT: Offset = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,7 @@ class Scene:
     driver: RobotDriver
     eyes: Perception | None
     clock: Clock
+    sight: Perception | None = None  # a person's own eyes, where perception is off; None: as eyes
 
 
 class Stage(Protocol):
@@ -45,9 +52,17 @@ class Stage(Protocol):
         ...
 
 
-def under(noise: float, latency: float) -> str:
-    """What a policy is put to: ``noise`` m of perceived positions, ``latency`` s."""
-    return f"{1000 * noise:g} mm of noise on perceived positions, {1000 * latency:g} ms of latency"
+def under(noise: float, latency: float, offset: Offset = STRAIGHT) -> str:
+    """What a policy is put to: ``noise`` and ``offset`` m of perceived positions, ``latency`` s."""
+    noisy = f"{1000 * noise:g} mm of noise on perceived positions"
+    if any(offset):
+        noisy += f", off by ({', '.join(f'{1000 * x:g}' for x in offset)}) mm"
+    return f"{noisy}, {1000 * latency:g} ms of latency"
+
+
+def sight(poses: Poses, clock: Clock, noise: float, offset: Offset, seed: int) -> Perception | None:
+    """What a person sees of the true ``poses`` where perception is off by ``offset``; else None."""
+    return SimPerception(poses, clock, noise=noise, seed=seed) if any(offset) else None
 
 
 @contextlib.contextmanager

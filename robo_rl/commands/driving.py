@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.prompt import Confirm
@@ -33,11 +33,14 @@ from real_robot.tags import TagLocator, TagPerception, load_tags
 from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.arm.episodes import run_episodes
 from robo_rl.arm.simulated import SimStage
-from robo_rl.arm.stage import Scene, Stage, closing
+from robo_rl.arm.stage import STRAIGHT, Offset, Scene, Stage, closing
 from robo_rl.arm.wired import WiredStage
 from robo_rl.commands.options import Json
 from sims.robots.robot import TARGET_DT
 from sims.task import Task
+
+if TYPE_CHECKING:
+    from robo_rl.on_arm.session import Session
 
 ArmName = Literal[arms.ARMS]
 
@@ -65,6 +68,7 @@ class Driving:
     realtime: bool = False  # keep the wall clock; without, emulated time is compressed
     latency: float = 0.0  # s, between a measurement or a target and its effect
     noise: float = 0.002  # m, standard deviation of perceived object positions
+    offset: Offset = STRAIGHT  # m, by which these are off: x y z, as after a camera was moved
     tool_speed: float = RunConfig.tool_speed  # m/s, at which the tool is slowed
     seed: int = 0  # of the scenes
     log: Path | None = None  # folder for one MCAP log per episode
@@ -91,16 +95,19 @@ def drive(
     policy: Callable[[], PolicyProcess] | None = None,
     shadow: bool = False,
     first: int = 0,
+    learning: Session | None = None,
+    filmed: bool = False,
 ) -> int:
     """Runs the episodes; 1 where a run was stopped by a fault or the safety filter.
 
     ``policy`` starts the process in which the bundle answers in real time; None: it answers here.
-    Nobody but a person drives where the bundle's action is none.
+    Nobody but a person drives where the bundle's action is none. ``learning`` says between episodes
+    what acts next; ``filmed``: what is emulated has a camera.
     """
     console, manifest = Console(stderr=True), bundle.manifest
     with contextlib.ExitStack() as stack:
         stage = stack.enter_context(
-            closing(stage_of(command, task, manifest.needs_perception, console))
+            closing(stage_of(command, task, manifest.needs_perception, console, filmed))
         )
         latch = unlatched(command, stage, console) if isinstance(stage, WiredStage) else None
         guardian = monitor = None
@@ -111,6 +118,7 @@ def drive(
         human = _person(command, task, stage, monitor, manifest.action.kind == "none")
         if human is not None:
             human = stack.enter_context(human)
+            human = human if learning is None else learning.people(human)
         answering = None
         if stage.realtime and policy is not None:  # compressed time stands still while one thinks
             answering = stack.enter_context(policy())
@@ -133,6 +141,7 @@ def drive(
             human=human,
             dial=(lambda: command.dial) if monitor is None else monitor.dial,
             shadow=shadow,
+            **(_around(learning, command, stage, console) if learning else {}),
         )
     print(json.dumps(dataclasses.asdict(result), indent=1) if command.as_json else result.line())
     if result.advice:
@@ -144,6 +153,27 @@ def drive(
             f"the log is not whole: {result.unlogged}; free space there, or give another --log"
         )
     return 0 if set(result.ended) == {Ended.DONE.value} else 1
+
+
+def _around(
+    learning: Session, command: Driving, stage: Stage, console: Console
+) -> dict[str, Callable[..., Any]]:
+    """What ``run_episodes`` is told where somebody learns between episodes.
+
+    Faults are cleared by an operator at the terminal; of an emulated arm nobody has to look at it.
+    """
+
+    def cleared() -> bool:
+        if not isinstance(stage, WiredStage):
+            return True
+        try:
+            unlatched(dataclasses.replace(command, clear_fault=False), stage, console)
+        except LatchedError as error:
+            console.print(str(error), markup=False)
+            return False
+        return True
+
+    return {"before": learning.before, "after": learning.after, "cleared": cleared}
 
 
 def _keys_of(human: str, joints: int) -> str:
@@ -197,8 +227,8 @@ def _people(
             return scene, live
         driver = Remembering(scene.driver)
         around = Around(
-            robot=robot, clock=scene.clock, task=task, driver=driver, eyes=scene.eyes, seed=seed,
-            **keys,
+            robot=robot, clock=scene.clock, task=task, driver=driver,
+            eyes=scene.sight or scene.eyes, seed=seed, **keys,
         )  # fmt: skip
         return dataclasses.replace(scene, driver=driver), make(human, around, taken=alone)
 
@@ -209,8 +239,11 @@ def _people(
             live.close()
 
 
-def stage_of(command: Driving, task: Task[Any], perceives: bool, console: Console) -> Stage:
-    """Where the options say that the bundle runs; ValueError where they contradict each other."""
+def stage_of(
+    command: Driving, task: Task[Any], perceives: bool, console: Console, filmed: bool = False
+) -> Stage:
+    """Where the options say that the bundle runs, with a camera that films what is emulated if that
+    is wanted; ValueError where they contradict each other."""
     where = command.port or command.host
     if command.clear_fault and command.emulate:
         raise ValueError("--clear-fault is for an arm at a port or a host; --emulate has a new one")
@@ -220,7 +253,9 @@ def stage_of(command: Driving, task: Task[Any], perceives: bool, console: Consol
                 "say which arm: --emulate for a simulation, --robot NAME --emulate for its "
                 "emulated wire, --robot NAME --port PORT or --host HOST for what is there"
             )
-        return SimStage(task, command.realtime, command.latency, command.noise)
+        return SimStage(
+            task, command.realtime, command.latency, command.noise, command.offset, filmed
+        )
     if command.robot != task.robot:
         raise ValueError(f"the bundle is for {task.robot}, not for {command.robot}")
     if command.emulate:
@@ -230,8 +265,15 @@ def stage_of(command: Driving, task: Task[Any], perceives: bool, console: Consol
                 "wall clock start robo-rl emulate and give deploy its --port or --host"
             )
         return EmulatedStage(
-            task, noise=command.noise, latency=command.latency, tags=command.rendered
+            task,
+            noise=command.noise,
+            latency=command.latency,
+            tags=command.rendered,
+            offset=command.offset,
+            filmed=filmed,
         )
+    if command.offset != STRAIGHT:
+        raise ValueError("--offset is for --emulate; what is at a port or a host has its own")
     if command.latency:
         raise ValueError("--latency is for --emulate; what is at a port or a host has its own")
     spec = arms.spec(command.robot)

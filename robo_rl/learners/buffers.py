@@ -102,7 +102,7 @@ class SavedReplayBuffer(NStepReplayBuffer):
             return super().sample(batch_size, env)
         theirs = round(self.share * batch_size)
         own = super().sample(batch_size - theirs, env)
-        return mixed(own, self.prior.sample(theirs, self.device, self.n_steps, self.gamma))
+        return mixed(own, self.prior.draw(theirs, self.device, self.n_steps, self.gamma))
 
     def _get_samples(self, *args: Any, **kwargs: Any) -> ReplayBufferSamples:
         if self.n_steps == 1:

@@ -47,7 +47,7 @@ def save(learner: Learner, extra: Mapping[str, Any]) -> Checkpoint:
         state |= _named("reward", reward.state_dict())
     return Checkpoint(
         step=learner.env_steps,
-        weights=_weights(model),
+        weights=weights_of(model),
         state=state,
         meta={
             "counters": {name: getattr(model, name) for name in _COUNTERS},
@@ -61,7 +61,7 @@ def load(learner: Learner, checkpoint: Checkpoint) -> bool:
     """Continues from ``checkpoint``; False when the simulator had to start new episodes."""
     model, state, reward = learner.algorithm, checkpoint.state, learner.reward_model
     try:
-        _load_weights(model, checkpoint.weights)
+        load_weights(model, checkpoint.weights)
         if isinstance(learner.buffer, SavedReplayBuffer | ScoredRolloutBuffer):
             learner.buffer.load_state_dict(_part("buffer", state))
         if learner.scorer is not None:
@@ -86,7 +86,7 @@ def load(learner: Learner, checkpoint: Checkpoint) -> bool:
     return continues
 
 
-def _weights(model: BaseAlgorithm) -> dict[str, Array]:
+def weights_of(model: BaseAlgorithm) -> dict[str, Array]:
     """Networks, optimiser moments and single tensors of an algorithm, by name."""
     found: dict[str, Array] = {}
     for name, saved in model.get_parameters().items():
@@ -98,7 +98,7 @@ def _weights(model: BaseAlgorithm) -> dict[str, Array]:
     return found | {name: _numpy(tensor) for name, tensor in _tensors(model).items()}
 
 
-def _load_weights(model: BaseAlgorithm, weights: Mapping[str, Array]) -> None:
+def load_weights(model: BaseAlgorithm, weights: Mapping[str, Array]) -> None:
     parameters = model.get_parameters()
     for name, current in parameters.items():
         part = {key: torch.from_numpy(array.copy()) for key, array in _part(name, weights).items()}

@@ -17,6 +17,7 @@ from stable_baselines3.common.type_aliases import ReplayBufferSamples
 
 from reward_models.base import RewardModel
 from robo_rl.demonstrations import Demonstrations, read_demonstrations
+from robo_rl.learners.steps import Steps
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Observer, Trace, Transition
 from robo_rl.rollout.vec_sim import VecSim
@@ -27,7 +28,7 @@ Array = np.ndarray
 SAME = 1e-3  # by which an observation may differ from the one that was written
 
 
-class Prior:
+class Prior(Steps):
     """``n`` transitions of demonstrations under one reward."""
 
     def __init__(self, demos: Demonstrations, sim: BatchEnv, model: RewardModel | None):
@@ -40,13 +41,10 @@ class Prior:
         length = np.bincount(demos.episode)
         self._trace = Trace(int(length.max()))
         self._made = np.arange(length.max())[:, None] < length  # (T, episodes) bool
-        self._last = np.diff(demos.episode, append=-1) != 0  # (n,) of its episode
+        self.last = np.diff(demos.episode, append=-1) != 0
         self._sha256 = hashlib.sha256(demos.obs.tobytes() + demos.action.tobytes()).digest()
         self._play(env, observer, demos)
         self._check_same(env, demos)
-
-    def __len__(self) -> int:
-        return len(self.obs)
 
     def _kept(self, block: Array) -> Array:
         """(n, ...) of what was made, one episode after the other, of a block (T, episodes, ...)."""
@@ -91,25 +89,6 @@ class Prior:
             self.scorer.replace(model)
         scored = self.scorer.score(self._trace, 0, self._trace.count, counted=False)
         self.reward, self.version = self._kept(scored.reward), scored.version
-
-    def sample(
-        self, count: int, device: torch.device, n_steps: int = 1, gamma: float = 1.0
-    ) -> ReplayBufferSamples:
-        """``count`` transitions, drawn evenly, of up to ``n_steps`` steps of one episode each."""
-        at = np.random.randint(len(self), size=count)  # noqa: NPY002 - as SB3's buffers draw
-        last, reward, discount = at, self.reward[at], np.full(count, gamma, np.float32)
-        for _ in range(n_steps - 1):
-            on = ~self._last[last]
-            last = last + on
-            reward = reward + on * discount * self.reward[last]
-            discount = np.where(on, gamma * discount, discount)
-        columns = (
-            self.obs[at], self.action[at], self.next_obs[last], self.done[last, None],
-            reward[:, None], discount[:, None],
-        )  # fmt: skip
-        return ReplayBufferSamples(
-            *(torch.as_tensor(c, dtype=torch.float32, device=device) for c in columns)
-        )
 
     def state_dict(self) -> dict[str, Array]:
         """What was scored, and a hash of what was played; the rest is played again."""

@@ -1,0 +1,118 @@
+"""`robo-rl learn-on-arm`: a policy goes on learning on an arm, from logs, verdicts and pictures."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+
+from real_robot import PolicyBundle
+from robo_rl.arm.episodes import task_of
+from robo_rl.commands.driving import Driving, drive
+from robo_rl.commands.teleop import next_number
+from robo_rl.commands.train import option_in
+from robo_rl.config import from_json
+from robo_rl.on_arm.config import BASE, EPISODES, VERDICT, OnArm, Told, bundle_of
+from robo_rl.on_arm.session import Session
+from robo_rl.runs import RunDir
+
+THINK = 0.01  # s that the policy may take in real time
+ENOUGH = 100_000  # episodes: time is up before
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnOnArmCommand(OnArm, Driving):
+    """Corrects a bundle on the arm it runs on: episodes, verdicts, updates, until time is up."""
+
+    bundle: tyro.conf.Positional[Path | None] = None  # the bundle's folder; none with --resume
+    name: str = ""  # of the run; empty: made of the bundle's task, goal and arm
+    runs: Path = Path("runs")  # folder of all runs
+    resume: Path | None = None  # a run that was stopped: it goes on, as it began
+    episodes: tyro.conf.Suppress[int] = ENOUGH
+    log: tyro.conf.Suppress[Path | None] = None
+
+    def check(self) -> None:
+        """ValueError where an option is out of its range, or contradicts another."""
+        super().check()
+        if (self.bundle is None) == (self.resume is None):
+            raise ValueError("give the BUNDLE that is to be corrected, or --resume RUN")
+        if self.takeover and not self.human.startswith("scripted"):
+            raise ValueError(
+                "--takeover is of --human scripted:...; people take the arm when they want to"
+            )
+
+
+def main(argv: Sequence[str]) -> int:
+    """Drives and learns; exits 1 where a fault or the safety filter ended it early."""
+    args = list(argv)
+    default = LearnOnArmCommand()
+    if resumed := option_in(args, "--resume"):
+        run = RunDir.open(Path(resumed))
+        if "base_sha256" not in run.config:
+            raise ValueError(f"{resumed} was not learned on an arm; robo-rl train --resume goes on")
+        names = {f.name for f in dataclasses.fields(LearnOnArmCommand)} - {"bundle", "resume"}
+        stored = {k: v for k, v in run.config.items() if k in names}
+        default = from_json(LearnOnArmCommand, stored)
+    command = tyro.cli(LearnOnArmCommand, args=args, default=default, prog="robo-rl learn-on-arm")
+    command.check()
+    source = command.resume / BASE if command.resume else command.bundle
+    assert source is not None
+    bundle = PolicyBundle.load(source)
+    manifest = bundle.manifest
+    if manifest.goal.startswith("["):
+        raise ValueError(
+            f"{source}: its goal is a formula, of which an account is kept while it runs; goals "
+            "that robo-rl list tasks shows are learned on an arm"
+        )
+    task = task_of(manifest)
+    name = command.name or f"{task.name}-{task.goal}-{manifest.arm}-on-arm-{command.seed}"
+    path = command.resume or command.runs / name.replace("_", "-")
+    about = {
+        **{k: v for k, v in dataclasses.asdict(command).items() if k not in ("bundle", "resume")},
+        "task": task.name, "goal": manifest.metrics.get("sentence", task.goal),
+        "base_sha256": bundle.sha256, "where": where(command, manifest.arm), "learner": "on-arm",
+    }  # fmt: skip
+    filmed = command.emulate and command.reward not in (VERDICT, "task")
+    with RunDir.under_way(path, about, resume=command.resume is not None):
+        (path / EPISODES).mkdir(exist_ok=True)
+        if not (path / BASE).exists():
+            shutil.copytree(source, path / BASE)
+        first, waits = next_number(path / EPISODES), command.emulate and not command.realtime
+        driven = dataclasses.replace(command, log=path / EPISODES)
+        session = Session(path, command, first, waits=waits, think=0.0 if waits else THINK)
+        try:
+            status = drive(driven, bundle, task, first=first, learning=session, filmed=filmed)
+        finally:
+            session.close()
+    finish(RunDir.open(path), command)
+    return status
+
+
+def where(command: Driving, arm: str) -> str:
+    """On which arm, for people."""
+    if command.emulate:
+        return f"the emulated {arm}" if command.robot else f"the simulated {arm}"
+    return f"the {arm} at {command.port or command.host}"
+
+
+def finish(run: RunDir, command: OnArm) -> None:
+    """Leaves the last bundle where runs have theirs, and says what it came to; of one that was
+    stopped, how it goes on."""
+    told = Told.read(run.path)
+    console = Console(stderr=True)
+    if told.arm_s < 60 * command.minutes:
+        console.print(f"stopped; it goes on: robo-rl learn-on-arm --resume {run.path}")
+        return
+    final = run.path / "bundle"
+    if final.exists():
+        shutil.rmtree(final)
+    shutil.copytree(bundle_of(run.path, told.published), final)
+    run.finish(dataclasses.asdict(told))
+    console.print(f"{run.path / 'report.html'}; bundle: {final}")
+    print(json.dumps(dataclasses.asdict(told)))

@@ -1,0 +1,338 @@
+"""The learner beside an arm: reads logs of finished episodes, learns, and publishes bundles.
+
+A residual on the bundle that the arm began with, by the ensemble's updates: it begins as good as
+that is, and never wishes for anything farther than ``scale`` from what it would do. What the arm
+did is said by the logs, executed as it was, whoever drove; what it was worth is said afterwards.
+
+Run as a program (``python -m robo_rl.on_arm.learner RUN``) it goes on until its input ends, which
+is when the side that drives has ended, or died.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.type_aliases import ReplayBufferSamples
+
+from real_robot.bundle import GOLDEN, POLICY, PolicyBundle, write_manifest
+from real_robot.manifest import GraphSpec, RewardSpec
+from robo_rl.arm.episodes import task_of
+from robo_rl.config import from_json
+from robo_rl.export import GOLDEN_KEPT, check, deterministic_actor, to_onnx
+from robo_rl.learners.checkpoint import load_weights, weights_of
+from robo_rl.learners.learner import make_learner
+from robo_rl.learners.residual import ResidualEnsembleConfig
+from robo_rl.learners.steps import Steps
+from robo_rl.learners.streams import load_streams, streams
+from robo_rl.on_arm.config import BASE, BUNDLES, EPISODES, READ, REFUSED, OnArm, Told, bundle_of
+from robo_rl.on_arm.page import write_page
+from robo_rl.on_arm.paying import Pay, payer, trust
+from robo_rl.recorded import Reading, Recorded, episodes, logs_of
+from robo_rl.runs import Checkpoint, RunDir, Table, versions
+from sims.batch_env import BatchEnv
+
+Array = np.ndarray
+
+LEARNING_RATE = 5e-4
+CRITIC_ALONE = 1_000  # first updates, in which the policy stays what it was
+FEWEST_STEPS = 500  # of the arm, before anything is learned from
+CHUNK = 10  # updates between two weights that are averaged
+AVERAGED = 0.005  # share of the newest in what is published: a policy swings from update to update
+POLL = 0.1  # s
+AT_THE_END = 5  # steps, whose mean score is held against the verdict
+KEPT = 4  # bundles
+
+
+class ArmSteps(Steps):
+    """What an arm did, in whole episodes, under the verdict's reward and a model's."""
+
+    def __init__(self, n_steps: int, gamma: float):
+        self._n_steps, self._gamma = n_steps, gamma
+        self._parts: list[dict[str, Array]] = []
+        self._by_model = False
+
+    def add(self, part: dict[str, Array]) -> None:
+        """Another episode."""
+        self._parts.append(part)
+        self.use(self._by_model)
+
+    def use(self, model: bool) -> None:
+        """Pays every step what the model says, or what the verdict does."""
+        self._by_model = model
+        names = ("obs", "action", "next_obs", "last")
+        for name in names:
+            setattr(self, name, np.concatenate([part[name] for part in self._parts]))
+        paid = "model" if model else "verdict"
+        self.reward = np.concatenate([part[paid] for part in self._parts])
+        self.done = np.concatenate([part[f"{paid}_done"] for part in self._parts])
+
+    def sample(self, batch_size: int, env: Any = None) -> ReplayBufferSamples:
+        """As SB3's buffers."""
+        return self.draw(batch_size, torch.device("cpu"), self._n_steps, self._gamma)
+
+
+def part_of(one: Recorded, paid: Array | None) -> dict[str, Array]:
+    """An episode as steps.
+
+    The verdict pays 1 where the goal was reached, and the episode ends there, as one does that the
+    filter stopped; time that is up ends nothing. A model pays every step, so none is an end but a
+    stop.
+    """
+    last = np.arange(len(one.action)) == len(one.action) - 1
+    stopped = last & (one.judge == "filter")
+    return {
+        "obs": one.obs[:-1],
+        "action": one.action,
+        "next_obs": one.obs[1:],
+        "last": last,
+        "verdict": np.where(last & one.success, 1.0, 0.0).astype(np.float32),
+        "verdict_done": (last & one.success) | stopped,
+        "model": np.zeros(len(last), np.float32) if paid is None else paid,
+        "model_done": stopped,
+        "by_hand": one.by_hand,
+        "success": np.array(one.success),
+    }
+
+
+class ArmLearner:
+    """Learns in the run ``folder``."""
+
+    def __init__(self, folder: Path, ended: Callable[[], bool]):
+        self.run, self._ended = RunDir.open(folder), ended
+        stored = {f.name for f in dataclasses.fields(OnArm)}
+        self.config = from_json(OnArm, {k: v for k, v in self.run.config.items() if k in stored})
+        self.base = PolicyBundle.load(folder / BASE)
+        self.task = task_of(self.base.manifest)
+        env = BatchEnv(self.task, 1, seed=self.config.seed)
+        tuning = ResidualEnsembleConfig(
+            base=str(folder / BASE), num_envs=1, scale=self.config.scale,
+            learning_rate=LEARNING_RATE, critic_updates=CRITIC_ALONE,
+        )  # fmt: skip
+        self.learner = make_learner(tuning, env, seed=self.config.seed)
+        algorithm: Any = self.learner.algorithm
+        algorithm.set_logger(Logger(None, []))
+        self.steps = ArmSteps(tuning.n_steps, algorithm.gamma)
+        algorithm.replay_buffer = self.steps
+        self._algorithm, self._actor = algorithm, algorithm.policy.actor
+        self._mean = [now.clone() for now in self._actor.state_dict().values()]
+        self._reading = Reading(self.task, self.base.manifest, Counter())
+        self._table = Table(folder / "episodes.csv")
+        self._pay: Pay | None = payer(self.config, self.task)
+        self._scores: list[float] = []  # of episodes' ends
+        self._successes: list[bool] = []
+        self._own = 0  # steps of the arm, without those that came from elsewhere
+        self.told = Told(pid=os.getpid(), trusted=self._pay is None)
+        self._restore()
+
+    # What there is already.
+    def _restore(self) -> None:
+        before = Told.read(self.run.path)
+        for log in logs_of(self.config.prior) if self.config.prior else ():
+            for one in episodes([log], self._reading, frames=self._pay is not None):
+                self.steps.add(self._part(one, self.run.path / READ / f"prior_{log.stem}.npz"))
+        for number in range(before.episodes):
+            self._take(number, known=True)
+        saved = self.run.latest_checkpoint()
+        if saved is not None:
+            load_weights(self._algorithm, saved.weights)
+            load_streams(dict(saved.state))
+            self._algorithm._n_updates = int(saved.meta["updates"])
+            self._mean = [
+                torch.from_numpy(saved.weights[f"mean/{i}"].copy()) for i in range(len(self._mean))
+            ]
+        self.told = dataclasses.replace(
+            self.told, updates=self._algorithm._n_updates, published=before.published
+        )
+
+    def _part(self, one: Recorded, kept: Path) -> dict[str, Array]:
+        paid = None if self._pay is None else self._pay(one)
+        part = part_of(one, paid)
+        kept.parent.mkdir(exist_ok=True)
+        partial = kept.with_suffix(".part.npz")
+        np.savez(partial, **part)
+        partial.replace(kept)
+        return part
+
+    def _take(self, number: int, known: bool = False) -> None:
+        """Takes in episode ``number``, if anything is to be learned from it."""
+        log = self.run.path / EPISODES / f"episode_{number:04d}.mcap"
+        kept = self.run.path / READ / f"{log.stem}.npz"
+        part, row = None, {"episode": number}
+        if known and kept.exists():
+            with np.load(kept, allow_pickle=False) as stored:
+                part = {name: stored[name] for name in stored.files}
+        elif log.exists() and not known:
+            for one in episodes([log], self._reading, frames=self._pay is not None):
+                part = self._part(one, kept)
+                training = _training_of(log)
+                row |= {
+                    "success": float(one.success),
+                    "stopped": float(one.judge == "filter"),
+                    "by_hand": float(one.by_hand.mean()),
+                    "explore": float(training.get("explore", 0.0)),
+                    "published": int(training.get("published", 0)),
+                }
+        if part is not None:
+            self.steps.add(part)
+            self._own += len(part["action"])
+            self._scores.append(float(part["model"][-AT_THE_END:].mean()))
+            self._successes.append(bool(part["success"]))
+            self._held_against_verdicts()
+        arm_s = self._own * self.base.manifest.control_dt
+        self.told = dataclasses.replace(self.told, episodes=number + 1, arm_s=arm_s)
+        if not known:
+            row |= {"arm_s": arm_s, "updates": self._algorithm._n_updates}
+            if part is not None and self._pay is not None:
+                row |= {"score": self._scores[-1], "trusted": float(self.told.trusted)}
+            if self.told.auc is not None:
+                row["auc"] = self.told.auc
+            self._table.append(row)
+
+    def _held_against_verdicts(self) -> None:
+        if self._pay is None:
+            return
+        known = np.array(self._scores), np.array(self._successes)
+        auc, trusted = trust(*known, self.config, self.told.trusted)
+        self.told = dataclasses.replace(self.told, auc=auc, trusted=trusted)
+        self.steps.use(trusted)
+
+    # What goes on.
+    def go_on(self) -> None:
+        """Until what drives has ended, and nothing is left to be read or learned."""
+        self.told.write(self.run.path)
+        while True:
+            number = self.told.episodes
+            over = self._ended()  # before looking: what is there then was written before the end
+            if self._finished(number):
+                self._take(number)
+                self._learn()
+                if self.told.episodes % self.config.publish_every == 0 and self.told.updates:
+                    self._publish()
+                self.told.write(self.run.path)
+            elif over:
+                self._publish()
+                self.told.write(self.run.path)
+                return
+            else:
+                time.sleep(POLL)
+
+    def _finished(self, number: int) -> bool:
+        """Whether there is a log of episode ``number`` that nobody writes any more."""
+        folder = self.run.path / EPISODES
+        log = folder / f"episode_{number:04d}.mcap"
+        if (folder / f"episode_{number + 1:04d}.mcap").exists():
+            return True
+        return log.exists() and _closed(log)
+
+    def _learn(self) -> None:
+        """As many updates as the arm's steps are worth by now; none before it is known whether
+        the reward counts."""
+        begun = len(self._scores) >= self.config.asks if self._pay else self._own >= FEWEST_STEPS
+        due = self.config.updates * self._own if begun else 0
+        left_s = 1.0 - self.told.arm_s / (60 * self.config.minutes)
+        self._algorithm._current_progress_remaining = max(left_s, 0.0)  # of which the rate falls
+        while (left := due - self._algorithm._n_updates) > 0:
+            self._algorithm.train(min(left, CHUNK), batch_size=256)
+            for mean, now in zip(self._mean, self._actor.state_dict().values(), strict=True):
+                if now.is_floating_point():
+                    mean.lerp_(now, AVERAGED)
+        self.told = dataclasses.replace(self.told, updates=self._algorithm._n_updates)
+
+    def _publish(self) -> None:
+        """Leaves a bundle that answers as the learner does, checked; and what learning goes on
+        from."""
+        if not self.told.updates or self.told.published == self.told.episodes:
+            return
+        manifest, rng = self.base.manifest, np.random.default_rng(0)
+        folder = bundle_of(self.run.path, self.told.episodes)
+        rows = rng.choice(len(self.steps), GOLDEN_KEPT, replace=len(self.steps) < GOLDEN_KEPT)
+        obs = self.steps.obs[rows]
+        now = {name: value.clone() for name, value in self._actor.state_dict().items()}
+        self._actor.load_state_dict(dict(zip(now, self._mean, strict=True)))
+        try:
+            action = self.learner.act(obs)
+            policy = to_onnx(deterministic_actor(self._algorithm), obs.shape[1])
+        finally:
+            self._actor.load_state_dict(now)
+        error = check(policy, obs, action)
+        built = folder.with_name(f".{folder.name}")
+        shutil.rmtree(built, ignore_errors=True)
+        built.mkdir(parents=True)
+        (built / POLICY).write_bytes(policy)
+        np.savez(built / GOLDEN, obs=obs, action=action)
+        training = {
+            "learner": "residual-ensemble, on the arm", "base": self.base.sha256,
+            "episodes": self.told.episodes, "arm_s": round(self.told.arm_s, 1),
+            "updates": self.told.updates, "reward": self.config.reward, "scale": self.config.scale,
+        }  # fmt: skip
+        made = dataclasses.replace(
+            manifest,
+            graph=GraphSpec(),
+            reward=RewardSpec(model=self.config.reward, text=manifest.reward.text),
+            training=training,
+            metrics={"export_error": error},
+            versions=versions(),
+            files={},
+        )
+        write_manifest(built, made)
+        PolicyBundle.load(built, task_card=self.task.card())
+        shutil.rmtree(folder, ignore_errors=True)
+        built.rename(folder)
+        mean = {f"mean/{i}": value.numpy(force=True) for i, value in enumerate(self._mean)}
+        weights, done = weights_of(self._algorithm) | mean, {"updates": self.told.updates}
+        self.run.save_checkpoint(Checkpoint(self._own, weights, streams(), done))
+        self.told = dataclasses.replace(self.told, published=self.told.episodes)
+        for old in sorted((self.run.path / BUNDLES).glob("[0-9]*"))[:-KEPT]:
+            shutil.rmtree(old)
+        write_page(self.run, self.config, self.told, self._reading.summary())
+
+
+def _training_of(log: Path) -> dict[str, Any]:
+    from real_robot.recorder import read_log
+
+    return read_log(log).run["manifest"]["training"]
+
+
+def _closed(log: Path) -> bool:
+    """Whether nobody writes to ``log``: its writer has it locked."""
+    import fcntl
+
+    with open(log, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return log.stat().st_size > 0
+
+
+def main(folder: str) -> None:
+    """Learns until the input ends."""
+    over = threading.Event()
+
+    def listen() -> None:
+        sys.stdin.read()
+        over.set()
+
+    threading.Thread(target=listen, daemon=True, name="input").start()
+    try:
+        learner = ArmLearner(Path(folder), over.is_set)
+    except ValueError as error:
+        print(" ".join(str(error).split()), file=sys.stderr)
+        sys.exit(REFUSED)
+    learner.go_on()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,149 @@
+"""Paying: what a recorded episode is worth, step by step, to a reward model or to the task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import cv2
+import numpy as np
+
+from real_robot.driver import RobotState
+from real_robot.perception import Pose
+from real_robot.twin import Twin
+from reward_models.base import RewardModel, Segment
+from reward_models.metrics import auc
+from robo_rl.goals import read_goal
+from robo_rl.on_arm.config import STATE, VERDICT, OnArm
+from robo_rl.recorded import Recorded
+from robo_rl.rewards import kind_of, make_reward
+from sims.batch_env import BatchEnv
+from sims.task import Task
+
+Array = np.ndarray
+Pay = Callable[[Recorded], Array]  # (T,) f32 of the steps of an episode
+
+DOUBT = 0.1  # of an AUC, by which a reward must fall to lose what it had
+FEWEST = 5  # successes, and failures, without which there is no telling a reward's worth
+
+
+def payer(config: OnArm, task: Task[Any]) -> Pay | None:
+    """What ``config``'s reward pays; None: nothing but the verdict counts. ValueError where it
+    cannot be told of a log."""
+    if config.reward == VERDICT:
+        return None
+    if config.reward == STATE:
+        return _ByState(task)
+    kind = kind_of(config.reward)
+    settings = kind.settings()
+    if getattr(settings, "distill", False):  # on an arm there are pictures, and no true signals
+        settings = replace(settings, distill=False)
+    env = BatchEnv(task, 128, seed=config.seed + 1)
+    made = make_reward(config.reward, read_goal(task, task.goal), env, settings)
+    env.close()
+    if made.model is None:
+        raise ValueError(
+            f"--reward {config.reward} asks the simulator, which is not there on an arm: use "
+            f"{VERDICT}, {STATE}, clip, or another that looks at pictures"
+        )
+    return _ByModel(made.model, task, config.view or made.camera)
+
+
+class _Watching(Twin):
+    """A twin of which signals and rewards are asked."""
+
+    def seen(self) -> Mapping[str, Array]:
+        """{name: (1, ...)} of what was last observed."""
+        return self.task.signals(self._views)
+
+    def worth(self, action: Array) -> float:
+        """The dense reward of an action (act_dim,) that led to what was last observed."""
+        goal = self.task.goals()[self.task.goal]
+        return float(sum(np.asarray(v)[0] for v in goal.reward(self._views, action[None]).values()))
+
+
+def states(one: Recorded) -> list[tuple[RobotState, Mapping[str, Pose]]]:
+    """What was measured and perceived at each of the T+1 observations."""
+    still = np.zeros(one.measured.shape[1] - 1)
+    return [
+        (RobotState(t, t, 0, row[:-1].astype(float), still, still, float(row[-1])), poses)
+        for t, row, poses in zip(one.t, one.measured, one.poses, strict=True)
+    ]
+
+
+class _ByState:
+    """The task's own dense reward of what was perceived."""
+
+    def __init__(self, task: Task[Any]):
+        self._task = task
+
+    def __call__(self, one: Recorded) -> Array:
+        twin, paid = _Watching(self._task), []
+        for t, (state, poses) in enumerate(states(one)):
+            twin.observe(state, poses)
+            if t:
+                paid.append(twin.worth(one.action[t - 1]))
+        return np.array(paid, np.float32)
+
+
+class _ByModel:
+    """A reward model of pictures, of signals, or of both."""
+
+    def __init__(self, model: RewardModel, task: Task[Any], camera: str):
+        self._model, self._task, self._camera = model, task, camera
+        self._size = getattr(model, "frame_size", None)
+
+    def __call__(self, one: Recorded) -> Array:
+        signals: Mapping[str, Array] = {}
+        if "signals" in self._model.needs:
+            twin, rows = _Watching(self._task), []
+            for state, poses in states(one):
+                twin.observe(state, poses)
+                rows.append({name: value.copy() for name, value in twin.seen().items()})
+            signals = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+        shown = pictures(one, self._camera, self._size) if "frames" in self._model.needs else None
+
+        def frames(camera: str, where: Array) -> Array:
+            assert shown is not None, "the model declares no frames"
+            return shown[where[:, 0]]
+
+        action = one.action[:, None]
+        segment = Segment(signals, frames, action, np.ones(action.shape[:2], bool))
+        return self._model.score(segment).reward[:, 0].astype(np.float32)
+
+
+def pictures(one: Recorded, camera: str, size: tuple[int, int] | None) -> Array:
+    """Pictures (T+1, H, W, 3) uint8 of ``camera``: at each observation the newest there was."""
+    taken = one.frames.get(camera, [])
+    if not taken:
+        known = ", ".join(one.frames) or "none"
+        raise ValueError(
+            f"{one.path} has no pictures of camera {camera!r}, but of {known}: give --view NAME "
+            "of one that sees what the reward was made to see"
+        )
+    times = np.array([t for t, _ in taken])
+    newest = np.maximum(np.searchsorted(times, one.t + 1e-6, side="right") - 1, 0)
+    drawn = {}
+    for i in set(newest.tolist()):
+        image = cv2.imdecode(np.frombuffer(taken[i][1], np.uint8), cv2.IMREAD_COLOR)
+        if size is not None and image.shape[:2] != size:
+            image = cv2.resize(image, size[::-1], interpolation=cv2.INTER_AREA)
+        drawn[i] = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+    return np.stack([drawn[i] for i in newest.tolist()])
+
+
+def trust(score: Array, success: Array, config: OnArm, trusted: bool) -> tuple[float | None, bool]:
+    """(AUC of the scores (n,) of episodes' ends against their verdicts (n,) bool, whether the
+    reward may count).
+
+    The newest ``2 * asks`` count, of which enough must have succeeded and failed; where they have
+    not, nothing new is known. A reward that was ``trusted`` is so until it is clearly worse.
+    """
+    if len(score) < config.asks:
+        return None, False
+    score, success = score[-2 * config.asks :], success[-2 * config.asks :]
+    if min(success.sum(), (~success).sum()) < FEWEST:
+        return None, trusted
+    found = auc(score, success)
+    return found, found >= config.trust - (DOUBT if trusted else 0.0)

@@ -1,0 +1,207 @@
+"""Learning on an arm: what an episode is worth, when a reward counts, and the two processes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import reach_bundle
+
+import sims
+from real_robot import PolicyBundle, SimPerception, VirtualClock
+from robo_rl.arm.stage import sight
+from robo_rl.cli import main
+from robo_rl.on_arm.config import OnArm, Told
+from robo_rl.on_arm.exploring import Exploring
+from robo_rl.on_arm.learner import ArmSteps, part_of
+from robo_rl.on_arm.paying import payer, pictures, states, trust
+from robo_rl.recorded import Recorded, episodes, logs_of, reading
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    folder = tmp_path / "base"
+    folder.mkdir()
+    reach_bundle.write(folder, "so101")
+    return folder
+
+
+def recorded(success: bool, judge: str, steps: int = 5) -> Recorded:
+    rng = np.random.default_rng(0)
+    return Recorded(
+        Path("episode.mcap"),
+        obs=rng.normal(size=(steps + 1, 2)).astype(np.float32),
+        action=rng.normal(size=(steps, 1)).astype(np.float32),
+        unsaid=np.zeros(steps), policy=np.zeros((steps + 1, 1), np.float32),
+        by_hand=np.zeros(steps + 1, bool), t=0.05 * np.arange(steps + 1),
+        measured=np.zeros((steps + 1, 3)), wanted=np.zeros((steps, 3)),
+        sent=np.zeros((steps, 3)), frames={}, poses=(), success=success, judge=judge,
+    )  # fmt: skip
+
+
+def test_a_verdict_pays_the_last_step_and_only_time_that_is_up_goes_on() -> None:
+    paid = np.arange(5, dtype=np.float32)
+    for success, judge, ends, model_ends in (
+        (True, "operator", True, False),
+        (False, "operator", False, False),
+        (False, "filter", True, True),
+    ):
+        part = part_of(recorded(success, judge), paid)
+        assert part["verdict"].tolist() == [0, 0, 0, 0, float(success)]
+        assert part["verdict_done"].tolist() == [False] * 4 + [ends]
+        assert part["model"].tolist() == paid.tolist()
+        assert part["model_done"].tolist() == [False] * 4 + [model_ends]
+    steps = ArmSteps(n_steps=3, gamma=0.5)
+    for success in (True, False):
+        steps.add(part_of(recorded(success, "operator"), paid))
+    assert steps.reward.tolist() == [0, 0, 0, 0, 1] + [0] * 5 and steps.last.sum() == 2
+    steps.use(True)
+    assert steps.reward.tolist() == [*paid, *paid] and not steps.done.any()
+    batch = steps.sample(4000)
+    # Of up to three steps of one episode: 0+.5*1+.25*2, 1+.5*2+.25*3, 2+.5*3+.25*4, 3+.5*4, 4.
+    assert set(batch.rewards[:, 0].tolist()) == {1.0, 2.75, 4.5, 5.0, 4.0}
+
+
+def test_a_reward_counts_once_it_agrees_with_verdicts_and_until_it_clearly_does_not() -> None:
+    rng, config = np.random.default_rng(0), OnArm(reward="clip", asks=50, trust=0.9)
+    success = rng.random(100) < 0.5
+    good, poor = success + 0.1 * rng.random(100), rng.random(100)
+    assert trust(good[:49], success[:49], config, False) == (None, False)
+    assert trust(good[:50], success[:50], config, False) == (1.0, True)
+    assert trust(good[:50], np.ones(50, bool), config, False) == (None, False)  # who could tell?
+    auc, counts = trust(poor, success, config, True)
+    assert auc is not None and auc < 0.7 and not counts
+    fair = success + 2.0 * rng.random(100)
+    auc, counts = trust(fair, success, config, True)
+    assert auc is not None and 0.8 < auc < 0.9 and counts
+    assert not trust(fair, success, config, False)[1]
+
+
+def test_noise_is_smooth_within_bounds_and_drawn_anew_for_each_episode(bundle: Path) -> None:
+    policy = PolicyBundle.load(bundle)
+    obs = np.zeros(policy.manifest.obs_dim, np.float32)
+    own = policy.act(obs)[0]
+
+    def noise(seed: int, sd: float = 0.1) -> np.ndarray:
+        acting = Exploring(policy, policy.manifest, sd, seed)
+        assert acting.sha256 == policy.sha256
+        return np.array([acting.act(obs)[0] for _ in range(4000)]) - own
+
+    found = noise(0)
+    assert (found == noise(0)).all() and not (found == noise(1)).all()
+    inside = np.abs(own) < 0.5  # elsewhere the range's end cuts it off
+    assert inside.any() and np.abs(found[:, inside].std() - 0.1) < 0.02
+    follows = np.corrcoef(found[:-1, inside].ravel(), found[1:, inside].ravel())[0, 1]
+    assert 0.7 < follows < 0.9
+    assert np.abs(noise(0, 5.0) + own).max() <= 1.0
+
+
+def test_a_camera_that_was_moved_misleads_the_policy_and_not_the_person() -> None:
+    truth = {"cube": (np.array([0.2, 0.1, 0.02]), np.array([1.0, 0, 0, 0]))}
+    clock, offset = VirtualClock(1000.0), (0.03, -0.02, 0.0)
+    seen = SimPerception(lambda: truth, clock, offset=offset).read()["cube"].pos
+    np.testing.assert_allclose(seen - truth["cube"][0], offset)
+    own = sight(lambda: truth, clock, 0.0, offset, 0)
+    assert own is not None and (own.read()["cube"].pos == truth["cube"][0]).all()
+    assert sight(lambda: truth, clock, 0.002, (0.0, 0.0, 0.0), 0) is None
+
+
+def test_logs_hold_what_rewards_of_state_and_of_pictures_need(bundle: Path, tmp_path: Path) -> None:
+    """The pay of a log's state is the simulator's own, where perception is exact."""
+    asked = f"learn-on-arm {bundle} --emulate --noise 0 --minutes 0.03 --reward clip --name run"
+    asked += " --explore 0.3 --asks 1000"
+    assert main([*asked.split(), "--runs", str(tmp_path)]) == 0
+    logs = logs_of([tmp_path / "run" / "episodes"])
+    told = reading(logs)
+    one = next(episodes(logs, told, frames=True))
+    shown = pictures(one, "front", (96, 96))
+    assert shown.shape == (len(one.t), 96, 96, 3) and len({frame.tobytes() for frame in shown}) > 5
+    with pytest.raises(ValueError, match="no pictures of camera 'top', but of front: give --view"):
+        pictures(one, "top", None)
+    pay = payer(OnArm(reward="task"), told.task)
+    assert pay is not None
+    paid = pay(one)
+    goal, env = told.task.goals()[told.task.goal], sims.BatchEnv(told.task, 1)
+    env.reset()
+    for t, (_, poses) in enumerate(states(one)):
+        state = env.batch.qpos[0].copy()
+        state[: one.measured.shape[1] - 1] = one.measured[t, :-1]
+        env.batch.qpos[0] = state
+        for number, name in enumerate(poses):  # things lie in the order of their joints
+            first = len(state) - 7 * (len(poses) - number)
+            env.batch.qpos[0, first : first + 3] = poses[name].pos
+            env.batch.qpos[0, first + 3 : first + 7] = poses[name].quat
+        env.batch.forward()
+        if t:
+            own = goal.reward(env.views, one.action[t - 1][None])
+            assert abs(sum(float(x[0]) for x in own.values()) - paid[t - 1]) < 1e-3
+    rows = list(csv.DictReader((tmp_path / "run" / "episodes.csv").open()))
+    assert 0.5 < float(rows[0]["score"]) <= 1.1 and rows[0]["trusted"] == "0.0"
+    env.close()
+
+
+@pytest.mark.slow
+def test_it_learns_beside_the_arm_outlives_a_killed_learner_and_goes_on_when_stopped(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "runs" / "arm"
+    asked = [
+        "learn-on-arm", str(bundle), "--emulate", "--offset", "0.0", "0.05", "0.0", "--human",
+        "scripted:expert", "--takeover", "0.5", "--takeover-until", "8", "--updates", "2",
+        "--publish-every", "3", "--runs", str(run.parent), "--name", run.name,
+    ]  # fmt: skip
+    killed: list[int] = []
+
+    def kill() -> None:
+        """The learner, once it has published."""
+        while not Told.read(run).published:
+            time.sleep(0.05)
+        for child in psutil.Process(os.getpid()).children(recursive=True):
+            if "robo_rl.on_arm.learner" in child.cmdline():
+                os.kill(child.pid, signal.SIGKILL)
+                killed.append(child.pid)
+
+    threading.Thread(target=kill, daemon=True).start()
+    assert main([*asked, "--minutes", "0.8"]) == 0
+    told = Told.read(run)
+    assert killed and told.published == told.episodes and told.updates > 1000
+    assert told.arm_s >= 48.0 and "started again" in capsys.readouterr().err
+    rows = list(csv.DictReader((run / "episodes.csv").open()))
+    assert [int(float(row["episode"])) for row in rows] == list(range(told.episodes))
+    hand = [float(row["by_hand"] or 0) > 0.5 for row in rows]
+    assert any(hand[:8]) and not all(hand[:8]) and not any(hand[8:])
+    assert len({row["published"] for row in rows}) > 1  # what was learned took over
+    final = PolicyBundle.load(run / "bundle")
+    base = PolicyBundle.load(bundle)
+    assert final.manifest.limits == base.manifest.limits
+    obs = np.random.default_rng(0).normal(size=(64, base.manifest.obs_dim)).astype(np.float32)
+    apart = np.abs(final.act(obs)[0] - np.clip(base.act(obs)[0], -1, 1)).max()
+    assert 0 < apart <= 0.3 + 1e-6  # no farther than --scale
+    assert "Success" in (run / "report.html").read_text()
+    # More time goes on with what there is.
+    assert main(["learn-on-arm", "--resume", str(run), "--minutes", "0.95"]) == 0
+    more = Told.read(run)
+    assert more.episodes > told.episodes and more.updates > told.updates and more.arm_s >= 57.0
+    assert json.loads((run / "result.json").read_text())["episodes"] == more.episodes
+
+
+def test_bad_input_is_one_line(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for args, said in (
+        ("", "give the BUNDLE that is to be corrected, or --resume RUN"),
+        (f"{bundle} --emulate --takeover 0.2", "--takeover is of --human scripted:"),
+        (f"{bundle} --emulate --reward clap --minutes 0.02", "unknown reward 'clap'"),
+        (f"--resume {tmp_path}", "no run in"),
+    ):
+        assert main(["learn-on-arm", *args.split(), "--runs", str(tmp_path / "r")]) == 1
+        err = capsys.readouterr().err
+        assert said in " ".join(err.split()), err
