@@ -91,6 +91,25 @@ def test_a_log_is_what_a_camera_saw_while_somebody_drove(logs: Path) -> None:
     assert {one.met for one in other} == {None} and other[0].text.endswith("left of the red cube")
 
 
+def test_a_log_in_which_nobody_drove_is_left_out(
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = sims.make_task("reach", robot="so101", goal=GOAL)
+    idle = recorded(tmp_path / "idle.mcap", task, film=("front",), seconds=0.12)
+    says = "idle.mcap holds no picture that was taken while somebody drove"
+    with RobometerServer() as server:
+        ask = ["--scorer", f"robometer:{server.url}", "--model.cache", tmp_path / "cache"]
+        assert says in refusal(capsys, idle, *ask)
+        assert main(["reward", "score", str(tmp_path), *map(str, ask)]) == 1
+        error = capsys.readouterr().err
+        assert "left out" in error and "nothing was seen in" in error
+        (tmp_path / "0.mcap").write_bytes((logs / "0.mcap").read_bytes())
+        ask += ["--camera", "front", "--json"]
+        assert main(["reward", "score", str(tmp_path), *map(str, ask)]) == 0
+        told = capsys.readouterr()
+        assert json.loads(told.out)["source"].endswith("0.mcap") and says in told.err
+
+
 def test_a_minari_set_is_what_the_simulator_showed(minari: Path) -> None:
     assert kind_of(minari) == "minari"
     found = seen(minari)

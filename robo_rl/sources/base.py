@@ -43,6 +43,7 @@ class Watch:
     episodes: int | None = None  # at most; None: one of a policy, all of what was recorded
     frames: int = 0  # of each episode at most, evenly; 0: all
     height: int = 0  # px, of frames that are drawn; 0: the camera's own
+    tell: Callable[[str], None] = print  # of what is left out of a folder
 
     def at(self, count: int) -> Array:
         """Numbers of the frames to be seen, of an episode of ``count``."""

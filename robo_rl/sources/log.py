@@ -18,6 +18,8 @@ from robo_rl.recorded import DRIVEN, decoded, logs_of, manifest_of
 from robo_rl.sources.base import Seen, Watch
 from sims.task import Task
 
+NOTHING = "holds no picture that was taken while somebody drove"
+
 
 def found(path: Path) -> bool:
     """Whether there is one."""
@@ -27,10 +29,16 @@ def found(path: Path) -> bool:
 def episodes(path: Path, watch: Watch) -> Iterator[Seen]:
     """An episode of each log: the pictures taken while somebody drove, the verdict as its end."""
     for one in logs_of([path])[: watch.episodes]:
-        yield _episode(one, watch)
+        seen = _episode(one, watch)
+        if seen is not None:
+            yield seen
+        elif one == path:
+            raise ValueError(f"{one} {NOTHING}")
+        else:
+            watch.tell(f"left out: {one} {NOTHING}")
 
 
-def _episode(path: Path, watch: Watch) -> Seen:
+def _episode(path: Path, watch: Watch) -> Seen | None:
     log = read_log(path, frames=True)
     manifest = manifest_of(log, path)
     taken = log.frames[watch.camera_of(log.frames, path)]
@@ -38,7 +46,7 @@ def _episode(path: Path, watch: Watch) -> Seen:
     driven = [tick["t"] for tick in log.ticks if tick["phase"] in phases]
     shown = [jpeg for t, jpeg in taken if driven and driven[0] <= t <= driven[-1]]
     if not shown:
-        raise ValueError(f"{path} holds no picture that was taken while somebody drove")
+        return None
     task, at = task_of(manifest), watch.at(len(shown))
     text = watch.sentence(task, _sentence(task) if manifest.goal else "", path)
     frames = np.stack([decoded(shown[i]) for i in at])

@@ -61,6 +61,8 @@ def main(argv: Sequence[str]) -> int:
         lengths.append(int(seen.at[-1]) + 1)
         if command.plot and len(rows) < MOST and (row := row_of(figures, seen.frames, seen.at)):
             rows.append(row)
+    if not scored:
+        raise ValueError(f"nothing was seen in {', '.join(map(str, command.source))}")
     _print(scored, command)
     if command.plot:
         write_plot(command.plot, rows)
@@ -120,7 +122,7 @@ def _by_clip(command: ScoreCommand, console: Console) -> Iterator[tuple[Seen, Fi
 
     encoder = make_encoder(command.encoder)
     with console.status("scoring") as status:
-        for seen in watched(command.source, _watch(command)):
+        for seen in watched(command.source, _watch(command, console)):
             status.update(f"scoring {seen.name}")
             at_home(encoder, seen.task, "--encoder")
             if encoder.home and seen.camera not in ("", encoder.camera):
@@ -136,7 +138,7 @@ def _by_clip(command: ScoreCommand, console: Console) -> Iterator[tuple[Seen, Fi
 def _by_model(command: ScoreCommand, console: Console) -> Iterator[tuple[Seen, Figures]]:
     """Each episode, a few frames of which are shown to a model, and its figures."""
     judge, budget = judge_of(command.scorer, command.model)
-    watch = _watch(command, frames=command.frames, height=SHOWN)
+    watch = _watch(command, console, frames=command.frames, height=SHOWN)
     seen = list(watched(command.source, watch))
 
     def ask(number: int) -> Said:
@@ -154,11 +156,11 @@ def _by_model(command: ScoreCommand, console: Console) -> Iterator[tuple[Seen, F
         yield one, figures | ({"said": said.why} if said.value is None else {})
 
 
-def _watch(command: ScoreCommand, **more: int) -> Watch:
+def _watch(command: ScoreCommand, console: Console, **more: int) -> Watch:
     """What is to be seen, and how."""
     return Watch(
         goal=command.goal, task=command.task, camera=command.camera, episodes=command.episodes,
-        **more,
+        tell=lambda said: _say(console, said), **more,
     )  # fmt: skip
 
 
