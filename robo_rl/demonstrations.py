@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +15,9 @@ from sims.batch_env import BatchEnv
 from sims.task import Task
 
 Array = np.ndarray
+
+DATA = Path("data") / "main_data.hdf5"  # of a data set's folder
+SAME = 1e-3  # by which an observation may differ from the one that was written
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +69,7 @@ def read_demonstrations(
     few."""
     import h5py
 
-    data = folder / "data" / "main_data.hdf5"
+    data = folder / DATA
     if not data.is_file():
         raise ValueError(f"{folder} is no Minari data set in HDF5: it has no {data.name}")
     told = json.loads((folder / "data" / "metadata.json").read_text())
@@ -116,3 +120,18 @@ def read_demonstrations(
         start=np.stack(start),
         by=by,
     )
+
+
+def check_same(
+    said: str, written: Array, names: Sequence[str], played: Array, names_here: Sequence[str]
+) -> None:
+    """ValueError where observations (n, obs_dim) that were ``played`` again are not those that were
+    ``written``, in the columns that both have; ``said`` is the data set as a person called it."""
+    both = [name for name in names if name in names_here]
+    there, here = ([those.index(name) for name in both] for those in (names, names_here))
+    apart = np.abs(played[:, here] - written[:, there]).max()
+    if not apart <= SAME:
+        raise ValueError(
+            f"{said}: played again, its episodes go elsewhere ({apart:.2g} in an observation): "
+            "the task has changed since; write it anew with robo-rl demos"
+        )

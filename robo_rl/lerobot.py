@@ -8,22 +8,23 @@ really taken is ``taken_at``. Angles are rad, the gripper 0 closed to 1 open.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 
-from robo_rl.recorded import Reading, Recorded, episodes, new_folder
+from robo_rl.recorded import Reading, Recorded, decoded, episodes, new_folder
 
 Array = np.ndarray
 
 VERSION = "v3.0"
 FILE = "chunk-{chunk_index:03d}/file-{file_index:03d}"
 FIRST = "chunk-000/file-000"
+INFO = Path("meta") / "info.json"
 PROGRESS = "sarm_progress.parquet"  # where LeRobot's sample weighting looks for scores
 BOOKS = {"timestamp": "float32"} | dict.fromkeys(
     ("frame_index", "episode_index", "index", "task_index"), "int64"
@@ -44,12 +45,7 @@ def write_lerobot(
     ``progress``: a score for each frame that is written, in their order, or none at all. Returns
     (episodes, frames, successes, unsaid rad).
     """
-    try:
-        import pyarrow  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            "--format lerobot needs pyarrow: pip install 'robo-rl[lerobot]'"
-        ) from error
+    check_extra("--format lerobot")
     partial = new_folder(path)
     made = _Dataset(partial, told)
     successes, unsaid = 0, []
@@ -71,6 +67,35 @@ def write_lerobot(
     made.write(np.asarray(progress, np.float32))
     partial.rename(path)
     return len(made.lengths), frames, successes, unsaid
+
+
+def check_extra(what: str) -> None:
+    """ValueError where the packages that ``what`` needs are missing."""
+    for name in ("pyarrow", "av"):
+        if importlib.util.find_spec(name) is None:
+            raise ValueError(f"{what} needs {name}: pip install 'robo-rl[lerobot]'")
+
+
+def write_progress(path: Path, lengths: Sequence[int], progress: Array) -> None:
+    """Writes what LeRobot weighs samples by: ``progress`` (n,) in [0, 1], nan where nobody knows,
+    of every frame of a set's episodes, which have ``lengths``."""
+    outside = progress[(progress < 0.0) | (progress > 1.0)]
+    if len(outside):
+        raise ValueError(
+            f"progress must be from 0 to 1, got {outside[0]:g}: robo-rl reward score SET "
+            "--progress FILE makes it of any score"
+        )
+    columns = _numbers(lengths) | {"progress_sparse": progress.astype(np.float32)}
+    _parquet(path, {name: column[:, None] for name, column in columns.items()})
+
+
+def _numbers(lengths: Sequence[int]) -> dict[str, Array]:
+    """Where each frame of episodes with ``lengths`` is, int64."""
+    return {
+        "index": np.arange(sum(lengths)),
+        "episode_index": np.repeat(np.arange(len(lengths)), lengths),
+        "frame_index": np.concatenate([np.arange(n) for n in lengths]),
+    }
 
 
 class _Dataset:
@@ -135,14 +160,8 @@ class _Dataset:
         """All that is no film."""
         lengths = np.array(self.lengths)
         total, ends = int(lengths.sum()), np.cumsum(lengths)
-        within = np.concatenate([np.arange(n) for n in lengths])
-        books = {
-            "timestamp": within / self._fps,
-            "frame_index": within,
-            "episode_index": np.repeat(np.arange(len(lengths)), lengths),
-            "index": np.arange(total),
-            "task_index": np.zeros(total),
-        }
+        books = _numbers(self.lengths)
+        books |= {"timestamp": books["frame_index"] / self._fps, "task_index": np.zeros(total)}
         books = {name: values.astype(BOOKS[name]) for name, values in books.items()}
         values = {name: np.concatenate(rows) for name, rows in self.rows.items()}
         values |= {name: column[:, None] for name, column in books.items()}
@@ -174,11 +193,9 @@ class _Dataset:
             "video_path": f"videos/{{video_key}}/{FILE}.mp4" if films else None,
             "features": features | films,
         }
-        _json(self._folder / "meta" / "info.json", info)
+        _json(self._folder / INFO, info)
         if len(progress):
-            names = ("index", "episode_index", "frame_index")
-            sidecar = {name: books[name][:, None] for name in names}
-            _parquet(self._folder / PROGRESS, sidecar | {"progress_sparse": progress[:, None]})
+            write_progress(self._folder / PROGRESS, self.lengths, progress)
 
     def _episodes(self, values: dict[str, Array], ends: Array) -> None:
         """A row for each episode: where it lies, and its statistics."""
@@ -311,8 +328,7 @@ def _newest(frames: Sequence[tuple[float, bytes]], t: Array) -> Iterator[Array]:
     last, image = -1, None
     for at in np.maximum(np.searchsorted(taken, t, side="right") - 1, 0):
         if at != last:
-            whole = cv2.imdecode(np.frombuffer(frames[at][1], np.uint8), cv2.IMREAD_COLOR)
-            image = np.ascontiguousarray(cv2.cvtColor(whole, cv2.COLOR_BGR2RGB))
+            image = decoded(frames[at][1])
             # yuv420p has one colour for two by two.
             image = image[: len(image) // 2 * 2, : image.shape[1] // 2 * 2]
             last = at

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 
 from real_robot.driver import RobotState
@@ -36,6 +37,7 @@ ROUNDS = 4  # of Gauss and Newton's: control is nearly linear
 EXACT, PLACES = 1e-3, 60  # rad that need no better one; where it begins then
 NUDGE = 1e-3  # of an action, for its slope
 FAINT = 1e-4  # rad, slopes below this say nothing
+DRIVEN = ("run", "human")  # phases in which somebody drives
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def logs_of(paths: Sequence[Path]) -> list[Path]:
 
 def reading(paths: Sequence[Path]) -> Reading:
     """What the first of the logs ``paths`` says all of them are of."""
-    manifest = _manifest(read_log(paths[0]), paths[0])
+    manifest = manifest_of(read_log(paths[0]), paths[0])
     if manifest.goal.startswith("["):
         raise ValueError(
             f"{paths[0]}: its goal is a formula, of which an account is kept while it runs; only "
@@ -103,7 +105,7 @@ def episodes(
     twin = Twin(reading.task)
     for path in paths:
         log = read_log(path, frames=frames)
-        other = _manifest(log, path)
+        other = manifest_of(log, path)
         for name in ("task", "task_config", "arm", "goal", "control_dt"):
             mine, its = getattr(reading.manifest, name), getattr(other, name)
             if mine != its:
@@ -120,7 +122,8 @@ def episodes(
         reading.left_out[why] += 1
 
 
-def _manifest(log: Log, path: Path) -> Manifest:
+def manifest_of(log: Log, path: Path) -> Manifest:
+    """What a log says it is of; ValueError where it ends too early for that."""
     if not log.run:
         raise ValueError(f"{path} ends before its run began")
     return Manifest.from_json(json.dumps(log.run["manifest"]))
@@ -136,7 +139,7 @@ def _why_not(log: Log) -> str:
 
 
 def _episode(path: Path, log: Log, manifest: Manifest, twin: Twin) -> Recorded | str:
-    ticks = [t for t in log.ticks if t["phase"] in ("run", "human")]
+    ticks = [t for t in log.ticks if t["phase"] in DRIVEN]
     if ticks and ticks[0].get("goal") is None:
         return "of an older version, without goals"
     # Goals before each of them: what an action counts from.
@@ -182,6 +185,14 @@ def _poses(thought: dict[str, Any]) -> dict[str, Pose]:
     """Of the objects; {} in logs of before."""
     seen = thought.get("poses", {})
     return {name: Pose(np.array(p["pos"]), np.array(p["quat"]), p["t"]) for name, p in seen.items()}
+
+
+def decoded(jpeg: bytes) -> Array:
+    """A camera's picture (H, W, 3) RGB uint8; ValueError where it is none."""
+    image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    if image is None:
+        raise ValueError(f"a picture of {len(jpeg)} bytes cannot be read as a JPEG")
+    return np.ascontiguousarray(image[..., ::-1])
 
 
 def _target(of: dict[str, Any]) -> list[float]:

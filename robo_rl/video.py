@@ -13,6 +13,7 @@ import numpy as np
 
 Array = np.ndarray
 
+IMAGES = (".png", ".jpg", ".jpeg")
 STRIP = 44  # px, height of the curve below each episode
 # Of libvpx-vp9: constant quality (0 best, 63 worst) without a limit of bits, and speed over size.
 _QUICK = {"deadline": "realtime", "cpu-used": "8", "row-mt": "1", "crf": "31", "b": "0"}
@@ -76,7 +77,7 @@ def write_webm(path: Path, frames: Iterable[Array], fps: float) -> None:
 def read_frames(path: Path) -> tuple[Array, float]:
     """(frames (T, H, W, 3) RGB uint8, frames per second) of a video file or a folder of images."""
     if path.is_dir():
-        files = sorted(f for f in path.iterdir() if f.suffix.lower() in (".png", ".jpg", ".jpeg"))
+        files = sorted(f for f in path.iterdir() if f.suffix.lower() in IMAGES)
         images = [cv2.imread(str(f)) for f in files]
         if not images or any(image is None for image in images):
             raise ValueError(f"{path} holds no readable .png or .jpg images")

@@ -117,28 +117,36 @@ def test_what_cannot_be_told_is_left_out_and_counted(
 
 
 class Camera:
-    """Pictures that grow lighter."""
+    """Pictures that grow lighter, by so much each."""
 
-    def __init__(self, clock: VirtualClock):
-        self._clock, self._count = clock, 0
+    def __init__(self, clock: VirtualClock, by: int):
+        self._clock, self._by, self._count = clock, by, 0
 
     def read(self) -> Frame:
         self._count += 1
-        image = np.full((48, 64, 3), min(3 * self._count, 250), np.uint8)
+        image = np.full((48, 64, 3), min(self._by * self._count, 250), np.uint8)
         return Frame(image, self._clock.now_ns() * 1e-9)
 
 
 class Eyes:
-    """Sees the objects, but for a while, and takes a picture at each look."""
+    """Sees the objects, but for a while, and takes pictures at each look."""
 
-    def __init__(self, driver: SimDriver, clock: VirtualClock, blind: tuple[float, float]):
+    def __init__(
+        self,
+        driver: SimDriver,
+        clock: VirtualClock,
+        blind: tuple[float, float],
+        film: tuple[str, ...],
+    ):
         self._eyes = SimPerception(driver.scene.poses, clock)
         self._clock, self._blind = clock, blind
-        self.camera, self._last = Filmed(Camera(clock), "front"), {}
+        self.cameras = [Filmed(Camera(clock, 3 - i), name) for i, name in enumerate(film)]
+        self._last = {}
         self.begun = np.inf
 
     def read(self) -> dict:
-        self.camera.read()
+        for camera in self.cameras:
+            camera.read()
         t = self._clock.now_ns() * 1e-9 - self.begun
         if not self._blind[0] <= t < self._blind[1]:
             self._last = dict(self._eyes.read())
@@ -159,14 +167,14 @@ def recorded(
     verdict: str = "success",
     blind: tuple[float, float] = (9.0, 9.0),
     perceives: bool = True,
-    film: bool = False,
+    film: tuple[str, ...] = (),
     turn: float = 0.4,
     seconds: float = 0.7,
 ) -> Path:
     """A log of a person who turns the arm's first joint for half a second or so."""
     clock = VirtualClock(1000.0)
     driver = Remembering(SimDriver(task, clock=clock, period=0.01))
-    eyes = Eyes(driver, clock, blind)
+    eyes = Eyes(driver, clock, blind, film)
     around = Around(robot=driver.describe(), clock=clock)
     qvel = np.array([turn, 0.0, 0.0, 0.0, 0.0])
 
@@ -179,7 +187,7 @@ def recorded(
         driver, standing(task, perceives), task=task, clock=clock, seconds=seconds, log=log,
         config=RunConfig(max_pose_age=0.05, max_hidden=0.06),
         perception=eyes if perceives else None, human=Scripted(script, around),
-        film=[eyes.camera] if film else [], judge=lambda result: Verdict(verdict, "operator"),
+        film=eyes.cameras, judge=lambda result: Verdict(verdict, "operator"),
     )  # fmt: skip
     return log
 
@@ -208,7 +216,7 @@ def test_lerobots_layout_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixt
         recorded(
             tmp_path / f"{i}.mcap",
             task,
-            film=True,
+            film=("front",),
             verdict=verdict,
             turn=0.2 + 0.1 * i,
             seconds=0.7,
@@ -259,6 +267,9 @@ def test_lerobots_layout_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixt
     command = ["demos", str(tmp_path / "b"), "--format", "lerobot", "--from", str(paths[0])]
     assert main([*command, "--progress", str(scores)]) == 1
     assert "--progress must hold 9 scores, one a frame, got 1" in capsys.readouterr().err
+    scores.write_text(json.dumps([-0.2] * 9))
+    assert main([*command, "--progress", str(scores)]) == 1
+    assert "progress must be from 0 to 1, got -0.2" in capsys.readouterr().err
 
 
 def check_film(path: Path) -> None:

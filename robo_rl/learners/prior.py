@@ -16,7 +16,7 @@ import torch
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 
 from reward_models.base import RewardModel
-from robo_rl.demonstrations import Demonstrations, read_demonstrations
+from robo_rl.demonstrations import Demonstrations, check_same, read_demonstrations
 from robo_rl.learners.steps import Steps
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Observer, Trace, Transition
@@ -24,8 +24,6 @@ from robo_rl.rollout.vec_sim import VecSim
 from sims.batch_env import BatchEnv
 
 Array = np.ndarray
-
-SAME = 1e-3  # by which an observation may differ from the one that was written
 
 
 class Prior(Steps):
@@ -44,7 +42,7 @@ class Prior(Steps):
         self.last = np.diff(demos.episode, append=-1) != 0
         self._sha256 = hashlib.sha256(demos.obs.tobytes() + demos.action.tobytes()).digest()
         self._play(env, observer, demos)
-        self._check_same(env, demos)
+        check_same("--demos", demos.obs, demos.obs_names, self.obs, env.obs_names)
 
     def _kept(self, block: Array) -> Array:
         """(n, ...) of what was made, one episode after the other, of a block (T, episodes, ...)."""
@@ -70,17 +68,6 @@ class Prior(Steps):
         self.obs, self.next_obs = self._kept(seen[:-1]), self._kept(seen[1:])
         self.action, self.done = self._kept(self._trace.action), self._kept(over)
         self.reward = self._kept(reward)  # the simulator's, unless a model scores them
-
-    def _check_same(self, env: BatchEnv, demos: Demonstrations) -> None:
-        """What was played is what was written, in the columns that both have."""
-        both = [name for name in demos.obs_names if name in env.obs_names]
-        here, there = ([names.index(n) for n in both] for names in (env.obs_names, demos.obs_names))
-        apart = np.abs(self.obs[:, here] - demos.obs[:, there]).max()
-        if not apart <= SAME:
-            raise ValueError(
-                f"--demos: played again, its episodes go elsewhere ({apart:.2g} in an "
-                "observation): the task has changed since; write it anew with robo-rl demos"
-            )
 
     def score(self, model: RewardModel | None = None) -> None:
         """Scores every step, as the reward model is now; with ``model`` from now on."""

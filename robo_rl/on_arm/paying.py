@@ -16,7 +16,7 @@ from reward_models.base import RewardModel, Segment
 from reward_models.metrics import auc
 from robo_rl.goals import read_goal
 from robo_rl.on_arm.config import STATE, VERDICT, OnArm
-from robo_rl.recorded import Recorded
+from robo_rl.recorded import Recorded, decoded
 from robo_rl.rewards import kind_of, make_reward
 from sims.batch_env import BatchEnv
 from sims.task import Task
@@ -126,10 +126,9 @@ def pictures(one: Recorded, camera: str, size: tuple[int, int] | None) -> Array:
     newest = np.maximum(np.searchsorted(times, one.t + 1e-6, side="right") - 1, 0)
     drawn = {}
     for i in set(newest.tolist()):
-        image = cv2.imdecode(np.frombuffer(taken[i][1], np.uint8), cv2.IMREAD_COLOR)
-        if size is not None and image.shape[:2] != size:
-            image = cv2.resize(image, size[::-1], interpolation=cv2.INTER_AREA)
-        drawn[i] = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+        drawn[i] = decoded(taken[i][1])
+        if size is not None and drawn[i].shape[:2] != size:
+            drawn[i] = cv2.resize(drawn[i], size[::-1], interpolation=cv2.INTER_AREA)
     return np.stack([drawn[i] for i in newest.tolist()])
 
 

@@ -11,13 +11,12 @@ import numpy as np
 
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
 from robo_rl.rewards.clip import at_home, frames_segment, look_round
-from robo_rl.video import read_frames
+from robo_rl.video import IMAGES, read_frames
 from robo_rl.visual.scene import SceneConfig
 from sims.foreign import ForeignEnv
 
 Array = np.ndarray
 
-PICTURES = (".png", ".jpg", ".jpeg")
 MAKE = "make one: robo-rl reward picture --task TASK --goal KEY --out goal.png"
 
 
@@ -64,7 +63,7 @@ def read_pictures(path: Path) -> tuple[list[Array], dict[str, Any]]:
     if not path.exists():
         raise ValueError(f"there is no goal picture {path}; {MAKE}")
     if path.is_dir():
-        files = sorted(f for f in path.iterdir() if f.suffix.lower() in PICTURES)
+        files = sorted(f for f in path.iterdir() if f.suffix.lower() in IMAGES)
     else:
         files = [path]
     pictures = []
@@ -72,12 +71,12 @@ def read_pictures(path: Path) -> tuple[list[Array], dict[str, Any]]:
         picture = cv2.imread(str(file))
         if picture is not None:
             pictures.append(np.ascontiguousarray(picture[..., ::-1]))
-        elif file.suffix.lower() in PICTURES:
+        elif file.suffix.lower() in IMAGES:
             raise ValueError(f"{file} is not a picture that can be read; {MAKE}")
         else:
             pictures.append(read_frames(file)[0][-1])
     if not pictures:
-        raise ValueError(f"{path} holds no {', '.join(PICTURES)}; {MAKE}")
+        raise ValueError(f"{path} holds no {', '.join(IMAGES)}; {MAKE}")
     card = card_of(path)
     return pictures, json.loads(card.read_text()) if card.exists() else {}
 

@@ -16,7 +16,7 @@ ACTIONS = {
     "train": "a small CLIP on frames; `train success|progress|preferences|proposer`: other kinds",
     "label": "which of two stretches is better, asked in the terminal",
     "report": "judge any reward, a run's, or an encoder's captions against the simulator's truth",
-    "score": "score a run's episodes, a video or a folder of images against a sentence",
+    "score": "score episodes against a sentence: of runs, logs, data sets, videos",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -12,22 +12,18 @@ import numpy as np
 import tyro
 from rich.console import Console
 
-import sims
 from reward_models.metrics import or_none, spearman
 from reward_models.wire.judge import Said
-from reward_models.wire.questions import spread
 from robo_rl.commands.options import Json
-from robo_rl.evaluate import TEST_SEED, make_task, record
 from robo_rl.goals import read_goal
-from robo_rl.policies import load_policy
-from robo_rl.rewards.clip import ClipConfig, captions_for
-from robo_rl.runs import RunDir
-from robo_rl.video import read_frames
-from robo_rl.wire import JUDGES, SHOWN, JudgeConfig, drawn_at, is_judge, judge_of, told
-from sims.batch_env import BatchEnv
-from sims.task import Task
+from robo_rl.rewards.clip import ClipConfig, at_home, captions_for
+from robo_rl.score_plot import MOST, row_of, write_plot
+from robo_rl.score_progress import bounds_of, check_progress, write_scores
+from robo_rl.sources import SOURCES, Seen, Watch, watched
+from robo_rl.wire import JUDGES, SHOWN, JudgeConfig, is_judge, judge_of, told
 
 Array = np.ndarray
+Figures = dict[str, Any]  # of an episode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,103 +31,149 @@ class ScoreCommand:
     """Scores what is seen against a sentence: frame by frame by an encoder, or a few frames of each
     episode by a model behind a wire."""
 
-    source: tyro.conf.Positional[tuple[Path, ...]]  # runs, video files, or folders of images
-    goal: str = ""  # the sentence; empty: the run's own
-    task: str = "reach"  # whose objects the sentence is about (a run brings its own)
+    # Runs; logs (*.mcap) and folders of them; Minari sets; LeRobotDatasets; videos; folders of
+    # images.
+    source: tyro.conf.Positional[tuple[Path, ...]]
+    goal: str = ""  # the sentence; empty: the source's own
+    task: str = "reach"  # whose objects the sentence is about, where the source does not say
+    camera: str = ""  # whose pictures, where there are several
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     scorer: str = "clip"  # the encoder; or a model behind a wire: vlm:MODEL, robometer:URL
     ask: Literal["progress", "rating"] = "progress"  # of such a model: by frame, or at the end
     frames: int = 8  # of each episode that such a model is shown, evenly
-    episodes: int = 1  # of a run's policy
+    episodes: int | None = None  # of each source, at most; None: one of a run, all of a set
     model: JudgeConfig = field(default_factory=JudgeConfig)  # where that is, what it may cost
+    plot: Path | None = None  # PNG: each episode's curve, its lowest and its highest frame
+    progress: Path | None = None  # parquet: of one LeRobotDataset, as its sarm_progress.parquet
+    # Scores that are progress 0 and 1; None: of a model 0 and 1, else two quantiles of all frames.
+    bounds: tuple[float, float] | None = None
     as_json: Json = False  # print JSON
-
-
-@dataclass(frozen=True)
-class Seen:
-    """An episode."""
-
-    name: str
-    frames: Array  # (T, H, W, 3) uint8
-    at: Array  # (T,) numbers of these frames in the episode
-    task: Task[Any]
-    text: str  # the sentence
-    distance: Array | None = None  # (T,) m, of each frame to the goal, where the simulator says
-    met: bool | None = None  # whether the goal is met at the end, where the simulator says
 
 
 def main(argv: Sequence[str]) -> int:
     """Prints one score per frame; of a run, also how well it orders the frames by distance."""
     command = tyro.cli(ScoreCommand, args=list(argv), prog="robo-rl reward score")
+    _check(command)
+    scored, lengths, rows, console = [], [], [], Console(stderr=True)
+    by = _by_clip if command.scorer == "clip" else _by_model
+    for seen, figures in by(command, console):
+        scored.append(figures)
+        lengths.append(int(seen.at[-1]) + 1)
+        if command.plot and len(rows) < MOST and (row := row_of(figures, seen.frames, seen.at)):
+            rows.append(row)
+    if not scored:
+        raise ValueError(f"nothing was seen in {', '.join(map(str, command.source))}")
+    _print(scored, command)
+    if command.plot:
+        write_plot(command.plot, rows)
+        if len(scored) > len(rows):
+            _say(console, f"{command.plot}: {len(rows)} of {len(scored)} episodes")
+    if command.progress:
+        own = (0.0, 1.0) if is_judge(command.scorer) else bounds_of(scored)
+        low, high = bounds = command.bounds or own
+        write_scores(command.progress, scored, lengths, bounds)
+        _say(console, f"{command.progress}: 0 up to a score of {low:.3f}, 1 from {high:.3f} on")
+    return 0
+
+
+def _print(scored: Sequence[Figures], command: ScoreCommand) -> None:
+    if command.as_json:
+        told_ = scored[0] if len(scored) == 1 else {"episodes": scored}
+        print(json.dumps(told_, indent=1, allow_nan=False))
+        return
+    low = -0.3 if command.scorer == "clip" else 0.0
+    for figures in scored:
+        columns = ("at", "score", "success_prob")
+        print("; ".join(f"{k}: {v}" for k, v in figures.items() if k not in columns))
+        for number, value in zip(figures["at"], figures["score"], strict=True):
+            bar = "#" * max(0, round(30 * (value - low)))
+            print(f"{number:4d} {value:+.3f} {bar}")
+
+
+def _say(console: Console, what: str) -> None:
+    console.print(what, markup=False, highlight=False, soft_wrap=True)
+
+
+def _check(command: ScoreCommand) -> None:
+    """ValueError where something is asked that cannot be, before anything is looked at."""
     if command.scorer != "clip" and not is_judge(command.scorer):
         known = ", ".join(("clip", *JUDGES))
         raise ValueError(f"unknown scorer {command.scorer!r}; known: {known}")
     if not command.source:
-        raise ValueError("what is to be scored? Give runs, video files, or folders of images")
-    if command.frames < 2 or command.episodes < 1:
+        known = "; ".join(source.says for source in SOURCES.values())
+        raise ValueError(f"what is to be scored? Give any of: {known}")
+    if command.frames < 2 or (command.episodes is not None and command.episodes < 1):
         raise ValueError(f"--frames must be at least 2 and --episodes 1, got {command.frames} and "
                          f"{command.episodes}")  # fmt: skip
-    scored = _by_clip(command) if command.scorer == "clip" else _by_model(command)
-    if command.as_json:
-        told_ = scored[0] if len(scored) == 1 else {"episodes": scored}
-        print(json.dumps(told_, indent=1, allow_nan=False))
-        return 0
-    low = -0.3 if command.scorer == "clip" else 0.0
-    for figures in scored:
-        rows = ("at", "score", "success_prob")
-        print("; ".join(f"{k}: {v}" for k, v in figures.items() if k not in rows))
-        for number, value in zip(figures["at"], figures["score"], strict=True):
-            bar = "#" * max(0, round(30 * (value - low)))
-            print(f"{number:4d} {value:+.3f} {bar}")
-    return 0
+    if command.plot and command.plot.suffix != ".png":
+        raise ValueError(f"--plot must be a .png file, got {command.plot}")
+    if command.bounds and not -np.inf < command.bounds[0] < command.bounds[1] < np.inf:
+        raise ValueError(f"--bounds must be two numbers that rise, got {command.bounds}")
+    if command.bounds and not command.progress:
+        raise ValueError("--bounds say what becomes progress: give --progress FILE.parquet")
+    if command.progress:
+        whole = command.episodes is None and command.ask == "progress"
+        check_progress(command.progress, command.source, whole)
 
 
-def _by_clip(command: ScoreCommand) -> list[dict[str, Any]]:
-    """Figures of each episode, every frame of which is looked at."""
+def _by_clip(command: ScoreCommand, console: Console) -> Iterator[tuple[Seen, Figures]]:
+    """Each episode, every frame of which is looked at, and its figures."""
     from reward_models.visual.encoders import make_encoder  # torch: seconds, not for --help
 
-    encoder, scored = make_encoder(command.encoder), []
-    for seen in _episodes(command):
-        goal = read_goal(seen.task, seen.text)
-        captions = [c.text for c in captions_for(encoder, goal, ClipConfig())[-1]]
-        rows = encoder.encode(np.ascontiguousarray(seen.frames))
-        cosine = (rows @ encoder.encode_texts(tuple(captions)).T).min(axis=1)
-        figures = {"captions": captions} | _told(seen, cosine)
-        scored.append(figures)
-    return scored
+    encoder = make_encoder(command.encoder)
+    with console.status("scoring") as status:
+        for seen in watched(command.source, _watch(command, console)):
+            status.update(f"scoring {seen.name}")
+            at_home(encoder, seen.task, "--encoder")
+            if encoder.home and seen.camera not in ("", encoder.camera):
+                raise ValueError(f"this CLIP was trained on camera {encoder.camera} and knows no "
+                                 f"other, got --camera {seen.camera}")  # fmt: skip
+            goal = read_goal(seen.task, seen.text)
+            captions = [c.text for c in captions_for(encoder, goal, ClipConfig())[-1]]
+            rows = encoder.encode(np.ascontiguousarray(seen.frames))
+            cosine = (rows @ encoder.encode_texts(tuple(captions)).T).min(axis=1)
+            yield seen, {"captions": captions} | _told(seen, cosine)
 
 
-def _by_model(command: ScoreCommand) -> list[dict[str, Any]]:
-    """Figures of each episode, a few frames of which are shown to a model."""
+def _by_model(command: ScoreCommand, console: Console) -> Iterator[tuple[Seen, Figures]]:
+    """Each episode, a few frames of which are shown to a model, and its figures."""
     judge, budget = judge_of(command.scorer, command.model)
-    seen = _episodes(command, command.frames, SHOWN)
+    watch = _watch(command, console, frames=command.frames, height=SHOWN)
+    seen = list(watched(command.source, watch))
 
     def ask(number: int) -> Said:
         one = seen[number]
         asked = judge.progress if command.ask == "progress" else judge.rate
         return asked(one.frames, one.text)
 
-    scored: list[dict[str, Any]] = [{} for _ in seen]
-    console = Console(stderr=True)
+    answers: list[Said] = [Said() for _ in seen]
     for number, said in told(ask, range(len(seen)), len(seen), command.model, budget, console):
-        one = seen[number]
+        answers[number] = said
+    for one, said in zip(seen, answers, strict=True):
         value = np.zeros(0) if said.value is None else np.atleast_1d(said.value)
-        figures = {"scorer": judge.name, "asked": command.ask, "sentence": one.text}
+        figures = {"scorer": judge.name, "asked": command.ask}
         figures |= _told(one, value) | {name: x.tolist() for name, x in said.more.items()}
-        scored[number] = figures | ({"said": said.why} if said.value is None else {})
-    return scored
+        yield one, figures | ({"said": said.why} if said.value is None else {})
 
 
-def _told(seen: Seen, score: Array) -> dict[str, Any]:
+def _watch(command: ScoreCommand, console: Console, **more: int) -> Watch:
+    """What is to be seen, and how."""
+    return Watch(
+        goal=command.goal, task=command.task, camera=command.camera, episodes=command.episodes,
+        tell=lambda said: _say(console, said), **more,
+    )  # fmt: skip
+
+
+def _told(seen: Seen, score: Array) -> Figures:
     """What is said of an episode with ``score`` of each frame, of its end alone, or none."""
     at = seen.at[len(seen.at) - len(score) :]
-    figures: dict[str, Any] = {"source": seen.name, "frames": len(seen.frames)}
+    figures: Figures = {"source": seen.name, "sentence": seen.text, "frames": len(seen.frames)}
     if len(score) == len(seen.at):
         figures["spearman_with_time"] = or_none(spearman(score, at)) if len(at) > 2 else None
         if seen.distance is not None and len(score):
             figures |= order(score, seen.distance)
     if seen.met is not None:
-        figures["success"] = seen.met
+        figures |= {"success": seen.met, "judged_by": seen.judge}
     return figures | {"at": at.tolist(), "score": score.tolist()}
 
 
@@ -142,41 +184,3 @@ def order(score: Array, distance: Array) -> dict[str, Any]:
     away = distance > 0.0
     rank = or_none(spearman(score[away], -distance[away])) if away.sum() >= 3 else None
     return {"spearman_with_nearness": rank, "frames_at_distance_0": int((~away).sum())}
-
-
-def _episodes(command: ScoreCommand, most: int = 0, height: int = 0) -> list[Seen]:
-    """What there is to be seen: all frames, or at most so many of each episode, drawn so high."""
-    found = []
-    for source in command.source:
-        if RunDir(source).finished:
-            found += _of_run(source, command, most, height)
-            continue
-        frames, _ = read_frames(source)
-        at = spread(len(frames), most) if most else np.arange(len(frames))
-        if not command.goal:
-            raise ValueError(f"{source} does not say what it shows: give the sentence: --goal TEXT")
-        task = sims.make_task(command.task)
-        text = read_goal(task, command.goal).text
-        found.append(Seen(str(source), frames[at], at, task, text))
-    return found
-
-
-def _of_run(path: Path, command: ScoreCommand, most: int, height: int) -> list[Seen]:
-    """Fresh episodes of a run's policy."""
-    run = RunDir.open(path)
-    result = run.result
-    task = make_task(run.config, result["truth"])
-    shown = record(task, load_policy(path).act, episodes=command.episodes, seed=TEST_SEED + 1)
-    steps = len(shown.states)
-    at = spread(steps, most) if most else np.arange(steps)
-    text = read_goal(task, command.goal or result["goal"]).text
-    same = read_goal(task, text).key == task.goal
-    env, found = BatchEnv(task, 1), []
-    for row in range(command.episodes):
-        frames = env.render_states(shown.states[at, row], size=drawn_at(env.camera(), height))
-        distance = shown.distance[at, row] if same and shown.distance is not None else None
-        met = bool(shown.success[-1, row]) if same and shown.success is not None else None
-        name = f"{path.name}, episode {row}" if command.episodes > 1 else str(path)
-        found.append(Seen(name, frames, at, task, text, distance, met))
-    env.close()
-    return found

@@ -1,0 +1,64 @@
+"""An arm's log (*.mcap), or a folder of them: the pictures of a camera."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from real_robot.recorder import read_log
+from reward_models.base import from_dict
+from reward_models.goals.say import say
+from robo_rl.arm.episodes import task_of
+from robo_rl.goal_task import GoalTask
+from robo_rl.goals import read_goal
+from robo_rl.recorded import DRIVEN, decoded, logs_of, manifest_of
+from robo_rl.sources.base import Seen, Watch
+from sims.task import Task
+
+NOTHING = "holds no picture that was taken while somebody drove"
+
+
+def found(path: Path) -> bool:
+    """Whether there is one."""
+    return path.suffix == ".mcap" or (path.is_dir() and any(path.glob("*.mcap")))
+
+
+def episodes(path: Path, watch: Watch) -> Iterator[Seen]:
+    """An episode of each log: the pictures taken while somebody drove, the verdict as its end."""
+    for one in logs_of([path])[: watch.episodes]:
+        seen = _episode(one, watch)
+        if seen is not None:
+            yield seen
+        elif one == path:
+            raise ValueError(f"{one} {NOTHING}")
+        else:
+            watch.tell(f"left out: {one} {NOTHING}")
+
+
+def _episode(path: Path, watch: Watch) -> Seen | None:
+    log = read_log(path, frames=True)
+    manifest = manifest_of(log, path)
+    taken = log.frames[watch.camera_of(log.frames, path)]
+    phases = ("human",) if manifest.action.kind == "none" else DRIVEN
+    driven = [tick["t"] for tick in log.ticks if tick["phase"] in phases]
+    shown = [jpeg for t, jpeg in taken if driven and driven[0] <= t <= driven[-1]]
+    if not shown:
+        return None
+    task, at = task_of(manifest), watch.at(len(shown))
+    text = watch.sentence(task, _sentence(task) if manifest.goal else "", path)
+    frames = np.stack([decoded(shown[i]) for i in at])
+    # What became of an episode is said of its own goal alone.
+    own = not watch.goal or read_goal(task, text).key == task.goal
+    verdict = log.verdict if own and log.verdict.get("what") in ("success", "failure") else {}
+    met = verdict["what"] == "success" if verdict else None
+    return Seen(str(path), frames, at, task, text, met=met, judge=verdict.get("by", ""))
+
+
+def _sentence(task: Task[Any]) -> str:
+    """What the goal of a task asks for, in words."""
+    if isinstance(task, GoalTask):
+        return say(task.wanted, from_dict(task.card()))
+    return task.goals()[task.goal].sentence

@@ -1,0 +1,32 @@
+"""A finished run: fresh episodes of its policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from robo_rl.evaluate import TEST_SEED, make_task, record
+from robo_rl.policies import load_policy
+from robo_rl.runs import RunDir
+from robo_rl.sources.base import Seen, Watch, drawn
+from sims.batch_env import BatchEnv
+
+
+def found(path: Path) -> bool:
+    """Whether there is one."""
+    return RunDir(path).finished
+
+
+def episodes(path: Path, watch: Watch) -> Iterator[Seen]:
+    """Episodes of the policy, one unless more are wanted."""
+    run, count = RunDir.open(path), watch.episodes or 1
+    task = make_task(run.config, run.result["truth"])
+    text = watch.sentence(task, run.result["goal"], path)
+    shown = record(task, load_policy(path).act, episodes=count, seed=TEST_SEED + 1)
+    env = BatchEnv(task, 1)
+    for row in range(count):
+        distance = None if shown.distance is None else shown.distance[:, row]
+        met = None if shown.success is None else bool(shown.success[-1, row])
+        name = f"{path.name}, episode {row}" if count > 1 else str(path)
+        yield drawn(env, shown.states[:, row], watch, name, text, distance, met)
+    env.close()
