@@ -12,9 +12,12 @@ from reward_models.base import from_dict
 from reward_models.goals import parse
 from reward_models.goals.draw import draw
 from reward_models.goals.formula import OPERATORS, Joined, atoms, fill, kind
+from reward_models.goals.length import brought_by
 from reward_models.goals.predicates import PREDICATES
+from reward_models.writers.staged import write_staged
 from robo_rl.experiments import Options, Place, experiment
 from robo_rl.experiments.drawn import CLASSES, goal_of, measure, rows
+from robo_rl.goal_task import goal_task
 
 PUSH = from_dict(sims.make_task("push").card())
 
@@ -56,3 +59,17 @@ def test_a_drawn_goal_is_trained_judged_and_told(tmp_path: Path) -> None:
     assert found["evaluation"]["episodes"] >= 8 and "floors" in found["evaluation"]
     text = experiment("drawn").table([found])
     assert "handle: 0 of 1 goals reach 80 %" in text and found["formula"] in text
+
+
+def test_what_is_to_lie_on_a_mark_is_pushed_there_and_what_is_to_be_stacked_is_not() -> None:
+    for task, said, by in (
+        ("pick_place", "on(red_cube, target)", "push"),
+        ("stack", "on(red_cube, blue_cube)", "put"),
+        ("drawer_then_place", "inside(red_cube, drawer)", "put"),
+    ):
+        made = goal_task(sims.make_task(task), parse(said))
+        assert brought_by(made.wanted, from_dict(made.card())) == by
+        text = write_staged(made.measured, made.automaton)
+        assert ("behind" in text) == (by == "push")
+        assert ("gap" in text) == (by == "put")  # a grasp's
+        assert made.episode_s == 6.0  # as before
