@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -57,7 +57,8 @@ class Recorded:
     frames: dict[str, list[tuple[float, bytes]]]  # {camera: (t s, JPEG)}
     poses: tuple[dict[str, Pose], ...]  # (T+1,) of the objects, as the observation has them
     success: bool
-    judge: str  # "simulator", "operator", "filter": the safety filter stopped it
+    judge: str  # "simulator", "operator", FILTER: the safety filter stopped it
+    training: Mapping[str, Any]  # what the manifest of who acted says of it
 
 
 @dataclass
@@ -178,6 +179,7 @@ def _episode(path: Path, log: Log, manifest: Manifest, twin: Twin) -> Recorded |
         poses=tuple(_poses(thought) for thought in thoughts),
         success=log.verdict["what"] == "success",
         judge=log.verdict["by"],
+        training=manifest.training,
     )
 
 

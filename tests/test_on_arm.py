@@ -43,7 +43,7 @@ def recorded(success: bool, judge: str, steps: int = 5) -> Recorded:
         unsaid=np.zeros(steps), policy=np.zeros((steps + 1, 1), np.float32),
         by_hand=np.zeros(steps + 1, bool), t=0.05 * np.arange(steps + 1),
         measured=np.zeros((steps + 1, 3)), wanted=np.zeros((steps, 3)),
-        sent=np.zeros((steps, 3)), frames={}, poses=(), success=success, judge=judge,
+        sent=np.zeros((steps, 3)), frames={}, poses=(), success=success, judge=judge, training={},
     )  # fmt: skip
 
 
@@ -83,6 +83,12 @@ def test_a_reward_counts_once_it_agrees_with_verdicts_and_until_it_clearly_does_
     auc, counts = trust(fair, success, config, True)
     assert auc is not None and 0.8 < auc < 0.9 and counts
     assert not trust(fair, success, config, False)[1]
+
+
+def test_people_are_there_always_and_scripted_ones_in_their_share_of_early_episodes() -> None:
+    assert all(OnArm().somebody(i) for i in range(300))  # they take it when they want
+    there = [OnArm(takeover=0.2, takeover_until=200).somebody(i) for i in range(300)]
+    assert 20 < sum(there[:200]) < 60 and not any(there[200:])
 
 
 def test_noise_is_smooth_within_bounds_and_drawn_anew_for_each_episode(bundle: Path) -> None:

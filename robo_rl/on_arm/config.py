@@ -21,6 +21,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from robo_rl.runs import write_json
 
 BASE, EPISODES, READ, BUNDLES, TOLD = "base", "episodes", "read", "bundles", "learner.json"
@@ -39,7 +41,7 @@ class OnArm:
     scale: float = 0.3  # of an action's range to either side, by which the bundle is corrected
     explore: float = 0.15  # standard deviation of the noise on actions in [-1, 1], smooth
     plain_every: int = 5  # episodes, of which one has no noise: how good the policy is by itself
-    takeover: float = 0.0  # share of early episodes that --human scripted:... has from the start
+    takeover: float = 0.0  # share of early episodes that --human scripted:... has; 0: all
     takeover_until: int = 100  # episodes that are early
     updates: int = 4  # for each step of the arm
     publish_every: int = 10  # episodes after which a new policy takes over
@@ -58,6 +60,14 @@ class OnArm:
         for name in ("explore", "takeover_until"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+
+    def somebody(self, index: int) -> bool:
+        """Whether a person is there in episode ``index``: always, unless ``takeover`` says in which
+        share of the early ones."""
+        if not self.takeover:
+            return True
+        drawn = np.random.default_rng((self.seed, index)).random()
+        return bool(index < self.takeover_until and drawn < self.takeover)
 
 
 @dataclass(frozen=True)

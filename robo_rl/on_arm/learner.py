@@ -11,6 +11,7 @@ is when the side that drives has ended, or died.
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import os
 import shutil
 import sys
@@ -27,6 +28,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 
 from real_robot.bundle import GOLDEN, POLICY, PolicyBundle, write_manifest
+from real_robot.human import FILTER
 from real_robot.manifest import GraphSpec, RewardSpec
 from robo_rl.arm.episodes import task_of
 from robo_rl.config import from_json
@@ -61,16 +63,16 @@ class ArmSteps(Steps):
     def __init__(self, n_steps: int, gamma: float):
         self._n_steps, self._gamma = n_steps, gamma
         self._parts: list[dict[str, Array]] = []
-        self._by_model = False
+        self.by_model = False
 
     def add(self, part: dict[str, Array]) -> None:
         """Another episode."""
         self._parts.append(part)
-        self.use(self._by_model)
+        self.use(self.by_model)
 
     def use(self, model: bool) -> None:
         """Pays every step what the model says, or what the verdict does."""
-        self._by_model = model
+        self.by_model = model
         names = ("obs", "action", "next_obs", "last")
         for name in names:
             setattr(self, name, np.concatenate([part[name] for part in self._parts]))
@@ -91,7 +93,7 @@ def part_of(one: Recorded, paid: Array | None) -> dict[str, Array]:
     stop.
     """
     last = np.arange(len(one.action)) == len(one.action) - 1
-    stopped = last & (one.judge == "filter")
+    stopped = last & (one.judge == FILTER)
     return {
         "obs": one.obs[:-1],
         "action": one.action,
@@ -176,13 +178,12 @@ class ArmLearner:
         elif log.exists() and not known:
             for one in episodes([log], self._reading, frames=self._pay is not None):
                 part = self._part(one, kept)
-                training = _training_of(log)
                 row |= {
                     "success": float(one.success),
-                    "stopped": float(one.judge == "filter"),
+                    "stopped": float(one.judge == FILTER),
                     "by_hand": float(one.by_hand.mean()),
-                    "explore": float(training.get("explore", 0.0)),
-                    "published": int(training.get("published", 0)),
+                    "explore": float(one.training.get("explore", 0.0)),
+                    "published": int(one.training.get("published", 0)),
                 }
         if part is not None:
             self.steps.add(part)
@@ -206,7 +207,8 @@ class ArmLearner:
         known = np.array(self._scores), np.array(self._successes)
         auc, trusted = trust(*known, self.config, self.told.trusted)
         self.told = dataclasses.replace(self.told, auc=auc, trusted=trusted)
-        self.steps.use(trusted)
+        if trusted != self.steps.by_model:
+            self.steps.use(trusted)
 
     # What goes on.
     def go_on(self) -> None:
@@ -299,16 +301,8 @@ class ArmLearner:
         write_page(self.run, self.config, self.told, self._reading.summary())
 
 
-def _training_of(log: Path) -> dict[str, Any]:
-    from real_robot.recorder import read_log
-
-    return read_log(log).run["manifest"]["training"]
-
-
 def _closed(log: Path) -> bool:
     """Whether nobody writes to ``log``: its writer has it locked."""
-    import fcntl
-
     with open(log, "rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from real_robot import PolicyBundle, PolicyProcess, RunResult
@@ -110,15 +109,12 @@ class Session:
         return told.arm_s + own * dt < 60 * self._config.minutes
 
     def people(self, human: People) -> People:
-        """``human``, who has the arm in a share of the early episodes alone."""
+        """``human``, in the episodes that they are there for."""
         config = self._config
 
         def sometimes(scene: Scene, seed: int) -> tuple[Scene, Human | None]:
-            index = seed - ARM_SEED - 1000 * config.seed
-            drawn = np.random.default_rng((config.seed, index)).random()
-            if index >= config.takeover_until or drawn >= config.takeover:
-                return scene, None
-            return human(scene, seed)
+            there = config.somebody(seed - ARM_SEED - 1000 * config.seed)
+            return human(scene, seed) if there else (scene, None)
 
         return sometimes
 
