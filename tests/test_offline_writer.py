@@ -19,8 +19,6 @@ from reward_models.goals.predicates import PREDICATES, role
 from reward_models.programs import Program, load
 from reward_models.writers.base import Draft, Evidence
 from reward_models.writers.offline import (
-    GRIPPER,
-    PUSH,
     NoTemplate,
     Numbers,
     OfflineWriter,
@@ -56,8 +54,6 @@ def test_every_atom_of_the_table_has_a_template_that_is_accepted() -> None:
     for text in texts:
         assert not load(text, CARD).warnings, text
     assert not any(preflight([Job(text) for text in texts[::6]], CARD))
-    tabletop = {p.name for p in PREDICATES.values() if p.spoken & {"gripper", "object"}}
-    assert GRIPPER.keys() | PUSH.keys() >= tabletop
 
 
 @pytest.mark.parametrize("file", ["goal_sentences_dev.json", "goal_sentences_extra.json"])
@@ -95,6 +91,8 @@ def test_reward_rises_towards_success_under_the_expert(task: str) -> None:
         for _ in range(env.max_steps):
             result = env.step(made.expert(env.views, rng))
             reward.append(sum(text(env.signals()).values()))
+            if len(reward) == 1:
+                begun |= np.array(made.goals()[goal].success(env.views))
         success = result.info["success"]
         env.close()
         assert success.mean() > 0.7, goal
@@ -195,7 +193,6 @@ def test_handling_is_staged() -> None:
 
 
 PUT = (  # a task, where its cube may come to lie, and how far aside of that it still does
-    ("pick_place", "put the red cube on the target", [0.2, 0.05, 0.0], 0.02, 0.018),
     ("stack", "stack the red cube on the blue one", [0.2, 0.05, 0.02], 0.06, 0.013),
     ("drawer_then_place", "put the red cube in the drawer", [0.2, 0.05, 0.02], 0.03, 0.025),
 )
@@ -242,6 +239,12 @@ def test_what_the_card_lacks_is_named() -> None:
         write(read("open the drawer", card), bare)
 
 
+def test_what_is_to_lie_on_a_mark_is_pushed_there() -> None:
+    card = from_dict(sims.make_task("pick_place").card())
+    made = program("put the red cube on the target", card)
+    assert set(made.components) == {"behind", "push", "there"}
+
+
 def test_a_push_is_staged() -> None:
     made = program("push the red cube next to the blue ball")
     assert set(made.components) == {"behind", "push", "there"}
@@ -261,9 +264,8 @@ def test_a_push_is_staged() -> None:
 
 def test_then_pays_the_second_part_by_the_first() -> None:
     made = program("touch the red cube, then touch the blue ball")
-    tip = np.array([[0.0, 0.0, 0.1], [0.2, 0.0, 0.02], [0.2, 0.1, 0.02]])
-    cube, ball = np.tile([0.2, 0.0, 0.02], (3, 1)), np.tile([0.2, 0.1, 0.02], (3, 1))
-    signals = {"tip": tip, "red_cube_pos": cube, "blue_ball_pos": ball}
+    cube, ball = (np.array([m, m]).T for m in ((0.2, 0.0, 0.1), (0.3, 0.1, 0.0)))  # away
+    signals = {"red_cube_fingers": cube, "blue_ball_fingers": ball}
     after = made(signals, steps=3)
     straight = made({k: v[[0, 2, 2]] for k, v in signals.items()}, steps=3)
     assert after["part2_near"][2] > 0.9 and straight["part2_near"][2] < 0.3

@@ -66,6 +66,18 @@ class Measured:
         picks = [f"chosen_{self.choices.index(choice) + 1}[0]" for choice in choices]
         return _picked(list(texts), picks, [len(choice.among) for choice in choices])
 
+    def way(self, atom: Atom) -> str:
+        """Text (3) m of where a thing is pushed: its atom's aim, or to the mark it is to lie on;
+        empty where an atom says neither."""
+        if self.aims[atom] or len(atom.terms) < 2:
+            return self.aims[atom]
+        ways, card = list(resolved(atom)), self.task_card
+        thing, mark = (
+            self.picked(atom, [card.entity(str(one.terms[i])).pose_signal for one in ways])
+            for i in (0, 1)
+        )
+        return f"{mark} - {thing}"
+
     def chosen(self, signals: Mapping[str, Array]) -> Array:
         """(N, choices) which of each choice's entities it is where the signals are now."""
         columns = [_choose(c, signals, self.task_card) for c in self.choices]

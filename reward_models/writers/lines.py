@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 from reward_models.base import Entity, Signal, TaskCard
+from reward_models.goals.margins import signals_in
 
 # What a template answers with: how far it holds (0 to 1), what is left (0 where it holds with
 # margin; empty: it has no end), and its terms {name: (weight, text that is 1 at its best)}.
@@ -39,6 +40,11 @@ class Lines:
     def read(self, entity: Entity) -> str:
         self.signals[entity.pose_signal] = None
         return entity.pose_signal
+
+    def reading(self, text: str, card: TaskCard) -> str:
+        """``text``, whose signals become the program's."""
+        self.signals |= dict.fromkeys(signals_in([text], card))
+        return text
 
     def before(self, entity: Entity) -> str:
         """Where an entity was before the action."""

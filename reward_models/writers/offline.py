@@ -13,7 +13,7 @@ template for is an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -21,12 +21,14 @@ import numpy as np
 from reward_models.base import TaskCard
 from reward_models.goals import read
 from reward_models.goals.formula import Atom, Formula, fill, parts_of
+from reward_models.goals.length import brought_by
+from reward_models.goals.margins import Measured, NoMargin, least, measured, missing
 from reward_models.goals.predicates import role
 from reward_models.programs.diagnostics import Diagnostic
 from reward_models.writers.base import Draft, Evidence, fingerprint
 from reward_models.writers.bodies import ACTED
 from reward_models.writers.handling import HANDLED
-from reward_models.writers.lines import Lines, NoTemplate, Numbers, rounded
+from reward_models.writers.lines import Lines, NoTemplate, Numbers
 
 
 @dataclass(frozen=True)
@@ -58,19 +60,7 @@ CHOICES: dict[str, tuple[str | bool, ...]] = {
 EFFORT = 0.01  # weight of the cost of actions where a structure has one and the numbers do not
 
 
-SURELY_BESIDE = 0.02  # m, two centres nearer than is asked are surely next to each other
-TOUCH = 0.03  # m, from the tip to an object's centre, at which they surely touch
-FAR = 0.21  # m
-ASIDE = 0.065  # m
-ABREAST = 0.03  # m
-OVER = 0.01  # m, off the vertical line through the object
-HEIGHT = (0.055, 0.085)  # m, of the tip over the object's centre
-# "Left and right are as the front camera's picture shows them", which looks back at the arm.
-LEFT = "-offset[1]"
-RIGHT = "offset[1]"
-LEFT_AXIS = "vec(0.0, -1.0)"
-RIGHT_AXIS = "vec(0.0, 1.0)"
-
+SURELY = 0.002  # m, of a gripper's place, within the tolerances, where it holds for sure
 
 REALISED = HANDLED | ACTED  # by templates of their own
 
@@ -115,12 +105,11 @@ def _part(
     atoms = _atoms(part)
     own = [a for a in atoms if role(card.entity(a.subject)) == "gripper"]
     moved = [a for a in atoms if role(card.entity(a.subject)) == "object"]
-    handled = [a for a in atoms if a.predicate in REALISED]
+    handled = [a for a in atoms if a.predicate in REALISED and brought_by(a, card) != "push"]
     moved = [a for a in moved if a not in handled]
     gate = f"{done} * " if done else ""
-    distances = []
-    for atom in own:
-        distances.append(_gripper(atom, card, program))
+    distances = [_gripper(atom, card, program) for atom in own]
+    there = [f"({away} <= 0.0)" for away in distances]
     reached = []
     if distances:
         away = distances[0] if len(distances) == 1 else program.let("away", " + ".join(distances))
@@ -143,19 +132,19 @@ def _part(
         done_so_far, left, terms = REALISED[atom.predicate](program, card, atom, n)
         reached.append(done_so_far)
         if left:
-            distances.append(left)
+            there.append(f"({left} <= 0.0)")
         for name, (weight, text) in terms.items():
             program.components[f"{stem}{name}{tail}"] = f"{gate}{_n(weight)} * {text}"
     before = ""
     for index, atom in enumerate(moved, 1):
         tail = f"_{index}" if len(moved) > 1 else ""
-        pushed, away = _pushed(atom, card, program, n, structure, stem, tail, gate + before)
+        pushed, holds = _pushed(atom, card, program, n, structure, stem, tail, gate + before)
         reached.append(pushed)
-        distances.append(away)
+        there.append(holds)
         before += f"{pushed} * "
-    if n.bonus and distances:
-        every = " & ".join(f"({d} <= 0.0)" for d in distances)
-        every = every if len(distances) == 1 else f"({every})"
+    if n.bonus and there:
+        every = " & ".join(there)
+        every = every if len(there) == 1 else f"({every})"
         program.components[f"{stem}there"] = f"{_n(n.bonus)} * {gate}{every}"
     return " * ".join(reached)
 
@@ -173,67 +162,22 @@ def _n(value: float) -> str:
     return repr(float(value))
 
 
-# Atoms of the gripper: lines that end with the distance from making the atom true.
-def _touch(p: Lines, tip: str, thing: str) -> str:
-    return p.let("away", f"below(norm({tip} - {thing}), {TOUCH})")
-
-
-def _above(p: Lines, tip: str, thing: str) -> str:
-    offset = p.let("offset", f"{tip} - {thing}")
-    level = f"below(norm({offset}[:2]), {OVER})"
-    return p.let("away", f"hypot({level}, outside({offset}[2], {HEIGHT[0]}, {HEIGHT[1]}))")
-
-
-def _beside(side: str) -> Callable[[Lines, str, str], str]:
-    def lines(p: Lines, tip: str, thing: str) -> str:
-        offset = p.let("offset", f"{tip} - {thing}")
-        aside = f"above({side.replace('offset', offset)}, {ASIDE})"
-        depth = f"outside({offset}[0], {-ABREAST}, {ABREAST})"
-        return p.let("away", f"hypot({aside}, {depth})")
-
-    return lines
-
-
-def _far(p: Lines, tip: str, thing: str) -> str:
-    return p.let("away", f"above(norm({tip} - {thing}), {FAR})")
-
-
-GRIPPER: dict[str, Callable[[Lines, str, str], str]] = {
-    "touch": _touch,
-    "above": _above,
-    "left_of": _beside(LEFT),
-    "right_of": _beside(RIGHT),
-    "far": _far,
-}
+def _measured(atom: Atom, card: TaskCard) -> Measured:
+    """How an atom is measured from the card's signals alone."""
+    try:
+        found = measured(atom, card)
+    except NoMargin as error:
+        raise NoTemplate(f"no template for {atom}: {error}") from None
+    if found.starts or found.choices:
+        raise NoTemplate(f"no template for {atom}: it needs an account of the episode")
+    return found
 
 
 def _gripper(atom: Atom, card: TaskCard, program: Lines) -> str:
-    if atom.predicate not in GRIPPER:
-        raise NoTemplate(f"no template for {atom}; known of the gripper: {', '.join(GRIPPER)}")
+    """The text of how far, in m, the gripper is from where it is to be."""
+    found = _measured(atom, card)
     program.say(f"{atom}: 0 m away where it holds")
-    tip, thing = (program.read(card.entity(name)) for name in (atom.subject, atom.object))
-    return GRIPPER[atom.predicate](program, tip, thing)
-
-
-# Atoms of two objects: where the first is to go, on the table, seen from where the two are.
-# {mover} and {other} are their places; the result is (spot to push to, distance that is left).
-PUSH: dict[str, tuple[str, str]] = {
-    "next_to": ("{other}[:2]", "below(norm({mover}[:2] - {other}[:2]), {near})"),
-    "far": (
-        f"{{other}}[:2] + {FAR} * direction({{mover}}[:2] - {{other}}[:2])",
-        f"above(norm({{mover}}[:2] - {{other}}[:2]), {FAR})",
-    ),
-    "left_of": (
-        f"{{other}}[:2] + {ASIDE} * {LEFT_AXIS}",
-        f"hypot(above({{other}}[1] - {{mover}}[1], {ASIDE}), "
-        f"outside({{mover}}[0] - {{other}}[0], {-ABREAST}, {ABREAST}))",
-    ),
-    "right_of": (
-        f"{{other}}[:2] + {ASIDE} * {RIGHT_AXIS}",
-        f"hypot(above({{mover}}[1] - {{other}}[1], {ASIDE}), "
-        f"outside({{mover}}[0] - {{other}}[0], {-ABREAST}, {ABREAST}))",
-    ),
-}
+    return program.let("away", program.reading(missing(found.conditions[atom], SURELY), card))
 
 
 def _pushed(
@@ -246,25 +190,23 @@ def _pushed(
     tail: str,
     gate: str,
 ) -> tuple[str, str]:
-    """Adds the two stages of a push; answers (progress of the atom, its distance)."""
-    if atom.predicate not in PUSH:
-        raise NoTemplate(f"no template for {atom}; known of two objects: {', '.join(PUSH)}")
+    """Adds the two stages of a push; answers (progress of the atom, whether it holds)."""
+    found = _measured(atom, card)
+    if not (way := found.way(atom)):
+        raise NoTemplate(f"no template for {atom}: it says no way to push a thing")
     hand = next(e for e in card.entities if role(e) == "gripper")
     tip = p.read(hand) if structure.gated or structure.approach != "none" else ""
-    mover, other = (p.read(card.entity(name)) for name in (atom.subject, atom.object))
-    words = {"mover": mover, "other": other}
-    if atom.predicate == "next_to":
-        words["near"] = rounded(atom["within"] - SURELY_BESIDE)
-    spot, left = (text.format(**words) for text in PUSH[atom.predicate])
+    mover = p.read(card.entity(atom.subject))
     kernel, off = structure.kernel, ""
     if structure.approach == "behind" or structure.gated:
         p.say(f"{atom}: first behind it, on the line to where it is to go, then along that line")
-        line = p.let("line", f"{spot} - {mover}[:2]")
-        behind = p.let("behind", f"{mover}[:2] - {_n(n.behind)} * direction({line})")
+        line = f"direction(({p.reading(way, card)})[:2])"
+        behind = p.let("behind", f"{mover}[:2] - {_n(n.behind)} * {line}")
         off = p.let("off", f"hypot(norm({tip}[:2] - {behind}), {tip}[2] - {_n(n.low)})")
     else:
         p.say(f"{atom}: 0 m away where it holds")
-    away = p.let("away", left)
+    # What is pushed to the very edge of what is asked for comes to rest outside of it.
+    away = p.let("away", p.reading(missing(found.conditions[atom], n.room), card))
     close = p.let("close", f"{kernel}({away}, {_n(n.push_scale)})")
     weight = f"{_n(n.behind_weight)} * {gate}"
     if structure.approach == "behind":
@@ -277,7 +219,7 @@ def _pushed(
         share, rest = _n(n.ungated), _n(round(1 - n.ungated, 6))
         pushed += f" * ({share} + {rest} * {kernel}({off}, {_n(n.behind_gate)}))"
     p.components[f"{stem}push{tail}"] = pushed
-    return close, away
+    return close, f"({least(found.conditions[atom])} >= {SURELY})"
 
 
 class OfflineWriter:

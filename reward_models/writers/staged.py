@@ -183,11 +183,7 @@ class _Writer:
         thing = self.measured.picked(atom, places)
         if len(places) > 1:
             thing = self.let("chosen", thing)
-        aim = self.measured.aims[atom]
-        if not aim:  # onto a mark
-            marks = [card.entity(one.object).pose_signal for one in resolved(atom)]
-            aim = f"{self.measured.picked(atom, marks)} - {thing}"
-        way = self.let("way", f"direction(({aim})[:2])")
+        way = self.let("way", f"direction(({self.measured.way(atom)})[:2])")
         spot = self.let("behind", f"{thing}[:2] - {n.behind!r} * {way}")
         off = self.let("off", f"hypot(norm({hand}[:2] - {spot}), {hand}[2] - {n.low!r})")
         gate = f"({n.ungated!r} + {round(1 - n.ungated, 6)!r} * near({off}, {n.behind_gate!r}))"
