@@ -54,6 +54,7 @@ class Demonstrations:
     obs_names: tuple[str, ...]  # of the columns of ``obs``
     episode: Array  # (n,) number of the episode that a step is of, from 0
     start: Array  # (episodes, nstate) state rows before the first action; (episodes, 0): not kept
+    success: Array  # (episodes,) bool
     by: str  # who acted, in the data set's words
 
     @property
@@ -88,10 +89,11 @@ def read_demonstrations(
             f"{folder}: its observation must be that of {task.name} here, {names}, got "
             f"{told['obs_names']}: another version wrote it; write it anew with robo-rl demos"
         )
-    obs, action, episode, start = [], [], [], []
+    obs, action, episode, start, success = [], [], [], [], []
     with h5py.File(data) as file:
         for group in sorted(file.values(), key=lambda group: int(group.attrs["id"])):
-            if not failures and not group.attrs.get("success", True):
+            succeeded = bool(group.attrs.get("success", True))
+            if not (failures or succeeded):
                 continue
             if episodes and len(obs) == episodes:
                 break
@@ -99,6 +101,7 @@ def read_demonstrations(
             obs.append(np.asarray(group["observations"], np.float32)[:-1])
             episode.append(np.full(len(action[-1]), len(obs) - 1))
             start.append(np.asarray(group.attrs.get("start", ())))
+            success.append(succeeded)
     if not obs or len(obs) < episodes:
         kind = "" if failures else " that succeed"
         raise ValueError(
@@ -118,6 +121,7 @@ def read_demonstrations(
         obs_names=tuple(names),
         episode=np.concatenate(episode),
         start=np.stack(start),
+        success=np.array(success),
         by=by,
     )
 

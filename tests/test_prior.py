@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,6 +71,32 @@ def new(
     config = kind(**SMALL, demos=str(demos), **more)
     sim = sims.make("lift", ROWS, seed=seed, sparse=model is None)
     return make_learner(config, sim, model, seed=seed)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_policy_may_begin_as_a_clone(demos: Path, share: float) -> None:
+    """It comes to do what was done where episodes succeeded, while critics learn of its own steps;
+    then it learns as ever."""
+    learner = new(demos, kind=EnsembleConfig, clone_updates=400, demo_share=share)
+    algorithm = learner.algorithm
+    prior = algorithm.replay_buffer.prior
+    obs, action = (x.numpy() for x in prior.exemplary(256, algorithm.device))
+
+    def off() -> float:
+        return float(np.abs(learner.act(obs) - action).mean())
+
+    first, critics = off(), [p.clone() for p in algorithm.critic.parameters()]
+    learn(learner, 816)  # 16 at random, then two updates for each of 4 rows' steps
+    assert algorithm._n_updates == 400 and off() < 0.6 * first
+    for before, now in zip(critics, algorithm.critic.parameters(), strict=True):
+        assert not torch.equal(before, now)
+    batch = algorithm.replay_buffer.sample(32)
+    theirs = {row.tobytes() for row in prior.obs}
+    assert sum(row.tobytes() in theirs for row in batch.observations.numpy()) >= 32 * share
+    actor = [p.clone() for p in algorithm.actor.parameters()]
+    learn(learner, 840)
+    changed = zip(actor, algorithm.actor.parameters(), strict=True)
+    assert any(not torch.equal(before, now) for before, now in changed)
 
 
 def test_what_is_played_again_is_what_was_written(demos: Path) -> None:
@@ -193,8 +220,12 @@ def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
                 make_learner(replace(TD3Config(**SMALL), demos=str(path)), sims.make("lift", ROWS))
     with pytest.raises(ValueError, match="sparse rewards are the judge's verdict"):
         sims.make("lift", 1, sparse=True, judged=False)
-    with pytest.raises(ValueError, match="demo_share must be between 0 and 1, got 1"):
+    with pytest.raises(ValueError, match=re.escape("demo_share must be in [0, 1), got 1")):
         SACConfig(demo_share=1)
+    with pytest.raises(ValueError, match="takes nothing from --demos"):
+        SACConfig(demos=str(demos), demo_share=0)
+    with pytest.raises(ValueError, match="clone_updates are of demonstrations"):
+        EnsembleConfig(clone_updates=1)
 
 
 def test_from_the_shell(demos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

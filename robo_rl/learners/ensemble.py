@@ -32,19 +32,28 @@ class EnsembleConfig(SACConfig):
     critics: int = 2  # members of the ensemble; the least hopeful one counts
     n_steps: int = 3  # control steps whose rewards are counted before a critic is asked
     actor_every: int = 2  # updates of the critics for each of the actor
+    clone_updates: int = 0  # first updates, in which the actor learns to do as --demos do
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("critics", "n_steps", "actor_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.clone_updates < 0:
+            raise ValueError(f"clone_updates must be at least 0, got {self.clone_updates}")
+        if self.clone_updates and not self.demos:
+            raise ValueError("clone_updates are of demonstrations: give --demos DIR too")
+
+    def _takes_demos(self) -> bool:
+        return self.clone_updates > 0 or super()._takes_demos()
 
 
 def arguments(config: EnsembleConfig, parts: Parts) -> dict[str, Any]:
     """Those of an EnsembleSAC, but for its ``policy``."""
     keywords, replay = parts.keywords(config, members=config.critics), parts.replay(config)
     replay["replay_buffer_kwargs"] |= {"n_steps": config.n_steps, "gamma": keywords["gamma"]}
-    return {**keywords, **replay, **entropy(config), "actor_every": config.actor_every}
+    own = {name: getattr(config, name) for name in ("actor_every", "clone_updates")}
+    return {**keywords, **replay, **entropy(config), **own}
 
 
 def build_ensemble(config: EnsembleConfig, parts: Parts) -> EnsembleSAC:

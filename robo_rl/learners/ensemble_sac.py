@@ -21,6 +21,8 @@ from stable_baselines3.sac.policies import SACPolicy
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+LIMIT = 0.99  # of actions that are imitated: those at the very ends have no finite likelihood
+
 
 class Critics(nn.Module):
     """``members`` networks of one shape, side by side."""
@@ -80,8 +82,8 @@ class EnsembleSAC(SAC):
     policy: EnsemblePolicy
     log_ent_coef: Tensor
 
-    def __init__(self, *args: Any, actor_every: int, **kwargs: Any):
-        self.actor_every = actor_every
+    def __init__(self, *args: Any, actor_every: int, clone_updates: int, **kwargs: Any):
+        self.actor_every, self.clone_updates = actor_every, clone_updates
         super().__init__(*args, **kwargs)
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
@@ -91,7 +93,9 @@ class EnsembleSAC(SAC):
         for _ in range(gradient_steps):
             batch = self.replay_buffer.sample(batch_size)
             self._improve_critics(batch)
-            if self._n_updates % self.actor_every == 0:
+            if self._n_updates < self.clone_updates:
+                self._imitate(batch_size)
+            elif self._n_updates % self.actor_every == 0:
                 self._improve_actor(batch.observations)
             polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
             self._n_updates += 1
@@ -120,6 +124,16 @@ class EnsembleSAC(SAC):
         _step(self.ent_coef_optimizer, (self.log_ent_coef * surplus).sum())
         self.logger.record("train/ent_coef", weight.item())
         self.logger.record("train/actor_loss", loss.item())
+
+    def _imitate(self, batch_size: int) -> None:
+        """The likelihood of what demonstrations did, before it is squashed; meanwhile the critics
+        learn what that is worth (warm-up of WSRL, arXiv:2412.07762)."""
+        obs, action = self.replay_buffer.prior.exemplary(batch_size, self.device)
+        mean, log_std, _ = self.actor.get_action_dist_params(obs)
+        off = (torch.atanh(action.clamp(-LIMIT, LIMIT)) - mean) / log_std.exp()
+        loss = (0.5 * off.square() + log_std).sum(dim=1).mean()
+        _step(self.actor.optimizer, loss)
+        self.logger.record("train/clone_loss", loss.item())
 
 
 def _step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:

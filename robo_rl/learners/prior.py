@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
+from torch import Tensor
 
 from reward_models.base import RewardModel
 from robo_rl.demonstrations import Demonstrations, check_same, read_demonstrations
@@ -40,6 +41,7 @@ class Prior(Steps):
         self._trace = Trace(int(length.max()))
         self._made = np.arange(length.max())[:, None] < length  # (T, episodes) bool
         self.last = np.diff(demos.episode, append=-1) != 0
+        self._good = np.flatnonzero(demos.success[demos.episode])
         self._sha256 = hashlib.sha256(demos.obs.tobytes() + demos.action.tobytes()).digest()
         self._play(env, observer, demos)
         check_same("--demos", demos.obs, demos.obs_names, self.obs, env.obs_names)
@@ -68,6 +70,14 @@ class Prior(Steps):
         self.obs, self.next_obs = self._kept(seen[:-1]), self._kept(seen[1:])
         self.action, self.done = self._kept(self._trace.action), self._kept(over)
         self.reward = self._kept(reward)  # the simulator's, unless a model scores them
+
+    def exemplary(self, count: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Observations (count, obs_dim) of episodes that succeeded, and what was done there; all of
+        them where none did."""
+        good = self._good if len(self._good) else np.arange(len(self))
+        at = good[np.random.randint(len(good), size=count)]  # noqa: NPY002 - as ``draw`` draws
+        obs, action = (torch.as_tensor(x[at], device=device) for x in (self.obs, self.action))
+        return obs, action
 
     def score(self, model: RewardModel | None = None) -> None:
         """Scores every step, as the reward model is now; with ``model`` from now on."""

@@ -78,6 +78,11 @@ class ResidualSACConfig(SACConfig, ResidualOffPolicyConfig):
 class ResidualEnsembleConfig(EnsembleConfig, ResidualOffPolicyConfig):
     """SAC with normalised critics of a residual on a frozen --base, for few cores."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.clone_updates:
+            raise ValueError("clone_updates are of a whole policy: a residual is on its --base")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualTD3Config(TD3Config, ResidualOffPolicyConfig):
