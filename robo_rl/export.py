@@ -187,6 +187,19 @@ def export(
         metrics=jsonable({**metrics, "sentence": goal.text, "export_error": error}),
         versions=versions(),
     )
+    golden = {"obs": obs, "action": action}
+    golden |= {f"sensed.{name}": values for name, values in sensed.items()}
+    write_bundle(folder, manifest, policy, golden, task)
+    return folder
+
+
+def write_bundle(
+    folder: Path, manifest: Manifest, policy: bytes, golden: Mapping[str, Array], task: Task[Any]
+) -> None:
+    """Puts a bundle into ``folder``, whole and checked, or leaves what was there.
+
+    ``golden`` are what the policy answers, {"obs": (n, obs_dim), "action": (n, act_dim), ...}.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (
         naming(folder),
@@ -195,15 +208,12 @@ def export(
         built = Path(temporary) / "bundle"
         built.mkdir()
         (built / POLICY).write_bytes(policy)
-        golden = {"obs": obs, "action": action}
-        golden |= {f"sensed.{name}": values for name, values in sensed.items()}
         np.savez(built / GOLDEN, **{k: v[:GOLDEN_KEPT] for k, v in golden.items()})
         write_manifest(built, manifest)
         PolicyBundle.load(built, task_card=task.card())
         if folder.exists():
             shutil.rmtree(folder)
         built.rename(folder)
-    return folder
 
 
 @contextlib.contextmanager

@@ -159,11 +159,11 @@ class Table:
                 found[name] = np.array(cells)
         return found
 
-    def drop_after(self, step: int) -> None:
-        """Removes rows past ``step`` env_steps."""
+    def drop_after(self, last: int, column: str = "env_steps") -> None:
+        """Removes rows whose ``column`` is past ``last``."""
         self._columns, rows = self._read()
         if self._columns:
-            self._write([row for row in rows if float(row["env_steps"]) <= step])
+            self._write([row for row in rows if float(row[column]) <= last])
 
     def _read(self) -> tuple[list[str], list[dict[str, str]]]:
         if not self.path.exists():

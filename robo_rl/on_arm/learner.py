@@ -13,26 +13,26 @@ from __future__ import annotations
 import dataclasses
 import fcntl
 import os
-import shutil
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.numpy import save as save_safetensors
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 
-from real_robot.bundle import GOLDEN, POLICY, PolicyBundle, write_manifest
+from real_robot.bundle import PolicyBundle
 from real_robot.human import FILTER
 from real_robot.manifest import GraphSpec, RewardSpec
 from robo_rl.arm.episodes import task_of
 from robo_rl.config import from_json
-from robo_rl.export import GOLDEN_KEPT, check, deterministic_actor, to_onnx
+from robo_rl.export import GOLDEN_KEPT, check, deterministic_actor, to_onnx, write_bundle
 from robo_rl.learners.checkpoint import load_weights, weights_of
 from robo_rl.learners.learner import make_learner
 from robo_rl.learners.residual import ResidualEnsembleConfig
@@ -41,8 +41,16 @@ from robo_rl.learners.streams import load_streams, streams
 from robo_rl.on_arm.config import BASE, BUNDLES, EPISODES, READ, REFUSED, OnArm, Told, bundle_of
 from robo_rl.on_arm.page import write_page
 from robo_rl.on_arm.paying import Pay, payer, trust
+from robo_rl.on_arm.tried import Tried
 from robo_rl.recorded import Reading, Recorded, episodes, logs_of
-from robo_rl.runs import Checkpoint, RunDir, Table, versions
+from robo_rl.runs import (
+    Checkpoint,
+    RunDir,
+    Table,
+    atomic_write,
+    read_safetensors,
+    versions,
+)
 from sims.batch_env import BatchEnv
 
 Array = np.ndarray
@@ -54,7 +62,6 @@ CHUNK = 10  # updates between two weights that are averaged
 AVERAGED = 0.005  # share of the newest in what is published: a policy swings from update to update
 POLL = 0.1  # s
 AT_THE_END = 5  # steps, whose mean score is held against the verdict
-KEPT = 4  # bundles
 
 
 class ArmSteps(Steps):
@@ -105,6 +112,7 @@ def part_of(one: Recorded, paid: Array | None) -> dict[str, Array]:
         "model_done": stopped,
         "by_hand": one.by_hand,
         "success": np.array(one.success),
+        "published": np.array(int(one.training.get("published", -1))),
     }
 
 
@@ -134,13 +142,16 @@ class ArmLearner:
         self._pay: Pay | None = payer(self.config, self.task)
         self._scores: list[float] = []  # of episodes' ends
         self._successes: list[bool] = []
+        self._tried = Tried()
         self._own = 0  # steps of the arm, without those that came from elsewhere
         self.told = Told(pid=os.getpid(), trusted=self._pay is None)
+        self._keep_weights(0)
         self._restore()
 
     # What there is already.
     def _restore(self) -> None:
         before = Told.read(self.run.path)
+        self._table.drop_after(before.episodes - 1, "episode")  # written, but not told any more
         for log in logs_of(self.config.prior) if self.config.prior else ():
             for one in episodes([log], self._reading, frames=self._pay is not None):
                 self.steps.add(self._part(one, self.run.path / READ / f"prior_{log.stem}.npz"))
@@ -148,12 +159,9 @@ class ArmLearner:
             self._take(number, known=True)
         saved = self.run.latest_checkpoint()
         if saved is not None:
-            load_weights(self._algorithm, saved.weights)
+            self._load_weights(saved.weights)
             load_streams(dict(saved.state))
             self._algorithm._n_updates = int(saved.meta["updates"])
-            self._mean = [
-                torch.from_numpy(saved.weights[f"mean/{i}"].copy()) for i in range(len(self._mean))
-            ]
         self.told = dataclasses.replace(
             self.told, updates=self._algorithm._n_updates, published=before.published
         )
@@ -183,13 +191,15 @@ class ArmLearner:
                     "stopped": float(one.judge == FILTER),
                     "by_hand": float(one.by_hand.mean()),
                     "explore": float(one.training.get("explore", 0.0)),
-                    "published": int(one.training.get("published", 0)),
+                    "published": int(part["published"]),
                 }
         if part is not None:
             self.steps.add(part)
             self._own += len(part["action"])
             self._scores.append(float(part["model"][-AT_THE_END:].mean()))
             self._successes.append(bool(part["success"]))
+            if not part["by_hand"].any():
+                self._tried.add(int(part["published"]), bool(part["success"]))
             self._held_against_verdicts()
         arm_s = self._own * self.base.manifest.control_dt
         self.told = dataclasses.replace(self.told, episodes=number + 1, arm_s=arm_s)
@@ -221,10 +231,11 @@ class ArmLearner:
                 self._take(number)
                 self._learn()
                 if self.told.episodes % self.config.publish_every == 0 and self.told.updates:
-                    self._publish()
+                    self._choose()
                 self.told.write(self.run.path)
             elif over:
                 self._publish()
+                self._acts(self._tried.best())
                 self.told.write(self.run.path)
                 return
             else:
@@ -252,6 +263,36 @@ class ArmLearner:
                     mean.lerp_(now, AVERAGED)
         self.told = dataclasses.replace(self.told, updates=self._algorithm._n_updates)
 
+    def _choose(self) -> None:
+        """What acts next: what was learned since, or again what verdicts liked best, from where
+        learning then goes on."""
+        if self._tried.worse(self.told.published, self.config.publish_every // 2):
+            best = self._tried.best()
+            self._load_weights(read_safetensors(self._weights_of(best)))
+            self._acts(best)
+        else:
+            self._publish()
+
+    def _acts(self, published: int) -> None:
+        self.told = dataclasses.replace(self.told, published=published)
+
+    def _weights(self) -> dict[str, Array]:
+        mean = {f"mean/{i}": value.numpy(force=True) for i, value in enumerate(self._mean)}
+        return weights_of(self._algorithm) | mean
+
+    def _load_weights(self, weights: Mapping[str, Array]) -> None:
+        load_weights(self._algorithm, weights)
+        self._mean = [torch.from_numpy(weights[f"mean/{i}"].copy()) for i in range(len(self._mean))]
+
+    def _weights_of(self, published: int) -> Path:
+        """What learning goes on from, if it goes back to a bundle."""
+        return self.run.path / BUNDLES / f"{published:06d}.safetensors"
+
+    def _keep_weights(self, published: int) -> None:
+        path = self._weights_of(published)
+        path.parent.mkdir(exist_ok=True)
+        atomic_write(path, save_safetensors({k: v.copy() for k, v in self._weights().items()}))
+
     def _publish(self) -> None:
         """Leaves a bundle that answers as the learner does, checked; and what learning goes on
         from."""
@@ -269,11 +310,6 @@ class ArmLearner:
         finally:
             self._actor.load_state_dict(now)
         error = check(policy, obs, action)
-        built = folder.with_name(f".{folder.name}")
-        shutil.rmtree(built, ignore_errors=True)
-        built.mkdir(parents=True)
-        (built / POLICY).write_bytes(policy)
-        np.savez(built / GOLDEN, obs=obs, action=action)
         training = {
             "learner": "residual-ensemble, on the arm", "base": self.base.sha256,
             "episodes": self.told.episodes, "arm_s": round(self.told.arm_s, 1),
@@ -288,16 +324,11 @@ class ArmLearner:
             versions=versions(),
             files={},
         )
-        write_manifest(built, made)
-        PolicyBundle.load(built, task_card=self.task.card())
-        shutil.rmtree(folder, ignore_errors=True)
-        built.rename(folder)
-        mean = {f"mean/{i}": value.numpy(force=True) for i, value in enumerate(self._mean)}
-        weights, done = weights_of(self._algorithm) | mean, {"updates": self.told.updates}
-        self.run.save_checkpoint(Checkpoint(self._own, weights, streams(), done))
-        self.told = dataclasses.replace(self.told, published=self.told.episodes)
-        for old in sorted((self.run.path / BUNDLES).glob("[0-9]*"))[:-KEPT]:
-            shutil.rmtree(old)
+        write_bundle(folder, made, policy, {"obs": obs, "action": action}, self.task)
+        self._keep_weights(self.told.episodes)
+        done = {"updates": self.told.updates}
+        self.run.save_checkpoint(Checkpoint(self._own, self._weights(), streams(), done))
+        self._acts(self.told.episodes)
         write_page(self.run, self.config, self.told, self._reading.summary())
 
 
