@@ -36,6 +36,9 @@ COMMANDS = {
     "bench": "measured figures, with their peers and controls",
 }
 
+# What brings a module that is not there; all others come with [train].
+EXTRAS = {"h5py": "demos", "pyarrow": "lerobot", "openai": "llm"}
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit status."""
@@ -49,7 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name and error.name.split(".")[0] in ("robo_rl", "sims", "reward_models"):
             raise
-        return fail(f"{error}; install what training needs: pip install 'robo-rl[train]'")
+        extra = EXTRAS.get((error.name or "").split(".")[0], "train")
+        return fail(f"{error}; install what it takes: pip install 'robo-rl[{extra}]'")
     except Exception as error:
         if isinstance(error, BrokenPipeError) and nobody_reads():
             return 0

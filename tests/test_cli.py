@@ -131,6 +131,20 @@ def test_a_reader_that_leaves_is_told_nothing(args: list[str]) -> None:
         assert process.stderr.read() == b""
 
 
+@pytest.mark.parametrize(
+    ("module", "args", "extra"),
+    [("h5py", ["demos", "reach", "DIR", "--episodes", "1"], "demos"),
+     ("stable_baselines3", ["train", "reach", "--runs", "DIR"], "train")],
+)  # fmt: skip
+def test_a_package_that_is_missing_is_named_with_what_brings_it(
+    module: str, args: list[str], extra: str, tmp_path: Path
+) -> None:
+    args = [str(tmp_path / "new") if word == "DIR" else word for word in args]
+    code = f"import sys; sys.modules[{module!r}] = None; from robo_rl.cli import main; main({args})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert f"pip install 'robo-rl[{extra}]'" in done.stderr and "Traceback" not in done.stderr
+
+
 def test_missing_gl_is_one_line(tmp_path: Path) -> None:
     done = run(
         "train", "reach", "--runs", tmp_path / "runs", "--goal", "touch the red cube",
