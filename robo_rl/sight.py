@@ -51,10 +51,11 @@ class Sight:
     ):
         config = ClipConfig(encoder=encoder, **settings)
         self.encoder = make_encoder(encoder, device)
-        if self.encoder.home is not None and self.encoder.home.task in sims.TASKS:
+        if own := [home for home in self.encoder.homes if home.task in sims.TASKS]:
             raise ValueError(
-                f"this CLIP knows {self.encoder.home} alone: give encoder='MODEL:PRETRAINED' "
-                "of open_clip, or 'embedded:FILE' that robo-rl reward train --captions made"
+                f"this CLIP knows {'; '.join(map(str, own))} alone: give "
+                "encoder='MODEL:PRETRAINED' of open_clip, or 'embedded:FILE' that robo-rl reward "
+                "train --captions made"
             )
         steps: list[list[Caption]] = own_words_of(sentence, config, self.encoder.taught)
         self._model = ClipScore(

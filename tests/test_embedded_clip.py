@@ -16,10 +16,12 @@ from reward_models.config import FitConfig
 from reward_models.visual import tiny_clip
 from reward_models.visual.encoders import EmbeddedClip, OpenClip, fastest_dtype, make_encoder
 from reward_models.visual.train import fit, lessons
+from robo_rl.cli import main
+from robo_rl.rewards.clip import at_home
 from robo_rl.visual.data import collect
 from robo_rl.visual.gate import gate
 from robo_rl.visual.look_guard import TOLERANCE, drift
-from robo_rl.visual.taught import graded_frames
+from robo_rl.visual.taught import graded_frames, of_scenes
 from sims.cameras import Look
 
 RETRAIN = "the look of the scene has changed: run `robo-rl reward train --ship` and commit both"
@@ -164,3 +166,28 @@ def test_a_few_steps_of_training_reduce_the_loss() -> None:
         lambda share, row: losses.append(row["match"]),
     )
     assert len(losses) == 2 and losses[-1] < losses[0]
+
+
+def test_one_model_may_be_of_several_scenes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As many frames of each; it is at home in all of them, and judged in each."""
+    scenes = [("lift", "so101"), ("lift", "ur5e"), ("button", "so101"), ("button", "ur5e")]
+    seen = of_scenes(scenes, None, 40, seed=3)
+    assert seen.frames.shape == (40, 96, 96, 3) and sum(map(len, seen.seen)) == 40
+    assert [(home.task, home.robot) for home in seen.homes] == scenes
+    assert not (seen.frames.reshape(40, -1) == 0).all(axis=1).any()
+    out = tmp_path / "two.safetensors"
+    asked = f"--task button drawer --frames 64 --steps 2 --batch 16 --out {out}"
+    assert main(["reward", "train", *asked.split()]) == 0
+    encoder, card = EmbeddedClip(out), json.loads(out.with_suffix(".json").read_text())
+    for task in ("button", "drawer"):
+        at_home(encoder, sims.make_task(task))
+        assert {cell["text"] for cell in card["cells"] if cell["task"] == task}
+    with pytest.raises(ValueError, match="drawer with the so101, camera front"):
+        at_home(encoder, sims.make_task("lift"))
+    assert [scene["task"] for scene in card["scenes"]] == ["button", "drawer"]
+    assert "--task button drawer --robot so101" in card["command"]
+    assert main(["reward", "train", "--task", "reach", "push", "--captions", "c.toml",
+                 "--out", str(out)]) == 1  # fmt: skip
+    assert "give one --task" in capsys.readouterr().err

@@ -100,7 +100,7 @@ def test_own_words_are_taken_whatever_the_grammar_thinks() -> None:
 def test_what_was_taught_is_seen(weights: Path) -> None:
     """On frames of other episodes than those that taught it: left from right, by the pole alone."""
     encoder = EmbeddedClip(weights)
-    assert str(encoder.home).startswith(CARTPOLE) and UPRIGHT in encoder.taught
+    assert str(encoder.homes[0]).startswith(CARTPOLE) and UPRIGHT in encoder.taught
     sim = ForeignEnv(CARTPOLE, 16, seed=99, frames=True, frame_size=encoder.size)
     frames, signals = watched(sim, 200, seed=99)
     sim.close()

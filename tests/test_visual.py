@@ -192,8 +192,8 @@ def test_a_model_is_refused_in_another_scene(encoder: EmbeddedClip) -> None:
 
 def test_weights_name_their_home(tmp_path: Path) -> None:
     model = tiny_clip.load()
-    assert model.home == tiny_clip.Home("reach", "so101", "front")
-    model.home = None
+    assert model.homes == (tiny_clip.Home("reach", "so101", "front"),)
+    model.homes = ()
     with pytest.raises(ValueError, match="give it a Home"):
         tiny_clip.save(model, tmp_path / "a.safetensors", {})
     assert not list(tmp_path.iterdir())

@@ -51,7 +51,7 @@ class TorchEncoder(ABC):
 
     name: str  # what it is and a hash of its weights
     camera: str
-    home: tiny_clip.Home | None = None  # the one scene it knows; None: it was trained on anything
+    homes: tuple[tiny_clip.Home, ...] = ()  # the only scenes it knows; (): trained on anything
     size: tuple[int, int]  # px, height and width of what it looks at; other frames are resized
     scale: float = 100.0  # logit = scale * cosine + bias
     bias: float = 0.0
@@ -120,8 +120,8 @@ class EmbeddedClip(TorchEncoder):
         # On a processor the layers' outputs of a small batch stay in its caches.
         super().__init__(device, batch or (32 if device == "cpu" else 256), dtype)
         model = tiny_clip.load(path or tiny_clip.DEFAULT)
-        self.name, self.home = f"embedded-{tiny_clip.content(model)}", model.home
-        self.camera = model.home.camera if model.home else self.camera
+        self.name, self.homes = f"embedded-{tiny_clip.content(model)}", model.homes
+        self.camera = model.homes[0].camera if model.homes else self.camera
         self.taught = model.captions
         self.size = (model.config.size, model.config.size)
         self.model = model.to(self.device).to(memory_format=torch.channels_last)

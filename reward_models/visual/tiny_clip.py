@@ -36,7 +36,7 @@ DEFAULT = Path(__file__).parent / "weights" / "tabletop.safetensors"
 
 @dataclass(frozen=True)
 class Home:
-    """The scene that a model was trained on; it knows no other."""
+    """A scene that a model was trained on; it knows no others."""
 
     task: str
     robot: str
@@ -65,12 +65,12 @@ class TinyClip(torch.nn.Module):
     def __init__(
         self,
         config: TinyClipConfig | None = None,
-        home: Home | None = None,
+        homes: tuple[Home, ...] = (),
         captions: tuple[str, ...] = (),
     ):
         """``captions``: those that it was taught."""
         super().__init__()
-        self.home, self.captions = home, captions
+        self.homes, self.captions = homes, captions
         self.config = config = config or TinyClipConfig()
         self.clip = CLIP(
             config.embed_dim,
@@ -157,16 +157,16 @@ def content(model: torch.nn.Module) -> str:
 
 
 def save(model: TinyClip, path: Path, card: dict[str, Any]) -> None:
-    """Writes fp16 weights that name their home, and the card beside them (``.json``)."""
-    if model.home is None:
-        raise ValueError("a model is saved with the scene it was trained on: give it a Home")
+    """Writes fp16 weights that name their homes, and the card beside them (``.json``)."""
+    if not model.homes:
+        raise ValueError("a model is saved with the scenes it was trained on: give it a Home")
     path.parent.mkdir(parents=True, exist_ok=True)
     tensors = {k: v.half().contiguous() for k, v in model.state_dict().items()}
     config = asdict(model.config)
     meta = {
         "words": " ".join(config.pop("words")),
         "config": json.dumps(config),
-        "home": json.dumps(asdict(model.home)),
+        "homes": json.dumps([asdict(home) for home in model.homes]),
         "captions": json.dumps(model.captions),
     }
     partial = path.with_suffix(".part")
@@ -187,7 +187,9 @@ def load(path: Path = DEFAULT) -> TinyClip:
         words, captions = tuple(meta["words"].split()), tuple(json.loads(meta["captions"]))
         config = json.loads(meta["config"])
         config |= {"tower": TowerConfig(**config["tower"]), "words": words}
-        model = TinyClip(TinyClipConfig(**config), Home(**json.loads(meta["home"])), captions)
+        # Weights of before have one home.
+        homes = json.loads(meta["homes"] if "homes" in meta else f"[{meta['home']}]")
+        model = TinyClip(TinyClipConfig(**config), tuple(Home(**h) for h in homes), captions)
         model.load_state_dict({k: v.float() for k, v in load_file(path).items()})
     except (SafetensorError, KeyError, TypeError, RuntimeError, json.JSONDecodeError) as error:
         first = str(error).splitlines()[0]

@@ -215,28 +215,30 @@ def frames_segment(frames: np.ndarray) -> Segment:
 def at_home(
     encoder: TorchEncoder, task: Task[Any] | ForeignEnv, option: str = "--clip.encoder"
 ) -> None:
-    """ValueError where an encoder that knows one scene alone is asked about another; ``option`` is
-    how a person gives one.
-
-    A pretrained one knows no scene, and looks through the task's first camera.
+    """Has an encoder look through the camera that it knows of a task's scene, or through the task's
+    first where it was trained on anything; ValueError where it knows other scenes alone. ``option``
+    is how a person gives one.
     """
-    home, robot = encoder.home, getattr(task, "robot", "")
+    homes, robot = encoder.homes, getattr(task, "robot", "")
+    known = "; ".join(map(str, homes))
     if isinstance(task, ForeignEnv):
         encoder.camera = task.cameras[0]
-        if home is not None and home.task != task.name:
+        if homes and all(home.task != task.name for home in homes):
             raise ValueError(
-                f"this CLIP was trained on {home} and knows no other scene; here is {task.name}. "
+                f"this CLIP was trained on {known} and knows no other scene; here is {task.name}. "
                 f"Give {option} MODEL:PRETRAINED, any model of open_clip "
                 "(ViT-B-32:laion2b_s34b_b79k, or a local file after the colon), or train one: "
                 f"robo-rl reward train --task {task.name} --captions FILE.toml --out "
                 f"FILE.safetensors, then {option} embedded:FILE.safetensors"
             )
-    elif home is None:
+    elif not homes:
         encoder.camera = task.cameras[0].name
-    elif not _same_scene(home, task):
+    elif home := next((home for home in homes if _same_scene(home, task)), None):
+        encoder.camera = home.camera
+    else:
         arm = f" --robot {robot}" if robot else ""
         raise ValueError(
-            f"this CLIP was trained on {home} and knows no other scene; here is {task.name}"
+            f"this CLIP was trained on {known} and knows no other scene; here is {task.name}"
             f"{f' with the {robot}' if robot else ''}. Train one for it: robo-rl reward train "
             f"--task {task.name}{arm} --out FILE.safetensors, then give {option} "
             "embedded:FILE.safetensors"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +45,8 @@ class GradedFrames:
 
     frames: Array  # (M, H, W, 3) uint8
     seen: list[GradedStates]  # M states in all, in the order of the frames
-    states: Array  # (M, nstate); (M, 0) of somebody else's env
-    home: Home
+    states: Array  # (m, nstate) of the first scene; (m, 0) of somebody else's env
+    homes: tuple[Home, ...]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,31 @@ def graded_frames(
         said = written.repainted(paint.colours) if paint.colours else written
         part = {name: s[first:last] for name, s in signals.items()}
         seen.append(GradedStates(said, getattr(said, "card", card), part))
-    return GradedFrames(np.concatenate(parts), seen, states, home)
+    return GradedFrames(np.concatenate(parts), seen, states, (home,))
+
+
+def of_scenes(
+    scenes: Sequence[tuple[str, str]],
+    captions: Path | None,
+    count: int,
+    seed: int,
+    goals: Sequence[str] = (),
+    progress: Callable[[float], None] = lambda share: None,
+) -> GradedFrames:
+    """``count`` frames of several ``scenes`` (task, arm), as many of each, one after the other."""
+    made: list[GradedFrames] = []
+    frames = np.empty((count, *SIZE, 3), np.uint8)
+    edges = np.linspace(0, count, len(scenes) + 1).round().astype(int).tolist()
+    for (task, robot), (first, last) in zip(scenes, itertools.pairwise(edges), strict=True):
+
+        def drawn(share: float, first: int = first, last: int = last) -> None:
+            progress((first + share * (last - first)) / count)
+
+        one = graded_frames(task, robot, captions, last - first, seed, goals, drawn)
+        frames[first:last] = one.frames
+        made.append(replace(one, frames=frames[first:last]))
+    seen = [part for one in made for part in one.seen]
+    return GradedFrames(frames, seen, made[0].states, tuple(one.homes[0] for one in made))
 
 
 def held_out(task: str, robot: str, captions: Path, count: int, seed: int) -> GradedFrames:
@@ -167,4 +191,5 @@ def _abroad(
     finally:
         sim.close()
     home = Home(task, "", sim.cameras[0])
-    return GradedFrames(frames, [GradedStates(graded, card, signals)], np.zeros((count, 0)), home)
+    seen = [GradedStates(graded, card, signals)]
+    return GradedFrames(frames, seen, np.zeros((count, 0)), (home,))

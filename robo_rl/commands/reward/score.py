@@ -125,7 +125,7 @@ def _by_clip(command: ScoreCommand, console: Console) -> Iterator[tuple[Seen, Fi
         for seen in watched(command.source, _watch(command, console)):
             status.update(f"scoring {seen.name}")
             at_home(encoder, seen.task, "--encoder")
-            if encoder.home and seen.camera not in ("", encoder.camera):
+            if encoder.homes and seen.camera not in ("", encoder.camera):
                 raise ValueError(f"this CLIP was trained on camera {encoder.camera} and knows no "
                                  f"other, got --camera {seen.camera}")  # fmt: skip
             goal = read_goal(seen.task, seen.text)

@@ -1,4 +1,4 @@
-"""`robo-rl reward train`: an embedded CLIP for a scene."""
+"""`robo-rl reward train`: an embedded CLIP for a scene, or for several."""
 
 from __future__ import annotations
 
@@ -24,23 +24,29 @@ SHIPPED = ("reach", "so101")  # task and arm of the weights inside the package
 
 @dataclass(frozen=True, kw_only=True)
 class TrainClipCommand:
-    """Trains a small CLIP for one scene: draws scattered and random states, has every caption
-    graded by what they measure, fits, and judges what came of it. The captions are those that the
-    table of predicates writes for the task's things, or your own."""
+    """Trains a small CLIP for one scene or for several: draws scattered and random states, has
+    every caption graded by what they measure, fits, and judges what came of it. The captions are
+    those that the table of predicates writes for the tasks' things, or your own."""
 
-    task: str = "reach"  # whose scene: any task with things; with --captions any task, and gym:ID
+    # Whose scenes: any tasks with things; with --captions any one task, and gym:ID.
+    task: tuple[str, ...] = ("reach",)
     captions: Path | None = None  # TOML file of your own captions and what makes each of them true
     goals: tuple[str, ...] = ()  # sentences with numbers of their own, taught beside the usual
-    robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
+    robot: tuple[str, ...] = ()  # with each of these arms; none: with the task's own
     out: Path | None = None  # .safetensors file to write
     ship: bool = False  # write over the weights inside the package instead
-    frames: int = 60_000  # drawn for training
+    frames: int = 60_000  # drawn for training, as many of each scene
     steps: int = 4_100  # gradient steps; 0: as many as fit into the minutes
     batch: int = 128  # frames of a gradient step
     minutes: float = 15.0  # of fitting, with --steps 0
     seed: int = 11  # of states and weights
     device: str = "cpu"  # cpu or cuda
     check: bool = True  # judge it afterwards and write the figures into its card
+
+    @property
+    def scenes(self) -> list[tuple[str, str]]:
+        """(task, arm) of each; an empty arm is the task's own."""
+        return [(task, robot) for task in self.task for robot in self.robot or ("",)]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -53,9 +59,9 @@ def main(argv: Sequence[str]) -> int:
     from reward_models.visual.encoders import EmbeddedClip
     from reward_models.visual.train import fit, lessons
     from robo_rl.threads import set_threads
-    from robo_rl.visual.gate import gate, own_cells, summary, told
+    from robo_rl.visual.gate import own_cells, summary, told
     from robo_rl.visual.look_guard import write_guard
-    from robo_rl.visual.taught import graded_frames, held_out
+    from robo_rl.visual.taught import held_out, of_scenes
 
     torch.set_num_threads(set_threads())
     console, start = Console(stderr=True), time.monotonic()
@@ -72,13 +78,12 @@ def main(argv: Sequence[str]) -> int:
             text = " ".join(f"{k} {v:.3f}" for k, v in losses.items() if k != "step")
             progress("fit", share, text)
 
-        seen = graded_frames(
-            command.task, command.robot, command.captions, command.frames, command.seed,
-            command.goals, drawn,
-        )  # fmt: skip
+        seen = of_scenes(
+            command.scenes, command.captions, command.frames, command.seed, command.goals, drawn
+        )
         model = fit(seen.frames, lessons(seen.seen), config, fitted).cpu()
-    model.home = seen.home
-    card = _card(command, model.home, config, time.monotonic() - start)
+    model.homes = seen.homes
+    card = _card(command, seen.homes, config, time.monotonic() - start)
     if command.captions is not None:
         bodies = seen.seen[0].captions.bodies
         card["captions"] = dict(zip(model.captions, bodies, strict=True))
@@ -86,18 +91,13 @@ def main(argv: Sequence[str]) -> int:
     if command.check:
         encoder = EmbeddedClip(out)
         if command.captions is not None:
-            held = held_out(
-                command.task, command.robot, command.captions, command.frames, command.seed
-            )
+            [(task, robot)] = command.scenes
+            held = held_out(task, robot, command.captions, command.frames, command.seed)
             found = own_cells(encoder, held)
             card |= {"cells": [vars(cell) for cell in found], "summary": summary(found)}
+            console.print(told(card["cells"]), highlight=False)
         else:
-            task = sims.make_task(command.task, robot=command.robot or None)
-            figures = gate(encoder, task, command.goals)
-            card |= {"cells": figures["plain"], "summary": figures["plain summary"]}
-            card |= {"moved": figures["moved summary"], "swapped": figures["swapped"]}
-            card["frames_per_s"] = figures["frames_per_s"]
-        console.print(told(card["cells"]), highlight=False)
+            card |= _judged(encoder, command, console)
         console.print(card["summary"], card.get("moved", ""))
         tiny_clip.save(model, out, card)
     if command.ship:
@@ -107,8 +107,33 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
+def _judged(encoder: Any, command: TrainClipCommand, console: Console) -> dict[str, Any]:
+    """What the card says of how well captions are seen: scene by scene, and in all."""
+    from robo_rl.visual.gate import Cell, gate, summary, told
+
+    cells, moved, scenes, figures = [], [], [], {}
+    for home in encoder.homes:
+        figures = gate(encoder, sims.make_task(home.task, robot=home.robot or None), command.goals)
+        of = dataclasses.asdict(home)
+        console.print(f"{home}: {figures['plain summary']}", highlight=False)
+        console.print(told(figures["plain"]), highlight=False)
+        cells += [cell | of for cell in figures["plain"]]
+        moved += [Cell(**cell) for cell in figures["moved"]]
+        scenes.append({**of, **figures["plain summary"], "swapped": figures["swapped"],
+                       "moved": figures["moved summary"]})  # fmt: skip
+    names = [f.name for f in dataclasses.fields(Cell)]
+    plain = [Cell(**{name: cell[name] for name in names}) for cell in cells]
+    return {
+        "cells": cells, "summary": summary(plain), "moved": summary(moved), "scenes": scenes,
+        "swapped": scenes[0]["swapped"] if len(scenes) == 1 else None,
+        "frames_per_s": figures["frames_per_s"],
+    }  # fmt: skip
+
+
 def _out(command: TrainClipCommand) -> Path:
     """The file to write; ValueError unless one was named, or the shipped one was meant."""
+    if command.captions is not None and len(command.scenes) != 1:
+        raise ValueError("--captions are of one scene's signals: give one --task and one --robot")
     if command.ship == (command.out is not None):
         raise ValueError(
             "say where the weights shall go: --out FILE, or --ship to write over those inside the "
@@ -116,11 +141,12 @@ def _out(command: TrainClipCommand) -> Path:
         )
     if command.out is None:
         task, robot = SHIPPED
-        if (command.task, command.robot or robot) != SHIPPED or command.captions is not None:
+        scenes = [(name, arm or robot) for name, arm in command.scenes]
+        if scenes != [SHIPPED] or command.captions is not None:
+            named = ", ".join(f"{name} with the {arm}" for name, arm in scenes)
             raise ValueError(
-                f"the package's weights are those of {task} with the {robot}, not of "
-                f"{command.task}{f' with the {command.robot}' if command.robot else ''}, and of no "
-                "captions of your own: give --out FILE"
+                f"the package's weights are those of {task} with the {robot}, not of {named}, and "
+                "of no captions of your own: give --out FILE"
             )
         from reward_models.visual.tiny_clip import DEFAULT
 
@@ -130,10 +156,13 @@ def _out(command: TrainClipCommand) -> Path:
     return command.out
 
 
-def _card(command: TrainClipCommand, home: Any, config: FitConfig, seconds: float) -> dict:
+def _card(
+    command: TrainClipCommand, homes: Sequence[Any], config: FitConfig, seconds: float
+) -> dict[str, Any]:
     """What the weights say of themselves."""
     where = f"--out {command.out}" if command.out else "--ship"
-    of = f"--robot {home.robot} " if home.robot else ""
+    robots = dict.fromkeys(home.robot for home in homes if home.robot)
+    of = f"--robot {' '.join(robots)} " if robots else ""
     of += f"--captions {command.captions.name} " if command.captions else ""
     of += f"--goals {' '.join(map(shlex.quote, command.goals))} " if command.goals else ""
     work = f"--steps {command.steps}" if command.steps else f"--steps 0 --minutes {command.minutes}"
@@ -141,13 +170,14 @@ def _card(command: TrainClipCommand, home: Any, config: FitConfig, seconds: floa
         "model": "open_clip CLIP, keypoint image tower, word vocabulary",
         "what": "a small CLIP trained on captions that "
         + ("somebody graded" if command.captions else "the simulator's positions graded"),
-        **dataclasses.asdict(home),
+        "scenes": [dataclasses.asdict(home) for home in homes],
         "states": "scattered over the workspace, and of random moves; none of an expert",
         "licence": "Apache-2.0",
         "frames": command.frames,
         "fit": dataclasses.asdict(config),
         "seconds": round(seconds),
         "versions": versions(),
-        "command": f"robo-rl reward train --task {home.task} {of}--frames {command.frames} {work} "
-        f"--batch {command.batch} --seed {command.seed} --device {command.device} {where}",
+        "command": f"robo-rl reward train --task {' '.join(command.task)} {of}"
+        f"--frames {command.frames} {work} --batch {command.batch} --seed {command.seed} "
+        f"--device {command.device} {where}",
     }
