@@ -168,7 +168,9 @@ def test_a_thing_is_pushed_from_behind() -> None:
     assert level([0.3, 0.3, 0.2], 0.08) == 1.5
     # What rests just inside the tolerance has room to go: it soon rests just outside.
     assert level([0.3, 0.3, 0.2], 0.067) == 1.5 > level([0.2, -0.016, 0.016], 0.061) > 1.2
-    with pytest.raises(NoTemplate, match="no template for how a thing is above"):
+    with pytest.raises(NoTemplate, match="no template for how a thing is below"):
+        reward(made("below(red_cube, blue_ball)", "push"))
+    with pytest.raises(NoTemplate, match="red_cube is not to be lifted in push"):
         reward(made("above(red_cube, blue_ball)", "push"))
 
 
@@ -181,6 +183,7 @@ def test_a_thing_is_pushed_from_behind() -> None:
         ("drawer", "close", "closed(drawer, share=0.3)"),
         ("button", "press", "once(pressed(button, share=0.5))"),
         ("pick_place", "cube_at_target", "within(on(red_cube, target), seconds=12)"),
+        ("stack", "red_on_blue", "once(above(red_cube, blue_cube, height=4cm, tolerance=2cm))"),
         ("stack", "red_on_blue", "on(red_cube, blue_cube)"),
         ("peg", "insert", "and(inserted(peg, hole, deep=1cm), always(slower(gripper, speed=5)))"),
         ("drawer_then_place", "cube_in_drawer", "then(open(drawer), inside(red_cube, drawer))"),

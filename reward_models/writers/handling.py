@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from reward_models.base import Entity, TaskCard
 from reward_models.goals.formula import Atom, fill
+from reward_models.goals.margins import measured, missing
 from reward_models.goals.predicates import MARKS, role
 from reward_models.writers.lines import Lines, NoTemplate, Numbers, Realised, rounded, signal_of
 
@@ -67,6 +68,20 @@ def _lifted(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     up = p.let("up", f"{held} * ramp({thing}[2], {rounded(half + LYING)}, {high})")
     left = p.let("away", f"hypot(above({thing}[2], {high}), {grip})")
     return up, left, {**terms, "lift": (n.move_weight, up)}
+
+
+def _carried(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
+    """Grasped, lifted off the table, and taken to where it is to hang in the air."""
+    body = card.entity(atom.subject)
+    if "lift" not in body.affordances:
+        raise NoTemplate(f"no template for {atom}: {body.name} is not to be lifted in {card.task}")
+    held, _, terms = _grasped(p, card, atom, n)
+    thing, half = p.read(body), _half(body)
+    off = f"ramp({thing}[2], {rounded(half + LYING)}, {rounded(half + CARRIED)})"
+    up = p.let("up", f"{held} * {off}")
+    left = p.let("away", p.reading(missing(measured(atom, card).conditions[atom]), card))
+    carried = p.let("carried", f"{up} * ({_near(left, n)})")
+    return carried, left, {**terms, "lift": (n.move_weight, up), "carry": (n.move_weight, carried)}
 
 
 def _slid(opens: bool) -> Callable[[Lines, TaskCard, Atom, Numbers], Realised]:
@@ -192,6 +207,7 @@ def _inserted(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
 HANDLED: dict[str, Callable[[Lines, TaskCard, Atom, Numbers], Realised]] = {
     "grasped": _grasped,
     "lifted": _lifted,
+    "above": _carried,
     "on": _put,
     "inside": _put,
     "inserted": _put,

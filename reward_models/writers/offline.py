@@ -105,7 +105,8 @@ def _part(
     atoms = _atoms(part)
     own = [a for a in atoms if role(card.entity(a.subject)) == "gripper"]
     moved = [a for a in atoms if role(card.entity(a.subject)) == "object"]
-    handled = [a for a in atoms if a.predicate in REALISED and brought_by(a, card) != "push"]
+    others = [a for a in atoms if a not in own]
+    handled = [a for a in others if a.predicate in REALISED and brought_by(a, card) != "push"]
     moved = [a for a in moved if a not in handled]
     gate = f"{done} * " if done else ""
     distances = [_gripper(atom, card, program) for atom in own]
