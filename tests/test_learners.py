@@ -391,10 +391,11 @@ def test_wrong_settings_say_what_would_fit():
 
 def test_the_table_lists_what_can_be_made():
     assert list(LEARNERS)[:6] == ["ppo", "sac", "td3", "tqc", "crossq", "ensemble"]
-    residual = [f"residual-{of}" for of in ("ppo", "sac", "ensemble", "td3")]  # test_residual.py
-    assert list(LEARNERS)[6:] == residual
+    residual = [f"residual-{of}" for of in ("ppo", "sac", "ensemble", "td3")]
+    others = ["iql", *residual]  # test_prior.py, test_residual.py
+    assert list(LEARNERS)[6:] == others
     assert [type(config) for config in CONFIGS] == [
-        kind.config for name, kind in LEARNERS.items() if name not in residual
+        kind.config for name, kind in LEARNERS.items() if name not in others
     ]
 
 

@@ -84,6 +84,10 @@ def test_a_reward_counts_once_it_agrees_with_verdicts_and_until_it_clearly_does_
     auc, counts = trust(fair, success, config, True)
     assert auc is not None and 0.8 < auc < 0.9 and counts
     assert not trust(fair, success, config, False)[1]
+    # A policy that hardly fails any more, and then with scores like those of success.
+    rare = np.arange(100) % 10 == 0
+    assert trust(rng.random(100), ~rare, config, True) == (None, True)
+    assert not trust(rng.random(100), ~rare, config, False)[1]
 
 
 def test_verdicts_say_which_policy_is_surely_good_and_which_is_worse() -> None:

@@ -20,7 +20,8 @@ from robo_rl.commands.train import parse_train
 from robo_rl.config import TrainConfig
 from robo_rl.demonstrations import read_demonstrations
 from robo_rl.goals import formula_goal
-from robo_rl.learners import EnsembleConfig, LearnerConfig, SACConfig, TD3Config
+from robo_rl.learners import EnsembleConfig, IQLConfig, LearnerConfig, SACConfig, TD3Config
+from robo_rl.learners.ensemble_sac import likelihood
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import learn
 from robo_rl.learners.prior import Prior
@@ -97,6 +98,61 @@ def test_a_policy_may_begin_as_a_clone(demos: Path, share: float) -> None:
     learn(learner, 840)
     changed = zip(actor, algorithm.actor.parameters(), strict=True)
     assert any(not torch.equal(before, now) for before, now in changed)
+
+
+IQL = {k: v for k, v in SMALL.items() if k != "num_envs"} | {"gradient_steps": 25}
+
+
+def offline(demos: Path, model: Height | None = None, **more) -> Learner:
+    """Implicit Q-learning of the data set."""
+    config = IQLConfig(**IQL, demos=str(demos), **more)
+    return make_learner(config, sims.make("lift", 1, sparse=model is None), model)
+
+
+@pytest.mark.parametrize("paid", [False, True])
+def test_offline_learning_imitates_what_was_worth_more_and_moves_nothing(
+    demos: Path, paid: bool
+) -> None:
+    """Of a data set half of which is noise: what ended well, or lifted, gains more likelihood."""
+    learner = offline(demos, Height() if paid else None, temperature=5.0)
+    algorithm = learner.algorithm
+    prior = algorithm.replay_buffer.prior
+    written = read_demonstrations(demos, failures=True)
+    good = written.success[written.episode]
+    obs, action = (torch.as_tensor(x) for x in (prior.obs, prior.action))
+
+    def gap() -> float:
+        with torch.no_grad():
+            likely = likelihood(algorithm.actor, obs, action).numpy()
+        return float(likely[good].mean() - likely[~good].mean())
+
+    before = gap()
+    learn(learner, 600)
+    assert algorithm._n_updates == learner.env_steps == 600
+    assert gap() > before + 0.5
+    # The episode that SB3 began is still at its first moment: a state begins with its time.
+    assert algorithm.replay_buffer.size() == 0 and not learner.env.sim.state()[:, 0].any()
+
+
+def test_offline_learning_goes_on_where_it_stopped(demos: Path, tmp_path: Path) -> None:
+    whole = offline(demos, Height())
+    learn(whole, 200)
+    run = RunDir.create(tmp_path / "run", {})
+    learn(offline(demos, Height()), 100, run=run)
+    rest = offline(demos, Height())
+    learn(rest, 200, run=run, resume=True)
+    assert_same(whole, rest)
+
+
+def test_offline_learning_needs_a_data_set(demos: Path) -> None:
+    with pytest.raises(ValueError, match="give --demos DIR"):
+        IQLConfig().check(sims.make("lift", 1))
+    for wrong, said in (
+        ({"demo_share": 0.5}, "no other share"), ({"expectile": 0.3}, "expectile must be in"),
+        ({"temperature": -1}, "temperature must be at least 0"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=said):
+            IQLConfig(demos=str(demos), **wrong)
 
 
 def test_what_is_played_again_is_what_was_written(demos: Path) -> None:
@@ -220,8 +276,8 @@ def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
                 make_learner(replace(TD3Config(**SMALL), demos=str(path)), sims.make("lift", ROWS))
     with pytest.raises(ValueError, match="sparse rewards are the judge's verdict"):
         sims.make("lift", 1, sparse=True, judged=False)
-    with pytest.raises(ValueError, match=re.escape("demo_share must be in [0, 1), got 1")):
-        SACConfig(demo_share=1)
+    with pytest.raises(ValueError, match=re.escape("demo_share must be in [0, 1], got 2")):
+        SACConfig(demo_share=2)
     with pytest.raises(ValueError, match="takes nothing from --demos"):
         SACConfig(demos=str(demos), demo_share=0)
     with pytest.raises(ValueError, match="clone_updates are of demonstrations"):

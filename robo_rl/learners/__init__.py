@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from robo_rl.learners.config import LearnerConfig, OffPolicyConfig
 from robo_rl.learners.crossq import CrossQConfig, build_crossq
 from robo_rl.learners.ensemble import EnsembleConfig, build_ensemble
+from robo_rl.learners.iql import IQLConfig, build_iql
 from robo_rl.learners.ppo import PPOConfig, build_ppo
 from robo_rl.learners.residual import (
     ResidualEnsembleConfig,
@@ -27,6 +28,7 @@ __all__ = [
     "LEARNERS",
     "CrossQConfig",
     "EnsembleConfig",
+    "IQLConfig",
     "LearnerConfig",
     "LearnerKind",
     "OffPolicyConfig",
@@ -55,6 +57,7 @@ LEARNERS: dict[str, LearnerKind] = {
     "tqc": LearnerKind(TQCConfig, build_tqc),
     "crossq": LearnerKind(CrossQConfig, build_crossq),
     "ensemble": LearnerKind(EnsembleConfig, build_ensemble),
+    "iql": LearnerKind(IQLConfig, build_iql),
     "residual-ppo": LearnerKind(ResidualPPOConfig, build_residual_ppo),
     "residual-sac": LearnerKind(ResidualSACConfig, build_residual_sac),
     "residual-ensemble": LearnerKind(ResidualEnsembleConfig, build_residual_ensemble),

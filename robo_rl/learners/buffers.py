@@ -101,8 +101,9 @@ class SavedReplayBuffer(NStepReplayBuffer):
         if self.prior is None:
             return super().sample(batch_size, env)
         theirs = round(self.share * batch_size)
-        own = super().sample(batch_size - theirs, env)
-        return mixed(own, self.prior.draw(theirs, self.device, self.n_steps, self.gamma))
+        own = super().sample(batch_size - theirs, env) if theirs < batch_size else None
+        prior = self.prior.draw(theirs, self.device, self.n_steps, self.gamma)
+        return prior if own is None else mixed(own, prior)
 
     def _get_samples(self, *args: Any, **kwargs: Any) -> ReplayBufferSamples:
         if self.n_steps == 1:

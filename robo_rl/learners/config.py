@@ -72,8 +72,8 @@ class OffPolicyConfig(LearnerConfig):
         super().__post_init__()
         if not 0 <= self.interventions <= 1:
             raise ValueError(f"interventions must be in [0, 1], got {self.interventions}")
-        if not 0 <= self.demo_share < 1:
-            raise ValueError(f"demo_share must be in [0, 1), got {self.demo_share}")
+        if not 0 <= self.demo_share <= 1:
+            raise ValueError(f"demo_share must be in [0, 1], got {self.demo_share}")
         if self.demos and not self._takes_demos():
             raise ValueError("a demo_share of 0 takes nothing from --demos: give more, or none")
 

@@ -110,7 +110,7 @@ class EnsembleSAC(SAC):
             target = batch.rewards[:, 0] + discount * ahead
         value = self.critic(batch.observations, batch.actions)
         loss = 0.5 * (value - target).square().mean(dim=1).sum()
-        _step(self.critic.optimizer, loss)
+        step(self.critic.optimizer, loss)
         self.logger.record("train/critic_loss", loss.item())
 
     def _improve_actor(self, obs: Tensor) -> None:
@@ -118,10 +118,10 @@ class EnsembleSAC(SAC):
         self.critic.requires_grad_(False)  # their gradients are not asked for
         action, log_prob = self.policy.draw(obs)
         loss = (weight * log_prob - self.critic(obs, action).amin(dim=0)).mean()
-        _step(self.actor.optimizer, loss)
+        step(self.actor.optimizer, loss)
         self.critic.requires_grad_(True)
         surplus = -log_prob.detach().mean() - self.target_entropy
-        _step(self.ent_coef_optimizer, (self.log_ent_coef * surplus).sum())
+        step(self.ent_coef_optimizer, (self.log_ent_coef * surplus).sum())
         self.logger.record("train/ent_coef", weight.item())
         self.logger.record("train/actor_loss", loss.item())
 
@@ -129,14 +129,21 @@ class EnsembleSAC(SAC):
         """The likelihood of what demonstrations did, before it is squashed; meanwhile the critics
         learn what that is worth (warm-up of WSRL, arXiv:2412.07762)."""
         obs, action = self.replay_buffer.prior.exemplary(batch_size, self.device)
-        mean, log_std, _ = self.actor.get_action_dist_params(obs)
-        off = (torch.atanh(action.clamp(-LIMIT, LIMIT)) - mean) / log_std.exp()
-        loss = (0.5 * off.square() + log_std).sum(dim=1).mean()
-        _step(self.actor.optimizer, loss)
+        loss = -likelihood(self.actor, obs, action).mean()
+        step(self.actor.optimizer, loss)
         self.logger.record("train/clone_loss", loss.item())
 
 
-def _step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+def likelihood(actor: Any, obs: Tensor, action: Tensor) -> Tensor:
+    """(B,) how likely an actor's Gaussian, before it is squashed, is to bring about ``action`` (B,
+    act_dim); its log density but for a constant."""
+    mean, log_std, _ = actor.get_action_dist_params(obs)
+    off = (torch.atanh(action.clamp(-LIMIT, LIMIT)) - mean) / log_std.exp()
+    return -(0.5 * off.square() + log_std).sum(dim=1)
+
+
+def step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One update of what ``optimizer`` has."""
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

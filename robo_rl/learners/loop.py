@@ -155,6 +155,8 @@ class _Loop(BaseCallback):
         if seen and 0 < config.obs_stats_steps <= seen:
             return
         if isinstance(buffer, SavedReplayBuffer):
+            if not buffer.size():
+                return  # nothing is simulated
             normaliser.update(buffer.observations[buffer.pos - 1])  # the step before this update
         elif not seen:
             # A new policy acts almost alike on any scale, so its first update can have the scale.

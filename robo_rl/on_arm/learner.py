@@ -216,9 +216,12 @@ class ArmLearner:
             return
         known = np.array(self._scores), np.array(self._successes)
         auc, trusted = trust(*known, self.config, self.told.trusted)
+        auc = self.told.auc if auc is None else auc
         self.told = dataclasses.replace(self.told, auc=auc, trusted=trusted)
         if trusted != self.steps.by_model:
             self.steps.use(trusted)
+            # What critics say of the other reward would lead the policy anywhere.
+            self._algorithm.critic_updates = self._algorithm._n_updates + CRITIC_ALONE
 
     # What goes on.
     def go_on(self) -> None:

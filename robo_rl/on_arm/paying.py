@@ -26,6 +26,7 @@ Pay = Callable[[Recorded], Array]  # (T,) f32 of the steps of an episode
 
 DOUBT = 0.1  # of an AUC, by which a reward must fall to lose what it had
 FEWEST = 5  # successes, and failures, without which there is no telling a reward's worth
+RARER = 0.2  # share of the rarer of the two, below which a reward that counts goes on counting
 
 
 def payer(config: OnArm, task: Task[Any]) -> Pay | None:
@@ -137,12 +138,15 @@ def trust(score: Array, success: Array, config: OnArm, trusted: bool) -> tuple[f
     reward may count).
 
     The newest ``2 * asks`` count, of which enough must have succeeded and failed; where they have
-    not, nothing new is known. A reward that was ``trusted`` is so until it is clearly worse.
+    not, nothing new is known. A reward that was ``trusted`` is so until it is clearly worse. Of a
+    policy that hardly fails any more the few failures are near misses, which no reward tells from
+    successes: they are no reason to take its reward away, and it is lost by that.
     """
     if len(score) < config.asks:
         return None, False
     score, success = score[-2 * config.asks :], success[-2 * config.asks :]
-    if min(success.sum(), (~success).sum()) < FEWEST:
+    rarer = min(success.sum(), (~success).sum())
+    if rarer < FEWEST or trusted and rarer < RARER * len(success):
         return None, trusted
     found = auc(score, success)
     return found, found >= config.trust - (DOUBT if trusted else 0.0)

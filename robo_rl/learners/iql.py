@@ -1,0 +1,50 @@
+"""Implicit Q-learning (arXiv:2110.06169): a policy from a data set and a reward of it alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from robo_rl.learners.ensemble import EnsembleConfig, arguments
+
+if TYPE_CHECKING:
+    from robo_rl.learners.learner import Parts
+    from robo_rl.learners.offline_iql import OfflineIQL
+    from robo_rl.rollout.vec_sim import VecSim
+
+
+@dataclass(frozen=True, kw_only=True)
+class IQLConfig(EnsembleConfig):
+    """Implicit Q-learning of --demos under the run's reward; it makes no step of its own.
+
+    What counts as env steps elsewhere are its updates.
+    """
+
+    cheap_steps: ClassVar[bool] = False
+    num_envs: int = 1  # rows simulated together, which it does not move
+    demo_share: float = 1.0  # share of every batch that is theirs
+    gradient_steps: int = 64  # updates between two looks at the clock
+    expectile: float = 0.7  # of the values of what was done, that a state is worth
+    temperature: float = 3.0  # how much more what was worth more is imitated
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.5 <= self.expectile < 1:
+            raise ValueError(f"expectile must be in [0.5, 1), got {self.expectile}")
+        if self.temperature < 0:
+            raise ValueError(f"temperature must be at least 0, got {self.temperature}")
+        if self.demo_share != 1 or self.interventions:
+            raise ValueError("iql learns of --demos alone: no other share, and no interventions")
+
+    def check(self, sim: VecSim) -> None:
+        if not self.demos:
+            raise ValueError("iql learns from a data set alone: give --demos DIR (robo-rl demos)")
+        super().check(sim)
+
+
+def build_iql(config: IQLConfig, parts: Parts) -> OfflineIQL:
+    """Our critics and SB3's actor, in a loop without rollouts."""
+    from robo_rl.learners.offline_iql import IQLPolicy, OfflineIQL
+
+    own = {name: getattr(config, name) for name in ("expectile", "temperature")}
+    return OfflineIQL(**arguments(config, parts) | {"policy": IQLPolicy}, **own)
