@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class IQLConfig(EnsembleConfig):
-    """Implicit Q-learning of --demos under the run's reward; it makes no step of its own.
+    """Implicit Q-learning (arXiv:2110.06169) of --demos alone: it makes no step of its own.
 
     What counts as env steps elsewhere are its updates.
     """
