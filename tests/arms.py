@@ -16,7 +16,16 @@ from typing import Any
 import numpy as np
 
 import sims
-from real_robot import RobotDriver, SimDriver, VirtualClock, arms, drivers, emulators
+from real_robot import (
+    Bus,
+    BusConfig,
+    RobotDriver,
+    SimDriver,
+    VirtualClock,
+    arms,
+    drivers,
+    emulators,
+)
 from real_robot.emulators.control import Control
 from real_robot.emulators.device import Emulator, LockstepClock
 from real_robot.pacing import Clock, RealClock
@@ -89,21 +98,27 @@ def here(
 
 
 @contextlib.contextmanager
-def apart(name: str, *, host: str = "127.0.0.1", **options: Any) -> Iterator[Arm]:
-    """An arm whose client holds the interpreter's lock: another process serves its ports.
+def apart(
+    name: str, *, host: str = "127.0.0.1", bus: dict[str, Any] | None = None, **options: Any
+) -> Iterator[Arm]:
+    """An arm whose emulator is another process, since the client holds the interpreter's lock.
 
-    The wall clock rules here.
+    The wall clock rules here. With settings of a ``bus`` its port has an owner in a third one.
     """
     command = [sys.executable, "-m", "robo_rl.cli", "emulate", name, "--goal", "above_red_cube"]
+    if arms.spec(name).found_by == "host":
+        command += ["--host", host]
     process = subprocess.Popen(
-        [*command, "--host", host, "--json", "--parent", str(os.getpid())],
-        stdout=subprocess.PIPE,
-        text=True,
+        [*command, "--json", "--parent", str(os.getpid())], stdout=subprocess.PIPE, text=True
     )
     try:
         told = json.loads(process.stdout.readline())
         control = Control(told["control"])
-        arm = drivers.make(name, told["where"], **options)
+        arm: RobotDriver
+        if bus is None:
+            arm = drivers.make(name, told["where"], **options)
+        else:
+            arm = Bus(BusConfig(robot=name, where=told["where"], options=options, **bus))
 
         def truth() -> np.ndarray:
             return np.array(control.call("joints")["qpos"])
@@ -118,7 +133,11 @@ def apart(name: str, *, host: str = "127.0.0.1", **options: Any) -> Iterator[Arm
 
 so101 = partial(here, "so101")
 # Watchdog and patience of a starved machine.
-ur5e = partial(apart, "ur5e", watchdog=0.5, stale=1.0, deadline=2.0, patience=20.0)
+ur5e = partial(apart, "ur5e", watchdog=0.5, stale=1.0, patience=20.0)
+# The same, and the SO-101, as a bridge drives them.
+SLOW = {"deadline": 2.0, "patience": 20.0, "silence": 20.0}
+ur5e_bus = partial(ur5e, bus=SLOW)
+so101_bus = partial(apart, "so101", bus=SLOW, patience=0.2)
 # What is tested waits for longer than a bus may be silent.
 koch = partial(here, "koch", driver={"watchdog": 2.5})
 ARMS: dict[str, Callable[..., contextlib.AbstractContextManager[Arm]]] = {
@@ -126,4 +145,6 @@ ARMS: dict[str, Callable[..., contextlib.AbstractContextManager[Arm]]] = {
     **{name: partial(apart if arms.spec(name).apart else here, name) for name in arms.ARMS},
     "ur5e": ur5e,
     "koch": koch,
+    "so101 bus": so101_bus,
+    "ur5e bus": ur5e_bus,
 }

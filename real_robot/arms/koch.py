@@ -8,7 +8,6 @@ ARM = ArmSpec(
     client="dynamixel_sdk",
     extra="koch",
     found_by="port",
-    guarded=False,  # its servos' watchdogs stop it
     calibrated=True,
     settings=("calibration", "patience"),
     emulator_settings=("link", "calibrated"),
