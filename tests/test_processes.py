@@ -16,6 +16,7 @@ import numpy as np
 import psutil
 import pytest
 import reach_bundle
+from arms import punctual
 
 from real_robot import (
     BundleError,
@@ -147,6 +148,7 @@ class Deployed:
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.about = json.loads(self.emulator.stdout.readline())
+        punctual(self.emulator)
         self.control = Control(self.about["control"])
         told = (robot, self.about["where"], str(self.about["control"]), str(folder), str(log))
         self.bridge = subprocess.Popen(

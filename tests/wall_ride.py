@@ -39,7 +39,12 @@ class Ride:
                 steps=50,
                 # A starved machine is not what these tests are about.
                 config=RunConfig(
-                    max_age=2.0, max_pose_age=3.0, max_gap=5.0, max_missed=1.0, settle=20.0
+                    realtime=True,
+                    max_age=2.0,
+                    max_pose_age=3.0,
+                    max_gap=5.0,
+                    max_missed=1.0,
+                    settle=20.0,
                 ),
                 stop=self._tick,
                 on_transition=self._heard,

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import psutil
+from arms import punctual
 
 from real_robot import (
     Bus,
@@ -71,7 +72,6 @@ def loop(seconds: float, begin: Any, step: Any) -> tuple[int, int, float, tuple[
 
 
 EDGES = (0.0, 5.0, 8.0, 9.5, 10.5, 12.0, 15.0, 20.0, 30.0, 50.0, 100.0, np.inf)  # ms
-DEVICE = 70  # priority of the emulator's threads, where that is permitted
 GRAIN = 0.01  # s, in which /proc/stat counts
 
 
@@ -139,9 +139,7 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
     emulator = subprocess.Popen([*command, str(os.getpid())], stdout=subprocess.PIPE, text=True)
     try:
         told = json.loads(emulator.stdout.readline())
-        with contextlib.suppress(OSError, AttributeError):  # a device is late for nobody
-            for thread in os.listdir(f"/proc/{emulator.pid}/task"):
-                os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(DEVICE))
+        punctual(emulator)
         control = Control(told["control"])
         options = {"period": PERIOD, **(PATIENT[robot] if patient else {})}
         bus = {"deadline": 2.0, "patience": 20.0, "silence": 20.0} if patient else {}
