@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from real_robot import child
+from real_robot import arms, child
 from real_robot.bus_process import FAULTS, MOTION, PACKET
 from real_robot.driver import (
     Description,
@@ -121,7 +121,8 @@ class Bus:
 
     def identify(self) -> Identity:
         """Its driver's; from here on it measures in every period."""
-        told = self._call("identify", patient=True)
+        within = max(self._config.patience, arms.spec(self._config.robot).introduction)
+        told = self._call("identify", within=within)
         self._about, self._identified = described(told["about"]), True
         return Identity(**told["identity"])
 
@@ -267,10 +268,10 @@ class Bus:
             raise RobotFault(Fault.DISCONNECTED, "call connect() first")
         return self._box
 
-    def _call(self, verb: str, *args: Any, patient: bool = False) -> Any:
+    def _call(self, verb: str, *args: Any, patient: bool = False, within: float = 0.0) -> Any:
         """What the process answers; RobotFault where it refuses, dies or is late."""
         box = self._opened()
-        within = self._config.patience if patient else self._config.deadline
+        within = within or (self._config.patience if patient else self._config.deadline)
         assert self._socket is not None
         box.beat(time.monotonic())
         try:

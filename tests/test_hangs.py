@@ -16,10 +16,10 @@ from wall_ride import Ride
 from real_robot import Ended, Fault, Phase, PolicyBundle
 
 Took = Callable[[float, str], None]
-# What a starved emulator may take while all is well; the deadlines of calls are the driver's own.
-OPTIONS = {
-    "so101": {"patience": 0.02},
-    "koch": {"patience": 0.02, "watchdog": 2.0},
+# What a starved emulator may take while all is well; the deadlines of calls are as they are.
+OPTIONS: dict[str, dict[str, float]] = {
+    "so101": {},
+    "koch": {"patience": 0.006, "watchdog": 2.0},
     "ur5e": {"watchdog": 2.0, "stale": 0.3},
 }
 STOPS = {"so101": "freeze", "koch": "freeze", "ur5e": "silence"}
@@ -44,7 +44,9 @@ def test_a_device_that_stops_answering_never_holds_the_loop(
         ride = Ride(arm, bundles[robot], STOPS[robot], at=60 if when == "run" else 10**9,
                     phase=phase, before=when == "connect", seconds=30.0)  # fmt: skip
         seconds = ride.returned - ride.struck
-        assert seconds < 3.0, ride.result  # 2, and what a busy machine adds
+        # 2, and what a busy machine adds; of a limp arm more, since a process begins, and the Koch
+        # looks for servos at two rates.
+        assert seconds < (6.0 if when == "connect" else 3.0), ride.result
         took(seconds, f"back ({robot}, {when})")
         # Before anything was open there is nothing to latch; behind RELAX nobody asks any more.
         if when == "close":
