@@ -299,7 +299,7 @@ def main(told: str, memory: str, end_of: str) -> int:
     try:
         options = {**arms.spec(about["robot"]).paced, **about["options"]}
         driver = drivers.make(about["robot"], about["where"], numbers=numbers, **options)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:  # an option that it does not take
         end.send(json.dumps({"refused": str(error)}).encode())
         return 2
     about["period"] = driver.describe().period

@@ -9,17 +9,28 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 from arms import Arm, so101_bus
 
-from real_robot import Fault, RealClock, RobotFault, RunConfig, SafetyFilter, Target
+from real_robot import (
+    Bus,
+    BusConfig,
+    Fault,
+    RealClock,
+    RobotFault,
+    RunConfig,
+    SafetyFilter,
+    Target,
+)
 from real_robot.guarded import GuardedArm
 from real_robot.mailbox import Mailbox
 from real_robot.manifest import Limits
 from real_robot.pacing import Pacer
+from sims import ROBOTS
 
 SPEED = 0.4  # rad/s, that the filter lets through
 
@@ -57,6 +68,20 @@ def test_it_loads_no_simulation_no_filter_and_no_log(driver: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_drivers_options_reach_it_and_its_description_comes_back(tmp_path: Path) -> None:
+    file, joints = tmp_path / "arm.json", ROBOTS["so101"].actuators
+    servo = {"drive_mode": 0, "homing_offset": 5, "range_min": 1948, "range_max": 2148}
+    file.write_text(json.dumps({j: {"id": i + 1} | servo for i, j in enumerate(joints)}))
+    bus = Bus(BusConfig(robot="so101", where="/dev/null", options={"calibration": file}))
+    assert np.abs(bus.describe().position).max() < 0.16  # rad, 100 steps to either side
+    with pytest.raises(RobotFault, match=r"cannot open|Inappropriate|/dev/null"):
+        bus.connect()
+    bus.close()
+    wrong = Bus(BusConfig(robot="so101", where="/dev/null", options={"patience": -1, "no": 1}))
+    with pytest.raises(ValueError, match="unexpected keyword argument 'no'"):
+        wrong.describe()
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ class KochDriver(ServoBus):
         self,
         port: str,
         *,
-        calibration: Path | None = None,
+        calibration: str | Path | None = None,
         clock: Clock | None = None,
         period: float | None = None,
         patience: float = 0.003,

@@ -93,7 +93,7 @@ class ServoBus(ABC):
         self,
         port: str,
         *,
-        calibration: Path | None = None,
+        calibration: str | Path | None = None,
         clock: Clock | None = None,
         period: float | None = None,
         patience: float = 0.006,
@@ -106,7 +106,7 @@ class ServoBus(ABC):
         self._ids = list(range(1, len(self.joints) + 1))
         self._file = None
         if calibration is not None:
-            self._file = self._calibrated(Calibration.load(calibration, self.joints).joints)
+            self._file = self._calibrated(Calibration.load(Path(calibration), self.joints).joints)
         self._calibration = self._file
         self._bus = self.new_bus()
         self._patience = patience
