@@ -39,6 +39,7 @@ from real_robot.numbers import Numbers
 Array = np.ndarray
 
 START_S = 20.0  # s for its process to begin on a starved machine
+END_S = 0.5  # s for it to hang up, and to end
 LOOK = 0.0002  # s between two looks for a measurement
 
 
@@ -220,7 +221,7 @@ class Bus:
         """Closes the port; its process ends, by force where it does not end at once."""
         if self._socket is not None and not self._gone:
             try:
-                self._call("close")
+                self._call("close", within=END_S)
             except RobotFault:
                 pass
         self._end(kill=False)
@@ -311,7 +312,7 @@ class Bus:
             if kill:
                 self._child.kill()
             try:
-                self._child.wait(0.5)
+                self._child.wait(END_S)
             except subprocess.TimeoutExpired:
                 self._child.kill()
                 self._child.wait()

@@ -27,6 +27,7 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ HELPERS = 3  # that are started, one after the other, where one ends before the 
 HELPER_S = 30.0  # s for a helper to be ready
 FAULTS = tuple(Fault)
 MOTION = ("qpos", "qvel", "qacc", "gripper")
+_PF_EXITING = 4  # of Linux's sched.h
 _REST = 1e-9  # rad/s and rad/s^2
 
 
@@ -118,9 +120,10 @@ class Owner:
         """A giver of goals that is silent for long while the arm is stiff is killed."""
         last = max(self._heard, self._box.beaten)
         if self._stiff and time.monotonic() - last > self._silence:
+            dying = ending(self._giver)  # for seconds, where it has much memory to give back
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._giver, signal.SIGKILL)
-            self._bereaved("stalled and was killed")
+            self._bereaved("died" if dying else "stalled and was killed")
 
     def _bereaved(self, why: str) -> None:
         """Nobody gives goals any more: the arm is limp, or somebody must bring it to rest."""
@@ -132,10 +135,11 @@ class Owner:
         if not self._stiff or not can:
             self._brake_alone()
             if self._stiff:
-                print(
-                    f"bus: the bridge {why}; nobody parks the arm: STILL STIFF, it holds its last "
-                    "goal", file=sys.stderr, flush=True,
-                )  # fmt: skip
+                with contextlib.suppress(OSError):  # who would have read it may be gone, too
+                    print(
+                        f"bus: the bridge {why}; nobody parks the arm: STILL STIFF, it holds its "
+                        "last goal", file=sys.stderr, flush=True,
+                    )  # fmt: skip
             self._over = True
             return
         self._told = self._told or {"bridge": why, "seen": time.monotonic()}
@@ -280,6 +284,17 @@ class Owner:
             letter["command"][name] = self._command[name]
         letter["t"] = time.monotonic()
         self._box.measured.write(letter)
+
+
+def ending(pid: int) -> bool:
+    """Whether a process has ended or is about to (Linux; False where that is not known)."""
+    if not Path("/proc/self/stat").exists():
+        return False
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+    return bool(int(stat.rsplit(")", 1)[1].split()[6]) & _PF_EXITING)
 
 
 def moving(command: dict[str, Any]) -> bool:

@@ -9,6 +9,7 @@ done goes to stderr and, as JSON, to the report file.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -46,15 +47,17 @@ def main(told: str, memory: str, end: str) -> int:
         "notes": list(result.notes),
     }
     stiff = [joint for joint, limp in result.acks.items() if not limp]
-    print(
-        f"rescue: the bridge {about['bridge']}; the arm was held, and "
-        + (f"is STILL STIFF: {', '.join(stiff)}" if stiff else "every joint is limp"),
-        file=sys.stderr,
-    )
     if about["report"]:
         part = Path(about["report"] + ".part")
         part.write_text(json.dumps(report, indent=1))
         part.replace(about["report"])
+    with contextlib.suppress(OSError):  # who would have read it may be gone with the bridge
+        print(
+            f"rescue: the bridge {about['bridge']}; the arm was held, and "
+            + (f"is STILL STIFF: {', '.join(stiff)}" if stiff else "every joint is limp"),
+            file=sys.stderr,
+            flush=True,
+        )
     return bool(stiff)
 
 

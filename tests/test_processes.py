@@ -301,3 +301,39 @@ def test_an_arm_that_everybody_left_stiff_is_found_and_parked_on_a_word(
     _, said = deployed.deploy("--stiff", "park")
     assert "the stiff arm was parked and relaxed, joint by joint" in said, said
     assert deployed.limp()
+
+
+@pytest.mark.slow
+@pytest.mark.fault(32)
+@pytest.mark.parametrize("deployed", ["so101"], indirect=True)
+def test_everybody_who_stands_still_leaves_an_arm_that_holds(
+    deployed: Deployed, took: Took
+) -> None:
+    """The first who goes on is the bus: to it the bridge is silent."""
+    bus, policy = deployed.child("bus_process"), deployed.child("policy_process")
+    stopped = time.monotonic()
+    for pid in (bus, policy, deployed.bridge.pid):
+        os.kill(pid, signal.SIGSTOP)
+    took(deployed.last_moved(stopped), "held, by the device's record (all stopped, so101)")
+    time.sleep(1.0)
+    assert not deployed.limp() and not (deployed.log / "rescue.json").exists()
+    os.kill(bus, signal.SIGCONT)
+    report = deployed.report()
+    assert report["bridge"] == "stalled and was killed" and "park" in report["states"]
+    assert all(report["limp"].values()) and deployed.limp()
+
+
+@pytest.mark.slow
+@pytest.mark.fault(31)
+@pytest.mark.parametrize("deployed", ["so101"], indirect=True)
+def test_a_helper_that_is_killed_is_followed_by_another(deployed: Deployed) -> None:
+    bus = psutil.Process(deployed.child("bus_process"))
+    os.kill(deployed.bridge.pid, signal.SIGKILL)
+    begun = time.monotonic()
+    while not (helpers := bus.children()):
+        assert time.monotonic() < begun + 20.0
+        time.sleep(0.01)
+    helpers[0].kill()
+    report = deployed.report()
+    assert report["states"][:2] == ["hold", "park"] and all(report["limp"].values())
+    assert deployed.limp()
