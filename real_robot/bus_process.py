@@ -34,7 +34,7 @@ import numpy as np
 
 from real_robot import arms, child, drivers
 from real_robot.child import own_end
-from real_robot.driver import Description, Fault, RobotDriver, RobotFault, Target, check_sent
+from real_robot.driver import Description, Fault, RobotDriver, RobotFault, Target, changed
 from real_robot.filters.braking import brake
 from real_robot.mailbox import TEXT, Mailbox
 from real_robot.numbers import Numbers
@@ -240,7 +240,9 @@ class Owner:
             return None
         try:
             target = Target(self._command["qpos"], float(self._command["gripper"]))
-            check_sent(self._driver.send(target), target, self._numbers.joints)
+            sent = self._driver.send(target)
+            if why := changed(sent, target, self._numbers.joints):
+                raise RobotFault(Fault.CONFIG, why)
         except RobotFault as error:
             # As far as is known it was not sent: what follows must not count from it.
             self._command, self._braked = before, self._braked + 1

@@ -146,16 +146,16 @@ class Sent:
     t_host: float  # s, monotonic
 
 
-def check_sent(sent: Sent, target: Target, joints: tuple[str, ...]) -> None:
-    """RobotFault where the device made something else of a target than its rounding explains."""
-    changed = np.abs(sent.qpos - target.qpos)
-    if not changed.max() <= ROUNDING:
-        i = int(changed.argmax())
-        raise RobotFault(
-            Fault.CONFIG,
-            f"the device made {sent.qpos[i]:.3f} rad of {target.qpos[i]:.3f} rad for {joints[i]}: "
-            "its limits are not those it describes",
-        )
+def changed(sent: Sent, target: Target, joints: tuple[str, ...]) -> str:
+    """What the device made of a target, in words, where its rounding does not explain that."""
+    by = np.abs(sent.qpos - target.qpos)
+    if by.max() <= ROUNDING:
+        return ""
+    i = int(by.argmax())
+    return (
+        f"the device made {sent.qpos[i]:.3f} rad of {target.qpos[i]:.3f} rad for {joints[i]}: its "
+        "limits are not those it describes"
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from real_robot.driver import (
     RobotState,
     Sent,
     Target,
-    check_sent,
+    changed,
     still,
 )
 from real_robot.pacing import Clock
@@ -118,7 +118,8 @@ class GuardedArm:
         )  # fmt: skip
         self.sent = self.driver.send(target)
         self.memory = memory
-        check_sent(self.sent, target, self.safety.joints)
+        if why := changed(self.sent, target, self.safety.joints):
+            raise SafetyStop(Fault.CONFIG, why)
 
     def _read(self) -> RobotState | None:
         """The newest measurement, None where the next try may still help."""
