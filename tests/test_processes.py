@@ -322,6 +322,7 @@ def test_everybody_who_stands_still_leaves_an_arm_that_holds(
     assert not deployed.limp() and not (deployed.log / "rescue.json").exists()
     os.kill(bus, signal.SIGCONT)
     report = deployed.report()
+    os.kill(policy, signal.SIGKILL)  # it stands still, and would not hear that all others ended
     assert report["bridge"] == "stalled and was killed" and "park" in report["states"]
     assert all(report["limp"].values()) and deployed.limp()
 

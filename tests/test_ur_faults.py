@@ -87,6 +87,7 @@ def test_a_protective_stop_is_latched_and_unlocked_by_a_person_alone(
     assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.PROTECTIVE_STOP)
     took(ride.delay, "latched")
     arm.driver.connect()
+    arm.driver.identify()
     assert arm.driver.read().fault is Fault.PROTECTIVE_STOP
     with pytest.raises(RobotFault, match=r"clear_fault\(\) first"):
         arm.driver.enable()
