@@ -10,6 +10,7 @@ hold the loop, whatever it waits for.
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import socket
@@ -34,7 +35,8 @@ from real_robot.driver import (
     Target,
 )
 from real_robot.mailbox import Mailbox
-from real_robot.numbers import Numbers
+from real_robot.numbers import Numbers, described, plain
+from real_robot.pacing import Clock
 
 Array = np.ndarray
 
@@ -72,12 +74,19 @@ class BusConfig:
 
 class Bus:
     """The arm of ``config``; ``given`` is the end of a process that is there already, its memory's
-    file and what it says of the arm."""
+    file and what it says of the arm.
+
+    On a compressed ``clock`` time passes when its owner says so: goals are sent and measurements
+    taken when they are asked for, and whoever gives goals may be silent for as long as it likes.
+    """
 
     def __init__(
-        self, config: BusConfig, given: tuple[socket.socket, int, dict[str, Any]] | None = None
+        self,
+        config: BusConfig,
+        given: tuple[socket.socket, int, dict[str, Any]] | None = None,
+        clock: Clock | None = None,
     ):
-        self._config = config
+        self._config, self._clock = config, clock
         self._numbers = Numbers.of(config.robot)
         self._child: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -101,6 +110,11 @@ class Bus:
     def braked(self) -> int:
         """Periods in which the arm was braked, so far, since no goal had come in time."""
         return self._braked
+
+    @property
+    def newest(self) -> float:
+        """The device's time of the newest measurement that has come, s; inf while there is none."""
+        return self._call("newest") if self._connected else math.inf
 
     def describe(self) -> Description:
         """Names and limits, by its driver."""
@@ -137,6 +151,9 @@ class Bus:
         box, period = self._opened(), self.describe().period
         if not self._identified:
             raise RobotFault(Fault.CONFIG, "call identify() first: the arm is not known")
+        if self._clock is not None:
+            self._call("read", self._clock.now_ns())
+            return self._state(box.measured.read()[1])
         begun = time.monotonic()
         while True:
             now = time.monotonic()
@@ -192,7 +209,10 @@ class Bus:
                 letter[name] = getattr(target, name)
         letter["braked"], letter["t"] = self._braked, now
         box.goals.write(letter)
-        box.beat(now)
+        if self._clock is not None:
+            self._call("send", self._clock.now_ns())
+            now = self._clock.now_ns() * 1e-9
+        box.beat(time.monotonic())
         return Sent(qpos, opening, now)
 
     def hold(self) -> None:
@@ -239,7 +259,8 @@ class Bus:
             "robot": config.robot,
             "where": config.where,
             "options": options,
-            "numbers": self._numbers.plain(),
+            "numbers": plain(self._numbers),
+            "stepped": self._clock is not None,
             "silence": config.silence,
             "bridge": os.getpid(),
             "rescue": rescue,
@@ -320,9 +341,3 @@ class Bus:
             self._box.close()
         self._child = self._socket = self._box = None
         self._connected = self._identified = self._enabled = False
-
-
-def described(told: dict[str, Any]) -> Description:
-    """A description that came as JSON."""
-    lists = {k: np.array(v) for k, v in told.items() if isinstance(v, list)}
-    return Description(**{**told, **lists, "joints": tuple(told["joints"])})

@@ -34,11 +34,11 @@ import numpy as np
 
 from real_robot import arms, child, drivers
 from real_robot.child import own_end
-from real_robot.driver import Description, Fault, RobotDriver, RobotFault, Target, changed
+from real_robot.driver import Fault, RobotDriver, RobotFault, Target, changed
 from real_robot.filters.braking import brake
 from real_robot.mailbox import TEXT, Mailbox
-from real_robot.numbers import Numbers
-from real_robot.pacing import quiet
+from real_robot.numbers import Numbers, plain
+from real_robot.pacing import VirtualClock, quiet
 from real_robot.realtime import OWNER, realtime
 
 PACKET = 1 << 16  # bytes, more than any call or answer
@@ -61,6 +61,8 @@ class Owner:
         self._driver, self._numbers, self._box, self._end = driver, numbers, box, end
         self._period: float = about["period"]
         self._silence: float = about["silence"]
+        # On a compressed clock: it passes as calls say, and nothing is done that is not asked for.
+        self._clock: VirtualClock | None = about["clock"]
         self._rescue: dict | None = about["rescue"]
         self._giver: int = about["bridge"]  # the process that gives the goals
         self._helper: subprocess.Popen | None = None
@@ -119,7 +121,8 @@ class Owner:
     def _listen(self) -> None:
         """A giver of goals that is silent for long while the arm is stiff is killed."""
         last = max(self._heard, self._box.beaten)
-        if self._stiff and time.monotonic() - last > self._silence:
+        stalls = self._stiff and self._clock is None
+        if stalls and time.monotonic() - last > self._silence:
             dying = ending(self._giver)  # for seconds, where it has much memory to give back
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._giver, signal.SIGKILL)
@@ -179,13 +182,25 @@ class Owner:
 
     def do_identify(self) -> dict[str, Any]:
         identity = self._driver.identify()
-        self._measuring = True
+        self._measuring = self._clock is None
         return {"identity": asdict(identity), "about": self.describe()}
 
     def do_enable(self) -> None:
         self._forget()
         self._stiff = True  # it may be from here on
         self._driver.enable()
+
+    def do_read(self, now: int) -> None:
+        self._clock.sleep_until_ns(now)  # type: ignore[union-attr]
+        self._measure(None)
+
+    def do_send(self, now: int) -> None:
+        self._clock.sleep_until_ns(now)  # type: ignore[union-attr]
+        goal = self._box.goals.read()[1]
+        self._driver.send(Target(np.array(goal["qpos"]), float(goal["gripper"])))
+
+    def do_newest(self) -> float:
+        return self._driver.newest  # type: ignore[attr-defined]
 
     def do_hold(self) -> None:
         self._forget()
@@ -304,25 +319,24 @@ def moving(command: dict[str, Any]) -> bool:
     return bool(np.abs(command["qvel"]).max() > _REST or np.abs(command["qacc"]).max() > _REST)
 
 
-def plain(about: Description) -> dict[str, Any]:
-    """A description as JSON can hold it."""
-    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(about).items()}
-
-
 def main(told: str, memory: str, end_of: str) -> int:
     """The process, from its start to its end."""
     end, about = own_end(end_of), json.loads(told)
     numbers = Numbers.from_plain(about["numbers"])
     try:
-        options = {**arms.spec(about["robot"]).paced, **about["options"]}
-        driver = drivers.make(about["robot"], about["where"], numbers=numbers, **options)
+        clock = VirtualClock() if about["stepped"] else None
+        paced = {} if clock else arms.spec(about["robot"]).paced
+        driver = drivers.make(
+            about["robot"], about["where"], numbers=numbers, clock=clock,
+            **{**paced, **about["options"]},
+        )  # fmt: skip
     except (ValueError, TypeError) as error:  # an option that it does not take
         end.send(json.dumps({"refused": str(error)}).encode())
         return 2
-    about["period"] = driver.describe().period
+    about |= {"period": driver.describe().period, "clock": clock}
     box = Mailbox(len(numbers.joints), int(memory))
     owner = Owner(driver, numbers, box, end, about)
-    with realtime(priority=OWNER), quiet():
+    with contextlib.nullcontext() if clock else realtime(priority=OWNER), quiet():
         end.send(json.dumps({"about": owner.describe()}).encode())
         return owner.run()
 

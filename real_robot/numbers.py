@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from real_robot.driver import Description
+
 Array = np.ndarray
 
 
@@ -38,13 +40,20 @@ class Numbers:
         names = [field.name for field in fields(cls) if field.name != "period"]
         return cls(period=TARGET_DT, **{name: getattr(robot, name) for name in names})
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON can hold it; ``Numbers.from_plain`` reads it."""
-        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
-
     @classmethod
     def from_plain(cls, told: Mapping[str, Any]) -> Numbers:
-        """What ``plain`` told."""
+        """What ``plain`` made of some."""
         arrays = {k: np.array(v) for k, v in told.items() if k not in ("name", "period")}
         names = {k: tuple(told[k]) for k in ("joints", "actuators")}
         return cls(**{**told, **arrays, **names})
+
+
+def plain(about: Numbers | Description) -> dict[str, Any]:
+    """Its fields as JSON can hold them."""
+    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(about).items()}
+
+
+def described(told: Mapping[str, Any]) -> Description:
+    """The description that ``plain`` was given."""
+    lists = {k: np.array(v) for k, v in told.items() if isinstance(v, list)}
+    return Description(**{**told, **lists, "joints": tuple(told["joints"])})

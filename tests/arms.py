@@ -107,12 +107,10 @@ def punctual(emulator: subprocess.Popen[Any]) -> None:
 
 @contextlib.contextmanager
 def apart(
-    name: str, *, host: str = "127.0.0.1", bus: dict[str, Any] | None = None, **options: Any
+    name: str, *, host: str = "127.0.0.1", bus: dict[str, Any], **options: Any
 ) -> Iterator[Arm]:
-    """An arm whose emulator is another process, since the client holds the interpreter's lock.
-
-    The wall clock rules here. With settings of a ``bus`` its port has an owner in a third one.
-    """
+    """An arm whose emulator is another process, and the owner of its port a third, ``bus`` of which
+    are the settings. The wall clock rules here."""
     command = [sys.executable, "-m", "robo_rl.cli", "emulate", name, "--goal", "above_red_cube"]
     if arms.spec(name).found_by == "host":
         command += ["--host", host]
@@ -123,11 +121,7 @@ def apart(
         told = json.loads(process.stdout.readline())
         punctual(process)
         control = Control(told["control"])
-        arm: RobotDriver
-        if bus is None:
-            arm = drivers.make(name, told["where"], **options)
-        else:
-            arm = Bus(BusConfig(robot=name, where=told["where"], options=options, **bus))
+        arm = Bus(BusConfig(robot=name, where=told["where"], options=options, **bus))
 
         def truth() -> np.ndarray:
             return np.array(control.call("joints")["qpos"])
@@ -141,19 +135,16 @@ def apart(
 
 
 so101 = partial(here, "so101")
-# Watchdog and patience of a starved machine.
-ur5e = partial(apart, "ur5e", watchdog=0.5, stale=1.0, patience=20.0)
-# The same, and the SO-101, as a bridge drives them.
+# As a bridge drives them, but with the patience of a starved machine.
 SLOW = {"deadline": 2.0, "patience": 20.0, "silence": 20.0}
-ur5e_bus = partial(ur5e, bus=SLOW)
+ur5e = partial(apart, "ur5e", bus=SLOW, watchdog=0.5, stale=1.0, patience=20.0)
 so101_bus = partial(apart, "so101", bus=SLOW, patience=0.2)
 # What is tested waits for longer than a bus may be silent.
 koch = partial(here, "koch", driver={"watchdog": 2.5})
 ARMS: dict[str, Callable[..., contextlib.AbstractContextManager[Arm]]] = {
     "sim": sim,
-    **{name: partial(apart if arms.spec(name).apart else here, name) for name in arms.ARMS},
+    **{name: partial(here, name) for name in arms.ARMS if not arms.spec(name).apart},
     "ur5e": ur5e,
     "koch": koch,
     "so101 bus": so101_bus,
-    "ur5e bus": ur5e_bus,
 }

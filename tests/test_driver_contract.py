@@ -11,7 +11,7 @@ from arms import ARMS, Arm
 from real_robot import Fault, RobotDriver, RobotFault, Target, arms
 
 # They keep the wall clock.
-WALL = {name for name in arms.ARMS if arms.spec(name).apart} | {"so101 bus", "ur5e bus"}
+WALL = {name for name in arms.ARMS if arms.spec(name).apart} | {"so101 bus"}
 
 
 @pytest.fixture(

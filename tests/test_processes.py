@@ -185,9 +185,10 @@ class Deployed:
             time.sleep(0.1)
         raise AssertionError(f"no motion; {self.bridge.poll()}: {self.bridge.stderr.read()}")
 
-    def last_moved(self, since: float) -> float:
-        """s after ``since`` at which the device was last told to move, once it is no more."""
-        time.sleep(0.3)  # a helper needs longer to begin
+    def last_moved(self, since: float, within: float = 0.3) -> float:
+        """s after ``since`` at which the device was last told to move, once it is no more, and
+        before anybody takes over: ``within`` s."""
+        time.sleep(within)
         return max(0.0, self.control.call("traffic")["moved"] - since)
 
     def limp(self) -> bool:
@@ -274,7 +275,7 @@ def test_a_bus_that_is_gone_leaves_an_arm_that_holds_and_the_bridge_parks_it(
 ) -> None:
     bus, killed = deployed.child("bus_process"), time.monotonic()
     os.kill(bus, how)
-    moved = deployed.last_moved(killed)
+    moved = deployed.last_moved(killed, within=0.08)
     assert deployed.bridge.wait(60) == 1
     log = read_log(sorted(deployed.log.glob("*.mcap"))[-1])
     held = next(t for t in log.transitions if t["after"] == "hold")

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import reach_bundle
-from arms import Arm, ur5e, ur5e_bus
+from arms import Arm, ur5e
 from wall_ride import Ride
 
 import sims
@@ -52,7 +52,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> PolicyBundle:
 
 @pytest.fixture
 def arm() -> Iterator[Arm]:
-    with ur5e_bus() as made:
+    with ur5e() as made:
         yield made
 
 
