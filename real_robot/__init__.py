@@ -10,11 +10,11 @@ from typing import Any
 
 _HOME = {
     "BundleError": "manifest",
+    "Bus": "bus",
+    "BusConfig": "bus",
     "Description": "driver",
     "Ended": "report",
     "Fault": "driver",
-    "Guardian": "guardian",
-    "GuardianConfig": "guardian",
     "Hand": "human",
     "Human": "human",
     "Identity": "driver",
@@ -28,6 +28,7 @@ _HOME = {
     "PolicyProcess": "policy_process",
     "RealClock": "pacing",
     "Recorder": "recorder",
+    "Rescue": "bus",
     "RobotDriver": "driver",
     "RobotFault": "driver",
     "RobotState": "driver",

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from sims.robots import Robot
-from sims.robots.robot import JERK_S
+if TYPE_CHECKING:  # the process that owns an arm's port loads no simulation
+    from real_robot.numbers import Numbers
+    from sims.robots import Robot
 
 Array = np.ndarray
 
 
+ROUNDING = 0.01  # rad, a device may round a target by this much
 LOST = 0.25  # rad between a joint and its goal: it does not follow, whatever its stiffness
 
 
@@ -62,7 +64,7 @@ class Fault(Enum):
     GRIPPER = "gripper"  # it is silent or gone; the arm itself is well
     COLLISION = "collision"  # something pushes on the arm
     POLICY_LOST = "policy_lost"  # the policy is late, silent or dead
-    GUARDIAN = "guardian"  # nobody would stop the arm if the bridge died
+    BUS = "bus"  # the process that owns the arm's port is gone or stands still
     DEADLINE = "deadline"  # the loop was late for too long
     OPERATOR = "operator"  # a person asked to stop
     CONFIG = "config"  # the pieces do not fit together
@@ -83,7 +85,7 @@ _RESPONSE = {
     Fault.NONFINITE: Response.HOLD,
     Fault.COLLISION: Response.HOLD,
     Fault.GRIPPER: Response.HOLD,
-    Fault.GUARDIAN: Response.HOLD,
+    Fault.BUS: Response.HOLD,  # the device keeps its last target; another process takes over
     Fault.POLICY_LOST: Response.HOLD,
     Fault.DEADLINE: Response.HOLD,
     Fault.OPERATOR: Response.HOLD,
@@ -113,6 +115,8 @@ class RobotState:
     fault: Fault = Fault.NONE
     derate: float = 1.0  # share of full speed that the device still allows: below 1 when warm
     outside: Array | None = None  # (n,) N m of it that the arm's own model does not explain
+    braked: Array | None = None  # (3, n) rad, rad/s, rad/s^2 of the last target, where who owns the
+    # port had to brake since the last measurement, for want of a target in time
 
 
 @dataclass(frozen=True)
@@ -124,12 +128,34 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Moving(Target):
+    """A target, and how the command moves there: who must go on from it alone can brake."""
+
+    qvel: Array  # (n,) rad/s
+    qacc: Array  # (n,) rad/s^2
+    acceleration: Array  # (n,) rad/s^2, of a stop from there
+    jerk: Array  # (n,) rad/s^3, the same
+
+
+@dataclass(frozen=True)
 class Sent:
     """What the device was really told, after its own rounding and clipping."""
 
     qpos: Array  # (n,) rad
     gripper: float  # 0 closed, 1 open
     t_host: float  # s, monotonic
+
+
+def changed(sent: Sent, target: Target, joints: tuple[str, ...]) -> str:
+    """What the device made of a target, in words, where its rounding does not explain that."""
+    by = np.abs(sent.qpos - target.qpos)
+    if by.max() <= ROUNDING:
+        return ""
+    i = int(by.argmax())
+    return (
+        f"the device made {sent.qpos[i]:.3f} rad of {target.qpos[i]:.3f} rad for {joints[i]}: its "
+        "limits are not those it describes"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +174,7 @@ class Description:
     overload: Array | None = None  # (n,) measured N m that motors give up at; None: they do not
 
     @classmethod
-    def of(cls, robot: Robot, period: float, **known: Any) -> Description:
+    def of(cls, robot: Robot | Numbers, period: float, **known: Any) -> Description:
         """What is known of ``robot`` (sims/robots), with what is ``known`` otherwise."""
         return cls(
             **{
@@ -167,6 +193,8 @@ class Description:
     def __post_init__(self) -> None:
         n = len(self.joints)
         if self.jerk is None:
+            from sims.robots.robot import JERK_S
+
             object.__setattr__(self, "jerk", np.asarray(self.acceleration, float) / JERK_S)
         shapes = {"position": (n, 2), "velocity": (n,), "acceleration": (n,), "jerk": (n,)}
         if self.effort is not None:
@@ -248,20 +276,4 @@ class RobotDriver(Protocol):
 
     def close(self) -> None:
         """Closes the port. May be called again."""
-        ...
-
-
-class Bequeathing(Protocol):
-    """What a driver may have besides: another process can go on with its arm at once."""
-
-    def bequeath(self) -> dict:
-        """What it has learned of the arm by ``identify``, as plain data."""
-        ...
-
-    def inherit(self, known: dict) -> None:
-        """Opens the port of a stiff arm of which another process, now dead, said ``known``.
-
-        Nothing is asked of the device, so that ``hold`` can be the first word to it. ``connect``
-        must follow, which makes sure that no other process is at the port.
-        """
         ...

@@ -12,20 +12,20 @@ import numpy as np
 from real_robot.config import RunConfig
 from real_robot.driver import (
     Fault,
+    Moving,
     Response,
     RobotDriver,
     RobotFault,
     RobotState,
     Sent,
     Target,
+    changed,
     still,
 )
 from real_robot.pacing import Clock
 from real_robot.safety import FilterMemory, SafetyFilter, SafetyStop
 
 Array = np.ndarray
-
-ROUNDING = 0.01  # rad, a device may round a target by this much
 
 
 class Exchange(NamedTuple):
@@ -43,18 +43,28 @@ class Exchange(NamedTuple):
 class GuardedArm:
     """Reads with patience, filters, sends, and remembers the last target."""
 
-    memory: FilterMemory  # from ``seed`` on
     sent: Sent  # the last target as the device took it
     state: RobotState  # the last measurement
 
     def __init__(self, driver: RobotDriver, safety: SafetyFilter, clock: Clock, config: RunConfig):
         self.driver, self.safety = driver, safety
+        self._memory: FilterMemory | None = None
         self.retries = 0  # ticks without a measurement so far
         self._clock, self._max_retries = clock, config.max_retries
         self._lost = Rate(config.window, config.max_lost, safety.period)
         self._silent = 0  # the same, in a row
         self._spoilt: deque[float] = deque()  # s, when within the last second one came in spoilt
         self._allowed = max(2, int(config.max_spoilt / safety.period))
+
+    @property
+    def memory(self) -> FilterMemory:
+        """The filter's, from ``seed`` on."""
+        assert self._memory is not None
+        return self._memory
+
+    @memory.setter
+    def memory(self, memory: FilterMemory) -> None:
+        self._memory = memory
 
     def seed(self, *, stiff: bool = False) -> None:
         """The next target counts from where the arm is now.
@@ -101,16 +111,15 @@ class GuardedArm:
         return Exchange(self.state, filtered, filtered, self.sent, {}, self._now(), goal)
 
     def _send(self, filtered: Target, memory: FilterMemory) -> None:
-        self.sent = self.driver.send(filtered)
+        command, stop = memory.command, self.safety.shaping
+        target = Moving(
+            filtered.qpos, filtered.gripper, command.qvel, command.qacc, stop.acceleration,
+            stop.jerk,
+        )  # fmt: skip
+        self.sent = self.driver.send(target)
         self.memory = memory
-        changed = np.abs(self.sent.qpos - filtered.qpos)
-        if not changed.max() <= ROUNDING:
-            i = int(changed.argmax())
-            raise SafetyStop(
-                Fault.CONFIG,
-                f"the device made {self.sent.qpos[i]:.3f} rad of {filtered.qpos[i]:.3f} rad for "
-                f"{self.safety.joints[i]}: its limits are not those it describes",
-            )
+        if why := changed(self.sent, target, self.safety.joints):
+            raise SafetyStop(Fault.CONFIG, why)
 
     def _read(self) -> RobotState | None:
         """The newest measurement, None where the next try may still help."""
@@ -134,6 +143,11 @@ class GuardedArm:
                 self._count_spoilt(str(error))
             return None
         self._silent, self.state = 0, state
+        if state.braked is not None and self._memory is not None:
+            # What follows goes on from there.
+            qpos, qvel, qacc = state.braked
+            command = self.memory.command._replace(qpos=qpos, qvel=qvel, qacc=qacc, goal=qpos)
+            self.memory = dataclasses.replace(self.memory, command=command)
         return state
 
     def _count_spoilt(self, last: str) -> None:

@@ -33,7 +33,6 @@ from real_robot.driver import (
 )
 from real_robot.follower import Follower, Thought
 from real_robot.guarded import Exchange, GuardedArm, Ramp, Rate
-from real_robot.guardian import Guardian
 from real_robot.human import Grip, Hand, Human, Tool, Verdict
 from real_robot.interrupts import StopSignals
 from real_robot.latch import Latch
@@ -68,7 +67,6 @@ def run(
     on_transition: Callable[[Transition], None] | None = None,
     watch: Callable[[Tick, Mapping[str, float]], None] | None = None,
     policy: PolicyProcess | None = None,
-    guardian: Guardian | None = None,
     human: Human | None = None,
     dial: Callable[[], float] = lambda: 1.0,
     shadow: bool = False,
@@ -84,13 +82,13 @@ def run(
     where it stands. The first Ctrl-C, SIGTERM or SIGHUP stops too, a second one also stops parking.
     ``log`` names an MCAP file to write. ``on_transition`` hears of every change of state, ``watch``
     of every tick and of the ages (s) of the poses acted on, both within the loop.
-    ``policy`` answers in place of the bundle, from its own process; ``guardian`` stops the arm
-    should this process die; ``human`` may take the arm, give it back, and end the run with a
-    verdict; meanwhile the policy is asked all the same, for the log. ``dial`` is asked every
-    period for the share of full speed. In ``shadow`` the policy is asked and its targets are
-    filtered and logged, but the arm holds still. ``tape`` is ``replay``'s. A fault that latches is
-    kept in ``latch``, and one that is kept there refuses the run. The log also gets the pictures of
-    the cameras ``film``, and what ``judge`` says of the run once the arm is limp.
+    ``policy`` answers in place of the bundle, from its own process; ``human`` may take the arm,
+    give it back, and end the run with a verdict; meanwhile the policy is asked all the same, for
+    the log. ``dial`` is asked every period for the share of full speed. In ``shadow`` the policy is
+    asked and its targets are filtered and logged, but the arm holds still. ``tape`` is
+    ``replay``'s. A fault that latches is kept in ``latch``, and one that is kept there refuses the
+    run. The log also gets the pictures of the cameras ``film``, and what ``judge`` says of the run
+    once the arm is limp.
 
     Raises BundleError where the pieces do not fit, and LatchedError where an operator must clear a
     fault first, both before the arm is touched; any other exception
@@ -156,7 +154,6 @@ def run(
             recorder=recorder,
             watch=watch,
             stop=stop,
-            guardian=guardian,
             human=human,
             tool=Tool(task) if human is not None else None,
             dial=dial,
@@ -262,7 +259,6 @@ class _Around:
     recorder: Recorder | None = None
     watch: Callable[[Tick, Mapping[str, float]], None] | None = None
     stop: Callable[[], bool | Fault] | None = None
-    guardian: Guardian | None = None
     human: Human | None = None
     tool: Tool | None = None  # for who jogs it
     dial: Callable[[], float] = lambda: 1.0
@@ -288,7 +284,7 @@ class _Session:
         around: _Around,
     ):
         self._limits, self._latch_file = around.limits, around.latch
-        self._stop, self._recorder, self._guardian = around.stop, around.recorder, around.guardian
+        self._stop, self._recorder = around.stop, around.recorder
         self._watch = around.watch
         self._policy = around.policy
         self._human, self._dial, self._shadow = around.human, around.dial, around.shadow
@@ -306,6 +302,7 @@ class _Session:
         self._acks: dict[str, bool] = {}
         self._notes: list[str] = []
         self._why = ""  # the run is over
+        self._gone = self._regained = False  # the process that owned the port
         self._stopping = False  # on the way back
         self._latched: RobotFault | SafetyStop | None = None  # by what
         self.woke = self._now()  # s, of the newest period
@@ -323,9 +320,6 @@ class _Session:
                 stack.callback(self._relax)
                 stack.callback(self._come_to_rest)
                 self._machine.to(Phase.ARMED)
-                if self._guardian is not None:
-                    bequeath = getattr(self._driver, "bequeath", None)
-                    self._guardian.stiff(True, bequeath and bequeath())
                 self._driver.enable()
                 self._arm.seed(stiff=True)
                 if not self._shadow:
@@ -335,7 +329,7 @@ class _Session:
                 self._why = str(error)
                 return Ended.INTERRUPTED, Fault.OPERATOR, str(error)
             except (SafetyStop, RobotFault) as error:
-                self._why = str(error)
+                self._why, self._gone = str(error), error.fault is Fault.BUS
                 mild = error.fault.response is not Response.LATCH and isinstance(error, SafetyStop)
                 if mild or error.fault.response is Response.HOLD:
                     return Ended.SAFETY_STOP, error.fault, str(error)
@@ -350,11 +344,11 @@ class _Session:
                 stack.callback(self._disconnect)
                 self._driver.identify()
                 self._identified()
+                self._machine.to(Phase.HOLD, "taken over")
                 stack.callback(self._relax)
                 self._arm.seed()
                 stack.callback(self._come_to_rest)
                 self._driver.enable()  # what is stiff already keeps its goal
-                self._machine.to(Phase.HOLD, "taken over")
                 self._arm.seed(stiff=True)
             except (SafetyStop, RobotFault) as error:
                 self._latch(error)
@@ -467,7 +461,10 @@ class _Session:
         self._borne, self._stopping = 1, True
         if self._machine.phase not in {*LATCHED, Phase.HOLD}:
             self._machine.to(Phase.HOLD, self._why)
-        self._attempt("brake", self._brake)
+        if self._gone:
+            self._regain()
+        else:
+            self._attempt("brake", self._brake)
         self._attempt("hold", self._driver.hold)
         if self._parking and self._machine.phase is Phase.HOLD:
             if not self._attempt("park", self._park):
@@ -491,10 +488,11 @@ class _Session:
 
     def _relax(self) -> None:
         self._acks = dict.fromkeys(self._joints, False)
-        self._attempt("relax", lambda: self._acks.update(self._driver.relax()))
+        relax = lambda: self._acks.update(self._driver.relax())  # noqa: E731
+        regained = self._regained
+        if not self._attempt("relax", relax) and self._regained and not regained:
+            self._attempt("relax", relax)
         stiff = [joint for joint, limp in self._acks.items() if not limp]
-        if self._guardian is not None and not stiff:
-            self._guardian.stiff(False)
         if stiff:
             self._notes.append(f"still stiff: {', '.join(stiff)}")
         if self._machine.phase not in LATCHED:
@@ -507,13 +505,31 @@ class _Session:
             self._machine.to(Phase.OFFLINE)
         self._flush()
 
+    def _regain(self) -> None:
+        """Begins anew with a device that nobody speaks to any more: it kept its last target.
+
+        Tried once: what has ended two processes is the device's doing.
+        """
+        self._regained = True
+
+        def take_over() -> None:
+            self._driver.connect()
+            self._driver.identify()
+            self._driver.enable()  # what is stiff already keeps its goal
+            self._arm.seed(stiff=True)
+
+        self._attempt("take over", take_over)
+
     def _attempt(self, what: str, do: Callable[[], None]) -> bool:
         """Whether ``do`` worked."""
         try:
             do()
         except (SafetyStop, RobotFault, _Interrupted) as error:
             self._notes.append(f"{what}: {error}")
-            if isinstance(error, RobotFault) or getattr(error, "fault", None) is Fault.ESTOP:
+            fault = getattr(error, "fault", None)
+            if fault is Fault.BUS and not self._regained:
+                self._regain()
+            elif isinstance(error, RobotFault) or fault is Fault.ESTOP:
                 self._latch(error)
             return False
         return True
@@ -567,10 +583,6 @@ class _Session:
     def _wait(self) -> int:
         """Until the next period; returns periods skipped."""
         self._flush()
-        if self._guardian is not None:
-            self._guardian.beat()
-            if not self._stopping and not self._guardian.alive:
-                raise SafetyStop(Fault.GUARDIAN, "it is gone: nobody would answer for the arm")
         self._skipped, self._late = self._pacer.wait()
         self._behind = self._behind + self._skipped if self._skipped else 0
         if (missed := self._missed.add(self._now(), self._skipped)) and not self._stopping:

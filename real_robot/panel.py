@@ -43,7 +43,7 @@ def keys(fd: int) -> Iterator[None]:
     changed = termios.tcgetattr(fd)
     changed[3] &= ~(termios.ICANON | termios.ECHO)
     changed[6][termios.VMIN], changed[6][termios.VTIME] = 1, 0
-    changed[6][termios.VSUSP] = b"\0"  # a bridge that stands still is killed by the guardian
+    changed[6][termios.VSUSP] = b"\0"  # a bridge that stands still is killed by the bus
     termios.tcsetattr(fd, termios.TCSANOW, changed)
     try:
         yield

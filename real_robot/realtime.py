@@ -19,14 +19,15 @@ import threading
 from collections.abc import Iterator
 
 AVAILABLE = sys.platform == "linux"
-PRIORITY = 50  # of SCHED_FIFO, below the kernel's own threads
+OWNER = 60  # of SCHED_FIFO, below the kernel's own threads: of who owns the arm's port
+PRIORITY = 50
 POLICY = 30
 HELPERS = 10  # of what looks through cameras, of the log writer and the like
 _CURRENT_AND_FUTURE = 1 | 2  # MCL_CURRENT | MCL_FUTURE
 
 
 @contextlib.contextmanager
-def realtime(policy: int = 0) -> Iterator[tuple[str, ...]]:
+def realtime(policy: int = 0, priority: int = PRIORITY) -> Iterator[tuple[str, ...]]:
     """SCHED_FIFO for this thread and locked memory inside; yields what was not permitted.
 
     ``policy`` is the policy's process, 0 if it has none; it keeps its priority, as it may be asked
@@ -36,7 +37,7 @@ def realtime(policy: int = 0) -> Iterator[tuple[str, ...]]:
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     others = {t.native_id for t in threading.enumerate()} - {threading.get_native_id(), None}
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
         for thread in others:
             os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(HELPERS))
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just died

@@ -45,7 +45,7 @@ _STOP = "time is up, an operator, a policy or the safety filter stops it"
 _WAYS: dict[Phase, dict[Phase, str]] = {
     Phase.OFFLINE: {
         Phase.CONNECTED: "the port is open and the device is the one expected",
-        Phase.HOLD: "the guardian takes over a stiff arm whose bridge is gone",
+        Phase.HOLD: "a helper takes over a stiff arm whose bridge is gone",
     },
     Phase.CONNECTED: {
         Phase.ARMED: "no fault, every joint in its range; the operator wants it",

@@ -16,11 +16,21 @@ from typing import Any
 import numpy as np
 
 import sims
-from real_robot import RobotDriver, SimDriver, VirtualClock, arms, drivers, emulators
+from real_robot import (
+    Bus,
+    BusConfig,
+    RobotDriver,
+    SimDriver,
+    VirtualClock,
+    arms,
+    drivers,
+    emulators,
+)
 from real_robot.emulators.control import Control
 from real_robot.emulators.device import Emulator, LockstepClock
 from real_robot.pacing import Clock, RealClock
 
+DEVICE = 70  # priority of an emulator's threads, above the bridge's and the bus's
 PATIENCE = 1.0  # s for a reply: on a compressed clock nothing is late, but a test may be starved
 
 
@@ -88,22 +98,30 @@ def here(
         arm.close()
 
 
-@contextlib.contextmanager
-def apart(name: str, *, host: str = "127.0.0.1", **options: Any) -> Iterator[Arm]:
-    """An arm whose client holds the interpreter's lock: another process serves its ports.
+def punctual(emulator: subprocess.Popen[Any]) -> None:
+    """A device is late for nobody: its threads come first, where that is permitted (Linux)."""
+    with contextlib.suppress(OSError, AttributeError):
+        for thread in os.listdir(f"/proc/{emulator.pid}/task"):
+            os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(DEVICE))
 
-    The wall clock rules here.
-    """
+
+@contextlib.contextmanager
+def apart(
+    name: str, *, host: str = "127.0.0.1", bus: dict[str, Any], **options: Any
+) -> Iterator[Arm]:
+    """An arm whose emulator is another process, and the owner of its port a third, ``bus`` of which
+    are the settings. The wall clock rules here."""
     command = [sys.executable, "-m", "robo_rl.cli", "emulate", name, "--goal", "above_red_cube"]
+    if arms.spec(name).found_by == "host":
+        command += ["--host", host]
     process = subprocess.Popen(
-        [*command, "--host", host, "--json", "--parent", str(os.getpid())],
-        stdout=subprocess.PIPE,
-        text=True,
+        [*command, "--json", "--parent", str(os.getpid())], stdout=subprocess.PIPE, text=True
     )
     try:
         told = json.loads(process.stdout.readline())
+        punctual(process)
         control = Control(told["control"])
-        arm = drivers.make(name, told["where"], **options)
+        arm = Bus(BusConfig(robot=name, where=told["where"], options=options, **bus))
 
         def truth() -> np.ndarray:
             return np.array(control.call("joints")["qpos"])
@@ -117,13 +135,16 @@ def apart(name: str, *, host: str = "127.0.0.1", **options: Any) -> Iterator[Arm
 
 
 so101 = partial(here, "so101")
-# Watchdog and patience of a starved machine.
-ur5e = partial(apart, "ur5e", watchdog=0.5, stale=1.0, deadline=2.0, patience=20.0)
+# As a bridge drives them, but with the patience of a starved machine.
+SLOW = {"deadline": 2.0, "patience": 20.0, "silence": 20.0}
+ur5e = partial(apart, "ur5e", bus=SLOW, watchdog=0.5, stale=1.0, patience=20.0)
+so101_bus = partial(apart, "so101", bus=SLOW, patience=0.2)
 # What is tested waits for longer than a bus may be silent.
 koch = partial(here, "koch", driver={"watchdog": 2.5})
 ARMS: dict[str, Callable[..., contextlib.AbstractContextManager[Arm]]] = {
     "sim": sim,
-    **{name: partial(apart if arms.spec(name).apart else here, name) for name in arms.ARMS},
+    **{name: partial(here, name) for name in arms.ARMS if not arms.spec(name).apart},
     "ur5e": ur5e,
     "koch": koch,
+    "so101 bus": so101_bus,
 }

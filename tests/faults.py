@@ -58,8 +58,10 @@ FAULTS: dict[int, Promise] = {
     28: Promise("policy slower than its rate", f"last goal kept for a tick, then {H}; no backlog"),
     29: Promise("an action from an old observation", "dropped"),
     30: Promise("a second policy process", "has no way in: the sockets have no address"),
-    31: Promise("bridge dies (kill -9)", "held, parked and relaxed by the guardian or the device"),
-    32: Promise("bridge stalls (SIGSTOP)", "as 31, after the guardian has killed it"),
+    31: Promise(
+        "bridge dies (kill -9)", "braked and held by the bus, then parked and relaxed by a helper"
+    ),
+    32: Promise("bridge stalls (SIGSTOP)", "as 31, and it is killed after a second"),
     33: Promise("Ctrl-C, SIGTERM or SIGHUP", f"{H}, park, relax"),
     34: Promise("Ctrl-C again while parking", f"{H} at once; the arm's state is printed"),
     35: Promise("terminal lost", "as SIGHUP"),
@@ -100,8 +102,22 @@ FAULTS: dict[int, Promise] = {
     59: Promise("the gripper's line is cut or silent", f"{H}, park, relax; the jaws as they were"),
     60: Promise("four of five replies lost, never five in a row", f"{H} within 1.1 s"),
     61: Promise("a third of the periods missed, never many in a row", f"{H} within 2 s"),
-    62: Promise("the guardian dies", f"{H}, park, relax: nobody would answer for the arm"),
+    62: Promise(
+        "the process that owns the port dies or stalls",
+        f"the device keeps its last goal, or its watchdog stops it; the bridge takes over: {H}, "
+        "park, relax",
+    ),
     63: Promise("an operator's clear", "nothing moves before it, in any process; then it does"),
+    65: Promise(
+        "servos softer than expected: 10, 100, 998 N m/rad",
+        "neither holding nor taking over nor parking lowers the arm",
+    ),
+    66: Promise("pictures that are old", "thrown away; each says when it was taken"),
+    64: Promise(
+        "everybody dies at once",
+        "the device keeps its last goal, or its watchdog stops it; the next deploy says that it is "
+        "stiff, and parks or relaxes it on a word",
+    ),
 }
 
 

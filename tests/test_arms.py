@@ -50,8 +50,8 @@ def test_what_an_arm_says_of_itself_is_there(name: str) -> None:
     assert {*arm.settings} <= takes.keys() & options and {*arm.unhurried} <= takes.keys()
     assert {*arm.emulator_settings} <= inspect.signature(emulator).parameters.keys()
     assert arm.found_by in options and name in sims.ROBOTS
-    # A guardian goes on with the arm at once.
-    assert hasattr(driver, "bequeath") and hasattr(driver, "inherit") or not arm.guarded
+    assert {*arm.paced} <= takes.keys()
+    assert hasattr(driver, "stiff")  # what is asked of an arm that was left
     assert f"{arm.extra} = [" in (ROOT / "pyproject.toml").read_text()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import cv2
@@ -52,10 +52,12 @@ def stream() -> Iterator[tuple[str, dict[int, float]]]:
     server.shutdown()
 
 
+@pytest.mark.fault(66)
 def test_who_looks_seldom_sees_the_present_and_is_told_when_it_was(
-    stream: tuple[str, dict[int, float]],
+    stream: tuple[str, dict[int, float]], took: Callable[[float, str], None]
 ) -> None:
     address, sent = stream
+    oldest = 0.0
     camera = VideoDevice(address, BITS * SIDE, 48)
     for _ in range(5):
         time.sleep(0.3)
@@ -64,6 +66,8 @@ def test_who_looks_seldom_sees_the_present_and_is_told_when_it_was(
         taken = sent[int((bits << np.arange(BITS)).sum())]
         assert time.monotonic() - taken < 0.7  # it was a second old at the end, and more later
         assert -0.3 < frame.t - taken < 0.5
+        oldest = max(oldest, time.monotonic() - taken)
+    took(oldest, "age of the oldest that was looked at")
     camera.close()
 
 

@@ -17,7 +17,7 @@ import pytest
 import reach_bundle
 
 import sims
-from real_robot import Guardian, GuardianConfig, PolicyBundle, PolicyProcess
+from real_robot import Bus, BusConfig, PolicyBundle, PolicyProcess
 from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.cli import main
 from robo_rl.experiments.peers import Peer
@@ -70,9 +70,10 @@ def ask_policy(folder: Path) -> None:
         assert policy.alive
 
 
-def stand_guard(folder: Path) -> None:
-    with Guardian(GuardianConfig(robot="so101", where="/dev/null", options={})) as guardian:
-        assert guardian.alive
+def own_port(folder: Path) -> None:
+    bus = Bus(BusConfig(robot="so101", where="/dev/null"))
+    assert bus.describe().name == "so101" and bus.pid
+    bus.close()
 
 
 def emulate(folder: Path) -> None:
@@ -85,7 +86,7 @@ def search(folder: Path) -> None:
     assert answer["kind"] == "crashed" and (folder / "a.pulse").exists()
 
 
-OURS = (check_reward, ask_policy, stand_guard, emulate, search)
+OURS = (check_reward, ask_policy, own_port, emulate, search)
 
 
 def train_elsewhere(folder: Path) -> None:
@@ -128,17 +129,18 @@ def test_nothing_of_the_folder_is_run(
 
 
 def test_a_bridge_that_is_killed_leaves_no_folder_behind(tmp_path: Path) -> None:
-    """Nor its guardian and its policy, killed at the same moment."""
+    """Nor its bus and its policy, killed at the same moment."""
     temp, bundle = tmp_path / "temp", tmp_path / "bundle"
     temp.mkdir()
     bundle.mkdir()
     reach_bundle.write(bundle, "so101")
     code = f"""
-from real_robot import Guardian, GuardianConfig, PolicyBundle, PolicyProcess
+from real_robot import Bus, BusConfig, PolicyBundle, PolicyProcess
 bundle = PolicyBundle.load({str(bundle)!r})
 policy = PolicyProcess(bundle, {str(bundle)!r}, budget=30.0)
-guardian = Guardian(GuardianConfig(robot="so101", where="/dev/null", options={{}}))
-print(policy.pid, guardian.pid, flush=True)
+bus = Bus(BusConfig(robot="so101", where="/dev/null"))
+bus.describe()
+print(policy.pid, bus.pid, flush=True)
 input()
 """
     bridge = subprocess.Popen(

@@ -24,8 +24,6 @@ from real_robot import (
     BundleError,
     Ended,
     Fault,
-    Guardian,
-    GuardianConfig,
     Hand,
     Manifest,
     NullDriver,
@@ -397,7 +395,6 @@ def test_one_lost_reply_is_retried_five_are_a_fault(bundle: PolicyBundle) -> Non
     assert (result.ended, result.fault, result.retries) == (Ended.FAULT, Fault.COMM_TIMEOUT, 4)
 
 
-@pytest.mark.fault(60)
 def test_four_of_five_replies_lost_stop_the_arm(bundle: PolicyBundle, took: Took) -> None:
     rig = Rig(bundle, period=0.01)
     lost = raises(Fault.COMM_TIMEOUT)
@@ -411,7 +408,6 @@ def test_four_of_five_replies_lost_stop_the_arm(bundle: PolicyBundle, took: Took
     assert all(result.acks.values())
 
 
-@pytest.mark.fault(61)
 def test_a_third_of_the_periods_missed_stops_the_arm(bundle: PolicyBundle, took: Took) -> None:
     rig, ticks = Rig(bundle, period=0.01), [0]
 
@@ -426,25 +422,6 @@ def test_a_third_of_the_periods_missed_stops_the_arm(bundle: PolicyBundle, took:
     times = {t.after: t.t for t in result.history}
     took(times[Phase.HOLD] - times[Phase.ARMED], "held")
     assert "PARK RELAX" in phases(result) and all(result.acks.values())
-
-
-@pytest.mark.fault(62)
-def test_a_guardian_that_dies_ends_the_run_in_good_order(bundle: PolicyBundle) -> None:
-    rig = Rig(bundle)
-    config = GuardianConfig(robot="so101", where="/dev/null", options={})
-    with Guardian(config) as guardian:
-        killed: list[int] = []
-
-        def kill() -> bool:
-            if rig.clock.now_ns() > 1_002_000_000_000 and not killed:
-                killed.append(guardian.pid)
-                os.kill(guardian.pid, signal.SIGKILL)
-                guardian._child.wait()
-            return False
-
-        result = rig.run(guardian=guardian, stop=kill, steps=100)
-    assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.GUARDIAN)
-    assert phases(result) == GOOD and killed
 
 
 @pytest.mark.parametrize("known", ["wider", "narrower", "elsewhere"])

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -148,6 +150,7 @@ def test_a_latched_fault_outlives_its_process_and_is_an_operators_to_clear(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
+    took: Callable[[float, str], None],
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with So101Emulator(sims.make_task("reach", robot="so101")).start(control=0) as emulator:
@@ -170,7 +173,9 @@ def test_a_latched_fault_outlives_its_process_and_is_an_operators_to_clear(
         stage = WiredStage(
             sims.make_task("reach", robot="so101"), emulator.where, patience=0.5, eyes=None
         )
+        begun = time.monotonic()
         assert driving.unlatched(told, stage, Console()).reason() == ""
+        took(time.monotonic() - begun, "cleared (SO-101)")
         assert not list(tmp_path.rglob("*.json"))
 
 

@@ -85,7 +85,7 @@ def stuffed_or_spoilt(arm: Arm) -> None:
 
 
 # Silence.
-@pytest.mark.fault(31)
+@pytest.mark.fault(64)
 def test_servos_that_hear_nothing_stop_where_they_are(arm: Arm, took: Took) -> None:
     driver = arm.up().driver
     start = driver.read()
@@ -110,7 +110,7 @@ def test_servos_that_hear_nothing_stop_where_they_are(arm: Arm, took: Took) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.fault(31)
+@pytest.mark.fault(64)
 def test_an_arm_whose_bridge_was_killed_stops_by_itself(took: Took) -> None:
     task = sims.make_task("reach", robot="koch")
     with emulators.make("koch", task).start() as emulator:

@@ -1,4 +1,4 @@
-"""Policy, bridge and guardian as processes: whichever dies or stalls, the arm is stopped."""
+"""Policy, bridge and bus as processes: whichever dies or stalls, the arm is stopped."""
 
 from __future__ import annotations
 
@@ -16,12 +16,21 @@ import numpy as np
 import psutil
 import pytest
 import reach_bundle
+from arms import punctual
 
-from real_robot import BundleError, Fault, PolicyBundle, PolicyProcess, SafetyStop, read_log
+from real_robot import (
+    BundleError,
+    Fault,
+    PolicyBundle,
+    PolicyProcess,
+    SafetyStop,
+    read_log,
+)
 from real_robot.emulators.control import Control
 from real_robot.policy_process import PolicyLate
 
 Took = Callable[[float, str], None]
+CLI = [sys.executable, "-m", "robo_rl.cli"]
 BUDGET = 10.0  # s: these tests prove what happens, not how soon on a busy machine
 
 
@@ -128,24 +137,34 @@ def test_a_bundle_that_was_changed_meanwhile_is_refused(
 
 
 class Deployed:
-    """``robo-rl deploy`` on an emulated SO-101, each in a process of its own."""
+    """A bridge on an emulated arm, each in a process of its own."""
 
-    def __init__(self, folder: Path, log: Path):
-        cli = [sys.executable, "-m", "robo_rl.cli"]
-        self.log = log
+    def __init__(self, robot: str, folder: Path, log: Path):
+        self.robot, self.folder, self.log = robot, folder, log
+        log.mkdir()
         self.emulator = subprocess.Popen(
-            [*cli, "emulate", "so101", "--goal", reach_bundle.GOAL, "--json",
+            [*CLI, "emulate", robot, "--goal", reach_bundle.GOAL, "--json",
              "--parent", str(os.getpid())],
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        about = json.loads(self.emulator.stdout.readline())
-        self.control = Control(about["control"])
+        self.about = json.loads(self.emulator.stdout.readline())
+        punctual(self.emulator)
+        self.control = Control(self.about["control"])
+        told = (robot, self.about["where"], str(self.about["control"]), str(folder), str(log))
         self.bridge = subprocess.Popen(
-            [*cli, "deploy", folder, "--robot", "so101", "--port", about["where"], "--control",
-             str(about["control"]), "--episodes", "50", "--think", "0.1", "--patience", "0.2",
-             "--log", log],
+            [sys.executable, Path(__file__).with_name("bridge_ride.py"), *told],
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
+
+    def deploy(self, *options: str) -> tuple[int, str]:
+        """What ``robo-rl deploy`` ends with, and says."""
+        done = subprocess.run(
+            [*CLI, "deploy", self.folder, "--robot", self.robot, "--port", self.about["where"],
+             "--control", str(self.about["control"]), "--think", "0.1", "--patience", "0.2",
+             "--episodes", "1", *options],
+            capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120,
+        )  # fmt: skip
+        return done.returncode, " ".join(done.stderr.split())
 
     def child(self, module: str) -> int:
         """The pid of the bridge's child that runs ``module``."""
@@ -156,36 +175,36 @@ class Deployed:
 
     def await_motion(self) -> None:
         """Returns once the policy drives: the arm is stiff and moves."""
-        deadline = time.monotonic() + 60
-        before = None
-        while time.monotonic() < deadline:
-            joints = self.control.call("joints")
-            now = np.array(joints["qpos"]) if all(joints["torque"]) else None
-            if before is not None and now is not None and np.abs(now - before).max() > 0.02:
+        deadline, before = time.monotonic() + 60, None
+        while time.monotonic() < deadline and self.bridge.poll() is None:
+            told, now = self.control.call("traffic"), np.array(self.control.call("joints")["qpos"])
+            going = told.get("running", True) and time.monotonic() - told["moved"] < 0.1
+            if before is not None and going and np.abs(now - before).max() > 0.02:
                 return
-            before = now
+            before = now if going else None
             time.sleep(0.1)
-        raise AssertionError(f"no motion; {self.bridge.poll()}")
+        raise AssertionError(f"no motion; {self.bridge.poll()}: {self.bridge.stderr.read()}")
 
-    def at_rest(self) -> float:
-        """s until the arm has stopped moving (within a servo step or two)."""
-        begun, before = time.monotonic(), np.array(self.control.call("joints")["qpos"])
-        while time.monotonic() < begun + 5:
-            time.sleep(0.01)
-            now = np.array(self.control.call("joints")["qpos"])
-            if np.abs(now - before).max() < 0.004:
-                return time.monotonic() - begun
-            before = now
-        raise AssertionError("the arm goes on moving")
+    def last_moved(self, since: float, within: float = 0.3) -> float:
+        """s after ``since`` at which the device was last told to move, once it is no more, and
+        before anybody takes over: ``within`` s."""
+        time.sleep(within)
+        return max(0.0, self.control.call("traffic")["moved"] - since)
+
+    def limp(self) -> bool:
+        """The device's own word that nobody moves it any more."""
+        if self.robot == "ur5e":
+            return not self.control.call("traffic")["running"]
+        return not any(self.control.call("joints")["torque"])
 
     def report(self) -> dict[str, Any]:
-        """What the guardian did, once it is done."""
+        """What the helper did, once it is done."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            if (self.log / "guardian.json").exists():
-                return json.loads((self.log / "guardian.json").read_text())
+            if (self.log / "rescue.json").exists():
+                return json.loads((self.log / "rescue.json").read_text())
             time.sleep(0.05)
-        raise AssertionError("no report of the guardian")
+        raise AssertionError("no report of the helper")
 
     def close(self) -> None:
         for process in (self.bridge, self.emulator):
@@ -194,9 +213,13 @@ class Deployed:
         self.control.close()
 
 
-@pytest.fixture
-def deployed(folder: Path, tmp_path: Path) -> Iterator[Deployed]:
-    deployed = Deployed(folder, tmp_path / "log")
+@pytest.fixture(params=["so101", "ur5e"])
+def deployed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> Iterator[Deployed]:
+    folder = tmp_path_factory.mktemp("bundle")
+    reach_bundle.write(folder, request.param)
+    deployed = Deployed(request.param, folder, tmp_path / "log")
     try:
         deployed.await_motion()
         yield deployed
@@ -212,31 +235,110 @@ def test_kill_9_of_the_policy_stops_and_parks_the_arm(deployed: Deployed, took: 
     assert deployed.bridge.wait(60) == 1
     log = read_log(sorted(deployed.log.glob("*.mcap"))[-1])
     held = next(t for t in log.transitions if "policy_lost" in t["reason"])
-    took(held["t"] - killed, "held")
+    took(held["t"] - killed, f"held ({deployed.robot})")
     assert 0 <= held["t"] - killed < 2.0 and held["after"] == "hold"
     assert [t["after"] for t in log.transitions][-4:] == ["park", "relax", "connected", "offline"]
 
 
 @pytest.mark.slow
 @pytest.mark.fault(31, 32)
-@pytest.mark.parametrize("whom", ["bridge", "both", "stopped bridge"])
-def test_whoever_is_killed_the_guardian_holds_parks_and_relaxes(
+@pytest.mark.parametrize("whom", ["bridge", "bridge and policy", "stopped bridge"])
+def test_whoever_is_killed_the_bus_holds_and_a_helper_parks_and_relaxes(
     deployed: Deployed, whom: str, took: Took
 ) -> None:
-    policy = deployed.child("policy_process")
+    policy, case = deployed.child("policy_process"), f"({whom}, {deployed.robot})"
     killed = time.monotonic()
-    if whom == "both":
+    if "policy" in whom:
         os.kill(policy, signal.SIGKILL)
     os.kill(deployed.bridge.pid, signal.SIGSTOP if "stopped" in whom else signal.SIGKILL)
-    rest = deployed.at_rest()
-    assert all(deployed.control.call("joints")["torque"])  # it holds, it does not fall
+    moved = deployed.last_moved(killed)
+    assert not deployed.limp()  # it holds, it does not fall
     report = deployed.report()
-    took(report["seen"] - killed, f"noticed ({whom})")
-    took(report["held"] - killed, f"hold sent ({whom})")
-    took(rest, f"at rest ({whom})")
+    took(report["braked"] - killed, f"brakes {case}")
+    took(moved, f"held, by the device's record {case}")
+    assert 0 < report["braked"] - killed < 0.5 and moved < 0.5
     assert report["bridge"] == ("stalled and was killed" if "stopped" in whom else "died")
-    assert report["held_first"]  # before anything was asked of the arm
-    assert report["states"][:2] == ["hold", "park"] and "relax" in report["states"]
-    assert len(report["limp"]) == 6 and all(report["limp"].values())
-    assert not any(deployed.control.call("joints")["torque"])  # the servos' own word
-    assert not psutil.pid_exists(policy) or psutil.Process(policy).status() == "zombie"
+    assert report["states"][:2] == ["hold", "park"] and "relax" in report["states"], report
+    assert all(report["limp"].values()) and report["notes"] == []
+    assert deployed.limp()
+    begun = time.monotonic()
+    while psutil.pid_exists(policy) and psutil.Process(policy).status() != "zombie":
+        assert time.monotonic() < begun + 20.0, "the policy's process is still there"
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.fault(62)
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_bus_that_is_gone_leaves_an_arm_that_holds_and_the_bridge_parks_it(
+    deployed: Deployed, how: signal.Signals, took: Took
+) -> None:
+    bus, killed = deployed.child("bus_process"), time.monotonic()
+    os.kill(bus, how)
+    moved = deployed.last_moved(killed, within=0.08)
+    assert deployed.bridge.wait(60) == 1
+    log = read_log(sorted(deployed.log.glob("*.mcap"))[-1])
+    held = next(t for t in log.transitions if t["after"] == "hold")
+    took(held["t"] - killed, f"noticed ({how.name}, {deployed.robot})")
+    took(moved, f"held, by the device's record ({how.name}, {deployed.robot})")
+    assert "the process that owns the port" in held["reason"] and held["t"] - killed < 2.0
+    assert [t["after"] for t in log.transitions][-4:] == ["park", "relax", "connected", "offline"]
+    assert deployed.limp() and not psutil.pid_exists(bus)
+
+
+@pytest.mark.slow
+@pytest.mark.fault(64)
+@pytest.mark.parametrize("deployed", ["so101"], indirect=True)
+def test_an_arm_that_everybody_left_stiff_is_found_and_parked_on_a_word(
+    deployed: Deployed, took: Took
+) -> None:
+    killed = time.monotonic()
+    for pid in (deployed.child("bus_process"), deployed.child("policy_process")):
+        os.kill(pid, signal.SIGKILL)
+    os.kill(deployed.bridge.pid, signal.SIGKILL)
+    took(deployed.last_moved(killed), "held, by the device's record")
+    time.sleep(1.0)
+    assert all(deployed.control.call("joints")["torque"])
+    status, said = deployed.deploy()
+    assert status and "the arm is stiff (shoulder_pan, " in said and "--stiff" in said
+    assert all(deployed.control.call("joints")["torque"])
+    _, said = deployed.deploy("--stiff", "park")
+    assert "the stiff arm was parked and relaxed, joint by joint" in said, said
+    assert deployed.limp()
+
+
+@pytest.mark.slow
+@pytest.mark.fault(32)
+@pytest.mark.parametrize("deployed", ["so101"], indirect=True)
+def test_everybody_who_stands_still_leaves_an_arm_that_holds(
+    deployed: Deployed, took: Took
+) -> None:
+    """The first who goes on is the bus: to it the bridge is silent."""
+    bus, policy = deployed.child("bus_process"), deployed.child("policy_process")
+    stopped = time.monotonic()
+    for pid in (bus, policy, deployed.bridge.pid):
+        os.kill(pid, signal.SIGSTOP)
+    took(deployed.last_moved(stopped), "held, by the device's record (all stopped, so101)")
+    time.sleep(1.0)
+    assert not deployed.limp() and not (deployed.log / "rescue.json").exists()
+    os.kill(bus, signal.SIGCONT)
+    report = deployed.report()
+    os.kill(policy, signal.SIGKILL)  # it stands still, and would not hear that all others ended
+    assert report["bridge"] == "stalled and was killed" and "park" in report["states"]
+    assert all(report["limp"].values()) and deployed.limp()
+
+
+@pytest.mark.slow
+@pytest.mark.fault(31)
+@pytest.mark.parametrize("deployed", ["so101"], indirect=True)
+def test_a_helper_that_is_killed_is_followed_by_another(deployed: Deployed) -> None:
+    bus = psutil.Process(deployed.child("bus_process"))
+    os.kill(deployed.bridge.pid, signal.SIGKILL)
+    begun = time.monotonic()
+    while not (helpers := bus.children()):
+        assert time.monotonic() < begun + 20.0
+        time.sleep(0.01)
+    helpers[0].kill()
+    report = deployed.report()
+    assert report["states"][:2] == ["hold", "park"] and all(report["limp"].values())
+    assert deployed.limp()

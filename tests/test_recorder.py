@@ -8,7 +8,8 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ from real_robot.recorder import QUEUE, Tick
 from real_robot.recovery import recover, recover_all
 from real_robot.states import Phase, Transition
 from robo_rl.cli import main
+
+Took = Callable[[float, str], None]
 
 
 def tick(k: int) -> Tick:
@@ -168,21 +171,28 @@ def test_a_bug_in_the_writer_is_not_lost_with_its_thread(tmp_path: Path) -> None
 
 
 @pytest.mark.fault(36)
+@pytest.mark.parametrize("robot", ["so101", "ur5e"])
 def test_deploy_ends_with_a_line_where_its_log_does_not_fit(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], robot: str, took: Took
 ) -> None:
+    """Over the arm's own wire, which is parked and relaxed all the same."""
     bundle, logs = tmp_path / "bundle", tmp_path / "logs"
     bundle.mkdir()
-    reach_bundle.write(bundle, "so101")
+    reach_bundle.write(bundle, robot)
+    command = ["deploy", str(bundle), "--emulate", "--robot", robot, "--episodes", "3"]
     with disk_of(100_000):
-        status = main(["deploy", str(bundle), "--emulate", "--episodes", "3", "--log", str(logs)])
+        status = main([*command, "--log", str(logs)])
     told = capsys.readouterr()
     assert status == 1 and "n=1)" in told.out  # no further episode
     assert told.err.strip().count("\n") == 0
     assert f"the log is not whole: {logs / 'episode_0000.mcap'}: File too large (" in told.err
+    states = read_log(logs / "episode_0000.mcap").transitions
+    assert states  # what fitted is there
     (logs / "episode_0000.mcap").unlink()
     (logs / "episode_0000.mcap").symlink_to("/dev/full")
-    assert main(["deploy", str(bundle), "--emulate", "--episodes", "3", "--log", str(logs)]) == 1
+    begun = time.monotonic()
+    assert main([*command, "--log", str(logs)]) == 1
+    took(time.monotonic() - begun, f"refused, with all of deploy's start ({robot})")
     told = capsys.readouterr()
     assert told.out == "" and "No space left on device: " in told.err  # before the arm is touched
 

@@ -15,12 +15,23 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
+from arms import punctual
 
-from real_robot import Clearance, Fault, RobotFault, SafetyFilter, Target, arms, drivers
+from real_robot import (
+    Bus,
+    BusConfig,
+    Clearance,
+    Fault,
+    RobotFault,
+    SafetyFilter,
+    Target,
+    arms,
+)
 from real_robot.config import RunConfig
 from real_robot.driver import Response
 from real_robot.emulators.control import Control
@@ -60,6 +71,39 @@ def loop(seconds: float, begin: Any, step: Any) -> tuple[int, int, float, tuple[
     return i, missed, float(np.quantile(late[:i], 0.99)), notes
 
 
+EDGES = (0.0, 5.0, 8.0, 9.5, 10.5, 12.0, 15.0, 20.0, 30.0, 50.0, 100.0, np.inf)  # ms
+GRAIN = 0.01  # s, in which /proc/stat counts
+
+
+def waited() -> float:
+    """s that this process was ready to run and did not, so far (Linux)."""
+    return int(Path("/proc/self/schedstat").read_text().split()[1]) * 1e-9
+
+
+def gaps(heard: np.ndarray, taken: np.ndarray) -> dict[str, Any]:
+    """Of the times (s) between two targets at the device: how many of which length, how many are
+    misses (more than 1.5 periods), and how many of those stand beside processor time that the host
+    took, or that this process waited for: ``taken`` (k, 3) s is the time, and both so far."""
+    apart = np.diff(heard)
+    stolen = delayed = 0
+    for i in np.flatnonzero(apart > 1.5 * PERIOD):
+        since, until = np.searchsorted(taken[:, 0], [heard[i] - 2 * GRAIN, heard[i + 1] + GRAIN])
+        was = taken[min(until, len(taken) - 1), 1:] - taken[min(since, len(taken) - 1), 1:]
+        stolen += bool(was[0] >= GRAIN)
+        delayed += bool(was[0] < GRAIN and was[1] > 0.2 * PERIOD)
+    counts, _ = np.histogram(1000 * apart, EDGES)
+    return {
+        "gaps_ms": {
+            f"{a:g}-{b:g}": int(n) for a, b, n in zip(EDGES[:-1], EDGES[1:], counts, strict=True)
+        },
+        "gap_p99_ms": 1000 * float(np.quantile(apart, 0.99)),
+        "gap_longest_ms": 1000 * float(apart.max()),
+        "misses": int((apart > 1.5 * PERIOD).sum()),
+        "misses_beside_stolen_time": stolen,
+        "misses_beside_waiting": delayed,
+    }
+
+
 # For a machine that is not idle: what a reply may take, what the controller's watchdog bears.
 PATIENT: dict[str, dict[str, Any]] = {
     "so101": {"patience": 0.5},
@@ -95,15 +139,17 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
     emulator = subprocess.Popen([*command, str(os.getpid())], stdout=subprocess.PIPE, text=True)
     try:
         told = json.loads(emulator.stdout.readline())
+        punctual(emulator)
         control = Control(told["control"])
-        driver = drivers.make(
-            robot, told["where"], period=PERIOD, **PATIENT[robot] if patient else {}
-        )
+        options = {"period": PERIOD, **(PATIENT[robot] if patient else {})}
+        bus = {"deadline": 2.0, "patience": 20.0, "silence": 20.0} if patient else {}
+        driver = Bus(BusConfig(robot=robot, where=told["where"], options=options, **bus))
         arm: GuardedArm
         clearance = Clearance.of(make_task("reach", robot=robot))
         n, memory = len(driver.describe().joints), list[int]()
         start, process = np.zeros(n), psutil.Process()
         silence = [0, 0]  # periods in a row without a measurement: now, at most
+        taken: list[tuple[float, float, float]] = []  # s: when, what the host took, what we waited
 
         def begin() -> None:
             # In real time already, so that the client's own threads are too, as in the bridge.
@@ -126,6 +172,7 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
             before = arm.retries
             arm.exchange(lambda state: target)
             silence[:] = [silence[0] + 1 if arm.retries > before else 0, max(silence)]
+            taken.append((time.monotonic(), psutil.cpu_times().steal, waited()))
             if i % 1000 == 0:
                 memory.append(process.memory_info().rss)
 
@@ -138,6 +185,9 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
         periods, missed, late, notes = loop(seconds, begin, step)
         stolen = psutil.cpu_times().steal - stolen
         about, traffic = driver.describe(), control.call("traffic")
+        heard = np.array(control.call("heard", since=taken[50][0]))
+        own = psutil.Process(driver.pid).cpu_times()
+        spent, braked = own.user + own.system, driver.braked
         acks = driver.relax()
         driver.close()
         beside.join()
@@ -159,6 +209,8 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
             "retried": arm.retries,
             "retried_in_a_row": max(silence),
             "processor_s": process.cpu_times().user + process.cpu_times().system,
+            "processor_s_of_the_bus": spent,
+            "periods_braked_for_want_of_a_goal": braked,
             # From the second reading on: the first comes before every page was touched.
             "memory_growth_kB": (memory[-1] - memory[min(1, len(memory) - 1)]) / 1024,
             # As the device end saw the targets.
@@ -170,6 +222,7 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
             "beyond_limits": traffic.get("beyond_limits", 0),
             "relaxed": all(acks.values()),
             "notes": notes,
+            **gaps(heard[heard <= taken[-1][0]], np.array(taken)),
         }
     finally:
         emulator.send_signal(signal.SIGINT)

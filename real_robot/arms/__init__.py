@@ -25,12 +25,13 @@ class ArmSpec:
     client: str  # module of the vendor's client, which the driver needs
     extra: str  # of robo-rl, that installs it
     found_by: Literal["port", "host"]
-    guarded: bool  # nothing stops it when its bridge dies: a guardian has to
     apart: bool = False  # its client holds the interpreter: its emulator needs another process
     calibrated: bool = False  # by hand: robo-rl calibrate NAME
     settings: tuple[str, ...] = ()  # options of deploy that its driver takes
     emulator_settings: tuple[str, ...] = ()  # its emulator's own arguments
     unhurried: Mapping[str, float] = field(default_factory=dict)  # the driver's, where time waits
+    introduction: float = 1.5  # s for saying who it is, limp
+    paced: Mapping[str, float] = field(default_factory=dict)  # the driver's, within a period
     views: tuple[float, float] = (0.0, 1.2)  # rad from the front, of two cameras that see it work
 
 

@@ -8,7 +8,6 @@ ARM = ArmSpec(
     client="scservo_sdk",
     extra="so101",
     found_by="port",
-    guarded=True,  # servos keep their last goal
     calibrated=True,
     settings=("calibration", "patience"),
     emulator_settings=("link", "calibrated"),

@@ -8,9 +8,9 @@ ARM = ArmSpec(
     client="rtde_control",
     extra="ur",
     found_by="host",
-    guarded=False,  # its controller's watchdog stops it
     apart=True,
     emulator_settings=("host", "clock"),
-    unhurried={"stale": 30.0, "deadline": 30.0, "patience": 30.0},
+    unhurried={"stale": 30.0, "patience": 30.0},
+    paced={"wait": 0.006},
     views=(-0.8, 0.8),  # its gripper is wide and stands in the way of a camera in front
 )

@@ -6,9 +6,10 @@ than it is told. One request per measurement reads registers 98 to 146 of all se
 goal, load, speed, position, heat; their replies take 3.6 ms on the wire.
 
 A servo stops by itself where it is, stiff, when it hears nothing for ``watchdog`` s (its Bus
-Watchdog): this arm needs no guardian. A shut-down (overload, heat) takes a servo's torque away
-until it is rebooted, which ``clear_fault()`` does. Every reply has a bit for it, and then the cause
-is asked for. A servo that restarted is told by its watchdog, which is off then.
+Watchdog), as where the process that owns its port is gone. A shut-down (overload, heat) takes a
+servo's torque away until it is rebooted, which ``clear_fault()`` does. Every reply has a bit for
+it, and then the cause is asked for. A servo that restarted is told by its watchdog, which is off
+then.
 
 In extended position mode a servo counts turns on, and after a restart begins in whichever is the
 first: the same pose can read 4096 steps more or less. Positions are taken within half a turn of the
@@ -29,8 +30,8 @@ from real_robot.driver import Fault, RobotFault
 from real_robot.drivers.calibration import TICKS, Calibration, JointCalibration
 from real_robot.drivers.servo_bus import Reading, ServoBus, number
 from real_robot.drivers.servo_port import ServoPort
+from real_robot.numbers import Numbers
 from real_robot.pacing import Clock
-from sims.robots.robot import TARGET_DT
 
 Array = np.ndarray
 
@@ -91,18 +92,20 @@ class KochDriver(ServoBus):
         self,
         port: str,
         *,
-        calibration: Path | None = None,
+        calibration: str | Path | None = None,
         clock: Clock | None = None,
-        period: float = TARGET_DT,
+        period: float | None = None,
         patience: float = 0.003,
         watchdog: float = 0.1,
+        numbers: Numbers | None = None,
     ):
         if not TICK_S <= watchdog <= 127 * TICK_S:
             raise ValueError(f"watchdog must be from 0.02 to 2.54 s, got {watchdog:g}")
         self._watchdog = round(watchdog / TICK_S)
         super().__init__(
-            port, calibration=calibration, clock=clock, period=period, patience=patience
-        )
+            port, calibration=calibration, clock=clock, period=period, patience=patience,
+            numbers=numbers,
+        )  # fmt: skip
         self._turns = np.zeros(len(self._ids), int)  # steps, that the servos count besides
         self._begun: Array | None = None  # the same, while the arm is calibrated
 

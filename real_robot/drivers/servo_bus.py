@@ -19,7 +19,6 @@ import termios
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -41,10 +40,8 @@ from real_robot.driver import (
 from real_robot.drivers.calibration import UNIT, Calibration, JointCalibration
 from real_robot.drivers.servo_port import ServoPort
 from real_robot.drivers.usb import find_port, serial_of
+from real_robot.numbers import Numbers
 from real_robot.pacing import Clock, RealClock
-from sims import robots
-from sims.robots import Robot
-from sims.robots.robot import TARGET_DT
 
 Array = np.ndarray
 T = TypeVar("T")
@@ -71,7 +68,7 @@ class ServoBus(ABC):
 
     ``calibration`` names a file that the servos' own registers must agree with; without one the
     registers alone are believed. ``patience`` s is what the replies to a request may take beyond
-    their time on the wire.
+    their time on the wire. ``numbers`` are the arm's, where the caller has them already.
     """
 
     name: ClassVar[str]  # of the arm, in sims/robots
@@ -96,19 +93,20 @@ class ServoBus(ABC):
         self,
         port: str,
         *,
-        calibration: Path | None = None,
+        calibration: str | Path | None = None,
         clock: Clock | None = None,
-        period: float = TARGET_DT,
+        period: float | None = None,
         patience: float = 0.006,
+        numbers: Numbers | None = None,
     ):
-        self._where, self._period = port, period
+        self._robot = numbers or Numbers.of(self.name)
+        self._where, self._period = port, period or self._robot.period
         self._clock = clock or RealClock()
-        self._robot: Robot = robots.get(self.name)
         self.joints = self._robot.actuators
         self._ids = list(range(1, len(self.joints) + 1))
         self._file = None
         if calibration is not None:
-            self._file = self._calibrated(Calibration.load(calibration, self.joints).joints)
+            self._file = self._calibrated(Calibration.load(Path(calibration), self.joints).joints)
         self._calibration = self._file
         self._bus = self.new_bus()
         self._patience = patience
@@ -171,13 +169,11 @@ class ServoBus(ABC):
     # Connecting.
     def connect(self) -> None:
         """Opens the port for this process alone."""
-        inherited = self._port is not None
-        port = self._port or self._open_port(find_port(self._where))
+        port = self._open_port(find_port(self._where))
         try:
             fcntl.flock(port.ser.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            if not inherited:
-                port.closePort()
+            port.closePort()
             raise RobotFault(
                 Fault.CONFIG, f"{port.port_name} is in use by another process"
             ) from error
@@ -219,28 +215,6 @@ class ServoBus(ABC):
             self._calibration.sha256,
         )
         return self._identity
-
-    def bequeath(self) -> dict:
-        """Port, identity and calibration, for another process."""
-        joints = self._known().joints
-        return {
-            "port": self._open().port_name,
-            "identity": asdict(self._identity),
-            "calibration": {joint: asdict(servo) for joint, servo in joints.items()},
-        }
-
-    def inherit(self, known: dict) -> None:
-        """Believes what a process that is dead found out, and that the arm is stiff.
-
-        Its lock on the port may outlive it for a while, so the lock waits for ``connect``.
-        """
-        self._port = self._open_port(known["port"])
-        joints = {joint: JointCalibration(**part) for joint, part in known["calibration"].items()}
-        self._calibration, self._identity = (
-            self._calibrated(joints),
-            Identity(**known["identity"]),
-        )
-        self._enabled = True
 
     def _model(self, servo: int) -> int | None:
         """The model number of a servo, None if it does not answer.
@@ -296,6 +270,11 @@ class ServoBus(ABC):
             self._tell(servo, address, self._goal(servo, tick), size)
             self._tell(servo, self.TORQUE[0], 1, 1)
         self._enabled = True
+
+    def stiff(self) -> tuple[str, ...]:
+        """The joints that have torque, whoever gave it to them."""
+        switches = (self._ask(servo, *self.TORQUE) for servo in self._ids)
+        return tuple(j for j, on in zip(self.joints, switches, strict=True) if on != [0])
 
     def relax(self) -> dict[str, bool]:
         """Takes the torque off joint by joint and reads it back; goes on past one that fails."""

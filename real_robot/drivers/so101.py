@@ -3,8 +3,8 @@
 One request per measurement reads registers 40 to 63 of all servos: torque, goal, position, speed,
 load. Each reply carries the servo's error bits, so an overload is seen in the next measurement. Six
 servos' replies take 1.8 ms on the wire, so a period of 10 ms outlasts that and their patience. The
-servos have no watchdog: if this process dies they keep their last goal. A guardian process, not
-this driver, deals with that.
+servos have no watchdog: if the process that owns the port dies they keep their last goal, and
+another takes over (``bus.py``).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """UR e-Series: RobotDriver over ur_rtde, the gripper over Robotiq's text port.
 
-The client lives in a process of its own (``ur_client.py``), since it can wait for minutes inside a
-call: each call has a deadline, and after one that misses it the client is killed; the controller's
-watchdog then ends the program and holds the arm. NaN never reaches the client, which would pass it
-on; False after a command is a fault. What the controller stops, a person starts again.
+The client (``ur_client.py``) can wait for minutes inside a call, which ends the process that owns
+the port (``bus.py``); the controller's watchdog then ends the program and holds the arm. NaN never
+reaches the client, which would pass it on; False after a command is a fault. What the controller
+stops, a person starts again.
 
 Such an arm never goes limp: when no program moves it, its controller holds it. ``relax`` ends our
 program, and its acknowledgement says that nothing of ours moves the joint any more.
@@ -14,17 +14,16 @@ from __future__ import annotations
 import math
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from real_robot.apart import Apart
 from real_robot.driver import Description, Fault, Identity, RobotFault, RobotState, Sent, Target
 from real_robot.drivers.robotiq import Robotiq
+from real_robot.drivers.ur_client import UrClient
+from real_robot.numbers import Numbers
 from real_robot.pacing import Clock, RealClock
-from sims import robots
-from sims.robots import Robot
-from sims.robots.robot import TARGET_DT
 
 Array = np.ndarray
 
@@ -47,8 +46,9 @@ class UrDriver:
     """The controller at ``host``; ``gripper`` says whether a Robotiq gripper is on it.
 
     The controller stops the program after 1 / ``watchdog`` s without a word from us; a measurement
-    that does not come within ``stale`` s is a fault. A call into the client may take ``deadline`` s
-    while the arm moves, and ``patience`` s while it is connected or its program starts.
+    that does not come within ``stale`` s is a fault, and one ``read`` waits for ``wait`` s of them.
+    ``patience`` s is what the program may take to start or to end. ``numbers`` are the arm's, where
+    the caller has them already.
     """
 
     def __init__(
@@ -58,24 +58,27 @@ class UrDriver:
         robot: str = "ur5e",
         gripper: bool = True,
         clock: Clock | None = None,
-        period: float = TARGET_DT,
+        period: float | None = None,
         watchdog: float = WATCHDOG,
         stale: float = STALE / RATE + PATIENCE,
-        deadline: float = 0.2,
+        wait: float = math.inf,
         patience: float = 1.5,
+        numbers: Numbers | None = None,
     ):
-        self._host, self._period = host, period
-        self._watchdog, self._stale = watchdog, stale
-        self._deadline, self._patience = deadline, patience
+        self._robot = numbers or Numbers.of(robot)
+        self._host, self._period = host, period or self._robot.period
+        self._watchdog, self._stale, self._patience = watchdog, stale, patience
+        self._wait = min(wait, stale)
         self._clock = clock or RealClock()
-        self._robot: Robot = robots.get(robot)
         self._has_gripper = gripper
-        self._client = Apart("real_robot.drivers.ur_client", host, str(RATE))
+        self._client: UrClient | None = None
         self._gripper: Robotiq | None = None
         self._connected = self._enabled = False
         self._seen = -math.inf  # s, timestamp of the last measurement handed out
         self._offset = math.inf  # s, host's clock less the controller's, as measured best
-        self._spoke = 0.0  # s, when the controller last heard of us
+        self._spoke = 0.0  # monotonic s, when the controller last heard of us
+        self._came = 0.0  # monotonic s, when the last measurement was there
+        self._last: RobotState | None = None
         self._seq = 0
 
     def describe(self) -> Description:
@@ -93,24 +96,25 @@ class UrDriver:
         if self._connected:
             return
         try:
-            self._client.call("connect", within=self._patience)
+            self._client = UrClient(self._host, RATE)
+            self._asked(self._client.connect)
             if self._has_gripper:
                 self._gripper = Robotiq(self._host)
-        except RobotFault as error:
+        except RobotFault:
             self.close()
-            raise self._at_host(error) from error
+            raise
         except (OSError, ValueError) as error:
             self.close()
             fault = Fault.CONFIG if isinstance(error, ValueError) else Fault.DISCONNECTED
             raise RobotFault(fault, f"{self._host}: {error}") from error
-        self._connected = True
+        self._connected, self._came, self._last = True, time.monotonic(), None
         self._seen, self._offset = -math.inf, math.inf
         n = len(self._robot.joints)  # what is believed until the model has asked for some amperes
         self._shown = BELIEVED * np.outer((PER_AMPERE, 1.0), np.ones(n))
 
     def identify(self) -> Identity:
         """Model, serial number and software of the controller, if it is one that fits."""
-        model, serial, software = self._call("identify", patient=True)
+        model, serial, software = self._call("identify")
         expected = self._robot.name
         # Of a UR5 and a UR5e it says "UR5": the software tells the generations apart.
         version = re.search(r"(\d+)\.\d+", software)
@@ -144,18 +148,24 @@ class UrDriver:
                 f"robot mode {mode}, expected {RUNNING} (running); power it on and release the "
                 "brakes",
             )
-        if not self._call("remote", patient=True):
+        if not self._call("remote"):
             raise RobotFault(Fault.CONFIG, "the pendant is in local control; set it to remote")
-        here = self._call("start", self._watchdog, self._patience, patient=True)
+        here = self._call("start", self._watchdog, self._patience)
         self._spoke = time.monotonic()
         self._enabled = True
         self._servo(np.asarray(here))
 
     def read(self) -> RobotState:
-        """The newest measurement, waited for where the last one was the newest."""
-        within = self._stale + self._deadline
-        seen = None if math.isinf(self._seen) else self._seen
-        stamp, qpos, qvel, *loads, told = self._call("measure", seen, self._stale, within=within)
+        """The newest measurement, waited for where the last one was the newest; that one again
+        where no other comes within ``wait``."""
+        measured = self._call("measure", None if math.isinf(self._seen) else self._seen, self._wait)
+        if measured is None:
+            silent = time.monotonic() - self._came
+            if silent < self._stale and self._last is not None:
+                return self._last
+            raise RobotFault(Fault.STALE, f"{self._host}: no new measurement for {silent:.3f} s")
+        self._came = time.monotonic()
+        stamp, qpos, qvel, *loads, told = measured
         fault = self._fault(told)
         now = self._clock.now_ns() * 1e-9
         # A package that came faster than all others tells the clocks' difference best; it may
@@ -174,7 +184,7 @@ class UrDriver:
             if why := self._gripper.lost():
                 raise RobotFault(Fault.GRIPPER, f"{why}; its jaws stay as they are")
         moment, outside = self._torques(*map(np.array, loads))
-        return RobotState(
+        self._last = RobotState(
             t_device=stamp,
             t_host=stamp + self._offset,
             seq=self._seq,
@@ -186,6 +196,7 @@ class UrDriver:
             derate=float(np.clip(told[5], 0.1, 1.0)),  # the slider on the pendant
             outside=outside,
         )
+        return self._last
 
     def _torques(self, moment: Array, expected: Array, current: Array) -> tuple[Array, Array]:
         """What the controller's model asks of the joints, and what their motors do beyond it.
@@ -246,11 +257,15 @@ class UrDriver:
     def told(self) -> None:
         """Nothing: behind a stop its controller holds it where it is, and that is stiff."""
 
+    def stiff(self) -> tuple[str, ...]:
+        """No joint: its controller answers for it."""
+        return ()
+
     def relax(self) -> dict[str, bool]:
         """Ends our program: nothing of ours moves any joint; the controller holds them all."""
         self._open()
         self._enabled = False
-        ended = self._call("stop", self._patience / 2, patient=True)
+        ended = self._call("stop", self._patience / 2)
         return dict.fromkeys(self._robot.actuators, bool(ended))
 
     def clear_fault(self) -> None:
@@ -259,30 +274,33 @@ class UrDriver:
         if bits & EMERGENCY_BITS:
             raise RobotFault(Fault.ESTOP, "release the button and restart safety at the arm")
         if bits & PROTECTIVE_BITS:
-            self._call("unlock", patient=True)
+            self._call("unlock")
 
     def close(self) -> None:
         """Ends our program and hangs up."""
-        self._client.close()
+        if self._client is not None:
+            self._client.disconnect()
         if self._gripper is not None:
             self._gripper.disconnect()
-        self._gripper, self._connected, self._enabled = None, False, False
+        self._client = self._gripper = None
+        self._connected = self._enabled = False
 
     # Below the contract.
     def _open(self) -> None:
         if not self._connected:
             raise RobotFault(Fault.DISCONNECTED, "call connect() first")
 
-    def _call(self, verb: str, *args: object, within: float = 0.0, patient: bool = False) -> Any:
-        """What the client answers, in the time that such a call may take."""
+    def _call(self, verb: str, *args: object) -> Any:
+        """What the client answers."""
         self._open()
-        within = within or (self._patience if patient else self._deadline)
-        try:
-            return self._client.call(verb, *args, within=within)
-        except RobotFault as error:
-            raise self._at_host(error) from error
+        return self._asked(getattr(self._client, verb), *args)
 
-    def _at_host(self, error: RobotFault) -> RobotFault:
-        """The same fault with the controller's address in its words."""
-        text = str(error).removeprefix(f"{error.fault.value}: ")
-        return RobotFault(error.fault, f"{self._host}: {text}")
+    def _asked(self, call: Callable[..., Any], *args: object) -> Any:
+        """What the client throws is a lost connection."""
+        try:
+            return call(*args)
+        except RobotFault as error:
+            text = str(error).removeprefix(f"{error.fault.value}: ")
+            raise RobotFault(error.fault, f"{self._host}: {text}") from error
+        except (RuntimeError, OSError, ValueError) as error:
+            raise RobotFault(Fault.DISCONNECTED, f"{self._host}: {error}") from error

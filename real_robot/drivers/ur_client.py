@@ -1,12 +1,10 @@
-"""UR's clients (ur_rtde), each call of them a verb; the program behind ``UrDriver``.
+"""UR's clients (ur_rtde) behind ``UrDriver``: what they answer, as plain numbers.
 
 The client is used as it is; what it leaves open is closed here. It goes on returning the last
 measurement after the link has died, so a measurement counts by the controller's own timestamp: the
 same one twice is waited for, and then stale. It answers commands with booleans, so False after a
 command is a fault. Before it connects, the controller is asked for the fields, since the client
 would not say which one it lacks.
-
-``Apart`` starts it: ``python -m real_robot.drivers.ur_client HOST RATE FD``.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,8 +20,7 @@ import dashboard_client
 import rtde_control
 import rtde_receive
 
-from real_robot.child import own_end
-from real_robot.client_process import Refused, serve
+from real_robot.driver import Fault, RobotFault
 
 FIELDS = (
     "timestamp", "actual_q", "actual_qd", "target_moment", "target_current", "actual_current",
@@ -64,11 +60,11 @@ class UrClient:
         """The controller's time of the newest measurement, s."""
         return self._receive.getTimestamp()
 
-    def measure(self, seen: float | None, patience: float) -> list[Any]:
-        """A measurement other than that of controller time ``seen``, waited for ``patience`` s:
-        [timestamp s, angles rad, speeds rad/s, moments N m and currents A as its model asks for,
-        measured currents A, state as of ``state``]."""
-        receive, deadline = self._receive, time.monotonic() + patience
+    def measure(self, seen: float | None, wait: float) -> list[Any] | None:
+        """A measurement other than that of controller time ``seen``, waited for ``wait`` s, None if
+        there is none: [timestamp s, angles rad, speeds rad/s, moments N m and currents A as its
+        model asks for, measured currents A, state as of ``state``]."""
+        receive, deadline = self._receive, time.monotonic() + wait
         while True:
             stamp = receive.getTimestamp()
             if stamp != seen:
@@ -80,8 +76,8 @@ class UrClient:
                     return [stamp, *told, self.state()]
             elif time.monotonic() > deadline:
                 if not receive.isConnected():
-                    raise Refused("disconnected", f"{self._host} has gone")
-                raise Refused("stale", f"no new measurement within {patience:.3f} s")
+                    raise RobotFault(Fault.DISCONNECTED, "it has gone")
+                return None
             else:
                 time.sleep(0.0005)
 
@@ -112,10 +108,10 @@ class UrClient:
             deadline = time.monotonic() + patience
             while not self._control.isProgramRunning():
                 if time.monotonic() > deadline:
-                    raise Refused("config", "the client's program does not start")
+                    raise RobotFault(Fault.CONFIG, "the client's program does not start")
                 time.sleep(0.005)
         if not self._control.setWatchdog(watchdog):
-            raise Refused("config", "the controller refused the watchdog")
+            raise RobotFault(Fault.CONFIG, "the controller refused the watchdog")
         return self._receive.getActualQ()
 
     def kick(self) -> None:
@@ -167,29 +163,12 @@ def _check_fields(host: str, rate: float, fields: tuple[str, ...]) -> None:
             stream = connection.makefile("rb")
             connection.sendall(packet(b"V", struct.pack(">H", 2)))
             if answer(stream.read) != b"\x01":
-                raise Refused("config", f"{host} does not speak RTDE protocol 2")
+                raise RobotFault(Fault.CONFIG, f"{host} does not speak RTDE protocol 2")
             connection.sendall(packet(b"O", struct.pack(">d", rate) + ",".join(fields).encode()))
             types = answer(stream.read)[1:].decode().split(",")
     except (OSError, struct.error) as error:
-        raise Refused("disconnected", str(error)) from error
+        raise RobotFault(Fault.DISCONNECTED, str(error)) from error
     lacking = [f for f, kind in zip(fields, types, strict=False) if kind == "NOT_FOUND"]
     if lacking:
-        raise Refused("config", f"the controller at {host} has no {', '.join(lacking)}; update it")
-
-
-def main(host: str, rate: str, end: str) -> None:
-    """Serves until the driver hangs up."""
-    client = UrClient(host, float(rate))
-    verbs = (
-        client.connect, client.identify, client.newest, client.measure, client.state,
-        client.remote, client.start, client.kick, client.servo, client.brake, client.stop,
-        client.unlock,
-    )  # fmt: skip
-    try:
-        serve({verb.__name__: verb for verb in verbs}, own_end(end))
-    finally:
-        client.disconnect()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+        text = f"the controller at {host} has no {', '.join(lacking)}; update it"
+        raise RobotFault(Fault.CONFIG, text)

@@ -62,6 +62,10 @@ class Emulator(ABC):
     def traffic(self) -> dict[str, Any]:
         """What the device has seen since it was started."""
 
+    @abstractmethod
+    def heard(self, since: float = 0.0) -> list[float]:
+        """When the device heard targets while it was stiff, monotonic s, after ``since``."""
+
     # Life.
     def start(self, *, control: int | None = None) -> Emulator:
         """Serves in a thread; ``control`` opens the control port, on any free port if 0."""
@@ -114,6 +118,7 @@ class Emulator(ABC):
         verbs = (
             self.scene, self.reset, self.begin, self.success, self.distance, self.poses, self.state,
             self.joints, self.hand, self.let_go, self.soften, self.block, self.traffic,
+            self.heard,
         )  # fmt: skip
         return {verb.__name__: self._locked(verb) for verb in verbs}
 

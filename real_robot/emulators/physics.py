@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,8 @@ from sims.task import Task
 
 Array = np.ndarray
 
+PACKET = 0.001  # s: targets that are heard within it came together
+
 
 class Goals:
     """The targets of a device's joints, as they came off the wire while the joints were stiff."""
@@ -20,12 +24,28 @@ class Goals:
     def __init__(self, joints: int):
         self.low, self.high = np.full(joints, np.inf), np.full(joints, -np.inf)  # rad
         self.step = np.zeros(joints)  # rad, the largest between two targets of a joint
+        self.times: deque[float] = deque(maxlen=200_000)  # monotonic s, when each packet was heard
+        self.moved = 0.0  # monotonic s, when a target last was another than before
 
     def add(self, which: int | slice, goal: Any, before: Any) -> None:
         """The joints ``which`` were told ``goal`` rad; the target until then was ``before``."""
         self.low[which] = np.minimum(self.low[which], goal)
         self.high[which] = np.maximum(self.high[which], goal)
-        self.step[which] = np.maximum(self.step[which], np.abs(np.subtract(goal, before)))
+        step = np.abs(np.subtract(goal, before))
+        self.step[which] = np.maximum(self.step[which], step)
+        self.note()
+        if np.any(step > 0):
+            self.moved = time.monotonic()
+
+    def note(self) -> None:
+        """Targets were heard now."""
+        now = time.monotonic()
+        if not self.times or now - self.times[-1] > PACKET:  # one packet may tell several joints
+            self.times.append(now)
+
+    def heard(self, since: float = 0.0) -> list[float]:
+        """When targets were heard after ``since``, monotonic s."""
+        return [t for t in self.times if t > since]
 
     def told(self) -> dict[str, Any]:
         """For the control port: lowest and highest target and largest step of each joint, rad."""
@@ -35,6 +55,7 @@ class Goals:
             "goal_high": [float(x) if s else None for x, s in zip(self.high, seen, strict=True)],
             "goal_step": self.step,
             "largest_step": float(self.step.max()),
+            "moved": self.moved,
         }
 
 

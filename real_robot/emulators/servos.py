@@ -254,3 +254,7 @@ class ServoEmulator(Emulator):
             "refused": int(np.sum([servo.refused for servo in self.bus.servos])),
             "played": self.bus.wire.played,
         }
+
+    def heard(self, since: float = 0.0) -> list[float]:
+        """When targets were heard, monotonic s."""
+        return self.bus.goals.heard(since)

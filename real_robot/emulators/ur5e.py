@@ -257,7 +257,7 @@ class Ur5eEmulator(Emulator):
         for name, value in zip(names, values, strict=False):
             if "register" in name:
                 self.controller.write(name, value)
-        self.controller.heard = self.controller.time
+        self.controller.hear()
         # The program sees every command, as fast as the client may clear it again.
         self.controller.cycle(0.0)
 
@@ -429,6 +429,10 @@ class Ur5eEmulator(Emulator):
             "safety": int(controller.safety),
             "stops": controller.stops,
         }
+
+    def heard(self, since: float = 0.0) -> list[float]:
+        """When servo targets were heard, monotonic s."""
+        return self.controller.goals.heard(since)
 
 
 def _names(body: bytes) -> tuple[str, ...]:

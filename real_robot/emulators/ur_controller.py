@@ -111,6 +111,12 @@ class Controller:
         if self.running:
             self._end(why)
 
+    def hear(self) -> None:
+        """An input package has come."""
+        self.heard = self.time
+        if self.running and int(self.integers_in[0]) == Command.SERVO_J:
+            self.goals.note()
+
     def protective_stop(self, why: str) -> None:
         """As when a force or a path is not what it should be."""
         if self.safety == NORMAL:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from real_robot import SimPerception, arms, drivers, emulators
+from real_robot import Bus, BusConfig, SimPerception, arms, drivers, emulators
 from real_robot.arms import ArmSpec
 from real_robot.camera import Filmed
 from real_robot.driver import RobotDriver
@@ -29,6 +29,7 @@ from sims.plugins import VARIABLE
 from sims.task import Task
 
 LINUX = sys.platform == "linux"
+UNHURRIED = 30.0  # s for a call to the arm, where time waits
 FRAME_S = 1 / 15  # s between two pictures of each camera
 
 
@@ -176,8 +177,11 @@ class _OtherProcess:
         self._control.call("reset", seed=seed)
 
     def driver(self) -> RobotDriver:
-        unhurried = self._spec.unhurried
-        driver = drivers.make(self._robot, self._where, clock=self.clock, **unhurried)
+        config = BusConfig(
+            robot=self._robot, where=self._where, options=dict(self._spec.unhurried),
+            deadline=UNHURRIED, patience=UNHURRIED,
+        )  # fmt: skip
+        driver = Bus(config, clock=self.clock)
         self.clock.follow(lambda: driver.newest)
         return driver
 

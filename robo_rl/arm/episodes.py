@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from real_robot import Ended, Fault, Guardian, Phase, PolicyBundle, PolicyProcess, RunConfig, run
+from real_robot import Ended, Fault, Phase, PolicyBundle, PolicyProcess, RunConfig, run
 from real_robot.human import DISCARD, FILTER, Human, Verdict
 from real_robot.latch import Latch
 from real_robot.manifest import Manifest
@@ -138,7 +138,6 @@ def run_episodes(
     log: Path | None = None,
     console: Console | None = None,
     policy: PolicyProcess | None = None,
-    guardian: Guardian | None = None,
     monitor: Monitor | None = None,
     latch: Latch | None = None,
     config: RunConfig | None = None,
@@ -225,7 +224,6 @@ def run_episodes(
             watch=None if monitor is None else monitor.tick,
             stop=None if monitor is None else monitor.stop,
             policy=policy,
-            guardian=guardian,
             latch=latch,
             human=person,
             dial=dial,

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.prompt import Prompt
 
-from real_robot import RealClock, drivers
+from real_robot import Bus, BusConfig, RealClock, Rescue
 from real_robot.camera import Filmed
-from real_robot.driver import RobotDriver
 from real_robot.emulators.control import Control
 from real_robot.humans import VERDICT_KEYS
 from real_robot.perception import Perception, Pose
@@ -42,12 +43,14 @@ class WiredStage:
         eyes: Perception | None = None,
         film: Sequence[Filmed] = (),
         console: Console | None = None,
+        silence: float = BusConfig.silence,
         **options: Any,  # of the driver
     ):
         self._robot, self._where = getattr(task, "robot", ""), where
         self._console, self._options = console or Console(stderr=True), options
         self._control = None if control is None else Control(control)
-        self._clock, self._driver = RealClock(), None
+        self._clock, self._silence = RealClock(), silence
+        self.rescue: Rescue | None = None  # what brings the arm to rest must know, without us
         kind = "hardware" if control is None else "emulated"
         self.name = f"the {kind} {self._robot} at {where}"
         self._eyes, self.film = eyes, tuple(film)
@@ -64,9 +67,19 @@ class WiredStage:
             self._console.input("Set the scene, step back, and press Enter; Ctrl-C stops. ")
         return Scene(self.driver(), self._eyes, self._clock)
 
-    def driver(self) -> RobotDriver:
-        """The arm, not yet connected."""
-        return drivers.make(self._robot, self._where, clock=self._clock, **self._options)
+    def driver(self) -> Bus:
+        """The arm, not yet connected, at the end of a process that owns its port."""
+        where = self._where
+        options = {k: v.absolute() if isinstance(v, Path) else v for k, v in self._options.items()}
+        return Bus(
+            BusConfig(
+                robot=self._robot,
+                where=os.path.abspath(where) if os.path.exists(where) else where,
+                options=options,
+                rescue=self.rescue,
+                silence=self._silence,
+            )
+        )
 
     def begin(self) -> None:
         """The judge behind the wire begins, where there is one."""

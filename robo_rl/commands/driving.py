@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import json
 import math
-import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,9 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
-from rich.prompt import Confirm
+from rich.prompt import Confirm, Prompt
 
-from real_robot import Ended, Guardian, GuardianConfig, PolicyBundle, PolicyProcess, RunConfig, arms
+from real_robot import (
+    Clearance,
+    Ended,
+    Phase,
+    PolicyBundle,
+    PolicyProcess,
+    Rescue,
+    RunConfig,
+    arms,
+)
 from real_robot.camera import CameraModel, Filmed, VideoDevice
 from real_robot.driver import Description, RobotFault
 from real_robot.drivers.usb import serial_of
@@ -25,6 +33,7 @@ from real_robot.humans import LIVE, Around, make, named
 from real_robot.humans.scripted import EXPERT, Remembering, from_file
 from real_robot.latch import Latch, LatchedError
 from real_robot.layout import robot_of
+from real_robot.loop import rescue
 from real_robot.manifest import Manifest
 from real_robot.monitor import Monitor
 from real_robot.pacing import RealClock
@@ -61,9 +70,10 @@ class Driving:
     human: str = ""  # who may take the arm: keyboard, gamepad[:PATH], leader:PORT, scripted:FILE
     dial: float = 1.0  # share of full speed, above 0; keys + and - turn it
     clear_fault: bool = False  # you looked at the arm: clear the fault that stopped it, and go on
+    stiff: Literal["", "park", "relax"] = ""  # an arm that is found stiff: what becomes of it first
     calibration: Path | None = None  # what the servos' registers must agree with
     patience: float | None = None  # s that servos' replies may take beyond their time on the wire
-    silence: float = 1.0  # s without a sign of this process after which its guardian stops the arm
+    silence: float = 1.0  # s without a sign of this process after which the arm is taken from it
     episodes: int = 20  # each from a new scene
     realtime: bool = False  # keep the wall clock; without, emulated time is compressed
     latency: float = 0.0  # s, between a measurement or a target and its effect
@@ -110,7 +120,10 @@ def drive(
             closing(stage_of(command, task, manifest.needs_perception, console, filmed))
         )
         latch = unlatched(command, stage, console) if isinstance(stage, WiredStage) else None
-        guardian = monitor = None
+        if isinstance(stage, WiredStage):
+            stage.rescue = _rescue(command, manifest, latch)
+            settle_stiff(command, stage, task, manifest, latch, console)
+        monitor = None
         terminal = stage.realtime and sys.stdin.isatty() and console.is_terminal
         if command.monitor and terminal:
             told = _keys_of(command.human, len(manifest.joints))
@@ -122,8 +135,6 @@ def drive(
         answering = None
         if stage.realtime and policy is not None:  # compressed time stands still while one thinks
             answering = stack.enter_context(policy())
-        if isinstance(stage, WiredStage) and arms.spec(str(command.robot)).guarded:
-            guardian = stack.enter_context(Guardian(_guard(command, manifest, latch)))
         result = run_episodes(
             bundle,
             task,
@@ -134,7 +145,6 @@ def drive(
             log=command.log,
             console=console,
             policy=answering,
-            guardian=guardian,
             monitor=monitor,
             latch=latch,
             config=RunConfig(realtime=stage.realtime, tool_speed=command.tool_speed),
@@ -288,8 +298,9 @@ def stage_of(
             "calibrate"
         )
     return WiredStage(
-        task, given, control=command.control, eyes=eyes, film=film, console=console, **options
-    )
+        task, given, control=command.control, eyes=eyes, film=film, console=console,
+        silence=command.silence, **options,
+    )  # fmt: skip
 
 
 def _settings(command: Driving) -> dict[str, Any]:
@@ -336,20 +347,60 @@ def unlatched(command: Driving, stage: WiredStage, console: Console) -> Latch:
     return latch
 
 
-def _guard(command: Driving, manifest: Manifest, latch: Latch | None) -> GuardianConfig:
-    """What the guardian must know to stop the arm without us."""
-    given = _settings(command).items()
-    options = {k: str(v.absolute()) if isinstance(v, Path) else v for k, v in given}
+def settle_stiff(
+    command: Driving,
+    stage: WiredStage,
+    task: Task[Any],
+    manifest: Manifest,
+    latch: Latch | None,
+    console: Console,
+) -> None:
+    """Parks or relaxes, on the operator's word, an arm that nobody answers for any more.
+
+    ValueError without one, or where it stays stiff.
+    """
+    driver = stage.driver()
+    try:
+        driver.connect()
+        driver.identify()
+        stiff = driver.stiff()
+    except RobotFault:
+        return  # the run says it, and logs it
+    finally:
+        driver.close()
+    if not stiff:
+        return
+    told = (
+        f"the arm is stiff ({', '.join(stiff)}): whoever drove it is gone, and it holds its last "
+        "goal"
+    )
+    how: str = command.stiff
+    if not how and sys.stdin.isatty():
+        console.print(f"{told}. Look at it: parking moves it slowly, relaxed it falls.")
+        how = Prompt.ask("What shall become of it", choices=["park", "relax"], console=console)
+    if not how:
+        raise ValueError(
+            f"{told}. Look at it; then add --stiff park, which moves it slowly, or --stiff relax, "
+            "which lets it fall"
+        )
+    driver = stage.driver()
+    driver.connect()
+    clear = Clearance.of(task, margin=RunConfig.clearance)
+    park = manifest.park if how == "park" else ()
+    result = rescue(driver, park, latch=latch, clearance=clear)
+    if left := [joint for joint, limp in result.acks.items() if not limp]:
+        raise ValueError(f"still stiff: {', '.join(left)}; {result.reason or result.notes}")
+    parked = Phase.PARK in {t.after for t in result.history} and not result.notes
+    console.print(f"the stiff arm was {'parked and ' * parked}relaxed, joint by joint")
+
+
+def _rescue(command: Driving, manifest: Manifest, latch: Latch | None) -> Rescue:
+    """What brings the arm to rest without us must know."""
     if command.log is not None:
         command.log.mkdir(parents=True, exist_ok=True)
-    where = str(command.port or command.host)
-    return GuardianConfig(
-        robot=str(command.robot),
-        where=os.path.abspath(where) if os.path.exists(where) else where,
-        options=options,
+    return Rescue(
         park=manifest.park,
         scene={**manifest.task_config, "name": manifest.task, "robot": manifest.arm, "goal": None},
-        silence=command.silence,
-        report="" if command.log is None else str(command.log.absolute() / "guardian.json"),
+        report="" if command.log is None else str(command.log.absolute() / "rescue.json"),
         latch="" if latch is None else str(latch.path.absolute()),
     )

@@ -1,0 +1,62 @@
+"""A device that stops answering, at each point of a session: nothing is waited for, anywhere.
+
+Every arm, behind the process that owns its port, in real time and with deadlines as they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+import reach_bundle
+from arms import apart
+from wall_ride import Ride
+
+from real_robot import Ended, Fault, Phase, PolicyBundle
+
+Took = Callable[[float, str], None]
+# What a starved emulator may take while all is well; the deadlines of calls are as they are.
+OPTIONS: dict[str, dict[str, float]] = {
+    "so101": {},
+    "koch": {"patience": 0.006, "watchdog": 2.0},
+    "ur5e": {"watchdog": 2.0, "stale": 0.3},
+}
+STOPS = {"so101": "freeze", "koch": "freeze", "ur5e": "silence"}
+CAUSES = (Fault.DISCONNECTED, Fault.STALE, Fault.COMM_TIMEOUT, Fault.BUS, Fault.CONFIG)
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PolicyBundle]:
+    return {r: reach_bundle.write(tmp_path_factory.mktemp(r), r) for r in OPTIONS}
+
+
+@pytest.mark.slow
+@pytest.mark.fault(46, 58)
+@pytest.mark.parametrize("when", ["connect", "enable", "run", "park", "close"])
+@pytest.mark.parametrize("robot", OPTIONS)
+def test_a_device_that_stops_answering_never_holds_the_loop(
+    bundles: dict[str, PolicyBundle], took: Took, robot: str, when: str
+) -> None:
+    """For 30 s; UR's client alone comes back after 300, from ``servoStop``."""
+    phase = {"enable": Phase.ARMED, "park": Phase.PARK, "close": Phase.RELAX}.get(when)
+    with apart(robot, bus={"silence": 20.0}, **OPTIONS[robot]) as arm:
+        ride = Ride(arm, bundles[robot], STOPS[robot], at=60 if when == "run" else 10**9,
+                    phase=phase, before=when == "connect", seconds=30.0)  # fmt: skip
+        seconds = ride.returned - ride.struck
+        # 2, and what a busy machine adds; of a limp arm more, since a process begins, and the Koch
+        # looks for servos at two rates.
+        assert seconds < (6.0 if when == "connect" else 3.0), ride.result
+        took(seconds, f"back ({robot}, {when})")
+        # Before anything was open there is nothing to latch; behind RELAX nobody asks any more.
+        if when == "close":
+            assert ride.result.ended is Ended.DONE, ride.result
+        else:
+            assert ride.result.fault in CAUSES, ride.result
+        if when not in ("connect", "close"):
+            assert ride.result.ended is Ended.FAULT, ride.result
+            assert ride.result.history[-1].after is Phase.FAULT
+        if robot == "ur5e":
+            arm.control.call("silence", seconds=0.0)
+            time.sleep(0.7)  # a program without its client
+            assert not arm.control.call("traffic")["running"]
