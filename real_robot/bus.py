@@ -152,7 +152,7 @@ class Bus:
         if not self._identified:
             raise RobotFault(Fault.CONFIG, "call identify() first: the arm is not known")
         if self._clock is not None:
-            self._call("read", self._clock.now_ns())
+            self._call("read")
             return self._state(box.measured.read()[1])
         begun = time.monotonic()
         while True:
@@ -210,7 +210,7 @@ class Bus:
         letter["braked"], letter["t"] = self._braked, now
         box.goals.write(letter)
         if self._clock is not None:
-            self._call("send", self._clock.now_ns())
+            self._call("send")
             now = self._clock.now_ns() * 1e-9
         box.beat(time.monotonic())
         return Sent(qpos, opening, now)
@@ -296,8 +296,9 @@ class Bus:
         within = within or (self._config.patience if patient else self._config.deadline)
         assert self._socket is not None
         box.beat(time.monotonic())
+        now = 0 if self._clock is None else self._clock.now_ns()
         try:
-            self._socket.send(json.dumps([verb, *args]).encode(), socket.MSG_DONTWAIT)
+            self._socket.send(json.dumps([now, verb, *args]).encode(), socket.MSG_DONTWAIT)
             told = self._hear(within)
         except OSError:
             told = {}

@@ -166,7 +166,9 @@ class Owner:
 
     # Calls.
     def _answer(self, packet: bytes) -> None:
-        verb, *args = json.loads(packet)
+        now, verb, *args = json.loads(packet)
+        if self._clock is not None:
+            self._clock.sleep_until_ns(now)
         try:
             answer = {"value": getattr(self, f"do_{verb}")(*args)}
         except RobotFault as error:
@@ -190,12 +192,10 @@ class Owner:
         self._stiff = True  # it may be from here on
         self._driver.enable()
 
-    def do_read(self, now: int) -> None:
-        self._clock.sleep_until_ns(now)  # type: ignore[union-attr]
+    def do_read(self) -> None:
         self._measure(None)
 
-    def do_send(self, now: int) -> None:
-        self._clock.sleep_until_ns(now)  # type: ignore[union-attr]
+    def do_send(self) -> None:
         goal = self._box.goals.read()[1]
         self._driver.send(Target(np.array(goal["qpos"]), float(goal["gripper"])))
 

@@ -169,6 +169,8 @@ class ServoBus(ABC):
     # Connecting.
     def connect(self) -> None:
         """Opens the port for this process alone."""
+        if self._port is not None:
+            return
         port = self._open_port(find_port(self._where))
         try:
             fcntl.flock(port.ser.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
