@@ -108,16 +108,16 @@ FAULTS: dict[int, Promise] = {
         "park, relax",
     ),
     63: Promise("an operator's clear", "nothing moves before it, in any process; then it does"),
-    65: Promise(
-        "servos softer than expected: 10, 100, 998 N m/rad",
-        "neither holding nor taking over nor parking lowers the arm",
-    ),
-    66: Promise("pictures that are old", "thrown away; each says when it was taken"),
     64: Promise(
         "everybody dies at once",
         "the device keeps its last goal, or its watchdog stops it; the next deploy says that it is "
         "stiff, and parks or relaxes it on a word",
     ),
+    65: Promise(
+        "servos softer than expected: 10, 100, 998 N m/rad",
+        "neither holding nor taking over nor parking lowers the arm",
+    ),
+    66: Promise("pictures that are old", "thrown away; each says when it was taken"),
 }
 
 
