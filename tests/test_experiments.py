@@ -166,7 +166,7 @@ def test_two_sittings_share_a_journal(tmp_path: Path) -> None:
     assert list(first.rows()) == ["1", "2"]
 
 
-@pytest.mark.parametrize(("name", "current", "older"), [("sentences", 0, 60), ("search", 0, 9)])
+@pytest.mark.parametrize(("name", "current", "older"), [("sentences", 0, 96), ("search", 0, 9)])
 def test_kept_figures_of_the_docs_are_read_and_not_taken_for_todays(
     name: str, current: int, older: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
