@@ -2,7 +2,8 @@
 
 A task's own goals have an entry of the task, if it needs something; where its goals need different
 things, an entry is named "task goal". Any other sentence or formula has what brings its parts
-about. A preset only changes defaults; every option that is typed stays as typed.
+about, and so has a goal without an entry that is learned from its program. A preset only changes
+defaults; every option that is typed stays as typed.
 """
 
 from __future__ import annotations
@@ -58,14 +59,6 @@ _BODY: dict[str, Any] = {
 PRESETS: dict[str, Preset] = {
     # The way round to the far side of the object is found by large first steps or not at all.
     "push": Preset({"env_steps": 600_000, "checkpoint_every": 100_000}, ppo={"log_std_init": -0.5}),
-    # A cube is pushed onto its place, and left nearest to it by this learner. Most pushes are
-    # learned in a quarter of the steps that the hardest take.
-    "pick_place": Preset(
-        {"env_steps": 1_000_000, "checkpoint_every": 100_000, "stop_at": 0.97},
-        learner="ensemble",
-        ppo={"log_std_init": -0.5},
-        ensemble={"gradient_steps": 2, "batch_size": 512},
-    ),
     # SB3's learners with a replay buffer need fewer steps, and pay for each with many more updates.
     "drawer": Preset({"env_steps": 200_000}, dear_run={"env_steps": 50_000}),
     # A cube is first held by chance, which needs jaws that move far enough to close on it.
@@ -102,7 +95,13 @@ EFFORTS: dict[str, Preset] = {
     "lift": PRESETS["lift"],
     "put": PRESETS["lift"],
     "insert": PRESETS["lift"],
-    "push": PRESETS["pick_place"],
+    "push": Preset(
+        # Most are learned in a quarter of the steps that the hardest take.
+        {"env_steps": 1_000_000, "checkpoint_every": 100_000, "stop_at": 0.97},
+        learner="ensemble",
+        ppo=PRESETS["push"].ppo,
+        ensemble={"gradient_steps": 2, "batch_size": 512},
+    ),
 }
 
 
@@ -123,13 +122,14 @@ def preset(
     told = base.formula or task == Arranged.name
     open_ = {"env_steps": ENV_STEPS, "episode_s": 0.0, "checkpoint_every": CHECKPOINT_EVERY,
              "stop_at": 0.0, "reward": "offline" if told else "clip"}  # fmt: skip
-    found, parts = _fitting(replace(base, task=task, goal=goal))
+    reward = base.reward or open_["reward"]
+    found, parts = _fitting(replace(base, task=task, goal=goal, reward=reward))
     learner = learner or found.learner
     cheap = LEARNERS[learner].config.cheap_steps
     run = found.run_of(cheap)
     if parts is not None:
         run |= {"env_steps": parts(cheap)}
-    if not (base.looks and (base.formula or (base.reward or open_["reward"]) == "offline")):
+    if not (base.looks and (base.formula or reward == "offline")):
         run = {n: value for n, value in run.items() if n != "stop_at"}  # nobody would judge it
     given = {name: value for name, value in vars(base).items() if value is not None}
     named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner)}
@@ -147,11 +147,12 @@ def completed(config: TrainConfig) -> SettledConfig:
 
 
 def _fitting(config: TrainConfig) -> tuple[Preset, Callable[[bool], int] | None]:
-    """The preset of what is wanted; of what nobody listed that of its hardest part, and how many
-    steps all take of a learner to which steps are cheap, or are not."""
-    wanted, card = _unlisted(config)
+    """The preset of what is wanted; of what has none of its own that of its hardest part, and how
+    many steps all take of a learner to which steps are cheap, or are not."""
+    own = PRESETS.get(_name(config)) or PRESETS.get(config.task)
+    wanted, card = _wanted(config, listed=own is None and config.reward == "offline")
     if wanted is None:
-        return PRESETS.get(_name(config)) or PRESETS.get(config.task) or Preset({}), None
+        return own or Preset({}), None
     by = {atom: brought_by(atom, card) for atom in atoms(wanted)}
 
     def steps(cheap: bool) -> int:
@@ -165,17 +166,18 @@ def _fitting(config: TrainConfig) -> tuple[Preset, Callable[[bool], int] | None]
     return EFFORTS[max(by.values(), key=[*EFFORTS].index)], steps
 
 
-def _unlisted(config: TrainConfig) -> tuple[Formula, TaskCard] | tuple[None, None]:
-    """What is wanted, with the card, where that is no goal of the task's own."""
-    if config.task.startswith(PREFIX) or not (config.formula or config.goal):
+def _wanted(config: TrainConfig, listed: bool) -> tuple[Formula, TaskCard] | tuple[None, None]:
+    """What is wanted, with the card, where that is no goal of the task's own, or is ``listed``."""
+    if config.task.startswith(PREFIX) or not (config.formula or config.goal or listed):
         return None, None
     made = task_of(vars(config))
     if config.formula:
         wanted, card = parse(config.formula), from_dict(made.card())
         check(wanted, card)
         return wanted, card
-    read = read_goal(made, config.goal)
-    return (None, None) if read.key or read.formula is None else (read.formula, read.card)
+    read = read_goal(made, config.goal or next(iter(made.goals())))
+    own = read.key and not listed
+    return (None, None) if own or read.formula is None else (read.formula, read.card)
 
 
 def _name(config: TrainConfig) -> str:

@@ -163,10 +163,8 @@ def test_a_task_brings_its_own_defaults_and_what_is_typed_stays():
     for name, preset in PRESETS.items():
         task, *goal = name.split()
         parsed = parse_train([task, *(f"--goal={key}" for key in goal)])
-        run = {k: v for k, v in preset.run.items() if k != "stop_at"}  # only where it is judged
-        assert {k: parsed.asked[k] for k in run} == run
-        own = {"ppo": preset.ppo, "ensemble": preset.ensemble}[preset.learner]
-        assert {k: getattr(parsed.tuning, k) for k in own} == own
+        assert {k: parsed.asked[k] for k in preset.run} == preset.run
+        assert {k: getattr(parsed.tuning, k) for k in preset.ppo} == preset.ppo
     typed = parse_train(["push", "--env-steps", "500", "--tuning.log-std-init", "-2"])
     assert (typed.env_steps, typed.tuning.log_std_init) == (500, -2.0)
     assert parse_train(["push", "--learner", "sac"]).tuning == SACConfig()

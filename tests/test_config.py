@@ -13,7 +13,7 @@ import pytest
 from robo_rl.commands.train import parse_train
 from robo_rl.config import ENV_STEPS, SettledConfig, TrainConfig, continued, from_json
 from robo_rl.learners import PPOConfig, SACConfig
-from robo_rl.presets import EFFORTS, PRESETS, Preset, completed
+from robo_rl.presets import EFFORTS, PRESETS, Preset, completed, preset
 from robo_rl.rewards import ClipConfig
 from robo_rl.runs import RunDir, jsonable, write_json
 
@@ -24,10 +24,21 @@ def test_python_gets_the_presets_of_the_shell(name: str) -> None:
     asked = completed(TrainConfig(task=task, goal=" ".join(goal)))
     typed = parse_train([task, *(f"--goal={key}" for key in goal)])
     assert vars(asked) == typed.asked
-    run = {k: v for k, v in PRESETS[name].run.items() if k != "stop_at"}  # only where it is judged
-    assert {k: getattr(asked, k) for k in run} == run
+    assert {k: getattr(asked, k) for k in PRESETS[name].run} == PRESETS[name].run
     # A preset may only set what a config can leave open.
     assert all(getattr(TrainConfig(), k) is None for k in PRESETS[name].run)
+
+
+def test_a_goal_without_an_entry_is_trained_from_its_program_as_what_brings_it_about() -> None:
+    pushed = preset(
+        "push", goal="move the red cube 8 cm to the left", base=TrainConfig(reward="offline")
+    )
+    typed = parse_train(["pick_place", "--reward", "offline"])
+    assert typed.asked["learner"] == pushed.learner == "ensemble"
+    assert typed.asked["env_steps"] == pushed.env_steps == 1_000_000
+    assert typed.asked["stop_at"] == pushed.stop_at > 0 and typed.tuning == pushed.tuning
+    seen = parse_train(["pick_place", "--reward", "task"])
+    assert seen.asked["learner"] == "ppo" and seen.asked["env_steps"] == ENV_STEPS
 
 
 def test_what_was_set_stays_whatever_the_preset() -> None:
