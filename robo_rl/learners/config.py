@@ -64,7 +64,7 @@ class OffPolicyConfig(LearnerConfig):
     batch_size: int = 256  # transitions per update
     tau: float = 0.005  # share of the critic that enters its target per update
     demos: DataSet = ""  # data set of `robo-rl demos` whose steps are part of every batch
-    demo_share: float = 0.5  # share of every batch that is theirs; 0: they are only cloned
+    demo_share: float = 0.5  # share of every batch that is theirs
     interventions: TakenOver = 0.0  # share of early episodes in which the task's expert acts
     interventions_until: int = 20_000  # env steps up to which episodes are early
 
@@ -72,14 +72,12 @@ class OffPolicyConfig(LearnerConfig):
         super().__post_init__()
         if not 0 <= self.interventions <= 1:
             raise ValueError(f"interventions must be in [0, 1], got {self.interventions}")
-        if not 0 <= self.demo_share <= 1:
-            raise ValueError(f"demo_share must be in [0, 1], got {self.demo_share}")
-        if self.demos and not self._takes_demos():
-            raise ValueError("a demo_share of 0 takes nothing from --demos: give more, or none")
+        if not self._fits(self.demo_share):
+            raise ValueError(f"demo_share must be between 0 and 1, got {self.demo_share}")
 
-    def _takes_demos(self) -> bool:
-        """Whether anything is learned from ``demos``."""
-        return self.demo_share > 0
+    def _fits(self, share: float) -> bool:
+        """Whether demonstrations may be that ``share`` of every batch."""
+        return 0 < share < 1
 
     def check(self, sim: VecSim) -> None:
         super().check(sim)

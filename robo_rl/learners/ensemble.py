@@ -32,7 +32,8 @@ class EnsembleConfig(SACConfig):
     critics: int = 2  # members of the ensemble; the least hopeful one counts
     n_steps: int = 3  # control steps whose rewards are counted before a critic is asked
     actor_every: int = 2  # updates of the critics for each of the actor
-    clone_updates: int = 0  # first updates, in which the actor learns to do as --demos do
+    # First updates, in which the actor learns to do as --demos do; then their share may be 0.
+    clone_updates: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,8 +45,8 @@ class EnsembleConfig(SACConfig):
         if self.clone_updates and not self.demos:
             raise ValueError("clone_updates are of demonstrations: give --demos DIR too")
 
-    def _takes_demos(self) -> bool:
-        return self.clone_updates > 0 or super()._takes_demos()
+    def _fits(self, share: float) -> bool:
+        return super()._fits(share) or (share == 0 and self.clone_updates > 0)
 
 
 def arguments(config: EnsembleConfig, parts: Parts) -> dict[str, Any]:

@@ -33,8 +33,11 @@ class IQLConfig(EnsembleConfig):
             raise ValueError(f"expectile must be in [0.5, 1), got {self.expectile}")
         if self.temperature < 0:
             raise ValueError(f"temperature must be at least 0, got {self.temperature}")
-        if self.demo_share != 1 or self.interventions:
-            raise ValueError("iql learns of --demos alone: no other share, and no interventions")
+        if self.interventions:
+            raise ValueError("iql learns of --demos alone: there are no episodes to take over")
+
+    def _fits(self, share: float) -> bool:
+        return share == 1
 
     def check(self, sim: VecSim) -> None:
         if not self.demos:
