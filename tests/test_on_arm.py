@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -14,17 +15,19 @@ import numpy as np
 import psutil
 import pytest
 import reach_bundle
+import torch
 
 import sims
 from real_robot import PolicyBundle, SimPerception, VirtualClock
 from robo_rl.arm.stage import sight
 from robo_rl.cli import main
-from robo_rl.on_arm.config import OnArm, Told
+from robo_rl.on_arm.config import BASE, EPISODES, OnArm, Told
 from robo_rl.on_arm.exploring import Exploring
-from robo_rl.on_arm.learner import ArmSteps, part_of
+from robo_rl.on_arm.learner import ArmLearner, ArmSteps, part_of
 from robo_rl.on_arm.paying import payer, pictures, states, trust
 from robo_rl.on_arm.tried import Tried
 from robo_rl.recorded import Recorded, episodes, logs_of, reading
+from robo_rl.runs import RunDir
 
 
 @pytest.fixture
@@ -103,6 +106,31 @@ def test_verdicts_say_which_policy_is_surely_good_and_which_is_worse() -> None:
         tried.add(20, True)
     assert tried.worse(30, 5) and not tried.worse(30, 11)  # too early to say
     assert tried.best() == 20
+
+
+def test_a_learner_that_went_back_and_was_killed_goes_on_from_where_it_went_back_to(
+    bundle: Path, tmp_path: Path
+) -> None:
+    run = RunDir.create(tmp_path / "run", OnArm(minutes=1.0))
+    shutil.copytree(bundle, run.path / BASE)
+    (run.path / EPISODES).mkdir()
+    learner = ArmLearner(run.path, lambda: True)
+    good = {name: array.copy() for name, array in learner._weights().items()}
+    with torch.no_grad():
+        for parameter in learner._actor.parameters():
+            parameter += 0.1
+    for _ in range(10):
+        learner._tried.add(0, True)
+        learner._tried.add(10, False)
+    learner._algorithm._n_updates, learner._algorithm.critic_updates = 4000, 4500
+    learner.told = Told(episodes=20, updates=4000, published=10)
+    learner._choose()
+    assert learner.told.published == 0
+    again = ArmLearner(run.path, lambda: True)
+    for one in (learner, again):
+        for name, array in one._weights().items():
+            np.testing.assert_array_equal(array, good[name], err_msg=name)
+        assert (one._algorithm._n_updates, one._algorithm.critic_updates) == (4000, 4500)
 
 
 def test_people_are_there_always_and_scripted_ones_in_their_share_of_early_episodes() -> None:

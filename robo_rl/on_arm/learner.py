@@ -162,6 +162,7 @@ class ArmLearner:
             self._load_weights(saved.weights)
             load_streams(dict(saved.state))
             self._algorithm._n_updates = int(saved.meta["updates"])
+            self._algorithm.critic_updates = int(saved.meta.get("critic_alone", CRITIC_ALONE))
         self.told = dataclasses.replace(
             self.told, updates=self._algorithm._n_updates, published=before.published
         )
@@ -273,6 +274,7 @@ class ArmLearner:
             best = self._tried.best()
             self._load_weights(read_safetensors(self._weights_of(best)))
             self._acts(best)
+            self._save()
         else:
             self._publish()
 
@@ -286,6 +288,11 @@ class ArmLearner:
     def _load_weights(self, weights: Mapping[str, Array]) -> None:
         load_weights(self._algorithm, weights)
         self._mean = [torch.from_numpy(weights[f"mean/{i}"].copy()) for i in range(len(self._mean))]
+
+    def _save(self) -> None:
+        """What a learner that is started again goes on from."""
+        done = {"updates": self.told.updates, "critic_alone": self._algorithm.critic_updates}
+        self.run.save_checkpoint(Checkpoint(self._own, self._weights(), streams(), done))
 
     def _weights_of(self, published: int) -> Path:
         """What learning goes on from, if it goes back to a bundle."""
@@ -329,9 +336,8 @@ class ArmLearner:
         )
         write_bundle(folder, made, policy, {"obs": obs, "action": action}, self.task)
         self._keep_weights(self.told.episodes)
-        done = {"updates": self.told.updates}
-        self.run.save_checkpoint(Checkpoint(self._own, self._weights(), streams(), done))
         self._acts(self.told.episodes)
+        self._save()
         write_page(self.run, self.config, self.told, self._reading.summary())
 
 
