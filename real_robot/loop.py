@@ -488,7 +488,10 @@ class _Session:
 
     def _relax(self) -> None:
         self._acks = dict.fromkeys(self._joints, False)
-        relax = lambda: self._acks.update(self._driver.relax())  # noqa: E731
+
+        def relax() -> None:
+            self._acks.update(self._driver.relax())
+
         regained = self._regained
         if not self._attempt("relax", relax) and self._regained and not regained:
             self._attempt("relax", relax)
