@@ -62,6 +62,7 @@ class SimPerception:
         angle_noise: float = 0.0,  # rad, standard deviation of a turn about a random axis
         latency: float = 0.0,  # s between seeing and answering
         dropout: float = 0.0,  # chance that an object is not seen in a frame
+        bias: float = 0.0,  # m, by which each object is off as long as it is watched
         offset: Sequence[float] = (0.0, 0.0, 0.0),  # m, by which every position is off
         seed: int = 0,
     ):
@@ -69,6 +70,8 @@ class SimPerception:
         self._noise, self._angle_noise = noise, angle_noise
         self._latency, self._dropout, self._offset = latency, dropout, np.array(offset)
         self._rng = np.random.default_rng(seed)
+        self._bias, self._sides = bias, np.random.default_rng((seed, 1))  # apart from the noise
+        self._off: dict[str, Array] = {}  # {entity: (3,) m}
         self._waiting: deque[tuple[float, dict[str, Pose]]] = deque()
         self._known: dict[str, Pose] = {}
 
@@ -76,7 +79,7 @@ class SimPerception:
         """{entity: newest pose}."""
         now = self._clock.now_ns() * 1e-9
         seen = {
-            name: Pose(self._near(pos), self._turned(quat), now)
+            name: Pose(self._near(name, pos), self._turned(quat), now)
             for name, (pos, quat) in self._poses().items()
             if self._rng.random() >= self._dropout
         }
@@ -85,8 +88,11 @@ class SimPerception:
             self._known.update(self._waiting.popleft()[1])
         return dict(self._known)
 
-    def _near(self, pos: Array) -> Array:
-        return pos + self._offset + self._rng.normal(0.0, self._noise, 3)
+    def _near(self, name: str, pos: Array) -> Array:
+        if name not in self._off:
+            side = self._sides.normal(size=3)
+            self._off[name] = self._offset + self._bias * side / np.linalg.norm(side)
+        return pos + self._off[name] + self._rng.normal(0.0, self._noise, 3)
 
     def _turned(self, quat: Array) -> Array:
         axis = self._rng.normal(size=3)

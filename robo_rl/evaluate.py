@@ -18,7 +18,7 @@ from robo_rl.goals import task_of
 from robo_rl.misses import misses, told
 from robo_rl.rollout.judged import Act, Choose, Outcome, rowwise, run_episode
 from sims.batch_env import BatchEnv
-from sims.randomize import RandomizedEnv, spread
+from sims.randomize import Randomize, RandomizedEnv, spread
 from sims.rng import JUDGING
 from sims.task import Task
 
@@ -114,12 +114,13 @@ def evaluate(
     seed: int = TEST_SEED,
     shaped: bool = False,
     progress: Callable[[str, float], None] = lambda stage, share: None,
-    randomize: float = 0.0,
+    randomize: float | Randomize = 0.0,
 ) -> Evaluation:
     """Runs ``act`` (obs (n, obs_dim) -> action (n, act_dim)) for one episode in every row.
 
     ``shaped``: within the limits that the bridge on a real arm keeps to. ``randomize``: the width
-    of what rows differ in, and of the errors in what they sense (``sims/randomize.py``).
+    of what rows differ in, and of the errors in what they sense (``sims/randomize.py``), or what
+    exactly.
     """
     return _evaluated(
         task,

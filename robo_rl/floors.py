@@ -26,7 +26,7 @@ from robo_rl.rollout.judged import Act, Choose, rowwise, run_episode, still
 from robo_rl.runs import jsonable, write_json
 from sims.batch_env import BatchEnv
 from sims.cache import cache_dir
-from sims.randomize import spread
+from sims.randomize import Randomize, spread
 from sims.task import Task
 
 Array = np.ndarray
@@ -117,7 +117,7 @@ def floors(
     episodes: int,
     seed: int,
     shaped: bool = False,
-    width: float = 0.0,
+    width: float | Randomize = 0.0,
     progress: Callable[[str, float], None] = lambda stage, share: None,
 ) -> Floors:
     """Those of the goal of ``task`` in the first of ``episodes`` episodes of ``seed``, of rows

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
+import mujoco
 import numpy as np
 
+from sims import robots
 from sims.batch_env import BatchEnv, StepResult
 from sims.cameras import Look
 from sims.rng import RowRng
@@ -35,10 +37,14 @@ class Randomize:
     """Half widths of the ranges at ``width`` 1; a share is of the model's own value."""
 
     width: float = 1.0  # scales everything below
+    ends: bool = False  # every row at an end of each range: what is told, not what is drawn
     mass: float = 0.3  # share, of each body, its inertia with it
     friction: float = 0.4  # share, of each shape's sliding friction
     damping: float = 0.4  # share, of each joint
     gain: float = 0.15  # share, of each actuator
+    # Of the way from an arm's own servos to the softest that such an arm is known to have, in
+    # logarithms: stiffness is known to a factor of a hundred, so arms meet all of it (at most 1).
+    soft: float = 1.5
     action_delay: float = 1.0  # control steps, at most
     obs_delay: float = 1.0  # control steps, at most
     joint_zero: float = 0.01  # rad, of each joint's zero, for an episode
@@ -69,6 +75,38 @@ class Randomize:
                 )
 
 
+@dataclass(frozen=True)
+class Servos:
+    """The turning joints' servos of an arm, and how soft the whole arm may be."""
+
+    ids: Array  # (n,) actuators
+    stiffness: Array  # (n,) N m/rad, their own
+    softest: float  # N m/rad
+
+    @classmethod
+    def of(cls, task: Task[Any], model: mujoco.MjModel) -> Servos:
+        """Those of the arm of ``task``; none where it has no arm, or nobody knows how soft."""
+        arm = robots.ROBOTS.get(getattr(task, "robot", ""))
+        names = [] if arm is None or not arm.softest else [
+            n for n in arm.actuators if model.joint(n).type[0] == mujoco.mjtJoint.mjJNT_HINGE
+        ]  # fmt: skip
+        ids = np.array([model.actuator(name).id for name in names], int)
+        return cls(ids, model.actuator_gainprm[ids, 0].copy(), arm.softest if names else 0.0)
+
+    def softness(self, stiffness: float) -> float:
+        """Where ``stiffness`` N m/rad is on the way from the stiffest servo, 0, to 1."""
+        top = self.stiffness.max()
+        return math.log(top / stiffness) / math.log(top / self.softest)
+
+    def shares(self, softness: Array) -> Array:
+        """Shares (k, n) of their own stiffness at ``softness`` (k, 1): no servo is stiffer than the
+        arm is then."""
+        if not len(self.ids):
+            return np.ones((len(softness), 0))
+        top = self.stiffness.max()
+        return np.minimum(1.0, top * (self.softest / top) ** softness / self.stiffness)
+
+
 class RandomizedEnv(BatchEnv):
     """A BatchEnv whose rows differ as ``randomize`` says. Success and signals stay the truth."""
 
@@ -83,11 +121,12 @@ class RandomizedEnv(BatchEnv):
                 ("body_inertia", randomize.mass),
                 ("geom_friction", randomize.friction),
                 ("dof_damping", randomize.damping),
-                ("actuator_gainprm", randomize.gain),
-                ("actuator_biasprm", randomize.gain),
+                ("actuator_gainprm", randomize.gain + randomize.soft),
+                ("actuator_biasprm", randomize.gain + randomize.soft),
             )
             if share
         }
+        self._servos = Servos.of(task, model)
         self._geoms = [model.geom(i).name for i in range(model.ngeom) if model.geom(i).name]
         columns = self.task.obs(self.views)
         told = self.task.obs_parts()
@@ -99,6 +138,7 @@ class RandomizedEnv(BatchEnv):
             "camera_pos": 3, "camera_turn": 3, "fovy": 1, "light": 1,
             "colour": 3 * len(self._geoms),
             "joint_zero": sensing.joints if sensing else 0, "pose_bias": places, "pose_delay": 1,
+            "soft": 1,
         }  # fmt: skip
         ends = np.cumsum(list(widths.values()))
         self._part = {
@@ -143,10 +183,15 @@ class RandomizedEnv(BatchEnv):
         for name, columns in part.items():
             if name == "noise":
                 unit[:, columns] = np.floor(0.5 * (unit[:, columns] + 1.0) * _NOISE)
-            elif name.endswith("delay"):
-                unit[:, columns] = 0.5 * self.width * getattr(r, name) * (unit[:, columns] + 1.0)
+                continue
+            wide = self.width * getattr(r, name)
+            if r.ends:
+                unit[:, columns] = np.sign(unit[:, columns])
+            if name == "soft" or name.endswith("delay"):  # from 0 on
+                share = 1.0 if r.ends else 0.5 * (unit[:, columns] + 1.0)
+                unit[:, columns] = share * (min(1.0, wide) if name == "soft" else wide)
             else:
-                unit[:, columns] *= self.width * getattr(r, name)
+                unit[:, columns] *= wide
         assert unit.shape == (n, self._drawn.shape[1])
         self._drawn[ids] = unit
 
@@ -172,6 +217,11 @@ class RandomizedEnv(BatchEnv):
                 # A servo's gain and bias by the same factor: it holds another stiffness, not
                 # another place.
                 rows[ids] = base * factor["gain"][:, :, None]
+                share = self._servos.shares(self._drawn[ids, self._part["soft"]])
+                stiffness = int(name == "actuator_biasprm")  # its column
+                rows[np.ix_(ids, self._servos.ids, [stiffness])] *= share[:, :, None]
+                if stiffness:  # damped as before
+                    rows[np.ix_(ids, self._servos.ids, [2])] *= np.sqrt(share)[:, :, None]
         if "body_mass" in self._fields and (factor["mass"] != 1.0).any():
             self.batch.set_const(ids)
 
@@ -336,11 +386,14 @@ class RandomizedEnv(BatchEnv):
             self._shaped.sent[:] = saved["random/sent"]
 
 
-def spread(task: Task[Any], num_envs: int, *, width: float = 0.0, **options: Any) -> BatchEnv:
-    """Rows randomised by ``width``; at 0 plain ones."""
+def spread(
+    task: Task[Any], num_envs: int, *, width: float | Randomize = 0.0, **options: Any
+) -> BatchEnv:
+    """Rows randomised by ``width``, or as it says; at 0 plain ones."""
     if not width:
         return BatchEnv(task, num_envs, **options)
-    return RandomizedEnv(task, num_envs, randomize=Randomize(width=width), **options)
+    randomize = width if isinstance(width, Randomize) else Randomize(width=width)
+    return RandomizedEnv(task, num_envs, randomize=randomize, **options)
 
 
 def widened(randomize: Randomize, share: float) -> float:

@@ -17,7 +17,7 @@ import reach_bundle
 from rich.console import Console
 
 import sims
-from real_robot import Fault
+from real_robot import Fault, read_log
 from real_robot.emulators.so101 import So101Emulator
 from real_robot.latch import Latch
 from robo_rl.arm.wired import WiredStage
@@ -78,6 +78,30 @@ def test_poses_from_tags_in_a_rendered_camera_are_good_enough(
     told = json.loads(capsys.readouterr().out)
     assert told["arm"] == "the emulated so101 with poses from its rendered cameras"
     assert told["successes"] == 1
+
+
+def test_an_arm_is_put_to_what_it_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Soft servos hang below their goals, and it says what it was put to."""
+    command = ["deploy", str(folder), "--emulate", "--robot", "so101", "--episodes", "1", "--json"]
+    assert main([*command, "--bias", "0.003", "--stiffness", "30", "--noise", "0"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["under"] == (
+        "0 mm of noise on perceived positions, each off by 3 mm, 0 ms of latency, "
+        "servos of 30 N m/rad"
+    )
+
+
+def test_servos_that_are_told_to_be_soft_are(folder: Path, tmp_path: Path) -> None:
+    sag = {}
+    for stiffness in ("998", "30"):
+        command = ["deploy", str(folder), "--emulate", "--robot", "so101", "--episodes", "1"]
+        main([*command, "--stiffness", stiffness, "--log", str(tmp_path / stiffness)])
+        (path,) = (tmp_path / stiffness).glob("*.mcap")
+        ticks = read_log(path).ticks
+        run = [t for t in ticks if t["phase"] == "run"][-20:]
+        lift = [(t["filtered"]["qpos"][1], t["state"]["qpos"][1]) for t in run]
+        sag[stiffness] = max(abs(goal - there) for goal, there in lift)  # rad
+    assert sag["30"] > 5 * sag["998"] and 0.01 < sag["30"] < 0.1
 
 
 def test_two_processes_a_port_and_a_control_port(folder: Path, tmp_path: Path) -> None:
@@ -184,6 +208,9 @@ def test_a_latched_fault_outlives_its_process_and_is_an_operators_to_clear(
     [
         ([], "say which arm"),
         (["--emulate", "--clear-fault"], "--clear-fault is for an arm at a port or a host"),
+        (["--emulate", "--stiffness", "30"], "--stiffness is for an emulated arm: add --robot"),
+        (["--robot", "so101", "--emulate", "--stiffness", "0"], "--stiffness must be finite and"),
+        (["--robot", "so101", "--port", "/dev/null", "--bias", "0.1"], "--bias is for --emulate"),
         (["--emulate", "--noise", "-1"], "--noise must be finite and not below 0, got -1"),
         (["--robot", "so101"], "so101 is found by --port"),
         (["--robot", "ur5e", "--host", "1.2.3.4"], "the bundle is for so101, not for ur5e"),

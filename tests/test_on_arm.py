@@ -18,8 +18,8 @@ import reach_bundle
 import torch
 
 import sims
-from real_robot import PolicyBundle, SimPerception, VirtualClock
-from robo_rl.arm.stage import sight
+from real_robot import PolicyBundle, VirtualClock
+from robo_rl.arm.conditions import Conditions
 from robo_rl.cli import main
 from robo_rl.on_arm.config import BASE, EPISODES, OnArm, Told
 from robo_rl.on_arm.exploring import Exploring
@@ -161,11 +161,12 @@ def test_noise_is_smooth_within_bounds_and_drawn_anew_for_each_episode(bundle: P
 def test_a_camera_that_was_moved_misleads_the_policy_and_not_the_person() -> None:
     truth = {"cube": (np.array([0.2, 0.1, 0.02]), np.array([1.0, 0, 0, 0]))}
     clock, offset = VirtualClock(1000.0), (0.03, -0.02, 0.0)
-    seen = SimPerception(lambda: truth, clock, offset=offset).read()["cube"].pos
+    off = Conditions(offset=offset)
+    seen = off.eyes(lambda: truth, clock, 0).read()["cube"].pos
     np.testing.assert_allclose(seen - truth["cube"][0], offset)
-    own = sight(lambda: truth, clock, 0.0, offset, 0)
+    own = off.sight(lambda: truth, clock, 0)
     assert own is not None and (own.read()["cube"].pos == truth["cube"][0]).all()
-    assert sight(lambda: truth, clock, 0.002, (0.0, 0.0, 0.0), 0) is None
+    assert Conditions(noise=0.002).sight(lambda: truth, clock, 0) is None
 
 
 def test_logs_hold_what_rewards_of_state_and_of_pictures_need(bundle: Path, tmp_path: Path) -> None:

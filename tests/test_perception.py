@@ -49,6 +49,24 @@ def test_what_drops_out_grows_old() -> None:
     assert 0.4 < fresh < 0.6 and ages.max() > 0.1
 
 
+def test_each_thing_is_off_to_a_side_of_its_own_as_long_as_it_is_watched() -> None:
+    clock = VirtualClock()
+    truth = {"cube": (HOME, LEVEL), "ball": (HOME + 0.1, LEVEL)}
+
+    def off(seed: int) -> dict[str, np.ndarray]:
+        eyes = SimPerception(lambda: truth, clock, bias=0.003, seed=seed)
+        first, later = frames(clock, eyes, 2)
+        for name, pose in first.items():
+            np.testing.assert_array_equal(pose.pos, later[name].pos)
+        return {name: pose.pos - truth[name][0] for name, pose in first.items()}
+
+    one, again, other = off(1), off(1), off(2)
+    for seen in (one, other):
+        assert [np.linalg.norm(x) for x in seen.values()] == pytest.approx([0.003, 0.003])
+    assert not np.allclose(one["cube"], one["ball"]) and not np.allclose(one["cube"], other["cube"])
+    np.testing.assert_array_equal(one["cube"], again["cube"])
+
+
 def test_noise_has_the_size_asked_for_and_the_seed_decides() -> None:
     clock = VirtualClock()
     eyes = SimPerception(

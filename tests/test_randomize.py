@@ -15,12 +15,12 @@ from sims.randomize import Randomize, RandomizedEnv, widened
 
 Array = np.ndarray
 
-NOTHING = {f.name: 0.0 for f in dataclasses.fields(Randomize) if f.name != "width"}
+NOTHING = {f.name: 0.0 for f in dataclasses.fields(Randomize) if f.name not in ("width", "ends")}
 NAMES = pytest.mark.parametrize("name", ("reach", "push", "hopper", "ant"))
 
 
-def only(**given: float) -> Randomize:
-    return Randomize(**(NOTHING | given))
+def only(ends: bool = False, **given: float) -> Randomize:
+    return Randomize(**(NOTHING | given), ends=ends)
 
 
 def made(name: str, n: int = 8, randomize: Randomize | None = None, **options: object):
@@ -254,6 +254,44 @@ def test_a_state_row_restores_the_robot_it_belongs_to() -> None:
         late.step(zero)
         twin.step(zero)
         assert (late.state() == twin.state()).all()
+
+
+@pytest.mark.parametrize(
+    ("robot", "softest", "stiffest"), [("so101", 10.0, 998.22), ("ur5e", 200.0, 2500.0)]
+)
+def test_servos_are_as_soft_as_such_arms_are_known_to_be(
+    robot: str, softest: float, stiffest: float
+) -> None:
+    task = sims.make_task("reach", robot=robot)
+    env = RandomizedEnv(task, 512, randomize=only(soft=1.0), seed=3)
+    env.reset()
+    gain = env.batch.expanded("actuator_gainprm")[:, :, 0]
+    bias = env.batch.expanded("actuator_biasprm")
+    own = env.model.actuator_gainprm[:, 0]
+    arm = gain[:, env._servos.ids]
+    assert softest <= arm.min() < 1.1 * softest and 0.9 * stiffest < arm.max() <= stiffest
+    spread = np.log(arm[:, 0])
+    assert abs(spread.mean() - np.log(softest * stiffest) / 2) < 0.15  # as many soft as stiff ones
+    assert (arm.max(axis=0) <= own[env._servos.ids]).all()  # none is stiffer than its own
+    np.testing.assert_allclose(bias[:, :, 1], -gain)  # it holds where it is told
+    np.testing.assert_allclose(
+        bias[:, :, 2], env.model.actuator_biasprm[:, 2] * np.sqrt(gain / own), rtol=1e-9
+    )
+    others = np.setdiff1d(np.arange(env.model.nu), env._servos.ids)
+    assert (gain[:, others] == own[others]).all()  # jaws that slide, and what is no servo
+
+
+def test_conditions_that_are_told_are_the_same_in_every_row() -> None:
+    """Delays and softness at their end, biases of that size to either side."""
+    task = sims.make_task("reach", robot="so101")
+    servos = RandomizedEnv(task, 1, randomize=only(soft=1.0))._servos
+    told = only(True, soft=servos.softness(30.0), obs_delay=0.4, pose_bias=0.002)
+    env = RandomizedEnv(task, 64, randomize=told, seed=3)
+    env.reset()
+    np.testing.assert_allclose(env.batch.expanded("actuator_gainprm")[:, servos.ids, 0], 30.0)
+    assert (env._drawn[:, env._part["obs_delay"]] == 0.4).all()
+    bias = env._drawn[:, env._part["pose_bias"]]
+    assert set(np.unique(bias)) == {-0.002, 0.002}
 
 
 @NAMES

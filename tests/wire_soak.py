@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -75,22 +75,46 @@ EDGES = (0.0, 5.0, 8.0, 9.5, 10.5, 12.0, 15.0, 20.0, 30.0, 50.0, 100.0, np.inf) 
 GRAIN = 0.01  # s, in which /proc/stat counts
 
 
-def waited() -> float:
-    """s that this process was ready to run and did not, so far (Linux)."""
-    return int(Path("/proc/self/schedstat").read_text().split()[1]) * 1e-9
+class Threads:
+    """How long the threads of processes have waited, ready to run (Linux)."""
+
+    def __init__(self, *pids: int):
+        tasks = [f"/proc/{pid}/task" for pid in pids]
+        self._files = [
+            os.open(f"{task}/{thread}/schedstat", os.O_RDONLY)
+            for task in tasks
+            for thread in os.listdir(task)
+        ]
+
+    def waited(self) -> float:
+        """s so far; nothing is opened for it, since it is asked in every period."""
+        total = 0
+        for file in self._files:
+            with contextlib.suppress(ProcessLookupError):  # a thread that has ended
+                total += int(os.pread(file, 64, 0).split()[1])
+        return total * 1e-9
 
 
-def gaps(heard: np.ndarray, taken: np.ndarray) -> dict[str, Any]:
+def gaps(
+    heard: np.ndarray, taken: np.ndarray, slow: Sequence[tuple[float, float]]
+) -> dict[str, Any]:
     """Of the times (s) between two targets at the device: how many of which length, how many are
-    misses (more than 1.5 periods), and how many of those stand beside processor time that the host
-    took, or that this process waited for: ``taken`` (k, 3) s is the time, and both so far."""
+    misses (more than 1.5 periods), and what of the machine's doing stands beside those: processor
+    time that the host took, or that a process waited for (``taken`` (k, 3) s: the time, and both so
+    far), an emulator that was ``slow`` from s until s, as no device is."""
     apart = np.diff(heard)
-    stolen = delayed = 0
+    beside, alone = dict.fromkeys(("stolen_time", "waiting", "a_slow_emulator"), 0), []
     for i in np.flatnonzero(apart > 1.5 * PERIOD):
         since, until = np.searchsorted(taken[:, 0], [heard[i] - 2 * GRAIN, heard[i + 1] + GRAIN])
         was = taken[min(until, len(taken) - 1), 1:] - taken[min(since, len(taken) - 1), 1:]
-        stolen += bool(was[0] >= GRAIN)
-        delayed += bool(was[0] < GRAIN and was[1] > 0.2 * PERIOD)
+        if was[0] >= GRAIN:
+            beside["stolen_time"] += 1
+        elif was[1] > 0.2 * PERIOD:
+            beside["waiting"] += 1
+        elif any(begun < heard[i + 1] and end > heard[i] for begun, end in slow):
+            beside["a_slow_emulator"] += 1
+        else:
+            alone.append(round(1000 * apart[i], 1))
     counts, _ = np.histogram(1000 * apart, EDGES)
     return {
         "gaps_ms": {
@@ -99,8 +123,8 @@ def gaps(heard: np.ndarray, taken: np.ndarray) -> dict[str, Any]:
         "gap_p99_ms": 1000 * float(np.quantile(apart, 0.99)),
         "gap_longest_ms": 1000 * float(apart.max()),
         "misses": int((apart > 1.5 * PERIOD).sum()),
-        "misses_beside_stolen_time": stolen,
-        "misses_beside_waiting": delayed,
+        **{f"misses_beside_{what}": count for what, count in beside.items()},
+        "misses_beside_nothing_ms": alone,
     }
 
 
@@ -150,6 +174,7 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
         start, process = np.zeros(n), psutil.Process()
         silence = [0, 0]  # periods in a row without a measurement: now, at most
         taken: list[tuple[float, float, float]] = []  # s: when, what the host took, what we waited
+        threads: list[Threads] = []  # once all are there
 
         def begin() -> None:
             # In real time already, so that the client's own threads are too, as in the bridge.
@@ -163,6 +188,7 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
             patiently(driver.enable)
             arm.seed()
             start[:] = arm.memory.qpos
+            threads.append(Threads(os.getpid(), driver.pid, emulator.pid))
             go.set()
 
         def step(i: int) -> None:
@@ -172,7 +198,7 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
             before = arm.retries
             arm.exchange(lambda state: target)
             silence[:] = [silence[0] + 1 if arm.retries > before else 0, max(silence)]
-            taken.append((time.monotonic(), psutil.cpu_times().steal, waited()))
+            taken.append((time.monotonic(), psutil.cpu_times().steal, threads[0].waited()))
             if i % 1000 == 0:
                 memory.append(process.memory_info().rss)
 
@@ -186,6 +212,7 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
         stolen = psutil.cpu_times().steal - stolen
         about, traffic = driver.describe(), control.call("traffic")
         heard = np.array(control.call("heard", since=taken[50][0]))
+        slow = control.call("slow")
         own = psutil.Process(driver.pid).cpu_times()
         spent, braked = own.user + own.system, driver.braked
         acks = driver.relax()
@@ -222,7 +249,7 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
             "beyond_limits": traffic.get("beyond_limits", 0),
             "relaxed": all(acks.values()),
             "notes": notes,
-            **gaps(heard[heard <= taken[-1][0]], np.array(taken)),
+            **gaps(heard[heard <= taken[-1][0]], np.array(taken), slow),
         }
     finally:
         emulator.send_signal(signal.SIGINT)

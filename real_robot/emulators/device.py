@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from sims import make_task
 from sims.task import Task
 
 EPOCH = 1000.0  # s, where compressed time begins
+SLOW = 0.0075  # s that ``serve`` takes only if the machine keeps it: a device is late for nobody
 
 
 class Emulator(ABC):
@@ -34,6 +36,7 @@ class Emulator(ABC):
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
+        self._slow: deque[tuple[float, float]] = deque(maxlen=10_000)  # monotonic s: begin, end
         self.control: ControlPort | None = None
 
     # What a protocol fills in.
@@ -65,6 +68,10 @@ class Emulator(ABC):
     @abstractmethod
     def heard(self, since: float = 0.0) -> list[float]:
         """When the device heard targets while it was stiff, monotonic s, after ``since``."""
+
+    def slow(self) -> list[tuple[float, float]]:
+        """When it was slower itself than a device is: from, until, monotonic s."""
+        return list(self._slow)
 
     # Life.
     def start(self, *, control: int | None = None) -> Emulator:
@@ -108,7 +115,10 @@ class Emulator(ABC):
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
+                begun = time.monotonic()
                 self.serve()
+                if (now := time.monotonic()) - begun > SLOW:
+                    self._slow.append((begun, now))
         except BaseException as error:  # shown to whoever stops it, not lost with the thread
             self._failure = error
 
@@ -118,7 +128,7 @@ class Emulator(ABC):
         verbs = (
             self.scene, self.reset, self.begin, self.success, self.distance, self.poses, self.state,
             self.joints, self.hand, self.let_go, self.soften, self.block, self.traffic,
-            self.heard,
+            self.heard, self.slow,
         )  # fmt: skip
         return {verb.__name__: self._locked(verb) for verb in verbs}
 

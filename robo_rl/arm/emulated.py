@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from real_robot import Bus, BusConfig, SimPerception, arms, drivers, emulators
+from real_robot import Bus, BusConfig, arms, drivers, emulators
 from real_robot.arms import ArmSpec
 from real_robot.camera import Filmed
 from real_robot.driver import RobotDriver
@@ -20,10 +20,11 @@ from real_robot.emulators.camera import EmulatedCamera, TaggedScene, default_vie
 from real_robot.emulators.control import HOST, Control
 from real_robot.emulators.device import EPOCH, LockstepClock, SteppedClock
 from real_robot.late import LateDriver
-from real_robot.perception import Perception, Together
+from real_robot.perception import Together
 from real_robot.tags import TagLocator, TagPerception
+from robo_rl.arm.conditions import PLAIN, Conditions
 from robo_rl.arm.filming import Filming
-from robo_rl.arm.stage import STRAIGHT, Offset, Scene, sight, under
+from robo_rl.arm.stage import Scene
 from sims import process
 from sims.plugins import VARIABLE
 from sims.task import Task
@@ -36,9 +37,9 @@ FRAME_S = 1 / 15  # s between two pictures of each camera
 class EmulatedStage:
     """An emulated arm with its vendor's client in between, time compressed.
 
-    Latency comes on top of the wire's: half of it to a measurement, be it of joints or of objects,
-    and half to a target. ``offset`` m is by what perceived positions are off, as after a camera was
-    moved; ``filmed``: by the task's first camera, once every control step.
+    ``conditions`` come on top of the wire's own; with ``tags`` positions are perceived from tags in
+    two rendered cameras, and are as far off as these are. ``filmed``: by the task's first camera,
+    once every control step.
     """
 
     realtime = False
@@ -46,15 +47,12 @@ class EmulatedStage:
     def __init__(
         self,
         task: Task[Any],
+        conditions: Conditions = PLAIN,
         *,
-        noise: float = 0.0,
-        latency: float = 0.0,
         tags: bool = False,
-        offset: Offset = STRAIGHT,
         filmed: bool = False,
     ):
-        self._robot, self._noise, self._latency = getattr(task, "robot", ""), noise, latency
-        self._offset = offset
+        self._robot, self._conditions = getattr(task, "robot", ""), conditions
         self._filming = Filming(task, self._state) if filmed else None
         self.name = f"the emulated {self._robot}"
         self._drawn: list[EmulatedCamera] = []
@@ -68,8 +66,10 @@ class EmulatedStage:
                 for i, (camera, s) in enumerate(zip(self._drawn, scenes, strict=True))
             ]
             self.name += " with poses from its rendered cameras"
-        self.under = under(0.0 if tags else noise, latency, offset)
+        self.under = conditions.told(tags=tags)
         self._end = (_OtherProcess if spec.apart else _OwnProcess)(task, spec)
+        if conditions.stiffness is not None:
+            self._end.soften(conditions.stiffness)
 
     @property
     def film(self) -> list[Filmed]:
@@ -80,18 +80,15 @@ class EmulatedStage:
     def scene(self, seed: int) -> Scene:
         """The same arm, in a new scene."""
         self._end.reset(seed)
-        driver, clock, half = self._end.driver(), self._end.clock, self._latency / 2
+        driver, clock, half = self._end.driver(), self._end.clock, self._conditions.latency / 2
         if half:
             driver = LateDriver(driver, clock, delay=half, latency=half)
-        eyes: Perception = SimPerception(
-            self._end.poses, clock, noise=self._noise, latency=half, offset=self._offset, seed=seed
-        )
+        eyes = self._conditions.eyes(self._end.poses, clock, seed, half)
         if self._cameras:
             eyes = Together([TagPerception(*c, clock=clock, period=FRAME_S) for c in self._cameras])
         if self._filming:
             eyes = self._filming.beside(eyes, clock)
-        own = sight(self._end.poses, clock, self._noise, self._offset, seed)
-        return Scene(driver, eyes, clock, own)
+        return Scene(driver, eyes, clock, self._conditions.sight(self._end.poses, clock, seed))
 
     def _state(self) -> tuple[np.ndarray, float]:
         return self._end.state(), self._end.clock.now_ns() * 1e-9
@@ -117,6 +114,9 @@ class _OwnProcess:
     def __init__(self, task: Task[Any], spec: ArmSpec):
         self.clock, self._spec = LockstepClock(EPOCH), spec
         self._emulator = emulators.make(task.robot, task, clock=self.clock).start()
+
+    def soften(self, stiffness: float) -> None:
+        self._emulator.soften(stiffness)
 
     def reset(self, seed: int) -> None:
         with self._emulator.lock:
@@ -172,6 +172,9 @@ class _OtherProcess:
         self._where, self._control = told["where"], Control(told["control"])
         set_scene(self._control, task)
         self.clock = SteppedClock(lambda t: self._control.call("until", t=t))
+
+    def soften(self, stiffness: float) -> None:
+        self._control.call("soften", stiffness=stiffness)
 
     def reset(self, seed: int) -> None:
         self._control.call("reset", seed=seed)

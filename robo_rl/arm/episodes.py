@@ -21,6 +21,7 @@ from real_robot.monitor import Monitor
 from real_robot.recovery import recover_all
 from real_robot.report import RunResult
 from real_robot.states import Transition
+from robo_rl.arm.conditions import Conditions
 from robo_rl.arm.simulated import SimStage
 from robo_rl.arm.stage import Scene, Stage
 from robo_rl.evaluate import NOT_JUDGED
@@ -123,7 +124,7 @@ def run_emulated(
     """Runs a bundle for ``episodes`` scenes on a simulated arm; success is read off the scene."""
     bundle = PolicyBundle.load(folder)
     task = task_of(bundle.manifest)
-    stage = SimStage(task, realtime, latency, noise)
+    stage = SimStage(task, realtime, Conditions(noise=noise, latency=latency))
     return run_episodes(bundle, task, stage, episodes=episodes, seed=seed, log=log, console=console)
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from real_robot import RealClock, SimDriver, SimPerception, VirtualClock
+from real_robot import RealClock, SimDriver, VirtualClock
 from real_robot.camera import Filmed
-from real_robot.perception import Perception
+from robo_rl.arm.conditions import PLAIN, Conditions
 from robo_rl.arm.filming import Filming
-from robo_rl.arm.stage import STRAIGHT, Offset, Scene, sight, under
+from robo_rl.arm.stage import Scene
 from sims.task import Task
 
 
@@ -21,9 +21,7 @@ class SimStage:
 
     task: Task[Any]
     realtime: bool = False
-    latency: float = 0.0  # s, between a measurement or a target and its effect
-    noise: float = 0.0  # m, of perceived positions
-    offset: Offset = STRAIGHT  # m, by which these are off
+    conditions: Conditions = PLAIN
     filmed: bool = False  # by the task's first camera, once every control step
     name: str = "the simulated arm"
 
@@ -37,22 +35,20 @@ class SimStage:
 
     @property
     def under(self) -> str:
-        """The noise and the latency."""
-        return under(self.noise, self.latency, self.offset)
+        """What the policy is put to, for people."""
+        return self.conditions.told()
 
     def scene(self, seed: int) -> Scene:
         """A new simulation."""
         clock = RealClock() if self.realtime else VirtualClock(1000.0)
-        half = self.latency / 2
+        half = self.conditions.latency / 2
         driver = SimDriver(self.task, clock=clock, command_delay=half, latency=half, seed=seed)
         self._scene = driver.scene
         self._clock, poses = clock, driver.scene.poses
-        eyes: Perception = SimPerception(
-            poses, clock, noise=self.noise, offset=self.offset, seed=seed
-        )
+        eyes = self.conditions.eyes(poses, clock, seed)
         if self._filming:
             eyes = self._filming.beside(eyes, clock)
-        return Scene(driver, eyes, clock, sight(poses, clock, self.noise, self.offset, seed))
+        return Scene(driver, eyes, clock, self.conditions.sight(poses, clock, seed))
 
     def _state(self) -> tuple[np.ndarray, float]:
         return self._scene.state(), self._clock.now_ns() * 1e-9

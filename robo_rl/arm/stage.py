@@ -7,19 +7,13 @@ goal was reached: read off the scene where there is one, asked of the operator w
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from real_robot.driver import RobotDriver
 from real_robot.pacing import Clock
-from real_robot.perception import Perception, SimPerception
-
-Poses = Callable[[], Mapping[str, tuple[np.ndarray, np.ndarray]]]
-Offset = tuple[float, float, float]
-STRAIGHT: Offset = (0.0, 0.0, 0.0)
+from real_robot.perception import Perception
 
 
 @dataclass(frozen=True)
@@ -50,19 +44,6 @@ class Stage(Protocol):
     def success(self) -> bool:
         """Whether the goal holds, at the moment when the policy lets go."""
         ...
-
-
-def under(noise: float, latency: float, offset: Offset = STRAIGHT) -> str:
-    """What a policy is put to: ``noise`` and ``offset`` m of perceived positions, ``latency`` s."""
-    noisy = f"{1000 * noise:g} mm of noise on perceived positions"
-    if any(offset):
-        noisy += f", off by ({', '.join(f'{1000 * x:g}' for x in offset)}) mm"
-    return f"{noisy}, {1000 * latency:g} ms of latency"
-
-
-def sight(poses: Poses, clock: Clock, noise: float, offset: Offset, seed: int) -> Perception | None:
-    """What a person sees of the true ``poses`` where perception is off by ``offset``; else None."""
-    return SimPerception(poses, clock, noise=noise, seed=seed) if any(offset) else None
 
 
 @contextlib.contextmanager

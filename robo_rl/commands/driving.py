@@ -39,10 +39,11 @@ from real_robot.monitor import Monitor
 from real_robot.pacing import RealClock
 from real_robot.perception import Perception, Together
 from real_robot.tags import TagLocator, TagPerception, load_tags
+from robo_rl.arm.conditions import STRAIGHT, Conditions, Offset
 from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.arm.episodes import run_episodes
 from robo_rl.arm.simulated import SimStage
-from robo_rl.arm.stage import STRAIGHT, Offset, Scene, Stage, closing
+from robo_rl.arm.stage import Scene, Stage, closing
 from robo_rl.arm.wired import WiredStage
 from robo_rl.commands.options import Json
 from sims.robots.robot import TARGET_DT
@@ -78,21 +79,34 @@ class Driving:
     realtime: bool = False  # keep the wall clock; without, emulated time is compressed
     latency: float = 0.0  # s, between a measurement or a target and its effect
     noise: float = 0.002  # m, standard deviation of perceived object positions
-    offset: Offset = STRAIGHT  # m, by which these are off: x y z, as after a camera was moved
+    bias: float = 0.0  # m, by which each object is seen off for an episode, each to another side
+    offset: Offset = STRAIGHT  # m, by which all are off: x y z, as after a camera was moved
+    stiffness: float | None = None  # N m/rad: --robot --emulate with servos that are no stiffer
     tool_speed: float = RunConfig.tool_speed  # m/s, at which the tool is slowed
     seed: int = 0  # of the scenes
     log: Path | None = None  # folder for one MCAP log per episode
     monitor: bool = True  # real time, in a terminal: show the run, with keys that stop the arm
     as_json: Json = False  # print JSON
 
+    @property
+    def conditions(self) -> Conditions:
+        """What an emulated arm adds."""
+        return Conditions(
+            **{field.name: getattr(self, field.name) for field in dataclasses.fields(Conditions)}
+        )
+
     def check(self) -> None:
         """ValueError where an option is out of its range, or contradicts another."""
-        for name in ("noise", "latency", "patience", "silence"):
+        for name in ("noise", "bias", "latency", "patience", "silence"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < math.inf:
                 raise ValueError(f"--{name} must be finite and not below 0, got {value:g}")
         if not 0.0 < self.dial <= 1.0:
             raise ValueError(f"--dial must be above 0 and at most 1, got {self.dial:g}")
+        if self.stiffness is not None and not 0 < self.stiffness < math.inf:
+            raise ValueError(
+                f"--stiffness must be finite and above 0, got {self.stiffness:g} N m/rad"
+            )
         if self.human:
             named(self.human)
 
@@ -263,9 +277,9 @@ def stage_of(
                 "say which arm: --emulate for a simulation, --robot NAME --emulate for its "
                 "emulated wire, --robot NAME --port PORT or --host HOST for what is there"
             )
-        return SimStage(
-            task, command.realtime, command.latency, command.noise, command.offset, filmed
-        )
+        if command.stiffness is not None:
+            raise ValueError("--stiffness is for an emulated arm: add --robot NAME")
+        return SimStage(task, command.realtime, command.conditions, filmed)
     if command.robot != task.robot:
         raise ValueError(f"the bundle is for {task.robot}, not for {command.robot}")
     if command.emulate:
@@ -274,18 +288,10 @@ def stage_of(
                 "--robot with --emulate starts its own emulator on a compressed clock; for the "
                 "wall clock start robo-rl emulate and give deploy its --port or --host"
             )
-        return EmulatedStage(
-            task,
-            noise=command.noise,
-            latency=command.latency,
-            tags=command.rendered,
-            offset=command.offset,
-            filmed=filmed,
-        )
-    if command.offset != STRAIGHT:
-        raise ValueError("--offset is for --emulate; what is at a port or a host has its own")
-    if command.latency:
-        raise ValueError("--latency is for --emulate; what is at a port or a host has its own")
+        return EmulatedStage(task, command.conditions, tags=command.rendered, filmed=filmed)
+    for name in ("bias", "offset", "latency", "stiffness"):
+        if getattr(command, name) != getattr(Driving, name):
+            raise ValueError(f"--{name} is for --emulate; what is at a port or a host has its own")
     spec = arms.spec(command.robot)
     given = getattr(command, spec.found_by)
     if given is None:

@@ -231,6 +231,7 @@ KOCH = Robot(
     grip_open=0.90,  # the jaws' tips 52 mm apart
     grip_offset=0.025,  # the fixed jaw stands this far from what is grasped
     workspace=WORKSPACE,
+    softest=5.0,  # what the factory's gains of the large servos come to by the manual's numbers
     build=build,
     tasks=("reach", "push"),
 )

@@ -250,5 +250,7 @@ SO101 = Robot(
     grip_open=0.80,  # the jaws' tips 66 mm apart, the moving one not yet high above the fixed one
     grip_offset=0.031,  # the fixed jaw does not move, so it stands this far from what is grasped
     workspace=WORKSPACE,
+    # What identifications of such servos come to (BAM, Open Duck: 10 to 18), against SERVO's 998.
+    softest=10.0,
     build=build,
 )
