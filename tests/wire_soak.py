@@ -148,8 +148,11 @@ def patiently(call: Any) -> None:
     call()
 
 
-def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]:
-    """Figures of one driver behind the safety filter; ``patient`` on a machine that is not idle."""
+def soak(
+    robot: str, seconds: float, *, patient: bool = False, pinned: bool = False
+) -> dict[str, Any]:
+    """Figures of one driver behind the safety filter; ``patient`` on a machine that is not idle,
+    ``pinned``: who owns the port stays on the last processor."""
     command = [
         sys.executable,
         "-m",
@@ -188,6 +191,9 @@ def soak(robot: str, seconds: float, *, patient: bool = False) -> dict[str, Any]
             patiently(driver.enable)
             arm.seed()
             start[:] = arm.memory.qpos
+            if pinned:
+                for thread in os.listdir(f"/proc/{driver.pid}/task"):
+                    os.sched_setaffinity(int(thread), {max(os.sched_getaffinity(0))})
             threads.append(Threads(os.getpid(), driver.pid, emulator.pid))
             go.set()
 
@@ -263,6 +269,8 @@ if __name__ == "__main__":
     parser.add_argument("robot", choices=arms.ARMS)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--patient", action="store_true", help="for a machine that is not idle")
+    parser.add_argument("--pinned", action="store_true", help="the bus on one processor")
     arguments = parser.parse_args()
-    told = soak(arguments.robot, 60 * arguments.minutes, patient=arguments.patient)
+    seconds, how = 60 * arguments.minutes, {n: getattr(arguments, n) for n in ("patient", "pinned")}
+    told = soak(arguments.robot, seconds, **how)
     print(json.dumps(told, indent=1))
