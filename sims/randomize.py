@@ -98,13 +98,17 @@ class Servos:
         top = self.stiffness.max()
         return math.log(top / stiffness) / math.log(top / self.softest)
 
+    def at(self, softness: Any) -> Any:
+        """The stiffness there, N m/rad."""
+        top = self.stiffness.max()
+        return top * (self.softest / top) ** softness
+
     def shares(self, softness: Array) -> Array:
         """Shares (k, n) of their own stiffness at ``softness`` (k, 1): no servo is stiffer than the
         arm is then."""
         if not len(self.ids):
             return np.ones((len(softness), 0))
-        top = self.stiffness.max()
-        return np.minimum(1.0, top * (self.softest / top) ** softness / self.stiffness)
+        return np.minimum(1.0, self.at(softness) / self.stiffness)
 
 
 class RandomizedEnv(BatchEnv):

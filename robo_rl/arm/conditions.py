@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from real_robot.pacing import Clock
 from real_robot.perception import Perception, SimPerception
+from sims.randomize import Servos
+from sims.task import Task
 
 Array = np.ndarray
 Poses = Callable[[], Mapping[str, tuple[Array, Array]]]
@@ -39,14 +43,43 @@ class Conditions:
             SimPerception(poses, clock, noise=self.noise, seed=seed) if any(self.offset) else None
         )
 
-    def told(self, *, tags: bool = False) -> str:
-        """For people; with ``tags`` perception is what it is."""
-        parts = [] if tags else [f"{1000 * self.noise:g} mm of noise on perceived positions"]
+    @classmethod
+    def met(cls, training: Mapping[str, Any], task: Task[Any]) -> Conditions:
+        """The worst that a policy of ``training``, as a bundle tells it, has met on ``task``."""
+        spread = training.get("randomize") or {}
+        if not (width := spread.get("width", 0.0)):
+            return cls()
+        late = min(spread.get(f"{what}_delay", 0.0) for what in ("action", "obs"))
+        servos = Servos.of(task, task.model())
+        soft = min(1.0, width * spread.get("soft", 0.0))
+        return cls(
+            noise=width * spread.get("pose_noise", 0.0),
+            bias=math.sqrt(3) * width * spread.get("pose_bias", 0.0),
+            latency=2 * width * late * task.control_dt,
+            stiffness=servos.at(soft) if soft and len(servos.ids) else None,
+        )
+
+    def beyond(self, met: Conditions) -> str:
+        """What of it is worse than what was ``met``, for people; "" if nothing is."""
+        worse = {n: getattr(self, n) > 1.05 * getattr(met, n) for n in ("noise", "bias", "latency")}
+        only = {name: getattr(self, name) for name, is_worse in worse.items() if is_worse}
+        if self.stiffness is not None and self.stiffness < 0.95 * (met.stiffness or math.inf):
+            only["stiffness"] = self.stiffness
+        if any(self.offset):
+            only["offset"] = self.offset
+        return Conditions(**only).told(only=True)
+
+    def told(self, *, tags: bool = False, only: bool = False) -> str:
+        """For people; with ``tags`` perception is what it is. ``only``: nothing that is none."""
+        parts = []
+        if not tags and (self.noise or not only):
+            parts.append(f"{1000 * self.noise:.2g} mm of noise on perceived positions")
         if self.bias and not tags:
-            parts.append(f"each off by {1000 * self.bias:g} mm")
+            parts.append(f"each off by {1000 * self.bias:.2g} mm")
         if any(self.offset) and not tags:
             parts.append(f"all off by ({', '.join(f'{1000 * x:g}' for x in self.offset)}) mm")
-        parts.append(f"{1000 * self.latency:g} ms of latency")
+        if self.latency or not only:
+            parts.append(f"{1000 * self.latency:g} ms of latency")
         if self.stiffness is not None:
             parts.append(f"servos of {self.stiffness:g} N m/rad")
         return ", ".join(parts)

@@ -133,6 +133,7 @@ def drive(
         stage = stack.enter_context(
             closing(stage_of(command, task, manifest.needs_perception, console, filmed))
         )
+        _warn(command, manifest, task, console)
         latch = unlatched(command, stage, console) if isinstance(stage, WiredStage) else None
         if isinstance(stage, WiredStage):
             stage.rescue = _rescue(command, manifest, latch)
@@ -177,6 +178,17 @@ def drive(
             f"the log is not whole: {result.unlogged}; free space there, or give another --log"
         )
     return 0 if set(result.ended) == {Ended.DONE.value} else 1
+
+
+def _warn(command: Driving, manifest: Manifest, task: Task[Any], console: Console) -> None:
+    """What the policy was trained for, and what of this run is beyond it."""
+    if manifest.action.kind == "none":
+        return
+    met = Conditions.met(manifest.training, task)
+    trained = met.told(only=True) or "no noise, no delay and no soft servos"
+    console.print(f"trained for {trained}", markup=False, highlight=False)
+    if command.emulate and (beyond := command.conditions.beyond(met)):
+        console.print(f"beyond that: {beyond}", markup=False, highlight=False)
 
 
 def _around(
