@@ -28,7 +28,7 @@ COMMANDS = {
     "deploy": "run a policy bundle on an arm",
     "learn-on-arm": "a bundle goes on learning on the arm it runs on",
     "teleop": "move an arm by hand, and record it: keys, gamepad, leader arm",
-    "calibrate": "arms and cameras: zero, range, lens, place; tags to print",
+    "calibrate": "arms and cameras: zero, range, a servo's stiffness, lens, place; tags to print",
     "emulate": "the device end of an arm's wire protocol, physics behind it",
     "demos": "demonstrations of a task's expert, or of logs, as a data set",
     "clone": "a policy that does as demonstrations did",

@@ -16,8 +16,9 @@ import scservo_sdk as sdk
 
 from real_robot.driver import Fault, RobotFault
 from real_robot.drivers.calibration import TICKS, UNIT, Calibration, JointCalibration
-from real_robot.drivers.servo_bus import Reading, ServoBus, number
+from real_robot.drivers.servo_bus import Reading, ServoBus, number, octets
 from real_robot.drivers.servo_port import ServoPort
+from real_robot.drivers.servo_steps import Probe, Settings
 
 Array = np.ndarray
 
@@ -25,14 +26,16 @@ GRIPPER_TORQUE = 500  # 0.1 %: jaws that press at full torque overload their ser
 
 # Registers: address, and bytes where not 1.
 MIN_POSITION, HOMING, RETURN_DELAY, GAIN_P, LOCK = 9, 31, 7, 21, 55
-SPEED_LIMIT, TORQUE_LIMIT, PRESENT = 46, 48, 56
+STATUS = 65  # what is wrong with it
+MAX_TORQUE, SPEED_LIMIT, TORQUE_LIMIT, PRESENT = 16, 46, 48, 56
 SETTINGS = ((RETURN_DELAY, 0, 1), (GAIN_P, 16, 1))  # answers at once; a gain that does not shake
+OVERLOAD = 32
 CAUSES = (
     (1, Fault.VOLTAGE),
     (2, Fault.ENCODER),
     (4, Fault.OVERHEAT),
     (8, Fault.OVERLOAD),  # too much current
-    (32, Fault.OVERLOAD),
+    (OVERLOAD, Fault.OVERLOAD),
 )
 
 
@@ -94,6 +97,21 @@ class So101Driver(ServoBus):
             fault=fault,
         )
 
+    def clear_fault(self) -> None:
+        """Lets go of every joint, which ends an overload; one that stands is an error."""
+        super().clear_fault()
+        still = [
+            joint
+            for joint, servo in zip(self.joints, self._ids, strict=True)
+            if self._ask(servo, STATUS, 1)[0] & OVERLOAD
+        ]
+        if still:
+            raise RobotFault(
+                Fault.OVERLOAD,
+                f"{', '.join(still)}: overloaded, though limp; cut the power of the servos for a "
+                "moment (the arm falls), then clear the fault again",
+            )
+
     # For calibration.
     def positions(self) -> Array:
         """Present positions (n,) in steps."""
@@ -116,6 +134,46 @@ class So101Driver(ServoBus):
         for address, value, size in SETTINGS:
             self.store(joint, address, value, size)
         return 0
+
+    # For a step test of one servo.
+    def probe(self, joint: int) -> Probe:
+        """One servo now, by one short question."""
+        asked = self._clock.now_ns()
+        block = self.ask(joint, self.BLOCK, STATUS + 1 - self.BLOCK)
+        t = (asked + self._clock.now_ns()) / 2e9
+        goal, here, speed, load = _words([block[i] for i in (2, 3, *range(16, 22))])
+        bits = block[STATUS - self.BLOCK]
+        fault = next((f for bit, f in CAUSES if bits & bit), Fault.NONE)
+        if fault is Fault.NONE and not block[0]:
+            fault = Fault.TORQUE
+        return Probe(
+            t=t,
+            goal=_signed(goal, 15),
+            position=_signed(here, 15),
+            speed=_signed(speed, 15),
+            load=_signed(load, 10) / 1000,
+            volts=block[22] / 10,
+            heat=block[23],
+            fault=fault,
+        )
+
+    def aim(self, joint: int, tick: int) -> None:
+        """Writes the goal of one joint, steps, and does not wait for an answer."""
+        port, (address, size) = self._open(), self.GOAL
+        port.is_using = False
+        packet = [self._ids[joint], *octets(tick, size)]
+        self._check(self._bus.syncWriteTxOnly(port, address, size, packet, len(packet)), "goal")
+
+    def settings(self, joint: int) -> Settings:
+        """What the servo's loop is set to."""
+        p, d, i, low, high, clockwise, counter = self.ask(joint, GAIN_P, 7)
+        most = min(number(self.ask(joint, at, 2)) for at in (MAX_TORQUE, TORQUE_LIMIT))
+        return Settings(p, d, i, (low + 256 * high) / 1000, (clockwise, counter), most / 1000)
+
+    def room(self, joint: int) -> tuple[int, int]:
+        """The calibrated range of a joint, steps."""
+        known = self._known()
+        return int(known.low[joint]), int(known.high[joint])
 
     def store(self, joint: int, address: int, value: int, size: int) -> None:
         """Writes an EEPROM register of a limp servo and locks it again."""

@@ -2,17 +2,17 @@
 
 Packets are ``FF FF id length instruction parameters checksum``, the checksum the inverted sum of
 everything behind the header; a status packet has the servo's error bits where an instruction packet
-has the instruction. Registers are those of the vendor's STS memory table; EEPROM registers survive
-a reboot and can be written while ``lock`` is 0 alone. Signed values are sign and magnitude.
+has the instruction.
 
 A goal stiffens its servo, as was seen on hardware (huggingface/lerobot issue 3585). One that was
 told none since it got its power stays where it is stiffened: LeRobot's ``connect()`` relies on that
 on every SO-101, though no document says how the servo does it.
 
-The servo's inner loop is the simulated arm's own actuator. Angles, speeds and loads pass through
-the 12-bit encoder, the homing offset and the units of the registers. What is not modelled: heat,
-supply sag and current by cause (a test sets them), modes other than position, baud rates other than
-1 M.
+The inner loop is the servo's own (``sts3215.py``). Its stiffness and damping are the simulated
+arm's, or what ``soften`` makes of it, at the gains 16 and 32; the registers scale them. Angles,
+speeds and duties pass through the 12-bit encoder, the homing offset and the units of the registers.
+What is not modelled: modes other than position, baud rates other than 1 M, a servo that restarts
+because its supply breaks down, and backlash.
 """
 
 from __future__ import annotations
@@ -21,76 +21,32 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from real_robot.emulators.feetech_memory import (
+    BITS,
+    MIDDLE,
+    OVERCURRENT,
+    OVERHEAT,
+    OVERLOAD,
+    REGISTERS,
+    TICKS,
+    UNIT,
+    VOLTAGE,
+    Servo,
+)
 from real_robot.emulators.physics import ArmPhysics, Goals
 from real_robot.emulators.profile import advance
+from real_robot.emulators.sts3215 import GAIN_D, GAIN_P, VOLTS, Gains, Loops, Power
 from real_robot.emulators.wire import BYTE_S, FaultyWire, Reply, Traffic
 
-TICKS = 4096  # encoder steps in a turn
-UNIT = 2 * np.pi / TICKS  # rad, one step
-MIDDLE = 2047  # what a homed servo reads in the middle of its travel
-MODEL = 777  # STS3215
+Array = np.ndarray
+
 BROADCAST = 0xFE
 
 PING, READ, WRITE, REG_WRITE, ACTION = 1, 2, 3, 4, 5
 REBOOT, SYNC_READ, SYNC_WRITE = 8, 0x82, 0x83
 
-VOLTAGE, ANGLE, OVERHEAT, OVERCURRENT, OVERLOAD = 1, 2, 4, 8, 32  # error bits
-BITS = {
-    "voltage": VOLTAGE,
-    "encoder": ANGLE,
-    "overheat": OVERHEAT,
-    "overcurrent": OVERCURRENT,
-    "overload": OVERLOAD,
-}
-REBOOT_S = 0.1  # s, silent while it starts
-
-# name: (address, bytes, value from the factory)
-REGISTERS: dict[str, tuple[int, int, int]] = {
-    "firmware_major": (0, 1, 3),
-    "firmware_minor": (1, 1, 10),
-    "model": (3, 2, MODEL),
-    "id": (5, 1, 1),
-    "baud": (6, 1, 0),
-    "return_delay": (7, 1, 250),  # 2 us
-    "status_level": (8, 1, 1),
-    "min_position": (9, 2, 0),
-    "max_position": (11, 2, TICKS - 1),
-    "max_temperature": (13, 1, 70),  # deg C
-    "max_voltage": (14, 1, 140),  # 0.1 V
-    "min_voltage": (15, 1, 40),  # 0.1 V
-    "max_torque": (16, 2, 1000),  # 0.1 %
-    "unloading_condition": (19, 1, 44),
-    "p": (21, 1, 32),
-    "d": (22, 1, 32),
-    "i": (23, 1, 0),
-    "homing_offset": (31, 2, 0),  # sign in bit 11
-    "mode": (33, 1, 0),
-    "protective_torque": (34, 1, 20),  # %
-    "protection_time": (35, 1, 200),  # 10 ms
-    "overload_torque": (36, 1, 80),  # %
-    "torque_enable": (40, 1, 0),
-    "acceleration": (41, 1, 0),  # 100 steps/s^2; 0: as fast as it can
-    "goal_position": (42, 2, 0),  # sign in bit 15
-    "goal_time": (44, 2, 0),
-    "goal_velocity": (46, 2, 0),  # steps/s, 0: as fast as it can
-    "torque_limit": (48, 2, 1000),  # 0.1 %
-    "lock": (55, 1, 1),
-    "present_position": (56, 2, 0),  # sign in bit 15
-    "present_velocity": (58, 2, 0),  # steps/s, sign in bit 15
-    "present_load": (60, 2, 0),  # 0.1 %, sign in bit 10
-    "present_voltage": (62, 1, 120),  # 0.1 V
-    "present_temperature": (63, 1, 30),  # deg C
-    "pending": (64, 1, 0),
-    "status": (65, 1, 0),
-    "moving": (66, 1, 0),
-    "present_current": (69, 2, 0),  # 6.5 mA
-}
-EEPROM = range(5, 40)
-MEMORY = 87
-READ_ONLY = {*range(5), *range(56, 71)}
-SIGN = {"homing_offset": 11, "goal_position": 15, "present_position": 15}
-SIGN |= {"present_velocity": 15, "present_load": 10}
-AMPS = 2.7 / 2.94  # A / (N m), stall current over stall torque
+CURRENT = 0.0065  # A, the unit of a current
+LOOK_S = 0.1  # s, between two looks at what is slow: heat
 
 
 def checksum(body: bytes) -> int:
@@ -102,79 +58,6 @@ def someone_else(packet: bytes) -> bytes:
     """The same packet, good, from another servo."""
     body = bytes([packet[2] % 250 + 1]) + packet[3:-1]
     return packet[:2] + body + bytes([checksum(body)])
-
-
-def encode(value: int, bit: int) -> int:
-    """A sign-and-magnitude register: the sign in ``bit``."""
-    return min(abs(value), (1 << bit) - 1) | (1 << bit if value < 0 else 0)
-
-
-def decode(raw: int, bit: int) -> int:
-    """The value of a sign-and-magnitude register."""
-    magnitude = raw & ((1 << bit) - 1)
-    return -magnitude if raw >> bit & 1 else magnitude
-
-
-class Servo:
-    """One servo's memory and its inner loop's goal."""
-
-    def __init__(self, device: int, mount: int, index: int):
-        self.index, self.mount = index, mount  # joint; encoder reading at the joint's zero
-        self.memory = bytearray(MEMORY)
-        for name, (_, _, value) in REGISTERS.items():
-            self.put(name, value)
-        self.put("id", device)
-        self.error = 0  # error bits raised by itself or by a test
-        self.forced = 0  # error bits that a test keeps raised
-        self.loaded = 0.0  # s, with more than the overload torque
-        self.silent = 0.0  # s left until it has restarted
-        self.pending: tuple[int, bytes] | None = None  # of REG_WRITE
-        self.setpoint = 0.0  # steps, where the inner loop's profile is
-        self.speed = 0.0  # steps/s, of the profile
-        self.glitches = 0  # readings to come in which the encoder is a third of a turn off
-        self.told = False  # a goal since it got its power
-        self.refused = 0  # writes to registers that are locked, read-only or not there
-
-    def get(self, name: str) -> int:
-        """The value of a register, signed where it has a sign."""
-        address, size, _ = REGISTERS[name]
-        raw = int.from_bytes(self.memory[address : address + size], "little")
-        return decode(raw, SIGN[name]) if name in SIGN else raw
-
-    def put(self, name: str, value: int) -> None:
-        """Sets a register, whatever its kind."""
-        address, size, _ = REGISTERS[name]
-        raw = encode(value, SIGN[name]) if name in SIGN else value
-        self.memory[address : address + size] = raw.to_bytes(size, "little")
-
-    @property
-    def status(self) -> int:
-        """The error bits of its next status packet."""
-        return self.error | self.forced
-
-    def write(self, address: int, data: bytes) -> None:
-        """A write from the bus, register by register where allowed."""
-        for at, byte in enumerate(data, address):
-            locked = at in EEPROM and self.memory[REGISTERS["lock"][0]]
-            if at >= MEMORY or at in READ_ONLY or locked:
-                self.refused += 1
-                continue
-            if at == REGISTERS["torque_enable"][0] and byte == 0:
-                self.error &= ~OVERLOAD  # letting go ends an overload
-                self.loaded = 0.0
-            self.memory[at] = byte
-
-    def heal(self) -> None:
-        """Nothing is wrong any more."""
-        self.error = self.forced = self.glitches = 0
-
-    def reboot(self) -> None:
-        """Power off and on: RAM is as from the factory, so the torque is gone."""
-        for name, (address, _, value) in REGISTERS.items():
-            if address >= 40:
-                self.put(name, value)
-        self.error, self.loaded, self.silent, self.pending = 0, 0.0, REBOOT_S, None
-        self.told = False
 
 
 class FeetechBus:
@@ -196,10 +79,20 @@ class FeetechBus:
             Servo(index + 1, MIDDLE + int(rng.integers(-180, 181)), index)
             for index in range(len(physics.joints))
         ]
+        n = len(self.servos)
+        self.loops, self.power = Loops(n), Power(n)
+        self.duty = np.zeros(n)  # share of the supply's voltage that each motor gets
         self.speed: int | None = None  # of the host, which is not looked at
+        self._setpoint, self._pace = np.zeros(n), np.zeros(n)  # steps, steps/s: of the profiles
+        self._overloaded, self._overdrawn = np.zeros(n), np.zeros(n)  # s, of too much
+        self._given: Array | None = None  # duties, as measured
+        self._looked = 0.0  # s since the last look at what is slow
+        self._volted = False  # the supply was too low or too high for some servo
         self._input = bytearray()
         if calibrated:
             self._calibrate()
+        self._look()
+        self._left = self._gains  # with what errors leave of the torque
         physics.advance(self._control)
 
     def _calibrate(self) -> None:
@@ -219,6 +112,7 @@ class FeetechBus:
     def advance(self, heard: bool = False) -> None:
         """Physics up to the present, whether or not something was ``heard``."""
         self.physics.advance(self._control)
+        self._given = None
 
     def position(self, servo: Servo) -> float:
         """What the encoder reads less the homing offset, in steps and parts of a step."""
@@ -227,47 +121,145 @@ class FeetechBus:
 
     def _control(self, dt: float) -> None:
         """The inner loops, before every physics step of ``dt`` s."""
-        physics = self.physics
-        qpos, load = physics.qpos, np.abs(physics.effort) / physics.strength
+        physics, power = self.physics, self.power
+        if self._of is not physics.stiffness or any([s.changed for s in self.servos]):
+            self._look()
+        if any([s.aimed for s in self.servos]):
+            self._aim()
+        qpos, speed = physics.qpos, physics.qvel
+        here = (qpos / UNIT + self._mount) % TICKS - self._offset
+        gains = self._left = self._protect(dt)
+        self._advance(here, dt)
+        error = (self._setpoint - here) * UNIT
+        self.duty = self.loops.duty(error, speed, gains, dt)
+        physics.torque[:] = gains.most
+        physics.goal[:] = qpos + error
+        physics.push = self.duty * physics.strength * (power.volts / VOLTS)
+        power.step(self.duty, speed, self._stiff, dt)
+
+    def _look(self) -> None:
+        """Takes in what the registers say."""
+        physics, servos = self.physics, self.servos
+
+        def column(name: str) -> Array:
+            return np.array([servo.get(name) for servo in servos], float)
+
+        for servo in servos:
+            servo.changed = False
+        self._of = physics.stiffness
+        self._mount = np.array([servo.mount for servo in servos])
+        self._offset = column("homing_offset")
+        self._range = column("min_position"), column("max_position")
+        self._aim()
+        self._top, self._push = column("goal_velocity"), 100 * column("acceleration")
+        self._profiled = np.flatnonzero((self._top > 0) | (self._push > 0))
+        self._stiff = column("torque_enable") > 0
+        stiffness = physics.stiffness / physics.strength / GAIN_P
+        self._gains = Gains(
+            p=stiffness * column("p"),
+            d=physics.damping / physics.strength / GAIN_D * column("d"),
+            i=stiffness * column("i"),
+            below=column("cw_dead_zone") * UNIT,
+            above=column("ccw_dead_zone") * UNIT,
+            least=column("startup_force") / 1000,
+            most=self._stiff * np.minimum(column("torque_limit"), column("max_torque")) / 1000,
+        )
+        self._overload = column("overload_torque") / 100
+        self._overload_s = column("protection_time") * 0.01
+        self._overcurrent = column("protection_current") * CURRENT
+        self._overcurrent_s = column("overcurrent_time") * 0.01
+        self._volts = column("min_voltage").max() / 10, column("max_voltage").min() / 10
+
+    def _aim(self) -> None:
+        """Takes in the goals."""
+        goal = np.array([servo.get("goal_position") for servo in self.servos], float)
+        self._goal = np.minimum(np.maximum(goal, self._range[0]), self._range[1])
         for servo in self.servos:
-            if servo.silent > 0:
-                servo.silent = max(0.0, servo.silent - dt)
-            i = servo.index
-            here = self.position(servo)
-            if not servo.get("torque_enable"):
-                physics.torque[i] = 0.0
-                servo.setpoint, servo.speed = here, 0.0
-                continue
-            self._protect(servo, load[i], dt)
-            share = min(servo.get("torque_limit"), servo.get("max_torque")) / 1000
-            if servo.status & OVERLOAD:
-                share = min(share, servo.get("protective_torque") / 100)
-            if servo.status & OVERHEAT:
-                share = 0.0
-            physics.torque[i] = share
-            self._profile(servo, dt)
-            physics.goal[i] = qpos[i] + (servo.setpoint - here) * UNIT
+            servo.aimed = False
+
+    def _advance(self, here: Array, dt: float) -> None:
+        """Moves the setpoints to the goals at the registers' speed and acceleration."""
+        before = self._setpoint
+        self._setpoint = np.where(self._stiff, self._goal, here)
+        for i in self._profiled:
+            if self._stiff[i]:
+                self._setpoint[i], self._pace[i] = advance(
+                    before[i], self._pace[i], self._goal[i], self._top[i], self._push[i], dt
+                )
+            else:
+                self._pace[i] = 0.0
+
+    # What protects a servo from itself.
+    def _protect(self, dt: float) -> Gains:
+        """Raises error bits by their causes; the gains with what they leave of the torque."""
+        power, free = self.power, not self.physics.held
+        over = self._stiff & (np.abs(self.duty) >= self._overload) & free
+        self._overloaded = np.where(over, self._overloaded + dt, 0.0)
+        self._raise(OVERLOAD, self._overloaded > self._overload_s)
+        over = np.abs(power.current) >= self._overcurrent
+        self._overdrawn = np.where(over, self._overdrawn + dt, 0.0)
+        self._raise(OVERCURRENT, self._overdrawn > self._overcurrent_s)
+        volted = not self._volts[0] <= power.volts <= self._volts[1]
+        if volted or self._volted:
+            self._volted = volted
+            for servo in self.servos:
+                low, high = servo.get("min_voltage"), servo.get("max_voltage")
+                well = low <= 10 * power.volts <= high  # told as long as it lasts
+                servo.error = servo.error & ~VOLTAGE if well else servo.error | VOLTAGE
+        self._looked += dt
+        if self._looked >= LOOK_S:
+            self._warm()
+        ill = [servo for servo in self.servos if servo.status or servo.silent > 0]
+        if not ill:
+            return self._gains
+        most = self._gains.most.copy()
+        for servo in ill:
+            servo.silent = max(0.0, servo.silent - dt)
+            most[servo.index] = self._spared(servo, most[servo.index])
+        return self._gains._replace(most=most)
+
+    def _raise(self, bit: int, which: Array) -> None:
+        """Servos ``which`` raise an error that lasts."""
+        for i in np.flatnonzero(which):
+            self.servos[i].error |= bit
+
+    def _warm(self) -> None:
+        """Heat: what was made of the motors' currents, or what somebody set."""
+        self._looked, heat = 0.0, self.power.heat
+        for servo in self.servos:
+            told = servo.get("present_temperature")
+            if told != round(heat[servo.index]):
+                heat[servo.index] = told
+        self.power.warm()
+        for servo in self.servos:
+            warm = min(255, round(heat[servo.index]))
+            servo.put("present_temperature", warm)
+            if warm >= servo.get("max_temperature"):
+                servo.error |= OVERHEAT
 
     @staticmethod
-    def _protect(servo: Servo, load: float, dt: float) -> None:
-        """Too much torque for too long is an overload."""
-        over = load * 100 >= servo.get("overload_torque")
-        servo.loaded = servo.loaded + dt if over else 0.0
-        if servo.loaded > servo.get("protection_time") * 0.01:
-            servo.error |= OVERLOAD
+    def _spared(servo: Servo, most: float) -> float:
+        """What its errors leave of a servo's torque limit ``most``, as its register 19 says."""
+        acts = servo.status & servo.get("unloading_condition")
+        if acts & ~OVERLOAD:
+            servo.put("torque_enable", 0)
+            return 0.0
+        if acts & OVERLOAD:
+            return 0.0 if servo.stubborn else min(most, servo.get("protective_torque") / 100)
+        return most
 
-    @staticmethod
-    def _profile(servo: Servo, dt: float) -> None:
-        """Moves the setpoint to the goal at the register's speed and acceleration."""
-        low, high = servo.get("min_position"), servo.get("max_position")
-        goal = min(max(servo.get("goal_position"), low), high)
-        top, push = servo.get("goal_velocity"), 100 * servo.get("acceleration")
-        servo.setpoint, servo.speed = advance(servo.setpoint, servo.speed, goal, top, push, dt)
+    @property
+    def _load(self) -> Array:
+        """The duties (n,) at what is measured now: the last step's are of where it began."""
+        if self._given is None:
+            error = self._setpoint - (self.physics.qpos / UNIT + self._mount) % TICKS + self._offset
+            duty = self.loops.duty(error * UNIT, self.physics.qvel, self._left, 0.0)
+            self._given = duty * (not self.physics.held)
+        return self._given
 
     def _measure(self, servo: Servo) -> None:
         """Brings the read-only registers up to date."""
-        physics, i = self.physics, servo.index
-        load = physics.effort[i] / physics.strength[i]
+        physics, power, i = self.physics, self.power, servo.index
         speed = physics.qvel[i] / UNIT
         position = round(self.position(servo))
         if servo.glitches > 0:
@@ -275,8 +267,9 @@ class FeetechBus:
             position += TICKS // 3
         servo.put("present_position", position)
         servo.put("present_velocity", round(speed))
-        servo.put("present_load", round(1000 * load))
-        servo.put("present_current", round(abs(physics.effort[i]) * AMPS / 0.0065))
+        servo.put("present_load", round(1000 * self._load[i]))
+        servo.put("present_current", round(abs(power.current[i]) / CURRENT))
+        servo.put("present_voltage", min(255, round(10 * power.volts)))
         servo.put("moving", int(abs(speed) > 20))
         servo.put("status", servo.status)
 
@@ -370,9 +363,10 @@ class FeetechBus:
         if sent and limp:
             servo.write(REGISTERS["torque_enable"][0], b"\1")
         if limp and servo.get("torque_enable"):
-            servo.setpoint, servo.speed = self.position(servo), 0.0
+            i, here = servo.index, self.position(servo)
+            self._setpoint[i], self._pace[i] = here, 0.0
             if not servo.told:
-                servo.put("goal_position", round(servo.setpoint))
+                servo.put("goal_position", round(here))
         if not sent:
             return
         self.traffic.goals += 1

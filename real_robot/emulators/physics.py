@@ -63,8 +63,10 @@ class ArmPhysics:
     """The arm's joints, base to tool and then the gripper, as one wire protocol's device sees them.
 
     ``goal`` (n,) rad and ``torque`` (n,) of 0 to 1 are the device's to write; the measured arrays
-    are its to read. After ``reset`` the arm is held as if by hand until every joint has torque, so
-    that nothing falls while nobody is connected.
+    are its to read. The simulated arm's actuators follow ``goal``, unless the device has a loop of
+    its own, whose torques it writes to ``push`` (n,) N m before every step. After ``reset`` the arm
+    is held as if by hand until every joint has torque, so that nothing falls while nobody is
+    connected.
     """
 
     def __init__(self, task: Task[Any], clock: Clock, seed: int = 0):
@@ -85,7 +87,10 @@ class ArmPhysics:
         self._strength = self._range[self._ctrl].copy()
         self._gain = self.scene.batch.expand("actuator_gainprm")[0]  # (nu, ...) live
         self._bias = self.scene.batch.expand("actuator_biasprm")[0]
-        self._kp, self._kv = self._gain[self._ctrl, 0].copy(), self._bias[self._ctrl, 2].copy()
+        self._kp, self._kv = self._gain[self._ctrl, 0].copy(), -self._bias[self._ctrl, 2]
+        self.push: Array | None = None
+        self._own = False  # the actuators do what ``push`` says
+        self.soften(None)
         self._blocked: dict[int, float] = {}  # {joint: angle rad}
         self.step_ns = round(self.scene.timestep * 1e9)
         self.reset(seed)
@@ -137,10 +142,34 @@ class ArmPhysics:
         return self._hand is not None
 
     def soften(self, stiffness: float | None) -> None:
-        """All servos push with ``stiffness`` N m/rad, as damped as before; None: their own."""
+        """All servos push with ``stiffness`` N m/rad, as damped as before; None: their own.
+
+        A device with a loop of its own makes of it what its gains say.
+        """
         share = np.ones_like(self._kp) if stiffness is None else stiffness / self._kp
-        self._gain[self._ctrl, 0], self._bias[self._ctrl, 1] = share * self._kp, -share * self._kp
-        self._bias[self._ctrl, 2] = np.sqrt(share) * self._kv
+        self.stiffness, self.damping = share * self._kp, np.sqrt(share) * self._kv
+        if not self._own:
+            self._actuate(self.stiffness, self.damping, 0.0)
+
+    def _actuate(self, kp: Any, kv: Any, push: Any) -> None:
+        """What the actuators do: N m/rad towards their goal, N m s/rad against motion, N m."""
+        bias = self._bias
+        self._gain[self._ctrl, 0], bias[self._ctrl, 1] = kp, np.negative(kp)
+        bias[self._ctrl, 2], bias[self._ctrl, 0] = np.negative(kv), push
+
+    def _drive(self) -> None:
+        """Sets the actuators for the next step."""
+        held, own = self._hand, self.push is not None and self._hand is None
+        if own != self._own:
+            self._own = own
+            self._range[self._ctrl] = (-np.inf, np.inf)
+            self._actuate(self.stiffness * (not own), self.damping * (not own), 0.0)
+        if own:
+            self._bias[self._ctrl, 0] = self.push
+            return
+        scale = self.torque if held is None else np.ones(len(self.joints))
+        self._range[self._ctrl] = scale[:, None] * self._strength
+        self.scene.ctrl[self._ctrl] = self.goal if held is None else held
 
     def block(self, joint: int | None) -> None:
         """Something holds ``joint`` (from 0) where it is, whatever its motor does; None: none."""
@@ -163,10 +192,7 @@ class ArmPhysics:
             control(dt)
             if self.torque.all():
                 self._hand = None
-            held = self._hand
-            scale = self.torque if held is None else np.ones(len(self.joints))
-            self._range[self._ctrl] = scale[:, None] * self._strength
-            self.scene.ctrl[self._ctrl] = self.goal if held is None else held
+            self._drive()
             self.scene.step()
             for joint, angle in self._blocked.items():
                 self.scene.qpos[self._qpos[joint]] = angle

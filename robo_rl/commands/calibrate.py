@@ -17,6 +17,7 @@ from rich.console import Console
 
 from real_robot import RobotFault, arms, drivers
 from real_robot.boards import Board, calibrate, place
+from robo_rl.commands import calibrate_servo
 from robo_rl.commands.options import Json
 from sims import make_task
 
@@ -59,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
     """Calibrates what is named."""
     servos = {name: _servos(name) for name in arms.ARMS if arms.spec(name).calibrated}
     command: Any = tyro.extras.subcommand_cli_from_dict(
-        servos | {"camera": _camera, "tags": _sheets},
+        servos | {"servo": _step_test, "camera": _camera, "tags": _sheets},
         args=list(argv),
         prog="robo-rl calibrate",
         description="Calibrates arms and cameras.",
@@ -106,6 +107,11 @@ class _Enter:
         if sys.stdin.readline() == "":
             raise ValueError("the input ended before the arm was calibrated")
         return True
+
+
+def _step_test(command: tyro.conf.OmitArgPrefixes[calibrate_servo.Command]) -> int:
+    """One servo of a stiff arm: stiffness, dead band, delay."""
+    return calibrate_servo.main(command, _Enter)
 
 
 def _camera(command: tyro.conf.OmitArgPrefixes[Camera]) -> int:

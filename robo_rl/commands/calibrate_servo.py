@@ -1,0 +1,184 @@
+"""`robo-rl calibrate servo`: a step test of one servo of an arm, and what it means for training."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from real_robot import RobotFault, arms, drivers
+from real_robot.drivers.servo_fit import Found, fit
+from real_robot.drivers.servo_steps import Probed, StepTest, Stopped, turns
+from real_robot.interrupts import StopSignals
+from real_robot.latch import Latch
+from real_robot.pacing import Clock, RealClock
+from robo_rl.commands.options import Json
+from sims import make_task
+from sims.randomize import Randomize
+
+SHARED = tuple(name for name in arms.ARMS if arms.spec(name).calibrated)
+LOAD = 0.5  # N m, a 200 g weight at 25 cm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """One servo's stiffness, damping, dead band and delay, by small steps of the stiff arm."""
+
+    port: str  # device path, or the USB adapter's serial number
+    joint: str  # whose servo
+    robot: Literal[SHARED] = "so101"  # which arm
+    out: Path = Path("servo.json")  # file to write
+    swing: float = 0.0  # rad of one longer way at full speed, for the highest speed; 0: none
+    patience: float = 0.05  # s, what a reply may take beyond its time on the wire
+    as_json: Json = False  # print JSON
+
+
+def run(
+    command: Command, confirm: Callable[[str], bool], console: Console, clock: Clock | None = None
+) -> dict[str, Any]:
+    """Does the test once ``confirm(text)`` says yes; what the file holds."""
+    clock = clock or RealClock()
+    driver = drivers.make(command.robot, command.port, patience=command.patience, clock=clock)
+    if not isinstance(driver, Probed):
+        raise ValueError(
+            f"calibrate servo is not for {command.robot}: not all of its servos tell the share of "
+            "voltage that their motors get"
+        )
+    if command.joint not in driver.joints:
+        raise ValueError(f"unknown joint {command.joint!r}; known: {', '.join(driver.joints)}")
+    if not 0.0 <= command.swing <= math.pi / 2:
+        raise ValueError(f"--swing must be from 0 to 1.57 rad, got {command.swing:g}")
+    Latch.of(command.robot, command.port).check()
+    joint = driver.joints.index(command.joint)
+    try:
+        driver.connect()
+        driver.identify()
+        while not confirm(
+            f"{command.joint} will turn by up to {math.degrees(turns(command.swing)):.0f} degrees "
+            "to either side of where it is, for about half a minute; the other joints are held. "
+            "Nothing near the arm, a hand on the plug; Ctrl-C lets go at once. At the end every "
+            "joint lets go, and the arm falls: lay it down or hold it."
+        ):
+            pass
+        with StopSignals() as signals:
+            try:
+                driver.enable()
+                test = StepTest(driver, joint, clock, command.swing)
+                with Progress(console=console, transient=True) as bar:
+                    task = bar.add_task(command.joint, total=1.0)
+                    steps = test.run(
+                        lambda share: bar.update(task, completed=share), lambda: signals.count > 0
+                    )
+            finally:
+                limp = driver.relax()
+    except Stopped:
+        raise KeyboardInterrupt from None
+    except RobotFault as error:
+        raise ValueError(f"{command.robot} at {command.port}: {error}") from error
+    finally:
+        driver.close()
+    stiff = [name for name, done in limp.items() if not done]
+    if stiff:
+        raise ValueError(f"still stiff: {', '.join(stiff)}; cut the power of the arm")
+    stall = float(driver.stall[joint])
+    found = fit(steps, test.settings, stall)
+    probes = [probe for step in steps for probe in step.probes]
+    span = probes[-1].t - probes[0].t
+    told = {
+        "robot": command.robot,
+        "joint": command.joint,
+        "settings": test.settings._asdict(),
+        "volts": float(np.median([p.volts for p in probes])),
+        "heat": max(p.heat for p in probes),
+        "stall": stall,
+        "steps": len(steps),
+        "samples": len(probes),
+        "samples_per_second": len(probes) / span,
+        "found": {name: value._asdict() for name, value in found.items()},
+        "means": meaning(found["stiffness"], *_trained(command.robot, command.joint)),
+    }
+    draft = command.out.with_name(command.out.name + ".new")
+    draft.write_text(json.dumps(told, indent=1) + "\n")
+    draft.replace(command.out)
+    return told
+
+
+def _trained(robot: str, joint: str) -> tuple[float, float]:
+    """N m/rad of the simulated servo, and the share by which --randomize 1 changes it."""
+    model = make_task("reach", robot=robot).spec().compile()
+    return float(model.actuator(joint).gainprm[0]), Randomize().gain
+
+
+def meaning(stiffness: Found, trained: float, share: float) -> str:
+    """What the servo's stiffness means for a policy that is to run on it, in a sentence or two."""
+    low, high = trained * (1 - share), trained * (1 + share)
+    usual = (
+        f"the simulated servo has {trained:.0f} N m/rad (--randomize 1: {low:.0f} to {high:.0f})"
+    )
+    if stiffness.value is None:
+        return f"the test did not tell its stiffness; {usual}"
+    if stiffness.high is None:
+        return (
+            f"it has at least {stiffness.value:.0f} N m/rad and saturates within a few encoder "
+            f"steps; {usual}: this test cannot tell them apart, nor does a policy"
+        )
+    if stiffness.high >= low and stiffness.low <= high:
+        return f"it is as stiff as in training: {usual}"
+    droops = [math.degrees(LOAD / value) for value in (stiffness.value, trained)]
+    return (
+        f"{'softer' if stiffness.high < low else 'stiffer'} than in training: {usual}. Under "
+        f"{LOAD:g} N m the joint gives by {droops[0]:.2f} degrees, there by {droops[1]:.2f}. No "
+        "option of `train` covers that"
+    )
+
+
+def show(told: dict[str, Any], console: Console) -> None:
+    """Prints the one table."""
+    table = Table(title=f"{told['joint']} of {told['robot']}", title_justify="left")
+    for column in ("", "value", "95 %", "n", "unit", ""):
+        table.add_column(column)
+    for name, found in told["found"].items():
+        value, low, high = (_text(found[key]) for key in ("value", "low", "high"))
+        between = f"{low} to {high}" if found["low"] is not None else f"below {high}"
+        if found["high"] is None:
+            between = f"above {low}"
+        known = found["low"] is not None or found["high"] is not None
+        table.add_row(
+            name.replace("_", " "), value, between if known else "", str(found["n"]),
+            found["unit"], found["note"],
+        )  # fmt: skip
+    console.print(table)
+    console.print(
+        f"{told['samples']} samples, {told['samples_per_second']:.0f} a second, at "
+        f"{told['volts']:.1f} V; P, D, I are {told['settings']['p']}, {told['settings']['d']}, "
+        f"{told['settings']['i']}.",
+        highlight=False,
+    )
+    console.print(told["means"] + ".", highlight=False, soft_wrap=True)
+
+
+def _text(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def main(
+    command: tyro.conf.OmitArgPrefixes[Command], enter: Callable[[Console], Callable[[str], bool]]
+) -> int:
+    """Tests a servo and says what was found."""
+    console = Console(stderr=True)
+    told = run(command, enter(console), console)
+    if command.as_json:
+        print(json.dumps(told, indent=1))
+    else:
+        show(told, Console())
+        print(f"wrote {command.out}")
+    return 0
