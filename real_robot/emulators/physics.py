@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import mujoco
 import numpy as np
 
 from real_robot.pacing import Clock
@@ -82,6 +83,7 @@ class ArmPhysics:
         jaw_speed = int(model.joint(robot.gripper_joint).dofadr[0])
         self._qpos = np.array([*arm.qpos, arm.jaw])
         self._qvel = np.array([*arm.qvel, jaw_speed])
+        self._turns = model.jnt_type[model.dof_jntid[self._qvel]] == mujoco.mjtJoint.mjJNT_HINGE
         self._ctrl = np.array([*arm.ctrl, arm.jaw_ctrl])
         self._range = self.scene.batch.expand("actuator_forcerange")[0]  # (nu, 2) live
         self._strength = self._range[self._ctrl].copy()
@@ -142,11 +144,14 @@ class ArmPhysics:
         return self._hand is not None
 
     def soften(self, stiffness: float | None) -> None:
-        """All servos push with ``stiffness`` N m/rad, as damped as before; None: their own.
+        """No servo of a turning joint pushes with more than ``stiffness`` N m/rad, as damped as
+        before; None: with its own.
 
         A device with a loop of its own makes of it what its gains say.
         """
-        share = np.ones_like(self._kp) if stiffness is None else stiffness / self._kp
+        share = np.ones_like(self._kp)
+        if stiffness is not None:
+            share[self._turns] = np.minimum(1.0, stiffness / self._kp[self._turns])
         self.stiffness, self.damping = share * self._kp, np.sqrt(share) * self._kv
         if not self._own:
             self._actuate(self.stiffness, self.damping, 0.0)

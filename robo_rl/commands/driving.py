@@ -133,11 +133,11 @@ def drive(
         stage = stack.enter_context(
             closing(stage_of(command, task, manifest.needs_perception, console, filmed))
         )
-        _warn(command, manifest, task, console)
         latch = unlatched(command, stage, console) if isinstance(stage, WiredStage) else None
         if isinstance(stage, WiredStage):
             stage.rescue = _rescue(command, manifest, latch)
             settle_stiff(command, stage, task, manifest, latch, console)
+        _warn(command, manifest, task, console)
         monitor = None
         terminal = stage.realtime and sys.stdin.isatty() and console.is_terminal
         if command.monitor and terminal:
