@@ -43,8 +43,8 @@ class Randomize:
     damping: float = 0.4  # share, of each joint
     gain: float = 0.15  # share, of each actuator
     # Of the way from an arm's own servos to the softest that such an arm is known to have, in
-    # logarithms: stiffness is known to a factor of a hundred, so arms meet all of it (at most 1).
-    soft: float = 1.5
+    # logarithms, at most 1: as many rows have a tenth of the stiffness as have half of it.
+    soft: float = 1.0
     action_delay: float = 1.0  # control steps, at most
     obs_delay: float = 1.0  # control steps, at most
     joint_zero: float = 0.01  # rad, of each joint's zero, for an episode

@@ -28,7 +28,7 @@ def test_a_bundle_says_the_worst_that_its_policy_has_met() -> None:
     assert met.stiffness == pytest.approx((shares * env._servos.stiffness).min(), rel=0.05)
     assert met.told(only=True) == (
         "1.4 mm of noise on perceived positions, each off by 3.6 mm, 70 ms of latency, "
-        "servos of 10 N m/rad"
+        "servos of 39.8 N m/rad"
     )
     assert Conditions.met({}, TASK) == Conditions.met({"randomize": {}}, TASK) == PLAIN
 
@@ -37,7 +37,7 @@ def test_a_bundle_says_the_worst_that_its_policy_has_met() -> None:
     ("put", "beyond"),
     [
         (PLAIN, ""),
-        (Conditions(noise=0.001, bias=0.003, latency=0.04, stiffness=10.0), ""),
+        (Conditions(noise=0.001, bias=0.003, latency=0.04, stiffness=40.0), ""),
         (Conditions(noise=0.002, latency=0.04), "2 mm of noise on perceived positions"),
         (Conditions(latency=0.1, stiffness=5.0), "100 ms of latency, servos of 5 N m/rad"),
         (Conditions(offset=(0.05, 0.0, 0.0)), "all off by (50, 0, 0) mm"),

@@ -81,7 +81,7 @@ class Conditions:
         if self.latency or not only:
             parts.append(f"{1000 * self.latency:g} ms of latency")
         if self.stiffness is not None:
-            parts.append(f"servos of {self.stiffness:g} N m/rad")
+            parts.append(f"servos of {self.stiffness:.3g} N m/rad")
         return ", ".join(parts)
 
 
