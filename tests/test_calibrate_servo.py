@@ -19,10 +19,11 @@ from real_robot.drivers.servo_fit import Found, fit
 from real_robot.drivers.servo_steps import SIZES, StepTest, Stopped
 from real_robot.emulators.control import Control
 from robo_rl.cli import main
-from robo_rl.commands.calibrate_servo import meaning
+from robo_rl.commands.calibrate_servo import servos_of, meaning
 
 ELBOW, ROLL = 2, 4
 KP, KV = 998.22, 2.731  # the simulated servo's, at gains of 16 and 32
+SERVOS = servos_of("so101")
 
 
 def examined(arm: Arm, joint: int, swing: float = 0.0) -> dict[str, Found]:
@@ -64,7 +65,24 @@ def test_what_saturation_hides_is_a_bound() -> None:
     assert stiffness.high is None and stiffness.note.startswith("at least; it saturates within")
     assert 150 < stiffness.low <= KP
     assert found["damping"].value is None and found["dead_band"].value is None
-    assert "cannot tell them apart" in meaning(stiffness, KP, 0.15)
+    assert "cannot tell them apart" in meaning(stiffness, SERVOS, ELBOW)
+
+
+@pytest.mark.parametrize(
+    ("low", "value", "high", "said"),
+    [
+        (900.0, 950.0, 1100.0, "as stiff as the simulated one"),
+        (17.0, 18.0, 19.0, "train with --randomize 0.9: its softest rows have 15.8 N m/rad"),
+        (9.0, 10.0, 11.0, "train with --randomize 1: its softest rows have 10 N m/rad"),
+        (4.0, 5.0, 6.0, "softer than any row of --randomize 1, which has 10 N m/rad at least"),
+        (1500.0, 1600.0, 1700.0, "it is stiffer than in training"),
+    ],
+)
+def test_it_says_what_training_covers_a_servo(
+    low: float, value: float, high: float, said: str
+) -> None:
+    found = Found(value, low, high, 100, "N m/rad", "")
+    assert said in meaning(found, SERVOS, ELBOW)
 
 
 def test_the_start_up_force_is_found_where_no_weight_hides_it() -> None:

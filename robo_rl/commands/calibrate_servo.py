@@ -23,7 +23,7 @@ from real_robot.latch import Latch
 from real_robot.pacing import Clock, RealClock
 from robo_rl.commands.options import Json
 from sims import make_task
-from sims.randomize import Randomize
+from sims.randomize import Servos
 
 SHARED = tuple(name for name in arms.ARMS if arms.spec(name).calibrated)
 LOAD = 0.5  # N m, a 200 g weight at 25 cm
@@ -104,7 +104,7 @@ def run(
         "samples": len(probes),
         "samples_per_second": len(probes) / span,
         "found": {name: value._asdict() for name, value in found.items()},
-        "means": meaning(found["stiffness"], *_trained(command.robot, command.joint)),
+        "means": meaning(found["stiffness"], servos_of(command.robot), joint),
     }
     draft = command.out.with_name(command.out.name + ".new")
     draft.write_text(json.dumps(told, indent=1) + "\n")
@@ -112,18 +112,16 @@ def run(
     return told
 
 
-def _trained(robot: str, joint: str) -> tuple[float, float]:
-    """N m/rad of the simulated servo, and the share by which --randomize 1 changes it."""
-    model = make_task("reach", robot=robot).spec().compile()
-    return float(model.actuator(joint).gainprm[0]), Randomize().gain
+def servos_of(robot: str) -> Servos:
+    """The simulated arm's servos."""
+    task = make_task("reach", robot=robot)
+    return Servos.of(task, task.model())
 
 
-def meaning(stiffness: Found, trained: float, share: float) -> str:
-    """What the servo's stiffness means for a policy that is to run on it, in a sentence or two."""
-    low, high = trained * (1 - share), trained * (1 + share)
-    usual = (
-        f"the simulated servo has {trained:.0f} N m/rad (--randomize 1: {low:.0f} to {high:.0f})"
-    )
+def meaning(stiffness: Found, servos: Servos, joint: int) -> str:
+    """What the stiffness of the servo of ``joint`` means for a policy that is to run on it."""
+    own = float(servos.stiffness[joint])
+    usual = f"the simulated servo has {own:.0f} N m/rad"
     if stiffness.value is None:
         return f"the test did not tell its stiffness; {usual}"
     if stiffness.high is None:
@@ -131,14 +129,23 @@ def meaning(stiffness: Found, trained: float, share: float) -> str:
             f"it has at least {stiffness.value:.0f} N m/rad and saturates within a few encoder "
             f"steps; {usual}: this test cannot tell them apart, nor does a policy"
         )
-    if stiffness.high >= low and stiffness.low <= high:
-        return f"it is as stiff as in training: {usual}"
-    droops = [math.degrees(LOAD / value) for value in (stiffness.value, trained)]
-    return (
-        f"{'softer' if stiffness.high < low else 'stiffer'} than in training: {usual}. Under "
-        f"{LOAD:g} N m the joint gives by {droops[0]:.2f} degrees, there by {droops[1]:.2f}. No "
-        "option of `train` covers that"
+    if stiffness.low <= own <= stiffness.high:
+        return f"it is as stiff as the simulated one: {usual}"
+    droops = [math.degrees(LOAD / value) for value in (stiffness.value, own)]
+    told = (
+        f"under {LOAD:g} N m the joint gives by {droops[0]:.2f} degrees, there by {droops[1]:.2f}"
     )
+    if stiffness.value > own:
+        return f"it is stiffer than in training: {usual}; {told}"
+    width = math.ceil(20 * servos.softness(max(stiffness.low, servos.softest))) / 20
+    cover = (
+        f"train with --randomize {width:.2g}: its softest rows have {servos.at(width):.3g} N m/rad"
+    )
+    if stiffness.value < servos.softest:
+        cover = (
+            f"softer than any row of --randomize 1, which has {servos.softest:g} N m/rad at least"
+        )
+    return f"it is softer than the simulated one: {usual}; {told}; {cover}"
 
 
 def show(told: dict[str, Any], console: Console) -> None:
