@@ -19,7 +19,7 @@ from real_robot.drivers.servo_fit import Found, fit
 from real_robot.drivers.servo_steps import SIZES, StepTest, Stopped
 from real_robot.emulators.control import Control
 from robo_rl.cli import main
-from robo_rl.commands.calibrate_servo import servos_of, meaning
+from robo_rl.commands.calibrate_servo import meaning, servos_of
 
 ELBOW, ROLL = 2, 4
 KP, KV = 998.22, 2.731  # the simulated servo's, at gains of 16 and 32
