@@ -138,18 +138,19 @@ def test_the_integral_takes_the_droop_away(arm: Arm) -> None:
     assert droop(arm, LIFT) < 2 * UNIT
 
 
-def test_the_dead_band_leaves_what_is_in_it(arm: Arm) -> None:
-    for name in ("cw_dead_zone", "ccw_dead_zone"):
-        arm.emulator.register(PAN, name, 20)
+@pytest.mark.parametrize("way", [1, -1])
+def test_the_dead_band_leaves_what_is_in_it(arm: Arm, way: int) -> None:
+    zone = {1: "ccw_dead_zone", -1: "cw_dead_zone"}[way]
+    arm.emulator.register(PAN, zone, 20)
     start = told(arm, PAN)["present_position"]
-    aim(arm, PAN, 15)
+    aim(arm, PAN, 15 * way)
     assert told(arm, PAN)["present_position"] == start
-    aim(arm, PAN, 35)
-    assert start + 29 <= told(arm, PAN)["present_position"] <= start + 48  # it coasts a little
-    for name in ("cw_dead_zone", "ccw_dead_zone"):
-        arm.emulator.register(PAN, name, 0)
+    aim(arm, PAN, 35 * way)
+    moved = way * (told(arm, PAN)["present_position"] - start)
+    assert 29 <= moved <= 48  # it coasts a little
+    arm.emulator.register(PAN, zone, 0)
     arm.wait(1.0)
-    assert abs(told(arm, PAN)["present_position"] - (start + 50)) <= 1
+    assert abs(told(arm, PAN)["present_position"] - (start + 50 * way)) <= 2
 
 
 def test_outside_the_dead_band_it_gives_its_start_up_force_at_least(arm: Arm) -> None:
