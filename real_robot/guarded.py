@@ -22,6 +22,7 @@ from real_robot.driver import (
     changed,
     still,
 )
+from real_robot.filters.lag import LEANING
 from real_robot.pacing import Clock
 from real_robot.safety import FilterMemory, SafetyFilter, SafetyStop
 
@@ -81,6 +82,17 @@ class GuardedArm:
             memory = dataclasses.replace(memory, command=command)
         self.memory = memory
         self.sent = Sent(self.memory.qpos, self.memory.gripper, state.t_host)
+
+    @property
+    def leans(self) -> Array:
+        """(n,) bool: joints that push as hard as their motors give up at."""
+        overload = self.driver.describe().overload
+        return np.abs(self.state.effort) > LEANING * (np.inf if overload is None else overload)
+
+    def yielding(self) -> Array:
+        """Where a way begins, (n,) rad: at the last command, but where the arm is for joints that
+        lean: what they lean on would be in the way."""
+        return np.where(self.leans, self.state.qpos, self.memory.qpos)
 
     def exchange(
         self, wish: Callable[[RobotState], Target], *, move: bool = True

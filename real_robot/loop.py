@@ -484,7 +484,9 @@ class _Session:
         self._arm.seed(stiff=True)
         self._machine.to(Phase.PARK)
         pose, gripper = np.array(self._parking), self._arm.memory.gripper
-        self._move(pose, gripper, self._config.park_speed, self._config.arrive, lambda: "")
+        config = self._config
+        # It is low over the table, and things may lie there: who rests on one is parked.
+        self._move(pose, gripper, config.park_speed, config.arrive, lambda: "", config.rests)
 
     def _relax(self) -> None:
         self._acks = dict.fromkeys(self._joints, False)
@@ -603,20 +605,28 @@ class _Session:
         return self._skipped
 
     def _move(
-        self, pose: Array, gripper: float, speed: float, arrive: float, missing: Callable[[], str]
+        self,
+        pose: Array,
+        gripper: float,
+        speed: float,
+        arrive: float,
+        missing: Callable[[], str],
+        rests: float = 0.0,
     ) -> None:
-        """Straight to within ``arrive`` rad of ``pose`` (n,) rad at ``speed`` rad/s.
+        """Straight to within ``arrive`` rad of ``pose`` (n,) rad at ``speed`` rad/s, or to within
+        ``rests`` where the arm leans on something there.
 
         Stays there until ``missing`` returns nothing.
         """
         self._pace()
-        begun, start = self._now(), self._arm.memory.qpos
+        begun, start = self._now(), self._arm.yielding()
         allowed = np.abs(pose - start).max() / speed + self._config.settle
         ramp = Ramp(start, pose, gripper, speed * self._period)
         while True:
             self._tick(ramp)
             lacking = missing()
-            if ramp.away <= arrive and not lacking:
+            near = ramp.away <= arrive or (ramp.away <= rests and self._arm.leans.any())
+            if near and not lacking:
                 return
             if self._now() - begun > allowed:
                 raise SafetyStop(

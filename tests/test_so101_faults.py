@@ -515,6 +515,50 @@ def test_a_soft_arm_is_not_lowered_by_being_held(arm: Arm, stiffness: float, too
     took((arm.clock.now_ns() - begun) * 1e-9, f"taken over, parked, limp ({stiffness:g} N m/rad)")
 
 
+def test_an_arm_that_leans_on_something_is_parked_from_where_it_is(arm: Arm) -> None:
+    """Its goal is 2 cm in the table: a way from there would go on pressing until motors give up."""
+    driver = arm.up().driver
+    home = np.array(arm.emulator.physics.robot.home)
+    down, aside = home + [0.0, 0.45, 0.0, 0.0, 0.0], home + [1.4, 0.0, 0.0, 0.0, 0.0]
+    for part in np.linspace(0.0, 1.0, 60):
+        driver.send(Target((1 - part) * arm.truth()[:-1] + part * home, 0.5))
+        arm.wait(0.02)
+    for part in np.linspace(0.0, 1.0, 60):
+        driver.send(Target((1 - part) * home + part * down, 0.5))
+        arm.wait(0.01)
+    arm.wait(1.0)
+    leans = np.abs(driver.read().effort) > 0.9 * driver.describe().overload
+    assert leans.any() and arm.truth()[1] < down[1] - 0.03
+    driver.close()
+    heir = drivers.make("so101", arm.emulator.where, clock=arm.clock, patience=PATIENCE)
+    arm.clock.follow(lambda: heir.bytes_written, lambda: arm.emulator.bytes_heard)
+    heir.connect()
+    efforts, read = [], heir.read
+    heir.read = lambda: (state := read(), efforts.append(np.abs(state.effort[:5]).max()))[0]
+    result = rescue(heir, tuple(aside), clock=arm.clock)
+    assert result.ended is Ended.DONE and result.notes == (), result
+    assert Phase.RELAX in [t.after for t in result.history]
+    pressed = driver.describe().period * np.sum(
+        np.array(efforts) > 0.9 * driver.describe().overload[0]
+    )
+    assert pressed < 0.3  # s
+
+
+def test_an_arm_that_rests_on_what_lies_where_it_is_parked_is_parked(arm: Arm) -> None:
+    driver = arm.up().driver
+    home = np.array(arm.emulator.physics.robot.home)
+    low = home + [0.0, 0.46, 0.0, 0.0, 0.0]  # 2 cm in the table, of which nobody knows here
+    driver.close()
+    heir = drivers.make("so101", arm.emulator.where, clock=arm.clock, patience=PATIENCE)
+    arm.clock.follow(lambda: heir.bytes_written, lambda: arm.emulator.bytes_heard)
+    heir.connect()
+    begun = arm.clock.now_ns()
+    result = rescue(heir, tuple(low), clock=arm.clock)
+    assert result.ended is Ended.DONE and result.notes == (), result
+    assert (arm.clock.now_ns() - begun) * 1e-9 < np.abs(low - home).max() / 0.5 + 3.0
+    assert all(result.acks.values())
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_who_takes_over_parks_clear_of_the_table(arm: Arm, known: bool) -> None:
     """The straight way from here to the park pose leads 8 mm into it."""

@@ -16,7 +16,7 @@ from real_robot.driver import Fault
 from real_robot.filters.shaping import Shaping
 from real_robot.filters.stage import EPS, Array, Moment, Motion, SafetyStop, Stage
 
-_HARD, _EASED = 0.9, 0.6  # of the overload: pushing hard, and no more
+LEANING, _EASED = 0.9, 0.6  # of the overload: pushing hard, and no more
 _EASE_S = 1.0  # s of pushing hard; motors give up after about 2
 _LOST = 1.5  # windows: a joint farther than this from its target is pushed or blocked
 
@@ -43,7 +43,7 @@ class Lag(Stage):
         measured, pushed = moment.state.qpos, np.abs(moment.state.effort) / self.overload
         eased = moment.now - own > _EASE_S
         since = np.where(
-            pushed > np.where(eased, _EASED, _HARD), np.minimum(own, moment.now), np.inf
+            pushed > np.where(eased, _EASED, LEANING), np.minimum(own, moment.now), np.inf
         )
         window = np.where(eased & np.isfinite(since), 0.0, self.window)
         near = np.clip(motion.goal, measured - window, measured + window)
