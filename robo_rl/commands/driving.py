@@ -137,7 +137,6 @@ def drive(
         if isinstance(stage, WiredStage):
             stage.rescue = _rescue(command, manifest, latch)
             settle_stiff(command, stage, task, manifest, latch, console)
-        _warn(command, manifest, task, console)
         monitor = None
         terminal = stage.realtime and sys.stdin.isatty() and console.is_terminal
         if command.monitor and terminal:
@@ -150,6 +149,7 @@ def drive(
         answering = None
         if stage.realtime and policy is not None:  # compressed time stands still while one thinks
             answering = stack.enter_context(policy())
+        _warn(command, manifest, task, console)
         result = run_episodes(
             bundle,
             task,
