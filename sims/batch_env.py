@@ -240,6 +240,8 @@ class BatchEnv:
             info |= {f"reward/{name}": term for name, term in terms.items()}
             info["success"] = np.array(self._goal.success(self.views), bool)
         terminated = np.zeros(self.num_envs, bool) | self.task.terminated(self.views)
+        if self._shaped is not None:
+            terminated |= self._shaped.stopped
         if self.judge is not None:
             self.judge.step(terminated & ~diverged, self._started)
             info["success"] = self.judge.success()
@@ -265,6 +267,7 @@ class BatchEnv:
             return
         # As the bridge's follower: to the new goal in equal parts, one for each target.
         start = shaped.goal
+        shaped.stopped[:] = False
         self.task.control(self.views, action)
         way = shaped.goal - start
         goal = start
@@ -272,6 +275,7 @@ class BatchEnv:
             goal = shaped.tick(start + tick / shaped.ticks * way, way / self.control_dt)
             last = tick == shaped.ticks
             self._simulate(ids, shaped.substeps, self.task.stage if last else _NOTHING, failed)
+            shaped.feel()
         shaped.write(goal)
 
     def _simulate(self, ids: Array | None, nstep: int, stage: int, failed: Array) -> None:

@@ -5,6 +5,9 @@ arm at a time; ``real_robot/filters/shaping.py``). Here the same is one rule tha
 tick takes the most acceleration after which the quickest stop does not lead past the target, both
 as seen by an observer who moves along with it. ``tests/test_shaping.py`` holds it to the filter.
 The jaws are not shaped: they are light, and the bridge lets them go almost as they are told.
+
+An arm that feels what pushes on it is stopped there by half of what a joint can do
+(``real_robot/filters/effort.py``); so it is here, and its episode ends.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from sims.task import Task
 Array = np.ndarray
 
 BEHIND = 0.1  # rad, a goal that steps are counted from is at most so far from the command
+PUSH = 0.5  # share of a joint's torque, from outside, at which the bridge stops an arm
 ALMOST = 0.99  # share of full speed up to which a target's own motion is gone along with
 _HALVINGS = 8  # of the range of accelerations: to 0.4 % of it
 
@@ -103,7 +107,12 @@ class ShapedTargets:
         actuators = [model.actuator(name).id for name in arm.joints]
         joints = [int(model.joint(name).qposadr[0]) for name in arm.joints]
         self._ctrl, self._qpos = (batch.ctrl, actuators), (batch.qpos, joints)
+        # A batch computes the fields that were asked for before its steps.
+        self._push = batch.qfrc_constraint if arm.feels else None  # (N, nv) N m live
+        self._dofs = [int(model.joint(name).dofadr[0]) for name in arm.joints]
+        self._most = PUSH * arm.effort_limit
         n = batch.ctrl.shape[0]
+        self.stopped = np.zeros(n, bool)  # (N,) by a push, since it was last cleared
         self.command = np.zeros((n, 3, len(arm.joints)))  # qpos, qvel, qacc
         self.late = np.zeros(n, int)  # (N,) ticks until an arm hears of a command
         self.sent = self.command[None, :, 0].copy()  # (longest + 1, N, n) rad, the newest first
@@ -144,6 +153,11 @@ class ShapedTargets:
         self.sent[0] = command.qpos
         self.write(self.sent[self.late, np.arange(len(qpos))])
         return np.clip(qpos, command.qpos - BEHIND, command.qpos + BEHIND)
+
+    def feel(self) -> None:
+        """Notes which arms are pushed too hard now."""
+        if self._push is not None:
+            self.stopped |= (np.abs(self._push[:, self._dofs]) > self._most).any(axis=1)
 
     def write(self, targets: Array) -> None:
         """Gives the arm's actuators ``targets`` (N, n) rad."""

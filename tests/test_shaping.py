@@ -10,11 +10,12 @@ import pytest
 import sims
 from real_robot.driver import Description, RobotState
 from real_robot.filters.braking import brake
+from real_robot.filters.effort import OUTSIDE
 from real_robot.safety import SafetyFilter, Source, Wish
 from sims import BatchEnv, robots
 from sims.randomize import Randomize, RandomizedEnv
 from sims.robots.robot import TARGET_DT
-from sims.shaping import Command, Shaper
+from sims.shaping import PUSH, Command, Shaper
 
 Array = np.ndarray
 
@@ -159,6 +160,29 @@ def test_an_arm_hears_of_commands_as_many_ticks_late_as_its_row_has_drawn() -> N
     other.load_state_dict(env.state_dict())
     for action in actions(env, 6, seed=1):
         assert (other.step(action).obs == env.step(action).obs).all()
+
+
+def test_an_arm_that_feels_is_stopped_by_what_stops_it_on_the_bridge() -> None:
+    """It presses on the table until a joint bears half of what it can do."""
+    assert PUSH == OUTSIDE
+    for robot, feels in (("ur5e", True), ("so101", False)):
+        task = sims.make_task("reach", robot=robot)
+        env, plain = BatchEnv(task, 4, seed=3, shaped=True), BatchEnv(task, 4, seed=3)
+        dofs = [int(env.model.joint(name).dofadr[0]) for name in task.arm.joints]
+        for one in (env, plain):
+            one.reset()
+        push = env.batch.qfrc_constraint
+        down = np.zeros((4, env.act_dim))
+        down[:2, 2] = -1.0
+        ended = np.zeros(4, bool)
+        for _ in range(30):
+            step = env.step(down)
+            share = (np.abs(push[:, dofs]) / task.arm.effort_limit).max(axis=1)
+            assert (step.terminated >= (share > PUSH) & feels).all()
+            assert not plain.step(down).terminated.any()
+            ended |= step.terminated
+            env.reset(step.terminated)
+        assert ended.tolist() == [feels, feels, False, False]
 
 
 @pytest.mark.parametrize("randomised", (False, True))

@@ -261,6 +261,7 @@ FR3 = Robot(
     finger_geoms=("finger_left", "finger_right"),
     base_body="base",
     workspace=BENCH,
+    feels=True,
     softest=200.0,  # ours: joint impedance is the user's to set
     build=build,
 )

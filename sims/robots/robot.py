@@ -86,6 +86,7 @@ class Robot:
     gripper_unit: str = "rad"  # or "m", where the jaws slide
     gripper_followers: tuple[str, ...] = ()  # joints that mirror the gripper's
     jerk_limit: Array | None = None  # (n,) rad/s^3, where one is published
+    feels: bool = False  # its controller tells what pushes on it from outside
     softest: float = 0.0  # N m/rad, of turning joints: the least they are known to have; 0: unknown
     tasks: tuple[str, ...] | None = None  # those it is offered for; None: all
 

@@ -225,6 +225,7 @@ UR5E = Robot(
     finger_geoms=("finger_left", "finger_right"),
     base_body="base",
     workspace=BENCH,
+    feels=True,
     softest=200.0,  # ours: nobody publishes how far servoj gives at its lowest gain
     build=build,
 )
