@@ -138,6 +138,7 @@ so101 = partial(here, "so101")
 # As a bridge drives them, but with the patience of a starved machine.
 SLOW = {"deadline": 2.0, "patience": 20.0, "silence": 20.0}
 ur5e = partial(apart, "ur5e", bus=SLOW, watchdog=0.5, stale=1.0, patience=20.0)
+fr3 = partial(apart, "fr3", bus=SLOW, stale=1.0, patience=20.0)
 so101_bus = partial(apart, "so101", bus=SLOW, patience=0.2)
 # What is tested waits for longer than a bus may be silent.
 koch = partial(here, "koch", driver={"watchdog": 2.5})
@@ -145,6 +146,7 @@ ARMS: dict[str, Callable[..., contextlib.AbstractContextManager[Arm]]] = {
     "sim": sim,
     **{name: partial(here, name) for name in arms.ARMS if not arms.spec(name).apart},
     "ur5e": ur5e,
+    "fr3": fr3,
     "koch": koch,
     "so101 bus": so101_bus,
 }

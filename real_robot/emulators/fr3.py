@@ -1,0 +1,402 @@
+"""An emulated FR3: the Franka Control Interface of arm and hand in front of their controllers.
+
+The robot's port is 1337, the hand's 1338, and states go out over UDP: the arm's a thousand times a
+second, the hand's thirty. A state that the client has not answered a millisecond later counts as a
+lost command. An emulator that was starved makes up for its cycles one by one and waits for each
+answer, since a device is late for nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import struct
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from real_robot.emulators import fci
+from real_robot.emulators.device import Emulator
+from real_robot.emulators.fci import Command, HandCommand, HandStatus, MoveStatus, Status
+from real_robot.emulators.fci_controller import CYCLE, Controller
+from real_robot.emulators.franka_hand import Hand
+from real_robot.pacing import Clock, VirtualClock
+from sims.task import Task
+
+CYCLE_NS = round(CYCLE * 1e9)
+MOST = 250  # cycles made up for at once
+HAND_CYCLES = 33  # between two states of the hand
+PATIENCE = 5.0  # s for an answer, where time waits
+SIGN = 0.02  # s between two signs of life, where it does
+SETTERS = (
+    Command.SET_JOINT_IMPEDANCE, Command.SET_CARTESIAN_IMPEDANCE, Command.SET_EE_TO_K,
+    Command.SET_NE_TO_EE, Command.SET_LOAD,
+)  # fmt: skip
+
+
+class _Peer:
+    """One connection."""
+
+    def __init__(self, connection: socket.socket, host: str, port: int):
+        self.socket, self.host, self.port = connection, host, port
+        self.input = b""
+        self.states: tuple[str, int] | None = None  # where they are sent
+
+
+class Fr3Emulator(Emulator):
+    """The arm of ``task`` on the ports of a robot at ``host``.
+
+    On a VirtualClock time stands still but for ``until``, in which each cycle waits for its answer.
+    While nothing of the client's moves the arm, its states go on, so that the client can connect
+    and begin.
+    """
+
+    def __init__(
+        self,
+        task: Task[Any],
+        *,
+        clock: Clock | None = None,
+        seed: int = 0,
+        host: str = "127.0.0.1",
+        version: int = fci.ROBOT_VERSION,  # of its server
+        model: str = "fr3",  # as its URDF is called
+    ):
+        super().__init__(task, clock=clock, seed=seed)
+        self._host, self._version, self._urdf = host, version, fci.urdf(model).encode()
+        self.controller = Controller(self.physics, self._moved)
+        self.hand_server = Hand(self.physics, self._handled)
+        self._peers: dict[int, _Peer] = {}
+        self._mover: _Peer | None = None  # whose motion is under way
+        self._calls: dict[int, tuple[_Peer, int]] = {}  # the hand's that are under way
+        self._command: np.ndarray | None = None  # the newest, since the last cycle
+        self._muted = self._silent = 0.0  # monotonic s until which states or all ports are silent
+        self._lose = 0  # commands to come that are lost
+        self._refusing = False  # the hand
+        self._cycles = 0
+        self._due = self.clock.now_ns()  # of the next cycle, where time waits
+        self._signed = self._next = 0.0
+
+    @property
+    def where(self) -> str:
+        """The robot's address."""
+        return self._host
+
+    def open(self) -> None:
+        """Opens all ports."""
+        self._selector = selectors.SelectSelector()  # waits for less than a millisecond
+        for port in (fci.ROBOT_PORT, fci.HAND_PORT):
+            server = socket.create_server((self._host, port))
+            server.setblocking(False)
+            self._selector.register(server, selectors.EVENT_READ, port)
+        self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._udp.bind((self._host, 0))
+        self._udp.setblocking(False)
+        self._selector.register(self._udp, selectors.EVENT_READ, None)
+        self._next = time.monotonic()
+
+    def shut(self) -> None:
+        """Closes all ports."""
+        for key in list(self._selector.get_map().values()):
+            key.fileobj.close()
+        self._selector.close()
+        self._peers.clear()
+
+    def advance(self) -> None:
+        """Physics up to the present."""
+        self.physics.advance(lambda dt: None)
+
+    # Time.
+    def serve(self) -> None:
+        """A cycle, or as many as are due."""
+        self._listen(max(0.0, self._next - time.monotonic()))
+        now = time.monotonic()
+        if now < self._next:
+            return
+        if self.instant:
+            with self.lock:
+                self._stand_still(now)
+            self._next = now + CYCLE
+            return
+        due = 1 + int((now - self._next) / CYCLE)
+        self._next += due * CYCLE
+        for left in reversed(range(min(due, MOST))):
+            with self.lock:
+                self._cycle()
+            if left:
+                self._await(CYCLE)
+        self.controller.time += max(0, due - MOST)
+
+    def _stand_still(self, now: float) -> None:
+        """Time does not pass, but for a client that is about to begin or to end something."""
+        motion = self.controller.motion
+        if motion is None or not motion.commanded:
+            self._cycle()
+        elif now - self._signed > SIGN:
+            self._tell(self.controller.state(), fci.ROBOT_PORT)  # no news: the client waits on
+        if now - self._signed > SIGN:
+            self._signed = now
+            self._tell(self.hand_server.state(self.controller.time), fci.HAND_PORT)
+
+    def until(self, t: int) -> float:
+        """Lets compressed time pass until ``t`` ns; the robot's own time then, s."""
+        if not isinstance(self.clock, VirtualClock):
+            raise ValueError("this emulator keeps the wall clock; start it with --compressed")
+        self._due = max(self._due, self.clock.now_ns())
+        while self._due + CYCLE_NS <= t:
+            self._due += CYCLE_NS
+            self.clock.sleep_until_ns(self._due)
+            self._cycle()
+            self._await(PATIENCE)
+        self.clock.sleep_until_ns(t)
+        self.advance()
+        self._tell(self.hand_server.state(self.controller.time), fci.HAND_PORT)
+        return self.controller.time * CYCLE
+
+    def _cycle(self) -> None:
+        """A millisecond of arm and hand, and what they then tell."""
+        command, self._command = self._command, None
+        if command is not None and self._lose:
+            self._lose, command = self._lose - 1, None
+        self.controller.cycle(command)
+        self.hand_server.cycle(CYCLE)
+        self.advance()
+        self._tell(self.controller.state(), fci.ROBOT_PORT)
+        self._cycles += 1
+        if not self.instant and self._cycles % HAND_CYCLES == 0:
+            self._tell(self.hand_server.state(self.controller.time), fci.HAND_PORT)
+
+    def _await(self, patience: float) -> None:
+        """Listens until the client has answered the newest state."""
+        until = time.monotonic() + patience
+        while (left := until - time.monotonic()) > 0:
+            motion = self.controller.motion
+            if motion is None or not motion.commanded or self._command is not None:
+                return
+            if self._listen(left) == 0:
+                return
+
+    def _tell(self, state: bytes, port: int) -> None:
+        if time.monotonic() < max(self._muted, self._silent):
+            return
+        for peer in self._peers.values():
+            if peer.states is not None and peer.port == port:
+                with contextlib.suppress(OSError):
+                    self._udp.sendto(state, peer.states)
+
+    # Connections.
+    def _listen(self, wait: float) -> int:
+        """Hears what comes within ``wait`` s; how much it was."""
+        if (left := self._silent - time.monotonic()) > 0:
+            time.sleep(min(wait, left))
+            return 0
+        events = self._selector.select(wait)
+        with self.lock:
+            for key, _ in events:
+                if key.data is None:
+                    self._take()
+                elif isinstance(key.data, int):
+                    self._welcome(key.fileobj, key.data)
+                else:
+                    self._hear(key.data)
+        return len(events)
+
+    def _take(self) -> None:
+        """A robot command counts where it answers the newest state."""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                packet = self._udp.recv(4096)
+                if len(packet) == fci.COMMAND.itemsize:
+                    command = np.frombuffer(packet, fci.COMMAND)[0]
+                    if command["message_id"] == self.controller.time:
+                        self._command = command
+
+    def _welcome(self, server: Any, port: int) -> None:
+        connection, (host, *_) = server.accept()
+        if port == fci.HAND_PORT and self._refusing:
+            connection.close()
+            return
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        peer = _Peer(connection, host, port)
+        self._peers[connection.fileno()] = peer
+        self._selector.register(connection, selectors.EVENT_READ, peer)
+
+    def _hear(self, peer: _Peer) -> None:
+        try:
+            data = peer.socket.recv(65536)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._drop(peer)
+            return
+        peer.input += data
+        header = fci.ROBOT_HEADER if peer.port == fci.ROBOT_PORT else fci.HAND_HEADER
+        answer = self._robot if peer.port == fci.ROBOT_PORT else self._hand
+        while len(peer.input) >= header.size:
+            command, call, size = header.unpack_from(peer.input)
+            if size < header.size or len(peer.input) < size:
+                return
+            body, peer.input = peer.input[header.size : size], peer.input[size:]
+            answer(peer, command, call, body)
+
+    def _drop(self, peer: _Peer) -> None:
+        if self._peers.pop(peer.socket.fileno(), None) is not None:
+            self._selector.unregister(peer.socket)
+            peer.socket.close()
+        if peer is self._mover:
+            self._mover = None
+            self.controller.end(MoveStatus.ABORTED, "its client has gone")
+
+    def _reply(self, peer: _Peer | None, command: int, call: int, body: bytes) -> None:
+        if peer is None or peer.socket.fileno() < 0:
+            return
+        header = fci.ROBOT_HEADER if peer.port == fci.ROBOT_PORT else fci.HAND_HEADER
+        try:
+            peer.socket.sendall(header.pack(command, call, header.size + len(body)) + body)
+        except OSError:
+            self._drop(peer)
+
+    # The robot's commands.
+    def _robot(self, peer: _Peer, command: int, call: int, body: bytes) -> None:
+        controller, status = self.controller, Status.NOT_POSSIBLE
+        if command == Command.CONNECT:
+            version, port = fci.CONNECT.unpack(body)
+            fits = version == self._version
+            self._reply(peer, command, call, struct.pack("<BH", not fits, self._version))
+            peer.states = (peer.host, port) if fits else None
+            return
+        if command == Command.GET_ROBOT_MODEL:
+            self._reply(peer, command, call, bytes([Status.SUCCESS]) + self._urdf)
+            return
+        if command == Command.MOVE:
+            kind, generator, *_, asynchronous = fci.MOVE.unpack(body)[:9]
+            status = controller.move(call, kind, generator, asynchronous)
+            if status is MoveStatus.STARTED:
+                self._mover = peer
+        elif command == Command.STOP_MOVE:
+            status = controller.stop()
+        elif command == Command.AUTOMATIC_ERROR_RECOVERY:
+            status = controller.recover()
+        elif command == Command.SET_COLLISION_BEHAVIOR and controller.motion is None:
+            torques = np.reshape(fci.COLLISION.unpack(body)[:28], (4, 7))
+            controller.contact, controller.collision = torques[2], torques[3]
+            status = Status.SUCCESS
+        elif command in SETTERS and controller.motion is None:
+            status = Status.SUCCESS
+        self._reply(peer, command, call, bytes([status]))
+
+    def _moved(self, call: int, status: MoveStatus) -> None:
+        """A motion is over."""
+        self._reply(self._mover, Command.MOVE, call, bytes([status]))
+        self._mover = None
+
+    # The hand's.
+    def _hand(self, peer: _Peer, command: int, call: int, body: bytes) -> None:
+        if command == HandCommand.CONNECT:
+            version, port = fci.CONNECT.unpack(body)
+            fits = version == fci.HAND_VERSION
+            self._reply(peer, command, call, struct.pack("<HH", not fits, fci.HAND_VERSION))
+            peer.states = (peer.host, port) if fits else None
+            return
+        form = {HandCommand.GRASP: fci.HAND_GRASP, HandCommand.MOVE: fci.HAND_MOVE}
+        known = HandCommand(command)
+        given = form[known].unpack(body) if known in form else ()
+        self._calls[call] = peer, command
+        self.hand_server.begin(call, known, *given)
+
+    def _handled(self, call: int, status: HandStatus) -> None:
+        """A command of the hand's is done."""
+        peer, command = self._calls.pop(call)
+        self._reply(peer, command, call, struct.pack("<H", status))
+
+    # The stage.
+    def reset(self, seed: int) -> None:
+        """The start of the scene; a client's motion ends."""
+        self.controller.end(MoveStatus.ABORTED, "the scene was reset")
+        super().reset(seed)
+        self._rest()
+
+    def scene(
+        self,
+        task: str,
+        goal: str | None = None,
+        seed: int = 0,
+        params: dict[str, Any] | None = None,
+    ) -> None:
+        """Another task of the same arm."""
+        super().scene(task, goal, seed, params)
+        self._rest()
+
+    def _rest(self) -> None:
+        self.controller.rest()
+        self.hand_server.rest()
+
+    def commands(self) -> dict[str, Callable[..., Any]]:
+        """The stage, and what can happen to a robot."""
+        verbs = (
+            self.reflex, self.user_stop, self.guide, self.lose, self.mute, self.silence,
+            self.cut_hand, self.hang_up, self.heal, self.until,
+        )  # fmt: skip
+        return super().commands() | {verb.__name__: self._locked(verb) for verb in verbs}
+
+    def reflex(self, error: str = "joint_reflex", manual: bool = False) -> None:
+        """The robot stops by itself; ``manual``: only someone at the arm can recover it."""
+        self.controller.reflex(error)
+        self.controller.manual = manual
+
+    def user_stop(self, pressed: bool = True) -> None:
+        """Someone presses the button, or releases it."""
+        self.controller.user_stop(pressed)
+
+    def guide(self, guided: bool = True) -> None:
+        """Someone guides the arm by its hand, or lets go."""
+        self.controller.guide(guided)
+
+    def lose(self, count: int) -> None:
+        """The next ``count`` commands do not come through."""
+        self._lose = count
+
+    def mute(self, seconds: float) -> None:
+        """No states are sent; connections stay."""
+        self._muted = time.monotonic() + seconds
+
+    def silence(self, seconds: float) -> None:
+        """Nothing is heard and nothing said on any port; connections stay."""
+        self._silent = time.monotonic() + seconds
+
+    def cut_hand(self) -> None:
+        """The hand hangs up and takes no more calls."""
+        self._refusing = True
+        for peer in [peer for peer in self._peers.values() if peer.port == fci.HAND_PORT]:
+            self._drop(peer)
+
+    def hang_up(self) -> None:
+        """All connections are cut."""
+        for peer in list(self._peers.values()):
+            self._drop(peer)
+
+    def heal(self) -> None:
+        """Everything works again, except what a person must clear."""
+        self._muted = self._silent = 0.0
+        self._lose, self._refusing, self.controller.manual = 0, False, False
+
+    def traffic(self) -> dict[str, Any]:
+        """Joint commands as they came, how many were lost, why motions ended."""
+        controller = self.controller
+        return {
+            **controller.goals.told(),
+            "running": controller.motion is not None,
+            "mode": controller.mode.name,
+            "lost": controller.lost,
+            "stops": controller.stops,
+            "hand": self.hand_server.count,
+        }
+
+    def heard(self, since: float = 0.0) -> list[float]:
+        """When joint commands were heard, monotonic s."""
+        return self.controller.goals.heard(since)
