@@ -50,7 +50,7 @@ STALE, PATIENCE = 0.003, 0.01  # s without a new state: periods of its own, and 
 LOOK = 0.0003  # s between two looks for a state
 AHEAD = 10  # ms behind a target that a motion still knows how it goes on
 # Of the maker's 10 rad/s^2 and 5000 rad/s^3, the same for all joints.
-ACCELERATION, JERK = 9.5, 4500.0
+ACCELERATION, JERK = 5.0, 1000.0
 FASTEST = np.array([2.175, 2.175, 2.175, 2.175, 2.61, 2.61, 2.61])  # rad/s that franky plans with
 UNFILTERED = 1000.0  # Hz, of its low-pass filter: off
 TORQUE, FORCE = 20.0, 30.0  # N m, N from outside that are a reflex, as franky has them
@@ -352,7 +352,7 @@ class FrankaDriver:
     def _move(self, motion: Any) -> None:
         """Hands a motion over."""
         try:
-            self._robot.move(motion, asynchronous=True, cutoff_frequency=UNFILTERED)
+            self._robot.move(motion, asynchronous=True, limit_rate=True, cutoff_frequency=UNFILTERED)
         except (franky.Exception, RuntimeError) as error:
             raise self._ended(error) from error
 
@@ -405,13 +405,14 @@ class FrankaDriver:
 @contextlib.contextmanager
 def _as_before(priority: int = 0) -> Iterator[None]:
     """This thread's priority, which the client raises to the highest there is, is as it was
-    afterwards; what begins inside gets ``priority``, where this thread is one of real time."""
+    afterwards; a thread that begins inside has ``priority``, where that is permitted (Linux)."""
     if not hasattr(os, "sched_getscheduler"):
         yield
         return
     before = os.sched_getscheduler(0), os.sched_getparam(0)
-    if priority and before[0] == os.SCHED_FIFO:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+    if priority:
+        with contextlib.suppress(PermissionError):
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
     try:
         yield
     finally:

@@ -128,6 +128,7 @@ class _Client:
         self._gripper, self._end = gripper, end
         self._wanted: float | None = None  # m, the newest goal
         self._under: float | None = None  # m, the goal under way
+        self._interrupted = False  # that is ended for another
         self._held: float | None = None  # m, how wide what is grasped is
         self._width = 0.0  # m
         self._news = threading.Condition()
@@ -151,6 +152,7 @@ class _Client:
                 self._tell(told | {"time": state.time.to_msec() / 1000})
                 wanted, under = self._wanted, self._under
                 if None not in (wanted, under) and abs(wanted - under) > AGAIN:
+                    self._interrupted = True
                     self._gripper.stop()
         except franky.Exception as error:
             self._tell({"lost": _plain(error)})
@@ -162,14 +164,16 @@ class _Client:
             with self._news:
                 while self._wanted in (None, last) or self._squeezes(self._wanted):
                     self._news.wait()
-                self._under = last = self._wanted
+                last, self._interrupted = self._wanted, False
+                self._under = last
             try:
                 self._go(last)
             except franky.Exception as error:
                 self._tell({"lost": _plain(error)})
                 return
-            finally:
-                self._under = None
+            self._under = None
+            if self._interrupted:
+                last = None
 
     def _squeezes(self, width: float | None) -> bool:
         """Whether ``width`` asks for no more than to hold what is held."""
@@ -177,17 +181,16 @@ class _Client:
 
     def _go(self, width: float) -> None:
         """To ``width`` m, or as far as something lets it."""
-        self._held, closing, interrupted = None, width < self._width, False
+        self._held, closing = None, width < self._width
         try:
             done = self._gripper.move(width, SPEED)
         except franky.CommandException:
-            interrupted = self._wanted is not None and abs(self._wanted - width) > AGAIN
-            if not closing and not interrupted:  # nothing is in the way of opening fingers
+            if not closing and not self._interrupted:  # nothing is in the way of opening fingers
                 raise
             done = False
-        if closing and not done and not interrupted:
+        if closing and not done and not self._interrupted:
             most = self._gripper.max_width
-            with contextlib.suppress(franky.CommandException):
+            with contextlib.suppress(franky.CommandException):  # it may be interrupted, too
                 if self._gripper.grasp(0.0, SPEED, FORCE, most, most):
                     self._held = self._gripper.width
 

@@ -128,7 +128,7 @@ FLAGS = 41  # errors that a state has room for; the rest do not occur in joint s
 
 
 def _packed(*fields: tuple[str, str, int | tuple[int, ...]]) -> np.dtype:
-    return np.dtype(list(fields), align=False)
+    return np.dtype([(name, form, () if n == 1 else n) for name, form, n in fields])
 
 
 STATE = _packed(

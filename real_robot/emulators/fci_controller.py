@@ -73,6 +73,7 @@ class Controller:
         self.stops: list[str] = []  # why motions ended, newest last
         self.goals = Goals(self.n)
         self.lost = 0  # commands, in all
+        self.hardest = np.zeros(3)  # rad/s, rad/s^2, rad/s^3 of the commands that were taken
         self._came: deque[bool] = deque(maxlen=100)
         self._recovered = 0  # time at which a recovery is over
         self._state = np.zeros((), STATE)
@@ -200,6 +201,9 @@ class Controller:
             self.reflex(error)
             return
         motion.commanded = True
+        jerk = (ddq - self.ddq) / CYCLE
+        hard = [float(np.abs(x).max()) for x in (dq, ddq, jerk)]
+        self.hardest = np.maximum(self.hardest, hard)
         self.goals.add(slice(None), q, self.q)
         self.q, self.dq, self.ddq = q, dq, ddq
 

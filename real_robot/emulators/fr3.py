@@ -131,8 +131,7 @@ class Fr3Emulator(Emulator):
 
     def _stand_still(self, now: float) -> None:
         """Time does not pass, but for a client that is about to begin or to end something."""
-        motion = self.controller.motion
-        if motion is None or not motion.commanded:
+        if self.controller.motion is None or self._beginning:
             self._cycle()
         elif now - self._signed > SIGN:
             self._tell(self.controller.state(), fci.ROBOT_PORT)  # no news: the client waits on
@@ -140,10 +139,20 @@ class Fr3Emulator(Emulator):
             self._signed = now
             self._tell(self.hand_server.state(self.controller.time), fci.HAND_PORT)
 
+    @property
+    def _beginning(self) -> bool:
+        """Whether a client has begun to move the arm and has not yet said where to."""
+        motion = self.controller.motion
+        return motion is not None and not motion.commanded
+
     def until(self, t: int) -> float:
         """Lets compressed time pass until ``t`` ns; the robot's own time then, s."""
         if not isinstance(self.clock, VirtualClock):
             raise ValueError("this emulator keeps the wall clock; start it with --compressed")
+        patience = time.monotonic() + PATIENCE
+        while self._beginning and time.monotonic() < patience:
+            self._cycle()
+            self._listen(CYCLE)
         self._due = max(self._due, self.clock.now_ns())
         while self._due + CYCLE_NS <= t:
             self._due += CYCLE_NS
@@ -153,7 +162,7 @@ class Fr3Emulator(Emulator):
         self.clock.sleep_until_ns(t)
         self.advance()
         self._tell(self.hand_server.state(self.controller.time), fci.HAND_PORT)
-        return self.controller.time * CYCLE
+        return self.controller.time / 1000
 
     def _cycle(self) -> None:
         """A millisecond of arm and hand, and what they then tell."""
@@ -172,8 +181,7 @@ class Fr3Emulator(Emulator):
         """Listens until the client has answered the newest state."""
         until = time.monotonic() + patience
         while (left := until - time.monotonic()) > 0:
-            motion = self.controller.motion
-            if motion is None or not motion.commanded or self._command is not None:
+            if self.controller.motion is None or self._beginning or self._command is not None:
                 return
             if self._listen(left) == 0:
                 return
@@ -393,6 +401,8 @@ class Fr3Emulator(Emulator):
             "running": controller.motion is not None,
             "mode": controller.mode.name,
             "lost": controller.lost,
+            "hardest": controller.hardest,
+            "q_d": controller.q,
             "stops": controller.stops,
             "hand": self.hand_server.count,
         }
