@@ -11,9 +11,11 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import pytest
 
 import sims
 from real_robot import (
@@ -32,6 +34,14 @@ from real_robot.pacing import Clock, RealClock
 
 DEVICE = 70  # priority of an emulator's threads, above the bridge's and the bus's
 PATIENCE = 1.0  # s for a reply: on a compressed clock nothing is late, but a test may be starved
+
+
+def without(robot: str) -> pytest.MarkDecorator:
+    """Skips what needs the vendor's client of ``robot`` where it is not installed."""
+    spec = arms.spec(robot) if robot in arms.ARMS else None
+    lacks = spec is not None and find_spec(spec.client) is None
+    reason = f"pip install 'robo-rl[{spec.extra}]'" if spec else ""
+    return pytest.mark.skipif(lacks, reason=reason)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 import reach_bundle
-from arms import Arm, fr3
+from arms import Arm, apart, fr3
 from wall_ride import Ride
 
 import sims
@@ -125,9 +125,7 @@ def test_the_user_stop_is_an_emergency_stop_and_released_at_its_button(
 
 @slow
 @pytest.mark.fault(45)
-def test_a_hand_that_guides_the_robot_stops_it_and_keeps_it(
-    arm: Arm, bundle: PolicyBundle
-) -> None:
+def test_a_hand_that_guides_the_robot_stops_it_and_keeps_it(arm: Arm, bundle: PolicyBundle) -> None:
     ride = Ride(arm, bundle, "guide")
     assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.PROTECTIVE_STOP)
     arm.driver.connect()
@@ -162,15 +160,16 @@ def test_states_that_stop_are_stale(took: Took) -> None:
 @pytest.mark.fault(7, 58)
 @pytest.mark.parametrize("cable", ["silence", "hang_up"])
 def test_a_cut_cable_is_a_lost_robot_which_stops_by_itself(
-    arm: Arm, bundle: PolicyBundle, took: Took, cable: str
+    bundle: PolicyBundle, took: Took, cable: str
 ) -> None:
-    given = {"seconds": 60.0} if cable == "silence" else {}
-    ride = Ride(arm, bundle, cable, **given)
-    causes = (Fault.DISCONNECTED, Fault.STALE, Fault.BUS)
-    assert ride.result.ended in (Ended.FAULT, Ended.SAFETY_STOP), ride.result
-    assert ride.result.fault in causes, ride.result
-    took(ride.returned - ride.struck, f"back ({cable}, FR3)")
-    assert not arm.control.call("traffic")["running"]
+    given = {"seconds": 30.0} if cable == "silence" else {}
+    with apart("fr3", bus={"silence": 20.0}, stale=0.3) as arm:
+        ride = Ride(arm, bundle, cable, **given)
+        causes = (Fault.DISCONNECTED, Fault.STALE, Fault.BUS)
+        assert ride.result.ended in (Ended.FAULT, Ended.SAFETY_STOP), ride.result
+        assert ride.result.fault in causes, ride.result
+        took(ride.returned - ride.struck, f"back ({cable}, FR3)")
+        assert not arm.control.call("traffic")["running"]
 
 
 @slow
@@ -258,10 +257,11 @@ def test_torque_from_outside_is_told(stage: EmulatedStage) -> None:
         driver.send(Target(home + np.sin(0.06 * k) * turn, 0.5))
         clock.sleep_until_ns(clock.now_ns() + 10_000_000)
         assert np.abs(driver.read().outside).max() < 2.0  # friction, which the model leaves out
-    control.call("block", joint=0)
-    held = driver.read().qpos
-    for _ in range(60):
-        driver.send(Target(held - 0.005 * (turn > 0), 0.5))
+    for k in range(90):
+        if k == 30:  # at rest
+            control.call("block", joint=0)
+            home = driver.read().qpos
+        driver.send(Target(home - 0.003 * (turn > 0) * (k > 30), 0.5))
         clock.sleep_until_ns(clock.now_ns() + 10_000_000)
     state, truth = driver.read(), control.call("joints")["effort"][0]
     control.call("block", joint=None)
