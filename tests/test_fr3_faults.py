@@ -16,11 +16,27 @@ import numpy as np
 import pytest
 import reach_bundle
 from arms import Arm, apart, fr3
+from hostile import Hostile
 from wall_ride import Ride
 
 import sims
-from real_robot import Ended, Fault, Phase, PolicyBundle, RobotFault, Target, drivers, run
+from real_robot import (
+    Clearance,
+    Ended,
+    Fault,
+    Phase,
+    PolicyBundle,
+    RobotFault,
+    SafetyFilter,
+    SafetyStop,
+    Target,
+    drivers,
+    run,
+)
+from real_robot.config import RunConfig
+from real_robot.driver import Moving
 from real_robot.emulators.fr3 import Fr3Emulator
+from real_robot.guarded import GuardedArm
 from real_robot.states import Transition
 from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.arm.stage import closing
@@ -242,6 +258,68 @@ def recover(stage: EmulatedStage) -> None:
     driver.identify()
     driver.clear_fault()
     driver.close()
+
+
+@slow
+@pytest.mark.fault(18, 19, 21, 23, 24)
+def test_hostile_actions_are_no_reflex(stage: EmulatedStage) -> None:
+    """What the robot is told in a millisecond is within its limits, whatever a policy wants."""
+    control, scene = stage._end._control, stage.scene(1)
+    driver, clock, hostile = scene.driver, scene.clock, Hostile(sims.ROBOTS["fr3"], 2)
+    driver.connect()
+    driver.identify()
+    driver.enable()
+    about = driver.describe()
+    safety = SafetyFilter.build(about, clearance=Clearance.of(TASK), patience=1e9)
+    arm, stops = GuardedArm(driver, safety, clock, RunConfig()), []
+    arm.seed()
+    for k in range(2000):
+        try:
+            arm.exchange(lambda state, k=k: hostile(k, arm.memory.qpos))
+        except SafetyStop:
+            stops.append(k)
+            arm.brake()
+        clock.sleep_until_ns(clock.now_ns() + round(about.period * 1e9))
+    told = control.call("traffic")
+    driver.relax()
+    driver.close()
+    assert stops == [k for k in range(2000) if hostile.bad(k)]
+    assert told["stops"][-1:] != ["joint_reflex"] and told["mode"] == "MOVE"
+    low, high = np.array(told["goal_low"]), np.array(told["goal_high"])
+    assert (low >= about.position[:, 0]).all() and (high <= about.position[:, 1]).all()
+    speed, acceleration, jerk = told["hardest"]
+    print(f"{speed:.2f} rad/s, {acceleration:.1f} rad/s^2, {jerk:.0f} rad/s^3 at most")
+    assert speed < about.velocity.max() and acceleration < 5.5 and jerk < 5000.0
+
+
+@slow
+def test_targets_are_passed_at_their_speed(stage: EmulatedStage) -> None:
+    """How far the robot's commands are from our targets, one period later; shown with pytest -s."""
+    control, scene = stage._end._control, stage.scene(3)
+    driver, clock = scene.driver, scene.clock
+    driver.connect()
+    driver.identify()
+    wide, fast = np.array([0.4, 0.1, 0.2, 0.1, 0.3, 0.2, 0.5]), np.arange(1.0, 8.0) / 3
+    zero, off = np.zeros(7), {}
+    for known in (True, False):
+        driver.enable()
+        home, errors = driver.read().qpos, []
+        way = lambda s, home=home: home + wide * (1 - np.cos(fast * s)) / 2  # noqa: E731
+        for k in range(1, 401):
+            s = 0.01 * k
+            speed = wide * fast * np.sin(fast * s) / 2 if known else zero
+            driver.send(Moving(way(s), 0.5, speed, zero, zero + 3.0, zero + 150.0))
+            clock.sleep_until_ns(clock.now_ns() + 10_000_000)
+            errors.append(np.array(control.call("traffic")["q_d"]) - way(s))
+        off[known] = 1000 * float(np.sqrt(np.mean(np.square(errors))))
+        driver.relax()
+        scene.driver.close()
+        stage.scene(3)
+        driver.connect()
+        driver.identify()
+    driver.close()
+    print(f"off by {off[True]:.2f} mrad (rms) at their speed, {off[False]:.1f} without it")
+    assert off[True] < 1.0 < off[False]
 
 
 @slow
