@@ -8,9 +8,6 @@ answer, since a device is late for nobody.
 
 from __future__ import annotations
 
-import contextlib
-import selectors
-import socket
 import struct
 import time
 from collections.abc import Callable
@@ -22,6 +19,7 @@ from real_robot.emulators import fci
 from real_robot.emulators.device import Emulator
 from real_robot.emulators.fci import Command, HandCommand, HandStatus, MoveStatus, Status
 from real_robot.emulators.fci_controller import CYCLE, Controller
+from real_robot.emulators.fci_ports import Peer, Ports
 from real_robot.emulators.franka_hand import Hand
 from real_robot.pacing import Clock, VirtualClock
 from sims.task import Task
@@ -35,15 +33,6 @@ SETTERS = (
     Command.SET_JOINT_IMPEDANCE, Command.SET_CARTESIAN_IMPEDANCE, Command.SET_EE_TO_K,
     Command.SET_NE_TO_EE, Command.SET_LOAD,
 )  # fmt: skip
-
-
-class _Peer:
-    """One connection."""
-
-    def __init__(self, connection: socket.socket, host: str, port: int):
-        self.socket, self.host, self.port = connection, host, port
-        self.input = b""
-        self.states: tuple[str, int] | None = None  # where they are sent
 
 
 class Fr3Emulator(Emulator):
@@ -68,13 +57,11 @@ class Fr3Emulator(Emulator):
         self._host, self._version, self._urdf = host, version, fci.urdf(model).encode()
         self.controller = Controller(self.physics, self._moved)
         self.hand_server = Hand(self.physics, self._handled)
-        self._peers: dict[int, _Peer] = {}
-        self._mover: _Peer | None = None  # whose motion is under way
-        self._calls: dict[int, tuple[_Peer, int]] = {}  # the hand's that are under way
+        self._mover: Peer | None = None  # whose motion is under way
+        self._calls: dict[int, tuple[Peer, int]] = {}  # the hand's that are under way
         self._command: np.ndarray | None = None  # the newest, since the last cycle
         self._muted = self._silent = 0.0  # monotonic s until which states or all ports are silent
         self._lose = 0  # commands to come that are lost
-        self._refusing = False  # the hand
         self._cycles = 0
         self._due = self.clock.now_ns()  # of the next cycle, where time waits
         self._signed = self._next = 0.0
@@ -86,23 +73,12 @@ class Fr3Emulator(Emulator):
 
     def open(self) -> None:
         """Opens all ports."""
-        self._selector = selectors.SelectSelector()  # waits for less than a millisecond
-        for port in (fci.ROBOT_PORT, fci.HAND_PORT):
-            server = socket.create_server((self._host, port))
-            server.setblocking(False)
-            self._selector.register(server, selectors.EVENT_READ, port)
-        self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._udp.bind((self._host, 0))
-        self._udp.setblocking(False)
-        self._selector.register(self._udp, selectors.EVENT_READ, None)
+        self._ports = Ports(self._host, self._answer, self._gone, self._take)
         self._next = time.monotonic()
 
     def shut(self) -> None:
         """Closes all ports."""
-        for key in list(self._selector.get_map().values()):
-            key.fileobj.close()
-        self._selector.close()
-        self._peers.clear()
+        self._ports.close()
 
     def advance(self) -> None:
         """Physics up to the present."""
@@ -187,99 +163,40 @@ class Fr3Emulator(Emulator):
                 return
 
     def _tell(self, state: bytes, port: int) -> None:
-        if time.monotonic() < max(self._muted, self._silent):
-            return
-        for peer in self._peers.values():
-            if peer.states is not None and peer.port == port:
-                with contextlib.suppress(OSError):
-                    self._udp.sendto(state, peer.states)
+        if time.monotonic() >= max(self._muted, self._silent):
+            self._ports.tell(port, state)
 
-    # Connections.
     def _listen(self, wait: float) -> int:
         """Hears what comes within ``wait`` s; how much it was."""
         if (left := self._silent - time.monotonic()) > 0:
             time.sleep(min(wait, left))
             return 0
-        events = self._selector.select(wait)
+        keys = self._ports.select(wait)
         with self.lock:
-            for key, _ in events:
-                if key.data is None:
-                    self._take()
-                elif isinstance(key.data, int):
-                    self._welcome(key.fileobj, key.data)
-                else:
-                    self._hear(key.data)
-        return len(events)
+            self._ports.hear(keys)
+        return len(keys)
 
-    def _take(self) -> None:
-        """A robot command counts where it answers the newest state."""
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                packet = self._udp.recv(4096)
-                if len(packet) == fci.COMMAND.itemsize:
-                    command = np.frombuffer(packet, fci.COMMAND)[0]
-                    if command["message_id"] == self.controller.time:
-                        self._command = command
+    def _take(self, command: np.ndarray) -> None:
+        """A joint command counts where it answers the newest state."""
+        if command["message_id"] == self.controller.time:
+            self._command = command
 
-    def _welcome(self, server: Any, port: int) -> None:
-        connection, (host, *_) = server.accept()
-        if port == fci.HAND_PORT and self._refusing:
-            connection.close()
-            return
-        connection.setblocking(False)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        peer = _Peer(connection, host, port)
-        self._peers[connection.fileno()] = peer
-        self._selector.register(connection, selectors.EVENT_READ, peer)
-
-    def _hear(self, peer: _Peer) -> None:
-        try:
-            data = peer.socket.recv(65536)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self._drop(peer)
-            return
-        peer.input += data
-        header = fci.ROBOT_HEADER if peer.port == fci.ROBOT_PORT else fci.HAND_HEADER
-        answer = self._robot if peer.port == fci.ROBOT_PORT else self._hand
-        while len(peer.input) >= header.size:
-            command, call, size = header.unpack_from(peer.input)
-            if size < header.size or len(peer.input) < size:
-                return
-            body, peer.input = peer.input[header.size : size], peer.input[size:]
-            answer(peer, command, call, body)
-
-    def _drop(self, peer: _Peer) -> None:
-        if self._peers.pop(peer.socket.fileno(), None) is not None:
-            self._selector.unregister(peer.socket)
-            peer.socket.close()
+    def _gone(self, peer: Peer) -> None:
         if peer is self._mover:
             self._mover = None
             self.controller.end(MoveStatus.ABORTED, "its client has gone")
 
-    def _reply(self, peer: _Peer | None, command: int, call: int, body: bytes) -> None:
-        if peer is None or peer.socket.fileno() < 0:
-            return
-        header = fci.ROBOT_HEADER if peer.port == fci.ROBOT_PORT else fci.HAND_HEADER
-        try:
-            peer.socket.sendall(header.pack(command, call, header.size + len(body)) + body)
-        except OSError:
-            self._drop(peer)
+    def _answer(self, peer: Peer, command: int, call: int, body: bytes) -> None:
+        (self._robot if peer.port == fci.ROBOT_PORT else self._hand)(peer, command, call, body)
 
     # The robot's commands.
-    def _robot(self, peer: _Peer, command: int, call: int, body: bytes) -> None:
+    def _robot(self, peer: Peer, command: int, call: int, body: bytes) -> None:
         controller, status = self.controller, Status.NOT_POSSIBLE
         if command == Command.CONNECT:
-            version, port = fci.CONNECT.unpack(body)
-            fits = version == self._version
-            self._reply(peer, command, call, struct.pack("<BH", not fits, self._version))
-            peer.states = (peer.host, port) if fits else None
+            self._ports.reply(peer, command, call, peer.connected(body, self._version, "<BH"))
             return
         if command == Command.GET_ROBOT_MODEL:
-            self._reply(peer, command, call, bytes([Status.SUCCESS]) + self._urdf)
+            self._ports.reply(peer, command, call, bytes([Status.SUCCESS]) + self._urdf)
             return
         if command == Command.MOVE:
             kind, generator, *_, asynchronous = fci.MOVE.unpack(body)[:9]
@@ -296,20 +213,17 @@ class Fr3Emulator(Emulator):
             status = Status.SUCCESS
         elif command in SETTERS and controller.motion is None:
             status = Status.SUCCESS
-        self._reply(peer, command, call, bytes([status]))
+        self._ports.reply(peer, command, call, bytes([status]))
 
     def _moved(self, call: int, status: MoveStatus) -> None:
         """A motion is over."""
-        self._reply(self._mover, Command.MOVE, call, bytes([status]))
+        self._ports.reply(self._mover, Command.MOVE, call, bytes([status]))
         self._mover = None
 
     # The hand's.
-    def _hand(self, peer: _Peer, command: int, call: int, body: bytes) -> None:
+    def _hand(self, peer: Peer, command: int, call: int, body: bytes) -> None:
         if command == HandCommand.CONNECT:
-            version, port = fci.CONNECT.unpack(body)
-            fits = version == fci.HAND_VERSION
-            self._reply(peer, command, call, struct.pack("<HH", not fits, fci.HAND_VERSION))
-            peer.states = (peer.host, port) if fits else None
+            self._ports.reply(peer, command, call, peer.connected(body, fci.HAND_VERSION, "<HH"))
             return
         form = {HandCommand.GRASP: fci.HAND_GRASP, HandCommand.MOVE: fci.HAND_MOVE}
         known = HandCommand(command)
@@ -320,7 +234,7 @@ class Fr3Emulator(Emulator):
     def _handled(self, call: int, status: HandStatus) -> None:
         """A command of the hand's is done."""
         peer, command = self._calls.pop(call)
-        self._reply(peer, command, call, struct.pack("<H", status))
+        self._ports.reply(peer, command, call, struct.pack("<H", status))
 
     # The stage.
     def reset(self, seed: int) -> None:
@@ -379,19 +293,18 @@ class Fr3Emulator(Emulator):
 
     def cut_hand(self) -> None:
         """The hand hangs up and takes no more calls."""
-        self._refusing = True
-        for peer in [peer for peer in self._peers.values() if peer.port == fci.HAND_PORT]:
-            self._drop(peer)
+        self._ports.refused.add(fci.HAND_PORT)
+        self._ports.hang_up(fci.HAND_PORT)
 
     def hang_up(self) -> None:
         """All connections are cut."""
-        for peer in list(self._peers.values()):
-            self._drop(peer)
+        self._ports.hang_up(fci.ROBOT_PORT, fci.HAND_PORT)
 
     def heal(self) -> None:
         """Everything works again, except what a person must clear."""
         self._muted = self._silent = 0.0
-        self._lose, self._refusing, self.controller.manual = 0, False, False
+        self._lose, self.controller.manual = 0, False
+        self._ports.refused.clear()
 
     def traffic(self) -> dict[str, Any]:
         """Joint commands as they came, how many were lost, why motions ended."""
