@@ -65,6 +65,7 @@ class FrankaClient:
             raise RobotFault(Fault.DISCONNECTED, self._words(error)) from error
         self._over: RobotFault | None = None  # why the motion has ended
         self._begun = False
+        self._silent = False  # the robot does not answer, and a further call would never come back
 
     @property
     def model(self) -> str:
@@ -91,8 +92,12 @@ class FrankaClient:
         while self.state.robot_mode != franky.RobotMode.Move:
             self.check()
             if time.monotonic() > until:
-                self.end(patience)
-                raise RobotFault(Fault.CONFIG, "the robot does not begin to follow")
+                self._silent = True
+                self._over = RobotFault(
+                    Fault.DISCONNECTED,
+                    f"{self._host}: the robot has not begun to follow after {patience:g} s",
+                )
+                raise self._over
             time.sleep(LOOK)
 
     def go(self, qpos: Array, qvel: Array | None, soon: float, bounds: Array) -> None:
@@ -116,6 +121,8 @@ class FrankaClient:
 
     def end(self, patience: float) -> bool:
         """Ends the motion; whether it has ended ``patience`` s later."""
+        if self._silent:
+            return False
         if self._ask("is_in_control"):
             with contextlib.suppress(RobotFault):  # it has ended meanwhile
                 self._ask("stop")
