@@ -189,8 +189,8 @@ def test_a_cut_cable_is_a_lost_robot_which_stops_by_itself(
 
 
 @slow
-@pytest.mark.fault(1, 49)
-@pytest.mark.parametrize("lost", [15, 40])
+@pytest.mark.fault(49)
+@pytest.mark.parametrize("lost", [pytest.param(15, marks=pytest.mark.fault(1)), 40])
 def test_a_few_commands_may_be_lost_and_no_more(
     stage: EmulatedStage, bundle: PolicyBundle, lost: int
 ) -> None:
@@ -363,7 +363,7 @@ def test_a_hand_that_is_cut_ends_the_run_in_good_order(
         arm.driver.connect()
 
 
-@pytest.mark.fault(10, 47, 50)
+@pytest.mark.fault(10, 50)
 def test_a_robot_that_does_not_fit_is_refused_in_a_line() -> None:
     host = "127.0.0.21"
     with Fr3Emulator(TASK, host=host, model="fp3").start() as emulator:

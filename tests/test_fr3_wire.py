@@ -180,7 +180,7 @@ def test_a_command_that_breaks_a_necessary_condition_is_a_reflex(
     assert controller.move(5, 0, 0, False) is MoveStatus.STARTED
 
 
-@pytest.mark.fault(1, 2)
+@pytest.mark.fault(49)
 def test_missing_commands_are_made_up_for_and_then_a_reflex() -> None:
     controller = Controller(ArmPhysics(TASK, VirtualClock(1000.0)), lambda *told: None)
     controller.move(1, 0, 0, False)

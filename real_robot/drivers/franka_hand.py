@@ -150,10 +150,11 @@ class _Client:
                 self._width = state.width
                 told = {"width": state.width, "most": state.max_width}
                 self._tell(told | {"time": state.time.to_msec() / 1000})
-                wanted, under = self._wanted, self._under
-                if None not in (wanted, under) and abs(wanted - under) > AGAIN:
-                    self._interrupted = True
-                    self._gripper.stop()
+                with self._news:  # no other begins, which would be stopped in place of this one
+                    wanted, under = self._wanted, self._under
+                    if None not in (wanted, under) and abs(wanted - under) > AGAIN:
+                        self._interrupted = True
+                        self._gripper.stop()
         except franky.Exception as error:
             self._tell({"lost": _plain(error)})
 
@@ -171,9 +172,10 @@ class _Client:
             except franky.Exception as error:
                 self._tell({"lost": _plain(error)})
                 return
-            self._under = None
-            if self._interrupted:
-                last = None
+            with self._news:
+                self._under = None
+                if self._interrupted:
+                    last = None
 
     def _squeezes(self, width: float | None) -> bool:
         """Whether ``width`` asks for no more than to hold what is held."""
