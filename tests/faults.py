@@ -38,13 +38,13 @@ FAULTS: dict[int, Promise] = {
     15: Promise("voltage too low", f"{H}, {L} VOLTAGE"),
     16: Promise(
         "stall: a joint is blocked and pushes on",
-        f"SO-101 and Koch, by their load: eased after 1 s, {H} after 3 s, {L} STALL; UR5e: as 17; "
-        "FR3: as 49",
+        f"SO-101 and Koch, by their load: eased after 1 s, {H} after 3 s, {L} STALL; UR5e, "
+        "FR3: as 17",
     ),
     17: Promise(
         "collision: something pushes on a joint",
         f"UR5e, by its currents: {H} once it is half of what the joint can do; "
-        "a servo's load does not tell it from work: as 16; FR3: as 49, at 20 N m",
+        "a servo's load does not tell it from work: as 16; FR3, by its joints' sensors: as UR5e",
     ),
     18: Promise("NaN in an action", f"never sent; {H}"),
     19: Promise("inf in an action", f"never sent; {H}"),

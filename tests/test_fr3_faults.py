@@ -206,10 +206,11 @@ def test_a_few_commands_may_be_lost_and_no_more(
     recover(stage)
 
 
-@pytest.mark.fault(16, 17, 49)
-def test_what_pushes_on_a_joint_is_a_reflex_of_the_robots(
+@pytest.mark.fault(16, 17)
+def test_what_pushes_on_a_joint_stops_the_arm(
     stage: EmulatedStage, bundle: PolicyBundle, took: Took
 ) -> None:
+    """Before the robot's own reflex, which is latched."""
     control, scene, times = stage._end._control, stage.scene(1), []
     here = lambda: scene.clock.now_ns() * 1e-9  # noqa: E731
 
@@ -218,12 +219,14 @@ def test_what_pushes_on_a_joint_is_a_reflex_of_the_robots(
         control.call("block", joint=1)
 
     result = ride(stage, bundle, scene, block, heard=lambda: times.append(here()))
-    assert (result.ended, result.fault) == (Ended.FAULT, Fault.PROTECTIVE_STOP)
-    assert "joint_reflex" in result.reason
+    # On its way to the park pose it is still held, which may be a reflex then.
+    assert result.reason.startswith("collision: "), result
+    assert "push on joint2 from outside" in result.reason
     took(times[1] - times[0], "stopped (FR3)")
     assert times[1] - times[0] < 1.0
     control.call("block", joint=None)
-    recover(stage)
+    if control.call("traffic")["mode"] == "REFLEX":  # while it was to be parked
+        recover(stage)
 
 
 def ride(

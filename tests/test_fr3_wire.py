@@ -201,6 +201,28 @@ def test_missing_commands_are_made_up_for_and_then_a_reflex() -> None:
     assert not controller.dq.any()
 
 
+@pytest.mark.fault(17, 49)
+def test_what_pushes_on_a_joint_beyond_its_threshold_is_a_reflex() -> None:
+    clock = VirtualClock(1000.0)
+    physics = ArmPhysics(TASK, clock)
+    controller = Controller(physics, lambda *told: None)
+    controller.collision = np.full(7, 10.0)
+    controller.move(1, 0, 0, False)
+    physics.block(0)
+    start, ramp = controller.q.copy(), 0.0
+    for k in range(2000):
+        ramp += 1e-6 * min(k, 50)
+        controller.cycle(command(start + ramp * (np.arange(7) == 0)))
+        clock.advance(0.001)
+        physics.advance(lambda dt: None)
+        if controller.mode is Mode.REFLEX:
+            break
+    assert controller.errors == {"joint_reflex"}
+    state = np.frombuffer(controller.state(), fci.STATE)[0]
+    assert state["joint_collision"][0] and not state["joint_collision"][1:].any()
+    assert 10.0 < abs(state["tau_ext_hat_filtered"][0]) < 15.0
+
+
 def test_nothing_moves_an_arm_whose_user_stop_is_pressed() -> None:
     controller = Controller(ArmPhysics(TASK, VirtualClock(1000.0)), lambda *told: None)
     controller.user_stop(True)

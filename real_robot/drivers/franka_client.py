@@ -32,7 +32,10 @@ ACCELERATION, JERK = 5.0, 1000.0  # rad/s^2, rad/s^3: half the first and 0.001 s
 FASTEST = np.array([2.175, 2.175, 2.175, 2.175, 2.61, 2.61, 2.61])  # rad/s that franky plans with
 AHEAD = 10  # ms behind a target that a motion still knows how it goes on
 UNFILTERED = 1000.0  # Hz, of its low-pass filter: off
-TORQUE, FORCE = 20.0, 30.0  # N m, N from outside that are a reflex, as franky has them
+# What pushes from outside, as a touch and as a reflex: N m (of 87 and 12), N. franky's own reflexes
+# (20 N m, 30 N) end tasks that press on things; the bridge holds at half of what a joint can do.
+TOUCH, FORCE_TOUCH = 20.0, 30.0
+REFLEX, FORCE_REFLEX = [52.0] * 4 + [7.2] * 3, 100.0
 SERVER = 10  # version of the robot's server that franky's wheel of this version speaks
 LOOK = 0.0003  # s between two looks for a state
 
@@ -44,10 +47,10 @@ class FrankaClient:
         self._host = host
         try:
             with _as_before():
-                self._robot = franky.Robot(
-                    host, default_torque_threshold=TORQUE, default_force_threshold=FORCE,
-                    realtime_config=franky.RealtimeConfig.Ignore,
-                )  # fmt: skip
+                self._robot = franky.Robot(host, realtime_config=franky.RealtimeConfig.Ignore)
+            self._robot.set_collision_behavior(
+                np.minimum(TOUCH, REFLEX), REFLEX, [FORCE_TOUCH] * 6, [FORCE_REFLEX] * 6
+            )
             for limit, most in (
                 (self._robot.joint_acceleration_limit, ACCELERATION),
                 (self._robot.joint_jerk_limit, JERK),
