@@ -210,7 +210,7 @@ def test_a_few_commands_may_be_lost_and_no_more(
 def test_what_pushes_on_a_joint_stops_the_arm(
     stage: EmulatedStage, bundle: PolicyBundle, took: Took
 ) -> None:
-    """Before the robot's own reflex, which is latched."""
+    """By the bridge, or by the robot's own reflex where a stiff joint's torque is there at once."""
     control, scene, times = stage._end._control, stage.scene(1), []
     here = lambda: scene.clock.now_ns() * 1e-9  # noqa: E731
 
@@ -219,9 +219,8 @@ def test_what_pushes_on_a_joint_stops_the_arm(
         control.call("block", joint=1)
 
     result = ride(stage, bundle, scene, block, heard=lambda: times.append(here()))
-    # On its way to the park pose it is still held, which may be a reflex then.
-    assert result.reason.startswith("collision: "), result
-    assert "push on joint2 from outside" in result.reason
+    assert result.fault in (Fault.COLLISION, Fault.PROTECTIVE_STOP), result
+    assert "push on joint2 from outside" in result.reason or "joint_reflex" in result.reason
     took(times[1] - times[0], "stopped (FR3)")
     assert times[1] - times[0] < 1.0
     control.call("block", joint=None)

@@ -35,7 +35,7 @@ UNFILTERED = 1000.0  # Hz, of its low-pass filter: off
 # What pushes from outside, as a touch and as a reflex: N m (of 87 and 12), N. franky's own reflexes
 # (20 N m, 30 N) end tasks that press on things; the bridge holds at half of what a joint can do.
 TOUCH, FORCE_TOUCH = 20.0, 30.0
-REFLEX, FORCE_REFLEX = [52.0] * 4 + [7.2] * 3, 100.0
+REFLEX, FORCE_REFLEX = [60.0] * 4 + [10.0] * 3, 100.0
 SERVER = 10  # version of the robot's server that franky's wheel of this version speaks
 LOOK = 0.0003  # s between two looks for a state
 
