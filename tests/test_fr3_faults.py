@@ -135,6 +135,7 @@ def test_the_user_stop_is_an_emergency_stop_and_released_at_its_button(
             call()
         assert caught.value.fault is Fault.ESTOP
     arm.control.call("user_stop", pressed=False)
+    time.sleep(0.1)  # until a state says so
     driver.clear_fault()
     driver.enable()
 

@@ -73,7 +73,6 @@ class Controller:
         self.stops: list[str] = []  # why motions ended, newest last
         self.goals = Goals(self.n)
         self.lost = 0  # commands, in all
-        self.hardest = np.zeros(3)  # rad/s, rad/s^2, rad/s^3 of the commands that were taken
         self._came: deque[bool] = deque(maxlen=100)
         self._recovered = 0  # time at which a recovery is over
         self._state = np.zeros((), STATE)
@@ -89,6 +88,7 @@ class Controller:
         self.physics.torque[:] = 1.0
         self.q = self.physics.qpos[: self.n].copy()  # as commanded, with its derivatives
         self.dq, self.ddq = np.zeros(self.n), np.zeros(self.n)
+        self.hardest = np.zeros(3)  # rad/s, rad/s^2, rad/s^3 of the commands since then
         self._outside = np.zeros(self.n)  # N m, what its model does not explain, smoothed
 
     # What it is asked for.
