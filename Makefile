@@ -25,7 +25,7 @@ lint: .venv/stamp
 .venv/stamp: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"robo-rl needs Python 3.11 or newer, found {sys.version.split()[0]}; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --disable-pip-version-check -q -c constraints.txt -e '.[train,so101,ur,koch,dev]'
+	$(BIN)/pip install --disable-pip-version-check -q -c constraints.txt -e '.[train,so101,ur,koch,franka,dev]'
 	@touch $@
 
 clean:

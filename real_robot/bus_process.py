@@ -34,7 +34,7 @@ import numpy as np
 
 from real_robot import arms, child, drivers
 from real_robot.child import own_end
-from real_robot.driver import Fault, RobotDriver, RobotFault, Target, changed
+from real_robot.driver import Fault, Moving, RobotDriver, RobotFault, changed
 from real_robot.filters.braking import brake
 from real_robot.mailbox import TEXT, Mailbox
 from real_robot.numbers import Numbers, plain
@@ -196,8 +196,7 @@ class Owner:
         self._measure(None)
 
     def do_send(self) -> None:
-        goal = self._box.goals.read()[1]
-        self._driver.send(Target(np.array(goal["qpos"]), float(goal["gripper"])))
+        self._driver.send(moving_target(self._box.goals.read()[1]))
 
     def do_newest(self) -> float:
         return self._driver.newest  # type: ignore[attr-defined]
@@ -254,7 +253,7 @@ class Owner:
         else:
             return None
         try:
-            target = Target(self._command["qpos"], float(self._command["gripper"]))
+            target = moving_target(self._command)
             sent = self._driver.send(target)
             if why := changed(sent, target, self._numbers.joints):
                 raise RobotFault(Fault.CONFIG, why)
@@ -301,6 +300,12 @@ class Owner:
             letter["command"][name] = self._command[name]
         letter["t"] = time.monotonic()
         self._box.measured.write(letter)
+
+
+def moving_target(command: Any) -> Moving:
+    """A goal as a driver takes it: some pass it on at its speed."""
+    names = ("qpos", "qvel", "qacc", "acceleration", "jerk")
+    return Moving(gripper=float(command["gripper"]), **{k: np.array(command[k]) for k in names})
 
 
 def ending(pid: int) -> bool:

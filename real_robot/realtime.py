@@ -19,6 +19,7 @@ import threading
 from collections.abc import Iterator
 
 AVAILABLE = sys.platform == "linux"
+STREAM = 70  # of SCHED_FIFO: of a client's own thread that answers its arm every millisecond
 OWNER = 60  # of SCHED_FIFO, below the kernel's own threads: of who owns the arm's port
 PRIORITY = 50
 POLICY = 30

@@ -11,9 +11,11 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import pytest
 
 import sims
 from real_robot import (
@@ -32,6 +34,14 @@ from real_robot.pacing import Clock, RealClock
 
 DEVICE = 70  # priority of an emulator's threads, above the bridge's and the bus's
 PATIENCE = 1.0  # s for a reply: on a compressed clock nothing is late, but a test may be starved
+
+
+def without(robot: str) -> pytest.MarkDecorator:
+    """Skips what needs the vendor's client of ``robot`` where it is not installed."""
+    spec = arms.spec(robot) if robot in arms.ARMS else None
+    lacks = spec is not None and find_spec(spec.client) is None
+    reason = f"pip install 'robo-rl[{spec.extra}]'" if spec else ""
+    return pytest.mark.skipif(lacks, reason=reason)
 
 
 @dataclass
@@ -138,6 +148,7 @@ so101 = partial(here, "so101")
 # As a bridge drives them, but with the patience of a starved machine.
 SLOW = {"deadline": 2.0, "patience": 20.0, "silence": 20.0}
 ur5e = partial(apart, "ur5e", bus=SLOW, watchdog=0.5, stale=1.0, patience=20.0)
+fr3 = partial(apart, "fr3", bus=SLOW, stale=1.0, patience=20.0)
 so101_bus = partial(apart, "so101", bus=SLOW, patience=0.2)
 # What is tested waits for longer than a bus may be silent.
 koch = partial(here, "koch", driver={"watchdog": 2.5})
@@ -145,6 +156,7 @@ ARMS: dict[str, Callable[..., contextlib.AbstractContextManager[Arm]]] = {
     "sim": sim,
     **{name: partial(here, name) for name in arms.ARMS if not arms.spec(name).apart},
     "ur5e": ur5e,
+    "fr3": fr3,
     "koch": koch,
     "so101 bus": so101_bus,
 }

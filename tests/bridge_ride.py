@@ -9,7 +9,11 @@ from pathlib import Path
 from real_robot import Bus, BusConfig, PolicyBundle, PolicyProcess, Rescue, RunConfig, run
 from robo_rl.arm.wired import ControlPoses
 
-OPTIONS = {"so101": {"patience": 0.2}, "ur5e": {"stale": 1.0, "watchdog": 2.0, "patience": 20.0}}
+OPTIONS = {
+    "so101": {"patience": 0.2},
+    "ur5e": {"stale": 1.0, "watchdog": 2.0, "patience": 20.0},
+    "fr3": {"stale": 1.0, "patience": 20.0},
+}
 
 
 def main(robot: str, where: str, control: str, folder: str, log: str) -> int:

@@ -38,12 +38,13 @@ FAULTS: dict[int, Promise] = {
     15: Promise("voltage too low", f"{H}, {L} VOLTAGE"),
     16: Promise(
         "stall: a joint is blocked and pushes on",
-        f"SO-101 and Koch, by their load: eased after 1 s, {H} after 3 s, {L} STALL; UR5e: as 17",
+        f"SO-101 and Koch, by their load: eased after 1 s, {H} after 3 s, {L} STALL; UR5e, "
+        "FR3: as 17",
     ),
     17: Promise(
         "collision: something pushes on a joint",
         f"UR5e, by its currents: {H} once it is half of what the joint can do; "
-        "a servo's load does not tell it from work: as 16",
+        "a servo's load does not tell it from work: as 16; FR3, by its joints' sensors: as UR5e",
     ),
     18: Promise("NaN in an action", f"never sent; {H}"),
     19: Promise("inf in an action", f"never sent; {H}"),
@@ -84,8 +85,8 @@ FAULTS: dict[int, Promise] = {
     47: Promise("a field the controller does not have", "refused when connecting, named"),
     48: Promise("the controller refuses a target", f"counted as not sent, {H}"),
     49: Promise(
-        "reflex of the controller (Franka, which has no driver yet)",
-        f"{H}; recovered only by a person",
+        "reflex of the controller (FR3): a push, a command that breaks a limit, 20 lost in a row",
+        f"{L} PROTECTIVE_STOP with its reasons; recovered only by a person",
     ),
     50: Promise("gripper missing", "refused before the arm is stiff"),
     51: Promise("the hand's device is gone while it drives", f"{H}"),

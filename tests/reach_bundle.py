@@ -16,6 +16,7 @@ from sims.tasks.tabletop import THINGS
 
 GOAL = "above_red_cube"
 GAIN = 0.4  # share of the way per action: all of it at once makes the noise of a camera its own
+GAINS = {"fr3": 0.2}  # of one that follows later
 
 
 def write(folder: Path, robot: str) -> PolicyBundle:
@@ -23,9 +24,10 @@ def write(folder: Path, robot: str) -> PolicyBundle:
     task = sims.make_task("reach", robot=robot, goal=GOAL)
     columns = Twin(task).columns
     at = sum(width for name, width in list(columns.items())[: list(columns).index("tip_to_thing")])
+    gain = GAINS.get(robot, GAIN)
     weight = np.zeros((sum(columns.values()), 3), np.float32)
-    weight[at : at + 3] = GAIN * np.eye(3) / 4.0 / task.tip_step
-    offset = np.array([0.0, 0.0, THINGS[0].height + 0.04], np.float32) * GAIN / task.tip_step
+    weight[at : at + 3] = gain * np.eye(3) / 4.0 / task.tip_step
+    offset = np.array([0.0, 0.0, THINGS[0].height + 0.04], np.float32) * gain / task.tip_step
     constants = [numpy_helper.from_array(weight, "W"), numpy_helper.from_array(offset, "b")]
     nodes = [
         helper.make_node("MatMul", ["obs", "W"], ["h"]),

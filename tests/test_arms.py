@@ -43,6 +43,7 @@ def test_nothing_that_arms_share_names_one() -> None:
 @pytest.mark.parametrize("name", arms.ARMS)
 def test_what_an_arm_says_of_itself_is_there(name: str) -> None:
     arm = arms.spec(name)
+    pytest.importorskip(arm.client, reason=f"pip install 'robo-rl[{arm.extra}]'")
     driver, emulator = arms.load(arm.driver), arms.load(arm.emulator)
     assert issubclass(emulator, Emulator) and issubclass(driver, RobotDriver)
     takes = inspect.signature(driver).parameters

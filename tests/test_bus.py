@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from arms import Arm, so101_bus
+from arms import Arm, so101_bus, without
 
 from real_robot import (
     Bus,
@@ -59,7 +59,9 @@ def test_half_a_letter_is_none_and_the_one_before_is_still_there() -> None:
     assert other.goals.read()[0] == 3
 
 
-@pytest.mark.parametrize("driver", ["so101", "koch", "ur"])
+@pytest.mark.parametrize(
+    "driver", ["so101", "koch", "ur", pytest.param("franka", marks=without("fr3"))]
+)
 def test_it_loads_no_simulation_no_filter_and_no_log(driver: str) -> None:
     heavy = ("mujoco", "torch", "ruckig", "cv2", "onnxruntime", "mcap", "gymnasium")
     code = (

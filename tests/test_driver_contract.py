@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from arms import ARMS, Arm
+from arms import ARMS, Arm, without
 
 from real_robot import Fault, RobotDriver, RobotFault, Target, arms
 
@@ -15,7 +15,10 @@ WALL = {name for name in arms.ARMS if arms.spec(name).apart} | {"so101 bus"}
 
 
 @pytest.fixture(
-    params=[pytest.param(n, marks=[pytest.mark.slow] if n in WALL else []) for n in ARMS]
+    params=[
+        pytest.param(n, marks=[without(n)] + ([pytest.mark.slow] if n in WALL else []))
+        for n in ARMS
+    ]
 )
 def arm(request: pytest.FixtureRequest) -> Iterator[Arm]:
     with ARMS[request.param]() as made:

@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 import pytest
 import reach_bundle
-from arms import punctual
+from arms import punctual, without
 
 from real_robot import (
     BundleError,
@@ -193,7 +193,7 @@ class Deployed:
 
     def limp(self) -> bool:
         """The device's own word that nobody moves it any more."""
-        if self.robot == "ur5e":
+        if self.robot in ("ur5e", "fr3"):
             return not self.control.call("traffic")["running"]
         return not any(self.control.call("joints")["torque"])
 
@@ -213,7 +213,7 @@ class Deployed:
         self.control.close()
 
 
-@pytest.fixture(params=["so101", "ur5e"])
+@pytest.fixture(params=["so101", "ur5e", pytest.param("fr3", marks=without("fr3"))])
 def deployed(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> Iterator[Deployed]:
@@ -282,6 +282,10 @@ def test_a_bus_that_is_gone_leaves_an_arm_that_holds_and_the_bridge_parks_it(
     took(held["t"] - killed, f"noticed ({how.name}, {deployed.robot})")
     took(moved, f"held, by the device's record ({how.name}, {deployed.robot})")
     assert "the process that owns the port" in held["reason"] and held["t"] - killed < 2.0
+    if (deployed.robot, how) == ("fr3", signal.SIGSTOP):  # a reflex, which a person must clear
+        assert log.transitions[-1]["after"] == "fault"
+        assert "communication_constraints_violation" in log.transitions[-1]["reason"]
+        return
     assert [t["after"] for t in log.transitions][-4:] == ["park", "relax", "connected", "offline"]
     assert deployed.limp() and not psutil.pid_exists(bus)
 

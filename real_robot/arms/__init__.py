@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-ARMS = ("so101", "ur5e", "koch")
+ARMS = ("so101", "ur5e", "koch", "fr3")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,6 +94,8 @@ class ArmPhysics:
         self._own = False  # the actuators do what ``push`` says
         self.soften(None)
         self._blocked: dict[int, float] = {}  # {joint: angle rad}
+        self._site = int(model.site(robot.tool_site).id)
+        self._places, self._turns = self.scene.batch.site_xpos[0], self.scene.batch.site_xmat[0]
         self.step_ns = round(self.scene.timestep * 1e9)
         self.reset(seed)
 
@@ -132,6 +134,11 @@ class ArmPhysics:
         against = -self.scene.constraint[self._qvel]
         against[list(self._blocked)] = self.effort[list(self._blocked)]
         return against
+
+    @property
+    def tool(self) -> tuple[Array, Array]:
+        """Place (3,) m and axes (3, 3), one a column, of what is between the jaws' tips."""
+        return self._places[self._site].copy(), self._turns[self._site].reshape(3, 3).copy()
 
     @property
     def strength(self) -> Array:
