@@ -95,7 +95,7 @@ class ArmPhysics:
         self.soften(None)
         self._blocked: dict[int, float] = {}  # {joint: angle rad}
         self._site = int(model.site(robot.tool_site).id)
-        self._places, self._turns = self.scene.batch.site_xpos[0], self.scene.batch.site_xmat[0]
+        self._tool = self.scene.batch.site_xpos[0], self.scene.batch.site_xmat[0]
         self.step_ns = round(self.scene.timestep * 1e9)
         self.reset(seed)
 
@@ -138,7 +138,8 @@ class ArmPhysics:
     @property
     def tool(self) -> tuple[Array, Array]:
         """Place (3,) m and axes (3, 3), one a column, of what is between the jaws' tips."""
-        return self._places[self._site].copy(), self._turns[self._site].reshape(3, 3).copy()
+        places, axes = self._tool
+        return places[self._site].copy(), axes[self._site].reshape(3, 3).copy()
 
     @property
     def strength(self) -> Array:
