@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -197,12 +197,12 @@ def shown(rows: Sequence[Measured]) -> str:
     lines = []
     for row in rows:
         policy = f"{row['task']} {row['goal']}", row["arm"]
-        for way in ways(row["arm"]):
-            if way.name in row:
-                driven = row[way.name]
-                simulated = driven["simulated"]
+        for way, driven in row.items():
+            if isinstance(driven, Mapping) and "ended" in driven:
+                # Rows that were kept before had one simulation for all ways.
+                simulated = driven.get("simulated", row["simulation"])
                 rate = Rate(simulated["successes"], simulated["episodes"]).line()
-                lines.append((*policy, way.name, rate, floors_of(simulated), _cell(driven)))
+                lines.append((*policy, way, rate, floors_of(simulated), _cell(driven)))
                 policy = "", ""
     columns = ("policy", "arm", "put to", "simulation under the same", FLOORS, "on the wire")
     return table(columns, lines)
