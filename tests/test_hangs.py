@@ -26,7 +26,7 @@ OPTIONS: dict[str, dict[str, float]] = {
 # s within which a run comes back from a device that is silent from the first: a process begins
 # then, and the Koch looks for servos at two rates; and at any other point.
 FIRST = {"so101": 4.0, "koch": 6.0, "ur5e": 3.0, "fr3": 4.0}
-LATER = 3.0  # 2, and what a busy machine adds
+LATER = 4.0  # 2, and what a busy machine adds
 STOPS = {"so101": "freeze", "koch": "freeze", "ur5e": "silence", "fr3": "silence"}
 CAUSES = (Fault.DISCONNECTED, Fault.STALE, Fault.COMM_TIMEOUT, Fault.BUS, Fault.CONFIG)
 
