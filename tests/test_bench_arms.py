@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+import sims
 from robo_rl.experiments import arms
+from sims.randomize import RandomizedEnv
 
 
-def test_a_cell_says_share_interval_and_what_was_stopped() -> None:
+def test_a_row_says_share_interval_and_what_was_stopped_beside_its_simulation() -> None:
     driven = {"successes": 96, "episodes": 100, "ended": {"done": 98, "safety_stop": 2}}
+    simulation = {"successes": 981, "episodes": 1000}
     row = {
         "task": "push", "goal": "red_cube_next_to_blue_ball", "arm": "ur5e",
-        "simulation": {"success": 0.981, "low": 0.971, "high": 0.988},
-        "without_limits": {"success": 0.972, "low": 0.96, "high": 0.981},
-        "as it is": driven, "40 ms, 2 mm": driven | {"ended": {"done": 100}},
+        "simulation": simulation, "without_limits": {"successes": 972, "episodes": 1000},
+        "as it is": driven | {"simulated": {"successes": 975, "episodes": 1000}},
+        "40 ms, 2 mm": driven | {"ended": {"done": 100}},  # of before: no simulation of its own
     }  # fmt: skip
-    assert arms.shown([row]).splitlines()[-1] == (
-        "| push red_cube_next_to_blue_ball | ur5e | 98.1 (97.1-98.8) | "
-        "97.2 (96.0-98.1) | "
-        "96 (90-98, n=100, 2 stopped) | 96 (90-98, n=100) |"
-    )
+    lines = [line.split("|")[1:-1] for line in arms.shown([row]).splitlines()[2:]]
+    cells = [[cell.strip() for cell in line] for line in lines]
+    assert [line[2:4] + line[-1:] for line in cells] == [
+        ["as it is", "97.5 % (96.3-98.3, n=1000)", "96.0 % (90.2-98.4, n=100), 2 stopped"],
+        ["40 ms, 2 mm", "98.1 % (97.1-98.8, n=1000)", "96.0 % (90.2-98.4, n=100)"],
+    ]
+
+
+def test_rows_are_under_what_the_arm_is_put_to() -> None:
+    """Delays in control steps, as the bridge has them; servos of that stiffness."""
+    for robot in arms.ARMS:
+        task = sims.make_task("push", robot=robot)
+        for way in arms.ways(robot):
+            told = arms.as_rows(task, way)
+            env = RandomizedEnv(task, 4, randomize=told, seed=1, shaped=True)
+            env.reset()
+            late = task.control_dt * (told.action_delay + told.obs_delay)
+            assert abs(late - way.conditions.latency) < 1e-9
+            rows = env.batch.expanded("actuator_gainprm")
+            own = env.model.actuator_gainprm[env._servos.ids, 0]
+            gain = own if rows is None else rows[:, env._servos.ids, 0]  # None: all alike
+            most = way.conditions.stiffness or own.max()
+            assert abs(gain.max() / min(most, own.max()) - 1) < 1e-9
+            assert (gain <= own * (1 + 1e-9)).all()
