@@ -18,13 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.robots.robot import TARGET_DT, Robot
+from sims.robots.robot import PUSH, TARGET_DT, Robot
 from sims.task import Task
 
 Array = np.ndarray
 
 BEHIND = 0.1  # rad, a goal that steps are counted from is at most so far from the command
-PUSH = 0.5  # share of a joint's torque, from outside, at which the bridge stops an arm
 ALMOST = 0.99  # share of full speed up to which a target's own motion is gone along with
 _HALVINGS = 8  # of the range of accelerations: to 0.4 % of it
 

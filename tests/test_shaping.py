@@ -10,12 +10,11 @@ import pytest
 import sims
 from real_robot.driver import Description, RobotState
 from real_robot.filters.braking import brake
-from real_robot.filters.effort import OUTSIDE
 from real_robot.safety import SafetyFilter, Source, Wish
 from sims import BatchEnv, robots
 from sims.randomize import Randomize, RandomizedEnv
-from sims.robots.robot import TARGET_DT
-from sims.shaping import PUSH, Command, Shaper
+from sims.robots.robot import PUSH, TARGET_DT
+from sims.shaping import Command, Shaper
 
 Array = np.ndarray
 
@@ -164,7 +163,6 @@ def test_an_arm_hears_of_commands_as_many_ticks_late_as_its_row_has_drawn() -> N
 
 def test_an_arm_that_feels_is_stopped_by_what_stops_it_on_the_bridge() -> None:
     """It presses on the table until a joint bears half of what it can do."""
-    assert PUSH == OUTSIDE
     for robot, feels in (("ur5e", True), ("so101", False)):
         task = sims.make_task("reach", robot=robot)
         env, plain = BatchEnv(task, 4, seed=3, shaped=True), BatchEnv(task, 4, seed=3)

@@ -33,11 +33,11 @@ from real_robot import (
     run,
 )
 from real_robot.emulators.ur5e import Ur5eEmulator
-from real_robot.filters.effort import OUTSIDE
 from real_robot.states import Transition
 from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.arm.stage import closing
 from robo_rl.cli import main
+from sims.robots.robot import PUSH
 
 Took = Callable[[float, str], None]
 HOST = "127.0.0.1"
@@ -220,7 +220,7 @@ def test_work_is_not_taken_for_a_hit(who: str) -> None:
         act = task.expert(env.views, rng) if who == "expert" else rng.uniform(-1, 1, (16, 3))
         env.step(act)
         most = np.maximum(most, np.abs(against[:, joints]).max(axis=0) / robot.effort_limit)
-    assert most.max() < (0.05 if who == "expert" else 0.4) < OUTSIDE
+    assert most.max() < (0.05 if who == "expert" else 0.4) < PUSH
 
 
 def test_torque_is_told_from_currents(stage: EmulatedStage) -> None:

@@ -150,10 +150,15 @@ class Emulator(ABC):
         """Another task of the same arm."""
         robot = self.physics.robot.name
         self.physics.load(make_task(task, robot=robot, goal=goal, **(params or {})), seed)
+        self.rest()
 
     def reset(self, seed: int) -> None:
         """The start of the scene for ``seed``; call it while the arm is limp."""
         self.physics.reset(seed)
+        self.rest()
+
+    def rest(self) -> None:  # noqa: B027  a device that keeps nothing beside has nothing to do
+        """The arm stands where the scene has it: what a device keeps beside that follows."""
 
     def begin(self) -> None:
         """An episode begins as things stand now."""

@@ -241,20 +241,9 @@ class Fr3Emulator(Emulator):
         """The start of the scene; a client's motion ends."""
         self.controller.end(MoveStatus.ABORTED, "the scene was reset")
         super().reset(seed)
-        self._rest()
 
-    def scene(
-        self,
-        task: str,
-        goal: str | None = None,
-        seed: int = 0,
-        params: dict[str, Any] | None = None,
-    ) -> None:
-        """Another task of the same arm."""
-        super().scene(task, goal, seed, params)
-        self._rest()
-
-    def _rest(self) -> None:
+    def rest(self) -> None:
+        """Arm and hand stay where the scene has them."""
         self.controller.rest()
         self.hand_server.rest()
 

@@ -78,12 +78,12 @@ class Ur5eEmulator(Emulator):
         self.gripper_status = {"STA": 3, "FLT": 0}  # activated, no fault
         self._jaw = 0.0  # 0 open to 255 closed, as the gripper counts
         self.controller = Controller(self.physics, **({"start": 0.0} if self.instant else {}))
-        self._home()
+        self.rest()
         self._peers: dict[int, _Peer] = {}
         self._muted = self._silent = 0.0  # monotonic s until which stream or all ports are silent
         self._next = time.monotonic()
 
-    def _home(self) -> None:
+    def rest(self) -> None:
         """The arm is on, and the gripper where the scene has it."""
         self.controller.recover()
         closed, opened = self.physics.robot.gripper_range
@@ -347,18 +347,6 @@ class Ur5eEmulator(Emulator):
         """The start of the scene; the program of a client ends."""
         self.controller.end("the scene was reset")
         super().reset(seed)
-        self._home()
-
-    def scene(
-        self,
-        task: str,
-        goal: str | None = None,
-        seed: int = 0,
-        params: dict[str, Any] | None = None,
-    ) -> None:
-        """Another task of the same arm."""
-        super().scene(task, goal, seed, params)
-        self._home()
 
     def commands(self) -> dict[str, Callable[..., Any]]:
         """The stage, and what can happen to a controller."""

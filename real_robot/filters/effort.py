@@ -9,13 +9,13 @@ import numpy as np
 
 from real_robot.driver import Fault
 from real_robot.filters.stage import Array, Check, Moment, Motion, SafetyStop
+from sims.robots.robot import PUSH
 
 _HARD = 0.9  # share of the limit that counts as pushing hard
 _STILL = 0.05  # rad/s, a joint slower than this does not move
 _WANTED = 0.02  # rad between target and joint: it is told to move
 _PLACE = 0.03  # rad, a joint that leaves its place by more is not blocked
 _PAUSE = 1 / 6  # of the time allowed: one that was eased so long and pushes again has gone on
-OUTSIDE = 0.5  # of the limit: what the arm's own model does not explain by more was a hit
 
 
 class _Push(NamedTuple):
@@ -60,10 +60,10 @@ class Effort(Check):
 
     def _check_hit(self, outside: Array) -> None:
         share = np.abs(outside) / self.effort
-        if share.max() > OUTSIDE:
+        if share.max() > PUSH:
             i = int(share.argmax())
             raise SafetyStop(
                 Fault.COLLISION,
                 f"{outside[i]:.1f} N m push on {self.joints[i]} from outside, more than "
-                f"{OUTSIDE:g} of the {self.effort[i]:.1f} N m that it can do: was it hit?",
+                f"{PUSH:g} of the {self.effort[i]:.1f} N m that it can do: was it hit?",
             )

@@ -17,6 +17,7 @@ TARGET_DT = 0.01  # s between two joint targets that an arm is sent
 # s in which a joint's acceleration builds up where no jerk is published: two periods at 100 Hz,
 # and slow beside a servo's current loop.
 JERK_S = 0.02
+PUSH = 0.5  # share of a joint's torque that pushes from outside: more stops an arm that feels it
 
 
 class Builder(Protocol):
