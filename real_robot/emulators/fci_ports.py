@@ -12,17 +12,15 @@ from typing import Any
 import numpy as np
 
 from real_robot.emulators import fci
+from real_robot.emulators.connections import Connections, Peer
 
 HEADERS = {fci.ROBOT_PORT: fci.ROBOT_HEADER, fci.HAND_PORT: fci.HAND_HEADER}
 
 
-class Peer:
-    """One connection."""
+class FciPeer(Peer):
+    """One connection, and where it wants the states."""
 
-    def __init__(self, connection: socket.socket, host: str, port: int):
-        self.socket, self.host, self.port = connection, host, port
-        self.input = b""
-        self.states: tuple[str, int] | None = None  # where they are sent
+    states: tuple[str, int] | None = None
 
     def connected(self, body: bytes, version: int, form: str) -> bytes:
         """Takes its Connect, where its version fits; the answer, of struct ``form``."""
@@ -41,18 +39,14 @@ class Ports:
     def __init__(
         self,
         host: str,
-        answer: Callable[[Peer, int, int, bytes], None],
-        gone: Callable[[Peer], None],
+        answer: Callable[[FciPeer, int, int, bytes], None],
+        gone: Callable[[FciPeer], None],
         take: Callable[[np.ndarray], None],
     ):
         self._answer, self._gone, self._take = answer, gone, take
-        self._peers: dict[int, Peer] = {}
-        self.refused: set[int] = set()  # ports on which nobody is taken in
         self._selector = selectors.SelectSelector()  # waits for less than a millisecond
-        for port in HEADERS:
-            server = socket.create_server((host, port))
-            server.setblocking(False)
-            self._selector.register(server, selectors.EVENT_READ, port)
+        self._connections = Connections(host, HEADERS, FciPeer, self._selector)
+        self.refused = self._connections.refused
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._udp.bind((host, 0))
         self._udp.setblocking(False)
@@ -68,18 +62,18 @@ class Ports:
             if key.data is None:
                 self._hear_commands()
             elif isinstance(key.data, int):
-                self._welcome(key.fileobj, key.data)
+                self._connections.welcome(key.fileobj, key.data)
             else:
                 self._hear(key.data)
 
     def tell(self, port: int, state: bytes) -> None:
         """Sends a state to all that have connected to ``port``."""
-        for peer in self._peers.values():
+        for peer in self._connections.peers:
             if peer.states is not None and peer.port == port:
                 with contextlib.suppress(OSError):
                     self._udp.sendto(state, peer.states)
 
-    def reply(self, peer: Peer | None, command: int, call: int, body: bytes) -> None:
+    def reply(self, peer: FciPeer | None, command: int, call: int, body: bytes) -> None:
         """Answers a command, if who asked is still there."""
         if peer is None or peer.socket.fileno() < 0:
             return
@@ -91,15 +85,13 @@ class Ports:
 
     def hang_up(self, *ports: int) -> None:
         """Ends all connections to ``ports``."""
-        for peer in [peer for peer in self._peers.values() if peer.port in ports]:
-            self._drop(peer)
+        for peer in self._connections.peers:
+            if peer.port in ports:
+                self._drop(peer)
 
     def close(self) -> None:
         """Closes everything."""
-        for key in list(self._selector.get_map().values()):
-            key.fileobj.close()
-        self._selector.close()
-        self._peers.clear()
+        self._connections.close()
 
     def _hear_commands(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -108,28 +100,10 @@ class Ports:
                 if len(packet) == fci.COMMAND.itemsize:
                     self._take(np.frombuffer(packet, fci.COMMAND)[0])
 
-    def _welcome(self, server: Any, port: int) -> None:
-        connection, (host, *_) = server.accept()
-        if port in self.refused:
-            connection.close()
-            return
-        connection.setblocking(False)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        peer = Peer(connection, host, port)
-        self._peers[connection.fileno()] = peer
-        self._selector.register(connection, selectors.EVENT_READ, peer)
-
-    def _hear(self, peer: Peer) -> None:
-        try:
-            data = peer.socket.recv(65536)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            data = b""
-        if not data:
+    def _hear(self, peer: FciPeer) -> None:
+        if not self._connections.heard(peer):
             self._drop(peer)
             return
-        peer.input += data
         header = HEADERS[peer.port]
         while len(peer.input) >= header.size:
             command, call, size = header.unpack_from(peer.input)
@@ -138,8 +112,6 @@ class Ports:
             body, peer.input = peer.input[header.size : size], peer.input[size:]
             self._answer(peer, command, call, body)
 
-    def _drop(self, peer: Peer) -> None:
-        if self._peers.pop(peer.socket.fileno(), None) is not None:
-            self._selector.unregister(peer.socket)
-            peer.socket.close()
+    def _drop(self, peer: FciPeer) -> None:
+        self._connections.drop(peer)
         self._gone(peer)

@@ -19,7 +19,7 @@ from real_robot.emulators import fci
 from real_robot.emulators.device import Emulator
 from real_robot.emulators.fci import Command, HandCommand, HandStatus, MoveStatus, Status
 from real_robot.emulators.fci_controller import CYCLE, Controller
-from real_robot.emulators.fci_ports import Peer, Ports
+from real_robot.emulators.fci_ports import FciPeer, Ports
 from real_robot.emulators.franka_hand import Hand
 from real_robot.pacing import Clock, VirtualClock
 from sims.task import Task
@@ -57,8 +57,8 @@ class Fr3Emulator(Emulator):
         self._host, self._version, self._urdf = host, version, fci.urdf(model).encode()
         self.controller = Controller(self.physics, self._moved)
         self.hand_server = Hand(self.physics, self._handled)
-        self._mover: Peer | None = None  # whose motion is under way
-        self._calls: dict[int, tuple[Peer, int]] = {}  # the hand's that are under way
+        self._mover: FciPeer | None = None  # whose motion is under way
+        self._calls: dict[int, tuple[FciPeer, int]] = {}  # the hand's that are under way
         self._command: np.ndarray | None = None  # the newest, since the last cycle
         self._muted = self._silent = 0.0  # monotonic s until which states or all ports are silent
         self._lose = 0  # commands to come that are lost
@@ -181,16 +181,16 @@ class Fr3Emulator(Emulator):
         if command["message_id"] == self.controller.time:
             self._command = command
 
-    def _gone(self, peer: Peer) -> None:
+    def _gone(self, peer: FciPeer) -> None:
         if peer is self._mover:
             self._mover = None
             self.controller.end(MoveStatus.ABORTED, "its client has gone")
 
-    def _answer(self, peer: Peer, command: int, call: int, body: bytes) -> None:
+    def _answer(self, peer: FciPeer, command: int, call: int, body: bytes) -> None:
         (self._robot if peer.port == fci.ROBOT_PORT else self._hand)(peer, command, call, body)
 
     # The robot's commands.
-    def _robot(self, peer: Peer, command: int, call: int, body: bytes) -> None:
+    def _robot(self, peer: FciPeer, command: int, call: int, body: bytes) -> None:
         controller, status = self.controller, Status.NOT_POSSIBLE
         if command == Command.CONNECT:
             self._ports.reply(peer, command, call, peer.connected(body, self._version, "<BH"))
@@ -221,7 +221,7 @@ class Fr3Emulator(Emulator):
         self._mover = None
 
     # The hand's.
-    def _hand(self, peer: Peer, command: int, call: int, body: bytes) -> None:
+    def _hand(self, peer: FciPeer, command: int, call: int, body: bytes) -> None:
         if command == HandCommand.CONNECT:
             self._ports.reply(peer, command, call, peer.connected(body, fci.HAND_VERSION, "<HH"))
             return

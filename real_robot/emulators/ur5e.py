@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from real_robot.emulators.connections import Connections, Peer
 from real_robot.emulators.device import Emulator
 from real_robot.emulators.ur_controller import EMERGENCY, NORMAL, Controller
 from real_robot.pacing import Clock, VirtualClock
@@ -45,12 +46,11 @@ INPUTS = {
 }  # fmt: skip
 
 
-class _Peer:
-    """One connection."""
+class _Peer(Peer):
+    """One connection, on RTDE with what it has asked for."""
 
-    def __init__(self, connection: socket.socket, port: int):
-        self.socket, self.port = connection, port
-        self.input = b""
+    def __init__(self, connection: socket.socket, host: str, port: int):
+        super().__init__(connection, host, port)
         self.outputs: tuple[str, ...] = ()
         self.recipes: dict[int, tuple[tuple[str, ...], struct.Struct]] = {}
         self.period, self.due, self.started = CYCLE, 0.0, False
@@ -79,7 +79,6 @@ class Ur5eEmulator(Emulator):
         self._jaw = 0.0  # 0 open to 255 closed, as the gripper counts
         self.controller = Controller(self.physics, **({"start": 0.0} if self.instant else {}))
         self.rest()
-        self._peers: dict[int, _Peer] = {}
         self._muted = self._silent = 0.0  # monotonic s until which stream or all ports are silent
         self._next = time.monotonic()
 
@@ -98,18 +97,13 @@ class Ur5eEmulator(Emulator):
     def open(self) -> None:
         """Opens all ports."""
         self._selector = selectors.DefaultSelector()
-        for port in (RTDE, DASHBOARD, *SCRIPT, GRIPPER):
-            server = socket.create_server((self._host, port))
-            server.setblocking(False)
-            self._selector.register(server, selectors.EVENT_READ, port)
+        ports = (RTDE, DASHBOARD, *SCRIPT, GRIPPER)
+        self._connections = Connections(self._host, ports, _Peer, self._selector)
         self._next = time.monotonic()
 
     def shut(self) -> None:
         """Closes all ports."""
-        for key in list(self._selector.get_map().values()):
-            key.fileobj.close()
-        self._selector.close()
-        self._peers.clear()
+        self._connections.close()
 
     def advance(self) -> None:
         """Physics up to the present."""
@@ -161,7 +155,7 @@ class Ur5eEmulator(Emulator):
         clock = self.clock
         if not isinstance(clock, VirtualClock):
             raise ValueError("this emulator keeps the wall clock; start it with --compressed")
-        for peer in list(self._peers.values()):
+        for peer in self._connections.peers:
             self._hear(peer)
         while (left := (t - clock.now_ns()) * 1e-9) > 0:
             step = min(CYCLE, left)
@@ -173,27 +167,14 @@ class Ur5eEmulator(Emulator):
 
     # Connections.
     def _welcome(self, server: Any, port: int) -> None:
-        connection, _ = server.accept()
-        connection.setblocking(False)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        peer = _Peer(connection, port)
-        self._peers[connection.fileno()] = peer
-        self._selector.register(connection, selectors.EVENT_READ, peer)
-        if port == DASHBOARD:
+        peer = self._connections.welcome(server, port)
+        if peer is not None and port == DASHBOARD:
             self._send(peer, b"Connected: Universal Robots Dashboard Server\n")
 
     def _hear(self, peer: _Peer) -> None:
-        try:
-            data = peer.socket.recv(65536)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self._drop(peer)
-            return
-        peer.input += data
-        if peer.port == RTDE:
+        if not self._connections.heard(peer):
+            self._connections.drop(peer)
+        elif peer.port == RTDE:
             self._rtde(peer)
         elif peer.port in SCRIPT:
             self._script(peer)
@@ -207,12 +188,7 @@ class Ur5eEmulator(Emulator):
         try:
             peer.socket.sendall(data)
         except (BlockingIOError, OSError):
-            self._drop(peer)
-
-    def _drop(self, peer: _Peer) -> None:
-        if self._peers.pop(peer.socket.fileno(), None) is not None:
-            self._selector.unregister(peer.socket)
-            peer.socket.close()
+            self._connections.drop(peer)
 
     # RTDE.
     def _rtde(self, peer: _Peer) -> None:
@@ -266,7 +242,7 @@ class Ur5eEmulator(Emulator):
         return ("NOT_FOUND", ()) if known is None else known
 
     def _stream_all(self, *, wait: bool = True) -> None:
-        for peer in list(self._peers.values()):
+        for peer in self._connections.peers:
             self._stream(peer, wait)
 
     def _stream(self, peer: _Peer, wait: bool) -> None:
@@ -383,13 +359,7 @@ class Ur5eEmulator(Emulator):
 
     def cut_gripper(self) -> None:
         """The gripper hangs up and takes no more calls."""
-        for peer in list(self._peers.values()):
-            if peer.port == GRIPPER:
-                self._drop(peer)
-        for key in list(self._selector.get_map().values()):
-            if key.data == GRIPPER:
-                self._selector.unregister(key.fileobj)
-                key.fileobj.close()
+        self._connections.shut(GRIPPER)
 
     def slide(self, share: float) -> None:
         """Someone moves the speed slider of the pendant."""
@@ -397,10 +367,10 @@ class Ur5eEmulator(Emulator):
 
     def hang_up(self) -> None:
         """All connections are cut."""
-        for peer in list(self._peers.values()):
+        for peer in self._connections.peers:
             with contextlib.suppress(OSError):
                 peer.socket.shutdown(socket.SHUT_RDWR)
-            self._drop(peer)
+            self._connections.drop(peer)
 
     def heal(self) -> None:
         """Everything works again, except what a person must clear."""
