@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 import reach_bundle
+import stage_ride
 from arms import Arm, apart, fr3
 from hostile import Hostile
 from wall_ride import Ride
@@ -31,13 +32,11 @@ from real_robot import (
     SafetyStop,
     Target,
     drivers,
-    run,
 )
 from real_robot.config import RunConfig
 from real_robot.driver import Moving
 from real_robot.emulators.fr3 import Fr3Emulator
 from real_robot.guarded import GuardedArm
-from real_robot.states import Transition
 from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.arm.stage import closing
 
@@ -197,7 +196,7 @@ def test_a_few_commands_may_be_lost_and_no_more(
 ) -> None:
     """The robot bears 20 in a row, and goes on as it was going meanwhile."""
     control, scene = stage._end._control, stage.scene(1)
-    result = ride(stage, bundle, scene, lambda: control.call("lose", count=lost))
+    result = stage_ride.Ride(scene, bundle, lambda: control.call("lose", count=lost)).result
     assert control.call("traffic")["lost"] >= min(lost, 20)
     if lost < 20:
         assert (result.ended, result.reason) == (Ended.DONE, "")
@@ -212,46 +211,16 @@ def test_what_pushes_on_a_joint_stops_the_arm(
     stage: EmulatedStage, bundle: PolicyBundle, took: Took
 ) -> None:
     """By the bridge, or by the robot's own reflex where a stiff joint's torque is there at once."""
-    control, scene, times = stage._end._control, stage.scene(1), []
-    here = lambda: scene.clock.now_ns() * 1e-9  # noqa: E731
-
-    def block() -> None:
-        times.append(here())
-        control.call("block", joint=1)
-
-    result = ride(stage, bundle, scene, block, heard=lambda: times.append(here()))
+    control, scene = stage._end._control, stage.scene(1)
+    ride = stage_ride.Ride(scene, bundle, lambda: control.call("block", joint=1))
+    result = ride.result
     assert result.fault in (Fault.COLLISION, Fault.PROTECTIVE_STOP), result
     assert "push on joint2 from outside" in result.reason or "joint_reflex" in result.reason
-    took(times[1] - times[0], "stopped (FR3)")
-    assert times[1] - times[0] < 1.0
+    took(ride.delay, "stopped (FR3)")
+    assert ride.delay < 1.0
     control.call("block", joint=None)
     if control.call("traffic")["mode"] == "REFLEX":  # while it was to be parked
         recover(stage)
-
-
-def ride(
-    stage: EmulatedStage,
-    bundle: PolicyBundle,
-    scene: object,
-    strike: Callable[[], None],
-    heard: Callable[[], None] = lambda: None,
-) -> object:
-    """A run on a compressed clock, to which something happens in the 20th period of RUN."""
-    ticks, running = [], []
-
-    def tick() -> bool:
-        ticks.append(running[-1:] == [True])
-        if ticks[-1] and sum(ticks) == 20:
-            strike()
-        return False
-
-    def listen(change: Transition) -> None:
-        running.append(change.after is Phase.RUN)
-        if change.before is Phase.RUN:
-            heard()
-
-    return run(scene.driver, bundle, perception=scene.eyes, steps=40, clock=scene.clock,
-               stop=tick, on_transition=listen)  # fmt: skip
 
 
 def recover(stage: EmulatedStage) -> None:

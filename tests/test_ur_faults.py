@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import reach_bundle
+import stage_ride
 from arms import Arm, ur5e
 from wall_ride import Ride
 
@@ -30,10 +31,8 @@ from real_robot import (
     RobotFault,
     Target,
     drivers,
-    run,
 )
 from real_robot.emulators.ur5e import Ur5eEmulator
-from real_robot.states import Transition
 from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.arm.stage import closing
 from robo_rl.cli import main
@@ -180,31 +179,15 @@ def stage() -> Iterator[EmulatedStage]:
 def test_what_pushes_on_a_joint_stops_the_arm(
     stage: EmulatedStage, bundle: PolicyBundle, took: Took, joint: int
 ) -> None:
-    control, ticks, times = stage._end._control, [], []
+    control = stage._end._control
     control.call("block", joint=None)
     scene = stage.scene(1)
-    here = lambda: scene.clock.now_ns() * 1e-9  # noqa: E731
-
-    def tick() -> bool:
-        ticks.append(running[-1:] == [True])
-        if sum(ticks) == 20:  # on the way
-            control.call("block", joint=joint)
-            times.append(here())
-        return False
-
-    running = []
-
-    def heard(change: Transition) -> None:
-        running.append(change.after is Phase.RUN)
-        if change.before is Phase.RUN:
-            times.append(here())
-
-    result = run(scene.driver, bundle, perception=scene.eyes, steps=60, clock=scene.clock,
-                 stop=tick, on_transition=heard)  # fmt: skip
+    ride = stage_ride.Ride(scene, bundle, lambda: control.call("block", joint=joint), steps=60)
+    result = ride.result
     assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.COLLISION)
     assert f"push on {scene.driver.describe().joints[joint]} from outside" in result.reason
-    assert times[1] - times[0] < 0.4  # a joint that is wanted slowly takes until then to push
-    took(times[1] - times[0], "stopped (UR5e)")
+    assert ride.delay < 0.4  # a joint that is wanted slowly takes until then to push
+    took(ride.delay, "stopped (UR5e)")
 
 
 @pytest.mark.parametrize("who", ["expert", "random"])
