@@ -1,4 +1,4 @@
-"""One run of a bundle on an emulated stage, whose clock is compressed, to which something happens."""
+"""One run of a bundle on an emulated stage, on its compressed clock, to which something happens."""
 
 from __future__ import annotations
 

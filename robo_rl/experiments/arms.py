@@ -131,7 +131,8 @@ def measure(of: Driven, place: Place) -> dict[str, Any]:
 def _simulated(way: Way, of: Driven, place: Place) -> dict[str, Any]:
     """In simulation under the same conditions, kept in the run's folder; a bias is as long, but its
     sides are the corners of a cube. What tags come to nobody has a model of: as it is."""
-    kept = place.folder / f"arm-{way.slug}-simulated.json"
+    alike = next(one for one in ways(of.policy.robot) if one.conditions == way.conditions)
+    kept = place.folder / f"arm-{alike.slug}-simulated.json"
     if not kept.exists():
         bundle = PolicyBundle.load(place.folder / "bundle")
         task = task_of(bundle.manifest)
