@@ -47,6 +47,11 @@ def test_what_is_beyond_training_is_named(put: Conditions, beyond: str) -> None:
     assert put.beyond(Conditions.met(TRAINING, TASK)) == beyond
 
 
+def test_tags_are_as_far_off_as_they_are() -> None:
+    put = Conditions(noise=0.002, offset=(0.05, 0.0, 0.0), latency=0.1)
+    assert put.beyond(PLAIN, tags=True) == "100 ms of latency"
+
+
 def test_a_policy_of_rows_that_are_alike_has_met_nothing() -> None:
     put = Conditions(noise=0.002, stiffness=500.0)
     told = "2 mm of noise on perceived positions, servos of 500 N m/rad"

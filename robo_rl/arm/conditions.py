@@ -59,15 +59,16 @@ class Conditions:
             stiffness=servos.at(soft) if soft and len(servos.ids) else None,
         )
 
-    def beyond(self, met: Conditions) -> str:
-        """What of it is worse than what was ``met``, for people; "" if nothing is."""
+    def beyond(self, met: Conditions, *, tags: bool = False) -> str:
+        """What of it is worse than what was ``met``, for people; "" if nothing is. ``tags``: as of
+        ``told``."""
         worse = {n: getattr(self, n) > 1.05 * getattr(met, n) for n in ("noise", "bias", "latency")}
         only = {name: getattr(self, name) for name, is_worse in worse.items() if is_worse}
         if self.stiffness is not None and self.stiffness < 0.95 * (met.stiffness or math.inf):
             only["stiffness"] = self.stiffness
         if any(self.offset):
             only["offset"] = self.offset
-        return Conditions(**only).told(only=True)
+        return Conditions(**only).told(tags=tags, only=True)
 
     def told(self, *, tags: bool = False, only: bool = False) -> str:
         """For people; with ``tags`` perception is what it is. ``only``: nothing that is none."""

@@ -187,7 +187,9 @@ def _warn(command: Driving, manifest: Manifest, task: Task[Any], console: Consol
     met = Conditions.met(manifest.training, task)
     trained = met.told(only=True) or "no noise, no delay and no soft servos"
     console.print(f"trained for {trained}", markup=False, highlight=False)
-    if command.emulate and (beyond := command.conditions.beyond(met)):
+    if not command.emulate:
+        return
+    if beyond := command.conditions.beyond(met, tags=command.rendered):
         console.print(f"beyond that: {beyond}", markup=False, highlight=False)
 
 
