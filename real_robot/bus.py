@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from real_robot import arms, child
+from real_robot import child
 from real_robot.bus_process import FAULTS, MOTION, PACKET
 from real_robot.driver import (
     Description,
@@ -69,7 +69,7 @@ class BusConfig:
     silence: float = 1.0  # s without a sign of the bridge after which it is killed: longer than
     # the loop itself bears (RunConfig.max_gap), so that it can stop the arm by itself
     deadline: float = 0.2  # s for a measurement, a hold
-    patience: float = 1.5  # s for connecting, enabling, relaxing
+    patience: float = 1.2  # s for connecting, saying who it is, enabling, relaxing
 
 
 class Bus:
@@ -136,8 +136,7 @@ class Bus:
 
     def identify(self) -> Identity:
         """Its driver's; from here on it measures in every period."""
-        within = max(self._config.patience, arms.spec(self._config.robot).introduction)
-        told = self._call("identify", within=within)
+        told = self._call("identify", patient=True)
         self._about, self._identified = described(told["about"]), True
         return Identity(**told["identity"])
 

@@ -30,7 +30,6 @@ class ArmSpec:
     settings: tuple[str, ...] = ()  # options of deploy that its driver takes
     emulator_settings: tuple[str, ...] = ()  # its emulator's own arguments
     unhurried: Mapping[str, float] = field(default_factory=dict)  # the driver's, where time waits
-    introduction: float = 1.5  # s for saying who it is, limp
     paced: Mapping[str, float] = field(default_factory=dict)  # the driver's, within a period
     views: tuple[float, float] = (0.0, 1.2)  # rad from the front, of two cameras that see it work
 

@@ -9,7 +9,6 @@ ARM = ArmSpec(
     extra="koch",
     found_by="port",
     calibrated=True,
-    introduction=4.0,  # where a servo is missing, all ids are asked for at two rates
     settings=("calibration", "patience"),
     emulator_settings=("link", "calibrated"),
     unhurried={"patience": 30.0},

@@ -135,17 +135,20 @@ class KochDriver(ServoBus):
         return JointCalibration(servo, drive, offset, low, high)
 
     def _seen_instead(self) -> str:
-        """Asks everybody, at the rate that servos have when they are bought, too."""
-        port, told = self._open(), []
-        usual = port.ser.baudrate
-        for rate in (usual, FACTORY_BAUD):
-            port.ser.baudrate = rate
-            port.is_using = False
-            found, _ = self._bus.broadcastPing(port)
-            if found:
-                told.append(f"{', '.join(map(str, sorted(found)))} at {rate} baud")
-        port.ser.baudrate = usual
-        return f" (what answers: {'; '.join(told) or 'nobody'})"
+        """Asks everybody, and the arm's own ids at the rate that servos have when they are bought,
+        too: to wait there for all 253 as well would take longer than a device may be silent."""
+        port = self._open()
+        port.is_using = False
+        told = {port.ser.baudrate: sorted(self._bus.broadcastPing(port)[0])}
+        usual = port.ser.baudrate, port.tx_time_per_byte
+        ms = 2 * 10_000 / FACTORY_BAUD  # per byte of ten bits: asking takes as long as the answer
+        port.ser.baudrate, port.tx_time_per_byte = FACTORY_BAUD, ms
+        told[FACTORY_BAUD] = [servo for servo in self._ids if self._model(servo) is not None]
+        port.ser.baudrate, port.tx_time_per_byte = usual
+        answers = [
+            f"{', '.join(map(str, ids))} at {rate} baud" for rate, ids in told.items() if ids
+        ]
+        return f" (what answers: {'; '.join(answers) or 'nobody'})"
 
     def _prepare(self, servo: int) -> None:
         self._tell(servo, WATCHDOG[0], 0, 1)  # also lets goals be written again

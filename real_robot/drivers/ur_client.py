@@ -29,7 +29,7 @@ FIELDS = (
 )  # fmt: skip
 PROGRAM = 2  # robot status bit: a program is running
 RTDE = 30004  # port
-CONNECT_S = 0.5  # s for a connection to be taken
+CONNECT_S = 0.3  # s for a connection to be taken
 
 
 class UrClient:
