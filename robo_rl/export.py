@@ -35,7 +35,7 @@ from real_robot.layout import has_arm, robot_of
 from real_robot.manifest import ActionSpec, Manifest, RewardSpec
 from robo_rl.goals import ReadGoal
 from robo_rl.learners.learner import Learner
-from robo_rl.learners.residual_policy import OverBaseActor
+from robo_rl.learners.residual_policy import OverBaseActor, acting
 from robo_rl.manifests import (
     EXPORT_SEED,
     inputs_of,
@@ -70,7 +70,7 @@ def deterministic_actor(algorithm: BaseAlgorithm) -> nn.Module:
     if isinstance(policy, ActorCriticPolicy):
         layers = [policy.pi_features_extractor, policy.mlp_extractor.policy_net, policy.action_net]
         return nn.Sequential(*layers, nn.Hardtanh())
-    actor = policy.actor
+    actor = acting(policy)
     if hasattr(actor, "latent_pi"):  # SAC, CrossQ and TQC: the mean of the Gaussian, squashed
         return nn.Sequential(actor.features_extractor, actor.latent_pi, actor.mu, nn.Tanh())
     return nn.Sequential(actor.features_extractor, actor.mu)  # TD3 squashes in its last layer

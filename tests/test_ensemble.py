@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -92,3 +94,35 @@ def test_the_actor_leaves_the_critics_alone_and_is_updated_less_often():
 def test_settings_that_make_no_sense_are_refused():
     with pytest.raises(ValueError, match="n_steps must be at least 1, got 0"):
         EnsembleConfig(n_steps=0)
+
+
+def test_the_policy_is_the_mean_of_the_newest_share_of_actors() -> None:
+    learner = new()
+    policy = learner.algorithm.policy
+    obs = np.random.default_rng(0).uniform(-1, 1, (40, 4)).astype(np.float32)
+    weight, mean = policy.actor.mu.weight, policy.mean_actor.mu.weight
+    with torch.no_grad():
+        for k in range(1, 401):
+            weight.fill_(float(k))
+            policy.follow()
+    assert mean.min() == mean.max()
+    # Half of what counts is of the last 7 % of updates, nearly all of it of the last 30 %.
+    assert 400 * 0.88 < mean.mean() < 400 * 0.93
+    learner = new()
+    learn(learner, 256)
+    policy = learner.algorithm.policy
+    acted = torch.from_numpy(learner.act(obs))
+    with torch.no_grad():
+        torch.testing.assert_close(acted, policy.mean_actor(torch.from_numpy(obs), True))
+        assert (acted - policy.actor(torch.from_numpy(obs), True)).abs().max() > 1e-4
+
+
+def test_without_a_share_the_policy_is_the_last_actor() -> None:
+    learner = new(dataclasses.replace(SMALL, averaged=0.0))
+    learn(learner, 256)
+    for mean, last in zip(
+        learner.algorithm.policy.mean_actor.parameters(),
+        learner.algorithm.actor.parameters(),
+        strict=True,
+    ):
+        assert torch.equal(mean, last)

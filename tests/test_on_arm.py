@@ -21,6 +21,7 @@ import sims
 from real_robot import PolicyBundle, VirtualClock
 from robo_rl.arm.conditions import Conditions
 from robo_rl.cli import main
+from robo_rl.learners.checkpoint import weights_of
 from robo_rl.on_arm.config import BASE, EPISODES, OnArm, Told
 from robo_rl.on_arm.exploring import Exploring
 from robo_rl.on_arm.learner import ArmLearner, ArmSteps, part_of
@@ -115,9 +116,9 @@ def test_a_learner_that_went_back_and_was_killed_goes_on_from_where_it_went_back
     shutil.copytree(bundle, run.path / BASE)
     (run.path / EPISODES).mkdir()
     learner = ArmLearner(run.path, lambda: True)
-    good = {name: array.copy() for name, array in learner._weights().items()}
+    good = weights_of(learner._algorithm)
     with torch.no_grad():
-        for parameter in learner._actor.parameters():
+        for parameter in learner._algorithm.actor.parameters():
             parameter += 0.1
     for _ in range(10):
         learner._tried.add(0, True)
@@ -128,7 +129,7 @@ def test_a_learner_that_went_back_and_was_killed_goes_on_from_where_it_went_back
     assert learner.told.published == 0
     again = ArmLearner(run.path, lambda: True)
     for one in (learner, again):
-        for name, array in one._weights().items():
+        for name, array in weights_of(one._algorithm).items():
             np.testing.assert_array_equal(array, good[name], err_msg=name)
         assert (one._algorithm._n_updates, one._algorithm.critic_updates) == (4000, 4500)
 

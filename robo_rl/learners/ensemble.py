@@ -22,8 +22,8 @@ class EnsembleConfig(SACConfig):
     cheap_steps: ClassVar[bool] = True
     num_envs: int = 64  # rows simulated together
     learning_rate: float = 1e-3  # Adam's step size
-    # A policy that changes by much to the end swings by ten points from look to look.
     final_rate: float = 0.1  # share of the learning rate left at the end of training
+    averaged: float = 0.1  # share of all updates, the newest, whose mean is the policy; 0: the last
     net: tuple[int, ...] = (128, 128)  # units of the hidden layers of policy and critics
     gradient_steps: int = 4  # updates per control step of all rows
     batch_size: int = 256  # transitions per update
@@ -40,6 +40,8 @@ class EnsembleConfig(SACConfig):
         for name in ("critics", "n_steps", "actor_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not 0 <= self.averaged <= 1:
+            raise ValueError(f"averaged must be in [0, 1], got {self.averaged}")
         if self.clone_updates < 0:
             raise ValueError(f"clone_updates must be at least 0, got {self.clone_updates}")
         if self.clone_updates and not self.demos:
@@ -51,7 +53,8 @@ class EnsembleConfig(SACConfig):
 
 def arguments(config: EnsembleConfig, parts: Parts) -> dict[str, Any]:
     """Those of an EnsembleSAC, but for its ``policy``."""
-    keywords, replay = parts.keywords(config, members=config.critics), parts.replay(config)
+    keywords = parts.keywords(config, members=config.critics, averaged=config.averaged)
+    replay = parts.replay(config)
     replay["replay_buffer_kwargs"] |= {"n_steps": config.n_steps, "gamma": keywords["gamma"]}
     own = {name: getattr(config, name) for name in ("actor_every", "clone_updates")}
     return {**keywords, **replay, **entropy(config), **own}

@@ -53,11 +53,34 @@ class Critics(nn.Module):
 
 
 class EnsemblePolicy(SACPolicy):
-    """SB3's actor and ``members`` critics."""
+    """SB3's actor, a running mean of it, and ``members`` critics.
 
-    def __init__(self, *args: Any, members: int, **kwargs: Any):
-        self.members = members
+    An actor swings from update to update, by ten points of success late in training. So what tries
+    things out is the actor, and what is judged and exported is the mean of its weights over about
+    the last share ``averaged`` of its updates, however many they are (the power function of Karras
+    et al., arXiv:2312.02696).
+    """
+
+    def __init__(self, *args: Any, members: int, averaged: float, **kwargs: Any):
+        self.members, self.averaged = members, averaged
         super().__init__(*args, **kwargs, optimizer_kwargs={"fused": True})
+
+    def _build(self, lr_schedule: Any) -> None:
+        super()._build(lr_schedule)
+        self.mean_actor = self.make_actor()
+        self.mean_actor.load_state_dict(self.actor.state_dict())
+        self.mean_actor.requires_grad_(False)
+        self.register_buffer("followed", torch.zeros((), dtype=torch.int64))
+
+    def follow(self) -> None:
+        """The mean follows an update of the actor."""
+        self.followed += 1
+        share = 1.0 / max(1.0, self.averaged * int(self.followed))
+        polyak_update(self.actor.parameters(), self.mean_actor.parameters(), share)
+
+    def _predict(self, observation: Any, deterministic: bool = False) -> Tensor:
+        actor = self.mean_actor if deterministic else self.actor
+        return actor(observation, deterministic)
 
     def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> Any:
         made = self._update_features_extractor(self.critic_kwargs, features_extractor)
@@ -119,6 +142,7 @@ class EnsembleSAC(SAC):
         action, log_prob = self.policy.draw(obs)
         loss = (weight * log_prob - self.critic(obs, action).amin(dim=0)).mean()
         step(self.actor.optimizer, loss)
+        self.policy.follow()
         self.critic.requires_grad_(True)
         surplus = -log_prob.detach().mean() - self.target_entropy
         step(self.ent_coef_optimizer, (self.log_ent_coef * surplus).sum())
@@ -131,6 +155,7 @@ class EnsembleSAC(SAC):
         obs, action = self.replay_buffer.prior.exemplary(batch_size, self.device)
         loss = -likelihood(self.actor, obs, action).mean()
         step(self.actor.optimizer, loss)
+        self.policy.follow()
         self.logger.record("train/clone_loss", loss.item())
 
 

@@ -94,6 +94,7 @@ class OfflineIQL(EnsembleSAC):
         much = torch.exp(self.temperature * surplus).clamp(max=MOST)
         actor_loss = -(much * likelihood(self.actor, obs, batch.actions)).mean()
         step(self.actor.optimizer, actor_loss)
+        self.policy.follow()
         for name, loss in (("value", value_loss), ("critic", critic_loss), ("actor", actor_loss)):
             self.logger.record(f"train/{name}_loss", loss.item())
 

@@ -293,6 +293,11 @@ class OverBase(Parts):
         return {name: getattr(config, name) for name in names}
 
 
+def acting(policy: BasePolicy) -> nn.Module:
+    """The network of an off-policy algorithm's policy that answers what is to be done."""
+    return policy.mean_actor if isinstance(policy, EnsemblePolicy) else policy.actor
+
+
 class OverBaseActor(nn.Module):
     """What is exported: ``obs`` and ``base_action`` in, the executed action (N, act_dim) out."""
 
@@ -308,7 +313,7 @@ class OverBaseActor(nn.Module):
             return cls(policy.pi_features_extractor, layers, policy.scale)
         if not isinstance(policy, _ActorPolicy):
             return None
-        actor = policy.actor
+        actor = acting(policy)
         layers = actor.mu
         if isinstance(actor, SACActor):
             layers = nn.Sequential(actor.latent_pi, actor.mu, nn.Tanh())

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +58,7 @@ Array = np.ndarray
 LEARNING_RATE = 5e-4
 CRITIC_ALONE = 1_000  # first updates, in which the policy stays what it was
 FEWEST_STEPS = 500  # of the arm, before anything is learned from
-CHUNK = 10  # updates between two weights that are averaged
-AVERAGED = 0.005  # share of the newest in what is published: a policy swings from update to update
+CHUNK = 10  # updates of one rate: how long the critics learn alone is looked up between two
 POLL = 0.1  # s
 AT_THE_END = 5  # steps, whose mean score is held against the verdict
 
@@ -135,8 +134,7 @@ class ArmLearner:
         algorithm.set_logger(Logger(None, []))
         self.steps = ArmSteps(tuning.n_steps, algorithm.gamma)
         algorithm.replay_buffer = self.steps
-        self._algorithm, self._actor = algorithm, algorithm.policy.actor
-        self._mean = [now.clone() for now in self._actor.state_dict().values()]
+        self._algorithm = algorithm
         self._reading = Reading(self.task, self.base.manifest, Counter())
         self._table = Table(folder / "episodes.csv")
         self._pay: Pay | None = payer(self.config, self.task)
@@ -159,7 +157,7 @@ class ArmLearner:
             self._take(number, known=True)
         saved = self.run.latest_checkpoint()
         if saved is not None:
-            self._load_weights(saved.weights)
+            load_weights(self._algorithm, saved.weights)
             load_streams(dict(saved.state))
             self._algorithm._n_updates = int(saved.meta["updates"])
             self._algorithm.critic_updates = int(saved.meta.get("critic_alone", CRITIC_ALONE))
@@ -262,9 +260,6 @@ class ArmLearner:
         self._algorithm._current_progress_remaining = max(left_s, 0.0)  # of which the rate falls
         while (left := due - self._algorithm._n_updates) > 0:
             self._algorithm.train(min(left, CHUNK), batch_size=256)
-            for mean, now in zip(self._mean, self._actor.state_dict().values(), strict=True):
-                if now.is_floating_point():
-                    mean.lerp_(now, AVERAGED)
         self.told = dataclasses.replace(self.told, updates=self._algorithm._n_updates)
 
     def _choose(self) -> None:
@@ -272,7 +267,7 @@ class ArmLearner:
         learning then goes on."""
         if self._tried.worse(self.told.published, self.config.publish_every // 2):
             best = self._tried.best()
-            self._load_weights(read_safetensors(self._weights_of(best)))
+            load_weights(self._algorithm, read_safetensors(self._weights_of(best)))
             self._acts(best)
             self._save()
         else:
@@ -281,18 +276,11 @@ class ArmLearner:
     def _acts(self, published: int) -> None:
         self.told = dataclasses.replace(self.told, published=published)
 
-    def _weights(self) -> dict[str, Array]:
-        mean = {f"mean/{i}": value.numpy(force=True) for i, value in enumerate(self._mean)}
-        return weights_of(self._algorithm) | mean
-
-    def _load_weights(self, weights: Mapping[str, Array]) -> None:
-        load_weights(self._algorithm, weights)
-        self._mean = [torch.from_numpy(weights[f"mean/{i}"].copy()) for i in range(len(self._mean))]
-
     def _save(self) -> None:
         """What a learner that is started again goes on from."""
         done = {"updates": self.told.updates, "critic_alone": self._algorithm.critic_updates}
-        self.run.save_checkpoint(Checkpoint(self._own, self._weights(), streams(), done))
+        weights = weights_of(self._algorithm)
+        self.run.save_checkpoint(Checkpoint(self._own, weights, streams(), done))
 
     def _weights_of(self, published: int) -> Path:
         """What learning goes on from, if it goes back to a bundle."""
@@ -301,7 +289,7 @@ class ArmLearner:
     def _keep_weights(self, published: int) -> None:
         path = self._weights_of(published)
         path.parent.mkdir(exist_ok=True)
-        atomic_write(path, save_safetensors({k: v.copy() for k, v in self._weights().items()}))
+        atomic_write(path, save_safetensors(weights_of(self._algorithm)))
 
     def _publish(self) -> None:
         """Leaves a bundle that answers as the learner does, checked; and what learning goes on
@@ -312,13 +300,8 @@ class ArmLearner:
         folder = bundle_of(self.run.path, self.told.episodes)
         rows = rng.choice(len(self.steps), GOLDEN_KEPT, replace=len(self.steps) < GOLDEN_KEPT)
         obs = self.steps.obs[rows]
-        now = {name: value.clone() for name, value in self._actor.state_dict().items()}
-        self._actor.load_state_dict(dict(zip(now, self._mean, strict=True)))
-        try:
-            action = self.learner.act(obs)
-            policy = to_onnx(deterministic_actor(self._algorithm), obs.shape[1])
-        finally:
-            self._actor.load_state_dict(now)
+        action = self.learner.act(obs)
+        policy = to_onnx(deterministic_actor(self._algorithm), obs.shape[1])
         error = check(policy, obs, action)
         training = {
             "learner": "residual-ensemble, on the arm", "base": self.base.sha256,
