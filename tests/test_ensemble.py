@@ -106,8 +106,7 @@ def test_the_policy_is_the_mean_of_the_newest_share_of_actors() -> None:
             weight.fill_(float(k))
             policy.follow()
     assert mean.min() == mean.max()
-    # Half of what counts is of the last 7 % of updates, nearly all of it of the last 30 %.
-    assert 400 * 0.88 < mean.mean() < 400 * 0.93
+    assert mean.mean() == pytest.approx(400 / 1.2, rel=0.01)  # of weights (k / 400)^4
     learner = new()
     learn(learner, 256)
     policy = learner.algorithm.policy

@@ -23,7 +23,7 @@ class EnsembleConfig(SACConfig):
     num_envs: int = 64  # rows simulated together
     learning_rate: float = 1e-3  # Adam's step size
     final_rate: float = 0.1  # share of the learning rate left at the end of training
-    averaged: float = 0.1  # share of all updates, the newest, whose mean is the policy; 0: the last
+    averaged: float = 0.2  # share of all updates, the newest, whose mean is the policy; 0: the last
     net: tuple[int, ...] = (128, 128)  # units of the hidden layers of policy and critics
     gradient_steps: int = 4  # updates per control step of all rows
     batch_size: int = 256  # transitions per update
