@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 import sims
 from reward_models.config import FitConfig
-from reward_models.visual import tiny_clip
+from reward_models.visual import tiny_clip, train
 from reward_models.visual.encoders import EmbeddedClip, OpenClip, fastest_dtype, make_encoder
 from reward_models.visual.train import fit, lessons
 from robo_rl.cli import main
@@ -166,6 +166,28 @@ def test_a_few_steps_of_training_reduce_the_loss() -> None:
         lambda share, row: losses.append(row["match"]),
     )
     assert len(losses) == 2 and losses[-1] < losses[0]
+
+
+def test_training_that_was_killed_goes_on_to_the_same_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train, "KEPT_S", 0.0)
+    seen = graded_frames("drawer", "so101", None, 80, seed=9)
+    told, config, kept = lessons(seen.seen), FitConfig(steps=24, batch=16), tmp_path / "under_way"
+    whole = fit(seen.frames, told, config)
+
+    def killed(share: float, losses: dict[str, float]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(seen.frames, told, config, killed, kept)
+    news: list[float] = []
+    again = fit(seen.frames, told, config, lambda share, row: news.append(row["step"]), kept)
+    assert news == [20]  # it went on behind step 19
+    for name, tensor in whole.state_dict().items():
+        assert torch.equal(tensor, again.state_dict()[name]), name
+    with pytest.raises(ValueError, match="under_way is of another training"):
+        fit(seen.frames[:48], told, config, kept=kept)
 
 
 def test_one_model_may_be_of_several_scenes(

@@ -8,13 +8,19 @@ learns "some object" and no more: the score still correlates with distance, and 
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from torch.nn import functional as F
 
 from reward_models.base import TaskCard
@@ -26,6 +32,7 @@ from reward_models.visual.tiny_clip import TinyClip, TinyClipConfig, tokenize
 Array = np.ndarray
 
 PARTNERS = 3  # other frames of the batch that each frame is ranked against
+TOLD, KEPT_S = 20, 60.0  # steps from news to news; s from one state on disk to the next
 ABSENT, ABSENT_WEIGHT = 0.005, 0.1  # of captions about what is not in a frame: truth, weight
 
 
@@ -119,85 +126,156 @@ def fit(
     lessons: Lessons,
     config: FitConfig,
     progress: Callable[[float, dict[str, float]], None] | None = None,
+    kept: Path | None = None,
 ) -> TinyClip:
-    """A TinyClip trained on ``frames`` (M, H, W, 3) uint8; ``progress(share done, losses)``."""
-    torch.manual_seed(config.seed)
-    rng = np.random.default_rng(config.seed)
-    device = torch.device(config.device)
-    longest = max(len(words_of(text)) for text in lessons.captions)
-    sizes = TinyClipConfig(size=frames.shape[1], words=lessons.words, context=longest + 1)
-    model = TinyClip(sizes, captions=lessons.captions).to(device).eval()
-    model.to(memory_format=torch.channels_last)
-    targets, there = torch.from_numpy(lessons.targets), torch.from_numpy(lessons.there)
-    readout = torch.nn.Linear(model.config.embed_dim, targets.shape[1]).to(device)
-    sees = [*model.clip.visual.parameters(), *readout.parameters()]
-    reads = [p for name, p in model.named_parameters() if not name.startswith("clip.visual.")]
-    rates = (config.learning_rate, config.text_learning_rate)
-    optimizer = torch.optim.AdamW(
-        [{"params": sees}, {"params": reads}],
-        weight_decay=config.weight_decay,
-        betas=(0.9, 0.98),
-        fused=True,
-    )
-    tokens = tokenize(lessons.captions, sizes.context, sizes.words).to(device)
-    total = len(lessons.captions)
-    captions = min(config.captions, total)
-    truths, weights = torch.from_numpy(lessons.truth), torch.from_numpy(lessons.weight)
-    # A processor without bf16 instructions emulates them, twelve times slower than fp32.
-    sample = torch.from_numpy(frames[: config.batch]).to(device)
-    dtype = fastest_dtype(lambda: model.images(sample), device)
-    amp = torch.autocast(device.type, torch.bfloat16, enabled=dtype == torch.bfloat16)
-    start, step, done = time.monotonic(), 0, 0.0
-    order = rng.permutation(len(frames))
-    cursor = 0
-    model.train()
+    """A TinyClip trained on ``frames`` (M, H, W, 3) uint8; ``progress(share done, losses)``.
+
+    What is under way is left in the file ``kept`` once a minute, and gone on with from there, to
+    the same weights as without a break; ValueError where that file is of another training.
+    """
+    fitting = _Fitting(frames, lessons, config)
+    before = fitting.load(kept) if kept is not None and kept.exists() else 0.0
+    begun = saved = time.monotonic() - before
+    done = 0.0
     while done < 1.0:
-        if cursor + config.batch > len(order):
-            order, cursor = rng.permutation(len(frames)), 0
-        ids = np.sort(order[cursor : cursor + config.batch])
-        cursor += config.batch
-        done = (
-            step / config.steps
-            if config.steps
-            else (time.monotonic() - start) / (60.0 * config.minutes)
+        elapsed = time.monotonic() - begun
+        if config.steps:
+            done = fitting.steps / config.steps
+        else:
+            done = elapsed / (60.0 * config.minutes)
+        losses = fitting.step(min(done, 1.0))
+        if progress is not None and fitting.steps % TOLD == 0:
+            told = {name: loss.item() for name, loss in losses.items()}
+            progress(min(done, 1.0), {"step": fitting.steps, **told})
+        if kept is not None and time.monotonic() - saved > KEPT_S:
+            fitting.save(kept, time.monotonic() - begun)
+            saved = time.monotonic()
+    return fitting.model.eval()
+
+
+class _Fitting:
+    """Model, read-out and optimiser on the way. What a step draws is a function of its number."""
+
+    def __init__(self, frames: Array, lessons: Lessons, config: FitConfig):
+        torch.manual_seed(config.seed)
+        self._frames, self._config, self.steps = frames, config, 0
+        self._device = device = torch.device(config.device)
+        longest = max(len(words_of(text)) for text in lessons.captions)
+        sizes = TinyClipConfig(size=frames.shape[1], words=lessons.words, context=longest + 1)
+        self.model = TinyClip(sizes, captions=lessons.captions).to(device).eval()
+        self.model.to(memory_format=torch.channels_last)
+        self._targets, self._there = (torch.from_numpy(a) for a in (lessons.targets, lessons.there))
+        self._truths, self._weights = (torch.from_numpy(a) for a in (lessons.truth, lessons.weight))
+        width = self.model.config.embed_dim
+        self._readout = torch.nn.Linear(width, lessons.targets.shape[1]).to(device)
+        sees = [*self.model.clip.visual.parameters(), *self._readout.parameters()]
+        named = self.model.named_parameters()
+        reads = [p for name, p in named if not name.startswith("clip.visual.")]
+        self._learned = [*sees, *reads]
+        self._optimizer = torch.optim.AdamW(
+            [{"params": sees}, {"params": reads}],
+            weight_decay=config.weight_decay,
+            betas=(0.9, 0.98),
+            fused=True,
         )
-        rate = min(1.0, (step + 1) / 100) * 0.5 * (1 + np.cos(np.pi * min(done, 1.0)))
-        for group, highest in zip(optimizer.param_groups, rates, strict=True):
+        self._tokens = tokenize(lessons.captions, sizes.context, sizes.words).to(device)
+        # A processor without bf16 instructions emulates them, twelve times slower than fp32.
+        sample = torch.from_numpy(frames[: config.batch]).to(device)
+        dtype = fastest_dtype(lambda: self.model.images(sample), device)
+        self._amp = torch.autocast(device.type, torch.bfloat16, enabled=dtype == torch.bfloat16)
+        about = json.dumps([asdict(config), lessons.captions, frames.shape])
+        self._of = hashlib.blake2b(about.encode(), digest_size=16)
+        self._of.update(np.ascontiguousarray(frames))
+        self._order, self._epoch = np.empty(0, int), -1
+        self.model.train()
+
+    def step(self, done: float) -> dict[str, torch.Tensor]:
+        """One step of the optimiser at ``done`` of the whole; its losses."""
+        config, device = self._config, self._device
+        rng = np.random.default_rng([config.seed, 1, self.steps])
+        rate = min(1.0, (self.steps + 1) / 100) * 0.5 * (1 + np.cos(np.pi * done))
+        rates = config.learning_rate, config.text_learning_rate
+        for group, highest in zip(self._optimizer.param_groups, rates, strict=True):
             group["lr"] = highest * max(rate, 0.01)
-        batch = photometric(torch.from_numpy(frames[ids]).to(device), rng)
-        asked = torch.from_numpy(rng.permutation(total)[:captions])
-        truth, weight = (a[ids][:, asked].to(device) for a in (truths, weights))
-        with amp:
-            raw = model.images(batch)
-            text = model.texts(tokens[asked])
+        ids, total = self._drawn(), len(self._tokens)
+        batch = photometric(torch.from_numpy(self._frames[ids]).to(device), rng)
+        asked = torch.from_numpy(rng.permutation(total)[: min(config.captions, total)])
+        truth, weight = (a[ids][:, asked].to(device) for a in (self._truths, self._weights))
+        with self._amp:
+            raw = self.model.images(batch)
+            text = self.model.texts(self._tokens[asked])
         raw, text = raw.float(), text.float()
-        logits = model.scale * F.normalize(raw, dim=-1) @ text.T + model.bias
+        logits = self.model.scale * F.normalize(raw, dim=-1) @ text.T + self.model.bias
         match = F.binary_cross_entropy_with_logits(logits, truth, weight, reduction="sum")
         # Cross-entropy against soft truth has a floor; take it off so that 0 means perfect.
         floor = F.binary_cross_entropy(truth, truth, weight, reduction="sum")
         match = (match - floor) / weight.sum()
         rank = sum(_rank(logits, truth, weight, rng) for _ in range(PARTNERS)) / PARTNERS
-        seen = there[ids].to(device)
-        place = F.smooth_l1_loss(seen * readout(raw), seen * targets[ids].to(device))
+        seen = self._there[ids].to(device)
+        place = F.smooth_l1_loss(seen * self._readout(raw), seen * self._targets[ids].to(device))
         loss = 4.0 * match + config.rank_weight * rank + config.position_weight * place
-        optimizer.zero_grad(set_to_none=True)
+        self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_([*sees, *reads], 1.0)
-        optimizer.step()
+        torch.nn.utils.clip_grad_norm_(self._learned, 1.0)
+        self._optimizer.step()
         with torch.no_grad():
-            model.clip.logit_scale.clamp_(max=float(np.log(100.0)))
-        step += 1
-        if progress is not None and step % 20 == 0:
-            progress(
-                min(done, 1.0),
-                {
-                    "step": step,
-                    "match": match.item(),
-                    "rank": rank.item(),
-                    "position": place.item(),
-                },
+            self.model.clip.logit_scale.clamp_(max=float(np.log(100.0)))
+        self.steps += 1
+        return {"match": match, "rank": rank, "position": place}
+
+    def _drawn(self) -> Array:
+        """The frames of this step: each once, in another order each time all were seen."""
+        size = self._config.batch
+        epoch, place = divmod(self.steps, max(1, len(self._frames) // size))
+        if epoch != self._epoch:
+            rng = np.random.default_rng([self._config.seed, 0, epoch])
+            self._order, self._epoch = rng.permutation(len(self._frames)), epoch
+        return np.sort(self._order[place * size : (place + 1) * size])
+
+    # What is under way.
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        """Everything that a step changes, by name; live."""
+        found = {f"model/{k}": v for k, v in self.model.state_dict().items()}
+        found |= {f"readout/{k}": v for k, v in self._readout.state_dict().items()}
+        for i, parameter in enumerate(self._learned):
+            moments = self._optimizer.state.get(parameter, {})
+            found |= {f"moments/{i}/{k}": v for k, v in moments.items()}
+        return found
+
+    def save(self, path: Path, seconds: float) -> None:
+        """Writes it whole, or leaves what was there; ``seconds`` it has taken until now."""
+        tensors = {k: v.detach().cpu().contiguous().clone() for k, v in self._tensors().items()}
+        partial = path.with_suffix(".part")
+        meta = {"of": self._of.hexdigest(), "steps": str(self.steps), "seconds": str(seconds)}
+        save_file(tensors, partial, metadata=meta)
+        os.replace(partial, path)
+
+    def load(self, path: Path) -> float:
+        """Goes on from what ``save`` wrote; the seconds that it had taken."""
+        with safe_open(path, "pt") as file:
+            meta = file.metadata() or {}
+        if meta.get("of") != self._of.hexdigest():
+            raise ValueError(
+                f"{path} is of another training, of other options or frames: delete it, or write "
+                "to another file"
             )
-    return model.eval()
+        saved = load_file(path)
+        with torch.no_grad():
+            for name, tensor in saved.items():
+                what, _, rest = name.partition("/")
+                if what == "moments":
+                    number, _, moment = rest.partition("/")
+                    parameter = self._learned[int(number)]
+                    like = tensor.to(parameter.device)
+                    if like.dim() == parameter.dim() == 4:  # as the weights lie in memory
+                        like = like.contiguous(memory_format=torch.channels_last)
+                    self._optimizer.state[parameter][moment] = like
+            now = self._tensors()
+            for name, tensor in saved.items():
+                if not name.startswith("moments/"):
+                    now[name].copy_(tensor)
+        self.steps = int(meta["steps"])
+        return float(meta["seconds"])
 
 
 def _rank(

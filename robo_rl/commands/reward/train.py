@@ -65,6 +65,9 @@ def main(argv: Sequence[str]) -> int:
 
     torch.set_num_threads(set_threads())
     console, start = Console(stderr=True), time.monotonic()
+    kept = out.with_suffix(".under_way")
+    if kept.exists():
+        console.print(f"goes on with {kept}")
     config = FitConfig(
         minutes=command.minutes, steps=command.steps, batch=command.batch, seed=command.seed,
         device=command.device,
@@ -81,13 +84,14 @@ def main(argv: Sequence[str]) -> int:
         seen = of_scenes(
             command.scenes, command.captions, command.frames, command.seed, command.goals, drawn
         )
-        model = fit(seen.frames, lessons(seen.seen), config, fitted).cpu()
+        model = fit(seen.frames, lessons(seen.seen), config, fitted, kept).cpu()
     model.homes = seen.homes
     card = _card(command, seen.homes, config, time.monotonic() - start)
     if command.captions is not None:
         bodies = seen.seen[0].captions.bodies
         card["captions"] = dict(zip(model.captions, bodies, strict=True))
     tiny_clip.save(model, out, card)
+    kept.unlink(missing_ok=True)
     if command.check:
         encoder = EmbeddedClip(out)
         if command.captions is not None:
