@@ -1,5 +1,5 @@
-"""Demonstrations in every batch beside learning from nothing, where success alone is rewarded.
-Every seed has demonstrations of its own."""
+"""Demonstrations in every batch beside learning from nothing, where success alone is rewarded; on
+two tasks, a start from a clone of them, and both. Every seed has demonstrations of its own."""
 
 from __future__ import annotations
 
@@ -22,15 +22,24 @@ TASKS = (  # with their goals and the noise on the demonstrations' actions, whic
     ("peg", "insert", 0.03),
 )
 DEMOS = 50  # episodes
+CLONED = 2_000  # updates, where learning begins with imitation
+AMONG, FIRST, BOTH = "in every batch", "cloned first", "cloned first, and in every batch"
+WAYS: dict[str, dict[str, Any]] = {  # of learning from them
+    AMONG: {},
+    FIRST: {"clone_updates": CLONED, "demo_share": 0.0},
+    BOTH: {"clone_updates": CLONED},
+}
+ALL_WAYS = ("lift", "pick_place")  # tasks
 CODE = ("robo_rl.learners.prior", "robo_rl.demonstrations", "sims.demos")
 
 
 @dataclass(frozen=True)
-class AmongDemos:
-    """A policy that learns among demonstrations, which are made first."""
+class FromDemos:
+    """A policy that learns from demonstrations, which are made first."""
 
     policy: Policy
     demos: DemoConfig
+    way: str
 
 
 def rows(options: Options) -> list[Row]:
@@ -39,24 +48,27 @@ def rows(options: Options) -> list[Row]:
 
 
 def _seed(options: Options, seed: int) -> list[Row]:
-    among, scratch = [], []
+    made = []
     for task, goal, noise in TASKS:
         config = preset(task, "ensemble", goal=goal)
         config = replace(config, robot=ROBOT, reward="sparse", env_steps=STEPS, looks=0)
-        scratch.append(policy(f"{task} from nothing, seed {seed}", config, options, seed))
-        made = policy(f"{task} with {DEMOS} demonstrations, seed {seed}", config, options, seed)
-        demos = DemoConfig(episodes=DEMOS, noise=noise, num_envs=DEMOS, seed=made.of.config.seed)
-        among.append(replace(made, of=AmongDemos(made.of, demos), code=(*made.code, *CODE)))
-    return [*among, *scratch]
+        for way in WAYS if task in ALL_WAYS else (AMONG,):
+            one = policy(f"{task}, {DEMOS} episodes {way}, seed {seed}", config, options, seed)
+            demos = DemoConfig(episodes=DEMOS, noise=noise, num_envs=DEMOS, seed=one.of.config.seed)
+            of = FromDemos(one.of, demos, way)
+            made.append(replace(one, of=of, code=(*one.code, *CODE)))
+        made.append(policy(f"{task} from nothing, seed {seed}", config, options, seed))
+    return made
 
 
-def measure(of: AmongDemos | Policy, place: Place) -> dict[str, Any]:
+def measure(of: FromDemos | Policy, place: Place) -> dict[str, Any]:
     """Success of the policy with its floors; what training took."""
     if isinstance(of, Policy):
         return training.measure(of, place)
     config = of.policy.config
     assert isinstance(config.tuning, OffPolicyConfig)
-    tuning = replace(config.tuning, demos=str(demonstrated(config, of.demos, place)))
+    demos = str(demonstrated(config, of.demos, place))
+    tuning = replace(config.tuning, demos=demos, **WAYS[of.way])
     return training.measure(replace(of.policy, config=replace(config, tuning=tuning)), place)
 
 
