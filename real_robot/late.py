@@ -7,12 +7,15 @@ from collections import deque
 from real_robot.driver import Description, Identity, RobotDriver, RobotState, Sent, Target
 from real_robot.pacing import Clock
 
+LULL = 0.05  # s without a question, after which what was told before is news no longer
+
 
 class LateDriver:
     """``driver`` whose measurements are ``latency`` s old and whose targets wait ``delay`` s.
 
     Both are rounded up to whole periods, since only then is the driver spoken to. Stops are not
-    delayed, and what still waits is forgotten by them.
+    delayed, and what still waits is forgotten by them. A device goes on measuring while nobody asks
+    it; the first measurements after such a lull are newer than they would be.
     """
 
     def __init__(self, driver: RobotDriver, clock: Clock, *, delay: float, latency: float):
@@ -44,7 +47,9 @@ class LateDriver:
         """The newest measurement that is at least ``latency`` old, else the oldest there is."""
         self._states.append(self._driver.read())
         newest = self._now() - self._latency + 1e-9
-        while len(self._states) > 1 and self._states[1].t_host <= newest:
+        while len(self._states) > 1 and (
+            self._states[1].t_host <= newest or self._states[0].t_host < newest - LULL
+        ):
             self._states.popleft()
         return self._states[0]
 

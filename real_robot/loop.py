@@ -51,6 +51,8 @@ from sims.task import Task
 
 Array = np.ndarray
 
+STILL, STILL_S = 0.05, 0.3  # rad/s, and s of less than that, of an arm that has come to rest
+
 
 def run(
     driver: RobotDriver,
@@ -485,7 +487,7 @@ class _Session:
         self._machine.to(Phase.PARK)
         pose, gripper = np.array(self._parking), self._arm.memory.gripper
         config = self._config
-        # It is low over the table, and things may lie there: who rests on one is parked.
+        # It is low over the table, and things may lie there; a soft arm hangs below it.
         self._move(pose, gripper, config.park_speed, config.arrive, lambda: "", config.rests)
 
     def _relax(self) -> None:
@@ -614,7 +616,7 @@ class _Session:
         rests: float = 0.0,
     ) -> None:
         """Straight to within ``arrive`` rad of ``pose`` (n,) rad at ``speed`` rad/s, or to within
-        ``rests`` where the arm leans on something there.
+        ``rests`` where the arm has come to rest there.
 
         Stays there until ``missing`` returns nothing.
         """
@@ -622,10 +624,13 @@ class _Session:
         begun, start = self._now(), self._arm.yielding()
         allowed = np.abs(pose - start).max() / speed + self._config.settle
         ramp = Ramp(start, pose, gripper, speed * self._period)
+        moved = begun
         while True:
             self._tick(ramp)
             lacking = missing()
-            near = ramp.away <= arrive or (ramp.away <= rests and self._arm.leans.any())
+            if ramp.away > rests or np.abs(self._arm.state.qvel).max() > STILL:
+                moved = self._now()
+            near = ramp.away <= arrive or self._now() - moved > STILL_S
             if near and not lacking:
                 return
             if self._now() - begun > allowed:

@@ -32,6 +32,19 @@ def test_measurements_are_as_old_as_asked_for() -> None:
     assert ages == pytest.approx([0.0, 0.01, 0.02, 0.02, 0.02, 0.02])
 
 
+def test_a_device_that_nobody_asks_goes_on_measuring() -> None:
+    """What a loop that brakes without asking gets next is no older than ever."""
+    late, _, clock = _arm(0.0, 0.02)
+    for _ in range(6):
+        late.read()
+        clock.advance(PERIOD)
+    clock.advance(0.2)
+    for _ in range(6):
+        assert clock.now_ns() * 1e-9 - late.read().t_host <= 0.02 + 1e-9
+        clock.advance(PERIOD)
+    assert clock.now_ns() * 1e-9 - late.read().t_host == pytest.approx(0.02)
+
+
 def test_a_target_takes_effect_after_the_delay_and_none_is_left_out() -> None:
     late, inner, clock = _arm(0.02, 0.0)
     home = late.read().qpos

@@ -511,6 +511,7 @@ def test_a_soft_arm_is_not_lowered_by_being_held(arm: Arm, stiffness: float, too
     heir.relax = lambda: (at_rest.append(arm.truth()), let_go())[1]
     result = rescue(heir, tuple(home), clock=arm.clock)
     assert result.ended is Ended.DONE and all(result.acks.values())
+    assert result.notes == ()  # parked, as near as it bears
     np.testing.assert_allclose(at_rest[0][:-1], hung[:-1], atol=0.01)
     took((arm.clock.now_ns() - begun) * 1e-9, f"taken over, parked, limp ({stiffness:g} N m/rad)")
 
