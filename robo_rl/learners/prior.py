@@ -57,13 +57,16 @@ class Prior(Steps):
         env.reset()
         obs = [env.set_state(demos.start)]
         reward, over = np.zeros((steps, rows), np.float32), np.zeros((steps, rows), bool)
-        look, first = observer.look(), np.ones(rows, bool)
+        look, length = observer.look(), self._made.sum(axis=0)
         for t in range(steps):
             step = env.step(action[t])
             after = observer.look()
             failed = step.info["diverged"] | ~self._made[t]
-            self._trace.add(Transition(look, after, step.action, first, failed))
-            look, first = after, np.zeros(rows, bool)
+            number, last = np.full(rows, t), t + 1 == length
+            self._trace.add(
+                Transition(look, after, step.action, number, last, step.terminated, failed)
+            )
+            look = after
             obs.append(step.obs)
             reward[t], over[t] = step.reward, step.terminated
         seen = np.stack(obs)
