@@ -154,7 +154,11 @@ class RewardOutput:
 
 @runtime_checkable
 class RewardModel(Protocol):
-    """Scores segments. Stateless, deterministic, indifferent to masked content and to batching."""
+    """Scores segments. Stateless, deterministic, indifferent to masked content and to batching.
+
+    It may also have ``frame_size`` (height, width) px, of the frames that it looks at, and
+    ``episodic``, True where its pay is for an episode as a whole.
+    """
 
     needs: frozenset[str]  # of {"signals", "frames"}
     context: int  # frames that one score looks at

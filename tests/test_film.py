@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from point_mass import PointMass
+from point_mass import Nearness, PointMass
 from test_buffers import replay_buffer, rollout_buffer
 from test_recorded import GOAL, recorded
 from test_scoring import Live
@@ -131,6 +131,15 @@ def test_every_driver_pays_an_episodes_film_at_its_end(ragged, formula, every, b
     for name, reward in found.items():
         upto = done if name == "rollout" else steps
         np.testing.assert_allclose(reward[:upto], expected[:upto], atol=1e-6, err_msg=name)
+
+
+def test_a_films_return_ends_with_its_time() -> None:
+    """SB3 adds what is to come behind a time limit; of a film that is over that is nothing."""
+    for model, told in ((film(steps=3), False), (Nearness(), True)):
+        env = SB3VecEnv(PointMass(2, steps=3), model)
+        env.reset()
+        infos = [env.step(np.zeros((2, 2)))[3] for _ in range(3)][-1]
+        assert [info["TimeLimit.truncated"] for info in infos] == [told, told]
 
 
 def test_a_film_whose_beginning_is_lost_is_not_paid_and_only_ends_are_looked_at() -> None:

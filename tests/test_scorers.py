@@ -356,6 +356,7 @@ def test_a_scorer_is_used_elsewhere_where_that_is_said(
     told = json.loads(out.read_text())
     row = told["rewards"][f"success:{scorer}"]
     assert told["task"] == "push" and row["threshold"]["own"] and row["frames"] > 500
+    assert "AUC of its probability" in capsys.readouterr().out and "auc" in row["calibration"]
 
 
 # Preferences.

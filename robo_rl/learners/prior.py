@@ -44,6 +44,8 @@ class Prior(Steps):
         self._good = np.flatnonzero(demos.success[demos.episode])
         self._sha256 = hashlib.sha256(demos.obs.tobytes() + demos.action.tobytes()).digest()
         self._play(env, observer, demos)
+        if getattr(model, "episodic", False):  # its pay is for the whole of an episode
+            self.done = self.done | self.last
         check_same("--demos", demos.obs, demos.obs_names, self.obs, env.obs_names)
 
     def _kept(self, block: Array) -> Array:

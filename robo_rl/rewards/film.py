@@ -59,6 +59,7 @@ class Film:
     """See the module's text."""
 
     needs, causal, version = frozenset({"frames"}), True, 0
+    episodic = True  # what it pays is for the whole episode: its time limit ends the return, too
 
     def __init__(
         self, encoder: Encoder, shown: Array, steps: int, frames: int, formula: Formula = "mean"
@@ -133,7 +134,7 @@ def build(asked: Asked) -> MadeReward:
     about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
     if asked.argument:
         path = Path(asked.argument)
-        seen = demonstration(path, asked.goal.text, config.camera, encoder.camera)
+        seen = demonstration(path, config.camera, encoder.camera)
         at = evenly(np.array(len(seen.frames)), config.frames)
         shown = encoder.encode(np.ascontiguousarray(seen.frames[at]))
         text, what = f"likeness to the film {seen.name}", f"the film {path.name} ({actor(path)})"
@@ -151,7 +152,7 @@ def build(asked: Asked) -> MadeReward:
     return MadeReward(model, text, sees, frames=len(frames), about=about, camera=encoder.camera)
 
 
-def demonstration(path: Path, sentence: str, camera: str, own: str) -> Seen:
+def demonstration(path: Path, camera: str, own: str) -> Seen:
     """The first episode in a film, a folder of pictures, an arm's log, a data set or a run, seen by
     ``camera``; empty: the only one, or where it is drawn the encoder's ``own``. ValueError where
     there is none."""
@@ -160,7 +161,8 @@ def demonstration(path: Path, sentence: str, camera: str, own: str) -> Seen:
     if not path.exists():
         raise ValueError(f"there is no film {path}; {MAKE}")
     drawn = own if kind_of(path) in ("run", "minari") else ""
-    watch = Watch(goal=sentence, camera=camera or drawn, episodes=1, tell=lambda said: None)
+    # What it shows is not asked, but a source without words of its own is refused otherwise.
+    watch = Watch(goal="as shown", camera=camera or drawn, episodes=1, tell=lambda said: None)
     for seen in watched([path], watch):
         return seen
     raise ValueError(f"nothing was seen in {path}; {MAKE}")

@@ -89,9 +89,12 @@ class SB3VecEnv(VecEnv):
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         if done.any():
             ids = np.flatnonzero(done)
+            # Of what is paid for the whole of an episode nothing more is to be had after its time.
+            goes_on = not getattr(self.reward_model, "episodic", False)
+            over = step.truncated & ~step.terminated & goes_on
             for i in ids:
                 infos[i]["terminal_observation"] = obs[i]
-                infos[i]["TimeLimit.truncated"] = bool(step.truncated[i] and not step.terminated[i])
+                infos[i]["TimeLimit.truncated"] = bool(over[i])
             obs = self.sim.reset(done)
             self._look = self.observer.look(after, ids)
         self._last = Transition(
