@@ -95,6 +95,7 @@ class _ByModel:
     def __init__(self, model: RewardModel, task: Task[Any], camera: str):
         self._model, self._task, self._camera = model, task, camera
         self._size = getattr(model, "frame_size", None)
+        self.episodic = getattr(model, "episodic", False)
 
     def __call__(self, one: Recorded) -> Array:
         signals: Mapping[str, Array] = {}
