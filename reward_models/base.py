@@ -101,6 +101,22 @@ class FrameSource(Protocol):
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where each of ``T`` transitions of ``N`` rows stands in its episode."""
+
+    step: Array  # (T, N) int: how many actions of the episode came before
+    last: Array  # (T, N) bool: none comes after; it ended, or whoever recorded it stopped
+    terminated: Array  # (T, N) bool: it ended for good, and not because its time was over
+
+
+def from_the_start(live: Array, terminated: Array) -> Place:
+    """The Place of columns (T, N) that begin with an episode's first step and are ``live`` up to
+    its last one, also where the simulation failed there."""
+    last = live & ~np.concatenate([live[1:], np.zeros_like(live[:1])])
+    return Place(np.indices(live.shape)[0], last, terminated & last)
+
+
+@dataclass(frozen=True)
 class Segment:
     """``T`` transitions of ``N`` rows; never crosses a reset.
 
@@ -112,6 +128,17 @@ class Segment:
     frames: FrameSource
     action: Array  # (T, N, act_dim)
     valid: Array  # (T, N) bool
+    place: Place | None = None  # None: single states, of no episode
+
+    def placed(self, model: object) -> Place:
+        """The place, which ``model`` cannot do without; ValueError where nobody said it."""
+        if self.place is None:
+            raise ValueError(
+                f"reward model {type(model).__name__} pays by where in its episode a step stands, "
+                "and this Segment does not say: give Segment(..., place=Place(step, last, "
+                "terminated)), or use a reward of single states"
+            )
+        return self.place
 
 
 @dataclass(frozen=True)
@@ -127,7 +154,11 @@ class RewardOutput:
 
 @runtime_checkable
 class RewardModel(Protocol):
-    """Scores segments. Stateless, deterministic, indifferent to masked content and to batching."""
+    """Scores segments. Stateless, deterministic, indifferent to masked content and to batching.
+
+    It may also have ``frame_size`` (height, width) px, of the frames that it looks at, and
+    ``episodic``, True where its pay is for an episode as a whole.
+    """
 
     needs: frozenset[str]  # of {"signals", "frames"}
     context: int  # frames that one score looks at

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reward_models.base import Segment
+from reward_models.base import Segment, from_the_start
 from reward_models.programs import Program, ProgramReward
 from reward_models.screens import Screened, Trials, screen
 from sims.batch_env import BatchEnv
@@ -43,6 +43,7 @@ def trials(task: Task[Any]) -> tuple[Trials, Array]:
     over = np.zeros(rows, bool)
     side = np.where(rng.random((rows, env.act_dim)) < 0.5, -1.0, 1.0)
     signals, actions, dense, success, valid = [env.signals()], [], [], [], []
+    live, terminated = [], []
     for step in range(min(env.max_steps, STEPS)):
         action = np.zeros((rows, env.act_dim))
         if task.has_expert:
@@ -61,12 +62,15 @@ def trials(task: Task[Any]) -> tuple[Trials, Array]:
         actions.append(action)
         dense.append(result.reward)
         success.append(result.info["success"])
+        live.append(~over)
+        terminated.append(result.terminated)
         over |= result.info["diverged"]
         valid.append(~over)
         over |= result.terminated
     env.close()
     stacked = {name: np.stack([s[name] for s in signals]) for name in signals[0]}
-    segment = Segment(stacked, _no_frames, np.stack(actions), np.stack(valid))
+    place = from_the_start(np.stack(live), np.stack(terminated))
+    segment = Segment(stacked, _no_frames, np.stack(actions), np.stack(valid), place)
     ends = bool(np.asarray(~segment.valid).any())
     return Trials(segment, np.stack(success), kind, ends), np.stack(dense).astype(float)
 

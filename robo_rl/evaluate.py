@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from reward_models.base import from_dict
+from reward_models.base import Place, from_dict, from_the_start
 from reward_models.goals.formula import from_data
 from reward_models.metrics import wilson
 from robo_rl.floors import Floors, Rate, floors
@@ -185,6 +185,7 @@ class Recording:
     success: Array | None  # (T+1, N) bool; None: nobody can tell
     distance: Array | None  # (T+1, N), in the goal's unit; None: it has none
     control_dt: float
+    place: Place  # of each step in its episode; a row that is over goes on as it is
 
 
 def record(
@@ -196,9 +197,13 @@ def record(
     states, signals, actions = [env.state()], [env.signals()], []
     measured = judged and env.judge is None
     success, distance = [env.held.copy()], [env.distance()] if measured else []
+    live, terminated, over = [], [], np.zeros(episodes, bool)
     for _ in range(env.max_steps):
         action = np.asarray(act(obs))
         step = env.step(action)
+        live.append(~over)
+        terminated.append(step.terminated)
+        over = over | step.terminated | step.truncated
         states.append(env.state())
         signals.append(env.signals())
         actions.append(action)
@@ -215,6 +220,7 @@ def record(
         np.stack(success) if judged else None,
         np.stack(distance) if measured else None,
         env.control_dt,
+        from_the_start(np.stack(live), np.stack(terminated)),
     )
 
 

@@ -34,7 +34,7 @@ def reward_along(model: RewardModel | None, env: BatchEnv, shown: Recording) -> 
         return env.render_states(shown.states[where], camera, size=size)
 
     valid = np.ones(shown.action.shape[:2], bool)
-    return model.score(Segment(shown.signals, frames, shown.action, valid)).reward
+    return model.score(Segment(shown.signals, frames, shown.action, valid, shown.place)).reward
 
 
 def film(path: Path, task: Task[Any], shown: Recording, reward: Array) -> None:

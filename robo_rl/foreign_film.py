@@ -12,7 +12,7 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from reward_models.base import RewardModel, Segment
+from reward_models.base import Place, RewardModel, Segment, from_the_start
 from robo_rl.config import TrainConfig
 from robo_rl.foreign import Act, make_sim
 from robo_rl.video import annotate, grid, write_webm
@@ -37,6 +37,7 @@ class Seen(NamedTuple):
     action: Array  # (T, N, act_dim)
     reward: Array  # (T, N), the env's own
     live: Array  # (T, N) bool, steps of the episode
+    place: Place  # of each of them in it
     control_dt: float  # s
 
 
@@ -46,6 +47,7 @@ def play(config: TrainConfig, act: Act, seed: int) -> Seen:
     try:
         obs = sim.reset()
         frames, signals, actions, rewards, live = [sim.render()], [sim.signals()], [], [], []
+        terminated = []
         over = np.zeros(EPISODES, bool)
         while not over.all() and len(actions) < min(sim.max_steps, MOST_STEPS):
             live.append(~over)
@@ -54,13 +56,15 @@ def play(config: TrainConfig, act: Act, seed: int) -> Seen:
             signals.append(sim.signals())
             actions.append(step.action)
             rewards.append(step.reward)
+            terminated.append(step.terminated)
             over |= step.terminated | step.truncated
             obs = step.obs
     finally:
         sim.close()
     told = {name: np.stack([s[name] for s in signals]) for name in signals[0]}
     arrays = (np.stack(rows) for rows in (actions, rewards, live))
-    return Seen(np.stack(frames), told, *arrays, sim.control_dt)
+    place = from_the_start(np.stack(live), np.stack(terminated))
+    return Seen(np.stack(frames), told, *arrays, place, sim.control_dt)
 
 
 def paid(model: RewardModel | None, seen: Seen, size: tuple[int, int] | None) -> Array:
@@ -71,7 +75,7 @@ def paid(model: RewardModel | None, seen: Seen, size: tuple[int, int] | None) ->
     def frames(camera: str, where: Array) -> Array:
         return resized(seen.frames[where], size)
 
-    return model.score(Segment(seen.signals, frames, seen.action, seen.live)).reward
+    return model.score(Segment(seen.signals, frames, seen.action, seen.live, seen.place)).reward
 
 
 def film(folder: Path, seen: Seen, reward: Array) -> None:

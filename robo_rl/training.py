@@ -196,10 +196,10 @@ def _train_foreign(config: SettledConfig, resume: Path | None, console: Console 
             f"nothing is known of what is in {config.task}, so no reward is written for it from a "
             "sentence: use --reward clip with --clip.encoder MODEL:PRETRAINED, task, or code:FILE"
         )
-    if bool(config.goal) != (config.reward == "clip"):
+    if bool(config.goal) != (config.reward in ("clip", "film")):
         raise ValueError(
-            f"a sentence is what --reward clip looks for in {config.task}: give --goal with it, "
-            "and with no other reward"
+            f"a sentence is what --reward clip and film look for in {config.task}: give --goal "
+            "with them, and with no other reward"
         )
     set_threads()
     name = config.name or f"{config.task}-{config.reward}-{config.learner}-{config.seed}"

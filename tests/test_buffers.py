@@ -224,7 +224,6 @@ def test_replay_comes_back_exactly():
     for buffer in (one, two):
         buffer.score_pending()
     np.testing.assert_array_equal(one.rewards, two.rewards)
-    np.testing.assert_array_equal(one._step_now, two._step_now)
     with pytest.raises(ValueError, match="holds 6 steps of 2 rows, this one takes 5 steps of 2"):
         replay_buffer(env, model, 5).load_state_dict(one.state_dict())
 

@@ -64,6 +64,7 @@ def test_a_verdict_pays_the_last_step_and_only_time_that_is_up_goes_on() -> None
         assert part["verdict_done"].tolist() == [False] * 4 + [ends]
         assert part["model"].tolist() == paid.tolist()
         assert part["model_done"].tolist() == [False] * 4 + [model_ends]
+        assert part_of(recorded(success, judge), paid, True)["model_done"].tolist()[3:] == [0, 1]
     steps = ArmSteps(n_steps=3, gamma=0.5)
     for success in (True, False):
         steps.add(part_of(recorded(success, "operator"), paid))

@@ -173,6 +173,24 @@ def test_what_is_played_again_is_what_was_written(demos: Path) -> None:
     np.testing.assert_array_equal(sparse.reward, won)
 
 
+class AtTheEnd(Height):
+    """Pays an episode as a whole."""
+
+    episodic = True
+
+    def score(self, segment):
+        last = segment.placed(self).last
+        return RewardOutput(last.astype(np.float32), segment.valid)
+
+
+def test_what_is_paid_at_an_episodes_end_is_paid_and_over_there(demos: Path) -> None:
+    prior = Prior(read_demonstrations(demos, failures=True), sims.make("lift", 1), AtTheEnd())
+    prior.score()
+    assert prior.last.sum() == 6
+    np.testing.assert_array_equal(prior.reward, prior.last)
+    np.testing.assert_array_equal(prior.done, prior.last)
+
+
 def test_another_goal_has_its_own_columns_and_rewards(demos: Path) -> None:
     task, _ = formula_goal(
         sims.make_task("lift"), "then(touch(gripper, red_cube), lifted(red_cube))"

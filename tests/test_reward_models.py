@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from reward_models.base import RewardModel, RewardOutput, Segment
+from reward_models.base import Place, RewardModel, RewardOutput, Segment, from_the_start
 from reward_models.config import DistillConfig, HeadConfig
 from reward_models.constant import Constant
 from reward_models.distill import Surrogate
@@ -63,7 +64,8 @@ def segment(t: int = 5, n: int = 4, valid: np.ndarray | None = None) -> Segment:
         {"x": rng.normal(size=(t + 1, n, 3)), "arm": rng.normal(size=(t + 1, n, 2))},
         lambda camera, where: pixels[where],
         np.zeros((t, n, 2)),
-        np.ones((t, n), bool) if valid is None else valid,
+        live := np.ones((t, n), bool) if valid is None else valid,
+        from_the_start(live, np.zeros_like(live)),
     )
 
 
@@ -76,7 +78,8 @@ def columns(s: Segment, ids: slice) -> Segment:
         return frames(camera, wide)
 
     signals = {k: v[:, ids] for k, v in s.signals.items()}
-    return Segment(signals, part, s.action[:, ids], s.valid[:, ids])
+    place = Place(*(array[:, ids] for array in vars(s.place).values()))
+    return Segment(signals, part, s.action[:, ids], s.valid[:, ids], place)
 
 
 CAPTION = Caption("touch it", "nothing", ("leave it", "lose it"))
@@ -105,7 +108,8 @@ def models() -> dict[str, RewardModel]:
         out[f"success {form}"] = SuccessClassifier(encoder, made(config, D), 0.5, 2, form)
     out["preferences"] = Preferences(encoder, [made(config, D, member=m) for m in range(3)])
     out["progress"] = Progress(encoder, made(config, D, len(LAGS)))
-    return out
+    samples = {name: kind.sample(encoder) for name, kind in REWARDS.items() if kind.sample}
+    return out | samples
 
 
 MODELS = models()
@@ -152,9 +156,7 @@ def test_contract_indifferent_to_masked_content(model: RewardModel) -> None:
     other = {k: v.copy() for k, v in s.signals.items()}
     for v in other.values():
         v[4:, 1] = 1e3
-    np.testing.assert_array_equal(
-        model.score(Segment(other, s.frames, s.action, valid)).reward, reward
-    )
+    np.testing.assert_array_equal(model.score(replace(s, signals=other)).reward, reward)
     check(model.score(s), valid)
 
 

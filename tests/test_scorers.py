@@ -29,11 +29,12 @@ from reward_models.visual.preferences import Pairs, Preferences, chances, most_d
 from reward_models.visual.progress import LAGS, Progress, fit_progress, judged, taught
 from reward_models.visual.success import SuccessClassifier, fit_success, judged_on
 from robo_rl.cli import main
-from robo_rl.goals import read_goal
+from robo_rl.goals import judged_goal, read_goal
 from robo_rl.learners import PPOConfig, SACConfig
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.rewards import clip, make_reward
 from robo_rl.rewards.goal_image import read_pictures
+from robo_rl.rewards.learned import SuccessConfig
 from robo_rl.visual.asking import AskConfig, Asking, ScriptedOracle, ask_before, stretches
 from robo_rl.visual.episodes import EXPERT, EpisodesConfig, watch
 from robo_rl.visual.label_store import Answer, LabelStore, agreement
@@ -330,6 +331,32 @@ def test_a_scorer_is_refused_where_it_does_not_belong(scorer: Path, tmp_path: Pa
     ):
         assert main(["reward", "train", *asked]) == 1
         assert says in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_a_scorer_is_used_elsewhere_where_that_is_said(
+    scorer: Path, tmp_path: Path, capsys
+) -> None:
+    """A classifier of the cube touched in reach, on push, which has the same scene."""
+    task, goal = judged_goal(sims.make_task("push"), "the gripper touches the red cube")
+    env = sims.BatchEnv(task, 1)
+    with pytest.raises(ValueError, match=r"all the same: --success.elsewhere \(of reward report"):
+        make_reward(f"success:{scorer}", goal, env, dtype="float32")
+    settings = SuccessConfig(elsewhere=True)
+    made_ = make_reward(f"success:{scorer}", goal, env, settings, dtype="float32")
+    assert made_.camera == "front" and made_.sees.endswith("reach with the so101")
+    abroad = sims.make("reach", 1, robot="ur5e", goal="touch_red_cube")
+    with pytest.raises(ValueError, match="knows no other scene; here is reach with the ur5e"):
+        make_reward(f"success:{scorer}", read_goal(abroad.task, "touch_red_cube"), abroad, settings)
+    out = tmp_path / "report.json"
+    judge = ["reward", "report", f"success:{scorer}", "--task", "push", "--goal", goal.text]
+    few = ["--episodes", "16", "--draws", "16", "--out", str(out)]
+    assert main([*judge, *few]) == 1
+    assert "--elsewhere" in capsys.readouterr().err
+    assert main([*judge, *few, "--elsewhere"]) == 0
+    told = json.loads(out.read_text())
+    row = told["rewards"][f"success:{scorer}"]
+    assert told["task"] == "push" and row["threshold"]["own"] and row["frames"] > 500
+    assert "AUC of its probability" in capsys.readouterr().out and "auc" in row["calibration"]
 
 
 # Preferences.

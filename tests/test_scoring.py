@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from point_mass import Nearness, PointMass, Window
 
-from reward_models.base import RewardOutput
+from reward_models.base import RewardOutput, Segment, from_the_start
 from robo_rl.rollout.scoring import Scorer, StoredFrames, packings
 from robo_rl.rollout.trace import Observer, Trace, Transition
 from robo_rl.rollout.vec_env import SB3VecEnv
@@ -217,3 +217,67 @@ def test_means_are_over_scored_steps():
     assert set(means) == {"reward", "reward/gap"}
     assert scorer.pop_means() == {}
     assert scorer.pop_seconds() > 0 == scorer.pop_seconds()
+
+
+class Where:
+    """Pays by where a step stands: its number, 100 more at the end, 1000 more at one for good."""
+
+    needs, context, causal, version = frozenset({"signals"}), 1, True, 0
+
+    def score(self, segment: Segment) -> RewardOutput:
+        place = segment.placed(self)
+        assert not (place.terminated & ~place.last).any()
+        return RewardOutput(
+            place.step + 100.0 * place.last + 1000.0 * place.terminated, segment.valid
+        )
+
+
+@given(
+    ragged=st.sampled_from([0.0, 0.2, 0.6]),
+    batch=st.sampled_from([1, 7, 1000]),
+    cuts=st.lists(st.integers(1, 29), max_size=4, unique=True).map(sorted),
+    kept=st.integers(5, 30),
+    seed=st.integers(0, 100),
+)
+@settings(deadline=None, max_examples=40)
+def test_episodes_cut_in_any_way_say_the_same_of_where_a_step_stands(
+    ragged, batch, cuts, kept, seed
+):
+    sims = [PointMass(4, ragged=ragged, diverge=0.02, steps=9, seed=seed) for _ in range(2)]
+    model, bare = Where(), sims[1]
+    env, trace, _ = record(sims[0], model, 30)
+    bare.reset()
+    rng, expected, step = np.random.default_rng(1), np.zeros((30, 4)), np.zeros(4)
+    for t in range(30):
+        made = bare.step(rng.uniform(-1, 1, (4, 2)))
+        done = made.terminated | made.truncated
+        expected[t] = step + 100 * done + 1000 * made.terminated
+        expected[t][made.info["diverged"]] = 0.0
+        step = np.where(done, 0, step + 1)
+        bare.reset(done)
+    scorer = Scorer(model, env.observer, batch=batch)
+    for first, end in zip([0, *cuts], [*cuts, 30], strict=True):
+        np.testing.assert_array_equal(scorer.score(trace, first, end).reward, expected[first:end])
+    # What a ring has lost of an episode does not count its steps anew.
+    env, trace, _ = record(PointMass(4, ragged=ragged, diverge=0.02, steps=9, seed=seed), model,
+                           30, capacity=kept)  # fmt: skip
+    found = Scorer(model, env.observer).score(trace, 30 - kept, 30).reward
+    np.testing.assert_array_equal(found, expected[-kept:])
+    again = Trace(kept)
+    again.load_state_dict({name: np.copy(a) for name, a in trace.state_dict().items()})
+    found = Scorer(model, env.observer).score(again, 30 - kept, 30).reward
+    np.testing.assert_array_equal(found, expected[-kept:])
+
+
+def test_who_needs_the_place_and_is_not_told_it_says_so():
+    model, single = Where(), np.ones((1, 2), bool)
+    with pytest.raises(ValueError, match="Where pays by where in its episode.* give Segment"):
+        model.score(Segment({}, StoredFrames, np.zeros((1, 2, 0)), single))
+
+
+def test_a_whole_episode_ends_where_it_is_over_also_where_it_failed():
+    live = np.array([[1, 1], [1, 1], [1, 0]], bool)
+    place = from_the_start(live, np.array([[0, 0], [0, 1], [0, 1]], bool))
+    assert place.step[:, 0].tolist() == [0, 1, 2]
+    assert place.last.tolist() == [[False, False], [False, True], [True, False]]
+    assert place.terminated.tolist() == [[False, False], [False, True], [False, False]]

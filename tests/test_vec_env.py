@@ -160,6 +160,16 @@ def test_state_comes_back_exactly():
     assert (one.env_steps, one.episodes.pop()) == (two.env_steps, two.episodes.pop())
 
 
+def test_a_window_goes_on_where_it_was_saved():
+    """What was scored step by step reaches back over a checkpoint, as it would have without."""
+    one, two = (SB3VecEnv(PointMass(3, ragged=0.1, seed=s), Window(4)) for s in (7, 99))
+    one.reset()
+    rollout(one, 5)
+    assert two.load_state_dict({name: np.copy(array) for name, array in one.state_dict().items()})
+    for (_, a, *_), (_, b, *_) in zip(rollout(one, 9, 1), rollout(two, 9, 1), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_what_makes_no_sense_for_a_batch_is_refused():
     env = SB3VecEnv(PointMass(2))
     for call in (lambda: env.seed(1), lambda: env.set_attr("pos", 1), lambda: env.env_method("x")):

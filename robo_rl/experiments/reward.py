@@ -78,10 +78,10 @@ def ours_rate(env: BatchEnv, model: Any, steps: int) -> float:
 
     def run() -> None:
         trace, look, never = Trace(steps), observer.look(), np.zeros(env.num_envs, bool)
-        for step, action in enumerate(actions):
+        for number, action in enumerate(actions):
             env.step(action)
-            successor = observer.look()
-            trace.add(Transition(look, successor, action, never | (step == 0), never))
+            successor, step = observer.look(), np.full(env.num_envs, number)
+            trace.add(Transition(look, successor, action, step, never, never, never))
             look = successor
         scorer.score(trace, 0, steps)
 

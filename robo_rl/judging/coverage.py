@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from reward_models.base import from_the_start
 from robo_rl.visual.episodes import (
     EXPERT,
     LOST,
@@ -49,6 +50,7 @@ class Coverage:
     action: Array  # (T, N, act_dim)
     valid: Array  # (T, N) bool
     terminated: Array  # (T, N) bool: over for good
+    last: Array  # (T, N) bool: over, or no more was recorded
     success: Array  # (T, N) bool, the simulator's judge after each action
     dense: Array  # (T, N) the task's own reward; nan where the goal has none
     distance: Array  # (T+1, N) what is missing; nan where that is no quantity
@@ -122,7 +124,8 @@ def joined(parts: list[Coverage]) -> Coverage:
     def beside(name: str) -> Array:
         return np.concatenate([getattr(p, name) for p in parts], axis=1)
 
-    arrays = ("states", "obs", "action", "valid", "terminated", "success", "dense", "distance")
+    arrays = ("states", "obs", "action", "valid", "terminated", "last", "success", "dense",
+              "distance")  # fmt: skip
     signals = {
         name: np.concatenate([p.signals[name] for p in parts], axis=1) for name in parts[0].signals
     }
@@ -147,6 +150,7 @@ def played(task: Task[Any], who: str, choose: Choose, count: int, seed: int) -> 
             "action",
             "valid",
             "terminated",
+            "live",
             "success",
             "dense",
             "states",
@@ -169,6 +173,7 @@ def played(task: Task[Any], who: str, choose: Choose, count: int, seed: int) -> 
         kept["action"].append(step.action)
         kept["valid"].append(sound)
         kept["terminated"].append(step.terminated & sound)
+        kept["live"].append(active)
         kept["success"].append(np.array(step.info["success"]))
         kept["dense"].append(step.reward.astype(float))
         look(step.obs)
@@ -179,14 +184,17 @@ def played(task: Task[Any], who: str, choose: Choose, count: int, seed: int) -> 
     env.close()
     short = steps - len(kept["action"])  # where all were over early
     for name, arrays in kept.items():
-        still = np.zeros_like(arrays[-1]) if name in ("valid", "terminated") else arrays[-1]
-        arrays.extend([still] * short)
+        never = name in ("valid", "terminated", "live")
+        arrays.extend([np.zeros_like(arrays[-1]) if never else arrays[-1]] * short)
     signals.extend([signals[-1]] * short)
+    stacked = {name: np.stack(arrays) for name, arrays in kept.items()}
+    last = from_the_start(stacked.pop("live"), stacked["terminated"]).last
     return Coverage(
         task=task,
         signals={name: np.stack([s[name] for s in signals]) for name in signals[0]},
         who=np.full(count, who),
-        **{name: np.stack(arrays) for name, arrays in kept.items()},
+        last=last,
+        **stacked,
     )
 
 

@@ -218,6 +218,7 @@ def seen_well(judged: Judged, seen: Seen, cover: Coverage, draws: int = DRAWS) -
         said = chance[where]
         base = brier(np.full(len(said), truth.mean()), truth)
         found["calibration"] = {
+            "auc": _auc_between(said, truth, column, draws),  # also where the pay is 0 or 1
             "brier": brier(said, truth),
             "brier of the base rate": base,
             "expected error": calibration_error(said, truth),

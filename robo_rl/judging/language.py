@@ -16,11 +16,10 @@ from reward_models.goals.say import say
 from reward_models.metrics import auc, or_none
 from robo_rl.goals import NotRead, ReadGoal, read_goal
 from robo_rl.judging.coverage import COVER_SEED, joined, played
-from robo_rl.judging.paid import forth
+from robo_rl.judging.paid import forth, segment_of
 from robo_rl.rewards import make_reward
 from robo_rl.rewards.base import Asked, RewardConfig
 from robo_rl.rewards.clip import OPPOSITE, captions_for, encoder_of, scores
-from robo_rl.rollout.scoring import StoredFrames
 from robo_rl.visual.episodes import EXPERT
 from sims.batch_env import BatchEnv
 from sims.task import Task
@@ -117,13 +116,11 @@ def ends_of(task: Task[Any], keys: Sequence[str], size: tuple[int, int] | None) 
     with contextlib.closing(BatchEnv(task, len(columns))) as env:
         env.set_state(cover.states[way.entry[1], columns])
         truth = [np.array(env.task.goals()[key].success(env.views), bool) for key in keys]
-        source = StoredFrames(
-            cover.states[way.entry, columns],
-            way.length,
-            lambda rows, camera: env.render_states(rows, camera, size=size),
-        )
-        signals = {name: s[way.entry, columns] for name, s in cover.signals.items()}
-        segment = Segment(signals, source, cover.action[way.action, columns], way.valid)
+
+        def render(rows: Array, camera: str) -> Array:
+            return env.render_states(rows, camera, size=size)
+
+        segment = segment_of(cover, way, render)
         yield Ends(segment, np.repeat(keys, EACH), np.stack(truth))
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reward_models.base import RewardModel, Segment
+from reward_models.base import Place, RewardModel, Segment, from_the_start
 from robo_rl.judging.coverage import Coverage
 from robo_rl.rollout.scoring import StoredFrames
 from sims.batch_env import BatchEnv
@@ -27,11 +27,25 @@ class Way:
     entry: Array  # (L+1, C); past a stretch's end its last one
     action: Array  # (L, C) step whose action is seen
     length: Array  # (C,) steps
+    turned: bool = False  # time goes backwards
 
     @property
     def valid(self) -> Array:
         """(L, C) bool."""
         return np.arange(len(self.action))[:, None] < self.length
+
+    def some(self, columns: slice) -> Way:
+        """Those of the stretches."""
+        arrays = self.column[columns], self.entry[:, columns], self.action[:, columns]
+        return Way(*arrays, self.length[columns], self.turned)
+
+    def place(self, cover: Coverage) -> Place:
+        """Of each step in its episode; backwards it is none that there was, and ends nowhere."""
+        if self.turned:
+            never = np.zeros(self.action.shape, bool)
+            return from_the_start(never, never)
+        at = self.action, self.column
+        return Place(self.action, cover.last[at], cover.terminated[at])
 
 
 def forth(column: Array, length: Array, start: Array | int = 0) -> Way:
@@ -62,6 +76,7 @@ def back(way: Way) -> Way:
         entry,
         np.maximum(last - np.arange(steps)[:, None], way.action[:1]),
         way.length,
+        turned=True,
     )
 
 
@@ -73,6 +88,18 @@ class Seen(NamedTuple):
 
 
 Pay = Callable[[Coverage, Way], Seen]
+
+
+def segment_of(cover: Coverage, way: Way, render: Callable[[Array, str], Array]) -> Segment:
+    """What a reward sees of stretches of a coverage, its states drawn by ``render``."""
+    entry, action, column = way.entry, way.action, way.column
+    return Segment(
+        {name: s[entry, column] for name, s in cover.signals.items()},
+        StoredFrames(cover.states[entry, column], way.length, render),
+        cover.action[action, column],
+        way.valid,
+        way.place(cover),
+    )
 
 
 def by_model(model: RewardModel) -> Pay:
@@ -93,13 +120,8 @@ def by_model(model: RewardModel) -> Pay:
         try:
             for first in range(0, shape[1], at_once):
                 some = slice(first, first + at_once)
-                column, valid = way.column[some], way.valid[:, some]
-                entry, action = way.entry[:, some], way.action[:, some]
-                source = StoredFrames(cover.states[entry, column], way.length[some], render)
-                signals = {name: s[entry, column] for name, s in cover.signals.items()}
-                segment = Segment(signals, source, cover.action[action, column], valid)
-                found = model.score(segment)
-                reward[:, some] = np.where(found.scored & valid, found.reward, np.nan)
+                found = model.score(segment_of(cover, part := way.some(some), render))
+                reward[:, some] = np.where(found.scored & part.valid, found.reward, np.nan)
                 for name, part in found.components.items():
                     parts.setdefault(name, np.full(shape, np.nan))[:, some] = part
         finally:

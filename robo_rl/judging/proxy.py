@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from reward_models.base import RewardModel, Segment
+from reward_models.base import RewardModel, Segment, from_the_start
 from reward_models.goodhart import turned
 from robo_rl.evaluate import SELECT_SEED
 from robo_rl.rollout.judged import Act, Choose, Outcome, rowwise, run_episode
@@ -82,6 +82,8 @@ class _Recorder:
         self._states: list[Array] = []
         self._action: list[Array] = []
         self._active: list[Array] = []
+        self._failed: list[Array] = []  # there the simulation did
+        self._terminated: list[Array] = []
         self._own: list[Array] = []
         self.frames = 0  # drawn
 
@@ -101,7 +103,8 @@ class _Recorder:
         """The verdict, as ``at_the_end``."""
         own = step.info["success"] if self._sparse else step.reward
         self._own.append(np.array(own[self._rows], float))
-        self._active[-1] &= ~step.info["diverged"][self._rows]
+        self._failed.append(np.array(step.info["diverged"][self._rows]))
+        self._terminated.append(np.array(step.terminated[self._rows]))
         return step.info["success"]
 
     def _look(self) -> None:
@@ -114,7 +117,8 @@ class _Recorder:
     def paid(self) -> Array:
         """(k,) mean reward per step of each row's episode."""
         self._look()  # what the last action led to
-        valid = np.stack(self._active)
+        live = np.stack(self._active)
+        valid = live & ~np.stack(self._failed)
         if self._model is None:
             reward = np.stack(self._own)
         else:
@@ -129,7 +133,8 @@ class _Recorder:
             frames = StoredFrames(rows, length, render)
             names = self._signals[0] if self._signals else ()
             signals = {name: np.stack([s[name] for s in self._signals]) for name in names}
-            segment = Segment(signals, frames, np.stack(self._action), valid)
+            place = from_the_start(live, np.stack(self._terminated))
+            segment = Segment(signals, frames, np.stack(self._action), valid, place)
             scored = model.score(segment)
             reward, valid = scored.reward, valid & scored.scored
         return np.where(valid, reward, 0.0).sum(axis=0) / np.maximum(valid.sum(axis=0), 1)

@@ -18,7 +18,7 @@ import numpy as np
 
 from real_robot.bundle import MANIFEST, write_manifest
 from real_robot.manifest import Manifest
-from reward_models.base import RewardModel
+from reward_models.base import Place, RewardModel
 from reward_models.distance import DRAWS
 from robo_rl.evaluate import Recording
 from robo_rl.goals import ReadGoal
@@ -198,6 +198,7 @@ def film_failures(verdict: Verdict, name: str, path: Path, policys: Sequence[str
     if not len(some):
         return 0
     held = np.concatenate([np.zeros_like(seen.success[:1]), seen.success])[:, some]
+    last = seen.last[:, some]
     shown = Recording(
         seen.states[:, some],
         {n: s[:, some] for n, s in seen.signals.items()},
@@ -205,6 +206,7 @@ def film_failures(verdict: Verdict, name: str, path: Path, policys: Sequence[str
         held,
         seen.distance[:, some],
         seen.task.control_dt,
+        Place(np.indices(last.shape)[0], last, seen.terminated[:, some]),
     )
     film(path, seen.task, shown, np.nan_to_num(verdict.paid[name][:, some]))
     return len(some)

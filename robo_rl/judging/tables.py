@@ -75,8 +75,9 @@ def lines(report: Mapping[str, Any]) -> list[str]:
         if sure := row.get("calibration"):
             base = sure["brier of the base rate"]
             found.append(
-                f"{short(name)}: Brier {sure['brier']:.3f} (base rate {base:.3f}), expected "
-                f"calibration error {sure['expected error']:.3f}"
+                f"{short(name)}: AUC of its probability {interval(sure['auc'])}, Brier "
+                f"{sure['brier']:.3f} (base rate {base:.3f}), expected calibration error "
+                f"{sure['expected error']:.3f}"
             )
     return found
 

@@ -155,7 +155,6 @@ class ScoredReplayBuffer(SavedReplayBuffer):
         self.version = np.zeros(shape, np.int32)  # of the reward model, where scored
         self.episode_step = np.zeros(shape, np.int32)  # actions since the episode's start
         self.components: dict[str, Array] = {}  # {name: (buffer_size, n_envs)}
-        self._step_now = np.zeros(self.n_envs, np.int32)
         self._scored_to = 0  # steps of the trace
 
     def add(self, *args: Any, **kwargs: Any) -> None:
@@ -164,8 +163,7 @@ class ScoredReplayBuffer(SavedReplayBuffer):
         step = self.env.last_step()
         self.trace.add(step)
         self.scored[at] = False
-        self._step_now = np.where(step.first, 0, self._step_now + 1).astype(np.int32)
-        self.episode_step[at] = self._step_now
+        self.episode_step[at] = step.step
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
         refuse_reward_scaling(env)
@@ -219,7 +217,6 @@ class ScoredReplayBuffer(SavedReplayBuffer):
         return {
             **super().state_dict(),
             **{f"trace/{name}": array for name, array in self.trace.state_dict().items()},
-            "step_now": self._step_now.copy(),
             "scored_to": np.array(self._scored_to),
         }
 
@@ -232,6 +229,5 @@ class ScoredReplayBuffer(SavedReplayBuffer):
         self.trace.load_state_dict(
             {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
         )
-        self._step_now[:] = saved["step_now"]
         self._scored_to = int(saved["scored_to"])
         self.scorer.version = int(self.version.max())

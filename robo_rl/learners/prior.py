@@ -44,6 +44,8 @@ class Prior(Steps):
         self._good = np.flatnonzero(demos.success[demos.episode])
         self._sha256 = hashlib.sha256(demos.obs.tobytes() + demos.action.tobytes()).digest()
         self._play(env, observer, demos)
+        if getattr(model, "episodic", False):  # its pay is for the whole of an episode
+            self.done = self.done | self.last
         check_same("--demos", demos.obs, demos.obs_names, self.obs, env.obs_names)
 
     def _kept(self, block: Array) -> Array:
@@ -57,13 +59,16 @@ class Prior(Steps):
         env.reset()
         obs = [env.set_state(demos.start)]
         reward, over = np.zeros((steps, rows), np.float32), np.zeros((steps, rows), bool)
-        look, first = observer.look(), np.ones(rows, bool)
+        look, length = observer.look(), self._made.sum(axis=0)
         for t in range(steps):
             step = env.step(action[t])
             after = observer.look()
             failed = step.info["diverged"] | ~self._made[t]
-            self._trace.add(Transition(look, after, step.action, first, failed))
-            look, first = after, np.zeros(rows, bool)
+            number, last = np.full(rows, t), t + 1 == length
+            self._trace.add(
+                Transition(look, after, step.action, number, last, step.terminated, failed)
+            )
+            look = after
             obs.append(step.obs)
             reward[t], over[t] = step.reward, step.terminated
         seen = np.stack(obs)

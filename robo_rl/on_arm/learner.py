@@ -91,12 +91,12 @@ class ArmSteps(Steps):
         return self.draw(batch_size, torch.device("cpu"), self._n_steps, self._gamma)
 
 
-def part_of(one: Recorded, paid: Array | None) -> dict[str, Array]:
+def part_of(one: Recorded, paid: Array | None, episodic: bool = False) -> dict[str, Array]:
     """An episode as steps.
 
     The verdict pays 1 where the goal was reached, and the episode ends there, as one does that the
     filter stopped; time that is up ends nothing. A model pays every step, so none is an end but a
-    stop.
+    stop, unless its pay is ``episodic``.
     """
     last = np.arange(len(one.action)) == len(one.action) - 1
     stopped = last & (one.judge == FILTER)
@@ -108,7 +108,7 @@ def part_of(one: Recorded, paid: Array | None) -> dict[str, Array]:
         "verdict": np.where(last & one.success, 1.0, 0.0).astype(np.float32),
         "verdict_done": (last & one.success) | stopped,
         "model": np.zeros(len(last), np.float32) if paid is None else paid,
-        "model_done": stopped,
+        "model_done": stopped | (last & episodic),
         "by_hand": one.by_hand,
         "success": np.array(one.success),
         "published": np.array(int(one.training.get("published", -1))),
@@ -167,7 +167,7 @@ class ArmLearner:
 
     def _part(self, one: Recorded, kept: Path) -> dict[str, Array]:
         paid = None if self._pay is None else self._pay(one)
-        part = part_of(one, paid)
+        part = part_of(one, paid, getattr(self._pay, "episodic", False))
         kept.parent.mkdir(exist_ok=True)
         partial = kept.with_suffix(".part.npz")
         np.savez(partial, **part)

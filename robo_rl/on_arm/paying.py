@@ -10,9 +10,10 @@ import cv2
 import numpy as np
 
 from real_robot.driver import RobotState
+from real_robot.human import FILTER
 from real_robot.perception import Pose
 from real_robot.twin import Twin
-from reward_models.base import RewardModel, Segment
+from reward_models.base import RewardModel, Segment, from_the_start
 from reward_models.metrics import auc
 from robo_rl.goals import read_goal
 from robo_rl.on_arm.config import STATE, VERDICT, OnArm
@@ -94,6 +95,7 @@ class _ByModel:
     def __init__(self, model: RewardModel, task: Task[Any], camera: str):
         self._model, self._task, self._camera = model, task, camera
         self._size = getattr(model, "frame_size", None)
+        self.episodic = getattr(model, "episodic", False)
 
     def __call__(self, one: Recorded) -> Array:
         signals: Mapping[str, Array] = {}
@@ -110,7 +112,10 @@ class _ByModel:
             return shown[where[:, 0]]
 
         action = one.action[:, None]
-        segment = Segment(signals, frames, action, np.ones(action.shape[:2], bool))
+        every = np.ones(action.shape[:2], bool)
+        # As the learner has it: time that is up ends nothing, the filter's stop does.
+        place = from_the_start(every, every & (one.judge == FILTER))
+        segment = Segment(signals, frames, action, every, place)
         return self._model.score(segment).reward[:, 0].astype(np.float32)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from robo_rl.goals import ReadGoal
-from robo_rl.rewards import clip, code, goal_image, learned
+from robo_rl.rewards import clip, code, film, goal_image, learned
 from robo_rl.rewards.base import Asked, Kind, MadeReward, RewardConfig
 from robo_rl.rewards.clip import ClipConfig
 from robo_rl.rewards.code import checked_program
@@ -38,6 +38,15 @@ REWARDS = {
         GoalImageConfig,
         argument="FILE",
         frames=True,
+    ),
+    "film": Kind(
+        "likeness of an episode's film at its end to a demonstration's, or to the sentence",
+        film.build,
+        film.FilmConfig,
+        argument="FILE",
+        frames=True,
+        alone=True,
+        sample=film.sample,
     ),
     "success": Kind(
         "a classifier of success, trained before (`robo-rl reward train success`)",
@@ -79,8 +88,9 @@ CODE = "code:"
 
 def listed() -> dict[str, str]:
     """{name as it is typed: what it is}."""
+    after = {name: f":{kind.argument}" if kind.argument else "" for name, kind in REWARDS.items()}
     return {
-        f"{name}:{kind.argument}" if kind.argument else name: kind.says
+        name + (f"[{after[name]}]" if kind.alone else after[name]): kind.says
         for name, kind in REWARDS.items()
     }
 
@@ -89,7 +99,8 @@ def kind_of(name: str) -> Kind:
     """The kind of the reward called ``name``; ValueError lists those that exist."""
     stem, colon, argument = name.partition(":")
     kind = REWARDS.get(stem)
-    if kind is None or bool(kind.argument) != bool(colon and argument):
+    given = bool(colon and argument)
+    if kind is None or (given != bool(kind.argument) and (colon or not kind.alone)):
         raise ValueError(f"unknown reward {name!r}; known rewards: {', '.join(listed())}")
     return kind
 

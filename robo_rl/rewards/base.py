@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reward_models.base import RewardModel
+from reward_models.base import Encoder, RewardModel
 from reward_models.programs import Program
 from robo_rl.goals import ReadGoal
 from robo_rl.visual.scene import Scene
@@ -59,3 +59,5 @@ class Kind:
     settings: type[RewardConfig] = RewardConfig
     argument: str = ""  # what follows its name and a colon: FILE
     frames: bool = False  # whether it looks at frames
+    alone: bool = False  # its name does without what follows, too
+    sample: Callable[[Encoder], RewardModel] | None = None  # a small one, which tests look at

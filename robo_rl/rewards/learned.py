@@ -10,6 +10,7 @@ import numpy as np
 
 from reward_models.config import HeadConfig
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
+from robo_rl.rewards.clip import at_home
 from robo_rl.visual.asking import QUICK, Asking, ScriptedOracle
 from sims.foreign import ForeignEnv
 
@@ -24,6 +25,7 @@ class LearnedConfig(RewardConfig):
     """How a learned scorer is used."""
 
     encoder: str = "embedded"  # the one it was trained with; another is refused
+    elsewhere: bool = False  # use it also in another scene, or for another goal, than its own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +88,8 @@ def opened(
     asked: Asked, kind: str, arrays: tuple[str, ...] = ()
 ) -> tuple[list[Head], dict[str, Any], TorchEncoder, dict[str, np.ndarray]]:
     """(heads, card, encoder, ``arrays``) of the scorer that was asked for; ValueError where it
-    reads another encoder's embeddings, or learned another scene or goal than that of the run."""
+    reads another encoder's embeddings, or learned another scene or goal than that of the run and is
+    not to be used ``elsewhere``."""
     from reward_models.visual.encoders import make_encoder
     from reward_models.visual.heads import load_scorer
 
@@ -99,13 +102,15 @@ def opened(
         )
     robot, key = getattr(env.task, "robot", ""), asked.goal.key
     here, scene = {"task": env.task.name, "robot": robot, "truth": key}, card["scene"]
-    if any(scene[name] != value for name, value in here.items()):
+    other = any(scene[name] != value for name, value in here.items())
+    if other and not asked.settings.elsewhere:
         arm = f" --robot {robot}" if robot else ""
         named = key if key in env.task.goals() else "KEY"
         raise ValueError(
             f"{path} learned {_said(scene)}; asked is {_said(here)}. Train one for that: robo-rl "
             f"reward train {kind} --task {env.task.name}{arm} --goal {named} "
-            "--out FILE.safetensors"
+            f"--out FILE.safetensors; or take it all the same: --{kind}.elsewhere (of reward "
+            "report: --elsewhere)"
         )
     encoder = make_encoder(asked.settings.encoder, asked.device, asked.dtype)
     if encoder.name != card["encoder"]:
@@ -114,6 +119,9 @@ def opened(
             f"{asked.settings.encoder} is {encoder.name}: give the one it was trained with, or "
             f"train it anew: {card['command']}"
         )
+    if other:
+        at_home(encoder, env.task, f"--{kind}.encoder")
+        card = card | {"learned_from": f"{card['learned_from']}; all for {_said(scene)}"}
     encoder.camera = scene["camera"]
     return heads, card, encoder, kept
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reward_models.base import RewardModel, RewardOutput, Segment
+from reward_models.base import Place, RewardModel, RewardOutput, Segment
 from robo_rl.rollout.trace import FRAMES, Observer, Trace
 from robo_rl.threads import simulation_waits
 
@@ -154,7 +154,7 @@ class Scorer:
         start = max(trace.oldest, first - self.history)
         skip = first - start
         ring = np.arange(start, last) % trace.capacity  # of each step of the block
-        starts, diverged = trace.first[ring], trace.diverged[ring]
+        starts, diverged = trace.flags["step"][ring] == 0, trace.flags["diverged"][ring]
         for _ in range(_ATTEMPTS):
             blocks = _Blocks(starts.shape)
             for packing in packings(starts, batch=self.batch, skip=skip):
@@ -198,6 +198,7 @@ class Scorer:
             frames=frames,
             action=at.take(trace.action),
             valid=valid,
+            place=Place(*(at.take(trace.flags[name]) for name in ("step", "last", "terminated"))),
         )
 
     def _count(self, output: RewardOutput) -> None:

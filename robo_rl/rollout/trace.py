@@ -18,6 +18,7 @@ Array = np.ndarray
 Look = Mapping[str, Array]
 
 FRAMES = "#frames"  # the entry of a look that frames are made of; no signal can have this name
+FLAGS = ("step", "last", "terminated", "diverged")  # what is kept of a transition beside its looks
 
 
 class Transition(NamedTuple):
@@ -26,8 +27,15 @@ class Transition(NamedTuple):
     before: Look
     after: Look
     action: Array  # (N, act_dim) that was executed
-    first: Array  # (N,) bool: the step is the first of its episode
+    step: Array  # (N,) int: actions of the episode before this one
+    last: Array  # (N,) bool: the episode ends here
+    terminated: Array  # (N,) bool: for good, and not because its time was over
     diverged: Array  # (N,) bool: the simulation failed here, so no reward model judges the step
+
+    @property
+    def first(self) -> Array:
+        """(N,) bool: the step is the first of its episode."""
+        return self.step == 0
 
 
 class Observer:
@@ -95,7 +103,8 @@ class Trace:
         self.count = 0  # transitions ever added
         self.before: dict[str, Array] = {}  # {name: (capacity, N, ...)}
         self.after: dict[str, Array] = {}
-        self.action = self.first = self.diverged = np.zeros((0, 0))
+        self.action = np.zeros((0, 0))
+        self.flags: dict[str, Array] = {}  # {of FLAGS: (capacity, N)}
 
     def add(self, step: Transition) -> None:
         """Copies one transition in; the first one decides names, shapes and dtypes."""
@@ -105,7 +114,9 @@ class Trace:
         for ring, look in ((self.before, step.before), (self.after, step.after)):
             for name, array in ring.items():
                 array[at] = look[name]
-        self.action[at], self.first[at], self.diverged[at] = step.action, step.first, step.diverged
+        self.action[at] = step.action
+        for name, array in self.flags.items():
+            array[at] = getattr(step, name)
         self.count += 1
 
     def _allocate(self, step: Transition) -> None:
@@ -114,8 +125,8 @@ class Trace:
 
         self.before = {name: ring(array) for name, array in step.before.items()}
         self.after = {name: ring(array) for name, array in step.after.items()}
-        self.action, self.first = ring(step.action), ring(step.first)
-        self.diverged = ring(step.diverged)
+        self.action = ring(step.action)
+        self.flags = {name: ring(getattr(step, name)) for name in FLAGS}
 
     @property
     def oldest(self) -> int:
@@ -141,10 +152,8 @@ class Trace:
             prefix = f"{side}/"
             return {k.removeprefix(prefix): v[0] for k, v in saved.items() if k.startswith(prefix)}
 
-        example = Transition(
-            look("before"), look("after"), *(saved[k][0] for k in ("action", "first", "diverged"))
-        )
-        self._allocate(example)
+        flags = {name: saved[name][0] for name in FLAGS}
+        self._allocate(Transition(look("before"), look("after"), saved["action"][0], **flags))
         at = np.arange(count - kept, count) % self.capacity
         for name, array in self._rings().items():
             array[at] = saved[name]
@@ -156,6 +165,5 @@ class Trace:
             **{f"before/{name}": array for name, array in self.before.items()},
             **{f"after/{name}": array for name, array in self.after.items()},
             "action": self.action,
-            "first": self.first,
-            "diverged": self.diverged,
+            **self.flags,
         }

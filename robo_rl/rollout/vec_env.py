@@ -54,7 +54,7 @@ class SB3VecEnv(VecEnv):
         self._last: Transition | None = None
         self.env_steps = self.diverged = 0
         self._look: dict[str, Array] = {}
-        self._first = np.ones(sim.num_envs, bool)  # rows whose next step begins an episode
+        self._step = np.zeros(sim.num_envs, np.int32)  # actions so far of each row's episode
         self._action: Array | None = None
         super().__init__(
             sim.num_envs,
@@ -67,7 +67,7 @@ class SB3VecEnv(VecEnv):
         obs = self.sim.reset()
         self.episodes.restart()
         self._look = self.observer.look()
-        self._first = np.ones(self.num_envs, bool)
+        self._step = np.zeros(self.num_envs, np.int32)
         return obs
 
     def step_async(self, actions: Array) -> None:
@@ -78,7 +78,7 @@ class SB3VecEnv(VecEnv):
         assert self._action is not None, "step_wait() without step_async()"
         action = self._action
         if self.interventions is not None:
-            action = self.interventions(action, self._first, self.env_steps)
+            action = self.interventions(action, self._step == 0, self.env_steps)
         step = self.sim.step(action)
         done = step.terminated | step.truncated
         diverged = step.info.get("diverged", np.zeros(self.num_envs, bool))
@@ -89,13 +89,18 @@ class SB3VecEnv(VecEnv):
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         if done.any():
             ids = np.flatnonzero(done)
+            # Of what is paid for the whole of an episode nothing more is to be had after its time.
+            goes_on = not getattr(self.reward_model, "episodic", False)
+            over = step.truncated & ~step.terminated & goes_on
             for i in ids:
                 infos[i]["terminal_observation"] = obs[i]
-                infos[i]["TimeLimit.truncated"] = bool(step.truncated[i] and not step.terminated[i])
+                infos[i]["TimeLimit.truncated"] = bool(over[i])
             obs = self.sim.reset(done)
             self._look = self.observer.look(after, ids)
-        self._last = Transition(before, after, step.action, self._first, diverged)
-        self._first = done
+        self._last = Transition(
+            before, after, step.action, self._step, done, step.terminated, diverged
+        )
+        self._step = np.where(done, 0, self._step + 1).astype(np.int32)
         return obs, self._reward(step.reward, done), done, infos
 
     def _reward(self, own: Array, done: Array) -> Array:
@@ -130,12 +135,14 @@ class SB3VecEnv(VecEnv):
         sim = self.sim.state_dict() if isinstance(self.sim, Resumable) else {}
         scale = self.scale.state_dict() if self.scale else {}
         taken = self.interventions.state_dict() if self.interventions else {}
+        past = self._trace.state_dict(self._trace.capacity - 1)  # {count: 0} where scored later
         return {
             **{f"sim/{name}": array for name, array in sim.items()},
             **{f"episodes/{name}": array for name, array in self.episodes.state_dict().items()},
             **{f"scale/{name}": array for name, array in scale.items()},
             **{f"interventions/{name}": array for name, array in taken.items()},
-            "first": self._first.copy(),
+            **{f"trace/{name}": array for name, array in past.items()},
+            "step": self._step.copy(),
             "counters": np.array([self.env_steps, self.diverged, self.observer.frames_rendered]),
         }
 
@@ -155,8 +162,9 @@ class SB3VecEnv(VecEnv):
         if self.interventions is not None:
             self.interventions.load_state_dict(part("interventions/"))
         self.episodes.load_state_dict(part("episodes/"))
+        self._trace.load_state_dict(part("trace/"))
         self._look = self.observer.look()
-        self._first = saved["first"].copy()
+        self._step = saved["step"].copy()
         return True
 
     def close(self) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from robo_rl.judging.report import Subject
 
 WIDTH = 124  # characters that a report's tables need
+SHARED = ("encoder", "distill", "elsewhere")  # settings of rewards that are given for all of them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,7 @@ class ReportCommand(Table):
     goal: str = ""  # a sentence or key that the task has a ground truth for; empty: the first one
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     distill: bool = False  # clip: score simulator state by a copy of the CLIP, as --clip.distill
+    elsewhere: bool = False  # judge a learned scorer also in another scene, for another goal
     episodes: int = 256  # a reward is judged on, a run's policy's beside them
     draws: int = 100  # of each bootstrap, over episodes
     words: bool = True  # also hold a reward made of words against other sentences
@@ -93,7 +95,7 @@ def _rewards(command: ReportCommand) -> int:
 
 def _subject(command: ReportCommand) -> tuple[Path | None, Subject]:
     """(the run that is judged, if it is one; what is judged)."""
-    from robo_rl.goals import known_goal
+    from robo_rl.goals import NotRead, judged_goal, task_of
     from robo_rl.judging.report import Subject, of_run
     from robo_rl.learners import PPOConfig
     from robo_rl.rewards import kind_of
@@ -109,7 +111,10 @@ def _subject(command: ReportCommand) -> tuple[Path | None, Subject]:
             names[number], options = _scorer(Path(name), options)
     for name in names:
         kind_of(name)
-    task, goal = known_goal(options, options["goal"])
+    plain = task_of(options)
+    task, goal = judged_goal(plain, options["goal"] or next(iter(plain.goals())))
+    if not goal.key:
+        raise NotRead(goal) if goal.refusal else ValueError(goal.truth)
     settings = {name: _settings(kind_of(name).settings, command) for name in names}
     gamma = PPOConfig().gamma(task.control_dt)
     return None, Subject(task, goal, settings, {}, gamma, command.policy)
@@ -118,7 +123,7 @@ def _subject(command: ReportCommand) -> tuple[Path | None, Subject]:
 def _settings(kind: type, command: ReportCommand) -> Any:
     """The settings of a reward, with what the command says of them."""
     known = {f.name for f in dataclasses.fields(kind)}
-    return kind(**{n: getattr(command, n) for n in ("encoder", "distill") if n in known})
+    return kind(**{n: getattr(command, n) for n in SHARED if n in known})
 
 
 def _scorer(path: Path, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
