@@ -497,6 +497,28 @@ def test_a_joint_that_leans_is_eased_before_its_motor_gives_up(known: bool) -> N
         assert longest > 9.0
 
 
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_joint_that_is_pushed_back_is_eased_though_news_is_late(late: int) -> None:
+    """Another joint carries it off, ``late`` periods to a measurement and as many to a target: a
+    target where it was keeps a stiff servo pushing."""
+    robot = dataclasses.replace(ROBOT, effort=None, overload=np.array([4.0, 4.0]))
+    filter = SafetyFilter.build(robot, lag=0.5)
+    speed, over, longest = -0.4, 0.0, 0.0
+    memory, sent = filter.start(measured((0, 0)), 0.0), [np.zeros(2)] * (2 * late + 1)
+    for k in range(120):
+        t = filter.period * (k + 1)
+        then = t - late * filter.period
+        place = np.array([speed * then, 0.0])
+        effort = np.clip(1000.0 * (sent[-1 - 2 * late] - place), -5.0, 5.0)
+        over = over + filter.period if effort[0] >= 4.0 else 0.0
+        longest = max(longest, over)
+        state = measured(place, then, k, effort=effort, qvel=np.array([speed, 0.0]))
+        safe, memory, _ = filter.step(state, Wish(np.array([0.3, 0.0]), 0.0), t, memory)
+        sent.append(safe.qpos)
+    assert longest < 1.8  # 1 s, and the way back to it
+    assert_within(filter, np.array(sent[2 * late + 1 :]), np.zeros(2))
+
+
 def test_the_gripper_is_checked_and_slowed() -> None:
     memory = FILTER.start(measured((0, 0)), 0.0)
     with pytest.raises(SafetyStop, match="gripper is nan"):

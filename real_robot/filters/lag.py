@@ -45,11 +45,18 @@ class Lag(Stage):
         since = np.where(
             pushed > np.where(eased, _EASED, LEANING), np.minimum(own, moment.now), np.inf
         )
-        window = np.where(eased & np.isfinite(since), 0.0, self.window)
-        near = np.clip(motion.goal, measured - window, measured + window)
+        easing = eased & np.isfinite(since)
+        window = np.where(easing, 0.0, self.window)
+        # One that gives way is gone along with, to where it will be when it hears of it: from behind,
+        # it would be pushed on all the time.
+        late = 2 * (moment.now - moment.state.t_host) + self.shaping.period
+        along = np.where(easing, moment.state.qvel, 0.0)
+        there = measured + late * along
+        near = np.clip(motion.goal, there - window, there + window)
         if (np.abs(near - motion.goal) > EPS).any():
             low, high = self.shaping.position.T
-            edge = motion._replace(qpos=np.clip(near, low, high), qvel=np.zeros_like(near))
+            inside = (low < near) & (near < high)
+            edge = motion._replace(qpos=np.clip(near, low, high), qvel=np.where(inside, along, 0.0))
             motion = self.shaping.towards(edge, moment)
         away = np.abs(motion.qpos - measured) / self.window
         if away.max() > _LOST:
