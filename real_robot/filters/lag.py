@@ -47,8 +47,8 @@ class Lag(Stage):
         )
         easing = eased & np.isfinite(since)
         window = np.where(easing, 0.0, self.window)
-        # One that gives way is gone along with, to where it will be when it hears of it: from behind,
-        # it would be pushed on all the time.
+        # One that gives way is gone along with, to where it is when it hears of it: from behind it
+        # would be pushed on all the time.
         late = 2 * (moment.now - moment.state.t_host) + self.shaping.period
         along = np.where(easing, moment.state.qvel, 0.0)
         there = measured + late * along
