@@ -142,6 +142,7 @@ def apart(
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(30)
+        process.stdout.close()
 
 
 so101 = partial(here, "so101")

@@ -138,6 +138,7 @@ def test_two_processes_a_port_and_a_control_port(folder: Path, tmp_path: Path) -
         assert emulator.wait(30) == 0 and not link.exists()
     finally:
         emulator.kill()
+        emulator.communicate()
 
 
 def test_a_fresh_arm_is_sent_to_calibration(folder: Path, tmp_path: Path) -> None:
@@ -166,6 +167,7 @@ def test_a_fresh_arm_is_sent_to_calibration(folder: Path, tmp_path: Path) -> Non
         assert "never calibrated; run robo-rl calibrate so101" in said
     finally:
         emulator.kill()
+        emulator.communicate()
 
 
 @pytest.mark.fault(63)

@@ -133,7 +133,7 @@ def test_a_policy_from_frames_and_words(weights: Path, tmp_path: Path, capsys) -
         (["--clip.formula", "contrast"], "give --clip.negatives TEXT"),
         (["--clip.encoder", "embedded"], "reward train --task gym:CartPole-v1 --captions"),
         (["--reward", "offline"], "use --reward clip with --clip.encoder"),
-        (["--reward", "task"], "give --goal with it, and with no other reward"),
+        (["--reward", "task"], "give --goal with them, and with no other reward"),
     ):
         options = asked[:4] if wrong[0] == "--reward" else asked[:6]
         assert main([*options, *wrong, "--runs", str(tmp_path / "no")]) == 1
