@@ -182,12 +182,16 @@ class _Fitting:
         # A processor without bf16 instructions emulates them, twelve times slower than fp32.
         sample = torch.from_numpy(frames[: config.batch]).to(device)
         dtype = fastest_dtype(lambda: self.model.images(sample), device)
-        self._amp = torch.autocast(device.type, torch.bfloat16, enabled=dtype == torch.bfloat16)
+        self._compute_in(dtype == torch.bfloat16)
         about = json.dumps([asdict(config), lessons.captions, frames.shape])
         self._of = hashlib.blake2b(about.encode(), digest_size=16)
         self._of.update(np.ascontiguousarray(frames))
         self._order, self._epoch = np.empty(0, int), -1
         self.model.train()
+
+    def _compute_in(self, bf16: bool) -> None:
+        self._bf16 = bf16
+        self._amp = torch.autocast(self._device.type, torch.bfloat16, enabled=bf16)
 
     def step(self, done: float) -> dict[str, torch.Tensor]:
         """One step of the optimiser at ``done`` of the whole; its losses."""
@@ -247,6 +251,7 @@ class _Fitting:
         tensors = {k: v.detach().cpu().contiguous().clone() for k, v in self._tensors().items()}
         partial = path.with_suffix(".part")
         meta = {"of": self._of.hexdigest(), "steps": str(self.steps), "seconds": str(seconds)}
+        meta["bf16"] = str(self._bf16)
         save_file(tensors, partial, metadata=meta)
         os.replace(partial, path)
 
@@ -275,6 +280,7 @@ class _Fitting:
                 if not name.startswith("moments/"):
                     now[name].copy_(tensor)
         self.steps = int(meta["steps"])
+        self._compute_in(meta["bf16"] == "True")  # a clock chose it, and might choose otherwise
         return float(meta["seconds"])
 
 
