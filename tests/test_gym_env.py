@@ -24,7 +24,6 @@ def vector(name: str = "reach", n: int = 3, **options: Any) -> GymVectorEnv:
 
 
 @pytest.mark.filterwarnings("ignore:.*A Box observation space (min|max)imum value is:UserWarning")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of another test, collected meanwhile
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", sims.TASKS)
 def test_gymnasiums_own_checker_passes(name: str) -> None:

@@ -24,6 +24,7 @@ OPTIONS: dict[str, dict[str, float]] = {
     "fr3": {"stale": 0.3},
 }
 MOST = 4.0  # s within which a run comes back: 2, and what a busy machine adds
+FIRST = {"ur5e": 3.0}  # from a device that is silent from the first, where that is less
 STOPS = {"so101": "freeze", "koch": "freeze", "ur5e": "silence", "fr3": "silence"}
 CAUSES = (Fault.DISCONNECTED, Fault.STALE, Fault.COMM_TIMEOUT, Fault.BUS, Fault.CONFIG)
 
@@ -46,7 +47,8 @@ def test_a_device_that_stops_answering_never_holds_the_loop(
         ride = Ride(arm, bundles[robot], STOPS[robot], at=60 if when == "run" else 10**9,
                     phase=phase, before=when == "connect", seconds=30.0)  # fmt: skip
         seconds = ride.returned - ride.struck
-        assert seconds < MOST, ride.result
+        most = FIRST.get(robot, MOST) if when == "connect" else MOST
+        assert seconds < most, ride.result
         took(seconds, f"back ({robot}, {when})")
         # Before anything was open there is nothing to latch; behind RELAX nobody asks any more.
         if when == "close":

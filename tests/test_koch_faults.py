@@ -138,6 +138,7 @@ def test_an_arm_whose_bridge_was_killed_stops_by_itself(took: Took) -> None:
         np.testing.assert_allclose(emulator.joints()["qpos"], before, atol=2e-3)
         assert [s.get("torque_enable") for s in emulator.bus.servos] == [1] * 6
         bridge.wait()
+        bridge.stdout.close()
 
 
 # Trouble in the servos.
