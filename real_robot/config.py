@@ -36,9 +36,7 @@ class RunConfig:
     align_max: float = 1.6  # rad, a joint farther than this from the start set is not moved there
     park_speed: float = 0.5  # rad/s
     arrive: float = 0.03  # rad, between a joint and the pose it is moved to
-    rests: float = (
-        0.15  # rad from its park pose at which an arm may come to rest: soft, or on a thing
-    )
+    rests: float = 0.15  # rad from its park pose at which an arm may rest: soft, or on something
     settle: float = 3.0  # s, waited beyond the time that a move should take
     realtime: bool = False  # take a real-time priority and lock memory, where that is permitted
 
