@@ -203,11 +203,12 @@ class _OtherProcess:
 
     def close(self) -> None:
         self._control.close()
-        self._process.send_signal(signal.SIGINT)
-        try:
-            self._process.wait(10.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
+        with self._process:  # its pipe is closed, too
+            self._process.send_signal(signal.SIGINT)
+            try:
+                self._process.wait(10.0)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
 
 
 def _loopback() -> str:

@@ -82,9 +82,8 @@ class Peer:
 
     def close(self) -> None:
         """Ends the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        with self._process:
+            pass  # which closes its pipes and waits
 
 
 def environment(name: str) -> str:
