@@ -149,7 +149,7 @@ input()
     )  # fmt: skip
     for pid in (*map(int, bridge.stdout.readline().split()), bridge.pid):
         os.kill(pid, signal.SIGKILL)
-    bridge.wait()
+    bridge.communicate()
     assert [*temp.glob("robo-rl-*")] == []
 
 
@@ -160,7 +160,9 @@ def test_a_persons_own_tasks_are_known_to_processes(
     package, noted = tmp_path / "mine_alone", tmp_path / "noted"
     package.mkdir()
     (package / "__init__.py").touch()
-    (package / "tasks.py").write_text(f"open({str(noted)!r}, 'a').write('imported ')\n")
+    (package / "tasks.py").write_text(
+        f"with open({str(noted)!r}, 'a') as file:\n    file.write('imported ')\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv(plugins.VARIABLE, "")
     plugins.bring_in("mine_alone.tasks")

@@ -355,8 +355,8 @@ def test_the_gripper_and_the_dashboard_speak_their_lines() -> None:
     with Ur5eEmulator(task, host="127.0.0.4").start() as emulator:
 
         def talk(port: int, *lines: str) -> list[str]:
-            with socket.create_connection(("127.0.0.4", port), 30.0) as connection:
-                file = connection.makefile("rw")
+            connection = socket.create_connection(("127.0.0.4", port), 30.0)
+            with connection, connection.makefile("rw") as file:
                 greeting = [file.readline()] if port == 29999 else []
                 out = []
                 for line in lines:
