@@ -122,16 +122,16 @@ def test_captions_follow_the_paint_and_what_is_not_there_is_false() -> None:
 
 
 def test_the_read_out_leaves_out_what_is_not_there() -> None:
-    parts, things = [], ("lift", "reach")
-    for name in things:
-        env = BatchEnv(sims.make_task(name), 8, seed=0)
+    parts = []
+    for name, robot in (("lift", None), ("reach", None), ("lift", "fr3")):  # of more joints
+        env = BatchEnv(sims.make_task(name, robot=robot), 8, seed=0)
         card = from_dict(env.card)
         parts.append(GradedStates(table_captions(card), card, collect(env, 30, 0)[1]))
     made, told = lessons(parts), [part.readout() for part in parts]
-    names = list(dict.fromkeys(name for one in told for name in one))
-    widths = {name: one[name].shape[1] for one in told for name in one}
-    for part, known in enumerate(told):
-        there = np.concatenate([np.full(widths[name], name in known) for name in names])
+    told_of = [{(name, v.shape[1]) for name, v in one.items()} for one in told]
+    signals = list(dict.fromkeys((name, v.shape[1]) for one in told for name, v in one.items()))
+    for part, known in enumerate(told_of):
+        there = np.concatenate([np.full(signal[1], signal in known) for signal in signals])
         rows = made.there[30 * part : 30 * (part + 1)]
         np.testing.assert_array_equal(rows, np.tile(there, (30, 1)))
     assert "colour red" in told[0] and "colour blue" in told[1]

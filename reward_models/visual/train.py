@@ -103,8 +103,9 @@ def lessons(seen: Sequence[GradedStates]) -> Lessons:
     rows = sum(map(len, seen))
     truth = np.full((rows, len(texts)), ABSENT, np.float32)
     weight = np.full((rows, len(texts)), ABSENT_WEIGHT, np.float32)
-    told = [part.readout() for part in seen]
-    width = {name: values.shape[1] for part in told for name, values in part.items()}
+    # Arms have more joints or fewer: signals of one name and of two widths are two.
+    told = [{(name, v.shape[1]): v for name, v in part.readout().items()} for part in seen]
+    width = {name: name[1] for part in told for name in part}
     offset = dict(zip(width, np.cumsum([0, *width.values()]), strict=False))
     targets = np.full((rows, sum(width.values())), np.nan)
     first = 0
