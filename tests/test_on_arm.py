@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
@@ -26,6 +27,7 @@ from robo_rl.on_arm.config import BASE, EPISODES, OnArm, Told
 from robo_rl.on_arm.exploring import Exploring
 from robo_rl.on_arm.learner import ArmLearner, ArmSteps, part_of
 from robo_rl.on_arm.paying import payer, pictures, states, trust
+from robo_rl.on_arm.session import Session
 from robo_rl.on_arm.tried import Tried
 from robo_rl.recorded import Recorded, episodes, logs_of, reading
 from robo_rl.runs import RunDir
@@ -133,6 +135,25 @@ def test_a_learner_that_went_back_and_was_killed_goes_on_from_where_it_went_back
         for name, array in weights_of(one._algorithm).items():
             np.testing.assert_array_equal(array, good[name], err_msg=name)
         assert (one._algorithm._n_updates, one._algorithm.critic_updates) == (4000, 4500)
+
+
+@pytest.mark.slow
+def test_a_policy_that_died_is_another_one_in_the_next_episode(
+    bundle: Path, tmp_path: Path
+) -> None:
+    run = RunDir.create(tmp_path / "run", OnArm(minutes=1.0))
+    shutil.copytree(bundle, run.path / BASE)
+    (run.path / EPISODES).mkdir()
+    with contextlib.closing(Session(run.path, OnArm(), 0, waits=False, think=10.0)) as session:
+        session.before(0)
+        first = session._policy
+        assert first is not None
+        session.before(1)
+        assert session._policy is first
+        os.kill(first.pid, signal.SIGKILL)
+        first._child.wait()
+        _, acting = session.before(4)  # one without noise
+        assert acting is not None and acting.alive
 
 
 def test_people_are_there_always_and_scripted_ones_in_their_share_of_early_episodes() -> None:

@@ -28,6 +28,8 @@ from real_robot import (
 )
 from real_robot.emulators.control import Control
 from real_robot.policy_process import PolicyLate
+from robo_rl.arm.episodes import run_episodes, task_of
+from robo_rl.arm.simulated import SimStage
 
 Took = Callable[[float, str], None]
 CLI = [sys.executable, "-m", "robo_rl.cli"]
@@ -98,6 +100,20 @@ def test_a_policy_that_dies_is_noticed_at_the_next_word(
         policy.act(obs(bundle)) if verb == "act" else policy.beat()
     took(time.perf_counter() - begun, "noticed")
     assert stop.value.fault is Fault.POLICY_LOST
+
+
+def test_a_policy_that_dies_between_two_episodes_ends_them_and_that_is_said(
+    bundle: PolicyBundle, policy: PolicyProcess
+) -> None:
+    class Killing(SimStage):
+        def success(self) -> bool:  # asked once the policy has let go
+            os.kill(policy.pid, signal.SIGKILL)
+            policy._child.wait()
+            return super().success()
+
+    task = task_of(bundle.manifest)
+    found = run_episodes(bundle, task, Killing(task), episodes=3, policy=policy)
+    assert found.ended == {"done": 1} and "the policy's process ended" in found.cut
 
 
 @pytest.mark.fault(21, 27)

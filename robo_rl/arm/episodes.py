@@ -38,6 +38,7 @@ BROUGHT_ABOUT = {
     Fault.PROTECTIVE_STOP,
 }  # fmt: skip
 ARM_SEED = 800_000_000  # scenes on the arm: disjoint from training, selection and test
+GONE = "the policy's process ended between two episodes: there was no further one"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class ArmResult:
     shadow: bool = False  # the policy was only watched
     discarded: int = 0  # of the episodes, thrown away by who drove; no share of them succeeds
     unlogged: str = ""  # what of a log could not be written, which ends the episodes; "" if all was
+    cut: str = ""  # why there was no further episode, where none of them says it
     under: str = ""  # what the arm was put to: noise and latency, where they are ours to give
     floors: Floors | None = None  # in simulations that begin as these episodes did
     advice: str = ""  # where it is worse than in simulation: what training can do about it
@@ -240,13 +242,15 @@ def run_episodes(
                 + (f"{tally.successes} reached so far, " if judged else "")
                 + f"{result.missed} periods missed"
             )
-        # The next episode needs a policy that lives; a latched fault is a person's to clear.
-        gone = policy is not None and not policy.alive
+        # The next episode needs a policy that lives, unless it gets another; a latched fault is a
+        # person's to clear.
+        gone = before is None and policy is not None and not policy.alive
         over = result.ended is Ended.INTERRUPTED or gone or bool(result.unlogged)
         if not after(index, result) or over or (result.ended is Ended.FAULT and not cleared()):
             break
     found = tally.result(stage.name, None if stage.realtime else _think_time(bundle))
-    found = replace(found, under=stage.under, shadow=shadow)
+    cut = GONE if gone and index < numbers[-1] and result.ended is Ended.DONE else ""
+    found = replace(found, under=stage.under, shadow=shadow, cut=cut)
     found = replace(found, successes=found.successes if judged else None)
     if judged and not asks:
         scenes = [_scene(seed, index) for index in numbers[: found.episodes]]

@@ -122,7 +122,8 @@ def drive(
     learning: Session | None = None,
     filmed: bool = False,
 ) -> int:
-    """Runs the episodes; 1 where a run was stopped by a fault or the safety filter.
+    """Runs the episodes; 1 where a run was stopped by a fault or the safety filter, or there was
+    no policy left for the next one.
 
     ``policy`` starts the process in which the bundle answers in real time; None: it answers here.
     Nobody but a person drives where the bundle's action is none. ``learning`` says between episodes
@@ -171,13 +172,13 @@ def drive(
     print(json.dumps(dataclasses.asdict(result), indent=1) if command.as_json else result.line())
     if result.advice:
         console.print(result.advice, markup=False)
-    for reason in result.reasons:
+    for reason in filter(None, (*result.reasons, result.cut)):
         console.print(reason, markup=False)
     if result.unlogged:
         raise OSError(
             f"the log is not whole: {result.unlogged}; free space there, or give another --log"
         )
-    return 0 if set(result.ended) == {Ended.DONE.value} else 1
+    return 0 if set(result.ended) == {Ended.DONE.value} and not result.cut else 1
 
 
 def _warn(command: Driving, manifest: Manifest, task: Task[Any], console: Console) -> None:

@@ -85,7 +85,8 @@ class Session:
     def before(self, index: int) -> tuple[PolicyBundle, PolicyProcess | None]:
         """What acts in episode ``index``."""
         published = self.told(index).published
-        if published != self._published:
+        gone = self._policy is not None and not self._policy.alive
+        if published != self._published or gone:
             folder = bundle_of(self.folder, published)
             self._bundle, self._published = PolicyBundle.load(folder), published
             if self._think:
