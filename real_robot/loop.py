@@ -178,7 +178,8 @@ def run(
             if recorder is not None:
                 recorder.verdict(verdict, session.woke)
     # Once the log is closed it is known whether it is whole.
-    return dataclasses.replace(result, unlogged="" if recorder is None else recorder.lost)
+    lost = "" if recorder is None else recorder.lost
+    return dataclasses.replace(result, signal=asked.last, unlogged=lost)
 
 
 def rescue(

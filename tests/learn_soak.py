@@ -39,6 +39,7 @@ MODULES = {  # of the actor's children
     "policy": "policy_process",
     "bus": "bus_process",
 }
+TRIES = 3  # to begin a run at all
 APART = 3.0, 25.0  # s from one blow to the next
 TWO = 0.25  # share of blows that meet two at once
 # s after which the arm must have come to rest: braked by the owner of the port, or at the device's
@@ -76,7 +77,10 @@ class Soak:
         """The actor, for the first time or again."""
         told = ["--resume", str(self._run), "--stiff", "park", "--clear-fault"]
         options = told if self._run.exists() else self._first
-        with open(self._run.parent / "said.txt", "ab") as said:
+        said_in = self._run.parent / "said.txt"
+        if self.begun >= TRIES and not self._run.exists():
+            raise RuntimeError(f"it does not begin: {said_in.read_text().splitlines()[-1]}")
+        with open(said_in, "ab") as said:
             self._actor = subprocess.Popen(
                 [*CLI, "learn-on-arm", *options], stdin=subprocess.DEVNULL, stdout=said, stderr=said
             )

@@ -49,6 +49,8 @@ from real_robot.manifest import ActionSpec, InputSpec, StartSet
 from real_robot.pacing import Pacer, RealClock, quiet
 from real_robot.replay import gap, replay, usage
 from real_robot.states import DRIVEN, LATCHED, LEGAL, STIFF, TABLE, Machine, manual
+from robo_rl.arm.episodes import run_episodes, task_of
+from robo_rl.arm.simulated import SimStage
 from sims.robots import SO101
 from sims.tasks.tabletop import THINGS
 
@@ -566,6 +568,18 @@ def test_a_second_ctrl_c_ends_parking_too(bundle: PolicyBundle) -> None:
     assert all(result.acks.values())
     assert np.abs(rig.joints() - PARK).max() > 0.1
     assert phases(result).endswith("PARK HOLD RELAX CONNECTED OFFLINE")
+
+
+@pytest.mark.fault(34)
+def test_a_ctrl_c_while_it_parks_ends_the_episodes(bundle: PolicyBundle) -> None:
+    class Stage(SimStage):
+        def success(self) -> bool:  # asked when the policy has let go
+            os.kill(os.getpid(), signal.SIGINT)
+            return super().success()
+
+    task = task_of(bundle.manifest)
+    found = run_episodes(bundle, task, Stage(task), episodes=3)
+    assert found.ended == {"done": 1} and not found.cut
 
 
 def test_it_can_be_asked_to_stop_and_runs_in_any_thread(bundle: PolicyBundle) -> None:

@@ -245,7 +245,8 @@ def run_episodes(
         # The next episode needs a policy that lives, unless it gets another; a latched fault is a
         # person's to clear.
         gone = before is None and policy is not None and not policy.alive
-        over = result.ended is Ended.INTERRUPTED or gone or bool(result.unlogged)
+        asked = result.ended is Ended.INTERRUPTED or bool(result.signal)
+        over = asked or gone or bool(result.unlogged)
         if not after(index, result) or over or (result.ended is Ended.FAULT and not cleared()):
             break
     found = tally.result(stage.name, None if stage.realtime else _think_time(bundle))
