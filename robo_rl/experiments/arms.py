@@ -40,7 +40,7 @@ TOLD = (  # of reach
 EPISODES = 100  # on the arm, in every way
 PART = 25  # of them, whose figures are kept if the rest is interrupted
 WIDTH = 0.7  # of randomised rows: what the arm adds is met in training
-STEPS = {"reach": 300_000, "push": 1_500_000}
+STEPS = {"reach": 300_000, "push": 800_000}
 SOFT = {"so101": (100.0, 30.0, 10.0), "ur5e": (1000.0, 500.0, 200.0)}  # N m/rad
 
 

@@ -16,6 +16,7 @@ from sims.tasks.tabletop import THINGS, Tabletop, TabletopViews, polar, spread
 from sims.terms import near, norm, outside
 
 NEXT_TO = 0.065  # m, horizontal distance of two centres that counts as next to each other
+ROOM = 0.01  # m, by which closer than that pays more still
 TIPPED = 0.01  # m, a centre this far from its height when standing is no longer on the table
 PAIRS = (
     ("red_cube", "blue_ball"),
@@ -132,9 +133,14 @@ def _goal(task: Push, mover: str, other: str) -> TaskGoal[TabletopViews]:
         return (gap(v) <= NEXT_TO) & (np.maximum(*lifted) < TIPPED)
 
     def reward(v: TabletopViews, action: Array) -> dict[str, Array]:
-        # A product: coming close to the mover pays first, and nudging it pays only from there.
+        # A product: coming close to the mover pays first, and nudging it pays only from there. Once
+        # they are next to each other nothing is won by another nudge, and what is lost by one that
+        # sets the ball rolling is more than a few millimetres are worth.
+        there = success(v)
         touch = near(outside(task.surface_distance(v, pair[0]), 0.0, 0.005), 0.07)
-        return {"touch": 0.5 * touch, "gap": 1.5 * touch * near(outside(gap(v), 0.0, 0.045), 0.07)}
+        touch = np.where(there, 1.0, touch)
+        closer = touch * near(outside(gap(v), 0.0, NEXT_TO - ROOM), 0.07)
+        return {"touch": 0.5 * touch, "gap": 0.75 * closer, "next_to": 0.75 * there}
 
     def words(name: str) -> str:
         return name.replace("_", " ")
