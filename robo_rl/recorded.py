@@ -84,8 +84,11 @@ def logs_of(paths: Sequence[Path]) -> list[Path]:
 
 
 def reading(paths: Sequence[Path]) -> Reading:
-    """What the first of the logs ``paths`` says all of them are of."""
-    manifest = manifest_of(read_log(paths[0]), paths[0])
+    """What the first of the logs ``paths`` that says anything says all of them are of."""
+    for path in paths:
+        if (log := _read(path)).run:
+            break
+    manifest = manifest_of(log, path)
     if manifest.goal.startswith("["):
         raise ValueError(
             f"{paths[0]}: its goal is a formula, of which an account is kept while it runs; only "
@@ -105,7 +108,10 @@ def episodes(
     """The episodes in ``paths``; what cannot be told is counted in ``reading``."""
     twin = Twin(reading.task)
     for path in paths:
-        log = read_log(path, frames=frames)
+        log = _read(path, frames)
+        if not log.run:
+            reading.left_out["that end before their run began"] += 1
+            continue
         other = manifest_of(log, path)
         for name in ("task", "task_config", "arm", "goal", "control_dt"):
             mine, its = getattr(reading.manifest, name), getattr(other, name)
@@ -121,6 +127,11 @@ def episodes(
                 continue
             why = one
         reading.left_out[why] += 1
+
+
+def _read(path: Path, frames: bool = False) -> Log:
+    """A log, with nothing in it where its writer was killed before anything was."""
+    return read_log(path, frames=frames) if path.stat().st_size else Log()
 
 
 def manifest_of(log: Log, path: Path) -> Manifest:

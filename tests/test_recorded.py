@@ -106,6 +106,15 @@ def test_what_cannot_be_told_is_left_out_and_counted(
     assert main(["demos", str(to), "--from", str(logs), *paths]) == 0
     out = capsys.readouterr()
     assert "3 episodes" in out.out and "1 thrown away by who drove" in out.err
+    # Whoever wrote it was killed before it had said of what it is.
+    cut, empty = tmp_path / "cut.mcap", tmp_path / "empty.mcap"
+    cut.write_bytes(first.read_bytes()[:32])
+    empty.touch()
+    told = reading([cut, empty, *logs_of([logs])])
+    found = list(episodes([cut, *logs_of([logs]), empty], told))
+    assert len(found) == 3 and told.left_out == {"that end before their run began": 2}
+    with pytest.raises(ValueError, match=r"cut.mcap ends before its run began"):
+        reading([empty, cut])
     other = recorded(tmp_path / "other.mcap", dataclasses.replace(task, goal="above_blue_ball"))
     assert main(["demos", str(tmp_path / "no"), "--from", str(first), str(other)]) == 1
     error = capsys.readouterr().err

@@ -40,6 +40,8 @@ def episodes(path: Path, watch: Watch) -> Iterator[Seen]:
 
 def _episode(path: Path, watch: Watch) -> Seen | None:
     log = read_log(path, frames=True)
+    if not log.run:  # its writer was killed before it had said anything
+        return None
     manifest = manifest_of(log, path)
     taken = log.frames[watch.camera_of(log.frames, path)]
     phases = ("human",) if manifest.action.kind == "none" else DRIVEN
