@@ -78,6 +78,14 @@ def test_a_verdict_pays_the_last_step_and_only_time_that_is_up_goes_on() -> None
     assert set(batch.rewards[:, 0].tolist()) == {1.0, 2.75, 4.5, 5.0, 4.0}
 
 
+def test_on_an_arm_that_the_shipped_clip_does_not_know_another_one_is_given() -> None:
+    task = sims.make_task("reach", robot="fr3", goal="touch_red_cube")
+    with pytest.raises(ValueError, match="--robot fr3 .*, then give --encoder embedded:FILE"):
+        payer(OnArm(reward="clip"), task)
+    with pytest.raises(ValueError, match="no embedded CLIP at other.safetensors"):
+        payer(OnArm(reward="clip", encoder="embedded:other.safetensors"), task)
+
+
 def test_a_reward_counts_once_it_agrees_with_verdicts_and_until_it_clearly_does_not() -> None:
     rng, config = np.random.default_rng(0), OnArm(reward="clip", asks=50, trust=0.9)
     success = rng.random(100) < 0.5

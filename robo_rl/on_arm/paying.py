@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -41,9 +43,13 @@ def payer(config: OnArm, task: Task[Any]) -> Pay | None:
     settings = kind.settings()
     if getattr(settings, "distill", False):  # on an arm there are pictures, and no true signals
         settings = replace(settings, distill=False)
-    env = BatchEnv(task, 128, seed=config.seed + 1)
-    made = make_reward(config.reward, read_goal(task, task.goal), env, settings)
-    env.close()
+    if hasattr(settings, "encoder"):
+        settings = replace(settings, encoder=config.encoder)
+    with closing(BatchEnv(task, 128, seed=config.seed + 1)) as env:
+        try:
+            made = make_reward(config.reward, read_goal(task, task.goal), env, settings)
+        except ValueError as error:  # it names the option of training
+            raise ValueError(re.sub(r"--[\w-]+\.encoder", "--encoder", str(error))) from error
     if made.model is None:
         raise ValueError(
             f"--reward {config.reward} asks the simulator, which is not there on an arm: use "
