@@ -53,7 +53,12 @@ class PolicyProcess:
         self._child, self._socket = child.start(
             "real_robot.policy_process", str(Path(folder).absolute()), packet=_PACKET
         )
-        kind, _, payload = self._receive(_START_S)
+        try:
+            kind, _, payload = self._receive(_START_S)
+        except (SafetyStop, PolicyLate) as error:
+            self.close()
+            why = str(error) or f"it said nothing for {_START_S:g} s"
+            raise BundleError(f"policy process: it did not begin: {why}") from error
         if kind == _ERROR:
             raise BundleError(payload.decode().strip().splitlines()[-1])
         if payload.decode() != bundle.sha256:

@@ -8,6 +8,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -162,6 +164,34 @@ def test_a_policy_that_died_is_another_one_in_the_next_episode(
         first._child.wait()
         _, acting = session.before(4)  # one without noise
         assert acting is not None and acting.alive
+
+
+@pytest.mark.slow
+def test_a_learner_waits_for_the_one_before_it_whose_arm_side_was_killed(
+    bundle: Path, tmp_path: Path
+) -> None:
+    run = RunDir.create(tmp_path / "run", OnArm(minutes=1.0))
+    shutil.copytree(bundle, run.path / BASE)
+    (run.path / EPISODES).mkdir()
+
+    def begin() -> subprocess.Popen[bytes]:
+        told = [sys.executable, "-m", "robo_rl.on_arm.learner", str(run.path)]
+        return subprocess.Popen(told, stdin=subprocess.PIPE)
+
+    def learns(one: subprocess.Popen[bytes], seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while (there := Told.read(run.path).pid == one.pid) is False and time.monotonic() < until:
+            time.sleep(0.05)
+        return there
+
+    first = begin()
+    assert learns(first, 60.0)
+    second = begin()
+    assert not learns(second, 10.0)
+    first.stdin.close()
+    assert first.wait(60) == 0 and learns(second, 60.0)
+    second.stdin.close()
+    assert second.wait(60) == 0
 
 
 def test_people_are_there_always_and_scripted_ones_in_their_share_of_early_episodes() -> None:

@@ -24,6 +24,7 @@ from real_robot import (
     PolicyBundle,
     PolicyProcess,
     SafetyStop,
+    child,
     read_log,
 )
 from real_robot.emulators.control import Control
@@ -100,6 +101,21 @@ def test_a_policy_that_dies_is_noticed_at_the_next_word(
         policy.act(obs(bundle)) if verb == "act" else policy.beat()
     took(time.perf_counter() - begun, "noticed")
     assert stop.value.fault is Fault.POLICY_LOST
+
+
+def test_a_policy_that_is_killed_while_it_begins_is_one_line(
+    bundle: PolicyBundle, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = child.start
+
+    def killed(*told: Any, **options: Any) -> Any:
+        process, end = begin(*told, **options)
+        os.kill(process.pid, signal.SIGKILL)
+        return process, end
+
+    monkeypatch.setattr(child, "start", killed)
+    with pytest.raises(BundleError, match="did not begin: policy_lost: .* is gone"):
+        PolicyProcess(bundle, folder, budget=BUDGET)
 
 
 def test_a_policy_that_dies_between_two_episodes_ends_them_and_that_is_said(
