@@ -200,9 +200,9 @@ class Deployed:
 
     def child(self, module: str) -> int:
         """The pid of the bridge's child that runs ``module``."""
-        for child in psutil.Process(self.bridge.pid).children():
-            if any(module in word for word in child.cmdline()):
-                return child.pid
+        for one in psutil.Process(self.bridge.pid).children():
+            if any(module in word for word in one.cmdline()):
+                return one.pid
         raise AssertionError(f"the bridge has no child {module}")
 
     def await_motion(self) -> None:

@@ -335,8 +335,8 @@ def _closed(log: Path) -> bool:
 
 
 def main(folder: str) -> None:
-    """Learns until the input ends; first of all until nobody else learns there: a learner outlives a
-    killed driver for as long as it takes to finish what it is at."""
+    """Learns until the input ends, once nobody else learns there: a learner outlives a killed
+    driver for as long as it takes to finish what it is at."""
     alone = os.open(Path(folder) / BASE, os.O_RDONLY)
     fcntl.flock(alone, fcntl.LOCK_EX)  # and goes with this process
     over = threading.Event()
