@@ -194,6 +194,7 @@ class Soak:
             "episodes_begun": len(logs),
             "episodes_in_the_table": len(rows),
             "numbers_missing": sorted(set(range(max(numbers, default=-1) + 1)) - set(numbers)),
+            "numbers_twice": sorted(n for n, times in Counter(numbers).items() if times > 1),
             "rows_or_counts_lost": self.regressions,
             "updates": told.updates,
             "published": told.published,
