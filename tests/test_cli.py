@@ -97,7 +97,9 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["reward", "read", "hello"], "goal"),
         (["train", "reach", "--robot", "ur5e"],
          "trained on reach with the so101, camera front and knows no other scene; here is reach "
-         "with the ur5e. Train one for it: robo-rl reward train --task reach --robot ur5e --out"),
+         "with the ur5e. Give --clip.encoder embedded:suite, which ships with the project"),
+        (["train", "reach", "--robot", "koch"],
+         "Train one for it: robo-rl reward train --task reach --robot koch --out"),
         (["reward", "train"], "--out FILE, or --ship to write over those inside the package"),
         (["reward", "train", "--ship", "--robot", "fr3"], "of reach with the so101, not of reach"),
         (["reward", "train", "--task", "swimmer", "--out", "a.safetensors"],

@@ -24,6 +24,9 @@ from robo_rl.visual.look_guard import TOLERANCE, drift
 from robo_rl.visual.taught import graded_frames, of_scenes
 from sims.cameras import Look
 
+SUITE = (
+    "reach", "lift", "pick_place", "stack", "drawer", "button", "peg", "drawer_then_place", "push",
+)  # fmt: skip
 RETRAIN = "the look of the scene has changed: run `robo-rl reward train --ship` and commit both"
 
 
@@ -37,11 +40,24 @@ def encoder() -> EmbeddedClip:
     return EmbeddedClip()
 
 
-def test_weights_are_small_and_carry_a_card() -> None:
-    path = tiny_clip.DEFAULT
-    assert path.stat().st_size <= 5_000_000
+@pytest.mark.parametrize("path", tiny_clip.SHIPPED.values(), ids=tiny_clip.SHIPPED)
+def test_weights_are_small_and_carry_a_card(path: Path) -> None:
+    assert path.stat().st_size <= 2_000_000
     card = json.loads(path.with_suffix(".json").read_text())
     assert {"licence", "command", "summary", "cells", "versions"} <= set(card)
+
+
+def test_the_suites_model_knows_its_tasks_with_three_arms() -> None:
+    """What its card says of a scene is what is measured there."""
+    path = tiny_clip.SHIPPED["suite"]
+    scenes = {(home.task, home.robot) for home in tiny_clip.homes_in(path)}
+    assert scenes == {(task, arm) for task in SUITE for arm in ("so101", "ur5e", "fr3")}
+    task, arm = "drawer", "ur5e"
+    found = gate(make_encoder("embedded:suite"), sims.make_task(task, robot=arm), count=800)
+    card = json.loads(path.with_suffix(".json").read_text())
+    [said] = [s for s in card["scenes"] if (s["task"], s["robot"]) == (task, arm)]
+    for name in ("auc_median", "rank_median"):
+        assert found["plain summary"][name] == pytest.approx(said[name], abs=0.01)
 
 
 def test_the_look_has_not_drifted(env: sims.BatchEnv) -> None:

@@ -32,6 +32,7 @@ Array = np.ndarray
 
 MEAN, STD = 0.42, 0.28  # of all channels; the frames are renders, not photographs
 DEFAULT = Path(__file__).parent / "weights" / "tabletop.safetensors"
+SHIPPED = {"": DEFAULT, "suite": DEFAULT.with_name("suite.safetensors")}  # by name
 
 
 @dataclass(frozen=True)
@@ -187,11 +188,21 @@ def load(path: Path = DEFAULT) -> TinyClip:
         words, captions = tuple(meta["words"].split()), tuple(json.loads(meta["captions"]))
         config = json.loads(meta["config"])
         config |= {"tower": TowerConfig(**config["tower"]), "words": words}
-        # Weights of before have one home.
-        homes = json.loads(meta["homes"] if "homes" in meta else f"[{meta['home']}]")
-        model = TinyClip(TinyClipConfig(**config), tuple(Home(**h) for h in homes), captions)
+        model = TinyClip(TinyClipConfig(**config), _homes(meta), captions)
         model.load_state_dict({k: v.float() for k, v in load_file(path).items()})
     except (SafetensorError, KeyError, TypeError, RuntimeError, json.JSONDecodeError) as error:
         first = str(error).splitlines()[0]
         raise ValueError(f"{path} is not an embedded CLIP ({first}); {retrain}") from error
     return model.eval()
+
+
+def homes_in(path: Path) -> tuple[Home, ...]:
+    """The scenes that the model stored at ``path`` was trained on; its weights are not read."""
+    with safe_open(path, "pt") as file:
+        return _homes(file.metadata())
+
+
+def _homes(meta: dict[str, str]) -> tuple[Home, ...]:
+    # Weights of before have one home.
+    homes = json.loads(meta["homes"] if "homes" in meta else f"[{meta['home']}]")
+    return tuple(Home(**home) for home in homes)

@@ -159,8 +159,8 @@ def run_episodes(
 
     ``before(index)`` is what acts in an episode in place of the bundle and its process;
     ``after(index, result)`` hears what came of it, and says whether there is another. A fault
-    that latches ends the episodes unless an operator has ``cleared()`` it, and so does a signal, also
-    one that came while the arm was parked.
+    that latches ends the episodes unless an operator has ``cleared()`` it, and so does a signal,
+    also one that came while the arm was parked.
 
     Logs in the folder ``log`` whose writer was killed are made whole first. A log that cannot be
     written ends the episodes, once its run is over.

@@ -46,7 +46,7 @@ OPPOSITE = {
 class ClipConfig(RewardConfig):
     """How the CLIP reward is made."""
 
-    encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
+    encoder: str = "embedded"  # embedded[:suite|:PATH], or MODEL[:PRETRAINED] of open_clip
     formula: Literal["cosine", "goal_baseline", "contrast", "softmax"] = "cosine"
     alpha: float = 0.5  # of goal_baseline: 0 plain cosine, 1 only the line to the goal counts
     target: str = ""  # what a pretrained CLIP is to see; empty: the goal's own words
@@ -236,13 +236,25 @@ def at_home(
     elif home := next((home for home in homes if _same_scene(home, task)), None):
         encoder.camera = home.camera
     else:
-        arm = f" --robot {robot}" if robot else ""
         raise ValueError(
             f"this CLIP was trained on {known} and knows no other scene; here is {task.name}"
-            f"{f' with the {robot}' if robot else ''}. Train one for it: robo-rl reward train "
-            f"--task {task.name}{arm} --out FILE.safetensors, then give {option} "
-            "embedded:FILE.safetensors"
+            f"{f' with the {robot}' if robot else ''}. {_way_out(task, option)}"
         )
+
+
+def _way_out(task: Task[Any], option: str) -> str:
+    """What to do where a CLIP does not know the scene of ``task``."""
+    from reward_models.visual import tiny_clip
+
+    for name, path in tiny_clip.SHIPPED.items():
+        if any(_same_scene(home, task) for home in tiny_clip.homes_in(path)):
+            known = f"embedded:{name}" if name else "embedded"
+            return f"Give {option} {known}, which ships with the project and knows it"
+    arm = f" --robot {task.robot}" if getattr(task, "robot", "") else ""
+    return (
+        f"Train one for it: robo-rl reward train --task {task.name}{arm} --out FILE.safetensors, "
+        f"then give {option} embedded:FILE.safetensors"
+    )
 
 
 def _same_scene(home: Home, task: Task[Any]) -> bool:
