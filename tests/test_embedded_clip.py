@@ -19,7 +19,7 @@ from reward_models.visual.train import fit, lessons
 from robo_rl.cli import main
 from robo_rl.rewards.clip import at_home
 from robo_rl.visual.data import collect
-from robo_rl.visual.gate import gate
+from robo_rl.visual.gate import gate, swapped
 from robo_rl.visual.look_guard import TOLERANCE, drift
 from robo_rl.visual.taught import graded_frames, of_scenes
 from sims.cameras import Look
@@ -87,6 +87,25 @@ def test_scores_follow_the_truth_on_held_out_states_however_things_are_painted(
     goals = [g.sentence for g in sims.make_task("reach").goals().values()]
     worst = min(c["auc"] for c in figures["plain"] if c["text"] in goals)
     assert worst > 0.95
+
+
+def test_of_exchanged_colours_only_what_has_one_name_tells() -> None:
+    said = ("the red cube touches the blue cube", "the blue cube touches the red cube",
+            "the red cube is held", "the blue cube is held")  # fmt: skip
+    other = (said[1], said[0], said[3], said[2])
+    truth = np.array([[True, True, True, False], [True, True, False, False]])
+
+    class Words:
+        taught = said
+
+        @staticmethod
+        def encode_texts(texts: tuple[str, ...]) -> np.ndarray:
+            return np.eye(4)[[said.index(text) for text in texts]]
+
+    held = [np.eye(4)[[2, 0]], np.eye(4)[[3, 0]]]  # red in the one picture, blue in the other
+    assert swapped(Words, held, (said, other), truth) == 1.0  # type: ignore[arg-type]
+    assert swapped(Words, held[::-1], (said, other), truth) == 0.0  # type: ignore[arg-type]
+    assert swapped(Words, held, (said[:2], other[:2]), truth[:, :2]) is None  # type: ignore[arg-type]
 
 
 def test_captions_of_different_objects_are_told_apart(encoder: EmbeddedClip) -> None:

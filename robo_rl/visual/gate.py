@@ -154,16 +154,21 @@ def swapped(
     encoder: TorchEncoder, images: Sequence[Array], texts: Sequence[Sequence[str]], truth: Array
 ) -> float | None:
     """Of two paintings of the same states: the share of what is true of them in which, of the names
-    that a thing bears in either, both frames prefer their own; None where no name differs.
+    that a thing bears in either, both frames prefer their own; None where no name differs. What is
+    true under either name (of two cubes that touch) tells nothing.
 
     ``images`` are the embeddings (M, D) of each, ``texts`` the captions as said of each.
     """
+    column_of = [{text: column for column, text in enumerate(said)} for said in texts]
     right, of = 0, 0
     for column, names in enumerate(zip(*texts, strict=True)):
         if len(set(names)) == 1 or not all(_taught(encoder, name) for name in names):
             continue
         first, second = encoder.encode_texts(names)
-        held = truth[:, column]
+        held = truth[:, column].copy()
+        for said, other in zip(column_of, reversed(names), strict=True):
+            if other in said:
+                held &= ~truth[:, said[other]]
         prefers = [embedded[held] @ (first - second) for embedded in images]
         right += int(((prefers[0] > 0) & (prefers[1] < 0)).sum())
         of += int(held.sum())
