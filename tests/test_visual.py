@@ -182,8 +182,8 @@ def test_a_model_is_refused_in_another_scene(encoder: EmbeddedClip) -> None:
     for task in (sims.make_task("reach"), sims.make_task("push"), Lone()):
         at_home(encoder, task)
     for task, way_out in (
-        (sims.make_task("reach", robot="ur5e"), "--task reach --robot ur5e --out FILE"),
-        (Lift(), "--task lift --robot so101 --out FILE"),
+        (sims.make_task("reach", robot="koch"), "--task reach --robot koch --out FILE"),
+        (Lift(), "Give --clip.encoder embedded:suite, which ships with the project"),
         (Stack(), "trained on reach with the so101, camera front"),
     ):
         with pytest.raises(ValueError, match=way_out):
