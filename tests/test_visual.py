@@ -19,7 +19,7 @@ from reward_models.base import from_dict
 from reward_models.config import DistillConfig
 from reward_models.visual import tiny_clip
 from reward_models.visual.clip_score import progress
-from reward_models.visual.encoders import EmbeddedClip
+from reward_models.visual.encoders import EmbeddedClip, make_encoder
 from reward_models.visual.graded import words_of
 from reward_models.visual.table_captions import table_captions
 from reward_models.visual.train import GradedStates, lessons
@@ -244,6 +244,13 @@ def test_a_scene_without_an_expert_is_distilled_and_found_again(
     assert a.keys() == b.keys()
     for name in a:
         np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+@pytest.mark.parametrize("task", ["lift", "drawer", "button"])
+def test_a_scene_with_points_that_no_frame_shows_is_distilled(cache, task: str) -> None:
+    scene = distilled(sims.make_task(task), make_encoder("embedded:suite"), TINY)
+    assert "grip" in {doc.name for doc in sims.make_task(task).signal_docs()}
+    assert "tip" in scene.surrogate.points and "grip" not in scene.surrogate.points
 
 
 @pytest.mark.parametrize(("distill", "sees"), [(False, FRAMES), (True, IMITATED)])

@@ -148,7 +148,8 @@ def _distilled(
         progress("frames", (first + len(frames)) / config.frames)
     # As the cache keeps them: who finds the scene there learns from the same numbers.
     targets = np.concatenate(parts).astype(np.float16).astype(np.float32)
-    surrogate = Surrogate(names, targets.shape[1], config.distill, points=_points(env))
+    points = tuple(name for name in _points(env) if name in names)
+    surrogate = Surrogate(names, targets.shape[1], config.distill, points=points)
     labelled = _train_part(signals, targets, config)
     surrogate.fit(*labelled, lambda share: progress("distil", share))
     held = {name: s[: config.holdout] for name, s in signals.items()}
