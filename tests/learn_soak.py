@@ -100,7 +100,7 @@ class Soak:
         """Rows of finished episodes, and what the learner has told."""
         rows = self._run / "episodes.csv"
         with contextlib.suppress(FileNotFoundError):
-            return list(csv.DictReader(rows.open())), Told.read(self._run)
+            return list(csv.DictReader(rows.read_text().splitlines())), Told.read(self._run)
         return [], Told()
 
     def strike(self) -> None:

@@ -43,6 +43,14 @@ def bundle(tmp_path: Path) -> Path:
     return folder
 
 
+def begun(path: Path, bundle: Path) -> RunDir:
+    """A run of which no episode was driven yet."""
+    run = RunDir.create(path, OnArm(minutes=1.0))
+    shutil.copytree(bundle, run.path / BASE)
+    (run.path / EPISODES).mkdir()
+    return run
+
+
 def recorded(success: bool, judge: str, steps: int = 5) -> Recorded:
     rng = np.random.default_rng(0)
     return Recorded(
@@ -125,9 +133,7 @@ def test_verdicts_say_which_policy_is_surely_good_and_which_is_worse() -> None:
 def test_a_learner_that_went_back_and_was_killed_goes_on_from_where_it_went_back_to(
     bundle: Path, tmp_path: Path
 ) -> None:
-    run = RunDir.create(tmp_path / "run", OnArm(minutes=1.0))
-    shutil.copytree(bundle, run.path / BASE)
-    (run.path / EPISODES).mkdir()
+    run = begun(tmp_path / "run", bundle)
     learner = ArmLearner(run.path, lambda: True)
     good = weights_of(learner._algorithm)
     with torch.no_grad():
@@ -151,9 +157,7 @@ def test_a_learner_that_went_back_and_was_killed_goes_on_from_where_it_went_back
 def test_a_policy_that_died_is_another_one_in_the_next_episode(
     bundle: Path, tmp_path: Path
 ) -> None:
-    run = RunDir.create(tmp_path / "run", OnArm(minutes=1.0))
-    shutil.copytree(bundle, run.path / BASE)
-    (run.path / EPISODES).mkdir()
+    run = begun(tmp_path / "run", bundle)
     with contextlib.closing(Session(run.path, OnArm(), 0, waits=False, think=10.0)) as session:
         session.before(0)
         first = session._policy
@@ -170,9 +174,7 @@ def test_a_policy_that_died_is_another_one_in_the_next_episode(
 def test_a_learner_waits_for_the_one_before_it_whose_arm_side_was_killed(
     bundle: Path, tmp_path: Path
 ) -> None:
-    run = RunDir.create(tmp_path / "run", OnArm(minutes=1.0))
-    shutil.copytree(bundle, run.path / BASE)
-    (run.path / EPISODES).mkdir()
+    run = begun(tmp_path / "run", bundle)
 
     def begin() -> subprocess.Popen[bytes]:
         told = [sys.executable, "-m", "robo_rl.on_arm.learner", str(run.path)]

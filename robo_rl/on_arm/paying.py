@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -46,10 +45,8 @@ def payer(config: OnArm, task: Task[Any]) -> Pay | None:
     if hasattr(settings, "encoder"):
         settings = replace(settings, encoder=config.encoder)
     with closing(BatchEnv(task, 128, seed=config.seed + 1)) as env:
-        try:
-            made = make_reward(config.reward, read_goal(task, task.goal), env, settings)
-        except ValueError as error:  # it names the option of training
-            raise ValueError(re.sub(r"--[\w-]+\.encoder", "--encoder", str(error))) from error
+        goal = read_goal(task, task.goal)
+        made = make_reward(config.reward, goal, env, settings, option="--")
     if made.model is None:
         raise ValueError(
             f"--reward {config.reward} asks the simulator, which is not there on an arm: use "

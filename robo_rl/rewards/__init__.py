@@ -114,12 +114,16 @@ def make_reward(
     device: str = "cpu",
     progress: Callable[[str, float], None] = lambda stage, share: None,
     dtype: str = "",
+    option: str = "",
 ) -> MadeReward:
     """The reward called ``name`` for a goal on an env, stepped only if it is a foreign one;
-    ValueError for a name that nobody knows, or settings of another kind."""
+    ValueError for a name that nobody knows, or settings of another kind. ``option`` is what a
+    person types before the name of a setting; empty: as in training, ``--clip.``."""
     kind = kind_of(name)
     settings = fitting(name, settings)
-    return kind.build(Asked(goal, env, settings, name.partition(":")[2], device, progress, dtype))
+    stem, _, argument = name.partition(":")
+    option = option or f"--{stem}."
+    return kind.build(Asked(goal, env, settings, argument, device, progress, dtype, option))
 
 
 def fitting(name: str, settings: RewardConfig | None) -> RewardConfig:

@@ -148,7 +148,8 @@ def encoder_of(asked: Asked) -> TorchEncoder:
     from reward_models.visual.encoders import make_encoder
 
     encoder = make_encoder(asked.settings.encoder, asked.device, asked.dtype)
-    at_home(encoder, asked.env if isinstance(asked.env, ForeignEnv) else asked.env.task)
+    task = asked.env if isinstance(asked.env, ForeignEnv) else asked.env.task
+    at_home(encoder, task, f"{asked.option}encoder")
     return encoder
 
 

@@ -130,7 +130,7 @@ def build(asked: Asked) -> MadeReward:
 
     config, env = asked.settings, asked.env
     encoder = make_encoder(config.encoder, asked.device, asked.dtype)
-    at_home(encoder, env if isinstance(env, ForeignEnv) else env.task, "--film.encoder")
+    at_home(encoder, env if isinstance(env, ForeignEnv) else env.task, f"{asked.option}encoder")
     about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
     if asked.argument:
         path = Path(asked.argument)

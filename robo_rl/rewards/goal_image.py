@@ -37,7 +37,7 @@ def build(asked: Asked) -> MadeReward:
     pictures, about = read_pictures(path)
     encoder = make_encoder(config.encoder, asked.device, asked.dtype)
     task = env if isinstance(env, ForeignEnv) else env.task
-    at_home(encoder, task, "--goal-image.encoder")
+    at_home(encoder, task, f"{asked.option}encoder")
     goals = np.concatenate([encoder.encode(picture[None]) for picture in pictures])
     model = GoalImage(encoder, goals, config.formula)
     frames = look_round(asked, encoder, SceneConfig())

@@ -120,7 +120,7 @@ def opened(
             f"train it anew: {card['command']}"
         )
     if other:
-        at_home(encoder, env.task, f"--{kind}.encoder")
+        at_home(encoder, env.task, f"{asked.option}encoder")
         card = card | {"learned_from": f"{card['learned_from']}; all for {_said(scene)}"}
     encoder.camera = scene["camera"]
     return heads, card, encoder, kept

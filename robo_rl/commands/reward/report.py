@@ -155,7 +155,7 @@ def _encoder(command: ReportCommand) -> int:
 
     torch.set_num_threads(set_threads())
     encoder = make_encoder(command.encoder)
-    at_home(encoder, task)
+    at_home(encoder, task, "--encoder")
     figures = gate(encoder, task, count=command.states)
     if command.as_json:
         print(json.dumps(figures, indent=1))
