@@ -84,10 +84,10 @@ class TrainConfig(Common, Further):
             raise ValueError(
                 "a goal is a sentence or a formula: give --goal or --formula, not both"
             )
-        if self.formula and self.reward in ("clip", "task"):
+        if self.formula and self.reward == "task":
             raise ValueError(
-                f"--reward {self.reward} does not know how far a formula is: with --formula use "
-                "--reward offline, sparse, constant or code:FILE"
+                "--reward task does not know how far a formula is: with --formula use "
+                "--reward clip, offline, sparse, constant or code:FILE"
             )
         if self.formula and self.randomize:
             raise ValueError("rows of a formula's goal are not randomised: leave out --randomize")

@@ -229,5 +229,8 @@ def make_task(config: Mapping[str, Any], key: str) -> Task[Any]:
     task's first goal."""
     task = task_of(config)
     if key.startswith("["):
-        return goal_task(task, from_data(json.loads(key)))
+        from robo_rl.rewards import observes_account  # with all that looks at frames
+
+        made = goal_task(task, from_data(json.loads(key)))
+        return made if observes_account(config) else made.inner
     return replace(task, goal=key or task.goal)

@@ -38,6 +38,7 @@ from sims.rng import RowRng
 from sims.task import Array, Entity, Signal, Task, TaskGoal
 
 SCALE, MOST = 10.0, 3.0  # of columns in m, and what they reach: 30 cm
+ACCOUNT = "goal"  # the observation's columns about it
 PRACTICE = 0.3  # of the episodes one trains on
 
 
@@ -226,7 +227,7 @@ class GoalTask(Task[Any]):
         return np.concatenate([memory / most, where, near], axis=1)
 
     def obs(self, v: Any) -> dict[str, Array]:
-        return {**self.inner.obs(v), "goal": v.goal_columns}
+        return {**self.inner.obs(v), ACCOUNT: v.goal_columns}
 
     def signals(self, v: Any) -> dict[str, Array]:
         memory = {s.name: v.goal_memory[:, i : i + 1] for i, s in enumerate(self.automaton.slots)}

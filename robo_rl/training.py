@@ -40,7 +40,7 @@ from robo_rl.policies import BEST_POLICY, Policy, load_graph
 from robo_rl.presets import completed
 from robo_rl.progress import stages
 from robo_rl.report import write_report
-from robo_rl.rewards import CODE, MadeReward, make_reward
+from robo_rl.rewards import CODE, MadeReward, make_reward, observes_account
 from robo_rl.rollout.vec_sim import VecSim
 from robo_rl.runs import RunDir, atomic_write, write_json
 from robo_rl.threads import set_threads
@@ -95,6 +95,8 @@ def train(
         RunDir.check_free(path)
         if isinstance(task, GoalTask):
             check_feasible(task, seed=config.seed, num_threads=threads)
+    if isinstance(task, GoalTask) and not observes_account(vars(config)):
+        task = task.inner
 
     laps = _Laps()
     env = training_env(task, config, threads, judged)
@@ -292,10 +294,10 @@ def judged_task(config: SettledConfig) -> tuple[Task[Any], ReadGoal]:
     if config.formula:
         return formula_goal(task, config.formula)
     sentence = config.goal or next(iter(task.goals().values())).sentence
-    if config.reward == "offline":  # a program follows what a sentence asks for, whatever it is
-        return judged_goal(task, sentence)
-    goal = read_goal(task, sentence)
-    return replace(task, goal=goal.key or task.goal), goal
+    if config.reward == "task":  # it is of the task's own goals
+        goal = read_goal(task, sentence)
+        return replace(task, goal=goal.key or task.goal), goal
+    return judged_goal(task, sentence)
 
 
 def reward_of(config: SettledConfig, resume: Path | None) -> str:

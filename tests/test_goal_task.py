@@ -22,7 +22,7 @@ from reward_models.goals.say import say
 from reward_models.programs import load
 from reward_models.writers.lines import NoTemplate
 from reward_models.writers.staged import write_staged
-from robo_rl.arm.episodes import run_emulated
+from robo_rl.arm.episodes import run_emulated, task_of
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import evaluate, make_task
 from robo_rl.goal_task import GoalTask, goal_task, trained_on
@@ -275,7 +275,7 @@ def test_a_formula_that_means_nothing_here_is_refused(
 def test_options_that_do_not_go_together_are_refused() -> None:
     for options, told in (
         ({"goal": "touch it", "reward": "offline"}, "a sentence or a formula"),
-        ({"reward": "clip"}, "does not know how far a formula is"),
+        ({"reward": "task"}, "does not know how far a formula is"),
         ({"reward": "offline", "randomize": 1.0}, "not randomised"),
     ):
         with pytest.raises(ValueError, match=told):
@@ -316,8 +316,29 @@ def test_a_run_from_a_formula_is_whole(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_the_goal_of_a_run_is_found_again() -> None:
     task, goal = formula_goal(REACH, MIXED)
-    assert make_task({"task": "reach", "robot": ""}, goal.key) == task
-    assert make_task({"task": "reach", "robot": ""}, "above_blue_ball").goal == "above_blue_ball"
+    config = {"task": "reach", "robot": "", "formula": MIXED, "reward": "offline"}
+    assert make_task(config, goal.key) == task
+    assert make_task(config, "above_blue_ball").goal == "above_blue_ball"
+
+
+def test_a_sentence_that_is_seen_is_judged_and_its_policy_observes_what_it_would_of_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No goal of the task's own: what looks at frames keeps an account of the parts itself."""
+    monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
+    tuning = PPOConfig(num_envs=16, n_steps=20, minibatches=2)
+    config = TrainConfig(
+        goal="touch the red cube, then the blue ball", reward="clip", env_steps=320, episodes=20,
+        looks=0, tuning=tuning, runs=tmp_path,
+    )  # fmt: skip
+    made = train(config)
+    task = make_task(made.run.config, made.run.result["truth"])
+    assert not isinstance(task, GoalTask) and task.formula[0] == "then"
+    again = evaluate(task, made.policy.act, episodes=20, seed=made.evaluation.seed)
+    assert again.successes == made.evaluation.successes
+    assert not isinstance(task_of(PolicyBundle.load(made.bundle).manifest), GoalTask)
+    as_formula = {**made.run.config, "goal": "", "formula": made.run.result["formula"]}
+    assert isinstance(make_task(as_formula, made.run.result["truth"]), GoalTask)
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ from robo_rl.arm.simulated import SimStage
 from robo_rl.arm.stage import Scene, Stage
 from robo_rl.evaluate import NOT_JUDGED
 from robo_rl.floors import Floors, Rate, floors_of_scenes
-from robo_rl.goal_task import GoalTask
+from robo_rl.goal_task import ACCOUNT, GoalTask
 from sims import make_task
 from sims.task import Task
 
@@ -106,10 +106,11 @@ def advice(result: ArmResult, manifest: Manifest) -> str:
 
 def task_of(manifest: Manifest) -> Task[Any]:
     """The task that a bundle was trained on, with its parameters and its goal, and with the account
-    of that where it is a formula."""
+    of that where it is a formula and the policy observes it."""
     params = {k: v for k, v in manifest.task_config.items() if k not in ("robot", "goal")}
     task = make_task(manifest.task, robot=manifest.arm, goal=manifest.goal or None, **params)
-    return task if task.formula is None else GoalTask(inner=task)
+    accounted = any(spec.name == ACCOUNT for spec in manifest.inputs)
+    return GoalTask(inner=task) if accounted else task
 
 
 def run_emulated(

@@ -16,7 +16,7 @@ import sims
 from robo_rl.config import TrainConfig
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.table import percent, table
-from robo_rl.goals import ReadGoal, formula_goal, judged_goal, read_goal
+from robo_rl.goals import ReadGoal
 from robo_rl.presets import completed
 from robo_rl.rewards import kind_of
 from robo_rl.rewards.code import written
@@ -64,8 +64,7 @@ def policy(
         episodes=options.scaled(config.episodes, least=8),
         judge="select" if options.develop else "test",
     )
-    follows = config.reward == "offline"  # a program follows what a sentence asks for
-    task, goal = _understood(config.task, config.robot, config.goal, config.formula, follows)
+    task, goal = _understood(config.task, config.robot, config.goal, config.formula, config.reward)
     program = written(task, goal) if config.reward == "offline" else ""
     of = Policy(config, kind, judged_as or goal.key, str(goal.formula), program)
     without = WITHOUT.get(config.reward, WITHOUT["task"])
@@ -75,12 +74,12 @@ def policy(
 
 @cache
 def _understood(
-    task: str, robot: str, sentence: str, formula: str, follows: bool
+    task: str, robot: str, sentence: str, formula: str, reward: str
 ) -> tuple[sims.Task[Any], ReadGoal]:
-    made = sims.make_task(task, robot=robot or None)
-    if formula:
-        return formula_goal(made, formula)
-    return judged_goal(made, sentence) if follows else (made, read_goal(made, sentence))
+    from robo_rl.training import judged_task
+
+    asked = TrainConfig(task=task, robot=robot, goal=sentence, formula=formula, reward=reward)
+    return judged_task(asked)
 
 
 TRAINER = ("robo_rl.training", "robo_rl.evaluate")

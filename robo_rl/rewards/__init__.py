@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from robo_rl.goals import ReadGoal
 from robo_rl.rewards import clip, code, film, goal_image, learned
@@ -22,6 +23,7 @@ __all__ = [
     "checked_program",
     "kind_of",
     "make_reward",
+    "observes_account",
 ]
 
 REWARDS = {
@@ -103,6 +105,13 @@ def kind_of(name: str) -> Kind:
     if kind is None or (given != bool(kind.argument) and (colon or not kind.alone)):
         raise ValueError(f"unknown reward {name!r}; known rewards: {', '.join(listed())}")
     return kind
+
+
+def observes_account(config: Mapping[str, Any]) -> bool:
+    """Whether the policy of a run's config observes the account of a goal that is no goal of the
+    task's own: what looks at frames keeps one of its own, so a policy sees what it always sees,
+    unless the goal was typed as a formula."""
+    return bool(config["formula"]) or not kind_of(config["reward"]).frames
 
 
 def make_reward(

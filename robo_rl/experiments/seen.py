@@ -1,0 +1,96 @@
+"""Policies that are paid by what one model sees in frames, on three arms, beside the dense reward.
+
+The model was taught nine tasks on three arms at once (docs/figures.md). Each goal is one sentence;
+the reward is its captions' alone, and what the policy observes is the task's own observation.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from robo_rl.config import TrainConfig
+from robo_rl.experiments import Options, Row
+from robo_rl.experiments.training import policies, seeded
+from robo_rl.presets import completed
+from robo_rl.rewards import ClipConfig
+
+SEEDS = (0, 1, 2)
+ENCODER = "embedded:suite"
+LEARNER = "ensemble"  # of all: it takes the fewest steps to a push
+STEPS = 100_000
+
+
+class Case(NamedTuple):
+    """A goal on an arm."""
+
+    task: str
+    sentence: str
+    robot: str = "so101"
+    steps: int = STEPS
+    formula: str = ""  # what the sentence means, where the task has no such goal of its own
+
+
+NEXT_TO = "push the red cube next to the blue ball"
+OWN = {
+    "reach": Case("reach", "touch the red cube"),
+    "push": Case("push", NEXT_TO, steps=200_000),
+    "lift": Case("lift", "lift the red cube", steps=200_000),
+    "open the drawer": Case("drawer", "open the drawer"),
+    "close the drawer": Case("drawer", "close the drawer"),
+    "button": Case("button", "press the button"),
+    "reach, UR5e": Case("reach", "touch the red cube", "ur5e"),
+    "push, UR5e": Case("push", NEXT_TO, "ur5e", 200_000),
+    "reach, FR3": Case("reach", "touch the red cube", "fr3"),
+    "push, FR3": Case("push", NEXT_TO, "fr3", 200_000),
+    "pick and place": Case("pick_place", "put the red cube on the target", steps=400_000),
+    "into the drawer": Case("drawer_then_place", "put the red cube in the drawer", steps=600_000),
+}
+TOLD = {
+    "red, then blue": Case(
+        "reach", "touch the red cube, then the blue ball",
+        formula="then(touch(gripper, red_cube), touch(gripper, blue_ball))",
+    ),
+    "each of three in turn": Case(
+        "reach", "touch the red cube, then the blue ball, then the green cylinder",
+        formula="then(touch(gripper, red_cube), touch(gripper, blue_ball), "
+        "touch(gripper, green_cylinder))",
+    ),
+    "between two things": Case(
+        "reach", "move the gripper between the red cube and the blue ball",
+        formula="between(gripper, red_cube, blue_ball)",
+    ),
+}  # fmt: skip
+DISTILLED, DRAWN = ClipConfig(encoder=ENCODER, distill=True), ClipConfig(encoder=ENCODER)
+
+
+def rows(options: Options) -> list[Row]:
+    """Every goal from a distilled copy of the model; the ceiling, from a dense reward or from the
+    program that is written; every step drawn. Of goals that are told, the policy does not know what
+    is done already, but for where it observes the account of the formula."""
+    cases = {f"{name}, distilled": _seen(case, DISTILLED) for name, case in (OWN | TOLD).items()}
+    cases |= {
+        f"{name}, distilled, with the account": _told(case, "clip", DISTILLED)
+        for name, case in TOLD.items()
+    }
+    cases |= {
+        f"{name}, dense": _config(case, "task", goal=case.sentence) for name, case in OWN.items()
+    }
+    cases |= {f"{name}, written": _told(case, "offline") for name, case in TOLD.items()}
+    cases |= {f"{name}, drawn": _seen(case, DRAWN) for name, case in (OWN | TOLD).items()}
+    return seeded(options, SEEDS, cases)
+
+
+def _seen(case: Case, how: ClipConfig) -> TrainConfig:
+    return _config(case, "clip", goal=case.sentence, scoring=how)
+
+
+def _told(case: Case, reward: str, how: ClipConfig | None = None) -> TrainConfig:
+    return _config(case, reward, formula=case.formula, scoring=how)
+
+
+def _config(case: Case, reward: str, **more: Any) -> TrainConfig:
+    asked = {"task": case.task, "robot": case.robot, "env_steps": case.steps, "learner": LEARNER}
+    return completed(TrainConfig(reward=reward, **asked, **more))
+
+
+EXPERIMENT = policies(rows)
