@@ -44,6 +44,8 @@ def test_a_bundle_reaches_its_goal_through_the_vendors_client(
     told = json.loads(capsys.readouterr().out)
     assert told["arm"] == f"the emulated {robot}" and told["ended"] == {"done": episodes}
     assert told["successes"] == episodes and told["missed"] == 0
+    assert 0.1 < told["told"]["fastest"] <= 1.01  # a servo's target is a whole number of ticks
+    assert 0.0 < told["told"]["margin"] < 1.0
 
 
 def test_an_operator_slows_the_tool(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -274,7 +274,7 @@ def test_it_learns_beside_the_arm_outlives_a_killed_learner_and_goes_on_when_sto
     asked = [
         "learn-on-arm", str(bundle), "--emulate", "--offset", "0.0", "0.05", "0.0", "--human",
         "scripted:expert", "--takeover", "0.5", "--takeover-until", "8", "--updates", "2",
-        "--publish-every", "3", "--runs", str(run.parent), "--name", run.name,
+        "--publish-every", "3", "--scale", "0.3", "--runs", str(run.parent), "--name", run.name,
     ]  # fmt: skip
     killed: list[int] = []
 

@@ -71,7 +71,7 @@ class Controller:
         self.hand_mass = HAND_MASS  # kg, as set in Desk; 0: no hand
         self.contact = self.collision = np.full(self.n, 20.0)  # N m, thresholds
         self.stops: list[str] = []  # why motions ended, newest last
-        self.goals = Goals(self.n)
+        self.goals = Goals(self.n, CYCLE)
         self.lost = 0  # commands, in all
         self._came: deque[bool] = deque(maxlen=100)
         self._recovered = 0  # time at which a recovery is over

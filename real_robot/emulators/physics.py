@@ -20,9 +20,11 @@ PACKET = 0.001  # s: targets that are heard within it came together
 
 
 class Goals:
-    """The targets of a device's joints, as they came off the wire while the joints were stiff."""
+    """The targets of a device's joints, as they came off the wire while the joints were stiff;
+    ``cycle`` s apart where that is the device's to say."""
 
-    def __init__(self, joints: int):
+    def __init__(self, joints: int, cycle: float | None = None):
+        self.cycle = cycle
         self.low, self.high = np.full(joints, np.inf), np.full(joints, -np.inf)  # rad
         self.step = np.zeros(joints)  # rad, the largest between two targets of a joint
         self.times: deque[float] = deque(maxlen=200_000)  # monotonic s, when each packet was heard
@@ -55,6 +57,7 @@ class Goals:
             "goal_low": [float(x) if s else None for x, s in zip(self.low, seen, strict=True)],
             "goal_high": [float(x) if s else None for x, s in zip(self.high, seen, strict=True)],
             "goal_step": self.step,
+            "goal_cycle": self.cycle,
             "largest_step": float(self.step.max()),
             "moved": self.moved,
         }

@@ -15,7 +15,7 @@ import numpy as np
 from real_robot import Bus, BusConfig, arms, drivers, emulators
 from real_robot.arms import ArmSpec
 from real_robot.camera import Filmed
-from real_robot.driver import RobotDriver
+from real_robot.driver import Description, RobotDriver
 from real_robot.emulators.camera import EmulatedCamera, TaggedScene, default_view
 from real_robot.emulators.control import HOST, Control
 from real_robot.emulators.device import EPOCH, LockstepClock, SteppedClock
@@ -24,7 +24,7 @@ from real_robot.perception import Together
 from real_robot.tags import TagLocator, TagPerception
 from robo_rl.arm.conditions import PLAIN, Conditions
 from robo_rl.arm.filming import Filming
-from robo_rl.arm.stage import Scene
+from robo_rl.arm.stage import Scene, Told
 from sims import process
 from sims.plugins import VARIABLE
 from sims.task import Task
@@ -90,6 +90,20 @@ class EmulatedStage:
             eyes = self._filming.beside(eyes, clock)
         return Scene(driver, eyes, clock, self._conditions.sight(self._end.poses, clock, seed))
 
+    def told(self, about: Description) -> Told | None:
+        """Where the device was told to go, by its own record, since it was started; None:
+        nowhere."""
+        record = self._end.traffic()
+        if record["goal_low"][0] is None:
+            return None
+        n = len(about.joints)  # the gripper comes last
+        low, high, step = (
+            np.array(record[f"goal_{name}"], float)[:n] for name in ("low", "high", "step")
+        )
+        fastest = step / (record["goal_cycle"] or about.period) / about.velocity
+        margin = np.minimum(low - about.position[:, 0], about.position[:, 1] - high)
+        return Told(float(fastest.max()), float(margin.min()))
+
     def _state(self) -> tuple[np.ndarray, float]:
         return self._end.state(), self._end.clock.now_ns() * 1e-9
 
@@ -144,6 +158,9 @@ class _OwnProcess:
 
     def success(self) -> bool:
         return self._now().success()
+
+    def traffic(self) -> Mapping[str, Any]:
+        return self._now().traffic()
 
     def _now(self) -> Any:
         with self._emulator.lock:
@@ -200,6 +217,9 @@ class _OtherProcess:
 
     def success(self) -> bool:
         return bool(self._control.call("success"))
+
+    def traffic(self) -> Mapping[str, Any]:
+        return self._control.call("traffic")
 
     def close(self) -> None:
         self._control.close()

@@ -23,7 +23,7 @@ from real_robot.report import RunResult
 from real_robot.states import Transition
 from robo_rl.arm.conditions import Conditions
 from robo_rl.arm.simulated import SimStage
-from robo_rl.arm.stage import Scene, Stage
+from robo_rl.arm.stage import Scene, Stage, Told
 from robo_rl.evaluate import NOT_JUDGED
 from robo_rl.floors import Floors, Rate, floors_of_scenes
 from robo_rl.goal_task import ACCOUNT, GoalTask
@@ -60,6 +60,7 @@ class ArmResult:
     cut: str = ""  # why there was no further episode, where none of them says it
     under: str = ""  # what the arm was put to: noise and latency, where they are ours to give
     floors: Floors | None = None  # in simulations that begin as these episodes did
+    told: Told | None = None  # by the record of a device that is emulated
     advice: str = ""  # where it is worse than in simulation: what training can do about it
 
     def line(self) -> str:
@@ -76,6 +77,8 @@ class ArmResult:
             parts.append(self.floors.line(kept))
         if self.discarded:
             parts.append(f"{self.discarded} more thrown away")
+        if self.told is not None:
+            rates += f"; {self.told.line()}"
         return "; ".join([*parts, rates])
 
 
@@ -236,6 +239,7 @@ def run_episodes(
             film=getattr(stage, "film", ()),
             judge=judge,
         )
+        about = scene.driver.describe()
         scene.driver.close()
         tally.add(index, result)
         if stage.realtime and console is not None and not console.is_terminal:
@@ -255,6 +259,8 @@ def run_episodes(
     cut = GONE if gone and index < numbers[-1] and result.ended is Ended.DONE else ""
     found = replace(found, under=stage.under, shadow=shadow, cut=cut)
     found = replace(found, successes=found.successes if judged else None)
+    if hasattr(stage, "told"):
+        found = replace(found, told=stage.told(about))
     if judged and not asks:
         scenes = [_scene(seed, index) for index in numbers[: found.episodes]]
         found = replace(found, floors=floors_of_scenes(task, scenes))

@@ -26,6 +26,21 @@ class Scene:
     sight: Perception | None = None  # a person's own eyes, where perception is off; None: as eyes
 
 
+@dataclass(frozen=True)
+class Told:
+    """Where a device was told to go, beside what its joints may."""
+
+    fastest: float  # way between two targets, a share of what the joint's speed allows; the largest
+    margin: float  # rad, from a target to an end of the joint's range; the least
+
+    def line(self) -> str:
+        """For people."""
+        return (
+            f"by the device's own record told to move at {100 * self.fastest:.0f} % of a joint's "
+            f"speed at most, and to within {self.margin:.3f} rad of an end of its range"
+        )
+
+
 class Stage(Protocol):
     """A place where episodes happen."""
 
