@@ -71,8 +71,8 @@ def main(argv: Sequence[str]) -> int:
             "that robo-rl list tasks shows are learned on an arm"
         )
     task = task_of(manifest)
-    name = command.name or f"{task.name}-{task.goal}-{manifest.arm}-on-arm-{command.seed}"
-    path = command.resume or command.runs / name.replace("_", "-")
+    made = f"{task.name}-{task.goal}-{manifest.arm}-on-arm-{command.seed}".replace("_", "-")
+    path = command.resume or command.runs / (command.name or made)
     about = {
         **{k: v for k, v in dataclasses.asdict(command).items() if k not in ("bundle", "resume")},
         "task": task.name, "goal": manifest.metrics.get("sentence", task.goal),
