@@ -56,6 +56,7 @@ class Rescue:
     scene: dict | None = None  # ``make_task``'s arguments, of what the arm keeps clear of
     report: str = ""  # JSON file
     latch: str = ""  # file of the arm's latched fault
+    stop_s: float | None = None  # s, ``RunConfig``'s
 
 
 @dataclass(frozen=True, kw_only=True)

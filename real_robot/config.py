@@ -27,6 +27,7 @@ class RunConfig:
     margin: float = 0.02  # rad kept from the ends of the joint range
     lag: float = 0.6  # rad between a target and its joint
     tool_speed: float = 1.0  # m/s
+    stop_s: float | None = None  # s, longest that the quickest stop may take; None: as it comes
     clearance: float = 0.005  # m kept between the arm and itself or the table
     patience: float = 2.5  # s, a limit that is active for longer is reported, for twice that stops
     handover: float = 1.0  # s in which what the new hand wants fades in
@@ -42,5 +43,7 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if name != "realtime" and not 0 < value < math.inf:
+            if name == "realtime" or (name == "stop_s" and value is None):
+                continue
+            if not 0 < value < math.inf:
                 raise ValueError(f"{name} must be above 0 and finite, got {value}")

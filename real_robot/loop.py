@@ -204,6 +204,7 @@ def rescue(
             margin=config.margin,
             lag=config.lag,
             tool_speed=config.tool_speed,
+            stop_s=config.stop_s or math.inf,
         )
 
     arm = GuardedArm(driver, limits(driver.describe()), clock, config)
@@ -236,6 +237,7 @@ def _filter(
         stall=config.stall,
         leaning=config.leaning,
         tool_speed=config.tool_speed,
+        stop_s=config.stop_s or math.inf,
     )
 
 
@@ -616,12 +618,13 @@ class _Session:
         missing: Callable[[], str],
         rests: float = 0.0,
     ) -> None:
-        """Straight to within ``arrive`` rad of ``pose`` (n,) rad at ``speed`` rad/s, or to within
-        ``rests`` where the arm has come to rest there.
+        """Straight to within ``arrive`` rad of ``pose`` (n,) rad at ``speed`` rad/s, or what the
+        filter allows of it, or to within ``rests`` where the arm has come to rest there.
 
         Stays there until ``missing`` returns nothing.
         """
         self._pace()
+        speed = min(speed, float(self._arm.safety.shaping.cruise.min()))
         begun, start = self._now(), self._arm.yielding()
         allowed = np.abs(pose - start).max() / speed + self._config.settle
         ramp = Ramp(start, pose, gripper, speed * self._period)

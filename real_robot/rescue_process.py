@@ -34,7 +34,8 @@ def main(told: str, memory: str, end: str) -> int:
         clear = Clearance.of(make_task(**about["scene"]), margin=RunConfig().clearance)
     latch = Latch(Path(about["latch"])) if about["latch"] else None
     begun = time.monotonic()
-    result = rescue(bus, about["park"], latch=latch, clearance=clear)
+    allowed = RunConfig(stop_s=about["stop_s"])
+    result = rescue(bus, about["park"], allowed, latch=latch, clearance=clear)
     report = {
         "bridge": about["bridge"],
         "seen": about["seen"],  # s, monotonic: when its end or its silence was noticed

@@ -29,15 +29,19 @@ from real_robot.filters.finite import Finite
 from real_robot.filters.handover import Handover
 from real_robot.filters.joint_range import JointRange
 from real_robot.filters.lag import Lag
+from real_robot.filters.pace import Pace
 from real_robot.filters.provenance import Provenance
 from real_robot.filters.shaping import Shaping
 from real_robot.filters.smoothing import Smoothing
 from real_robot.filters.stage import Moment, Motion, SafetyStop, Source, Stage, Wish
 from real_robot.manifest import Limits
+from sims.shaping import ALMOST
 
 Array = np.ndarray
 
 __all__ = ["FilterMemory", "Motion", "SafetyFilter", "SafetyStop", "Source", "Wish"]
+
+SHORTEST = 3  # periods in which an arm that moves at all can stop
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +103,15 @@ class SafetyFilter:
         stall: float = 0.5,
         leaning: float = 3.0,
         tool_speed: float = np.inf,
+        stop_s: float = np.inf,
         start_slack: float = 0.1,
     ) -> SafetyFilter:
         """The filter of a robot, narrowed by the limits a policy was trained under.
 
         ``margin`` (rad) is kept from the ends of the joint range; ``lag`` (rad) holds where
         ``limits`` says nothing, ``tool_speed`` (m/s) where ``clearance`` knows the arm; the others
-        are s. An empty ``limits`` field means the robot's own.
+        are s, ``stop_s`` of them what the quickest stop may take. An empty ``limits`` field means
+        the robot's own.
         """
         limits, n = limits or Limits(), len(robot.joints)
         position = robot.position + np.array([margin, -margin])
@@ -120,6 +126,11 @@ class SafetyFilter:
                 raise ValueError(f"{name} must be above 0 and finite, got {value}")
         if not 0 <= smoothing < np.inf:
             raise ValueError(f"smoothing must be at least 0 and finite, got {smoothing}")
+        if not stop_s > (SHORTEST - 0.01) * robot.period:
+            raise ValueError(
+                f"stop_s must be at least {SHORTEST * robot.period:g} s, {SHORTEST} periods of "
+                f"{robot.name}, got {stop_s}: in less no arm stops that moves"
+            )
         if (position[:, 0] >= position[:, 1]).any():
             raise ValueError(f"position must have low < high for every joint, got {position}")
         clear = Clear(clearance)
@@ -133,7 +144,9 @@ class SafetyFilter:
             admit=clear.admit,
             travel=clear.travel,
             tool_speed=tool_speed,
+            stop_s=stop_s,
         )
+        fastest = ALMOST * shaping.cruise if np.isfinite(stop_s) else np.full(n, np.inf)
         effort, overload = (
             np.full(n, np.inf) if known is None else known
             for known in (robot.effort, robot.overload)
@@ -144,6 +157,7 @@ class SafetyFilter:
             Handover(seconds=handover),
             Smoothing(seconds=smoothing, period=robot.period),
             Dial(),
+            Pace(fastest),
             JointRange(position),
             clear,
             shaping,
@@ -201,12 +215,14 @@ class SafetyFilter:
             motion, own = stage.step(before, moment, memory.own[i])
             kept.append(own)
             limited = stage.flags(before, motion, moment)
-            flags |= limited
+            for name, which in limited.items():  # two stages see to one limit
+                flags[name] = flags[name] | which if name in flags else which
             if motion.qpos is before.qpos or stage.pressing == np.inf:
                 continue
             pressing = np.abs(motion.qpos - before.qpos) > stage.pressing
             if pressing.any():
-                pressing &= np.any([*limited.values()], axis=0)
+                faults = [which for name, which in limited.items() if name not in stage.wanted]
+                pressing &= np.any(faults, axis=0)
                 since = np.minimum(memory.pressed[i], now)
                 pressed[i] = np.where(pressing, since, np.inf)
         flags["limited_long"] = self._long(pressed, now)

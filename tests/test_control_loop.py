@@ -34,6 +34,7 @@ from real_robot import (
     RobotState,
     RunConfig,
     RunResult,
+    SafetyFilter,
     Sent,
     SimDriver,
     SimPerception,
@@ -176,6 +177,27 @@ def test_a_policy_runs_to_true_success_on_an_imperfect_arm(
         successes.append(rig.success)
     # Shaping is a delay, and at 20 Hz a coarse one: a miss in four is what it costs there.
     assert sum(successes) >= (3 if period > 0.01 else 4)
+
+
+def test_an_arm_that_must_stop_soon_is_aligned_driven_and_parked_slowly(
+    bundle: PolicyBundle, tmp_path: Path
+) -> None:
+    """At the speed from which it stops within 50 ms, and so it arrives in time wherever it goes."""
+    rig, most = Rig(bundle, period=0.01), 0.05
+    rig.driver.scene.qpos[rig.driver.scene.arm.qpos[0]] = 1.2  # 0.5 rad from where a run may begin
+    result = rig.run(steps=60, log=tmp_path / "run.mcap", config=RunConfig(stop_s=most))
+    assert (result.ended, result.reason, result.notes) == (Ended.DONE, "", ())
+    assert phases(result) == GOOD and result.limited_long == ()
+    assert result.limited["stop_time"].max() > 0.3
+    np.testing.assert_allclose(rig.joints()[:3], PARK[:3], atol=0.03)
+    log = read_log(tmp_path / "run.mcap")
+    assert log.run["config"]["stop_s"] == most
+    told = np.array([t["filtered"]["qpos"] for t in log.ticks])
+    fastest = SafetyFilter.build(NullDriver(SO101).describe(), stop_s=most).shaping.cruise
+    for phase in ("align", "run", "park"):
+        way = np.diff(told[[t["phase"] == phase for t in log.ticks]], axis=0) / 0.01
+        assert 0.9 * fastest[0] < np.abs(way).max() <= fastest[0] * (1 + 1e-6), phase
+    assert replay(tmp_path / "run.mcap").same
 
 
 def test_between_actions_targets_move_in_equal_parts(bundle: PolicyBundle, tmp_path: Path) -> None:

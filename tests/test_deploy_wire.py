@@ -60,6 +60,20 @@ def test_an_operator_slows_the_tool(folder: Path, capsys: pytest.CaptureFixture[
     assert "tool_speed must be above 0 and finite, got 0" in capsys.readouterr().err
 
 
+def test_an_operator_says_within_what_time_the_arm_can_stop(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["deploy", str(folder), "--emulate", "--episodes", "1", "--json"]
+    assert main([*command, "--stop-within", "0.1"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["successes"] == 1 and told["ended"] == {"done": 1}
+    for known, others in ((True, ["--stop-within", "0.05"]), (False, [])):
+        main([*command, *others])
+        assert (json.loads(capsys.readouterr().out)["limited"]["stop_time"] > 0) == known
+    assert main([*command, "--stop-within", "0.02"]) == 1
+    assert "stop_s must be at least 0.03 s, 3 periods of so101, got 0.02" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_compressed_ur_reaches_its_goal_late_and_with_noise(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

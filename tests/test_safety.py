@@ -33,7 +33,7 @@ ROBOT = Description(
 )
 FILTER = SafetyFilter.build(ROBOT, margin=0.05, lag=0.5)
 LIMITS = {"range", "clearance", "tool_speed", "velocity", "acceleration", "jerk", "lag"}
-FLAGS = LIMITS | {"handover", "smoothing", "dial", "limited_long"}
+FLAGS = LIMITS | {"handover", "smoothing", "dial", "stop_time", "limited_long"}
 HOSTILE = st.one_of(
     st.floats(-3, 3),
     st.floats(allow_nan=True, allow_infinity=True),
@@ -545,7 +545,7 @@ def test_a_policy_s_limits_only_narrow() -> None:
     np.testing.assert_array_equal(narrow.shaping.velocity, [1.0, 4.0])
     np.testing.assert_array_equal(narrow.shaping.acceleration, ROBOT.acceleration)
     np.testing.assert_array_equal(narrow.shaping.jerk, [1.0, 1600.0])
-    np.testing.assert_array_equal(narrow.stages[8].window, [0.1, 0.5])
+    np.testing.assert_array_equal(narrow.stages[9].window, [0.1, 0.5])
 
 
 @pytest.mark.fault(56)

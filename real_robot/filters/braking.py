@@ -12,6 +12,8 @@ import numpy as np
 
 Array = np.ndarray
 
+_BUILDING = 1 / 6  # of the time to stop, kept for acceleration to end
+
 
 class Stop(NamedTuple):
     """A stop of n joints, counted from where they were."""
@@ -41,6 +43,22 @@ def brake(
         np.array(after), np.array(speed), np.array(acc),
         np.array(end), np.array(low), np.array(high), max(seconds),
     )  # fmt: skip
+
+
+def pace(seconds: float, acceleration: Array, jerk: Array) -> tuple[Array, Array]:
+    """Speeds (n,) rad/s and accelerations (n,) rad/s^2 within which a stop takes ``seconds`` at
+    most, whatever the joints are about.
+
+    What builds up speed must end before a stop can begin, so it gets a part of the time: from the
+    most acceleration on the way to the most speed the stop is the longest that there is, and as
+    long as these two together. Full ``acceleration`` (n,), built up by ``jerk`` (n,), is kept for
+    the stop.
+    """
+    building = np.minimum(acceleration, _BUILDING * seconds * jerk)
+    left = seconds - building / jerk  # s, for the stop from full speed
+    triangle = left < 2 * acceleration / jerk  # the stop never gets to full acceleration
+    full = acceleration * (left - acceleration / jerk)
+    return np.where(triangle, jerk * left**2 / 4, full), building
 
 
 def _joint(

@@ -28,6 +28,11 @@ class Dial(Stage):
             raise SafetyStop(Fault.CONFIG, f"share of full speed must be in (0, 1], got {share}")
         if share == 1.0:
             return motion, own
-        origin = moment.last.qpos if moment.wish.origin is None else moment.wish.origin
-        qpos = origin + share * (motion.qpos - origin)
-        return motion._replace(qpos=qpos, qvel=share * motion.qvel), own
+        return shortened(motion, moment, share), own
+
+
+def shortened(motion: Motion, moment: Moment, share: float) -> Motion:
+    """That ``share`` of a step, counted from the command it was made at."""
+    origin = moment.last.qpos if moment.wish.origin is None else moment.wish.origin
+    qpos = origin + share * (motion.qpos - origin)
+    return motion._replace(qpos=qpos, qvel=share * motion.qvel)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import ruckig
 
-from real_robot.filters.braking import Stop, brake
+from real_robot.filters.braking import Stop, brake, pace
 from real_robot.filters.stage import EPS, Array, Moment, Motion, Stage
 from sims.shaping import ALMOST, BEHIND
 
@@ -27,19 +27,24 @@ _PLACES = 6  # looked at on one way
 _NEAR, _AIM, _MOST = 0.6, 0.98, 1.05
 _CREEP = 0.01  # rad/s: to plan a way that takes hours is an error
 _SHARES = (1.0, 0.998, 0.99)  # of acceleration and jerk, tried in turn
+_AT = 0.8  # of a speed that a person set: who is faster is held back by it, and not stuck
 
 
 @dataclass(frozen=True, eq=False)
 class Shaping(Stage):
-    """Limits of every joint, and of the tool; ``admit`` says whether the arm may stop along some
-    poses, ``travel`` how far (m) the tool moves to one.
+    """Limits of every joint, of the tool, and of the time that a stop takes; ``admit`` says whether
+    the arm may stop along some poses, ``travel`` how far (m) the tool moves to one.
 
     ``admit(poses (n,) rad, the last to rest in, gripper, last command)``; the gripper is light and
     stops at once. A tool that would be too fast slows all joints alike, so it stays on its way.
+
+    From every command the quickest stop takes ``stop_s`` at most: ways are planned so slowly that
+    it does (``pace``), and a step after which it would not is not taken either.
     """
 
     name: ClassVar[str] = "shaping"
     pressing: ClassVar[float] = BEHIND  # rad, to fall behind by that much is more than smoothing
+    wanted: ClassVar[frozenset[str]] = frozenset({"tool_speed", "stop_time"})
     velocity: Array  # (n,) rad/s
     acceleration: Array  # (n,) rad/s^2
     jerk: Array  # (n,) rad/s^3
@@ -49,9 +54,15 @@ class Shaping(Stage):
     admit: Callable[[list[Array], float, Motion], bool] = lambda way, gripper, last: True
     travel: Callable[[Array, float, Motion], float] = lambda pose, gripper, last: 0.0
     tool_speed: float = math.inf  # m/s
+    stop_s: float = math.inf  # s
+    cruise: Array = field(init=False)  # (n,) rad/s that ways are planned with
+    building: Array = field(init=False)  # (n,) rad/s^2, the same
     _otg: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        cruise, building = pace(ALMOST * self.stop_s, self.acceleration, self.jerk)
+        object.__setattr__(self, "cruise", np.minimum(cruise, self.velocity))
+        object.__setattr__(self, "building", building)
         object.__setattr__(self, "_otg", ruckig.Ruckig(len(self.velocity), self.period))
 
     def step(self, motion: Motion, moment: Moment, own: Any) -> tuple[Motion, Any]:
@@ -63,7 +74,7 @@ class Shaping(Stage):
         most = self.gripper_speed * self.period
         gripper = min(max(wish.gripper, last.gripper - most), last.gripper + most)
         # A wish that moves, the same as if it rested, and the way out that is always there.
-        fastest = ALMOST * self.velocity
+        fastest = ALMOST * self.cruise
         moving = np.minimum(np.maximum(wish.qvel, -fastest), fastest)
         for qvel in (moving, np.zeros_like(moving)):
             step = self._paced(last, wish.qpos, qvel)
@@ -85,19 +96,28 @@ class Shaping(Stage):
         velocity = (before.qpos - moment.last.qpos) / self.period  # that it would take
         acceleration = (velocity - moment.last.qvel) / self.period
         way = self.travel(after.qpos, moment.last.gripper, moment.last)
-        paced = behind & (way > 0.8 * self.tool_speed * self.period)
+        paced = behind & (way > _AT * self.tool_speed * self.period)
         behind &= ~paced
+        going = np.abs(after.qpos - moment.last.qpos) > _AT * self.cruise * self.period
+        slow = behind & going & (self.cruise < self.velocity)
+        behind &= ~slow
         fast = behind & (np.abs(velocity) > self.velocity)
         sudden = behind & ~fast & (np.abs(acceleration) > self.acceleration)
         jerky = behind & ~fast & ~sudden
-        return {"tool_speed": paced, "velocity": fast, "acceleration": sudden, "jerk": jerky}
+        return {
+            "tool_speed": paced, "stop_time": slow, "velocity": fast, "acceleration": sudden,
+            "jerk": jerky,
+        }  # fmt: skip
 
     def _stop(self, motion: Motion) -> Stop:
         return brake(*motion[:3], self.acceleration, self.jerk, self.period)
 
     def _may_stop(self, motion: Motion, last: Motion) -> bool:
-        """Whether the arm, braking after ``motion``, stays in range and stops in the clear."""
+        """Whether the arm, braking after ``motion``, stays in range and stops in time and in the
+        clear."""
         stop = self._stop(motion)
+        if stop.seconds > self.stop_s:
+            return False
         # Who starts outside may not go further out.
         low = np.minimum(self.position[:, 0], last.qpos) - EPS
         high = np.maximum(self.position[:, 1], last.qpos) + EPS
@@ -117,7 +137,7 @@ class Shaping(Stage):
     def _paced(self, last: Motion, qpos: Array, qvel: Array) -> Motion | None:
         """The plan's next command, with the tool no faster than it may be; None where there is
         none."""
-        step = self._plan(last, qpos, qvel, self.velocity)
+        step = self._plan(last, qpos, qvel, self.cruise)
         most = self.tool_speed * self.period
         if step is None or self.travel(step.qpos, last.gripper, last) <= _NEAR * most:
             return step
@@ -125,7 +145,7 @@ class Shaping(Stage):
         if way <= most:
             return step
         slower = np.maximum(np.abs(coming) * (_AIM * most / way), _CREEP)
-        step = self._plan(last, qpos, np.zeros_like(qvel), np.minimum(slower, self.velocity))
+        step = self._plan(last, qpos, np.zeros_like(qvel), np.minimum(slower, self.cruise))
         return None if step is None or self._coming(step, last)[1] > _MOST * most else step
 
     def _coming(self, step: Motion, last: Motion) -> tuple[Array, float]:
@@ -151,7 +171,7 @@ class Shaping(Stage):
         task.min_velocity = (-velocity - qvel).tolist()
         way = ruckig.Trajectory(len(qpos))
         for share in _SHARES:
-            task.max_acceleration = (share * self.acceleration).tolist()
+            task.max_acceleration = (share * self.building).tolist()
             task.max_jerk = (share * self.jerk).tolist()
             try:
                 # Not ``update``: it goes on along its last answer where the question is the same.

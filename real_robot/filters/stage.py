@@ -75,6 +75,8 @@ class Stage(ABC):
     name: ClassVar[str]  # of its flag
     # rad, by which it must change a target to count as limiting too long
     pressing: ClassVar[float] = 0.0
+    # of its limits, those that a person set: to be as slow as that is no fault, however long
+    wanted: ClassVar[frozenset[str]] = frozenset()
 
     def start(self, moment: Moment) -> Any:
         """What ``step`` gets as ``own`` the first time, with the arm at rest."""

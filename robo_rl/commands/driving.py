@@ -83,6 +83,9 @@ class Driving:
     offset: Offset = STRAIGHT  # m, by which all are off: x y z, as after a camera was moved
     stiffness: float | None = None  # N m/rad: --robot --emulate with servos that are no stiffer
     tool_speed: float = RunConfig.tool_speed  # m/s, at which the tool is slowed
+    # s, at least 0.03: the arm is kept so slow that it can always brake to rest within that; to
+    # notice that nobody drives it any more takes 10 to 20 ms before
+    stop_within: float | None = None
     seed: int = 0  # of the scenes
     log: Path | None = None  # folder for one MCAP log per episode
     monitor: bool = True  # real time, in a terminal: show the run, with keys that stop the arm
@@ -163,7 +166,9 @@ def drive(
             policy=answering,
             monitor=monitor,
             latch=latch,
-            config=RunConfig(realtime=stage.realtime, tool_speed=command.tool_speed),
+            config=RunConfig(
+                realtime=stage.realtime, tool_speed=command.tool_speed, stop_s=command.stop_within
+            ),
             human=human,
             dial=(lambda: command.dial) if monitor is None else monitor.dial,
             shadow=shadow,
@@ -408,7 +413,8 @@ def settle_stiff(
     driver.connect()
     clear = Clearance.of(task, margin=RunConfig.clearance)
     park = manifest.park if how == "park" else ()
-    result = rescue(driver, park, latch=latch, clearance=clear)
+    allowed = RunConfig(stop_s=command.stop_within)
+    result = rescue(driver, park, allowed, latch=latch, clearance=clear)
     if left := [joint for joint, limp in result.acks.items() if not limp]:
         raise ValueError(f"still stiff: {', '.join(left)}; {result.reason or result.notes}")
     parked = Phase.PARK in {t.after for t in result.history} and not result.notes
@@ -424,4 +430,5 @@ def _rescue(command: Driving, manifest: Manifest, latch: Latch | None) -> Rescue
         scene={**manifest.task_config, "name": manifest.task, "robot": manifest.arm, "goal": None},
         report="" if command.log is None else str(command.log.absolute() / "rescue.json"),
         latch="" if latch is None else str(latch.path.absolute()),
+        stop_s=command.stop_within,
     )
