@@ -41,7 +41,7 @@ Array = np.ndarray
 
 __all__ = ["FilterMemory", "Motion", "SafetyFilter", "SafetyStop", "Source", "Wish"]
 
-SHORTEST = 3  # periods in which an arm that moves at all can stop
+SHORTEST = 2  # periods: one of braking at least, and one in which it ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ class SafetyFilter:
         if not stop_s > (SHORTEST - 0.01) * robot.period:
             raise ValueError(
                 f"stop_s must be at least {SHORTEST * robot.period:g} s, {SHORTEST} periods of "
-                f"{robot.name}, got {stop_s}: in less no arm stops that moves"
+                f"{robot.name}, got {stop_s}"
             )
         if (position[:, 0] >= position[:, 1]).any():
             raise ValueError(f"position must have low < high for every joint, got {position}")

@@ -1,5 +1,6 @@
 """A bridge in a process of its own, patient with a starved machine:
-`python tests/bridge_ride.py ROBOT WHERE CONTROL BUNDLE LOG`. Says what came of it on stderr."""
+`python tests/bridge_ride.py ROBOT WHERE CONTROL BUNDLE LOG [STOP_S]`. Says what came of it on
+stderr."""
 
 from __future__ import annotations
 
@@ -16,12 +17,14 @@ OPTIONS = {
 }
 
 
-def main(robot: str, where: str, control: str, folder: str, log: str) -> int:
+def main(robot: str, where: str, control: str, folder: str, log: str, stop_s: str = "") -> int:
     """0 where the run came to its end."""
+    within = float(stop_s) if stop_s else None
     bundle, park = PolicyBundle.load(folder), PolicyBundle.load(folder).manifest.park
     about = bundle.manifest
     scene = {**about.task_config, "name": about.task, "robot": robot, "goal": None}
-    rescue = Rescue(park=park, scene=scene, report=str(Path(log) / "rescue.json"))
+    report = str(Path(log) / "rescue.json")
+    rescue = Rescue(park=park, scene=scene, report=report, stop_s=within)
     bus = Bus(
         BusConfig(
             robot=robot, where=where, options=OPTIONS[robot], rescue=rescue, deadline=0.5,
@@ -34,7 +37,7 @@ def main(robot: str, where: str, control: str, folder: str, log: str) -> int:
             bus, bundle, perception=eyes, policy=policy, log=Path(log) / "ride.mcap",
             config=RunConfig(
                 max_age=2.0, max_pose_age=3.0, max_gap=5.0, max_missed=1.0, settle=20.0,
-                realtime=True,
+                realtime=True, stop_s=within,
             ),
         )  # fmt: skip
     eyes.close()

@@ -70,8 +70,8 @@ def test_an_operator_says_within_what_time_the_arm_can_stop(
     for known, others in ((True, ["--stop-within", "0.05"]), (False, [])):
         main([*command, *others])
         assert (json.loads(capsys.readouterr().out)["limited"]["stop_time"] > 0) == known
-    assert main([*command, "--stop-within", "0.02"]) == 1
-    assert "stop_s must be at least 0.03 s, 3 periods of so101, got 0.02" in capsys.readouterr().err
+    assert main([*command, "--stop-within", "0.01"]) == 1
+    assert "stop_s must be at least 0.02 s, 2 periods of so101, got 0.01" in capsys.readouterr().err
 
 
 @pytest.mark.slow

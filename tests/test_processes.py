@@ -171,7 +171,7 @@ def test_a_bundle_that_was_changed_meanwhile_is_refused(
 class Deployed:
     """A bridge on an emulated arm, each in a process of its own."""
 
-    def __init__(self, robot: str, folder: Path, log: Path):
+    def __init__(self, robot: str, folder: Path, log: Path, stop_s: float | None = None):
         self.robot, self.folder, self.log = robot, folder, log
         log.mkdir()
         self.emulator = subprocess.Popen(
@@ -183,6 +183,7 @@ class Deployed:
         punctual(self.emulator)
         self.control = Control(self.about["control"])
         told = (robot, self.about["where"], str(self.about["control"]), str(folder), str(log))
+        told += () if stop_s is None else (str(stop_s),)
         self.bridge = subprocess.Popen(
             [sys.executable, Path(__file__).with_name("bridge_ride.py"), *told],
             stderr=subprocess.PIPE, text=True,
@@ -205,13 +206,13 @@ class Deployed:
                 return one.pid
         raise AssertionError(f"the bridge has no child {module}")
 
-    def await_motion(self) -> None:
-        """Returns once the policy drives: the arm is stiff and moves."""
+    def await_motion(self, least: float = 0.02) -> None:
+        """Returns once the policy drives: the arm is stiff and moves, ``least`` rad in 0.1 s."""
         deadline, before = time.monotonic() + 60, None
         while time.monotonic() < deadline and self.bridge.poll() is None:
             told, now = self.control.call("traffic"), np.array(self.control.call("joints")["qpos"])
             going = told.get("running", True) and time.monotonic() - told["moved"] < 0.1
-            if before is not None and going and np.abs(now - before).max() > 0.02:
+            if before is not None and going and np.abs(now - before).max() > least:
                 return
             before = now if going else None
             time.sleep(0.1)

@@ -83,7 +83,7 @@ class Driving:
     offset: Offset = STRAIGHT  # m, by which all are off: x y z, as after a camera was moved
     stiffness: float | None = None  # N m/rad: --robot --emulate with servos that are no stiffer
     tool_speed: float = RunConfig.tool_speed  # m/s, at which the tool is slowed
-    # s, at least 0.03: the arm is kept so slow that it can always brake to rest within that; to
+    # s, at least 0.02: the arm is kept so slow that it can always brake to rest within that; to
     # notice that nobody drives it any more takes 10 to 20 ms before
     stop_within: float | None = None
     seed: int = 0  # of the scenes

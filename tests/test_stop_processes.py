@@ -1,0 +1,79 @@
+"""An arm that must be able to stop soon rests 50 ms after its bridge or its policy was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import reach_bundle
+from arms import without
+from test_processes import Deployed
+
+import sims
+from real_robot import NullDriver, SafetyFilter, read_log
+
+Took = Callable[[float, str], None]
+# s to stop; the FR3's client takes a period more to get to a goal.
+WITHIN = {"so101": 0.03, "ur5e": 0.03, "fr3": 0.02}
+PROMISED = 0.05  # s, with the time in which it is noticed that nobody gives goals any more
+
+
+@pytest.fixture(params=["so101", "ur5e", pytest.param("fr3", marks=without("fr3"))])
+def deployed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> Iterator[Deployed]:
+    folder, robot = tmp_path_factory.mktemp("bundle"), request.param
+    reach_bundle.write(folder, robot)
+    arm = NullDriver(sims.ROBOTS[robot]).describe()
+    fastest = SafetyFilter.build(arm, stop_s=WITHIN[robot]).shaping.cruise.max()
+    deployed = Deployed(robot, folder, tmp_path / "log", WITHIN[robot])
+    try:
+        deployed.await_motion(0.05 * fastest)  # half as fast as it may be, or more
+        yield deployed
+    finally:
+        deployed.close()
+
+
+def told(robot: str, whom: str) -> str:
+    """What the table of faults says of it."""
+    within = 1000 * WITHIN[robot]
+    return f"held, by the device's record, with {within:.0f} ms to stop ({whom}, {robot})"
+
+
+@pytest.mark.slow
+@pytest.mark.fault(31, 32)
+@pytest.mark.parametrize("whom", ["bridge", "bridge and policy", "stopped bridge"])
+def test_whoever_is_killed_it_rests_within_the_time_that_was_asked_for(
+    deployed: Deployed, whom: str, took: Took
+) -> None:
+    policy = deployed.child("policy_process")
+    killed = time.monotonic()
+    if "policy" in whom:
+        os.kill(policy, signal.SIGKILL)
+    os.kill(deployed.bridge.pid, signal.SIGSTOP if "stopped" in whom else signal.SIGKILL)
+    moved = deployed.last_moved(killed)
+    took(moved, told(deployed.robot, whom))
+    assert 0.0 < moved <= PROMISED
+    report = deployed.report()
+    assert report["states"][:2] == ["hold", "park"] and "relax" in report["states"], report
+    assert all(report["limp"].values()) and report["notes"] == []
+    assert deployed.limp()
+
+
+@pytest.mark.slow
+@pytest.mark.fault(26)
+def test_so_does_an_arm_whose_policy_is_killed(deployed: Deployed, took: Took) -> None:
+    killed, moved = time.monotonic(), [0.0]
+    os.kill(deployed.child("policy_process"), signal.SIGKILL)
+    while time.monotonic() < killed + 0.2:  # it is parked soon
+        moved.append(deployed.control.call("traffic")["moved"])
+    assert deployed.bridge.wait(90) == 1 and deployed.limp()
+    log = read_log(sorted(deployed.log.glob("*.mcap"))[-1])
+    parks = next(t["t"] for t in log.transitions if t["after"] == "park")
+    rest = max(t for t in moved if t < parks) - killed
+    took(max(0.0, rest), told(deployed.robot, "policy"))
+    assert rest <= PROMISED
