@@ -263,8 +263,9 @@ def deployed(
 @pytest.mark.slow
 @pytest.mark.fault(26)
 def test_kill_9_of_the_policy_stops_and_parks_the_arm(deployed: Deployed, took: Took) -> None:
+    policy = deployed.child("policy_process")  # to look for it takes a while
     killed = time.monotonic()
-    os.kill(deployed.child("policy_process"), signal.SIGKILL)
+    os.kill(policy, signal.SIGKILL)
     assert deployed.bridge.wait(60) == 1
     log = read_log(sorted(deployed.log.glob("*.mcap"))[-1])
     held = next(t for t in log.transitions if "policy_lost" in t["reason"])
