@@ -39,7 +39,7 @@ class OnArm:
     encoder: str = "embedded"  # of pictures: embedded[:suite|:PATH], or MODEL[:PRETRAINED]
     view: str = ""  # camera whose pictures a reward looks at; empty: the one it was made for
     minutes: float = 40.0  # in which the arm is driven, over all sessions
-    scale: float = 1.0  # of an action's range to either side, by which the bundle is corrected
+    scale: float = 0.3  # of an action's range to either side, by which the bundle is corrected
     explore: float = 0.15  # standard deviation of the noise on actions in [-1, 1], smooth
     plain_every: int = 5  # episodes, of which one has no noise: how good the policy is by itself
     takeover: float = 0.0  # share of early episodes that --human scripted:... has; 0: all
