@@ -93,10 +93,9 @@ def train(
     path = resume or run_path(config, goal)
     if resume is None:
         RunDir.check_free(path)
-        if isinstance(task, GoalTask):
-            check_feasible(task, seed=config.seed, num_threads=threads)
-    if isinstance(task, GoalTask) and not observes_account(vars(config)):
-        task = task.inner
+        if task.formula is not None:
+            told = task if isinstance(task, GoalTask) else GoalTask(inner=task)
+            check_feasible(told, seed=config.seed, num_threads=threads)
 
     laps = _Laps()
     env = training_env(task, config, threads, judged)
@@ -289,7 +288,8 @@ def _fitted(
 
 
 def judged_task(config: SettledConfig) -> tuple[Task[Any], ReadGoal]:
-    """The task with the sentence's ground truth, if it has one, and the sentence as read."""
+    """The task with the sentence's ground truth, if it has one, as the policy observes it, and the
+    sentence as read."""
     task = task_of(vars(config))
     if config.formula:
         return formula_goal(task, config.formula)
@@ -297,7 +297,10 @@ def judged_task(config: SettledConfig) -> tuple[Task[Any], ReadGoal]:
     if config.reward == "task":  # it is of the task's own goals
         goal = read_goal(task, sentence)
         return replace(task, goal=goal.key or task.goal), goal
-    return judged_goal(task, sentence)
+    task, goal = judged_goal(task, sentence)
+    if isinstance(task, GoalTask) and not observes_account(vars(config)):
+        task = task.inner
+    return task, goal
 
 
 def reward_of(config: SettledConfig, resume: Path | None) -> str:

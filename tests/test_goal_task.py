@@ -27,6 +27,8 @@ from robo_rl.config import TrainConfig
 from robo_rl.evaluate import evaluate, make_task
 from robo_rl.goal_task import GoalTask, goal_task, trained_on
 from robo_rl.goals import formula_goal, judged_goal
+from robo_rl.judging.coverage import cover
+from robo_rl.judging.report import of_run
 from robo_rl.learners import PPOConfig
 from robo_rl.preflight import Job, preflight
 from robo_rl.presets import completed
@@ -336,6 +338,8 @@ def test_a_sentence_that_is_seen_is_judged_and_its_policy_observes_what_it_would
     assert not isinstance(task, GoalTask) and task.formula[0] == "then"
     again = evaluate(task, made.policy.act, episodes=20, seed=made.evaluation.seed)
     assert again.successes == made.evaluation.successes
+    assert of_run(made.run.path).task == task
+    assert len(cover(task, 8).success)  # no expert acts there, who knew another goal
     assert not isinstance(task_of(PolicyBundle.load(made.bundle).manifest), GoalTask)
     as_formula = {**made.run.config, "goal": "", "formula": made.run.result["formula"]}
     assert isinstance(make_task(as_formula, made.run.result["truth"]), GoalTask)
