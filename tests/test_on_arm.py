@@ -23,7 +23,6 @@ import torch
 import sims
 from real_robot import PolicyBundle, VirtualClock
 from robo_rl.arm.conditions import Conditions
-from robo_rl.arm.episodes import task_of
 from robo_rl.cli import main
 from robo_rl.learners.checkpoint import weights_of
 from robo_rl.on_arm.config import BASE, EPISODES, OnArm, Told
@@ -32,7 +31,6 @@ from robo_rl.on_arm.learner import ArmLearner, ArmSteps, part_of
 from robo_rl.on_arm.paying import payer, pictures, states, trust
 from robo_rl.on_arm.session import Session
 from robo_rl.on_arm.tried import Tried
-from robo_rl.on_arm.undoing import LEAST, MOST, undoing
 from robo_rl.recorded import Recorded, episodes, logs_of, reading
 from robo_rl.runs import RunDir
 
@@ -51,17 +49,6 @@ def begun(path: Path, bundle: Path) -> RunDir:
     shutil.copytree(bundle, run.path / BASE)
     (run.path / EPISODES).mkdir()
     return run
-
-
-def test_a_residual_reaches_as_far_as_what_it_corrects_acts(
-    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gentle = PolicyBundle.load(bundle)
-    monkeypatch.setitem(reach_bundle.GAINS, "so101", 20.0)  # to and fro, at full speed
-    (tmp_path / "restless").mkdir()
-    restless = reach_bundle.write(tmp_path / "restless", "so101")
-    task = task_of(gentle.manifest)
-    assert LEAST <= undoing(gentle, task) < 0.5 < undoing(restless, task) <= MOST
 
 
 def recorded(success: bool, judge: str, steps: int = 5) -> Recorded:

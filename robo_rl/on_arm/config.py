@@ -39,7 +39,7 @@ class OnArm:
     encoder: str = "embedded"  # of pictures: embedded[:suite|:PATH], or MODEL[:PRETRAINED]
     view: str = ""  # camera whose pictures a reward looks at; empty: the one it was made for
     minutes: float = 40.0  # in which the arm is driven, over all sessions
-    scale: float = 0.0  # of an action's range, by which the bundle is corrected; 0: as it needs
+    scale: float = 0.3  # of an action's range to either side, by which the bundle is corrected
     explore: float = 0.15  # standard deviation of the noise on actions in [-1, 1], smooth
     plain_every: int = 5  # episodes, of which one has no noise: how good the policy is by itself
     takeover: float = 0.0  # share of early episodes that --human scripted:... has; 0: all
@@ -58,7 +58,7 @@ class OnArm:
         for name in ("takeover", "trust"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
-        for name in ("scale", "explore", "takeover_until"):
+        for name in ("explore", "takeover_until"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
 

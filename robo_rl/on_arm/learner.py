@@ -42,7 +42,6 @@ from robo_rl.on_arm.config import BASE, BUNDLES, EPISODES, READ, REFUSED, OnArm,
 from robo_rl.on_arm.page import write_page
 from robo_rl.on_arm.paying import Pay, payer, trust
 from robo_rl.on_arm.tried import Tried
-from robo_rl.on_arm.undoing import undoing
 from robo_rl.recorded import Reading, Recorded, episodes, logs_of
 from robo_rl.runs import (
     Checkpoint,
@@ -125,10 +124,9 @@ class ArmLearner:
         self.config = from_json(OnArm, {k: v for k, v in self.run.config.items() if k in stored})
         self.base = PolicyBundle.load(folder / BASE)
         self.task = task_of(self.base.manifest)
-        self.scale = self.config.scale or undoing(self.base, self.task)
         env = BatchEnv(self.task, 1, seed=self.config.seed)
         tuning = ResidualEnsembleConfig(
-            base=str(folder / BASE), num_envs=1, scale=self.scale,
+            base=str(folder / BASE), num_envs=1, scale=self.config.scale,
             learning_rate=LEARNING_RATE, critic_updates=CRITIC_ALONE,
         )  # fmt: skip
         self.learner = make_learner(tuning, env, seed=self.config.seed)
@@ -308,7 +306,7 @@ class ArmLearner:
         training = {
             "learner": "residual-ensemble, on the arm", "base": self.base.sha256,
             "episodes": self.told.episodes, "arm_s": round(self.told.arm_s, 1),
-            "updates": self.told.updates, "reward": self.config.reward, "scale": self.scale,
+            "updates": self.told.updates, "reward": self.config.reward, "scale": self.config.scale,
         }  # fmt: skip
         made = dataclasses.replace(
             manifest,
