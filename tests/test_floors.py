@@ -25,7 +25,7 @@ from sims.batch_env import BatchEnv
 from sims.tasks.reach import Reach
 
 Array = np.ndarray
-SENTENCE = "knock over the cylinder"  # nobody can judge it
+SENTENCE = "make it look tidy"  # no relation that anybody measures
 
 
 @pytest.fixture(autouse=True)
