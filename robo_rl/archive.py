@@ -27,10 +27,10 @@ STEPS = 400  # of an episode at most: bodies' are long, and show early what they
 def trials(task: Task[Any]) -> tuple[Trials, Array]:
     """(archive of a task's goal, the dense reward (T, N) of the same steps).
 
-    Where a task has no expert, only policies that do not aim at anything are in it.
+    Where no expert knows the way to the goal, only policies that do not aim at anything are in it.
     """
     kinds = [k for k, n in ROWS.items() for _ in range(n)]
-    if not task.has_expert:
+    if not task.solved:
         kinds = [k for k in kinds if k in ("still", "random", "swing")]
     kind = np.array(kinds)
     rows = len(kind)
@@ -46,7 +46,7 @@ def trials(task: Task[Any]) -> tuple[Trials, Array]:
     live, terminated = [], []
     for step in range(min(env.max_steps, STEPS)):
         action = np.zeros((rows, env.act_dim))
-        if task.has_expert:
+        if task.solved:
             action = np.array(task.expert(env.views, rng))
         loose = kind == "loose"
         action[loose] += rng.normal(0.0, NOISE, (int(loose.sum()), env.act_dim))

@@ -97,8 +97,7 @@ def write_demos(
     config = config or DemoConfig()
     if path.exists():
         raise ValueError(f"{path} exists already; give a new folder")
-    if not task.has_expert:
-        task.expert(None, np.random.default_rng(0))  # says what to do instead
+    task.need_expert()
     partial = path.with_name(f".{path.name}.part")
     if partial.exists():
         shutil.rmtree(partial)

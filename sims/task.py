@@ -121,6 +121,22 @@ class Task(ABC, Generic[V]):
             raise ValueError(f"a goal that is a formula must be JSON: {error}") from error
 
     @property
+    def solved(self) -> bool:
+        """Whether ``expert`` knows the way to this goal: it knows those of ``goals()`` alone."""
+        return self.has_expert and self.formula is None
+
+    def need_expert(self) -> None:
+        """ValueError, which says what to do instead, where nobody knows the way to this goal."""
+        if not self.has_expert:
+            self.expert(None, np.random.default_rng(0))  # says so itself
+        if not self.solved:
+            raise ValueError(
+                f"the expert of task {self.name!r} knows the way to its own goals "
+                f"({', '.join(self.goals())}), not to {self.goal}: train a policy for it "
+                "(robo-rl train), and show what that one does"
+            )
+
+    @property
     def unwrapped(self) -> Task[Any]:
         """The task that wrote this scene and these goals: itself, unless it is about another."""
         return self

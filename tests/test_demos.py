@@ -15,8 +15,12 @@ import pytest
 import sims
 from robo_rl.cli import main
 from robo_rl.evaluate import SELECT_SEED
+from robo_rl.rollout.interventions import Interventions
+from robo_rl.visual.episodes import EpisodesConfig, play
 from sims import BatchEnv
 from sims.demos import DemoConfig, minari_name, write_demos
+
+A_FORMULA = json.dumps(["touch", ["gripper", "blue_ball"], {"within": 0.0}])
 
 
 def test_minari_reads_what_the_command_writes(
@@ -133,6 +137,13 @@ def test_a_million_steps_are_not_held_in_memory(tmp_path: Path) -> None:
 def test_what_cannot_be_demonstrated_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'hopper' has no scripted expert"):
         write_demos(sims.make_task("hopper"), tmp_path / "none")
+    told = sims.make_task("push", goal=A_FORMULA)  # its expert would push something else
+    with pytest.raises(ValueError, match=r"knows the way to its own goals .* train a policy"):
+        write_demos(told, tmp_path / "none")
+    with pytest.raises(ValueError, match="has none for this goal"):
+        Interventions(BatchEnv(told, 2), 0.5, until=100)
+    with pytest.raises(ValueError, match="has no expert for this goal"):
+        play(told, EpisodesConfig(demonstrations=1))
     with pytest.raises(ValueError, match=r"failures in \[0, 1\], got 0.1, 2"):
         DemoConfig(failures=2)
     with pytest.raises(ValueError, match="seed must be in"):

@@ -88,8 +88,7 @@ class Expert:
             raise ValueError(
                 "--human scripted:expert has to see the objects: --emulate, or --control"
             )
-        if not task.has_expert:
-            task.expert(None, np.random.default_rng(0))  # says what to do instead
+        task.need_expert()
         self._task, self._driver, self._eyes, self._now = task, driver, around.eyes, around.now
         self._twin, self._period = _Seeing(task), around.robot.period
         self._rng = np.random.default_rng(around.seed)

@@ -83,8 +83,7 @@ def cover(
 
     Without an expert its share goes to random moves.
     """
-    solved = task.has_expert and task.formula is None  # experts know the task's own goals
-    shares = {who: s for who, s in SHARES.items() if solved or who in FREE}
+    shares = {who: s for who, s in SHARES.items() if task.solved or who in FREE}
     counts = {who: round(episodes * s / sum(shares.values())) for who, s in shares.items()}
     config = EpisodesConfig(
         demonstrations=counts.get(EXPERT, 0),

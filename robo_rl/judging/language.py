@@ -43,7 +43,7 @@ def language(
     opposite, and how often. ``paraphrases``: how many were understood the same, and the deviation
     between those over that between ends.
     """
-    if name not in SPOKEN or task.formula is not None or not task.has_expert:
+    if name not in SPOKEN or not task.solved:
         return None
     keys = tuple(task.goals())
     if len(keys) < 2:

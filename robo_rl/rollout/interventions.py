@@ -30,7 +30,7 @@ class Interventions:
 
     def __init__(self, sim: VecSim, share: float, until: int):
         task = getattr(sim, "task", None)
-        if not (isinstance(sim, BatchEnv) and task.has_expert):
+        if not (isinstance(sim, BatchEnv) and task.solved):
             raise ValueError(
                 "--interventions are of a task's scripted expert, and "
                 f"{sim.card['task']} has none for this goal: leave it out"

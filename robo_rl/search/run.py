@@ -137,7 +137,7 @@ class _Search:
     def _strategy(self, formula: Formula) -> Offline | Asked:
         config, goal = self.config, self.goal
         if config.writer == "offline":
-            archive = trials(self.judged)[0] if self.judged.has_expert else None
+            archive = trials(self.judged)[0] if self.judged.solved else None
             return Offline(formula, goal.card, goal.text, config.candidates, config.seed, archive)
         budget = config.model.budget()
         for spent in self.journal.of("spent")[-1:]:  # what a search that goes on has spent

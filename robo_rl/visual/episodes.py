@@ -115,9 +115,9 @@ class Played(NamedTuple):
 def play(task: Task[Any], config: EpisodesConfig) -> Played:
     """The episodes of ``config``; ValueError where an expert is asked for that there is not, or
     nobody is to act."""
-    if (config.demonstrations or config.lost) and not task.has_expert:
+    if (config.demonstrations or config.lost) and not task.solved:
         raise ValueError(
-            f"task {task.name!r} has no expert to watch: give --watch.demonstrations 0 "
+            f"task {task.name!r} has no expert for this goal to watch: give --watch.demonstrations 0 "
             "--watch.lost 0, and --watch.run RUN for episodes that get there"
         )
     rng = np.random.default_rng(config.seed)

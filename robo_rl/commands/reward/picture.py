@@ -53,8 +53,10 @@ def main(argv: Sequence[str]) -> int:
     elif command.of == "expert":
         said = "ends of episodes of the task's own expert"
         rng = np.random.default_rng(command.seed)
-        if not task.has_expert:
-            raise ValueError(f"task {task.name!r} has no expert: give --of chance, or a run")
+        if not task.solved:
+            raise ValueError(
+                f"task {task.name!r} has no expert for this goal: give --of chance, or a run"
+            )
         states = reached(task, lambda env, obs: task.expert(env.views, rng), command.count,
                          command.seed)  # fmt: skip
     else:
