@@ -21,9 +21,12 @@ def side_by_side(
 ) -> Iterator[tuple[Key, Made]]:
     """(key, what ``work`` made of the arguments given for it), as they are finished.
 
-    ``jobs`` processes at once, one for each thing, which end with this one: on the first error of
-    any, on Ctrl-C, or when nobody asks for more.
+    One after the other in this process, or ``jobs`` at once, each in one of its own, which end with
+    this one: on the first error of any, on Ctrl-C, or when nobody asks for more.
     """
+    if jobs == 1:
+        yield from ((key, work(*arguments)) for key, arguments in given.items())
+        return
     context, share = process.spawning(), max(1, cores() // jobs)
     waiting = dict(given)
     running: dict[Connection, tuple[Key, BaseProcess]] = {}

@@ -21,7 +21,7 @@ from robo_rl.rewards.clip import at_home
 from robo_rl.visual.data import collect
 from robo_rl.visual.gate import gate, swapped
 from robo_rl.visual.look_guard import TOLERANCE, drift
-from robo_rl.visual.taught import graded_frames, of_scenes
+from robo_rl.visual.taught import Shown, graded_frames, of_scenes
 from sims.cameras import Look
 
 SUITE = (
@@ -192,7 +192,7 @@ def test_make_encoder_by_name() -> None:
 
 
 def test_a_few_steps_of_training_reduce_the_loss() -> None:
-    seen = graded_frames("drawer", "so101", None, 512, seed=9)
+    seen = graded_frames("drawer", "so101", "", Shown(), 512, seed=9)
     losses: list[float] = []
     fit(
         seen.frames,
@@ -207,7 +207,7 @@ def test_training_that_was_killed_goes_on_to_the_same_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train, "KEPT_S", 0.0)
-    seen = graded_frames("drawer", "so101", None, 80, seed=9)
+    seen = graded_frames("drawer", "so101", "", Shown(), 80, seed=9)
     told, config, kept = lessons(seen.seen), FitConfig(steps=24, batch=16), tmp_path / "under_way"
     whole = fit(seen.frames, told, config)
 
@@ -229,10 +229,13 @@ def test_one_model_may_be_of_several_scenes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As many frames of each; it is at home in all of them, and judged in each."""
-    scenes = [("lift", "so101"), ("lift", "ur5e"), ("button", "so101"), ("button", "ur5e")]
-    seen = of_scenes(scenes, None, 40, seed=3)
+    scenes = [("lift", "so101", "front"), ("lift", "ur5e", "top"), ("button", "so101", "top"),
+              ("button", "ur5e", "front")]  # fmt: skip
+    seen = of_scenes(scenes, Shown(), 40, seed=3)
+    aside = of_scenes(scenes, Shown(), 40, seed=3, jobs=2)
+    np.testing.assert_array_equal(seen.frames, aside.frames)
     assert seen.frames.shape == (40, 96, 96, 3) and sum(map(len, seen.seen)) == 40
-    assert [(home.task, home.robot) for home in seen.homes] == scenes
+    assert [(home.task, home.robot, home.camera) for home in seen.homes] == scenes
     assert not (seen.frames.reshape(40, -1) == 0).all(axis=1).any()
     out = tmp_path / "two.safetensors"
     asked = f"--task button drawer --frames 64 --steps 2 --batch 16 --out {out}"

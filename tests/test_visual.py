@@ -22,7 +22,7 @@ from reward_models.visual.clip_score import progress
 from reward_models.visual.encoders import EmbeddedClip, make_encoder
 from reward_models.visual.graded import words_of
 from reward_models.visual.table_captions import table_captions
-from reward_models.visual.train import GradedStates, lessons
+from reward_models.visual.train import grade, lessons
 from robo_rl.commands.reward.score import order
 from robo_rl.commands.train import parse_train
 from robo_rl.config import SettledConfig, TrainConfig, from_json
@@ -109,7 +109,7 @@ def test_captions_follow_the_paint_and_what_is_not_there_is_false() -> None:
     assert painted.texts[0] == f"the gripper touches the {paints[-1].colours['red_cube']} cube"
     np.testing.assert_array_equal(painted.truth(signals), captions.truth(signals))
     first, last = ({n: s[part] for n, s in signals.items()} for part in (slice(60), slice(60, 120)))
-    made = lessons([GradedStates(captions, card, first), GradedStates(painted, painted.card, last)])
+    made = lessons([grade(captions, card, first), grade(painted, painted.card, last)])
     assert made.truth.shape == (120, len(made.captions))
     own = [made.captions.index(text) for text in captions.texts]
     assert (made.weight[:60, own] == 1.0).all() and made.truth[:60].min() > 0
@@ -126,8 +126,8 @@ def test_the_read_out_leaves_out_what_is_not_there() -> None:
     for name, robot in (("lift", None), ("reach", None), ("lift", "fr3")):  # of more joints
         env = BatchEnv(sims.make_task(name, robot=robot), 8, seed=0)
         card = from_dict(env.card)
-        parts.append(GradedStates(table_captions(card), card, collect(env, 30, 0)[1]))
-    made, told = lessons(parts), [part.readout() for part in parts]
+        parts.append(grade(table_captions(card), card, collect(env, 30, 0)[1]))
+    made, told = lessons(parts), [part.shown for part in parts]
     told_of = [{(name, v.shape[1]) for name, v in one.items()} for one in told]
     signals = list(dict.fromkeys((name, v.shape[1]) for one in told for name, v in one.items()))
     for part, known in enumerate(told_of):

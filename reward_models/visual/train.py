@@ -32,6 +32,7 @@ from reward_models.visual.tiny_clip import TinyClip, TinyClipConfig, tokenize
 Array = np.ndarray
 
 PARTNERS = 3  # other frames of the batch that each frame is ranked against
+TOLD_APART = 2_000  # frames at most, by which trainings are told apart
 TOLD, KEPT_S = 20, 60.0  # steps from news to news; s from one state on disk to the next
 ABSENT, ABSENT_WEIGHT = 0.005, 0.1  # of captions about what is not in a frame: truth, weight
 
@@ -48,32 +49,36 @@ class Captions(Protocol):
 
 @dataclass(frozen=True)
 class GradedStates:
-    """States of one look of a scene: what they measure, and the captions that speak of them."""
+    """What is known of ``m`` frames of one look of a scene."""
 
-    captions: Captions
-    card: TaskCard
-    signals: Mapping[str, Array]  # {name: (m, ...)}
+    texts: tuple[str, ...]  # captions that speak of them
+    truth: Array  # (m, captions) in [0, 1]
+    shown: Mapping[str, Array]  # {what: (m, k)} that a picture shows, for a read-out to tell
 
     def __len__(self) -> int:
-        return len(next(iter(self.signals.values())))
+        return len(self.truth)
 
-    def readout(self) -> dict[str, Array]:
-        """{what: (m, k)} that a picture shows: where the thing of each colour and of each shape is,
-        and every other signal that is not hidden in it."""
-        things = {e.pose_signal: e for e in self.card.entities if e.colour and e.pose_signal}
-        out = {}
-        for name, signal in self.signals.items():
-            flat = signal.reshape(len(signal), -1)
-            thing = things.get(name)
-            if thing is None:
-                if not name.endswith(HIDDEN):
-                    out[name] = flat
-                continue
-            for what in ("colour", "kind"):
-                own = getattr(thing, what)
-                if sum(getattr(e, what) == own for e in things.values()) == 1:
-                    out[f"{what} {own}"] = flat
-        return out
+
+def grade(captions: Captions, card: TaskCard, signals: Mapping[str, Array]) -> GradedStates:
+    """States of ``signals`` {name: (m, ...)} as ``captions`` say them.
+
+    Shown is where the thing of each colour and of each shape is, and every other signal that is not
+    hidden in a thing.
+    """
+    things = {e.pose_signal: e for e in card.entities if e.colour and e.pose_signal}
+    shown = {}
+    for name, signal in signals.items():
+        flat = signal.reshape(len(signal), -1)
+        thing = things.get(name)
+        if thing is None:
+            if not name.endswith(HIDDEN):
+                shown[name] = flat
+            continue
+        for what in ("colour", "kind"):
+            own = getattr(thing, what)
+            if sum(getattr(e, what) == own for e in things.values()) == 1:
+                shown[f"{what} {own}"] = flat
+    return GradedStates(captions.texts, captions.truth(signals), shown)
 
 
 @dataclass(frozen=True)
@@ -98,21 +103,21 @@ def lessons(seen: Sequence[GradedStates]) -> Lessons:
     A caption about something that is not in a frame is false there; such captions weigh little, for
     they are the majority.
     """
-    texts = tuple(dict.fromkeys(text for part in seen for text in part.captions.texts))
+    texts = tuple(dict.fromkeys(text for part in seen for text in part.texts))
     column = {text: i for i, text in enumerate(texts)}
     rows = sum(map(len, seen))
     truth = np.full((rows, len(texts)), ABSENT, np.float32)
     weight = np.full((rows, len(texts)), ABSENT_WEIGHT, np.float32)
     # Arms have more joints or fewer: signals of one name and of two widths are two.
-    told = [{(name, v.shape[1]): v for name, v in part.readout().items()} for part in seen]
+    told = [{(name, v.shape[1]): v for name, v in part.shown.items()} for part in seen]
     width = {name: name[1] for part in told for name in part}
     offset = dict(zip(width, np.cumsum([0, *width.values()]), strict=False))
     targets = np.full((rows, sum(width.values())), np.nan)
     first = 0
     for part, values in zip(seen, told, strict=True):
         here = slice(first, first := first + len(part))
-        mine = [column[text] for text in part.captions.texts]
-        truth[here, mine], weight[here, mine] = part.captions.truth(part.signals), 1.0
+        mine = [column[text] for text in part.texts]
+        truth[here, mine], weight[here, mine] = part.truth, 1.0
         for name, value in values.items():
             targets[here, offset[name] : offset[name] + width[name]] = value
     there = np.isfinite(targets)
@@ -159,14 +164,17 @@ class _Fitting:
 
     def __init__(self, frames: Array, lessons: Lessons, config: FitConfig):
         torch.manual_seed(config.seed)
-        self._frames, self._config, self.steps = frames, config, 0
+        self._config, self.steps = config, 0
         self._device = device = torch.device(config.device)
         longest = max(len(words_of(text)) for text in lessons.captions)
         sizes = TinyClipConfig(size=frames.shape[1], words=lessons.words, context=longest + 1)
         self.model = TinyClip(sizes, captions=lessons.captions).to(device).eval()
         self.model.to(memory_format=torch.channels_last)
-        self._targets, self._there = (torch.from_numpy(a) for a in (lessons.targets, lessons.there))
-        self._truths, self._weights = (torch.from_numpy(a) for a in (lessons.truth, lessons.weight))
+        told = frames, lessons.targets, lessons.there, lessons.truth, lessons.weight
+        # Where the batches are worked on: else a GPU waits for them to be gathered.
+        self._frames, self._targets, self._there, self._truths, self._weights = (
+            torch.from_numpy(a).to(device) for a in told
+        )
         width = self.model.config.embed_dim
         self._readout = torch.nn.Linear(width, lessons.targets.shape[1]).to(device)
         sees = [*self.model.clip.visual.parameters(), *self._readout.parameters()]
@@ -181,12 +189,12 @@ class _Fitting:
         )
         self._tokens = tokenize(lessons.captions, sizes.context, sizes.words).to(device)
         # A processor without bf16 instructions emulates them, twelve times slower than fp32.
-        sample = torch.from_numpy(frames[: config.batch]).to(device)
+        sample = self._frames[: config.batch]
         dtype = fastest_dtype(lambda: self.model.images(sample), device)
         self._compute_in(dtype == torch.bfloat16)
         about = json.dumps([asdict(config), lessons.captions, frames.shape])
         self._of = hashlib.blake2b(about.encode(), digest_size=16)
-        self._of.update(np.ascontiguousarray(frames))
+        self._of.update(np.ascontiguousarray(frames[:: max(1, len(frames) // TOLD_APART)]))
         self._order, self._epoch = np.empty(0, int), -1
         self.model.train()
 
@@ -202,10 +210,10 @@ class _Fitting:
         rates = config.learning_rate, config.text_learning_rate
         for group, highest in zip(self._optimizer.param_groups, rates, strict=True):
             group["lr"] = highest * max(rate, 0.01)
-        ids, total = self._drawn(), len(self._tokens)
-        batch = photometric(torch.from_numpy(self._frames[ids]).to(device), rng)
-        asked = torch.from_numpy(rng.permutation(total)[: min(config.captions, total)])
-        truth, weight = (a[ids][:, asked].to(device) for a in (self._truths, self._weights))
+        ids, total = torch.from_numpy(self._drawn()).to(device), len(self._tokens)
+        batch = photometric(self._frames[ids], rng)
+        asked = torch.from_numpy(rng.permutation(total)[: min(config.captions, total)]).to(device)
+        truth, weight = (a[ids][:, asked] for a in (self._truths, self._weights))
         with self._amp:
             raw = self.model.images(batch)
             text = self.model.texts(self._tokens[asked])
@@ -216,8 +224,8 @@ class _Fitting:
         floor = F.binary_cross_entropy(truth, truth, weight, reduction="sum")
         match = (match - floor) / weight.sum()
         rank = sum(_rank(logits, truth, weight, rng) for _ in range(PARTNERS)) / PARTNERS
-        seen = self._there[ids].to(device)
-        place = F.smooth_l1_loss(seen * self._readout(raw), seen * self._targets[ids].to(device))
+        seen = self._there[ids]
+        place = F.smooth_l1_loss(seen * self._readout(raw), seen * self._targets[ids])
         loss = 4.0 * match + config.rank_weight * rank + config.position_weight * place
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()

@@ -117,8 +117,9 @@ def play(task: Task[Any], config: EpisodesConfig) -> Played:
     nobody is to act."""
     if (config.demonstrations or config.lost) and not task.solved:
         raise ValueError(
-            f"task {task.name!r} has no expert for this goal to watch: give --watch.demonstrations 0 "
-            "--watch.lost 0, and --watch.run RUN for episodes that get there"
+            f"task {task.name!r} has no expert for this goal to watch: give "
+            "--watch.demonstrations 0 --watch.lost 0, and --watch.run RUN for episodes that get "
+            "there"
         )
     rng = np.random.default_rng(config.seed)
     parts = [

@@ -13,6 +13,7 @@ import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,11 @@ import numpy as np
 import sims
 from reward_models.goals.formula import to_data
 from reward_models.metrics import auc, spearman
-from reward_models.visual.encoders import TorchEncoder
+from reward_models.visual.encoders import EmbeddedClip, TorchEncoder
 from reward_models.visual.table_captions import TableCaptions
+from reward_models.visual.tiny_clip import Home
 from robo_rl.visual.data import ROLLED, collect, jitter
-from robo_rl.visual.taught import GradedFrames, Paint, captions_of_task, paints_of
+from robo_rl.visual.taught import GradedFrames, Paint, captions_of_task, paints_of, without
 from sims.batch_env import BatchEnv
 from sims.cameras import Look
 from sims.task import Task
@@ -109,9 +111,8 @@ def cells(scores: Array, truth: Array, nearness: Array, texts: Sequence[str]) ->
 def own_cells(encoder: TorchEncoder, held: GradedFrames) -> list[Cell]:
     """Cells of somebody's own captions, on frames of other episodes."""
     [seen] = held.seen
-    grade = seen.captions.truth(seen.signals)
-    scores = encoder.encode(held.frames) @ encoder.encode_texts(seen.captions.texts).T
-    return cells(scores, grade >= TRUE, grade, seen.captions.texts)
+    scores = encoder.encode(held.frames) @ encoder.encode_texts(seen.texts).T
+    return cells(scores, seen.truth >= TRUE, seen.truth, seen.texts)
 
 
 def gate(
@@ -119,50 +120,80 @@ def gate(
     task: Task[Any],
     goals: Sequence[str] = (),
     *,
+    hidden: Sequence[str] = (),
     count: int = 4000,
     seed: int = SEED,
 ) -> dict[str, Any]:
     """``plain`` and ``moved``: cells of every caption of the task, and of ``goals``, that the
-    encoder was taught (a pretrained one: all), a summary of both, and frames per s; JSON-able."""
+    encoder was taught (a pretrained one: all), a summary of both, and frames per s; JSON-able.
+
+    ``hidden`` are things that it was never shown ("red ball"): ``unseen`` are the cells of what
+    speaks of them, in a scene that has them.
+    """
     captions = captions_of_task(task, goals)
     env = sims.BatchEnv(task, ROWS, seed=seed)
     states, signals = judged_states(env, count, seed)
     truth, nearness = truths(env, states, captions), -captions.missing(signals)
     rng = np.random.default_rng(seed)
     view, paints = env.camera(encoder.camera), paints_of(task)
+    shown = without(paints, task, hidden)
     moved = Look(**jitter(rng, len(states), view, camera=CAMERA, light=LIGHT))
+    as_is = Look() if shown[0].colours else None
+    looks = [("plain", as_is, shown[0]), ("moved", moved, shown[-1])]
+    looks += [("unseen", Look(), paint) for paint in paints if paint not in shown][:1]
     report: dict[str, Any] = {"encoder": encoder.name, "states": count, "seed": seed}
     images, texts = [], []
-    for label, look, painted in (("plain", None, paints[0]), ("moved", moved, paints[-1])):
+    for label, look, painted in looks:
         said = captions.repainted(painted.colours) if painted.colours else captions
         frames = env.render_states(states, encoder.camera, look=_painted(look, painted, count))
         images.append(encoder.encode(frames))
         texts.append(said.texts)
-        known = [i for i, text in enumerate(said.texts) if _taught(encoder, text)]
+        if label == "unseen":
+            known = [i for i, t in enumerate(said.texts) if any(thing in t for thing in hidden)]
+        else:
+            known = [i for i, text in enumerate(said.texts) if _taught(encoder, text)]
         asked = tuple(said.texts[i] for i in known)
         scores = images[-1] @ encoder.encode_texts(asked).T
         found = cells(scores, truth[:, known], nearness[:, known], asked)
         report[label] = [vars(cell) for cell in found]
         report[f"{label} summary"] = summary(found)
-    report["swapped"] = swapped(encoder, images, texts, truth)
+    report["swapped"] = swapped(encoder, images[:2], texts[:2], truth)
+    if "unseen" in report:
+        about = [i for i, text in enumerate(texts[-1]) if any(thing in text for thing in hidden)]
+        names = [[said[i] for i in about] for said in (texts[0], texts[-1])]
+        report["unseen told apart"] = swapped(
+            encoder, (images[0], images[-1]), names, truth[:, about], taught=False
+        )
     report["frames_per_s"] = speed(encoder, frames[:256])
     env.close()
     return report
 
 
+def gate_at(path: Path, home: Home, device: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """The gate of the embedded CLIP in the file ``path`` at one of its homes."""
+    encoder = EmbeddedClip(path, device)
+    encoder.camera = home.camera
+    return gate(encoder, sims.make_task(home.task, robot=home.robot or None), **asked)
+
+
 def swapped(
-    encoder: TorchEncoder, images: Sequence[Array], texts: Sequence[Sequence[str]], truth: Array
+    encoder: TorchEncoder,
+    images: Sequence[Array],
+    texts: Sequence[Sequence[str]],
+    truth: Array,
+    taught: bool = True,
 ) -> float | None:
     """Of two paintings of the same states: the share of what is true of them in which, of the names
     that a thing bears in either, both frames prefer their own; None where no name differs. What is
     true under either name (of two cubes that touch) tells nothing.
 
-    ``images`` are the embeddings (M, D) of each, ``texts`` the captions as said of each.
+    ``images`` are the embeddings (M, D) of each, ``texts`` the captions as said of each; those
+    alone count, where ``taught``, that the encoder was.
     """
     column_of = [{text: column for column, text in enumerate(said)} for said in texts]
     right, of = 0, 0
     for column, names in enumerate(zip(*texts, strict=True)):
-        if len(set(names)) == 1 or not all(_taught(encoder, name) for name in names):
+        if len(set(names)) == 1 or (taught and not all(_taught(encoder, n) for n in names)):
             continue
         first, second = encoder.encode_texts(names)
         held = truth[:, column].copy()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ from reward_models.base import from_dict
 from reward_models.visual.graded import read_captions
 from reward_models.visual.table_captions import TableCaptions, table_captions
 from reward_models.visual.tiny_clip import Home
-from reward_models.visual.train import GradedStates
+from reward_models.visual.train import GradedStates, grade
 from robo_rl.goals import read_goal
+from robo_rl.side_by_side import side_by_side
 from robo_rl.visual.data import collect, jitter, watched
 from sims.cameras import Look
 from sims.foreign import PREFIX, ForeignEnv
@@ -32,6 +33,7 @@ Array = np.ndarray
 SIZE = (96, 96)  # px
 ROWS, FOREIGN_ROWS = 256, 32
 HELD = 0.1  # times the frames that teach, of other episodes: what it is judged by
+SCENE = 1_009  # from one scene's seed to the next one's
 OTHER = 7_919  # from the seed of those that teach to that of those that judge
 PART = 1024  # frames drawn at once
 REPAINTED = 0.4  # share of frames in which the things' colours are exchanged
@@ -53,24 +55,33 @@ class GradedFrames:
 class Paint:
     """One way to paint a scene's things: each has the colour of another."""
 
-    rgba: Mapping[str, Array]  # {geom: (4,)}; {}: as they are
+    rgba: Mapping[str, Array] = field(compare=False)  # {geom: (4,)}; {}: as they are
     colours: Mapping[str, str]  # {entity: colour}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is drawn of scenes, and what says how true captions are of it."""
+
+    captions: Path | None = None  # somebody's own; None: the table's
+    goals: tuple[str, ...] = ()  # sentences that are taught beside the table's
+    without: tuple[str, ...] = ()  # things, "red ball", that are shown nowhere
 
 
 def graded_frames(
     task: str,
     robot: str,
-    captions: Path | None,
+    camera: str,
+    shown: Shown,
     count: int,
     seed: int,
-    goals: Sequence[str] = (),
     progress: Callable[[float], None] = lambda share: None,
 ) -> GradedFrames:
-    """``count`` frames of a task or of ``gym:ID``, graded by a file of ``captions``, or by the
-    table and what ``goals`` ask for.
+    """``count`` frames of a task or of ``gym:ID``, seen by ``camera``; empty: by its first one.
 
     ValueError where captions or goals ask for what is not measured there.
     """
+    captions = shown.captions
     if task.startswith(PREFIX):
         if captions is None:
             raise ValueError(f"{task} has no things that words are known for: give --captions FILE")
@@ -78,15 +89,19 @@ def graded_frames(
     made = sims.make_task(task, robot=robot or None)
     card = from_dict(made.card())
     written = (
-        read_captions(captions, card) if captions is not None else captions_of_task(made, goals)
+        read_captions(captions, card)
+        if captions is not None
+        else captions_of_task(made, shown.goals)
     )
     env = sims.BatchEnv(made, ROWS, seed=seed)
+    view = env.camera(camera or None)
     states, signals = collect(env, count, seed)
     rng = np.random.default_rng(seed + 1)
     order = rng.permutation(count)  # scattered ones come first, those of episodes after them
     states, signals = states[order], {name: s[order] for name, s in signals.items()}
-    paints = paints_of(made) if isinstance(written, TableCaptions) else [Paint({}, {})]
+    paints = [Paint({}, {})]
     if isinstance(written, TableCaptions):
+        paints = without(paints_of(made), made, shown.without)
         written = written.softened(signals)
     edges = _shares(count, len(paints))
     rgba = {
@@ -94,50 +109,55 @@ def graded_frames(
                               for paint, n in zip(paints, np.diff(edges), strict=True)])
         for geom in paints[-1].rgba
     }  # fmt: skip
-    moved = jitter(rng, count, env.camera(), camera=CAMERA, light=LIGHT, share=SHARE)
+    moved = jitter(rng, count, view, camera=CAMERA, light=LIGHT, share=SHARE)
     look = Look(geom_rgba=rgba or None, **moved)
     parts = []
     for start in range(0, count, PART):
         some = slice(start, start + PART)
-        parts.append(env.render_states(states[some], size=SIZE, look=look.rows(some)))
+        parts.append(env.render_states(states[some], view.name, size=SIZE, look=look.rows(some)))
         progress(min(1.0, (start + PART) / count))
-    home = Home(made.name, getattr(made, "robot", ""), env.camera().name)
+    home = Home(made.name, getattr(made, "robot", ""), view.name)
     env.close()
     seen = []
     for paint, (first, last) in zip(paints, itertools.pairwise(edges), strict=True):
         said = written.repainted(paint.colours) if paint.colours else written
         part = {name: s[first:last] for name, s in signals.items()}
-        seen.append(GradedStates(said, getattr(said, "card", card), part))
+        seen.append(grade(said, getattr(said, "card", card), part))
     return GradedFrames(np.concatenate(parts), seen, states, (home,))
 
 
 def of_scenes(
-    scenes: Sequence[tuple[str, str]],
-    captions: Path | None,
+    scenes: Sequence[tuple[str, str, str]],
+    shown: Shown,
     count: int,
     seed: int,
-    goals: Sequence[str] = (),
     progress: Callable[[float], None] = lambda share: None,
+    jobs: int = 1,
 ) -> GradedFrames:
-    """``count`` frames of several ``scenes`` (task, arm), as many of each, one after the other."""
-    made: list[GradedFrames] = []
-    frames = np.empty((count, *SIZE, 3), np.uint8)
+    """``count`` frames of several ``scenes`` (task, arm, camera), as many of each, one after the
+    other; ``jobs`` of them are drawn side by side. Each has states of its own."""
     edges = np.linspace(0, count, len(scenes) + 1).round().astype(int).tolist()
-    for (task, robot), (first, last) in zip(scenes, itertools.pairwise(edges), strict=True):
-
-        def drawn(share: float, first: int = first, last: int = last) -> None:
-            progress((first + share * (last - first)) / count)
-
-        one = graded_frames(task, robot, captions, last - first, seed, goals, drawn)
-        frames[first:last] = one.frames
-        made.append(replace(one, frames=frames[first:last]))
-    seen = [part for one in made for part in one.seen]
-    return GradedFrames(frames, seen, made[0].states, tuple(one.homes[0] for one in made))
+    given: dict[int, tuple[Any, ...]] = {}
+    for i, (first, last) in enumerate(itertools.pairwise(edges)):
+        given[i] = (*scenes[i], shown, last - first, seed + SCENE * i)
+        if jobs == 1:  # other processes tell nothing before they are done
+            given[i] += (lambda share, i=i: progress((i + share) / len(scenes)),)
+    frames = np.empty((count, *SIZE, 3), np.uint8)
+    made: dict[int, GradedFrames] = {}
+    for i, one in side_by_side(graded_frames, given, jobs):
+        here = frames[edges[i] : edges[i + 1]]
+        here[:] = one.frames
+        made[i] = replace(one, frames=here)
+        progress(len(made) / len(given))
+    in_order = [made[i] for i in given]
+    seen = [part for one in in_order for part in one.seen]
+    return GradedFrames(frames, seen, in_order[0].states, tuple(one.homes[0] for one in in_order))
 
 
 def held_out(task: str, robot: str, captions: Path, count: int, seed: int) -> GradedFrames:
     """Frames to judge by what ``count`` frames taught: of other episodes, a tenth as many."""
-    return graded_frames(task, robot, captions, max(2, round(HELD * count)), seed + OTHER)
+    held = max(2, round(HELD * count))
+    return graded_frames(task, robot, "", Shown(captions), held, seed + OTHER)
 
 
 def paints_of(task: Task[Any]) -> list[Paint]:
@@ -158,6 +178,22 @@ def paints_of(task: Task[Any]) -> list[Paint]:
             rgba = {t.name: np.asarray(g.rgba) for t, g in zip(things, given, strict=True)}
             found.append(Paint(rgba, colours))
     return found[:PAINTS]
+
+
+def without(paints: Sequence[Paint], task: Task[Any], things: Sequence[str]) -> list[Paint]:
+    """Those of ``paints`` in which no thing looks like one of ``things`` ("red ball")."""
+    kinds = {t.name: t.kind for t in getattr(task, "objects", ())}
+    own = {t.name: t.colour for t in getattr(task, "objects", ())}
+
+    def looks(paint: Paint) -> set[str]:
+        return {f"{colour} {kinds[name]}" for name, colour in (own | dict(paint.colours)).items()}
+
+    kept = [paint for paint in paints if not looks(paint) & set(things)]
+    if not kept:
+        raise ValueError(
+            f"{task.name} without {', '.join(things)}: it is shown in every way to paint its things"
+        )
+    return kept
 
 
 def _shares(count: int, paints: int) -> list[int]:
@@ -191,5 +227,5 @@ def _abroad(
     finally:
         sim.close()
     home = Home(task, "", sim.cameras[0])
-    seen = [GradedStates(graded, card, signals)]
+    seen = [grade(graded, card, signals)]
     return GradedFrames(frames, seen, np.zeros((count, 0)), (home,))

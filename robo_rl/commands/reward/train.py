@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import shlex
 import time
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tyro
 from rich.console import Console
 
@@ -18,6 +21,7 @@ import sims
 from reward_models.config import FitConfig
 from robo_rl.progress import stages
 from robo_rl.runs import versions
+from robo_rl.side_by_side import side_by_side
 
 SHIPPED = ("reach", "so101")  # task and arm of the weights inside the package
 
@@ -33,6 +37,8 @@ class TrainClipCommand:
     captions: Path | None = None  # TOML file of your own captions and what makes each of them true
     goals: tuple[str, ...] = ()  # sentences with numbers of their own, taught beside the usual
     robot: tuple[str, ...] = ()  # with each of these arms; none: with the task's own
+    camera: tuple[str, ...] = ()  # seen by each of these cameras; none: by the scene's first
+    without: tuple[str, ...] = ()  # things ("red ball") that it is never shown, and judged by apart
     out: Path | None = None  # .safetensors file to write
     ship: bool = False  # write over the weights inside the package instead
     frames: int = 60_000  # drawn for training, as many of each scene
@@ -41,12 +47,14 @@ class TrainClipCommand:
     minutes: float = 15.0  # of fitting, with --steps 0
     seed: int = 11  # of states and weights
     device: str = "cpu"  # cpu or cuda
+    jobs: int = 1  # scenes that are drawn, and judged, side by side
     check: bool = True  # judge it afterwards and write the figures into its card
 
     @property
-    def scenes(self) -> list[tuple[str, str]]:
-        """(task, arm) of each; an empty arm is the task's own."""
-        return [(task, robot) for task in self.task for robot in self.robot or ("",)]
+    def scenes(self) -> list[tuple[str, str, str]]:
+        """(task, arm, camera) of each; an empty arm is the task's own, an empty camera its first
+        one."""
+        return list(itertools.product(self.task, self.robot or ("",), self.camera or ("",)))
 
 
 def main(argv: Sequence[str]) -> int:
@@ -61,7 +69,7 @@ def main(argv: Sequence[str]) -> int:
     from robo_rl.threads import set_threads
     from robo_rl.visual.gate import own_cells, summary, told
     from robo_rl.visual.look_guard import write_guard
-    from robo_rl.visual.taught import held_out, of_scenes
+    from robo_rl.visual.taught import Shown, held_out, of_scenes
 
     torch.set_num_threads(set_threads())
     console, start = Console(stderr=True), time.monotonic()
@@ -81,27 +89,25 @@ def main(argv: Sequence[str]) -> int:
             text = " ".join(f"{k} {v:.3f}" for k, v in losses.items() if k != "step")
             progress("fit", share, text)
 
-        seen = of_scenes(
-            command.scenes, command.captions, command.frames, command.seed, command.goals, drawn
-        )
+        shown = Shown(command.captions, command.goals, command.without)
+        seen = of_scenes(command.scenes, shown, command.frames, command.seed, drawn, command.jobs)
         model = fit(seen.frames, lessons(seen.seen), config, fitted, kept).cpu()
     model.homes = seen.homes
     card = _card(command, seen.homes, config, time.monotonic() - start)
     if command.captions is not None:
-        bodies = seen.seen[0].captions.bodies
-        card["captions"] = dict(zip(model.captions, bodies, strict=True))
+        card["captions"] = tomllib.loads(command.captions.read_text("utf-8"))["captions"]
     tiny_clip.save(model, out, card)
     kept.unlink(missing_ok=True)
     if command.check:
-        encoder = EmbeddedClip(out)
         if command.captions is not None:
-            [(task, robot)] = command.scenes
+            encoder = EmbeddedClip(out)
+            [(task, robot, _)] = command.scenes
             held = held_out(task, robot, command.captions, command.frames, command.seed)
             found = own_cells(encoder, held)
             card |= {"cells": [vars(cell) for cell in found], "summary": summary(found)}
             console.print(told(card["cells"]), highlight=False)
         else:
-            card |= _judged(encoder, command, console)
+            card |= _judged(out, command, console)
         console.print(card["summary"], card.get("moved", ""))
         tiny_clip.save(model, out, card)
     if command.ship:
@@ -111,26 +117,36 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _judged(encoder: Any, command: TrainClipCommand, console: Console) -> dict[str, Any]:
+def _judged(out: Path, command: TrainClipCommand, console: Console) -> dict[str, Any]:
     """What the card says of how well captions are seen: scene by scene, and in all."""
-    from robo_rl.visual.gate import Cell, gate, summary, told
+    from reward_models.visual.tiny_clip import homes_in
+    from robo_rl.visual.gate import Cell, gate_at, summary, told
 
-    cells, moved, scenes, figures = [], [], [], {}
-    for home in encoder.homes:
-        figures = gate(encoder, sims.make_task(home.task, robot=home.robot or None), command.goals)
+    asked = {"goals": command.goals, "hidden": command.without}
+    given = {home: (out, home, command.device, asked) for home in homes_in(out)}
+    cells, moved, unseen, scenes, rates = [], [], [], {}, []
+    for home, figures in side_by_side(gate_at, given, command.jobs):
         of = dataclasses.asdict(home)
         console.print(f"{home}: {figures['plain summary']}", highlight=False)
         console.print(told(figures["plain"]), highlight=False)
         cells += [cell | of for cell in figures["plain"]]
         moved += [Cell(**cell) for cell in figures["moved"]]
-        scenes.append({**of, **figures["plain summary"], "swapped": figures["swapped"],
-                       "moved": figures["moved summary"]})  # fmt: skip
+        scenes[home] = {**of, **figures["plain summary"], "swapped": figures["swapped"],
+                        "moved": figures["moved summary"]}  # fmt: skip
+        if "unseen" in figures:
+            unseen += [Cell(**cell) for cell in figures["unseen"]]
+            scenes[home]["unseen"] = figures["unseen summary"]
+            scenes[home]["unseen told apart"] = figures["unseen told apart"]
+        rates.append(figures["frames_per_s"])
     names = [f.name for f in dataclasses.fields(Cell)]
     plain = [Cell(**{name: cell[name] for name in names}) for cell in cells]
+    swapped = [scene["swapped"] for scene in scenes.values()]
     return {
-        "cells": cells, "summary": summary(plain), "moved": summary(moved), "scenes": scenes,
-        "swapped": scenes[0]["swapped"] if len(scenes) == 1 else None,
-        "frames_per_s": figures["frames_per_s"],
+        "cells": cells, "summary": summary(plain), "moved": summary(moved),
+        **({"unseen": summary(unseen)} if unseen else {}),
+        "scenes": [scenes[home] for home in given],
+        "swapped": swapped[0] if len(swapped) == 1 else None,
+        "frames_per_s": float(np.median(rates)),
     }  # fmt: skip
 
 
@@ -145,8 +161,8 @@ def _out(command: TrainClipCommand) -> Path:
         )
     if command.out is None:
         task, robot = SHIPPED
-        scenes = [(name, arm or robot) for name, arm in command.scenes]
-        if scenes != [SHIPPED] or command.captions is not None:
+        scenes = [(name, arm or robot) for name, arm, _ in command.scenes]
+        if scenes != [SHIPPED] or command.camera or command.without or command.captions is not None:
             named = ", ".join(f"{name} with the {arm}" for name, arm in scenes)
             raise ValueError(
                 f"the package's weights are those of {task} with the {robot}, not of {named}, and "
@@ -167,6 +183,8 @@ def _card(
     where = f"--out {command.out}" if command.out else "--ship"
     robots = dict.fromkeys(home.robot for home in homes if home.robot)
     of = f"--robot {' '.join(robots)} " if robots else ""
+    of += f"--camera {' '.join(command.camera)} " if command.camera else ""
+    of += f"--without {' '.join(map(shlex.quote, command.without))} " if command.without else ""
     of += f"--captions {command.captions.name} " if command.captions else ""
     of += f"--goals {' '.join(map(shlex.quote, command.goals))} " if command.goals else ""
     work = f"--steps {command.steps}" if command.steps else f"--steps 0 --minutes {command.minutes}"
