@@ -36,7 +36,6 @@ HELD = 0.1  # times the frames that teach, of other episodes: what it is judged 
 SCENE = 1_009  # from one scene's seed to the next one's
 OTHER = 7_919  # from the seed of those that teach to that of those that judge
 PART = 1024  # frames drawn at once
-REPAINTED = 0.4  # share of frames in which the things' colours are exchanged
 PAINTS = 6  # ways to paint a scene, at most
 CAMERA, LIGHT, SHARE = 0.06, 0.25, 0.7  # how far both are moved, and in what share of the frames
 
@@ -134,9 +133,10 @@ def of_scenes(
     progress: Callable[[float], None] = lambda share: None,
     jobs: int = 1,
 ) -> GradedFrames:
-    """``count`` frames of several ``scenes`` (task, arm, camera), as many of each, one after the
-    other; ``jobs`` of them are drawn side by side. Each has states of its own."""
-    edges = np.linspace(0, count, len(scenes) + 1).round().astype(int).tolist()
+    """``count`` frames of several ``scenes`` (task, arm, camera), one after the other, more of one
+    that looks more ways; ``jobs`` of them are drawn side by side. Each has states of its own."""
+    shares = np.cumsum([0.0, *(_looks(*scene[:2]) ** 0.5 for scene in scenes)])
+    edges = (count * shares / shares[-1]).round().astype(int).tolist()
     given: dict[int, tuple[Any, ...]] = {}
     for i, (first, last) in enumerate(itertools.pairwise(edges)):
         given[i] = (*scenes[i], shown, last - first, seed + SCENE * i)
@@ -152,6 +152,13 @@ def of_scenes(
     in_order = [made[i] for i in given]
     seen = [part for one in in_order for part in one.seen]
     return GradedFrames(frames, seen, in_order[0].states, tuple(one.homes[0] for one in in_order))
+
+
+def _looks(task: str, robot: str) -> int:
+    """How many ways there are to paint a scene."""
+    if task.startswith(PREFIX):
+        return 1
+    return len(paints_of(sims.make_task(task, robot=robot or None)))
 
 
 def held_out(task: str, robot: str, captions: Path, count: int, seed: int) -> GradedFrames:
@@ -197,11 +204,10 @@ def without(paints: Sequence[Paint], task: Task[Any], things: Sequence[str]) -> 
 
 
 def _shares(count: int, paints: int) -> list[int]:
-    """Where each way of painting begins, the own one first, and the end."""
-    if paints == 1:
-        return [0, count]
-    own = round((1.0 - REPAINTED) * count)
-    return [0, *np.linspace(own, count, paints).round().astype(int).tolist()]
+    """Where each way of painting begins, the own one first, and the end: as many frames of each,
+    and twice as many of the own one."""
+    ends = np.arange(1, paints + 1) + 1
+    return [0, *(count * ends / ends[-1]).round().astype(int).tolist()]
 
 
 def captions_of_task(task: Task[Any], goals: Sequence[str] = ()) -> TableCaptions:

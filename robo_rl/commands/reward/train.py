@@ -41,7 +41,7 @@ class TrainClipCommand:
     without: tuple[str, ...] = ()  # things ("red ball") that it is never shown, and judged by apart
     out: Path | None = None  # .safetensors file to write
     ship: bool = False  # write over the weights inside the package instead
-    frames: int = 60_000  # drawn for training, as many of each scene
+    frames: int = 60_000  # drawn for training, more of a scene that can be painted more ways
     steps: int = 4_100  # gradient steps; 0: as many as fit into the minutes
     batch: int = 128  # frames of a gradient step
     minutes: float = 15.0  # of fitting, with --steps 0
