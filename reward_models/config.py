@@ -32,6 +32,7 @@ class FitConfig:
     weight_decay: float = 0.02
     rank_weight: float = 1.0
     position_weight: float = 2.0
+    large: bool = False  # wider towers: for many scenes
     seed: int = 0
     device: str = "cpu"
 

@@ -31,8 +31,7 @@ from reward_models.visual.keypoint_tower import KeypointTower, TowerConfig
 Array = np.ndarray
 
 MEAN, STD = 0.42, 0.28  # of all channels; the frames are renders, not photographs
-DEFAULT = Path(__file__).parent / "weights" / "tabletop.safetensors"
-SHIPPED = {"": DEFAULT, "suite": DEFAULT.with_name("suite.safetensors")}  # by name
+DEFAULT = Path(__file__).parent / "weights" / "embedded.safetensors"
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,21 @@ class Home:
         return f"{self.task} with the {self.robot}, camera {self.camera}"
 
 
+def told(homes: Sequence[Home]) -> str:
+    """``reach, lift with the so101, ur5e, cameras front, top``."""
+    groups: dict[tuple[str, ...], list[str]] = {}  # tasks by the arms and cameras of each
+    for task in dict.fromkeys(home.task for home in homes):
+        own = [home for home in homes if home.task == task]
+        arms = ", ".join(dict.fromkeys(home.robot for home in own))
+        cameras = ", ".join(dict.fromkeys(home.camera for home in own))
+        groups.setdefault((arms, cameras), []).append(task)
+    return "; ".join(
+        f"{', '.join(tasks)}{f' with the {arms}' if arms else ''}, "
+        f"camera{'s' if ',' in cameras else ''} {cameras}"
+        for (arms, cameras), tasks in groups.items()
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class TinyClipConfig:
     """Sizes of the towers."""
@@ -58,6 +72,13 @@ class TinyClipConfig:
     text_layers: int = 2
     context: int = 16  # tokens
     words: tuple[str, ...] = ()  # that its captions are made of
+
+
+# Of a model of many scenes, which takes half as long again for a frame.
+LARGE: dict[str, Any] = {
+    "tower": TowerConfig(middle=96, coarse=128, joined=48, keypoints=48, hidden=1024),
+    "text_width": 96,
+}
 
 
 class TinyClip(torch.nn.Module):

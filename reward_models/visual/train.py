@@ -27,7 +27,7 @@ from reward_models.base import TaskCard
 from reward_models.config import FitConfig
 from reward_models.visual.encoders import fastest_dtype
 from reward_models.visual.graded import HIDDEN, words_of
-from reward_models.visual.tiny_clip import TinyClip, TinyClipConfig, tokenize
+from reward_models.visual.tiny_clip import LARGE, TinyClip, TinyClipConfig, content, tokenize
 
 Array = np.ndarray
 
@@ -133,13 +133,17 @@ def fit(
     config: FitConfig,
     progress: Callable[[float, dict[str, float]], None] | None = None,
     kept: Path | None = None,
+    start: TinyClip | None = None,
 ) -> TinyClip:
     """A TinyClip trained on ``frames`` (M, H, W, 3) uint8; ``progress(share done, losses)``.
+
+    It has the weights, sizes and words of ``start`` to begin with; ValueError where the lessons
+    have words that it does not know.
 
     What is under way is left in the file ``kept`` once a minute, and gone on with from there, to
     the same weights as without a break; ValueError where that file is of another training.
     """
-    fitting = _Fitting(frames, lessons, config)
+    fitting = _Fitting(frames, lessons, config, start)
     before = fitting.load(kept) if kept is not None and kept.exists() else 0.0
     begun = saved = time.monotonic() - before
     done = 0.0
@@ -162,13 +166,21 @@ def fit(
 class _Fitting:
     """Model, read-out and optimiser on the way. What a step draws is a function of its number."""
 
-    def __init__(self, frames: Array, lessons: Lessons, config: FitConfig):
+    def __init__(self, frames: Array, lessons: Lessons, config: FitConfig, start: TinyClip | None):
         torch.manual_seed(config.seed)
         self._config, self.steps = config, 0
         self._device = device = torch.device(config.device)
-        longest = max(len(words_of(text)) for text in lessons.captions)
-        sizes = TinyClipConfig(size=frames.shape[1], words=lessons.words, context=longest + 1)
-        self.model = TinyClip(sizes, captions=lessons.captions).to(device).eval()
+        if start is None:
+            longest = max(len(words_of(text)) for text in lessons.captions)
+            sizes = TinyClipConfig(
+                size=frames.shape[1], words=lessons.words, context=longest + 1,
+                **(LARGE if config.large else {}),
+            )  # fmt: skip
+            self.model = TinyClip(sizes, captions=lessons.captions).to(device).eval()
+        else:
+            sizes = start.config
+            self.model = TinyClip(sizes, captions=lessons.captions).to(device).eval()
+            self.model.load_state_dict(start.state_dict())
         self.model.to(memory_format=torch.channels_last)
         told = frames, lessons.targets, lessons.there, lessons.truth, lessons.weight
         # Where the batches are worked on: else a GPU waits for them to be gathered.
@@ -192,7 +204,8 @@ class _Fitting:
         sample = self._frames[: config.batch]
         dtype = fastest_dtype(lambda: self.model.images(sample), device)
         self._compute_in(dtype == torch.bfloat16)
-        about = json.dumps([asdict(config), lessons.captions, frames.shape])
+        begun = "" if start is None else content(start)
+        about = json.dumps([asdict(config), lessons.captions, frames.shape, begun])
         self._of = hashlib.blake2b(about.encode(), digest_size=16)
         self._of.update(np.ascontiguousarray(frames[:: max(1, len(frames) // TOLD_APART)]))
         self._order, self._epoch = np.empty(0, int), -1

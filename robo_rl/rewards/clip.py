@@ -46,12 +46,13 @@ OPPOSITE = {
 class ClipConfig(RewardConfig):
     """How the CLIP reward is made."""
 
-    encoder: str = "embedded"  # embedded[:suite|:PATH], or MODEL[:PRETRAINED] of open_clip
+    encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     formula: Literal["cosine", "goal_baseline", "contrast", "softmax"] = "cosine"
     alpha: float = 0.5  # of goal_baseline: 0 plain cosine, 1 only the line to the goal counts
     target: str = ""  # what a pretrained CLIP is to see; empty: the goal's own words
     baseline: str = ""  # of a pretrained CLIP: the scene whatever happens, for goal_baseline
     negatives: tuple[str, ...] = ()  # of a pretrained CLIP: what it is not, for contrast, softmax
+    camera: str = ""  # that it looks through; empty: the first that the encoder knows there
     distill: bool = False  # score simulator state by a copy of the CLIP; else draw every step
     arm_aside: bool = True  # score captions about two objects with the arm put aside (distilled)
     scene: SceneConfig = field(default_factory=SceneConfig)
@@ -149,7 +150,7 @@ def encoder_of(asked: Asked) -> TorchEncoder:
 
     encoder = make_encoder(asked.settings.encoder, asked.device, asked.dtype)
     task = asked.env if isinstance(asked.env, ForeignEnv) else asked.env.task
-    at_home(encoder, task, f"{asked.option}encoder")
+    at_home(encoder, task, f"{asked.option}encoder", getattr(asked.settings, "camera", ""))
     return encoder
 
 
@@ -183,7 +184,8 @@ def scores(
         embedder, seen = kind(encoder), frames_segment(shown)
         made = MadeReward(None, "", FRAMES, None, len(shown), about=about, camera=encoder.camera)
     options: dict[str, Any] = {
-        "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale
+        "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale,
+        "bias": encoder.bias if encoder.calibrated else None,
     }  # fmt: skip
     models = [ClipScore(embedder, plan, **options) for plan in plans]
     for model in models:
@@ -214,59 +216,62 @@ def frames_segment(frames: np.ndarray) -> Segment:
 
 
 def at_home(
-    encoder: TorchEncoder, task: Task[Any] | ForeignEnv, option: str = "--clip.encoder"
+    encoder: TorchEncoder,
+    task: Task[Any] | ForeignEnv,
+    option: str = "--clip.encoder",
+    camera: str = "",
 ) -> None:
-    """Has an encoder look through the camera that it knows of a task's scene, or through the task's
-    first where it was trained on anything; ValueError where it knows other scenes alone. ``option``
-    is how a person gives one.
+    """Has an encoder look through ``camera``: empty, through the first that it knows of a task's
+    scene, or the task's first where it was trained on anything.
+
+    ValueError where it knows other scenes alone, or not that camera. ``option`` is how a person
+    gives an encoder.
     """
+    from reward_models.visual.tiny_clip import told
+
     homes, robot = encoder.homes, getattr(task, "robot", "")
-    known = "; ".join(map(str, homes))
     if isinstance(task, ForeignEnv):
-        encoder.camera = task.cameras[0]
+        known = task.cameras
         if homes and all(home.task != task.name for home in homes):
             raise ValueError(
-                f"this CLIP was trained on {known} and knows no other scene; here is {task.name}. "
-                f"Give {option} MODEL:PRETRAINED, any model of open_clip "
+                f"this CLIP was trained on {told(homes)} and knows no other scene; here is "
+                f"{task.name}. Give {option} MODEL:PRETRAINED, any model of open_clip "
                 "(ViT-B-32:laion2b_s34b_b79k, or a local file after the colon), or train one: "
                 f"robo-rl reward train --task {task.name} --captions FILE.toml --out "
                 f"FILE.safetensors, then {option} embedded:FILE.safetensors"
             )
     elif not homes:
-        encoder.camera = task.cameras[0].name
-    elif home := next((home for home in homes if _same_scene(home, task)), None):
-        encoder.camera = home.camera
+        known = tuple(view.name for view in task.cameras)
     else:
-        raise ValueError(
-            f"this CLIP was trained on {known} and knows no other scene; here is {task.name}"
-            f"{f' with the {robot}' if robot else ''}. {_way_out(task, option)}"
-        )
+        known = tuple(home.camera for home in _homes_of(encoder, task))
+        if not known:
+            arm = f" --robot {robot}" if robot else ""
+            raise ValueError(
+                f"this CLIP was trained on {told(homes)} and knows no other scene; here is "
+                f"{task.name}{f' with the {robot}' if robot else ''}. Train one for it: robo-rl "
+                f"reward train --task {task.name}{arm} --out FILE.safetensors, then give {option} "
+                "embedded:FILE.safetensors"
+            )
+    if camera and camera not in known:
+        raise ValueError(f"of {task.name} this CLIP knows the cameras {', '.join(known)}, "
+                         f"not {camera!r}")  # fmt: skip
+    encoder.camera = camera or known[0]
 
 
-def _way_out(task: Task[Any], option: str) -> str:
-    """What to do where a CLIP does not know the scene of ``task``."""
-    from reward_models.visual import tiny_clip
-
-    for name, path in tiny_clip.SHIPPED.items():
-        if any(_same_scene(home, task) for home in tiny_clip.homes_in(path)):
-            known = f"embedded:{name}" if name else "embedded"
-            return f"Give {option} {known}, which ships with the project and knows it"
-    arm = f" --robot {task.robot}" if getattr(task, "robot", "") else ""
-    return (
-        f"Train one for it: robo-rl reward train --task {task.name}{arm} --out FILE.safetensors, "
-        f"then give {option} embedded:FILE.safetensors"
-    )
+def _homes_of(encoder: TorchEncoder, task: Task[Any]) -> list[Home]:
+    """The homes of an encoder whose scene is that of ``task``, to the last geom and camera."""
+    here = [home for home in encoder.homes if home.robot == getattr(task, "robot", "")]
+    by_name = [home for home in here if home.task == task.name]
+    if by_name:
+        return by_name
+    for name in dict.fromkeys(home.task for home in here if home.task in sims.TASKS):
+        other = sims.make_task(name, robot=here[0].robot or None)
+        if _scene(other) == _scene(task):
+            return [home for home in here if home.task == name]
+    return []
 
 
-def _same_scene(home: Home, task: Task[Any]) -> bool:
-    """Whether a task has the scene of a home, to the last geom and camera."""
-    if getattr(task, "robot", "") != home.robot:
-        return False
-    if task.name == home.task:
-        return True
-    if home.task not in sims.TASKS:
-        return False
-    scenes = [t.spec() for t in (task, sims.make_task(home.task, robot=home.robot or None))]
-    for scene in scenes:
-        scene.compile()
-    return scenes[0].to_xml() == scenes[1].to_xml()
+def _scene(task: Task[Any]) -> str:
+    spec = task.spec()
+    spec.compile()
+    return spec.to_xml()

@@ -233,6 +233,35 @@ def summary(found: Sequence[Cell]) -> dict[str, float]:
     }
 
 
+def of_all(found: Mapping[Home, Mapping[str, Any]]) -> dict[str, Any]:
+    """What a card says of the gates {home: its figures}: scene by scene, and in all."""
+    scenes, rates = [], []
+    cells: dict[str, list[dict[str, Any]]] = {"plain": [], "moved": [], "unseen": []}
+    for home, figures in found.items():
+        of = dataclasses.asdict(home)
+        scene = {**of, **figures["plain summary"], "swapped": figures["swapped"],
+                 "moved": figures["moved summary"]}  # fmt: skip
+        if "unseen" in figures:
+            scene |= {"unseen": figures["unseen summary"],
+                      "unseen told apart": figures["unseen told apart"]}  # fmt: skip
+        scenes.append(scene)
+        rates.append(figures["frames_per_s"])
+        for label, kept in cells.items():
+            kept += [cell | of for cell in figures.get(label, ())]
+    names = [field.name for field in dataclasses.fields(Cell)]
+    in_all = {
+        label: summary([Cell(**{name: cell[name] for name in names}) for cell in kept])
+        for label, kept in cells.items()
+        if kept
+    }
+    return {
+        "cells": cells["plain"], "summary": in_all["plain"], "moved": in_all["moved"],
+        **({"unseen": in_all["unseen"]} if "unseen" in in_all else {}), "scenes": scenes,
+        "swapped": scenes[0]["swapped"] if len(scenes) == 1 else None,
+        "frames_per_s": float(np.median(rates)),
+    }  # fmt: skip
+
+
 def told(found: Sequence[Mapping[str, Any]]) -> str:
     """A line for each caption."""
     return "\n".join(

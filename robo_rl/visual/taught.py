@@ -46,7 +46,6 @@ class GradedFrames:
 
     frames: Array  # (M, H, W, 3) uint8
     seen: list[GradedStates]  # M states in all, in the order of the frames
-    states: Array  # (m, nstate) of the first scene; (m, 0) of somebody else's env
     homes: tuple[Home, ...]
 
 
@@ -92,15 +91,16 @@ def graded_frames(
         if captions is not None
         else captions_of_task(made, shown.goals)
     )
+    paints = [Paint({}, {})]
+    if isinstance(written, TableCaptions):
+        paints = without(paints_of(made), made, shown.without)
     env = sims.BatchEnv(made, ROWS, seed=seed)
     view = env.camera(camera or None)
     states, signals = collect(env, count, seed)
     rng = np.random.default_rng(seed + 1)
     order = rng.permutation(count)  # scattered ones come first, those of episodes after them
     states, signals = states[order], {name: s[order] for name, s in signals.items()}
-    paints = [Paint({}, {})]
     if isinstance(written, TableCaptions):
-        paints = without(paints_of(made), made, shown.without)
         written = written.softened(signals)
     edges = _shares(count, len(paints))
     rgba = {
@@ -122,7 +122,7 @@ def graded_frames(
         said = written.repainted(paint.colours) if paint.colours else written
         part = {name: s[first:last] for name, s in signals.items()}
         seen.append(grade(said, getattr(said, "card", card), part))
-    return GradedFrames(np.concatenate(parts), seen, states, (home,))
+    return GradedFrames(np.concatenate(parts), seen, (home,))
 
 
 def of_scenes(
@@ -151,7 +151,7 @@ def of_scenes(
         progress(len(made) / len(given))
     in_order = [made[i] for i in given]
     seen = [part for one in in_order for part in one.seen]
-    return GradedFrames(frames, seen, in_order[0].states, tuple(one.homes[0] for one in in_order))
+    return GradedFrames(frames, seen, tuple(one.homes[0] for one in in_order))
 
 
 def _looks(task: str, robot: str) -> int:
@@ -234,4 +234,4 @@ def _abroad(
         sim.close()
     home = Home(task, "", sim.cameras[0])
     seen = [grade(graded, card, signals)]
-    return GradedFrames(frames, seen, np.zeros((count, 0)), (home,))
+    return GradedFrames(frames, seen, (home,))

@@ -32,7 +32,8 @@ class ReportCommand(Table):
     rewards: tyro.conf.Positional[tuple[str, ...]] = ()
     task: str = "reach"  # whose goal, or captions (a run or scorer brings its own)
     goal: str = ""  # a sentence or key that the task has a ground truth for; empty: the first one
-    encoder: str = "embedded"  # embedded[:suite|:PATH], or MODEL[:PRETRAINED] of open_clip
+    encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
+    camera: str = ""  # that the encoder looks through; empty: the first that it knows there
     distill: bool = False  # clip: score simulator state by a copy of the CLIP, as --clip.distill
     elsewhere: bool = False  # judge a learned scorer also in another scene, for another goal
     episodes: int = 256  # a reward is judged on, a run's policy's beside them
@@ -155,7 +156,7 @@ def _encoder(command: ReportCommand) -> int:
 
     torch.set_num_threads(set_threads())
     encoder = make_encoder(command.encoder)
-    at_home(encoder, task, "--encoder")
+    at_home(encoder, task, "--encoder", command.camera)
     figures = gate(encoder, task, count=command.states)
     if command.as_json:
         print(json.dumps(figures, indent=1))

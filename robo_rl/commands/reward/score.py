@@ -37,7 +37,7 @@ class ScoreCommand:
     goal: str = ""  # the sentence; empty: the source's own
     task: str = "reach"  # whose objects the sentence is about, where the source does not say
     camera: str = ""  # whose pictures, where there are several
-    encoder: str = "embedded"  # embedded[:suite|:PATH], or MODEL[:PRETRAINED] of open_clip
+    encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     scorer: str = "clip"  # the encoder; or a model behind a wire: vlm:MODEL, robometer:URL
     ask: Literal["progress", "rating"] = "progress"  # of such a model: by frame, or at the end
     frames: int = 8  # of each episode that such a model is shown, evenly
@@ -124,10 +124,7 @@ def _by_clip(command: ScoreCommand, console: Console) -> Iterator[tuple[Seen, Fi
     with console.status("scoring") as status:
         for seen in watched(command.source, _watch(command, console)):
             status.update(f"scoring {seen.name}")
-            at_home(encoder, seen.task, "--encoder")
-            if encoder.homes and seen.camera not in ("", encoder.camera):
-                raise ValueError(f"this CLIP was trained on camera {encoder.camera} and knows no "
-                                 f"other, got --camera {seen.camera}")  # fmt: skip
+            at_home(encoder, seen.task, "--encoder", seen.camera if encoder.homes else "")
             goal = read_goal(seen.task, seen.text)
             captions = [c.text for c in captions_for(encoder, goal, ClipConfig())[-1]]
             rows = encoder.encode(np.ascontiguousarray(seen.frames))

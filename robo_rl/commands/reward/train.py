@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 import shlex
@@ -13,17 +12,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tyro
 from rich.console import Console
 
-import sims
 from reward_models.config import FitConfig
 from robo_rl.progress import stages
 from robo_rl.runs import versions
 from robo_rl.side_by_side import side_by_side
 
-SHIPPED = ("reach", "so101")  # task and arm of the weights inside the package
+# Tasks, arms and cameras of the weights inside the package.
+SHIPPED = (
+    (
+        "reach",
+        "lift",
+        "pick_place",
+        "stack",
+        "drawer",
+        "button",
+        "peg",
+        "drawer_then_place",
+        "push",
+    ),
+    ("so101", "ur5e", "fr3"),
+    ("front", "top"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +52,14 @@ class TrainClipCommand:
     camera: tuple[str, ...] = ()  # seen by each of these cameras; none: by the scene's first
     without: tuple[str, ...] = ()  # things ("red ball") that it is never shown, and judged by apart
     out: Path | None = None  # .safetensors file to write
-    ship: bool = False  # write over the weights inside the package instead
+    ship: bool = False  # write over the weights inside the package instead, of all their scenes
     frames: int = 60_000  # drawn for training, more of a scene that can be painted more ways
     steps: int = 4_100  # gradient steps; 0: as many as fit into the minutes
+    large: bool = False  # wider towers, as the weights inside the package have
     batch: int = 128  # frames of a gradient step
     minutes: float = 15.0  # of fitting, with --steps 0
+    start: Path | None = None  # weights to begin with, of the same words; its towers are taken
+    learning_rate: float = 5e-3  # of the image tower at its highest; half of it of the text's
     seed: int = 11  # of states and weights
     device: str = "cpu"  # cpu or cuda
     jobs: int = 1  # scenes that are drawn, and judged, side by side
@@ -54,6 +69,8 @@ class TrainClipCommand:
     def scenes(self) -> list[tuple[str, str, str]]:
         """(task, arm, camera) of each; an empty arm is the task's own, an empty camera its first
         one."""
+        if self.ship:
+            return list(itertools.product(*SHIPPED))
         return list(itertools.product(self.task, self.robot or ("",), self.camera or ("",)))
 
 
@@ -78,7 +95,8 @@ def main(argv: Sequence[str]) -> int:
         console.print(f"goes on with {kept}")
     config = FitConfig(
         minutes=command.minutes, steps=command.steps, batch=command.batch, seed=command.seed,
-        device=command.device,
+        device=command.device, large=command.large or command.ship,
+        learning_rate=command.learning_rate, text_learning_rate=command.learning_rate / 2,
     )  # fmt: skip
     with stages(console) as progress:
 
@@ -91,7 +109,8 @@ def main(argv: Sequence[str]) -> int:
 
         shown = Shown(command.captions, command.goals, command.without)
         seen = of_scenes(command.scenes, shown, command.frames, command.seed, drawn, command.jobs)
-        model = fit(seen.frames, lessons(seen.seen), config, fitted, kept).cpu()
+        begun = tiny_clip.load(command.start) if command.start else None
+        model = fit(seen.frames, lessons(seen.seen), config, fitted, kept, begun).cpu()
     model.homes = seen.homes
     card = _card(command, seen.homes, config, time.monotonic() - start)
     if command.captions is not None:
@@ -111,8 +130,7 @@ def main(argv: Sequence[str]) -> int:
         console.print(card["summary"], card.get("moved", ""))
         tiny_clip.save(model, out, card)
     if command.ship:
-        with contextlib.closing(sims.make(*SHIPPED[:1], 64, robot=SHIPPED[1])) as env:
-            write_guard(env, seen.states, out.with_suffix(".guard.npz"))
+        write_guard(model.homes, out.with_suffix(".guard.npz"))
     print(out)
     return 0
 
@@ -120,34 +138,16 @@ def main(argv: Sequence[str]) -> int:
 def _judged(out: Path, command: TrainClipCommand, console: Console) -> dict[str, Any]:
     """What the card says of how well captions are seen: scene by scene, and in all."""
     from reward_models.visual.tiny_clip import homes_in
-    from robo_rl.visual.gate import Cell, gate_at, summary, told
+    from robo_rl.visual.gate import gate_at, of_all, told
 
     asked = {"goals": command.goals, "hidden": command.without}
     given = {home: (out, home, command.device, asked) for home in homes_in(out)}
-    cells, moved, unseen, scenes, rates = [], [], [], {}, []
+    found = {}
     for home, figures in side_by_side(gate_at, given, command.jobs):
-        of = dataclasses.asdict(home)
         console.print(f"{home}: {figures['plain summary']}", highlight=False)
         console.print(told(figures["plain"]), highlight=False)
-        cells += [cell | of for cell in figures["plain"]]
-        moved += [Cell(**cell) for cell in figures["moved"]]
-        scenes[home] = {**of, **figures["plain summary"], "swapped": figures["swapped"],
-                        "moved": figures["moved summary"]}  # fmt: skip
-        if "unseen" in figures:
-            unseen += [Cell(**cell) for cell in figures["unseen"]]
-            scenes[home]["unseen"] = figures["unseen summary"]
-            scenes[home]["unseen told apart"] = figures["unseen told apart"]
-        rates.append(figures["frames_per_s"])
-    names = [f.name for f in dataclasses.fields(Cell)]
-    plain = [Cell(**{name: cell[name] for name in names}) for cell in cells]
-    swapped = [scene["swapped"] for scene in scenes.values()]
-    return {
-        "cells": cells, "summary": summary(plain), "moved": summary(moved),
-        **({"unseen": summary(unseen)} if unseen else {}),
-        "scenes": [scenes[home] for home in given],
-        "swapped": swapped[0] if len(swapped) == 1 else None,
-        "frames_per_s": float(np.median(rates)),
-    }  # fmt: skip
+        found[home] = figures
+    return of_all({home: found[home] for home in given})
 
 
 def _out(command: TrainClipCommand) -> Path:
@@ -160,13 +160,12 @@ def _out(command: TrainClipCommand) -> Path:
             "package"
         )
     if command.out is None:
-        task, robot = SHIPPED
-        scenes = [(name, arm or robot) for name, arm, _ in command.scenes]
-        if scenes != [SHIPPED] or command.camera or command.without or command.captions is not None:
-            named = ", ".join(f"{name} with the {arm}" for name, arm in scenes)
+        given = (command.task, command.robot, command.camera, command.without, command.captions)
+        if given != (("reach",), (), (), (), None):
             raise ValueError(
-                f"the package's weights are those of {task} with the {robot}, not of {named}, and "
-                "of no captions of your own: give --out FILE"
+                "the package's weights are those of all its scenes, and of no captions of your "
+                "own: give --out FILE, or --ship without --task, --robot, --camera, --without and "
+                "--captions"
             )
         from reward_models.visual.tiny_clip import DEFAULT
 
@@ -181,13 +180,20 @@ def _card(
 ) -> dict[str, Any]:
     """What the weights say of themselves."""
     where = f"--out {command.out}" if command.out else "--ship"
-    robots = dict.fromkeys(home.robot for home in homes if home.robot)
-    of = f"--robot {' '.join(robots)} " if robots else ""
+    of = ""
+    if command.out:
+        robots = dict.fromkeys(home.robot for home in homes if home.robot)
+        of = f"--task {' '.join(command.task)} "
+        of += f"--robot {' '.join(robots)} " if robots else ""
     of += f"--camera {' '.join(command.camera)} " if command.camera else ""
     of += f"--without {' '.join(map(shlex.quote, command.without))} " if command.without else ""
     of += f"--captions {command.captions.name} " if command.captions else ""
     of += f"--goals {' '.join(map(shlex.quote, command.goals))} " if command.goals else ""
-    work = f"--steps {command.steps}" if command.steps else f"--steps 0 --minutes {command.minutes}"
+    of += f"--start {command.start} " if command.start else ""
+    work = f"--learning-rate {command.learning_rate:g} " if command.start else ""
+    work += (
+        f"--steps {command.steps}" if command.steps else f"--steps 0 --minutes {command.minutes}"
+    )
     return {
         "model": "open_clip CLIP, keypoint image tower, word vocabulary",
         "what": "a small CLIP trained on captions that "
@@ -199,7 +205,7 @@ def _card(
         "fit": dataclasses.asdict(config),
         "seconds": round(seconds),
         "versions": versions(),
-        "command": f"robo-rl reward train --task {' '.join(command.task)} {of}"
+        "command": f"robo-rl reward train {of}"
         f"--frames {command.frames} {work} --batch {command.batch} --seed {command.seed} "
         f"--device {command.device} {where}",
     }
