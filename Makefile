@@ -14,7 +14,8 @@ demo: .venv/stamp
 test: .venv/stamp lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-check: .venv/stamp lint
+check: .venv/stamp .lerobot/stamp lint
+	LEROBOT_PYTHON=$(CURDIR)/.lerobot/bin/python \
 	$(BIN)/python -m pytest -m 'slow or not slow' --faults=docs/faults.md
 
 lint: .venv/stamp
@@ -28,5 +29,11 @@ lint: .venv/stamp
 	$(BIN)/pip install --disable-pip-version-check -q -c constraints.txt -e '.[train,so101,ur,koch,franka,dev]'
 	@touch $@
 
+# LeRobot wants an older torch than ours: what reads our data sets has an environment of its own.
+.lerobot/stamp:
+	$(PYTHON) -m venv .lerobot
+	.lerobot/bin/pip install --disable-pip-version-check -q 'lerobot==0.4.4'
+	@touch $@
+
 clean:
-	rm -rf .venv
+	rm -rf .venv .lerobot

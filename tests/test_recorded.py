@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -218,10 +220,10 @@ def test_what_a_person_jogs_is_what_is_written(tmp_path: Path) -> None:
     assert np.ptp([t["sent"]["qpos"] for t in still], axis=0).max() < 1e-9  # nobody moves nothing
 
 
-def test_lerobots_layout_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pq = pytest.importorskip("pyarrow.parquet")
+def three_logs(tmp_path: Path) -> list[Path]:
+    """Of two episodes that succeeded, and of one that did not between them; with pictures."""
     task = sims.make_task("reach", robot="so101", goal=GOAL)
-    paths = [
+    return [
         recorded(
             tmp_path / f"{i}.mcap",
             task,
@@ -232,6 +234,46 @@ def test_lerobots_layout_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixt
         )
         for i, verdict in enumerate(("success", "failure", "success"))
     ]
+
+
+READ = """
+import json, sys
+from lerobot.datasets.lerobot_dataset import LeRobotDataset
+
+data = LeRobotDataset("robo/set", root=sys.argv[1], video_backend="pyav")
+last = data[len(data) - 1]
+picture = last["observation.images.front"]
+print(json.dumps({
+    "episodes": data.num_episodes, "frames": len(data), "fps": data.fps, "task": last["task"],
+    "action": last["action"].tolist(), "episode": int(last["episode_index"]),
+    "picture": [*picture.shape, float(picture.min()), float(picture.max())],
+    "mean": data.meta.stats["action"]["mean"].tolist(),
+}))
+"""
+
+
+@pytest.mark.slow
+def test_lerobot_itself_reads_what_is_written(tmp_path: Path) -> None:
+    """In an environment of its own, for it wants an older torch: `make check` makes one."""
+    python = os.environ.get("LEROBOT_PYTHON")
+    if not python:
+        pytest.skip("no LEROBOT_PYTHON: an interpreter that has lerobot, as `make check` makes")
+    paths, to = three_logs(tmp_path), tmp_path / "set"
+    assert main(["demos", str(to), "--format", "lerobot", "--from", *map(str, paths)]) == 0
+    told = subprocess.run([python, "-c", READ, str(to)], check=True, capture_output=True, text=True)
+    read = json.loads(told.stdout.splitlines()[-1])
+    assert (read["episodes"], read["frames"], read["fps"], read["episode"]) == (2, 18, 20, 1)
+    assert read["task"] == "the gripper touches the red cube"
+    written = episodes([paths[0], paths[2]], reading(paths))
+    np.testing.assert_allclose(read["action"], written[1].sent[-1], atol=1e-6)
+    sent = np.concatenate([one.sent for one in written])
+    np.testing.assert_allclose(read["mean"], sent.mean(axis=0), atol=1e-5)
+    assert read["picture"][:1] == [3] and 0.0 <= read["picture"][3] < read["picture"][4] <= 1.0
+
+
+def test_lerobots_layout_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    paths = three_logs(tmp_path)
     to, scores = tmp_path / "set", tmp_path / "scores.json"
     scores.write_text(json.dumps({"score": np.linspace(0, 1, 18).tolist()}))
     command = ["demos", str(to), "--format", "lerobot", "--from", *map(str, paths)]

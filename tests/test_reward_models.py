@@ -222,15 +222,13 @@ def test_clip_score_refuses(options: dict, message: str) -> None:
 @given(st.lists(st.lists(st.floats(0, 1.1), min_size=1, max_size=3), min_size=1, max_size=3))
 def test_composition_never_falls_when_a_step_is_better_met(phis: list[list[float]]) -> None:
     steps = [[np.array([p]) for p in step] for step in phis]
-    held = [[p / 1.1 for p in step] for step in steps]
-    for known in (None, held):
-        base = compose(steps, known)[0]
-        assert 0.0 <= base <= 6.0
-        for i in range(len(phis)):
-            better, surer = [list(s) for s in steps], [list(s) for s in held]
-            better[i] = [p + 0.05 for p in steps[i]]
-            surer[i] = [p + 0.05 for p in held[i]]
-            assert compose(better, surer if known else None)[0] >= base - 1e-9
+    base = compose(steps)[0]
+    assert 0.0 <= base <= 6.0
+    for i, step in enumerate(phis):
+        better = [list(s) for s in steps]
+        better[i] = [p + 0.05 for p in steps[i]]
+        assert compose(better)[0] >= base - 1e-9
+        del step
 
 
 def test_a_later_step_is_worth_nothing_before_the_first_is_reached() -> None:
@@ -238,18 +236,6 @@ def test_a_later_step_is_worth_nothing_before_the_first_is_reached() -> None:
     gain_far = compose([[far], [near]]) - compose([[far], [far]])
     gain_near = compose([[near], [near]]) - compose([[near], [far]])
     assert gain_far < 0.06 * gain_near
-
-
-def test_what_holds_is_worth_much_more_than_what_nearly_does() -> None:
-    """A hand around a cube on the table, and one that has lifted it, as the shipped model sees
-    them: touched, grasped, lifted."""
-    seen = {"around": ([0.90, 0.76, 0.52], [0.99, 0.75, 0.38]),
-            "lifted": ([0.81, 0.88, 0.82], [0.96, 0.90, 0.91])}  # fmt: skip
-    worth = {
-        name: float(compose(np.reshape(phi, (3, 1, 1)), np.reshape(held, (3, 1, 1)))[0])
-        for name, (phi, held) in seen.items()
-    }
-    assert worth["lifted"] > 1.6 * worth["around"]
 
 
 # Distillation.

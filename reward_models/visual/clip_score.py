@@ -12,9 +12,7 @@ A score becomes a progress phi by its quantiles over the scene's states, scatter
 random moves: 0 at a poor state, 1 at the best of them. Nobody who knows the way to the goal was
 asked, so the goal itself may score higher than all of them: beyond 1 phi goes on as 1 + ln, always
 rising, ever more slowly. A plan with several steps is gated: a later step counts only as far as the
-earlier ones are reached. Of an encoder whose logit is a probability, that is how probably they
-hold: by phi alone, whose 1 is the best that was seen by chance, a hand around a cube that lies on
-the table was worth three quarters of one that had lifted it.
+earlier ones are reached.
 """
 
 from __future__ import annotations
@@ -37,7 +35,6 @@ FORMULAS: tuple[Formula, ...] = ("cosine", "goal_baseline", "contrast", "softmax
 QUANTILES = (0.05, 0.995)  # of a caption's score over the scene's states: phi 0 and 1
 GATE = 3.0  # sharpness of a reached step: exp(GATE (phi - 1))
 LAST = 5.0  # sharpness of the last step
-SURE = 4.0  # power of the probability that a step holds, at which it counts as reached
 
 
 @dataclass(frozen=True)
@@ -137,10 +134,8 @@ class ClipScore:
         formula: Formula = "cosine",
         alpha: float = 0.5,
         scale: float = 100.0,
-        bias: float | None = None,
         calibration: Mapping[str, tuple[float, float]] | None = None,
     ):
-        """``scale`` and ``bias`` make a cosine the logit of a probability; no bias: it is none."""
         if formula not in FORMULAS:
             raise ValueError(f"formula must be one of {', '.join(FORMULAS)}, got {formula!r}")
         if not 0.0 <= alpha <= 1.0:
@@ -152,7 +147,7 @@ class ClipScore:
         if formula == "goal_baseline" and not all(c.baseline for s in steps for c in s):
             raise ValueError("goal_baseline needs a baseline for every caption")
         self.embedder, self.steps = embedder, tuple(tuple(step) for step in steps)
-        self.formula, self.alpha, self.scale, self.bias = formula, alpha, scale, bias
+        self.formula, self.alpha, self.scale = formula, alpha, scale
         self.calibration = dict(calibration or {})
         self.needs = embedder.needs
         self._heads = {c.text: self._head(c) for step in self.steps for c in step}
@@ -202,11 +197,6 @@ class ClipScore:
         logits -= logits.max(axis=1, keepdims=True)
         return np.exp(logits[:, 0]) / np.exp(logits).sum(axis=1)
 
-    def probable(self, raw: Array) -> Array:
-        """How probably a caption of cosines ``raw`` (n,) holds, (n,) in (0, 1)."""
-        assert self.bias is not None
-        return 1.0 / (1.0 + np.exp(-(self.scale * raw + self.bias)))
-
     def calibrate(self, segment: Segment) -> None:
         """Sets phi's scale from the scores of a segment's states; call once, before training."""
         for caption in self.captions:
@@ -217,7 +207,6 @@ class ClipScore:
     def score(self, segment: Segment) -> RewardOutput:
         where = segment.valid
         phi: dict[str, Array] = {}
-        probable: dict[str, Array] = {}
         spread = np.zeros(int(where.sum()), np.float32)
         embedded: dict[bool, tuple[Array, Array]] = {}
         for caption in self.captions:
@@ -228,10 +217,7 @@ class ClipScore:
             raw = self.raw(caption, rows)
             low, high = self.calibration.get(caption.text, (0.0, 1.0))
             phi[caption.text] = progress((raw - low) / max(high - low, 1e-6))
-            if self.bias is not None and self.formula == "cosine":
-                probable[caption.text] = self.probable(raw)
-        held = [[probable[c.text] for c in step] for step in self.steps] if probable else None
-        total = compose([[phi[c.text] for c in step] for step in self.steps], held)
+        total = compose([[phi[c.text] for c in step] for step in self.steps])
 
         def full(values: Array) -> Array:
             out = np.zeros(where.shape, np.float32)
@@ -270,25 +256,18 @@ def goal_baseline(rows: Array, goal: Array, baseline: Array, alpha: float) -> Ar
     return 1.0 - 0.5 * (along**2 + (1.0 - alpha) ** 2 * off)
 
 
-def compose(
-    steps: Sequence[Sequence[Array]], held: Sequence[Sequence[Array]] | None = None
-) -> Array:
-    """The reward (n,) of a plan from its captions' phi (n,), step by step, and from how probably
-    each is ``held`` (n,), where that is known.
+def compose(steps: Sequence[Sequence[Array]]) -> Array:
+    """The reward (n,) of a plan from its captions' phi (n,), step by step.
 
-    One step: the least of its phi. Several: each step but the last adds half a point and opens the
-    next; the last is worth one and a half, sharply, so that being near is not as good as being
-    there. Half of a step's worth is for coming near, half for being there; where no probability is
-    known, the one stands for the other.
+    One step: the least of its phi. Several: each step but the last adds half a point as it is
+    reached and opens the next; the last is worth one and a half, sharply, so that being near is
+    not as good as being there.
     """
     least = [np.minimum.reduce(list(step)) for step in steps]
     if len(least) == 1:
         return least[0]
     total, opened = np.zeros_like(least[0]), np.ones_like(least[0])
-    for i, phi in enumerate(least):
-        last = i == len(least) - 1
-        near = np.exp((LAST if last else GATE) * (phi - 1.0))
-        there = near if held is None else np.minimum.reduce(list(held[i])) ** SURE
-        total = total + (1.5 if last else 0.5) * opened * 0.5 * (near + there)
-        opened = opened * there
-    return total
+    for phi in least[:-1]:
+        opened = opened * np.exp(GATE * (phi - 1.0))
+        total = total + 0.5 * opened
+    return total + 1.5 * opened * np.exp(LAST * (least[-1] - 1.0))

@@ -184,8 +184,7 @@ def scores(
         embedder, seen = kind(encoder), frames_segment(shown)
         made = MadeReward(None, "", FRAMES, None, len(shown), about=about, camera=encoder.camera)
     options: dict[str, Any] = {
-        "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale,
-        "bias": encoder.bias if encoder.calibrated else None,
+        "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale
     }  # fmt: skip
     models = [ClipScore(embedder, plan, **options) for plan in plans]
     for model in models:
