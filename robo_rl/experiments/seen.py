@@ -15,6 +15,7 @@ from robo_rl.presets import completed
 from robo_rl.rewards import ClipConfig
 
 SEEDS = (0, 1, 2)
+ENCODER = "embedded:suite"
 LEARNER = "ensemble"  # of all: it takes the fewest steps to a push
 STEPS = 100_000
 
@@ -59,7 +60,7 @@ TOLD = {
         formula="between(gripper, red_cube, blue_ball)",
     ),
 }  # fmt: skip
-DISTILLED, DRAWN = ClipConfig(distill=True), ClipConfig()
+DISTILLED, DRAWN = ClipConfig(encoder=ENCODER, distill=True), ClipConfig(encoder=ENCODER)
 
 
 def rows(options: Options) -> list[Row]:

@@ -20,7 +20,7 @@ from robo_rl.progress import stages
 from robo_rl.runs import versions
 from robo_rl.side_by_side import side_by_side
 
-# Tasks, arms and cameras of the weights inside the package.
+# Tasks, arms and cameras of the package's ``embedded:suite``.
 SHIPPED = (
     (
         "reach",
@@ -52,7 +52,7 @@ class TrainClipCommand:
     camera: tuple[str, ...] = ()  # seen by each of these cameras; none: by the scene's first
     without: tuple[str, ...] = ()  # things ("red ball") that it is never shown, and judged by apart
     out: Path | None = None  # .safetensors file to write
-    ship: bool = False  # write over the weights inside the package instead, of all their scenes
+    ship: bool = False  # write over the package's embedded:suite instead, of all its scenes
     frames: int = 60_000  # drawn for training, more of a scene that can be painted more ways
     steps: int = 4_100  # gradient steps; 0: as many as fit into the minutes
     large: bool = False  # wider towers, as the weights inside the package have
@@ -167,9 +167,9 @@ def _out(command: TrainClipCommand) -> Path:
                 "own: give --out FILE, or --ship without --task, --robot, --camera, --without and "
                 "--captions"
             )
-        from reward_models.visual.tiny_clip import DEFAULT
+        from reward_models.visual.tiny_clip import SUITE
 
-        return DEFAULT
+        return SUITE
     if command.out.suffix != ".safetensors":
         raise ValueError(f"--out must be a .safetensors file, got {command.out}")
     return command.out
