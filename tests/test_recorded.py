@@ -264,11 +264,11 @@ def test_lerobot_itself_reads_what_is_written(tmp_path: Path) -> None:
     read = json.loads(told.stdout.splitlines()[-1])
     assert (read["episodes"], read["frames"], read["fps"], read["episode"]) == (2, 18, 20, 1)
     assert read["task"] == "the gripper touches the red cube"
-    written = episodes([paths[0], paths[2]], reading(paths))
+    written = [*episodes([paths[0], paths[2]], reading(paths))]
     np.testing.assert_allclose(read["action"], written[1].sent[-1], atol=1e-6)
     sent = np.concatenate([one.sent for one in written])
     np.testing.assert_allclose(read["mean"], sent.mean(axis=0), atol=1e-5)
-    assert read["picture"][:1] == [3] and 0.0 <= read["picture"][3] < read["picture"][4] <= 1.0
+    assert read["picture"][0] == 3 and 0.0 < read["picture"][3] <= read["picture"][4] < 1.0
 
 
 def test_lerobots_layout_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
