@@ -63,6 +63,11 @@ class ArmResult:
     told: Told | None = None  # by the record of a device that is emulated
     advice: str = ""  # where it is worse than in simulation: what training can do about it
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a person should know besides: what could be done, what did not go as planned."""
+        return tuple(filter(None, (self.advice, *self.reasons, self.cut)))
+
     def line(self) -> str:
         """One line for people."""
         where = f"on {self.arm}" + (f" ({self.under})" if self.under else "")

@@ -48,6 +48,8 @@ def main(argv: Sequence[str]) -> int:
     console.print(f"time: {times}")
     arm = run_emulated(trained.bundle, episodes=command.arm_episodes, console=console)
     console.print(arm.line())
+    for remark in arm.remarks:
+        console.print(remark, markup=False)
     console.print(f"report: {trained.run.path / 'report.html'}")
     console.print(f"video:  {trained.run.path / 'video.webm'}")
     console.print(f"bundle: {trained.bundle}")

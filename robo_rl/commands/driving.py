@@ -175,10 +175,8 @@ def drive(
             **(_around(learning, command, stage, console) if learning else {}),
         )
     print(json.dumps(dataclasses.asdict(result), indent=1) if command.as_json else result.line())
-    if result.advice:
-        console.print(result.advice, markup=False)
-    for reason in filter(None, (*result.reasons, result.cut)):
-        console.print(reason, markup=False)
+    for remark in result.remarks:
+        console.print(remark, markup=False)
     if result.unlogged:
         raise OSError(
             f"the log is not whole: {result.unlogged}; free space there, or give another --log"
