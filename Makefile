@@ -14,8 +14,8 @@ demo: .venv/stamp
 test: .venv/stamp lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+check: export LEROBOT_PYTHON = $(CURDIR)/.lerobot/bin/python
 check: .venv/stamp .lerobot/stamp lint
-	LEROBOT_PYTHON=$(CURDIR)/.lerobot/bin/python \
 	$(BIN)/python -m pytest -m 'slow or not slow' --faults=docs/faults.md
 
 lint: .venv/stamp
