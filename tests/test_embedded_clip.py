@@ -260,6 +260,10 @@ def test_what_is_kept_out_is_shown_nowhere_and_judged_apart(
     asked = ["--task", "reach", "--without", "red cube", "green cube", "blue cube"]
     assert main(["reward", "train", *asked, "--out", "a.safetensors"]) == 1
     assert "it is shown in every way to paint its things" in capsys.readouterr().err
+    asked = ["--task", "reach", "lift", "--without", "red bal", "--out", "a.safetensors"]
+    assert main(["reward", "train", *asked]) == 1
+    err = capsys.readouterr().err
+    assert "--without 'red bal' keeps out nothing" in err and "red ball, red cube" in err
 
 
 def test_one_model_may_be_of_several_scenes(

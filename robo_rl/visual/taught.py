@@ -189,18 +189,30 @@ def paints_of(task: Task[Any]) -> list[Paint]:
 
 def without(paints: Sequence[Paint], task: Task[Any], things: Sequence[str]) -> list[Paint]:
     """Those of ``paints`` in which no thing looks like one of ``things`` ("red ball")."""
-    kinds = {t.name: t.kind for t in getattr(task, "objects", ())}
-    own = {t.name: t.colour for t in getattr(task, "objects", ())}
-
-    def looks(paint: Paint) -> set[str]:
-        return {f"{colour} {kinds[name]}" for name, colour in (own | dict(paint.colours)).items()}
-
-    kept = [paint for paint in paints if not looks(paint) & set(things)]
+    kept = [paint for paint in paints if not looks_of(paint, task) & set(things)]
     if not kept:
         raise ValueError(
             f"{task.name} without {', '.join(things)}: it is shown in every way to paint its things"
         )
     return kept
+
+
+def looks_of(paint: Paint, task: Task[Any]) -> set[str]:
+    """Colour and kind of every loose thing, as it is painted: ``red ball``."""
+    things = getattr(task, "objects", ())
+    return {f"{paint.colours.get(thing.name, thing.colour)} {thing.kind}" for thing in things}
+
+
+def check_shown(scenes: Sequence[tuple[str, str, str]], things: Sequence[str]) -> None:
+    """ValueError where one of ``things`` that are to be kept out is shown in none of the scenes."""
+    if not things:
+        return
+    made = [sims.make_task(task, robot=robot or None) for task, robot, _ in scenes]
+    known = {look for task in made for paint in paints_of(task) for look in looks_of(paint, task)}
+    for thing in things:
+        if thing not in known:
+            raise ValueError(f"--without {thing!r} keeps out nothing; in these scenes there are: "
+                             f"{', '.join(sorted(known)) or 'no things of a colour'}")  # fmt: skip
 
 
 def _shares(count: int, paints: int) -> list[int]:

@@ -55,7 +55,7 @@ class TrainClipCommand:
     ship: bool = False  # write over the package's embedded:suite instead, of all its scenes
     frames: int = 60_000  # drawn for training, more of a scene that can be painted more ways
     steps: int = 4_100  # gradient steps; 0: as many as fit into the minutes
-    large: bool = False  # wider towers, as the weights inside the package have
+    large: bool = False  # wider towers, as embedded:suite has
     batch: int = 128  # frames of a gradient step
     minutes: float = 15.0  # of fitting, with --steps 0
     start: Path | None = None  # weights to begin with, of the same words; its towers are taken
@@ -86,8 +86,9 @@ def main(argv: Sequence[str]) -> int:
     from robo_rl.threads import set_threads
     from robo_rl.visual.gate import own_cells, summary, told
     from robo_rl.visual.look_guard import write_guard
-    from robo_rl.visual.taught import Shown, held_out, of_scenes
+    from robo_rl.visual.taught import Shown, check_shown, held_out, of_scenes
 
+    check_shown(command.scenes, command.without)
     torch.set_num_threads(set_threads())
     console, start = Console(stderr=True), time.monotonic()
     kept = out.with_suffix(".under_way")
