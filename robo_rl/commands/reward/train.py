@@ -20,6 +20,7 @@ from robo_rl.progress import stages
 from robo_rl.runs import versions
 from robo_rl.side_by_side import side_by_side
 
+RATE = FitConfig.learning_rate
 # Tasks, arms and cameras of the package's ``embedded:suite``.
 SHIPPED = (
     (
@@ -59,7 +60,7 @@ class TrainClipCommand:
     batch: int = 128  # frames of a gradient step
     minutes: float = 15.0  # of fitting, with --steps 0
     start: Path | None = None  # weights to begin with, of the same words; its towers are taken
-    learning_rate: float = 5e-3  # of the image tower at its highest; half of it of the text's
+    learning_rate: float = RATE  # of the image tower at its highest; half of it of the text's
     seed: int = 11  # of states and weights
     device: str = "cpu"  # cpu or cuda
     jobs: int = 1  # scenes that are drawn, and judged, side by side
@@ -89,6 +90,7 @@ def main(argv: Sequence[str]) -> int:
     from robo_rl.visual.taught import Shown, check_shown, held_out, of_scenes
 
     check_shown(command.scenes, command.without)
+    begun = tiny_clip.load(command.start) if command.start else None
     torch.set_num_threads(set_threads())
     console, start = Console(stderr=True), time.monotonic()
     kept = out.with_suffix(".under_way")
@@ -110,7 +112,6 @@ def main(argv: Sequence[str]) -> int:
 
         shown = Shown(command.captions, command.goals, command.without)
         seen = of_scenes(command.scenes, shown, command.frames, command.seed, drawn, command.jobs)
-        begun = tiny_clip.load(command.start) if command.start else None
         model = fit(seen.frames, lessons(seen.seen), config, fitted, kept, begun).cpu()
     model.homes = seen.homes
     card = _card(command, seen.homes, config, time.monotonic() - start)
@@ -164,9 +165,9 @@ def _out(command: TrainClipCommand) -> Path:
         given = (command.task, command.robot, command.camera, command.without, command.captions)
         if given != (("reach",), (), (), (), None):
             raise ValueError(
-                "the package's weights are those of all its scenes, and of no captions of your "
-                "own: give --out FILE, or --ship without --task, --robot, --camera, --without and "
-                "--captions"
+                "the package's weights are those of all its scenes, and of no captions of "
+                "your own: give --out FILE, or --ship without --task, --robot, --camera, --without "
+                "and --captions"
             )
         from reward_models.visual.tiny_clip import SUITE
 
@@ -190,11 +191,10 @@ def _card(
     of += f"--without {' '.join(map(shlex.quote, command.without))} " if command.without else ""
     of += f"--captions {command.captions.name} " if command.captions else ""
     of += f"--goals {' '.join(map(shlex.quote, command.goals))} " if command.goals else ""
+    of += "--large " if command.large else ""
     of += f"--start {command.start} " if command.start else ""
-    work = f"--learning-rate {command.learning_rate:g} " if command.start else ""
-    work += (
-        f"--steps {command.steps}" if command.steps else f"--steps 0 --minutes {command.minutes}"
-    )
+    of += f"--learning-rate {command.learning_rate:g} " if command.learning_rate != RATE else ""
+    work = f"--steps {command.steps}" if command.steps else f"--steps 0 --minutes {command.minutes}"
     return {
         "model": "open_clip CLIP, keypoint image tower, word vocabulary",
         "what": "a small CLIP trained on captions that "
