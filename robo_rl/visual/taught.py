@@ -83,7 +83,7 @@ def graded_frames(
     if task.startswith(PREFIX):
         if captions is None:
             raise ValueError(f"{task} has no things that words are known for: give --captions FILE")
-        return _abroad(task, captions, count, seed, progress)
+        return _abroad(task, camera, captions, count, seed, progress)
     made = sims.make_task(task, robot=robot or None)
     card = from_dict(made.card())
     written = (
@@ -135,7 +135,7 @@ def of_scenes(
 ) -> GradedFrames:
     """``count`` frames of several ``scenes`` (task, arm, camera), one after the other, more of one
     that looks more ways; ``jobs`` of them are drawn side by side. Each has states of its own."""
-    shares = np.cumsum([0.0, *(_looks(*scene[:2]) ** 0.5 for scene in scenes)])
+    shares = np.cumsum([0.0, *(_paintings(*scene[:2]) ** 0.5 for scene in scenes)])
     edges = (count * shares / shares[-1]).round().astype(int).tolist()
     given: dict[int, tuple[Any, ...]] = {}
     for i, (first, last) in enumerate(itertools.pairwise(edges)):
@@ -154,17 +154,17 @@ def of_scenes(
     return GradedFrames(frames, seen, tuple(one.homes[0] for one in in_order))
 
 
-def _looks(task: str, robot: str) -> int:
+def _paintings(task: str, robot: str) -> int:
     """How many ways there are to paint a scene."""
     if task.startswith(PREFIX):
         return 1
     return len(paints_of(sims.make_task(task, robot=robot or None)))
 
 
-def held_out(task: str, robot: str, captions: Path, count: int, seed: int) -> GradedFrames:
-    """Frames to judge by what ``count`` frames taught: of other episodes, a tenth as many."""
-    held = max(2, round(HELD * count))
-    return graded_frames(task, robot, "", Shown(captions), held, seed + OTHER)
+def held_out(scene: tuple[str, str, str], captions: Path, count: int, seed: int) -> GradedFrames:
+    """Frames to judge by what ``count`` frames of a ``scene`` (task, arm, camera) taught: of other
+    episodes, a tenth as many."""
+    return graded_frames(*scene, Shown(captions), max(2, round(HELD * count)), seed + OTHER)
 
 
 def paints_of(task: Task[Any]) -> list[Paint]:
@@ -235,10 +235,12 @@ def captions_of_task(task: Task[Any], goals: Sequence[str] = ()) -> TableCaption
 
 
 def _abroad(
-    task: str, captions: Path, count: int, seed: int, progress: Callable[[float], None]
+    task: str, camera: str, captions: Path, count: int, seed: int, progress: Callable[[float], None]
 ) -> GradedFrames:
     sim = ForeignEnv(task, FOREIGN_ROWS, seed=seed, frames=True, frame_size=SIZE)
     try:
+        if camera not in ("", *sim.cameras):
+            raise ValueError(f"{task} has no camera {camera!r} but its own picture: leave it out")
         card = from_dict(sim.card)
         graded = read_captions(captions, card)
         frames, signals = watched(sim, count, seed, progress)

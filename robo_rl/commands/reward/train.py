@@ -22,21 +22,11 @@ from robo_rl.side_by_side import side_by_side
 
 RATE = FitConfig.learning_rate
 # Tasks, arms and cameras of the package's ``embedded:suite``.
-SHIPPED = (
-    (
-        "reach",
-        "lift",
-        "pick_place",
-        "stack",
-        "drawer",
-        "button",
-        "peg",
-        "drawer_then_place",
-        "push",
-    ),
-    ("so101", "ur5e", "fr3"),
-    ("front", "top"),
-)
+SUITE_TASKS = (
+    "reach", "lift", "pick_place", "stack", "drawer", "button", "peg", "drawer_then_place", "push",
+)  # fmt: skip
+SUITE_ARMS = ("so101", "ur5e", "fr3")
+SUITE_CAMERAS = ("front", "top")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +61,7 @@ class TrainClipCommand:
         """(task, arm, camera) of each; an empty arm is the task's own, an empty camera its first
         one."""
         if self.ship:
-            return list(itertools.product(*SHIPPED))
+            return list(itertools.product(SUITE_TASKS, SUITE_ARMS, SUITE_CAMERAS))
         return list(itertools.product(self.task, self.robot or ("",), self.camera or ("",)))
 
 
@@ -122,8 +112,8 @@ def main(argv: Sequence[str]) -> int:
     if command.check:
         if command.captions is not None:
             encoder = EmbeddedClip(out)
-            [(task, robot, _)] = command.scenes
-            held = held_out(task, robot, command.captions, command.frames, command.seed)
+            [scene] = command.scenes
+            held = held_out(scene, command.captions, command.frames, command.seed)
             found = own_cells(encoder, held)
             card |= {"cells": [vars(cell) for cell in found], "summary": summary(found)}
             console.print(told(card["cells"]), highlight=False)
@@ -155,7 +145,15 @@ def _judged(out: Path, command: TrainClipCommand, console: Console) -> dict[str,
 def _out(command: TrainClipCommand) -> Path:
     """The file to write; ValueError unless one was named, or the shipped one was meant."""
     if command.captions is not None and len(command.scenes) != 1:
-        raise ValueError("--captions are of one scene's signals: give one --task and one --robot")
+        raise ValueError(
+            "--captions are of one scene's signals: give one --task, one --robot and one --camera"
+        )
+    if command.captions is not None and command.without:
+        raise ValueError(
+            "--without keeps things out of the table's captions, not out of --captions"
+        )
+    if command.jobs < 1:
+        raise ValueError(f"jobs must be at least 1, got {command.jobs}")
     if command.ship == (command.out is not None):
         raise ValueError(
             "say where the weights shall go: --out FILE, or --ship to write over those inside the "
