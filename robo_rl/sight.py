@@ -25,7 +25,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 import sims
 from reward_models.visual.clip_score import Caption, ClipScore, FrameEmbedder
 from reward_models.visual.encoders import make_encoder
-from reward_models.visual.tiny_clip import told
+from reward_models.visual.tiny_clip import named
 from robo_rl.rewards.clip import ClipConfig, frames_segment, own_words_of
 from sims.frames import resized
 
@@ -54,7 +54,7 @@ class Sight:
         self.encoder = make_encoder(encoder, device)
         if own := [home for home in self.encoder.homes if home.task in sims.TASKS]:
             raise ValueError(
-                f"this CLIP knows {told(own)} alone: give "
+                f"this CLIP knows {named(own)} alone: give "
                 "encoder='MODEL:PRETRAINED' of open_clip, or 'embedded:FILE' that robo-rl reward "
                 "train --captions made"
             )

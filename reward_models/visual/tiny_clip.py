@@ -48,7 +48,7 @@ class Home:
         return f"{self.task} with the {self.robot}, camera {self.camera}"
 
 
-def told(homes: Sequence[Home]) -> str:
+def named(homes: Sequence[Home]) -> str:
     """``reach, lift with the so101, ur5e, cameras front, top``."""
     groups: dict[tuple[str, ...], list[str]] = {}  # tasks by the arms and cameras of each
     for task in dict.fromkeys(home.task for home in homes):

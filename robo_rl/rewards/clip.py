@@ -226,14 +226,14 @@ def at_home(
     ValueError where it knows other scenes alone, or not that camera. ``option`` is how a person
     gives an encoder.
     """
-    from reward_models.visual.tiny_clip import told
+    from reward_models.visual.tiny_clip import named
 
     homes, robot = encoder.homes, getattr(task, "robot", "")
     if isinstance(task, ForeignEnv):
         known = task.cameras
         if homes and all(home.task != task.name for home in homes):
             raise ValueError(
-                f"this CLIP was trained on {told(homes)} and knows no other scene; here is "
+                f"this CLIP was trained on {named(homes)} and knows no other scene; here is "
                 f"{task.name}. Give {option} MODEL:PRETRAINED, any model of open_clip "
                 "(ViT-B-32:laion2b_s34b_b79k, or a local file after the colon), or train one: "
                 f"robo-rl reward train --task {task.name} --captions FILE.toml --out "
@@ -245,7 +245,7 @@ def at_home(
         known = tuple(home.camera for home in _homes_of(homes, task))
         if not known:
             raise ValueError(
-                f"this CLIP was trained on {told(homes)} and knows no other scene; here is "
+                f"this CLIP was trained on {named(homes)} and knows no other scene; here is "
                 f"{task.name}{f' with the {robot}' if robot else ''}. {_way_out(task, option)}"
             )
     if camera and camera not in known:

@@ -149,7 +149,9 @@ def gate(
         images.append(encoder.encode(frames))
         texts.append(said.texts)
         if label == "unseen":
-            known = [i for i, t in enumerate(said.texts) if any(thing in t for thing in hidden)]
+            known = about = [
+                i for i, text in enumerate(said.texts) if any(thing in text for thing in hidden)
+            ]
         else:
             known = [i for i, text in enumerate(said.texts) if _taught(encoder, text)]
         asked = tuple(said.texts[i] for i in known)
@@ -159,7 +161,6 @@ def gate(
         report[f"{label} summary"] = summary(found)
     report["swapped"] = swapped(encoder, images[:2], texts[:2], truth)
     if "unseen" in report:
-        about = [i for i, text in enumerate(texts[-1]) if any(thing in text for thing in hidden)]
         names = [[said[i] for i in about] for said in (texts[0], texts[-1])]
         report["unseen told apart"] = swapped(
             encoder, (images[0], images[-1]), names, truth[:, about], taught=False
