@@ -30,10 +30,10 @@ FARTHEST = 5.0  # deviations from the mean, to which inputs are clipped
 
 
 class Surrogate:
-    """Signals {name: (..., k)} -> the mean of the ensemble's outputs (..., D) and its spread (...).
+    """Signals {name: (n, ...)} -> the mean of the ensemble's outputs (n, D) and its spread (n,).
 
-    ``points`` are the names of signals that are points (3,) m in one frame. ``unit``: outputs are
-    unit rows (embeddings); otherwise they are plain numbers (scores).
+    ``points`` are the names of signals (n, ..., 3) that are points, in m and in one frame.
+    ``unit``: outputs are unit rows (embeddings); otherwise they are plain numbers (scores).
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class Surrogate:
         self._targets = torch.zeros(0)
 
     def flatten(self, signals: Mapping[str, Array]) -> Array:
-        """Inputs (n, d) f32 of signals {name: (..., k)}: the signals, then the points' relations.
+        """Inputs (n, d) f32 of signals {name: (n, ...)}: the signals, then the points' relations.
 
-        Rows are in C order; raises ValueError on a missing signal.
+        Raises ValueError on a missing signal.
         """
         missing = [name for name in self.names if name not in signals]
         if missing:
@@ -64,10 +64,15 @@ class Surrogate:
                 "The surrogate belongs to another task or arm"
             )
         arrays = {name: np.asarray(signals[name], np.float32) for name in self.names}
-        rows = {name: a.reshape(-1, a.shape[-1]) for name, a in arrays.items()}
+        rows = {name: a.reshape(len(a), -1) for name, a in arrays.items()}
         columns = list(rows.values())
-        for first, second in itertools.combinations(self.points, 2):
-            columns += relation(rows[first] - rows[second])
+        places = [
+            p
+            for name in self.points
+            for p in rows[name].reshape(len(rows[name]), -1, 3).swapaxes(0, 1)
+        ]
+        for first, second in itertools.combinations(places, 2):
+            columns += relation(first - second)
         return np.concatenate(columns, axis=1)
 
     def fit(
@@ -144,7 +149,7 @@ class Surrogate:
         return loss_mean
 
     def predict(self, signals: Mapping[str, Array]) -> tuple[Array, Array]:
-        """(mean (n, D), spread (n,)) of signal rows flattened to n; the mean is a unit row again.
+        """(mean (n, D), spread (n,)) of signal rows; the mean is a unit row again.
 
         The spread is the members' root-mean-square distance from their mean.
         """

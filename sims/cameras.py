@@ -1,8 +1,8 @@
 """Frames of stored states: a camera, a look, and the tuned offscreen renderer.
 
 A frame is a pure function of a state row and a look, so nothing is rendered until someone asks.
-Shadows, reflections, anti-aliasing and the sky cost most of a software-GL frame and tell a reward
-model nothing: they are off, and the offscreen buffer is exactly the image.
+Shadows, reflections and anti-aliasing cost most of a software-GL frame and tell a reward model
+nothing: they are off, and the offscreen buffer is exactly the image.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import numpy as np
 Array = np.ndarray
 
 BACKENDS = ("egl", "osmesa", "glfw")
+SKY = (0.72, 0.78, 0.84)
 
 
 class RenderError(RuntimeError):
@@ -89,6 +90,20 @@ class Look:
             geom_rgba=None if rgba is None else {name: rows[part] for name, rows in rgba.items()},
             **{name: None if rows is None else rows[part] for name, rows in given.items()},
         )
+
+
+def add_sky(spec: mujoco.MjSpec) -> None:
+    """One colour behind everything, where there would be black; a sky of its own stays."""
+    if any(texture.type == mujoco.mjtTexture.mjTEXTURE_SKYBOX for texture in spec.textures):
+        return
+    spec.add_texture(
+        name="sky",
+        type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_FLAT,
+        rgb1=SKY,
+        width=1,
+        height=6,
+    )
 
 
 def before_software_gl() -> None:
@@ -162,7 +177,6 @@ class Renderer:
         for flag in (
             mujoco.mjtRndFlag.mjRND_SHADOW,
             mujoco.mjtRndFlag.mjRND_REFLECTION,
-            mujoco.mjtRndFlag.mjRND_SKYBOX,
         ):
             self._scene.flags[flag] = 0
         self._option = mujoco.MjvOption()

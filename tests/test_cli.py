@@ -95,13 +95,12 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["deploy", "nowhere", "--emulate"], "nowhere"),
         (["reward", "score", "nowhere.mp4", "--goal", "touch the red cube"], "cannot read a video"),
         (["reward", "read", "hello"], "goal"),
-        (["train", "reach", "--robot", "ur5e"],
-         "trained on reach with the so101, camera front and knows no other scene; here is reach "
-         "with the ur5e. Give --clip.encoder embedded:suite, which ships with the project"),
-        (["train", "reach", "--clip.encoder", "embedded:suite", "--clip.camera", "side"],
-         "of reach this CLIP knows the cameras front, top, not 'side'"),
         (["train", "reach", "--robot", "koch"],
-         "Train one for it: robo-rl reward train --task reach --robot koch --out"),
+         "drawer_then_place, push with the so101, ur5e, fr3, cameras front, top and knows no other "
+         "scene; here is reach with the koch. Train one for it: robo-rl reward train --task reach "
+         "--robot koch --out"),
+        (["train", "reach", "--clip.camera", "side"],
+         "of reach this CLIP knows the cameras front, top, not 'side'"),
         (["reward", "train"], "--out FILE, or --ship to write over those inside the package"),
         (["reward", "train", "--ship", "--robot", "fr3"], "those of all its scenes"),
         (["reward", "train", "--task", "swimmer", "--out", "a.safetensors"],

@@ -265,7 +265,7 @@ def test_what_is_no_film_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         (f"film:{tmp_path / 'text.mp4'}", [], "cannot read a video"),
         (f"film:{tmp_path / 'empty'}", [], "nothing in"),
         ("film", ["--film.formula", "ordered"], "a sentence has no order in time"),
-        ("film", ["--robot", "ur5e"], "--film.encoder embedded:suite"),
+        ("film", ["--robot", "koch"], "then give --film.encoder embedded:FILE.safetensors"),
     ):
         asked = ["train", "reach", "--reward", reward, *more, "--runs", str(tmp_path / "runs")]
         assert main(asked) == 1

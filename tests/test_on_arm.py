@@ -89,8 +89,8 @@ def test_a_verdict_pays_the_last_step_and_only_time_that_is_up_goes_on() -> None
 
 
 def test_on_an_arm_that_the_shipped_clip_does_not_know_another_one_is_given() -> None:
-    task = sims.make_task("reach", robot="fr3", goal="touch_red_cube")
-    with pytest.raises(ValueError, match="Give --encoder embedded:suite"):
+    task = sims.make_task("reach", robot="koch", goal="touch_red_cube")
+    with pytest.raises(ValueError, match="then give --encoder embedded:FILE"):
         payer(OnArm(reward="clip"), task)
     with pytest.raises(ValueError, match="no embedded CLIP at other.safetensors"):
         payer(OnArm(reward="clip", encoder="embedded:other.safetensors"), task)

@@ -218,24 +218,50 @@ def test_clip_score_refuses(options: dict, message: str) -> None:
         ClipScore(FrameEmbedder(HashEncoder()), [])
 
 
+def plan(phis: list[list[float]], held: list[list[float]]) -> float:
+    return compose(*([[np.array([v]) for v in step] for step in of] for of in (phis, held)))[0]
+
+
+STEP = st.lists(st.tuples(st.floats(0, 1.1), st.floats(0, 1)), min_size=1, max_size=3)
+
+
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.lists(st.floats(0, 1.1), min_size=1, max_size=3), min_size=1, max_size=3))
-def test_composition_never_falls_when_a_step_is_better_met(phis: list[list[float]]) -> None:
-    steps = [[np.array([p]) for p in step] for step in phis]
-    base = compose(steps)[0]
+@given(st.lists(STEP, min_size=1, max_size=3))
+def test_composition_never_falls_when_a_step_is_better_met(
+    steps: list[list[tuple[float, float]]],
+) -> None:
+    phis, held = ([[pair[i] for pair in step] for step in steps] for i in (0, 1))
+    base = plan(phis, held)
     assert 0.0 <= base <= 6.0
-    for i, step in enumerate(phis):
-        better = [list(s) for s in steps]
-        better[i] = [p + 0.05 for p in steps[i]]
-        assert compose(better)[0] >= base - 1e-9
-        del step
+    for i in range(len(steps)):
+        nearer = [[p + 0.05 for p in step] if j == i else step for j, step in enumerate(phis)]
+        surer = [[min(1, p + 0.05) for p in s] if j == i else s for j, s in enumerate(held)]
+        assert plan(nearer, held) >= base - 1e-9 and plan(phis, surer) >= base - 1e-9
 
 
 def test_a_later_step_is_worth_nothing_before_the_first_is_reached() -> None:
-    far, near = np.array([0.0]), np.array([1.0])
-    gain_far = compose([[far], [near]]) - compose([[far], [far]])
-    gain_near = compose([[near], [near]]) - compose([[near], [far]])
+    far, near, no, yes = [0.0], [1.0], [0.02], [0.98]
+    gain_far = plan([far, near], [no, yes]) - plan([far, far], [no, no])
+    gain_near = plan([near, near], [yes, yes]) - plan([near, far], [yes, no])
     assert gain_far < 0.06 * gain_near
+
+
+def test_a_plan_that_is_met_pays_more_than_one_whose_first_step_looks_better() -> None:
+    """A hand around a cube looks the more like touching it the lower the cube is."""
+    on_the_table = plan([[0.96], [0.93], [0.47]], [[0.99], [0.83], [0.2]])
+    half_way = plan([[0.91], [0.94], [0.58]], [[0.98], [0.84], [0.49]])
+    lifted = plan([[0.89], [0.94], [0.72]], [[0.98], [0.83], [0.81]])
+    assert on_the_table + 0.1 < half_way < lifted - 0.1
+
+
+def test_how_surely_a_step_holds_is_the_encoders_own_word() -> None:
+    rows, model = unit(5), ClipScore(FrameEmbedder(HashEncoder()), [[CAPTION]], scale=9.0, bias=-2)
+    cosine = rows @ HashEncoder().encode_texts((CAPTION.text,))[0]
+    sure = model.probability(CAPTION, rows, np.zeros(5))
+    np.testing.assert_allclose(sure, 1 / (1 + np.exp(2 - 9 * cosine)), rtol=1e-5)
+    other = ClipScore(FrameEmbedder(HashEncoder()), [[CAPTION]])
+    by_phi = other.probability(CAPTION, rows, np.array([0.0, 0.5, 1.0, 1.1, 2.0]))
+    np.testing.assert_allclose(by_phi, [np.exp(-3), np.exp(-1.5), 1, 1, 1])
 
 
 # Distillation.

@@ -128,7 +128,7 @@ def test_what_is_no_picture_is_one_line(pictures: Path, tmp_path: Path, capsys) 
         (tmp_path / "text.png", [], "is not a picture that can be read"),
         (tmp_path / "text.mp4", [], "cannot read a video"),
         (tmp_path / "empty", [], "holds no .png, .jpg, .jpeg"),
-        (pictures, ["--robot", "ur5e"], "--goal-image.encoder embedded:suite"),
+        (pictures, ["--robot", "koch"], "then give --goal-image.encoder embedded:FILE"),
     ):
         asked = ["train", "reach", "--reward", f"goal-image:{file}", *more]
         assert main([*asked, "--runs", str(tmp_path / "runs")]) == 1
@@ -326,7 +326,7 @@ def test_a_scorer_is_refused_where_it_does_not_belong(scorer: Path, tmp_path: Pa
         (["succes"], "unknown kind of scorer 'succes'; known: clip, success"),
         (["success", "--out", "a.pt"], "must be a .safetensors file"),
         (["success", "--out", "a.safetensors", "--goal", "sing"], "sing"),
-        (["success", "--out", "a.safetensors", "--robot", "fr3"], "--encoder embedded:suite"),
+        (["success", "--out", "a.safetensors", "--robot", "koch"], "--encoder embedded:FILE"),
         (["success", "--out", "a.safetensors", "--task", "hopper"], "knows no other scene"),
     ):
         assert main(["reward", "train", *asked]) == 1
@@ -344,8 +344,8 @@ def test_a_scorer_is_used_elsewhere_where_that_is_said(
     settings = SuccessConfig(elsewhere=True)
     made_ = make_reward(f"success:{scorer}", goal, env, settings, dtype="float32")
     assert made_.camera == "front" and made_.sees.endswith("reach with the so101")
-    abroad = sims.make("reach", 1, robot="ur5e", goal="touch_red_cube")
-    with pytest.raises(ValueError, match="knows no other scene; here is reach with the ur5e"):
+    abroad = sims.make("reach", 1, robot="koch", goal="touch_red_cube")
+    with pytest.raises(ValueError, match="knows no other scene; here is reach with the koch"):
         make_reward(f"success:{scorer}", read_goal(abroad.task, "touch_red_cube"), abroad, settings)
     out = tmp_path / "report.json"
     judge = ["reward", "report", f"success:{scorer}", "--task", "push", "--goal", goal.text]

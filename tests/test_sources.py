@@ -298,9 +298,6 @@ def test_mistakes_are_one_line(
     said = refusal(capsys, tmp_path / "empty")
     assert "can be looked at; expected one of: a finished run; an arm's log" in said
     assert "--episodes 1, got 8 and 0" in refusal(capsys, minari, "--episodes", "0")
-    assert "of reach this CLIP knows the cameras front, not 'top'" in refusal(
-        capsys, minari, "--camera", "top"
-    )
     assert "no camera 'behind' in this scene" in refusal(capsys, minari, "--camera", "behind")
     said = refusal(capsys, minari, "--progress", tmp_path / "p.parquet")
     assert "of one LeRobotDataset" in said and "got a Minari data set" in said

@@ -40,9 +40,7 @@ from robo_rl.visual.labels import Labels
 from robo_rl.visual.scene import SceneConfig, _aside, distilled, scene_key
 from robo_rl.visual.taught import captions_of_task, paints_of
 from sims.batch_env import BatchEnv
-from sims.tasks.lift import Lift
 from sims.tasks.reach import Reach
-from sims.tasks.stack import Stack
 
 BARE = {
     "half_cheetah",
@@ -66,6 +64,18 @@ class Lone(Reach):
 
     def expert(self, v, rng):
         raise AssertionError("an expert was asked")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heavy(Lone):
+    """The same with another scene."""
+
+    name: ClassVar[str] = "heavy"
+
+    def spec(self):
+        spec = super().spec()
+        spec.worldbody.add_geom(name="weight", size=(0.01, 0.01, 0.01), pos=(0.2, 0.2, 0.05))
+        return spec
 
 
 @pytest.fixture(scope="module")
@@ -179,20 +189,24 @@ def test_aside_is_a_raised_pose_of_whatever_arm() -> None:
 
 # Where it belongs.
 def test_a_model_is_refused_in_another_scene(encoder: EmbeddedClip) -> None:
-    for task in (sims.make_task("reach"), sims.make_task("push"), Lone()):
-        at_home(encoder, task)
+    for task in (sims.make_task("reach"), sims.make_task("push", robot="fr3"), Lone()):
+        for camera, found in (("", "front"), ("front", "front"), ("top", "top")):
+            at_home(encoder, task, camera=camera)
+            assert encoder.camera == found
+    at_home(encoder, sims.make_task("lift"))
     for task, way_out in (
         (sims.make_task("reach", robot="koch"), "--task reach --robot koch --out FILE"),
-        (Lift(), "Give --clip.encoder embedded:suite, which ships with the project"),
-        (Stack(), "trained on reach with the so101, camera front"),
+        (Heavy(), "trained on reach, lift, .*, push with the so101, .*; here is heavy"),
     ):
         with pytest.raises(ValueError, match=way_out):
             at_home(encoder, task)
+    with pytest.raises(ValueError, match="of reach this CLIP knows the cameras front, top, not"):
+        at_home(encoder, sims.make_task("reach"), camera="wrist")
 
 
 def test_weights_name_their_home(tmp_path: Path) -> None:
     model = tiny_clip.load()
-    assert model.homes == (tiny_clip.Home("reach", "so101", "front"),)
+    assert model.homes[0] == tiny_clip.Home("reach", "so101", "front")
     model.homes = ()
     with pytest.raises(ValueError, match="give it a Home"):
         tiny_clip.save(model, tmp_path / "a.safetensors", {})
@@ -248,7 +262,7 @@ def test_a_scene_without_an_expert_is_distilled_and_found_again(
 
 @pytest.mark.parametrize("task", ["lift", "drawer", "button"])
 def test_a_scene_with_points_that_no_frame_shows_is_distilled(cache, task: str) -> None:
-    scene = distilled(sims.make_task(task), make_encoder("embedded:suite"), TINY)
+    scene = distilled(sims.make_task(task), make_encoder("embedded"), TINY)
     assert "grip" in {doc.name for doc in sims.make_task(task).signal_docs()}
     assert "tip" in scene.surrogate.points and "grip" not in scene.surrogate.points
 

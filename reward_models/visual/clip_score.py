@@ -12,7 +12,8 @@ A score becomes a progress phi by its quantiles over the scene's states, scatter
 random moves: 0 at a poor state, 1 at the best of them. Nobody who knows the way to the goal was
 asked, so the goal itself may score higher than all of them: beyond 1 phi goes on as 1 + ln, always
 rising, ever more slowly. A plan with several steps is gated: a later step counts only as far as the
-earlier ones are reached.
+earlier ones hold. How surely one holds is said by an encoder whose logit is a probability.
+Phi, which tells from afar, says of a hand around a cube little less than of one that holds it.
 """
 
 from __future__ import annotations
@@ -33,8 +34,7 @@ Formula = Literal["cosine", "goal_baseline", "contrast", "softmax"]
 FORMULAS: tuple[Formula, ...] = ("cosine", "goal_baseline", "contrast", "softmax")
 
 QUANTILES = (0.05, 0.995)  # of a caption's score over the scene's states: phi 0 and 1
-GATE = 3.0  # sharpness of a reached step: exp(GATE (phi - 1))
-LAST = 5.0  # sharpness of the last step
+GATE = 3.0  # sharpness with which phi stands for a probability: exp(GATE (phi - 1)), at most 1
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,10 @@ class ClipScore:
         formula: Formula = "cosine",
         alpha: float = 0.5,
         scale: float = 100.0,
+        bias: float | None = None,
         calibration: Mapping[str, tuple[float, float]] | None = None,
     ):
+        """``bias``: with it, scale * cosine + bias is the logit of a probability."""
         if formula not in FORMULAS:
             raise ValueError(f"formula must be one of {', '.join(FORMULAS)}, got {formula!r}")
         if not 0.0 <= alpha <= 1.0:
@@ -147,7 +149,7 @@ class ClipScore:
         if formula == "goal_baseline" and not all(c.baseline for s in steps for c in s):
             raise ValueError("goal_baseline needs a baseline for every caption")
         self.embedder, self.steps = embedder, tuple(tuple(step) for step in steps)
-        self.formula, self.alpha, self.scale = formula, alpha, scale
+        self.formula, self.alpha, self.scale, self.bias = formula, alpha, scale, bias
         self.calibration = dict(calibration or {})
         self.needs = embedder.needs
         self._heads = {c.text: self._head(c) for step in self.steps for c in step}
@@ -197,6 +199,13 @@ class ClipScore:
         logits -= logits.max(axis=1, keepdims=True)
         return np.exp(logits[:, 0]) / np.exp(logits).sum(axis=1)
 
+    def probability(self, caption: Caption, rows: Array, phi: Array) -> Array:
+        """How surely a caption holds (n,) of unit rows (n, D); where that is not known, by phi."""
+        if self.bias is None:
+            return np.exp(GATE * np.minimum(phi - 1.0, 0.0))
+        logit = self.scale * (rows @ self._heads[caption.text][0]) + self.bias
+        return 1.0 / (1.0 + np.exp(-logit))
+
     def calibrate(self, segment: Segment) -> None:
         """Sets phi's scale from the scores of a segment's states; call once, before training."""
         for caption in self.captions:
@@ -207,6 +216,7 @@ class ClipScore:
     def score(self, segment: Segment) -> RewardOutput:
         where = segment.valid
         phi: dict[str, Array] = {}
+        held: dict[str, Array] = {}
         spread = np.zeros(int(where.sum()), np.float32)
         embedded: dict[bool, tuple[Array, Array]] = {}
         for caption in self.captions:
@@ -217,7 +227,10 @@ class ClipScore:
             raw = self.raw(caption, rows)
             low, high = self.calibration.get(caption.text, (0.0, 1.0))
             phi[caption.text] = progress((raw - low) / max(high - low, 1e-6))
-        total = compose([[phi[c.text] for c in step] for step in self.steps])
+            held[caption.text] = self.probability(caption, rows, phi[caption.text])
+        total = compose(
+            *([[of[c.text] for c in step] for step in self.steps] for of in (phi, held))
+        )
 
         def full(values: Array) -> Array:
             out = np.zeros(where.shape, np.float32)
@@ -256,18 +269,20 @@ def goal_baseline(rows: Array, goal: Array, baseline: Array, alpha: float) -> Ar
     return 1.0 - 0.5 * (along**2 + (1.0 - alpha) ** 2 * off)
 
 
-def compose(steps: Sequence[Sequence[Array]]) -> Array:
-    """The reward (n,) of a plan from its captions' phi (n,), step by step.
+def compose(phi: Sequence[Sequence[Array]], held: Sequence[Sequence[Array]]) -> Array:
+    """The reward (n,) of a plan from its captions' phi (n,) and how surely each is ``held`` (n,) in
+    [0, 1], step by step.
 
-    One step: the least of its phi. Several: each step but the last adds half a point as it is
-    reached and opens the next; the last is worth one and a half, sharply, so that being near is
-    not as good as being there.
+    One step: the least of its phi. Several: each is worth half a point, the last one and a half;
+    half of that for coming near, half for being there. A step counts as far as those before hold.
     """
-    least = [np.minimum.reduce(list(step)) for step in steps]
-    if len(least) == 1:
-        return least[0]
-    total, opened = np.zeros_like(least[0]), np.ones_like(least[0])
-    for phi in least[:-1]:
-        opened = opened * np.exp(GATE * (phi - 1.0))
-        total = total + 0.5 * opened
-    return total + 1.5 * opened * np.exp(LAST * (least[-1] - 1.0))
+    near = [np.minimum.reduce(list(step)) for step in phi]
+    if len(near) == 1:
+        return near[0]
+    there = [np.minimum.reduce(list(step)) for step in held]
+    total, opened = np.zeros_like(near[0]), np.ones_like(near[0])
+    for i, step in enumerate(near):
+        worth = 1.5 if i == len(near) - 1 else 0.5
+        total = total + worth * opened * 0.5 * (step + there[i])
+        opened = opened * there[i]
+    return total

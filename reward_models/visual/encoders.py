@@ -204,12 +204,12 @@ class OpenClip(TorchEncoder):
 
 
 def make_encoder(spec: str = "embedded", device: str = "cpu", dtype: str = "") -> TorchEncoder:
-    """``embedded``, ``embedded:suite``, ``embedded:PATH``, or ``MODEL[:PRETRAINED]`` of open_clip.
+    """``embedded``, ``embedded:PATH``, or ``MODEL[:PRETRAINED]`` of open_clip.
 
     ``dtype`` is a ``dtype_name``; empty: whichever is quicker here and now.
     """
     name, _, weights = spec.partition(":")
     kind = getattr(torch, dtype) if dtype else None
     if name == "embedded":
-        return EmbeddedClip(tiny_clip.SHIPPED.get(weights) or Path(weights), device, dtype=kind)
+        return EmbeddedClip(Path(weights) if weights else None, device, dtype=kind)
     return OpenClip(name, *([weights] if weights else []), device=device, dtype=kind)

@@ -1,9 +1,11 @@
 """Captions that the table of predicates writes for a task's card, and how true each is of a state.
 
 Every relation of the table that one frame shows, of all things on the card that it may be about,
-with its usual numbers and in the words of ``goals/say.py``. How true it is: exp(-d / softness) of
-the distance d from holding with room to spare, which ``goals/margins.py`` measures by the card's
-signals. The judge of policies, ``sims/truth.py``, shares no code with that.
+with its usual numbers and in the words of ``goals/say.py``. How true it is: the mean of
+exp(-d / softness) and of the same a good deal sharper, of the distance d from holding with room to
+spare, which ``goals/margins.py`` measures by the card's signals: the one tells from afar, the other
+a hand around a cube from one that holds it. The judge of policies, ``sims/truth.py``, shares no
+code with that.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from reward_models.goals.say import say
 Array = np.ndarray
 
 SOFTNESS = 0.05  # m, at which a caption is true to 1/e, or less where its distances are smaller
+SHARP = 0.15  # of the softness, of the half of the truth that tells what is close
 SMALL = 0.4  # of the distance that one state in ten exceeds
 ROOM = 0.1  # of the softness, inside the judge's edge: there a frame may be misread either way
 ENDS = 0.005, 0.985  # no caption is quite false, none quite true
@@ -51,7 +54,8 @@ class TableCaptions:
     def truth(self, signals: Mapping[str, Array]) -> Array:
         """(M, captions) in (0, 1) of states {name: (M, k)}."""
         soft = np.asarray(self.softness)
-        grade = np.exp(-self.missing(signals, tuple(ROOM * soft)) / soft)
+        off = self.missing(signals, tuple(ROOM * soft)) / soft
+        grade = 0.5 * (np.exp(-off) + np.exp(-off / SHARP))
         return np.clip(grade, *ENDS).astype(np.float32)
 
     def softened(self, signals: Mapping[str, Array]) -> TableCaptions:

@@ -31,9 +31,7 @@ from reward_models.visual.keypoint_tower import KeypointTower, TowerConfig
 Array = np.ndarray
 
 MEAN, STD = 0.42, 0.28  # of all channels; the frames are renders, not photographs
-DEFAULT = Path(__file__).parent / "weights" / "tabletop.safetensors"
-SUITE = DEFAULT.with_name("suite.safetensors")
-SHIPPED = {"": DEFAULT, "suite": SUITE}  # by name
+DEFAULT = Path(__file__).parent / "weights" / "embedded.safetensors"
 
 
 @dataclass(frozen=True)

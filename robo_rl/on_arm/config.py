@@ -36,7 +36,7 @@ class OnArm:
     """What is learned from, and how boldly."""
 
     reward: str = VERDICT  # verdict: of the episode; clip and others: of its pictures; task: state
-    encoder: str = "embedded"  # of pictures: embedded[:suite|:PATH], or MODEL[:PRETRAINED]
+    encoder: str = "embedded"  # of pictures: embedded[:PATH], or MODEL[:PRETRAINED]
     view: str = ""  # camera whose pictures a reward looks at; empty: the one it was made for
     minutes: float = 40.0  # in which the arm is driven, over all sessions
     scale: float = 0.3  # of an action's range to either side, by which the bundle is corrected

@@ -46,7 +46,7 @@ OPPOSITE = {
 class ClipConfig(RewardConfig):
     """How the CLIP reward is made."""
 
-    encoder: str = "embedded"  # embedded[:suite|:PATH], or MODEL[:PRETRAINED] of open_clip
+    encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     formula: Literal["cosine", "goal_baseline", "contrast", "softmax"] = "cosine"
     alpha: float = 0.5  # of goal_baseline: 0 plain cosine, 1 only the line to the goal counts
     target: str = ""  # what a pretrained CLIP is to see; empty: the goal's own words
@@ -184,7 +184,8 @@ def scores(
         embedder, seen = kind(encoder), frames_segment(shown)
         made = MadeReward(None, "", FRAMES, None, len(shown), about=about, camera=encoder.camera)
     options: dict[str, Any] = {
-        "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale
+        "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale,
+        "bias": encoder.bias if encoder.calibrated else None,
     }  # fmt: skip
     models = [ClipScore(embedder, plan, **options) for plan in plans]
     for model in models:
@@ -242,11 +243,14 @@ def at_home(
     elif not homes:
         known = tuple(view.name for view in task.cameras)
     else:
-        known = tuple(home.camera for home in _homes_of(homes, task))
+        known = tuple(home.camera for home in _homes_of(encoder, task))
         if not known:
+            arm = f" --robot {robot}" if robot else ""
             raise ValueError(
                 f"this CLIP was trained on {named(homes)} and knows no other scene; here is "
-                f"{task.name}{f' with the {robot}' if robot else ''}. {_way_out(task, option)}"
+                f"{task.name}{f' with the {robot}' if robot else ''}. Train one for it: robo-rl "
+                f"reward train --task {task.name}{arm} --out FILE.safetensors, then give {option} "
+                "embedded:FILE.safetensors"
             )
     if camera and camera not in known:
         raise ValueError(f"of {task.name} this CLIP knows the cameras {', '.join(known)}, "
@@ -254,24 +258,9 @@ def at_home(
     encoder.camera = camera or known[0]
 
 
-def _way_out(task: Task[Any], option: str) -> str:
-    """What to do where a CLIP does not know the scene of ``task``."""
-    from reward_models.visual import tiny_clip
-
-    for name, path in tiny_clip.SHIPPED.items():
-        if _homes_of(tiny_clip.homes_in(path), task):
-            known = f"embedded:{name}" if name else "embedded"
-            return f"Give {option} {known}, which ships with the project and knows it"
-    arm = f" --robot {task.robot}" if getattr(task, "robot", "") else ""
-    return (
-        f"Train one for it: robo-rl reward train --task {task.name}{arm} --out FILE.safetensors, "
-        f"then give {option} embedded:FILE.safetensors"
-    )
-
-
-def _homes_of(homes: Sequence[Home], task: Task[Any]) -> list[Home]:
-    """Those of ``homes`` whose scene is that of ``task``, to the last geom and camera."""
-    here = [home for home in homes if home.robot == getattr(task, "robot", "")]
+def _homes_of(encoder: TorchEncoder, task: Task[Any]) -> list[Home]:
+    """The homes of an encoder whose scene is that of ``task``, to the last geom and camera."""
+    here = [home for home in encoder.homes if home.robot == getattr(task, "robot", "")]
     by_name = [home for home in here if home.task == task.name]
     if by_name:
         return by_name

@@ -45,7 +45,7 @@ MAKE = "make one of the task's expert: robo-rl demos TASK FOLDER --episodes 1, t
 class FilmConfig(RewardConfig):
     """How likeness to a film is measured."""
 
-    encoder: str = "embedded"  # embedded[:suite|:PATH], or MODEL[:PRETRAINED] of open_clip
+    encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     formula: Formula = "mean"  # of what was to be seen, or ordered: also of when
     frames: int = 8  # of each episode that are looked at, evenly
     camera: str = ""  # the demonstration's, where it has several

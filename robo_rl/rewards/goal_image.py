@@ -24,7 +24,7 @@ MAKE = "make one: robo-rl reward picture --task TASK --goal KEY --out goal.png"
 class GoalImageConfig(RewardConfig):
     """How likeness to a goal picture is measured."""
 
-    encoder: str = "embedded"  # embedded[:suite|:PATH], or MODEL[:PRETRAINED] of open_clip
+    encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     formula: Literal["cosine", "distance"] = "cosine"  # as LIV has it, or as VIP
 
 

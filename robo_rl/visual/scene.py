@@ -21,7 +21,6 @@ import numpy as np
 
 from reward_models.base import Segment
 from reward_models.config import DistillConfig
-from reward_models.visual.graded import HIDDEN
 from robo_rl.visual.data import ROLLED, collect
 from sims.batch_env import BatchEnv
 from sims.cache import cache_dir
@@ -33,7 +32,10 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-DRAWN = 4  # of data.collect: raised when it draws other states
+DRAWN = 5  # raised when other states are drawn, or other things told of them
+# Ends of signals that no frame needs, or that are of the arm and of a thing at once, so that they
+# would say where the arm was before it was put aside.
+UNTOLD = ("qvel", "grip", "_fingers")
 ROWS = 256  # of the env that states are drawn in
 TARGETS = "#embeddings"  # of the stored states; no signal can have this name
 RAISED = 0.02  # share of states, those with the tip highest, in which the arm hides least
@@ -139,7 +141,7 @@ def _distilled(
     states, signals = collect(env, config.frames, config.seed, config.rollouts)
     order = np.random.default_rng(config.seed).permutation(config.frames)
     states = states[order]
-    names = tuple(name for name in signals if not name.endswith(HIDDEN))
+    names = tuple(name for name in signals if not name.endswith(UNTOLD))
     signals = {name: signals[name][order].astype(np.float32) for name in names}
     parts = []
     for first in range(0, config.frames, 512):
@@ -165,9 +167,9 @@ def _distilled(
 
 
 def _points(env: BatchEnv) -> tuple[str, ...]:
-    """Names of the signals that are points of the world."""
+    """Names of the signals that are points of the world, one or several."""
     docs = env.task.signal_docs()
-    return tuple(s.name for s in docs if (s.shape, s.unit, s.frame) == ((3,), "m", "world"))
+    return tuple(s.name for s in docs if (s.shape[-1:], s.unit, s.frame) == ((3,), "m", "world"))
 
 
 def _train_part(

@@ -23,7 +23,7 @@ import mujoco
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.cameras import Camera
+from sims.cameras import Camera, add_sky
 from sims.rng import RowRng
 from sims.task import Array, Entity, Signal, Task
 
@@ -59,6 +59,7 @@ class Body(Task[B]):
         spec = mujoco.MjSpec.from_file(str(asset(self.xml)))
         for camera in self.cameras:
             camera.add_to(spec)
+        add_sky(spec)
         return spec
 
     def model(self) -> mujoco.MjModel:

@@ -16,7 +16,7 @@ import numpy as np
 from mujoco.batch import Batch
 
 from sims import ik, robots
-from sims.cameras import Camera
+from sims.cameras import Camera, add_sky
 from sims.rng import RowRng
 from sims.robots import Robot, Workspace
 from sims.task import Array, Entity, ObsPart, Signal, Task
@@ -221,6 +221,7 @@ class Tabletop(Task[TabletopViews]):
             thing.add_to(spec)
         for camera in self.cameras:
             camera.add_to(spec)
+        add_sky(spec)
         return spec
 
     def bind(self, batch: Batch) -> TabletopViews:

@@ -32,7 +32,7 @@ class ReportCommand(Table):
     rewards: tyro.conf.Positional[tuple[str, ...]] = ()
     task: str = "reach"  # whose goal, or captions (a run or scorer brings its own)
     goal: str = ""  # a sentence or key that the task has a ground truth for; empty: the first one
-    encoder: str = "embedded"  # embedded[:suite|:PATH], or MODEL[:PRETRAINED] of open_clip
+    encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     camera: str = ""  # that the encoder looks through; empty: the first that it knows there
     distill: bool = False  # clip: score simulator state by a copy of the CLIP, as --clip.distill
     elsewhere: bool = False  # judge a learned scorer also in another scene, for another goal

@@ -37,7 +37,7 @@ class ScoreCommand:
     goal: str = ""  # the sentence; empty: the source's own
     task: str = "reach"  # whose objects the sentence is about, where the source does not say
     camera: str = ""  # whose pictures, where there are several
-    encoder: str = "embedded"  # embedded[:suite|:PATH], or MODEL[:PRETRAINED] of open_clip
+    encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     scorer: str = "clip"  # the encoder; or a model behind a wire: vlm:MODEL, robometer:URL
     ask: Literal["progress", "rating"] = "progress"  # of such a model: by frame, or at the end
     frames: int = 8  # of each episode that such a model is shown, evenly

@@ -48,7 +48,7 @@ class TrainScorer(Table, ABC):
     task: str = "reach"  # as `robo-rl list tasks` shows
     goal: str = ""  # a sentence or key that the task has a ground truth for; empty: the first one
     out: Path  # .safetensors file to write
-    encoder: str = "embedded"  # embedded[:suite|:PATH], or MODEL[:PRETRAINED] of open_clip
+    encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     watch: EpisodesConfig = field(default_factory=EpisodesConfig)  # whose episodes
     head: HeadConfig = field(default_factory=HeadConfig)  # of the network
     as_json: Json = False  # print the card as JSON

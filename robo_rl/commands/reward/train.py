@@ -21,7 +21,7 @@ from robo_rl.runs import versions
 from robo_rl.side_by_side import side_by_side
 
 RATE = FitConfig.learning_rate
-# Tasks, arms and cameras of the package's ``embedded:suite``.
+# Tasks, arms and cameras of the weights inside the package.
 SUITE_TASKS = (
     "reach", "lift", "pick_place", "stack", "drawer", "button", "peg", "drawer_then_place", "push",
 )  # fmt: skip
@@ -43,10 +43,10 @@ class TrainClipCommand:
     camera: tuple[str, ...] = ()  # seen by each of these cameras; none: by the scene's first
     without: tuple[str, ...] = ()  # things ("red ball") that it is never shown, and judged by apart
     out: Path | None = None  # .safetensors file to write
-    ship: bool = False  # write over the package's embedded:suite instead, of all its scenes
+    ship: bool = False  # write over the weights inside the package instead, of all their scenes
     frames: int = 60_000  # drawn for training, more of a scene that can be painted more ways
     steps: int = 4_100  # gradient steps; 0: as many as fit into the minutes
-    large: bool = False  # wider towers, as embedded:suite has
+    large: bool = False  # wider towers, as the weights inside the package have
     batch: int = 128  # frames of a gradient step
     minutes: float = 15.0  # of fitting, with --steps 0
     start: Path | None = None  # weights to begin with, of the same words; its towers are taken
@@ -167,9 +167,9 @@ def _out(command: TrainClipCommand) -> Path:
                 "your own: give --out FILE, or --ship without --task, --robot, --camera, --without "
                 "and --captions"
             )
-        from reward_models.visual.tiny_clip import SUITE
+        from reward_models.visual.tiny_clip import DEFAULT
 
-        return SUITE
+        return DEFAULT
     if command.out.suffix != ".safetensors":
         raise ValueError(f"--out must be a .safetensors file, got {command.out}")
     return command.out
