@@ -21,6 +21,7 @@ EXPERIMENTS = {
     "goals": "one policy per goal of reach, further seeds for three of them",
     "push": "push from its sentence beside the dense reward",
     "seen": "what one model of nine tasks and three arms sees, beside the dense reward",
+    "formulas": "four ways to turn embeddings into a score: judged, and learned from",
     "dense": "arm tasks from their hand-written dense reward",
     "bodies": "what bodies do, from their hand-written dense reward",
     "off-policy": "SAC, TD3 and TQC beside PPO on lift and drawer, from the dense reward",

@@ -66,7 +66,7 @@ def rows(options: Options) -> list[Row]:
     """Every goal from a distilled copy of the model; the ceiling, from a dense reward or from the
     program that is written; every step drawn. Of goals that are told, the policy does not know what
     is done already, but for where it observes the account of the formula."""
-    cases = {f"{name}, distilled": _seen(case, DISTILLED) for name, case in (OWN | TOLD).items()}
+    cases = {f"{name}, distilled": seen(case, DISTILLED) for name, case in (OWN | TOLD).items()}
     cases |= {
         f"{name}, distilled, with the account": _told(case, "clip", DISTILLED)
         for name, case in TOLD.items()
@@ -75,11 +75,11 @@ def rows(options: Options) -> list[Row]:
         f"{name}, dense": _config(case, "task", goal=case.sentence) for name, case in OWN.items()
     }
     cases |= {f"{name}, written": _told(case, "offline") for name, case in TOLD.items()}
-    cases |= {f"{name}, drawn": _seen(case, DRAWN) for name, case in (OWN | TOLD).items()}
+    cases |= {f"{name}, drawn": seen(case, DRAWN) for name, case in (OWN | TOLD).items()}
     return seeded(options, SEEDS, cases)
 
 
-def _seen(case: Case, how: ClipConfig) -> TrainConfig:
+def seen(case: Case, how: ClipConfig) -> TrainConfig:
     return _config(case, "clip", goal=case.sentence, scoring=how)
 
 

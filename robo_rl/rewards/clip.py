@@ -38,7 +38,8 @@ SCALED_ABROAD = 512  # and in somebody else's env, which may be slow
 # What else a caption can be held against: its opposite, on the same object.
 OPPOSITE = {
     "touch": "far", "above": "far", "left_of": "right_of", "right_of": "left_of",
-    "far": "touch", "next_to": "far",
+    "far": "touch", "next_to": "far", "on": "far", "inside": "far", "inserted": "far",
+    "open": "closed", "closed": "open", "grasped": "released", "lifted": "released",
 }  # fmt: skip
 
 

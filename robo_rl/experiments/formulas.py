@@ -1,0 +1,88 @@
+"""Four ways to turn embeddings into a score, side by side: how far each reward is from the dense
+one, how well it tells success, and what is learned from it. Of VLM-RM's projection also how much
+of it (alpha 0 is the cosine itself)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from robo_rl.experiments import Experiment, Measured, Options, Place, Row, training
+from robo_rl.experiments.seen import OWN, seen
+from robo_rl.experiments.table import percent, table
+from robo_rl.experiments.training import FLOORS, Policy, floors_of, policy
+from robo_rl.rewards import ClipConfig
+
+SEEDS = (0, 1, 2)
+TASKS = ("reach", "push", "lift", "open the drawer")
+WAYS = {
+    "cosine": ClipConfig(),
+    "contrast": ClipConfig(formula="contrast"),
+    "softmax": ClipConfig(formula="softmax"),
+} | {
+    f"goal baseline, alpha {alpha:g}": ClipConfig(formula="goal_baseline", alpha=alpha)
+    for alpha in (0.25, 0.5, 0.75, 1.0)
+}
+EPISODES = 128  # on which a reward is judged
+JUDGING = ("robo_rl.judging.report",)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A policy, and the reward that it learns from, which is judged beside it."""
+
+    policy: Policy
+    episodes: int
+
+
+def rows(options: Options) -> list[Row]:
+    """Every way of every task with one seed, then with the next; all of a distilled copy."""
+    made = []
+    for seed in options.seeds or SEEDS:
+        for task in TASKS:
+            for way, scoring in WAYS.items():
+                config = seen(OWN[task], replace(scoring, distill=True))
+                one = policy(f"{task}, {way}, seed {seed}", config, options, seed)
+                scored = Scored(one.of, options.scaled(EPISODES, least=32))
+                made.append(replace(one, of=scored, code=(*one.code, *JUDGING)))
+    return made
+
+
+def measure(of: Scored, place: Place) -> dict[str, Any]:
+    """Success of the policy; STARC to both truths and AUC of its reward, with intervals."""
+    from robo_rl.judging.report import Subject, judge
+    from robo_rl.training import judged_task
+
+    found = training.measure(of.policy, place)
+    config = of.policy.config
+    task, goal = judged_task(config)
+    gamma = config.tuning.gamma(task.control_dt)
+    subject = Subject(task, goal, {config.reward: config.scoring}, {}, gamma)
+    paid = judge(subject, episodes=of.episodes, words=False).report["rewards"][config.reward]
+    kept = {"starc": paid["free"]["starc"], "auc": paid["auc all"], "nearness": paid["nearness"]}
+    return found | {"judged": kept}
+
+
+def shown(rows: Sequence[Measured]) -> str:
+    """What the rewards are worth, and what was learned from them."""
+    heads = ("run", "STARC to dense", "STARC to sparse", "AUC", "success (95 % interval, n)",
+             FLOORS, "steps")  # fmt: skip
+    lines = [
+        (row["name"], *(_interval(row["judged"]["starc"][truth]) for truth in ("task", "sparse")),
+         _interval(row["judged"]["auc"]), percent(row["evaluation"]),
+         floors_of(row["evaluation"]), f"{row['env_steps']:,}")
+        for row in rows
+    ]  # fmt: skip
+    return table(heads, lines)
+
+
+def _interval(figure: Sequence[float] | None) -> str:
+    """``.192 (.157-.261)``; nothing where it could not be measured."""
+    if figure is None:
+        return ""
+    value, low, high = (f"{one:.3f}".removeprefix("0") for one in figure)
+    return f"{value} ({low}-{high})"
+
+
+EXPERIMENT = Experiment(rows, measure, shown)
