@@ -32,15 +32,15 @@ class Case(NamedTuple):
 NEXT_TO = "push the red cube next to the blue ball"
 OWN = {
     "reach": Case("reach", "touch the red cube"),
-    "push": Case("push", NEXT_TO, steps=200_000),
+    "push": Case("push", NEXT_TO, steps=400_000),
     "lift": Case("lift", "lift the red cube", steps=400_000),
     "open the drawer": Case("drawer", "open the drawer"),
     "close the drawer": Case("drawer", "close the drawer"),
     "button": Case("button", "press the button"),
     "reach, UR5e": Case("reach", "touch the red cube", "ur5e"),
-    "push, UR5e": Case("push", NEXT_TO, "ur5e", 200_000),
+    "push, UR5e": Case("push", NEXT_TO, "ur5e", 400_000),
     "reach, FR3": Case("reach", "touch the red cube", "fr3"),
-    "push, FR3": Case("push", NEXT_TO, "fr3", 200_000),
+    "push, FR3": Case("push", NEXT_TO, "fr3", 400_000),
     "pick and place": Case("pick_place", "put the red cube on the target", steps=400_000),
     "into the drawer": Case("drawer_then_place", "put the red cube in the drawer", steps=600_000),
 }
