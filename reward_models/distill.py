@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -64,12 +65,10 @@ class Surrogate:
                 "The surrogate belongs to another task or arm"
             )
         arrays = {name: np.asarray(signals[name], np.float32) for name in self.names}
-        rows = {name: a.reshape(len(a), -1) for name, a in arrays.items()}
+        rows = {name: a.reshape(len(a), math.prod(a.shape[1:])) for name, a in arrays.items()}
         columns = list(rows.values())
         places = [
-            p
-            for name in self.points
-            for p in rows[name].reshape(len(rows[name]), -1, 3).swapaxes(0, 1)
+            at for name in self.points for at in np.split(rows[name], rows[name].shape[1] // 3, 1)
         ]
         for first, second in itertools.combinations(places, 2):
             columns += relation(first - second)

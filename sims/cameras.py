@@ -92,9 +92,14 @@ class Look:
         )
 
 
+def skies(spec: mujoco.MjSpec) -> list[mujoco.MjsTexture]:
+    """What is behind everything."""
+    return [t for t in spec.textures if t.type == mujoco.mjtTexture.mjTEXTURE_SKYBOX]
+
+
 def add_sky(spec: mujoco.MjSpec) -> None:
     """One colour behind everything, where there would be black; a sky of its own stays."""
-    if any(texture.type == mujoco.mjtTexture.mjTEXTURE_SKYBOX for texture in spec.textures):
+    if skies(spec):
         return
     spec.add_texture(
         name="sky",

@@ -16,7 +16,7 @@ import pytest
 
 import sims
 from sims import BatchEnv
-from sims.cameras import Camera, Look, Renderer, RenderError
+from sims.cameras import SKY, Camera, Look, Renderer, RenderError
 
 Array = np.ndarray
 
@@ -40,6 +40,16 @@ def test_frames_have_the_cameras_size_and_differ_by_row_and_camera(name: str) ->
         assert len(np.unique(frames.reshape(3, -1), axis=0)) == 3
     assert len({frames.tobytes() for frames in pictures.values()}) == len(env.cameras)
     assert (env.render() == pictures[env.cameras[0]]).all()  # the first is the default
+    env.close()
+
+
+@pytest.mark.parametrize("name", ["reach", "humanoid", "pusher"])
+def test_nothing_black_is_behind_everything(name: str) -> None:
+    env = sims.make(name, 1, seed=1)
+    top = env.render(camera=env.cameras[0])[0, 0]
+    assert top.min() > 20
+    if name == "reach":  # has no sky of its own
+        assert np.abs(top - 255 * np.array(SKY)).max() < 12
     env.close()
 
 

@@ -344,6 +344,17 @@ def test_meshes_and_textures_of_the_folder_are_seen(tmp_path: Path) -> None:
         table(path)
 
 
+def test_a_sky_of_its_own_stays(tmp_path: Path) -> None:
+    sky = '<texture type="skybox" builtin="flat" rgb1="{}" width="1" height="6"/>'
+    looks = {"ours": "", "red": f"<asset>{sky.format('1 0 0')}</asset>"}
+    for name, extra in looks.items():
+        (tmp_path / name).mkdir()
+        env = table(written(tmp_path / name, world(loose("brick"), extra=extra), ONE), rows=1)
+        top = env.render(camera="front")[0, 0].mean(0)
+        assert (top[0] > 2 * top[2]) == (name == "red")
+        env.close()
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="<>/=\"' abodymujcgenrt0.\n[]", max_size=120), st.text(max_size=60))
 def test_any_text_is_a_scene_or_one_error(xml: str, card: str) -> None:

@@ -264,7 +264,8 @@ def test_a_scene_without_an_expert_is_distilled_and_found_again(
 def test_a_scene_with_points_that_no_frame_shows_is_distilled(cache, task: str) -> None:
     scene = distilled(sims.make_task(task), make_encoder("embedded"), TINY)
     assert "grip" in {doc.name for doc in sims.make_task(task).signal_docs()}
-    assert "tip" in scene.surrogate.points and "grip" not in scene.surrogate.points
+    assert {"tip", "finger_middles"} <= set(scene.surrogate.points)
+    assert "grip" not in scene.surrogate.points
 
 
 @pytest.mark.parametrize(("distill", "sees"), [(False, FRAMES), (True, IMITATED)])
@@ -277,6 +278,7 @@ def test_the_reward_says_what_it_sees_and_steps_nobody(cache, distill: bool, see
     made = make_reward("clip", read_goal(task, "touch_red_cube"), env, settings)
     assert made.sees == sees and (made.scene is not None) == distill
     assert made.model.needs == ({"signals"} if distill else {"frames"})
+    assert made.model.bias == EmbeddedClip().bias != 0.0
     assert made.about["dtype"] in ("float32", "bfloat16") and "embedded-" in made.about["encoder"]
     after = env.state_dict()
     for name in before:

@@ -55,7 +55,9 @@ class TorchEncoder(ABC):
     size: tuple[int, int]  # px, height and width of what it looks at; other frames are resized
     scale: float = 100.0  # logit = scale * cosine + bias
     bias: float = 0.0
-    calibrated: bool = False  # whether the logit's sigmoid is a probability
+    # Whether the logit's sigmoid is how surely a caption holds: it was trained so. A SigLIP's is
+    # how surely it is this image's and no other's, next to nothing for most that is true.
+    calibrated: bool = False
     taught: tuple[str, ...] = ()  # the only captions that it knows; (): any words
 
     def __init__(self, device: str, batch: int, dtype: torch.dtype | None):
@@ -186,7 +188,7 @@ class OpenClip(TorchEncoder):
         self.name = f"open_clip-{name}-{tiny_clip.content(model)}"
         self.scale = model.logit_scale.exp().item()
         bias = getattr(model, "logit_bias", None)
-        self.calibrated, self.bias = bias is not None, 0.0 if bias is None else bias.item()
+        self.bias = 0.0 if bias is None else bias.item()
         size = model.visual.image_size
         self.size = (size, size) if isinstance(size, int) else tuple(size)
         self._mean = torch.tensor(model.visual.image_mean).view(1, 3, 1, 1).to(self.device)

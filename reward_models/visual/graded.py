@@ -26,7 +26,6 @@ from reward_models.programs import Program, Refused, load
 from reward_models.programs.language import MAX_COMPONENTS
 
 Array = np.ndarray
-HIDDEN = ("qvel", "grip", "finger_middles", "_fingers")  # ends of signals that no frame needs
 _WORD = re.compile(r"[^\W_]+")
 
 

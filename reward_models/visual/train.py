@@ -26,11 +26,12 @@ from torch.nn import functional as F
 from reward_models.base import TaskCard
 from reward_models.config import FitConfig
 from reward_models.visual.encoders import fastest_dtype
-from reward_models.visual.graded import HIDDEN, words_of
+from reward_models.visual.graded import words_of
 from reward_models.visual.tiny_clip import LARGE, TinyClip, TinyClipConfig, content, tokenize
 
 Array = np.ndarray
 
+UNASKED = ("qvel", "grip", "finger_middles", "_fingers")  # ends of signals that no read-out tells
 PARTNERS = 3  # other frames of the batch that each frame is ranked against
 TOLD_APART = 2_000  # frames at most, by which trainings are told apart
 TOLD, KEPT_S = 20, 60.0  # steps from news to news; s from one state on disk to the next
@@ -62,8 +63,8 @@ class GradedStates:
 def grade(captions: Captions, card: TaskCard, signals: Mapping[str, Array]) -> GradedStates:
     """States of ``signals`` {name: (m, ...)} as ``captions`` say them.
 
-    Shown is where the thing of each colour and of each shape is, and every other signal that is not
-    hidden in a thing.
+    Shown is where the thing of each colour and of each shape is, and every other signal but
+    those that are of no use there.
     """
     things = {e.pose_signal: e for e in card.entities if e.colour and e.pose_signal}
     shown = {}
@@ -71,7 +72,7 @@ def grade(captions: Captions, card: TaskCard, signals: Mapping[str, Array]) -> G
         flat = signal.reshape(len(signal), -1)
         thing = things.get(name)
         if thing is None:
-            if not name.endswith(HIDDEN):
+            if not name.endswith(UNASKED):
                 shown[name] = flat
             continue
         for what in ("colour", "kind"):

@@ -51,16 +51,13 @@ def rows(options: Options) -> list[Row]:
 
 def measure(of: Scored, place: Place) -> dict[str, Any]:
     """Success of the policy; STARC to both truths and AUC of its reward, with intervals."""
-    from robo_rl.judging.report import Subject, judge
-    from robo_rl.training import judged_task
+    from robo_rl.judging.report import judge, of_run
 
     found = training.measure(of.policy, place)
-    config = of.policy.config
-    task, goal = judged_task(config)
-    gamma = config.tuning.gamma(task.control_dt)
-    subject = Subject(task, goal, {config.reward: config.scoring}, {}, gamma)
-    paid = judge(subject, episodes=of.episodes, words=False).report["rewards"][config.reward]
-    kept = {"starc": paid["free"]["starc"], "auc": paid["auc all"], "nearness": paid["nearness"]}
+    subject = replace(of_run(place.folder), runs=())  # its own policy acts in none of the episodes
+    report = judge(subject, episodes=of.episodes, words=False).report
+    paid = report["rewards"][of.policy.config.reward]
+    kept = {"starc": paid["free"]["starc"], "auc": paid["auc all"]}
     return found | {"judged": kept}
 
 

@@ -33,7 +33,7 @@ NEXT_TO = "push the red cube next to the blue ball"
 OWN = {
     "reach": Case("reach", "touch the red cube"),
     "push": Case("push", NEXT_TO, steps=400_000),
-    "lift": Case("lift", "lift the red cube", steps=400_000),
+    "lift": Case("lift", "lift the red cube", steps=600_000),
     "open the drawer": Case("drawer", "open the drawer"),
     "close the drawer": Case("drawer", "close the drawer"),
     "button": Case("button", "press the button"),
@@ -80,6 +80,7 @@ def rows(options: Options) -> list[Row]:
 
 
 def seen(case: Case, how: ClipConfig) -> TrainConfig:
+    """A policy of a case that is paid by what is seen alone."""
     return _config(case, "clip", goal=case.sentence, scoring=how)
 
 

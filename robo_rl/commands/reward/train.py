@@ -22,11 +22,11 @@ from robo_rl.side_by_side import side_by_side
 
 RATE = FitConfig.learning_rate
 # Tasks, arms and cameras of the weights inside the package.
-SUITE_TASKS = (
+SHIPPED_TASKS = (
     "reach", "lift", "pick_place", "stack", "drawer", "button", "peg", "drawer_then_place", "push",
 )  # fmt: skip
-SUITE_ARMS = ("so101", "ur5e", "fr3")
-SUITE_CAMERAS = ("front", "top")
+SHIPPED_ARMS = ("so101", "ur5e", "fr3")
+SHIPPED_CAMERAS = ("front", "top")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class TrainClipCommand:
         """(task, arm, camera) of each; an empty arm is the task's own, an empty camera its first
         one."""
         if self.ship:
-            return list(itertools.product(SUITE_TASKS, SUITE_ARMS, SUITE_CAMERAS))
+            return list(itertools.product(SHIPPED_TASKS, SHIPPED_ARMS, SHIPPED_CAMERAS))
         return list(itertools.product(self.task, self.robot or ("",), self.camera or ("",)))
 
 

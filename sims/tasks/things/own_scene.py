@@ -18,6 +18,7 @@ from xml.etree import ElementTree as ET
 import mujoco
 import numpy as np
 
+from sims.cameras import skies
 from sims.task import Array, Entity
 from sims.tasks.handling import Fixture, Place
 from sims.tasks.tabletop import Thing
@@ -122,6 +123,8 @@ class Own:
             raise SceneError(
                 f"{self.name}: the name {clash[0]!r} is the arm's or its table's; choose another"
             )
+        for sky in skies(spec) if skies(child) else ():
+            spec.delete(sky)
         spec.attach(child, frame=spec.worldbody.add_frame(pos=[*middle, 0.0]), prefix=_PREFIX)
         for part in _parts(spec):
             for one in part:
