@@ -1,7 +1,7 @@
 """What a reward program means: the answer of Python and numpy to the same text, row by row.
 
-Every literal is a numpy number (Python's own ``~True`` is -2) and every function is called from
-``np``, since in Python a value hides a function of its name everywhere.
+Every literal, and pi, is a numpy number (Python's own ``~True`` is -2) and every function is called
+from ``np``, since in Python a value hides a function of its name everywhere.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ MEANING: dict[str, Callable[..., Any]] = {
     "barrier": lambda x, b, s: -(np.maximum(x - b, 0) ** 2) / s**2,
     "effort": lambda a: -(a**2).mean(),
 }  # fmt: skip
+PI = np.float64(np.pi)
 _NUMPY = types.SimpleNamespace(
     **{name: getattr(np, name) for name in FUNCTIONS if hasattr(np, name)} | MEANING,
-    literal=np.float64, pi=np.pi,
+    literal=np.float64, pi=PI,
 )  # fmt: skip
 
 
@@ -66,7 +67,7 @@ class _AsNumpy(ast.NodeTransformer):
 
 def meaning(text: str, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The components of a text, row by row, by Python itself."""
-    space: dict[str, Any] = {"np": _NUMPY, "pi": np.pi}
+    space: dict[str, Any] = {"np": _NUMPY, "pi": PI}
     tree = ast.fix_missing_locations(_AsNumpy().visit(ast.parse(text)))
     exec(compile(tree, "<meaning>", "exec"), space)
     code = space["reward"].__code__

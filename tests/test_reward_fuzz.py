@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reward_meaning import meaning
 
@@ -182,6 +182,7 @@ TAPES = st.lists(st.integers(0, 10_000), min_size=20, max_size=90)
 
 @settings(max_examples=250, deadline=None)
 @given(names=NAMED, tape=TAPES)
+@example(["v0", "v1", "v2", "v4", "v7"], [*[0] * 8, 1, 95, 235, 2, 1176, 0, 0, 789, *[0] * 4])
 def test_what_is_accepted_means_what_python_says(names: list[str], tape: list[int]) -> None:
     agree(*grown(names, tape))
 
