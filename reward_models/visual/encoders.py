@@ -54,10 +54,9 @@ class TorchEncoder(ABC):
     homes: tuple[tiny_clip.Home, ...] = ()  # the only scenes it knows; (): trained on anything
     size: tuple[int, int]  # px, height and width of what it looks at; other frames are resized
     scale: float = 100.0  # logit = scale * cosine + bias
-    bias: float = 0.0
-    # Whether the logit's sigmoid is how surely a caption holds: it was trained so. A SigLIP's is
-    # how surely it is this image's and no other's, next to nothing for most that is true.
-    calibrated: bool = False
+    # Where the logit's sigmoid was trained to be how surely a caption holds; None elsewhere. A
+    # SigLIP's says how surely it is this image's alone: next to nothing for most that is true.
+    bias: float | None = None
     taught: tuple[str, ...] = ()  # the only captions that it knows; (): any words
 
     def __init__(self, device: str, batch: int, dtype: torch.dtype | None):
@@ -110,7 +109,6 @@ class EmbeddedClip(TorchEncoder):
     """A small CLIP of ``robo-rl reward train``; by default the one that ships with the project."""
 
     camera = "front"
-    calibrated = True
 
     def __init__(
         self,
@@ -187,8 +185,6 @@ class OpenClip(TorchEncoder):
         self.model, self._tokenize = model.eval(), open_clip.get_tokenizer(name)
         self.name = f"open_clip-{name}-{tiny_clip.content(model)}"
         self.scale = model.logit_scale.exp().item()
-        bias = getattr(model, "logit_bias", None)
-        self.bias = 0.0 if bias is None else bias.item()
         size = model.visual.image_size
         self.size = (size, size) if isinstance(size, int) else tuple(size)
         self._mean = torch.tensor(model.visual.image_mean).view(1, 3, 1, 1).to(self.device)

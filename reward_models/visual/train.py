@@ -63,8 +63,8 @@ class GradedStates:
 def grade(captions: Captions, card: TaskCard, signals: Mapping[str, Array]) -> GradedStates:
     """States of ``signals`` {name: (m, ...)} as ``captions`` say them.
 
-    Shown is where the thing of each colour and of each shape is, and every other signal but
-    those that are of no use there.
+    Shown is where the thing of each colour and of each shape is, and every other signal that a
+    read-out is asked for.
     """
     things = {e.pose_signal: e for e in card.entities if e.colour and e.pose_signal}
     shown = {}

@@ -186,7 +186,7 @@ def scores(
         made = MadeReward(None, "", FRAMES, None, len(shown), about=about, camera=encoder.camera)
     options: dict[str, Any] = {
         "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale,
-        "bias": encoder.bias if encoder.calibrated else None,
+        "bias": encoder.bias,
     }  # fmt: skip
     models = [ClipScore(embedder, plan, **options) for plan in plans]
     for model in models:
