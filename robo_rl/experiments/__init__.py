@@ -22,6 +22,7 @@ EXPERIMENTS = {
     "push": "push from its sentence beside the dense reward",
     "seen": "what one model of nine tasks and three arms sees, beside the dense reward",
     "formulas": "four ways to turn embeddings into a score: judged, and learned from",
+    "scorers": "every scorer on five tasks: judged, and on three of them learned from",
     "dense": "arm tasks from their hand-written dense reward",
     "bodies": "what bodies do, from their hand-written dense reward",
     "off-policy": "SAC, TD3 and TQC beside PPO on lift and drawer, from the dense reward",

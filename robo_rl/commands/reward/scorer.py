@@ -2,211 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
+import inspect
 import json
 import shlex
-import time
-from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import make_dataclass
+from typing import Annotated
 
-import numpy as np
 import tyro
 from rich.console import Console
 
-from reward_models.config import HeadConfig
-from reward_models.visual.episodes import Episodes
-from robo_rl.commands.options import Json, Table
-from robo_rl.goals import known_goal
 from robo_rl.progress import stages
-from robo_rl.rewards.clip import at_home
-from robo_rl.runs import jsonable, versions
-from robo_rl.visual.asked_model import AskedModel
-from robo_rl.visual.asking import QUICK, AskConfig, Oracle, ScriptedOracle, ask_before
-from robo_rl.visual.episodes import EpisodesConfig, Watched, watch
-from robo_rl.visual.label_store import ANSWERS, SAID, Answer, LabelStore, scene_of
-from robo_rl.wire import JudgeConfig, judge_of
-from sims.batch_env import BatchEnv
-from sims.task import Task
-
-if TYPE_CHECKING:
-    from reward_models.visual.encoders import TorchEncoder
-    from reward_models.visual.heads import Head
-    from reward_models.visual.preferences import Pairs
-
-Array = np.ndarray
-Progress = Callable[[float], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainScorer(Table, ABC):
-    """What all kinds are told."""
-
-    task: str = "reach"  # as `robo-rl list tasks` shows
-    goal: str = ""  # a sentence or key that the task has a ground truth for; empty: the first one
-    out: Path  # .safetensors file to write
-    encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
-    watch: EpisodesConfig = field(default_factory=EpisodesConfig)  # whose episodes
-    head: HeadConfig = field(default_factory=HeadConfig)  # of the network
-    as_json: Json = False  # print the card as JSON
-
-    @abstractmethod
-    def teach(self, of: Lesson) -> Taught:
-        """What this kind learns."""
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """What a kind is taught from."""
-
-    task: Task[Any]
-    goal: str  # the sentence
-    encoder: TorchEncoder
-    watched: Watched
-    progress: Progress
-
-    @property
-    def seen(self) -> Episodes:
-        return self.watched.seen
-
-
-@dataclass(frozen=True)
-class Taught:
-    """What came of it."""
-
-    heads: list[Head]
-    figures: dict[str, Any]
-    learned_from: str
-    arrays: dict[str, Array] = field(default_factory=dict)  # that a refit needs
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainSuccess(TrainScorer):
-    """Trains a success classifier: the simulator says in which frames the goal is met."""
-
-    bound: float = 0.01  # share of failing frames that it may call a success
-    each: bool = False  # so few of the frames of each who acts, not only of all together
-    consecutive: int = 2  # frames in which it must be sure, one after the other
-    before: Path | None = None  # an earlier classifier, judged on the same episodes
-
-    def teach(self, of: Lesson) -> Taught:
-        from reward_models.visual.heads import load_scorer
-        from reward_models.visual.success import fit_success, judged_on
-
-        earlier = None if self.before is None else load_scorer(self.before, "success")
-        head, figures = fit_success(
-            of.seen, self.head, bound=self.bound, each=self.each, consecutive=self.consecutive,
-            progress=of.progress,
-        )  # fmt: skip
-        if earlier is not None:
-            [old], card, _ = earlier
-            known = card["figures"]["threshold"], card["figures"]["consecutive"]
-            figures["before"] = judged_on(old, *known, of.seen, self.head.seed)
-        return Taught([head], figures, learned_from(of.seen))
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainProgress(TrainScorer):
-    """Trains a model of progress: demonstrations, the same rewound, and episodes that fail."""
-
-    rewinds: int = 2  # of each demonstration
-
-    def teach(self, of: Lesson) -> Taught:
-        from reward_models.visual.progress import fit_progress
-
-        head, figures = fit_progress(of.seen, self.head, rewinds=self.rewinds, progress=of.progress)
-        return Taught([head], figures, learned_from(of.seen))
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainPreferences(TrainScorer):
-    """Trains a reward under which what was preferred is worth more: the answers in a store, and a
-    scripted oracle's, which reads the simulator's dense reward and is wrong now and then, or those
-    of a model behind a wire, which sees frames."""
-
-    watch: EpisodesConfig = field(
-        default_factory=lambda: EpisodesConfig(demonstrations=0, lost=0, random=60, scattered=180)
-    )  # whose episodes are asked about
-    head: HeadConfig = field(default_factory=lambda: QUICK)  # of the networks
-    ask: AskConfig = field(default_factory=AskConfig)  # how much, and how well it is answered
-    store: Path | None = None  # folder of labels that are read first, and that answers are kept in
-    oracle: bool = True  # ask for what the store lacks; else nobody is asked
-    model: JudgeConfig = field(default_factory=JudgeConfig)  # of --ask.by vlm:MODEL, robometer:URL
-
-    def teach(self, of: Lesson) -> Taught:
-        store = None if self.store is None else LabelStore(self.store)
-        scene = scene_of(of.task, of.encoder.camera)
-        known, by = (None, []) if store is None else known_pairs(store, of, scene, self.ask.length)
-        rng = np.random.default_rng([self.head.seed, 3])
-        oracle: Oracle | None = None
-
-        def keep(one: Array, other: Array, said: str) -> None:
-            if store is not None:
-                names = [store.keep(side) for side in (one, other)]
-                store.append(Answer(*names, of.goal, scene, said, str(oracle)))
-
-        def keep_all(first: Array, second: Array, answer: Array) -> None:
-            if store is None or isinstance(oracle, AskedModel):  # which keeps each as it comes
-                return
-            entries = np.stack([first, second], axis=1)  # (P, 2, L)
-            frames = of.watched.frames(of.task, of.encoder, entries.ravel())
-            for pair, value in zip(np.split(frames, len(answer)), answer, strict=True):
-                said = next(said for said, worth in ANSWERS.items() if worth == value)
-                keep(*np.split(pair, 2), said)
-
-        with contextlib.ExitStack() as stack:
-            if self.oracle and self.ask.by != "oracle":
-                env = stack.enter_context(contextlib.closing(BatchEnv(of.task, 1)))
-                oracle = AskedModel(*judge_of(self.ask.by, self.model), self.model, of.goal,
-                                    of.watched.states, of.encoder.camera, env, keep)  # fmt: skip
-            elif self.oracle:
-                oracle = ScriptedOracle(self.ask.noise, self.ask.tie, rng)
-            heads, pairs, figures = ask_before(
-                of.seen, oracle, self.ask, self.head, known, keep_all, of.progress
-            )
-        if isinstance(oracle, AskedModel):
-            figures |= {"asked": {word: oracle.said[word] for word in SAID}}
-            figures |= {"spent": str(oracle.budget)}
-        if oracle is not None and len(pairs) > len(by):
-            by += [str(oracle)] * (len(pairs) - len(by))
-        answers = "; ".join(f"{count} answers of {who}" for who, count in Counter(by).items())
-        halves = {name: array.astype(np.float16) for name, array in vars(pairs).items()}
-        return Taught(heads, figures, f"{answers}; about {learned_from(of.seen)}", halves)
-
-
-def known_pairs(
-    store: LabelStore, of: Lesson, scene: str, length: int
-) -> tuple[Pairs | None, list[str]]:
-    """(pairs, who answered each) of a store's answers about this goal in this scene; ValueError
-    where stretches are of another length."""
-    from reward_models.visual.preferences import Pairs
-
-    answers = [a for a in store.read()
-               if a.said in ANSWERS and (a.goal, a.scene) == (of.goal, scene)]  # fmt: skip
-    if not answers:
-        return None, []
-    odd = {len(side) for a in answers for side in (a.first, a.second)} - {length}
-    if odd:
-        raise ValueError(
-            f"{store.path} has stretches of {odd.pop()} frames, asked is for {length}: give "
-            "--ask.length as they are"
-        )
-    sides = [
-        np.stack([of.encoder.encode(store.frames(names)) for names in side])
-        for side in ([a.first for a in answers], [a.second for a in answers])
-    ]
-    said = np.array([ANSWERS[a.said] for a in answers])
-    return Pairs(*sides, said), [a.by for a in answers]
-
-
-KINDS: dict[str, type[TrainScorer]] = {
-    "success": TrainSuccess,
-    "progress": TrainProgress,
-    "preferences": TrainPreferences,
-}
+from robo_rl.visual.teaching import KINDS, train_scorer
 
 
 def main(argv: Sequence[str]) -> int:
@@ -215,53 +22,20 @@ def main(argv: Sequence[str]) -> int:
     if kind not in KINDS:
         known = ", ".join(("clip", *KINDS))
         raise ValueError(f"unknown kind of scorer {kind!r}; known: {known}")
-    command = tyro.cli(KINDS[kind], args=rest, prog=f"robo-rl reward train {kind}")
-    if command.out.suffix != ".safetensors":
-        raise ValueError(f"--out must be a .safetensors file, got {command.out}")
-    task, goal = known_goal(vars(command), command.goal)
-    from reward_models.visual.encoders import make_encoder  # torch: seconds, not for --help
-    from reward_models.visual.heads import save_scorer
-    from robo_rl.threads import set_threads, simulation_waits
-
-    set_threads()
-    encoder, console, start = make_encoder(command.encoder), Console(stderr=True), time.monotonic()
-    at_home(encoder, task, "--encoder")
+    unnamed = tyro.conf.arg(name="")  # its options have nothing in front
+    printed = Annotated[bool, tyro.conf.arg(name="json", help="print the card as JSON")]
+    fields = [("scorer", Annotated[KINDS[kind], unnamed]), ("as_json", printed, False)]
+    command = tyro.cli(
+        make_dataclass(kind, fields), args=rest, prog=f"robo-rl reward train {kind}",
+        description=inspect.getdoc(KINDS[kind]),
+    )  # fmt: skip
+    console = Console(stderr=True)
     with stages(console) as progress:
-        with simulation_waits():  # networks as small as heads learn fastest on one thread
-            watched = watch(task, encoder, command.watch, lambda share: progress("episodes", share))
-        taught = command.teach(
-            Lesson(task, goal.text, encoder, watched, lambda share: progress("fit", share))
-        )
-    card = {
-        "kind": kind,
-        "scene": {"task": task.name, "robot": getattr(task, "robot", ""), "camera": encoder.camera,
-                  "goal": goal.text, "truth": goal.key},
-        "encoder": encoder.name,
-        "dtype": encoder.dtype_name,
-        "learned_from": taught.learned_from,
-        "figures": taught.figures,
-        "heads": len(taught.heads),
-        "dim": watched.seen.rows.shape[1],
-        "frames": taught.heads[0].frames,
-        "hidden": command.head.hidden,
-        "config": jsonable(asdict(command)),
-        "seconds": round(time.monotonic() - start),
-        "versions": versions(),
-        "command": shlex.join(["robo-rl", "reward", "train", *argv]),
-    }  # fmt: skip
-    save_scorer(command.out, taught.heads, card, taught.arrays)
+        said = shlex.join(["robo-rl", "reward", "train", *argv])
+        card = train_scorer(command.scorer, progress, said)
     if command.as_json:
         print(json.dumps(card, indent=1))
     else:
-        console.print(taught.figures, highlight=False)
-        print(command.out)
+        console.print(card["figures"], highlight=False)
+        print(command.scorer.out)
     return 0
-
-
-def learned_from(seen: Episodes) -> str:
-    """Whose episodes, and how many of them met the goal: for the card and for reports."""
-    met = seen.met()
-    return "; ".join(
-        f"{count} episodes of {who} ({int(met[np.array(seen.by) == who].sum())} meet the goal)"
-        for who, count in Counter(seen.by).items()
-    )

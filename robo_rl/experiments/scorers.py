@@ -1,0 +1,233 @@
+"""Every scorer on five tasks: how far it is from the dense reward, how it orders and tells success;
+on three of them also what a policy learns from it alone. The dense reward, a random network and a
+clock stand beside them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sims
+from robo_rl.config import TrainConfig
+from robo_rl.experiments import Experiment, Measured, Options, Place, Row, training
+from robo_rl.experiments.table import percent, table
+from robo_rl.experiments.training import FLOORS, Policy, demonstrated, floors_of, policy, task_code
+from robo_rl.judging.tables import figure, interval, share
+from robo_rl.presets import completed, preset
+from robo_rl.rewards import kind_of
+from robo_rl.rewards.goal_image import card_of
+from robo_rl.visual.asking import AskConfig
+from robo_rl.visual.teaching import KINDS, PreferencesScorer, train_scorer
+from sims.demos import DemoConfig
+
+SEEDS = (0, 1, 2)
+ROBOT, LEARNER, STEPS = "so101", "ensemble", 100_000
+TASKS = {  # with their goals
+    "reach": "touch_red_cube",
+    "push": "red_cube_next_to_blue_ball",
+    "lift": "lift_cube",
+    "drawer": "open",
+    "button": "press",
+}
+LEARNED = ("reach", "drawer", "button")  # whose policies are trained, too
+EPISODES = 128  # on which a reward is judged
+PICTURES = 64  # of ends of the expert's episodes
+ANSWERS = 1_000  # of the scripted oracle, a fifth of them turned round
+
+
+class Scorer(NamedTuple):
+    """A reward, as it is typed, and whether a file is made for it first."""
+
+    reward: str
+    file: str = ""
+    horizon_s: float = 0.0  # of who learns from it; 0: as ever
+
+
+SCORERS = {
+    "dense": Scorer("task"),
+    "sentence": Scorer("clip"),
+    "progress": Scorer("progress", "progress.safetensors"),
+    "success": Scorer("success", "success.safetensors"),
+    "preferences": Scorer("preferences", "preferences.safetensors"),
+    "pictures": Scorer("goal-image", "pictures"),
+    # What is paid once an episode has to be looked forward to from its beginning.
+    "film beside the sentence": Scorer("film", horizon_s=10.0),
+    "film beside another": Scorer("film", "film", horizon_s=10.0),
+}
+CONTROLS = ("random", "time")  # which any report has
+MAKING = ("robo_rl.visual.teaching", "robo_rl.visual.goal_states", "sims.demos")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A scorer of one task's goal, made with ``seed``, that is judged."""
+
+    task: str
+    goal: str
+    scorer: str
+    seed: int
+    episodes: int
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A policy that knows no other reward than a scorer."""
+
+    policy: Policy
+    scorer: Judged
+
+
+def rows(options: Options) -> list[Row]:
+    """All scorers of every task, then what is learned from them, with one seed after another."""
+    made = []
+    for number in options.seeds or SEEDS:
+        seed = number if options.develop else training.FRESH + number
+        episodes = options.scaled(EPISODES, least=32)
+        of = {
+            (task, name): Judged(task, goal, name, seed, episodes)
+            for task, goal in TASKS.items()
+            for name in (*SCORERS, *CONTROLS)
+        }
+        for (task, name), judged in of.items():
+            code = (*task_code(_task(judged)), *MAKING, "robo_rl.judging.report", *_kind(name))
+            made.append(
+                Row(f"{task}, {name}, judged, seed {number}", judged, code, ("real_robot",))
+            )
+        for task in LEARNED:
+            for name in SCORERS:
+                row = policy(f"{task}, {name}, seed {number}", _config(task, name), options, number)
+                learned = Learned(row.of, of[task, name])
+                made.append(replace(row, of=learned, code=(*row.code, *MAKING)))
+    return made
+
+
+def _task(of: Judged) -> sims.Task[Any]:
+    return sims.make_task(of.task, robot=ROBOT, goal=of.goal)
+
+
+def _kind(name: str) -> tuple[str, ...]:
+    return (kind_of(_named(name)).build.__module__,) if name in SCORERS else ()
+
+
+def _named(name: str, file: Path | None = None) -> str:
+    """A scorer as ``--reward`` takes it; without ``file``, before it is made."""
+    scorer = SCORERS[name]
+    return f"{scorer.reward}:{file or scorer.file}" if scorer.file else scorer.reward
+
+
+def _config(task: str, name: str) -> TrainConfig:
+    goal, reward = TASKS[task], _named(name)
+    asked = TrainConfig(task=task, robot=ROBOT, goal=goal, reward=reward, env_steps=STEPS, looks=0)
+    config = completed(preset(task, LEARNER, asked))
+    horizon = SCORERS[name].horizon_s or config.tuning.horizon_s
+    return replace(config, tuning=replace(config.tuning, horizon_s=horizon))
+
+
+def measure(of: Judged | Learned, place: Place) -> dict[str, Any]:
+    """What a scorer is worth, or what was learned from it."""
+    if isinstance(of, Judged):
+        return _judged(of, place)
+    reward = _made(of.scorer, place)
+    return training.measure(
+        replace(of.policy, config=replace(of.policy.config, reward=reward)), place
+    )
+
+
+def _judged(of: Judged, place: Place) -> dict[str, Any]:
+    from robo_rl.goals import judged_goal
+    from robo_rl.judging.report import Subject, judge
+    from robo_rl.learners import EnsembleConfig
+
+    name = "sparse" if of.scorer in CONTROLS else _made(of, place)
+    task, goal = judged_goal(_task(of), of.goal)
+    gamma = EnsembleConfig().gamma(task.control_dt)
+    subject = Subject(task, goal, {name: None}, {}, gamma)
+    report = judge(subject, episodes=of.episodes, words=False).report
+    entries = report["rewards"] | report["controls"]
+    entry = of.scorer if of.scorer in CONTROLS else name
+    return {"task": of.task, "scorer": of.scorer, "worth": _worth(entries[entry])}
+
+
+def _worth(row: Mapping[str, Any]) -> dict[str, Any]:
+    time = row["order in time"]
+    return {
+        "starc": row["free"]["starc"],
+        "tau": row["order"],
+        "voc": [time[how] for how in ("success", "reversed", "failure")],
+        "auc": row["auc all"],
+        "threshold": row["threshold"],
+    }
+
+
+def _made(of: Judged, place: Place) -> str:
+    """The reward as ``--reward`` takes it, once its file is made beside the row's place."""
+    scorer = SCORERS[of.scorer]
+    if not scorer.file:
+        return scorer.reward
+    folder = place.folder.with_name(f"{place.folder.name}-scorer")
+    folder.mkdir(parents=True, exist_ok=True)
+    return _named(of.scorer, _file(of, scorer, folder, place))
+
+
+def _file(of: Judged, scorer: Scorer, folder: Path, place: Place) -> Path:
+    out = folder / scorer.file
+    if scorer.reward == "film":
+        config = TrainConfig(task=of.task, robot=ROBOT, goal=of.goal)
+        return demonstrated(
+            config, DemoConfig(episodes=1, seed=of.seed), replace(place, folder=out)
+        )
+    if scorer.reward == "goal-image":
+        if not card_of(out).exists():  # it is written last
+            shutil.rmtree(out, ignore_errors=True)
+            _take_pictures(of, out)
+        return out
+    if not out.exists():
+        kind = KINDS[scorer.reward]
+        config = kind(task=of.task, robot=ROBOT, goal=of.goal, out=out)
+        # Demonstrations are another few episodes with every seed, and networks begin otherwise.
+        seeded = {"watch": replace(config.watch, seed=of.seed),
+                  "head": replace(config.head, seed=of.seed)}  # fmt: skip
+        more = {"ask": AskConfig(answers=ANSWERS)} if kind is PreferencesScorer else {}
+        train_scorer(replace(config, **seeded, **more))
+    return out
+
+
+def _take_pictures(of: Judged, out: Path) -> None:
+    from robo_rl.goals import judged_goal
+    from robo_rl.visual.goal_states import take_pictures
+
+    task, goal = judged_goal(_task(of), of.goal)
+    take_pictures(task, goal, out, count=PICTURES, seed=of.seed)
+
+
+def shown(rows: Sequence[Measured]) -> str:
+    """What each scorer is worth; then what was learned from it."""
+    judged = [
+        (
+            row["name"],
+            *(interval(row["worth"]["starc"][truth]) for truth in ("task", "sparse")),
+            interval(row["worth"]["auc"]),
+            figure(row["worth"]["tau"]),
+            ", ".join(map(figure, row["worth"]["voc"])),
+            share(row["worth"]["threshold"]["false positives"]),
+            share(row["worth"]["threshold"]["found"]),
+        )
+        for row in rows
+        if "worth" in row
+    ]
+    heads = ("scorer", "STARC to dense", "STARC to sparse", "AUC", "tau",
+             "VOC, reversed, failures", "false positives", "found")  # fmt: skip
+    learned = [
+        (row["name"], percent(row["evaluation"]), floors_of(row["evaluation"]),
+         f"{row['env_steps']:,}", f"{row['seconds'].get('processor', 0) / 60:.1f}")
+        for row in rows
+        if "evaluation" in row
+    ]  # fmt: skip
+    after = ("learned from", "success (95 % interval, n)", FLOORS, "steps", "processor min")
+    return table(heads, judged) + "\n" + table(after, learned)
+
+
+EXPERIMENT = Experiment(rows, measure, shown)
