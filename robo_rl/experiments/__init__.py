@@ -29,7 +29,7 @@ EXPERIMENTS = {
     "residual": "a residual on a clone of few demonstrations beside learning from scratch",
     "interventions": "somebody who takes over in early episodes beside learning alone",
     "learn": "processor time until a policy is good enough, beside SB3 as it is shipped",
-    "prior": "demonstrations in every batch beside learning from nothing, sparse reward",
+    "prior": "fifty demonstrations beside learning from nothing, where success alone is paid",
     "sentences": "programs written from sentences beside the dense rewards",
     "untuned": "twelve goals with numbers, order and constraints, which nothing was tuned for",
     "drawn": "goals drawn at random, which nothing was tuned for",
