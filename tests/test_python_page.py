@@ -38,6 +38,7 @@ def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert again.evaluation == longer.evaluation != trained.evaluation
     assert (found["push"].env_steps, found["push"].tuning.log_std_init) == (600_000, -0.5)
     assert found["wider"].tuning.num_envs == 128
+    assert found["asked"].out.exists() and found["rewarded"].reward == "success:success.safetensors"
     assert found["one"].spec.max_episode_steps == 80
     assert found["model"].num_timesteps == 512 and found["policy"].learner.env_steps == 800
 
