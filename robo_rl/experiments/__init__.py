@@ -26,7 +26,7 @@ EXPERIMENTS = {
     "dense": "arm tasks from their hand-written dense reward",
     "bodies": "what bodies do, from their hand-written dense reward",
     "off-policy": "SAC, TD3 and TQC beside PPO on lift and drawer, from the dense reward",
-    "residual": "a residual on a clone of few demonstrations beside learning from scratch",
+    "residual": "residuals on clones of few demonstrations beside learning from scratch",
     "interventions": "somebody who takes over in early episodes beside learning alone",
     "learn": "processor time until a policy is good enough, beside SB3 as it is shipped",
     "prior": "fifty demonstrations beside learning from nothing, where success alone is paid",

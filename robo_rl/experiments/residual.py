@@ -1,78 +1,131 @@
-"""Residuals on a clone of few demonstrations beside learning from scratch, at equal steps, from the
-dense reward. Every seed has demonstrations and a clone of its own, and its base is judged too."""
+"""Residuals on a clone of few demonstrations beside learning from scratch with as many steps,
+updates and demonstrations. Every seed has demonstrations and a clone of its own, and its base is
+judged too."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from robo_rl.config import SettledConfig
 from robo_rl.demonstrations import CloneConfig
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row, training
 from robo_rl.experiments.table import percent, table
 from robo_rl.experiments.training import FLOORS, Policy, demonstrated, floors_of, policy
+from robo_rl.learners.config import OffPolicyConfig
 from robo_rl.learners.residual import ResidualConfig
 from robo_rl.presets import preset
 from robo_rl.trained import Trained, load
 from sims.demos import DemoConfig
 
-SEEDS = (0, 1, 2)
-TASK, ROBOT, GOAL, STEPS = "lift", "so101", "lift_cube", 20_000
-DEMOS, NOISE = 6, 0.1  # episodes that are cloned, the noise on their actions
+SEEDS = (0, 1, 2, 3, 4)
+ROBOT = "so101"
 BASES = ("robo_rl.clone", "robo_rl.demonstrations", "sims.demos")
+PRIOR = ("robo_rl.learners.prior",)
 
 
 @dataclass(frozen=True)
-class Corrected:
-    """A policy over a clone, which is made first."""
+class Case:
+    """What is learned, for how long, from what demonstrations."""
+
+    goal: str
+    learner: str  # from scratch; residual-... of it on the base
+    reward: str
+    steps: int
+    episodes: int  # of demonstrations: a few of the expert's own fail, under noise
+    cloned: int  # of those that succeed
+    noise: float = 0.1  # on their actions
+    among: bool = False  # all of them in every batch, too, of both
+    tuning: Mapping[str, Any] = field(default_factory=dict)  # of both
+    over: Mapping[str, Any] = field(default_factory=dict)  # of the residual
+
+
+TASKS: Mapping[str, Case] = {
+    "peg": Case(
+        "insert", "ensemble", "sparse", 125_000, 50, 15, noise=0.03, among=True,
+        tuning={"gradient_steps": 32, "horizon_s": 4.0},
+        over={"scale": 0.5, "critic_updates": 4_000},
+    ),
+    "push": Case(
+        "red_cube_next_to_blue_ball", "ensemble", "task", 100_000, 40, 40, among=True,
+        tuning={"gradient_steps": 32}, over={"scale": 0.5, "critic_updates": 4_000},
+    ),
+    "lift": Case(
+        "lift_cube", "sac", "task", 20_000, 12, 6,
+        tuning={"gradient_steps": 4}, over={"scale": 0.5, "switch_on_steps": 8_000},
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Taught:
+    """A policy that has demonstrations, which are made first; with ``clone`` a residual on one."""
 
     policy: Policy
     demos: DemoConfig
-    clone: CloneConfig
+    among: bool
+    clone: CloneConfig | None
 
 
 def rows(options: Options) -> list[Row]:
     """All of one seed before any of the next."""
-    return [row for seed in options.seeds or SEEDS for row in _seed(options, seed)]
+    return [
+        row
+        for seed in options.seeds or SEEDS
+        for task, case in TASKS.items()
+        for row in _pair(task, case, options, seed)
+    ]
 
 
-def _seed(options: Options, seed: int) -> list[Row]:
-    def config(learner: str, **tuning: Any) -> SettledConfig:
-        made = preset(TASK, learner, goal=GOAL)
-        tuned = replace(made.tuning, gradient_steps=4, **tuning)
-        return replace(
-            made, robot=ROBOT, reward="task", env_steps=STEPS, looks=0, tuning=tuned
-        )  # fmt: skip
+def _pair(task: str, case: Case, options: Options, seed: int) -> tuple[Row, Row]:
+    def made(name: str, learner: str, **more: Any) -> Row:
+        config = preset(task, learner, goal=case.goal)
+        tuning = replace(config.tuning, **case.tuning, **more)
+        config = replace(config, robot=ROBOT, reward=case.reward, env_steps=case.steps, looks=0)
+        return policy(f"{task}, {name}, seed {seed}", replace(config, tuning=tuning), options, seed)
 
-    scratch = policy(f"sac from scratch, seed {seed}", config("sac"), options, seed)
-    name = f"residual-sac on a clone of {DEMOS} demonstrations, seed {seed}"
-    residual = config("residual-sac", scale=0.5, switch_on_steps=8_000)
-    over = policy(name, residual, options, seed)
+    residual = f"residual-{case.learner}"
+    over = made(f"{residual} on a clone of {case.cloned}", residual, **case.over)
+    scratch = made(f"{case.learner} from scratch", case.learner)
     trained_as = over.of.config
-    # More episodes than are cloned: a few of the expert's own fail, under noise.
-    demos = DemoConfig(episodes=2 * DEMOS, noise=NOISE, num_envs=2 * DEMOS, seed=trained_as.seed)
+    demos = DemoConfig(
+        episodes=case.episodes, noise=case.noise, num_envs=case.episodes, seed=trained_as.seed
+    )
     clone = CloneConfig(
-        demos=DEMOS, seed=trained_as.seed, episodes=trained_as.episodes, judge=trained_as.judge,
-        updates=options.scaled(CloneConfig.updates, least=8),
+        demos=case.cloned, seed=trained_as.seed, episodes=trained_as.episodes,
+        judge=trained_as.judge, updates=options.scaled(CloneConfig.updates, least=8),
     )  # fmt: skip
-    corrected = Corrected(over.of, demos, clone)
-    return [replace(over, of=corrected, code=(*over.code, *BASES)), scratch]
+    prior = PRIOR if case.among else ()
+    corrected = Taught(over.of, demos, case.among, clone)
+    alone = Taught(scratch.of, demos, True, None) if case.among else scratch.of
+    return (
+        replace(over, of=corrected, code=(*over.code, *prior, *BASES)),
+        replace(scratch, of=alone, code=(*scratch.code, *prior)),
+    )
 
 
-def measure(of: Corrected | Policy, place: Place) -> dict[str, Any]:
+def measure(of: Taught | Policy, place: Place) -> dict[str, Any]:
     """Success of the policy, and of its base where it has one; what training took."""
     if isinstance(of, Policy):
         return training.measure(of, place)
-    base, config = _base(of, place), of.policy.config
-    assert isinstance(config.tuning, ResidualConfig) and base.evaluation is not None
-    tuning = replace(config.tuning, base=str(base.run.path))
-    found = training.measure(replace(of.policy, config=replace(config, tuning=tuning)), place)
-    return {"base": base.evaluation.as_dict(), **found}
+    config, found = of.policy.config, {}
+    tuning = config.tuning
+    if of.among:
+        assert isinstance(tuning, OffPolicyConfig)
+        tuning = replace(tuning, demos=str(demonstrated(config, of.demos, place)))
+    if of.clone is not None:
+        assert isinstance(tuning, ResidualConfig)
+        base = _base(of, of.clone, place)
+        assert base.evaluation is not None
+        tuning = replace(tuning, base=str(base.run.path))
+        found["base"] = base.evaluation.as_dict()
+    return found | training.measure(
+        replace(of.policy, config=replace(config, tuning=tuning)), place
+    )
 
 
-def _base(of: Corrected, place: Place) -> Trained:
+def _base(of: Taught, asked: CloneConfig, place: Place) -> Trained:
     """The clone, made once."""
     from robo_rl.clone import clone
 
@@ -81,10 +134,9 @@ def _base(of: Corrected, place: Place) -> Trained:
         return load(folder)
     if folder.exists():  # it was stopped halfway
         shutil.rmtree(folder)
-    config = of.policy.config
-    shown = demonstrated(config, of.demos, replace(place, folder=folder))
-    named = replace(of.clone, runs=folder.parent, name=folder.name)
-    return clone(shown, named, console=place.console)
+    demos = demonstrated(of.policy.config, of.demos, place)
+    named = replace(asked, runs=folder.parent, name=folder.name)
+    return clone(demos, named, console=place.console)
 
 
 def shown(rows: Sequence[Measured]) -> str:
