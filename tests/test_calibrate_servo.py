@@ -177,7 +177,7 @@ def test_through_the_command_line_in_real_time(tmp_path: Path) -> None:
         assert "elbow_flex will turn by up to 6 degrees" in done.stderr
         found = json.loads(out.read_text())["found"]["stiffness"]
         assert found["low"] <= 18.0 <= found["high"], found
-        assert "softer than in training" in done.stdout and not list(tmp_path.glob("*.new"))
+        assert "train with --randomize 0.9" in done.stdout and not list(tmp_path.glob("*.new"))
         assert not any(control.call("joints")["torque"])
 
         stopped = subprocess.Popen(
