@@ -228,6 +228,14 @@ def plan(phis: list[list[float]], held: list[list[float]]) -> float:
     return compose(*([[np.array([v]) for v in step] for step in of] for of in (phis, held)))[0]
 
 
+def test_what_a_plan_ends_in_is_paid_whole_though_what_led_there_is_over() -> None:
+    """A cube on its target is held no more, and one beside the ball is touched no more."""
+    at_the_end = [[1.0], [1.0], [1.0]]
+    assert plan(at_the_end, at_the_end) == pytest.approx(2.5)
+    assert plan([[0.3], [0.0], [1.0]], [[0.0], [0.0], [1.0]]) == pytest.approx(2.5)
+    assert plan([[1.0], [1.0], [0.5]], [[1.0], [0.0], [0.0]]) < 1.0  # but not by coming near it
+
+
 STEP = st.lists(st.tuples(st.floats(0, 1.1), st.floats(0, 1)), min_size=1, max_size=3)
 
 

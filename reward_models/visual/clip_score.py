@@ -274,15 +274,19 @@ def compose(phi: Sequence[Sequence[Array]], held: Sequence[Sequence[Array]]) -> 
     [0, 1], step by step.
 
     One step: the least of its phi. Several: each is worth half a point, the last one and a half;
-    half of that for coming near, half for being there. A step counts as far as those before hold.
+    half of that for coming near, half for being there. A step counts as far as those before are
+    done: they hold, or a later one does.
     """
     near = [np.minimum.reduce(list(step)) for step in phi]
     if len(near) == 1:
         return near[0]
     there = [np.minimum.reduce(list(step)) for step in held]
+    # Who is further on has been through what comes before: a cube that lies where it was to be put
+    # is held no more.
+    done = list(np.maximum.accumulate(there[::-1]))[::-1]
     total, opened = np.zeros_like(near[0]), np.ones_like(near[0])
     for i, step in enumerate(near):
         worth = 1.5 if i == len(near) - 1 else 0.5
-        total = total + worth * opened * 0.5 * (step + there[i])
-        opened = opened * there[i]
+        total = total + worth * opened * 0.5 * (np.maximum(step, done[i]) + done[i])
+        opened = opened * done[i]
     return total
