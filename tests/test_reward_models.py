@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -224,8 +225,11 @@ def test_clip_score_refuses(options: dict, message: str) -> None:
         ClipScore(FrameEmbedder(HashEncoder()), [])
 
 
-def plan(phis: list[list[float]], held: list[list[float]]) -> float:
-    return compose(*([[np.array([v]) for v in step] for step in of] for of in (phis, held)))[0]
+def plan(
+    phis: list[list[float]], held: list[list[float]], parts: Sequence[int] = (0, 0, 0)
+) -> float:
+    given = ([[np.array([v]) for v in step] for step in of] for of in (phis, held))
+    return compose(*given, parts)[0]
 
 
 def test_what_a_plan_ends_in_is_paid_whole_though_what_led_there_is_over() -> None:
@@ -255,9 +259,11 @@ def test_composition_never_falls_when_a_step_is_better_met(
 
 def test_a_later_step_is_worth_nothing_before_the_first_is_reached() -> None:
     far, near, no, yes = [0.0], [1.0], [0.02], [0.98]
-    gain_far = plan([far, near], [no, yes]) - plan([far, far], [no, no])
+    gain_far = plan([far, near], [no, no]) - plan([far, far], [no, no])
     gain_near = plan([near, near], [yes, yes]) - plan([near, far], [yes, no])
     assert gain_far < 0.06 * gain_near
+    in_turn = plan([far, near], [no, yes], (0, 1)) - plan([far, far], [no, no], (0, 1))
+    assert in_turn < 0.06 * gain_near  # what comes second does not stand for what comes first
 
 
 def test_a_plan_that_is_met_pays_more_than_one_whose_first_step_looks_better() -> None:

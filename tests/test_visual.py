@@ -398,3 +398,11 @@ def test_order_says_its_sign_and_what_it_leaves_out() -> None:
     assert order(score, distance) == {"spearman_with_nearness": 1.0, "frames_at_distance_0": 3}
     assert order(-score, distance)["spearman_with_nearness"] == -1.0
     assert order(score[3:], distance[3:])["spearman_with_nearness"] is None
+
+
+def test_what_is_wanted_in_turn_are_parts_of_a_plan() -> None:
+    task = sims.make_task("push")
+    pushed = "push the red cube next to the blue ball"
+    for said, parts in ((pushed, [0, 0]), (f"{pushed}, then touch the green cylinder", [0, 0, 1])):
+        steps = captions_of(read_goal(task, said), raw=False)
+        assert [step[0].part for step in steps] == parts

@@ -45,6 +45,7 @@ class Caption:
     baseline: str = ""  # the neutral scene, for goal_baseline
     negatives: tuple[str, ...] = ()  # opposites, for contrast and softmax
     arm_free: bool = False  # says nothing of the arm: score it with the arm put aside
+    part: int = 0  # of what is wanted one after the other, the one it belongs to
 
 
 class Embedder(Protocol):
@@ -229,7 +230,8 @@ class ClipScore:
             phi[caption.text] = progress((raw - low) / max(high - low, 1e-6))
             held[caption.text] = self.probability(caption, rows, phi[caption.text])
         total = compose(
-            *([[of[c.text] for c in step] for step in self.steps] for of in (phi, held))
+            *([[of[c.text] for c in step] for step in self.steps] for of in (phi, held)),
+            [step[0].part for step in self.steps],
         )
 
         def full(values: Array) -> Array:
@@ -269,21 +271,26 @@ def goal_baseline(rows: Array, goal: Array, baseline: Array, alpha: float) -> Ar
     return 1.0 - 0.5 * (along**2 + (1.0 - alpha) ** 2 * off)
 
 
-def compose(phi: Sequence[Sequence[Array]], held: Sequence[Sequence[Array]]) -> Array:
+def compose(
+    phi: Sequence[Sequence[Array]], held: Sequence[Sequence[Array]], parts: Sequence[int]
+) -> Array:
     """The reward (n,) of a plan from its captions' phi (n,) and how surely each is ``held`` (n,) in
-    [0, 1], step by step.
+    [0, 1], step by step; ``parts``: of what is wanted one after the other, the one of each step.
 
     One step: the least of its phi. Several: each is worth half a point, the last one and a half;
     half of that for coming near, half for being there. A step counts as far as those before are
-    done: they hold, or a later one does.
+    done: they hold, or a later one of the same part does.
     """
     near = [np.minimum.reduce(list(step)) for step in phi]
     if len(near) == 1:
         return near[0]
     there = [np.minimum.reduce(list(step)) for step in held]
-    # Who is further on has been through what comes before: a cube that lies where it was to be put
-    # is held no more.
-    done = list(np.maximum.accumulate(there[::-1]))[::-1]
+    # Steps of a part only lead to its last one: a cube that lies where it was to be put is held no
+    # more. Parts are wanted for themselves.
+    done = list(there)
+    for i in reversed(range(len(done) - 1)):
+        if parts[i] == parts[i + 1]:
+            done[i] = np.maximum(done[i], done[i + 1])
     total, opened = np.zeros_like(near[0]), np.ones_like(near[0])
     for i, step in enumerate(near):
         worth = 1.5 if i == len(near) - 1 else 0.5

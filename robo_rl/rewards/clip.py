@@ -12,7 +12,8 @@ import numpy as np
 
 import sims
 from reward_models.base import Segment
-from reward_models.goals.formula import fill
+from reward_models.goals.captions import stages
+from reward_models.goals.formula import fill, parts_of
 from reward_models.goals.predicates import PREDICATES
 from reward_models.goals.say import say
 from reward_models.visual.clip_score import Caption
@@ -64,8 +65,10 @@ def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
 
     ValueError for what one frame does not show.
     """
-    steps = []
-    for atoms in goal.plan.steps:
+    plan, steps = goal.plan.steps, []
+    parts = enumerate(parts_of(goal.formula, "then"))
+    of = [number for number, part in parts for _ in stages(part, goal.card).steps]
+    for number, atoms in zip(of, plan, strict=True):
         step = []
         for atom in atoms:
             row, opposite = PREDICATES[atom.predicate], OPPOSITE.get(atom.predicate, "")
@@ -77,7 +80,7 @@ def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
             arm_free = not about_gripper and row.level
             against = (say(other, goal.card),) if other else ()
             said = say(fill(atom, goal.card), goal.card)
-            step.append(Caption(said, "".join(against), against, arm_free))
+            step.append(Caption(said, "".join(against), against, arm_free, number))
         steps.append(step)
     if raw and len(steps[-1]) == 1:
         steps[-1] = [replace(steps[-1][0], text=goal.text)]
