@@ -326,7 +326,7 @@ def test_the_goal_of_a_run_is_found_again() -> None:
 def test_a_sentence_that_is_seen_is_judged_and_its_policy_observes_what_it_would_of_any(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No goal of the task's own: what looks at frames keeps an account of the parts itself."""
+    """No goal of the task's own: what looks at frames has no account of the parts."""
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
     tuning = PPOConfig(num_envs=16, n_steps=20, minibatches=2)
     config = TrainConfig(
@@ -334,6 +334,7 @@ def test_a_sentence_that_is_seen_is_judged_and_its_policy_observes_what_it_would
         looks=0, tuning=tuning, runs=tmp_path,
     )  # fmt: skip
     made = train(config)
+    assert "remembers nothing" in made.run.result["sees"]
     task = make_task(made.run.config, made.run.result["truth"])
     assert not isinstance(task, GoalTask) and task.formula[0] == "then"
     again = evaluate(task, made.policy.act, episodes=20, seed=made.evaluation.seed)

@@ -18,7 +18,7 @@ SEEDS = (0, 1, 2)
 ROBOT, LEARNER = "so101", "ensemble"
 DEMOS = 50  # episodes
 CLONED = 2_000  # updates, where learning begins with imitation
-UPDATES = 16  # of each control step of all rows: with 4 it hangs on the demonstrations' luck
+UPDATES = 16  # of each control step of all rows: more than learning from nothing needs
 BOTH, AMONG, FIRST = "cloned first, and in every batch", "in every batch", "cloned first"
 WAYS: dict[str, dict[str, Any]] = {  # of learning from them
     BOTH: {"clone_updates": CLONED},

@@ -109,8 +109,8 @@ def kind_of(name: str) -> Kind:
 
 def observes_account(config: Mapping[str, Any]) -> bool:
     """Whether the policy of a run's config observes the account of a goal that is no goal of the
-    task's own: what looks at frames keeps one of its own, so a policy sees what it always sees,
-    unless the goal was typed as a formula."""
+    task's own: what looks at frames has none, so a policy sees what it always sees, unless the goal
+    was typed as a formula."""
     return bool(config["formula"]) or not kind_of(config["reward"]).frames
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 FRAMES = "frames"  # what the reward sees
 IMITATED = "simulator state, imitating a CLIP"
+UNREMEMBERED = "of what is wanted in turn, what holds now: it remembers nothing"
 
 SCALED_ON = 2048  # frames at most, that the scale of a score is measured on
 SCALED_ABROAD = 512  # and in somebody else's env, which may be slow
@@ -145,6 +146,8 @@ def build(asked: Asked) -> MadeReward:
     steps = captions_for(encoder, asked.goal, asked.settings)
     [model], made = scores(asked, encoder, [steps])
     text = " -> ".join(" and ".join(c.text for c in step) for step in steps)
+    if steps[-1][0].part:
+        made = replace(made, sees=f"{made.sees}; {UNREMEMBERED}")
     return replace(made, model=model, text=text)
 
 
