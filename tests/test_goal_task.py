@@ -346,13 +346,25 @@ def test_a_sentence_that_is_seen_is_judged_and_its_policy_observes_what_it_would
     assert isinstance(make_task(as_formula, made.run.result["truth"]), GoalTask)
 
 
+PRESSES = "whoever may stay on a thing presses on it: 7 of 10, and with more steps a stall"
+
+
 @pytest.mark.slow
-def test_a_sequence_drives_an_arm(tmp_path: Path) -> None:
-    """The bundle names the formula, and the bridge keeps its account: what was done of it. It ends
-    in the air: who may stay on a thing presses on it, and is stopped."""
+@pytest.mark.parametrize(
+    ("formula", "steps"),
+    [
+        ("then(touch(gripper, red_cube), above(gripper, red_cube))", 60_000),
+        pytest.param(
+            "then(displaced(gripper, least=5cm), touch(gripper, red_cube))", 40_000,
+            marks=pytest.mark.xfail(reason=PRESSES, strict=False),
+        ),
+    ],
+    ids=["in the air", "on the cube"],
+)  # fmt: skip
+def test_a_sequence_drives_an_arm(formula: str, steps: int, tmp_path: Path) -> None:
+    """The bundle names the formula, and the bridge keeps its account: what was done of it."""
     config = TrainConfig(
-        formula="then(touch(gripper, red_cube), above(gripper, red_cube))",
-        reward="offline", env_steps=60_000, episodes=100, looks=0, runs=tmp_path,
+        formula=formula, reward="offline", env_steps=steps, episodes=100, looks=0, runs=tmp_path,
     )  # fmt: skip
     made = train(config)
     assert made.evaluation.success > 0.9, made.evaluation.line()

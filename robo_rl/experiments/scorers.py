@@ -19,8 +19,8 @@ from robo_rl.judging.tables import figure, interval, share
 from robo_rl.presets import completed, preset
 from robo_rl.rewards import kind_of
 from robo_rl.rewards.goal_image import card_of
+from robo_rl.teaching import KINDS, PreferencesScorer, train_scorer
 from robo_rl.visual.asking import AskConfig
-from robo_rl.visual.teaching import KINDS, PreferencesScorer, train_scorer
 from sims.demos import DemoConfig
 
 SEEDS = (0, 1, 2)
@@ -58,7 +58,7 @@ SCORERS = {
     "film beside another": Scorer("film", "film", horizon_s=10.0),
 }
 CONTROLS = ("random", "time")  # which any report has
-MAKING = ("robo_rl.visual.teaching", "robo_rl.visual.goal_states", "sims.demos")
+MAKING = ("robo_rl.teaching", "robo_rl.pictures", "sims.demos")
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _judged(of: Judged, place: Place) -> dict[str, Any]:
     report = judge(subject, episodes=of.episodes, words=False).report
     entries = report["rewards"] | report["controls"]
     entry = of.scorer if of.scorer in CONTROLS else name
-    return {"task": of.task, "scorer": of.scorer, "worth": _worth(entries[entry])}
+    return {"worth": _worth(entries[entry])}
 
 
 def _worth(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def _file(of: Judged, scorer: Scorer, folder: Path, place: Place) -> Path:
 
 def _take_pictures(of: Judged, out: Path) -> None:
     from robo_rl.goals import judged_goal
-    from robo_rl.visual.goal_states import take_pictures
+    from robo_rl.pictures import take_pictures
 
     task, goal = judged_goal(_task(of), of.goal)
     take_pictures(task, goal, out, count=PICTURES, seed=of.seed)

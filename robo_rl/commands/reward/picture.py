@@ -10,7 +10,7 @@ import tyro
 
 from robo_rl.commands.options import Table
 from robo_rl.goals import known_goal
-from robo_rl.visual.goal_states import take_pictures
+from robo_rl.pictures import take_pictures
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ import tyro
 from rich.console import Console
 
 from robo_rl.progress import stages
-from robo_rl.visual.teaching import KINDS, train_scorer
+from robo_rl.teaching import KINDS, train_scorer
 
 
 def main(argv: Sequence[str]) -> int:
