@@ -122,6 +122,20 @@ class ProgressScorer(ScorerConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CriticScorer(ScorerConfig):
+    """Trains a critic of films: ends that meet the goal against ends that do not, and of two frames
+    of a demonstration the later one is worth no less."""
+
+    ranking: float = 33.0  # weight of the order in time; 0: ends alone count
+
+    def teach(self, of: Lesson) -> Taught:
+        from reward_models.visual.critic import fit_critic
+
+        head, figures = fit_critic(of.seen, self.head, ranking=self.ranking, progress=of.progress)
+        return Taught([head], figures, learned_from(of.seen))
+
+
+@dataclass(frozen=True, kw_only=True)
 class PreferencesScorer(ScorerConfig):
     """Trains a reward under which what was preferred is worth more: the answers in a store, and a
     scripted oracle's, which reads the simulator's dense reward and is wrong now and then, or those
@@ -205,6 +219,7 @@ def known_pairs(
 KINDS: dict[str, type[ScorerConfig]] = {
     "success": SuccessScorer,
     "progress": ProgressScorer,
+    "critic": CriticScorer,
     "preferences": PreferencesScorer,
 }
 

@@ -26,6 +26,7 @@ from reward_models.visual.clip_score import (
     compose,
     goal_baseline,
 )
+from reward_models.visual.critic import Critic
 from reward_models.visual.goal_image import GoalImage
 from reward_models.visual.heads import made
 from reward_models.visual.preferences import Preferences
@@ -109,6 +110,7 @@ def models() -> dict[str, RewardModel]:
         out[f"success {form}"] = SuccessClassifier(encoder, made(config, D), 0.5, 2, form)
     out["preferences"] = Preferences(encoder, [made(config, D, member=m) for m in range(3)])
     out["progress"] = Progress(encoder, made(config, D, len(LAGS)))
+    out["critic"] = Critic(encoder, made(config, D, len(LAGS)), -1.0, 1.0)
     samples = {name: kind.sample(encoder) for name, kind in REWARDS.items() if kind.sample}
     return out | samples
 

@@ -20,6 +20,7 @@ from seeing_model import seeing, words
 import sims
 from reward_models.config import HeadConfig
 from reward_models.metrics import average_precision, bounded, wilson
+from reward_models.visual.critic import Critic, fit_critic
 from reward_models.visual.embedding_reward import histories
 from reward_models.visual.encoders import EmbeddedClip
 from reward_models.visual.episodes import Episodes, split, windows
@@ -245,6 +246,24 @@ def test_a_rewound_demonstration_goes_back_as_it_came(episodes: Episodes) -> Non
     # Backwards: the frame four steps ago is one that lies further along.
     assert (rewound.frames[:, 1] > rewound.frames[:, 0]).any()
     assert (plain.frames[:, 1] <= plain.frames[:, 0]).all()
+
+
+def test_a_critic_tells_ends_and_keeps_the_order_of_what_came_before(episodes) -> None:
+    head, figures = fit_critic(episodes, QUICK)
+    assert figures["auc_of_the_end"] > 0.95
+    assert figures["order"] > 0.9 and figures["order_backwards"] < -0.9
+    model = Critic(Rows(), head, figures["low"], figures["high"])
+    good, bad = (
+        model.rate(episodes.rows[episodes.spans()[n]], histories(np.ones((STEPS, 1), bool), 9))
+        for n in (1, 2)
+    )
+    assert good.reward[-1] > 0.9 and good.reward[-1] > bad.reward[-1] + 0.2
+    assert good.reward.min() >= 0.0 and good.reward.max() <= 1.0
+    loose = fit_critic(episodes, QUICK, ranking=0.0)[1]
+    assert figures["order"] >= loose["order"]  # what ranking is for
+    nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
+    with pytest.raises(ValueError, match="0 meet the goal at their end: some that do and some"):
+        fit_critic(nobody, QUICK)
 
 
 def test_episodes_are_played_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

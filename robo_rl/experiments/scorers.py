@@ -17,9 +17,10 @@ from robo_rl.experiments.table import percent, table
 from robo_rl.experiments.training import FLOORS, Policy, demonstrated, floors_of, policy, task_code
 from robo_rl.judging.tables import figure, interval, share
 from robo_rl.presets import completed, preset
-from robo_rl.rewards import kind_of
+from robo_rl.rewards import ClipConfig, RewardConfig, kind_of
 from robo_rl.rewards.goal_image import card_of
-from robo_rl.teaching import KINDS, PreferencesScorer, train_scorer
+from robo_rl.rewards.learned import PreferencesConfig
+from robo_rl.teaching import KINDS, train_scorer
 from robo_rl.visual.asking import AskConfig
 from sims.demos import DemoConfig
 
@@ -36,6 +37,15 @@ LEARNED = ("reach", "drawer", "button")  # whose policies are trained, too
 EPISODES = 128  # on which a reward is judged
 PICTURES = 64  # of ends of the expert's episodes
 ANSWERS = 1_000  # of the scripted oracle, a fifth of them turned round
+ASKED_ON = 600  # of them about the policy's own episodes, where it is asked while one learns
+LESSER = "a sentence that says less"  # than the goal's, and is true of success, too
+LESS = {
+    "reach": "the gripper is near the red cube",
+    "push": "the red cube is near the blue ball",
+    "lift": "the red cube is grasped",
+    "drawer": "the gripper touches the handle",
+    "button": "the gripper is near the button",
+}
 
 
 class Scorer(NamedTuple):
@@ -43,20 +53,44 @@ class Scorer(NamedTuple):
 
     reward: str
     file: str = ""
+    making: Mapping[str, Any] = {}  # options of who makes the file
+    scoring: RewardConfig | None = None  # None: as it comes
     horizon_s: float = 0.0  # of who learns from it; 0: as ever
+    judged: bool = True
+    learned: bool = True
+
+    def typed(self, file: Path | None = None) -> str:
+        """As ``--reward`` takes it; without ``file``, before it is made."""
+        return f"{self.reward}:{file or self.file}" if self.file else self.reward
+
+
+def _heads(kind: str, **more: Any) -> Scorer:
+    return Scorer(kind, f"{kind}.safetensors", **more)
+
+
+def _asked(answers: int) -> dict[str, Any]:
+    return {"ask": AskConfig(answers=answers)}
 
 
 SCORERS = {
     "dense": Scorer("task"),
     "sentence": Scorer("clip"),
-    "progress": Scorer("progress", "progress.safetensors"),
-    "success": Scorer("success", "success.safetensors"),
-    "preferences": Scorer("preferences", "preferences.safetensors"),
+    "progress": _heads("progress"),
+    "progress, nothing rewound": _heads("progress", making={"rewinds": 0}, learned=False),
+    "critic": _heads("critic"),
+    "critic, nothing ranked": _heads("critic", making={"ranking": 0.0}, learned=False),
+    "success": _heads("success"),
+    "preferences": _heads("preferences", making=_asked(ANSWERS)),
+    "preferences, asked on": _heads(
+        "preferences", making=_asked(ANSWERS - ASKED_ON),
+        scoring=PreferencesConfig(answers=ASKED_ON), judged=False,
+    ),
     "pictures": Scorer("goal-image", "pictures"),
+    LESSER: Scorer("clip", learned=False),
     # What is paid once an episode has to be looked forward to from its beginning.
     "film beside the sentence": Scorer("film", horizon_s=10.0),
     "film beside another": Scorer("film", "film", horizon_s=10.0),
-}
+}  # fmt: skip
 CONTROLS = ("random", "time")  # which any report has
 MAKING = ("robo_rl.teaching", "robo_rl.pictures", "sims.demos")
 
@@ -67,7 +101,8 @@ class Judged:
 
     task: str
     goal: str
-    scorer: str
+    name: str
+    scorer: Scorer | None  # None: a control
     seed: int
     episodes: int
 
@@ -87,42 +122,41 @@ def rows(options: Options) -> list[Row]:
         seed = number if options.develop else training.FRESH + number
         episodes = options.scaled(EPISODES, least=32)
         of = {
-            (task, name): Judged(task, goal, name, seed, episodes)
+            (task, name): Judged(task, goal, name, _scorer(task, name), seed, episodes)
             for task, goal in TASKS.items()
             for name in (*SCORERS, *CONTROLS)
         }
         for (task, name), judged in of.items():
-            code = (*task_code(_task(judged)), *MAKING, "robo_rl.judging.report", *_kind(name))
-            made.append(
-                Row(f"{task}, {name}, judged, seed {number}", judged, code, ("real_robot",))
-            )
-        for task in LEARNED:
-            for name in SCORERS:
-                row = policy(f"{task}, {name}, seed {number}", _config(task, name), options, number)
-                learned = Learned(row.of, of[task, name])
+            scorer = judged.scorer
+            if scorer is None or scorer.judged:
+                by = () if scorer is None else (kind_of(scorer.typed()).build.__module__,)
+                code = (*task_code(_task(judged)), *MAKING, "robo_rl.judging.report", *by)
+                named = f"{task}, {name}, judged, seed {number}"
+                made.append(Row(named, judged, code, ("real_robot",)))
+        for (task, name), judged in of.items():
+            if task in LEARNED and judged.scorer is not None and judged.scorer.learned:
+                row = policy(f"{task}, {name}, seed {number}", _config(judged), options, number)
+                learned = Learned(row.of, judged)
                 made.append(replace(row, of=learned, code=(*row.code, *MAKING)))
     return made
+
+
+def _scorer(task: str, name: str) -> Scorer | None:
+    if name == LESSER:
+        return SCORERS[name]._replace(scoring=ClipConfig(target=LESS[task]))
+    return SCORERS.get(name)
 
 
 def _task(of: Judged) -> sims.Task[Any]:
     return sims.make_task(of.task, robot=ROBOT, goal=of.goal)
 
 
-def _kind(name: str) -> tuple[str, ...]:
-    return (kind_of(_named(name)).build.__module__,) if name in SCORERS else ()
-
-
-def _named(name: str, file: Path | None = None) -> str:
-    """A scorer as ``--reward`` takes it; without ``file``, before it is made."""
-    scorer = SCORERS[name]
-    return f"{scorer.reward}:{file or scorer.file}" if scorer.file else scorer.reward
-
-
-def _config(task: str, name: str) -> TrainConfig:
-    goal, reward = TASKS[task], _named(name)
-    asked = TrainConfig(task=task, robot=ROBOT, goal=goal, reward=reward, env_steps=STEPS, looks=0)
-    config = completed(preset(task, LEARNER, asked))
-    horizon = SCORERS[name].horizon_s or config.tuning.horizon_s
+def _config(of: Judged) -> TrainConfig:
+    scorer = of.scorer
+    asked = TrainConfig(task=of.task, robot=ROBOT, goal=of.goal, reward=scorer.typed(),
+                        scoring=scorer.scoring, env_steps=STEPS, looks=0)  # fmt: skip
+    config = completed(preset(of.task, LEARNER, asked))
+    horizon = scorer.horizon_s or config.tuning.horizon_s
     return replace(config, tuning=replace(config.tuning, horizon_s=horizon))
 
 
@@ -141,14 +175,15 @@ def _judged(of: Judged, place: Place) -> dict[str, Any]:
     from robo_rl.judging.report import Subject, judge
     from robo_rl.learners import EnsembleConfig
 
-    name = "sparse" if of.scorer in CONTROLS else _made(of, place)
+    name = "sparse" if of.scorer is None else _made(of, place)
     task, goal = judged_goal(_task(of), of.goal)
     gamma = EnsembleConfig().gamma(task.control_dt)
-    subject = Subject(task, goal, {name: None}, {}, gamma)
+    scoring = None if of.scorer is None else of.scorer.scoring
+    subject = Subject(task, goal, {name: scoring}, {}, gamma)
     report = judge(subject, episodes=of.episodes, words=False).report
-    entries = report["rewards"] | report["controls"]
-    entry = of.scorer if of.scorer in CONTROLS else name
-    return {"worth": _worth(entries[entry])}
+    if of.scorer is None:
+        return {"worth": _worth(report["controls"][of.name])}
+    return {"worth": _worth(report["rewards"][name])}
 
 
 def _worth(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,12 +199,12 @@ def _worth(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _made(of: Judged, place: Place) -> str:
     """The reward as ``--reward`` takes it, once its file is made beside the row's place."""
-    scorer = SCORERS[of.scorer]
+    scorer = of.scorer
     if not scorer.file:
-        return scorer.reward
+        return scorer.typed()
     folder = place.folder.with_name(f"{place.folder.name}-scorer")
     folder.mkdir(parents=True, exist_ok=True)
-    return _named(of.scorer, _file(of, scorer, folder, place))
+    return scorer.typed(_file(of, scorer, folder, place))
 
 
 def _file(of: Judged, scorer: Scorer, folder: Path, place: Place) -> Path:
@@ -190,8 +225,7 @@ def _file(of: Judged, scorer: Scorer, folder: Path, place: Place) -> Path:
         # Demonstrations are another few episodes with every seed, and networks begin otherwise.
         seeded = {"watch": replace(config.watch, seed=of.seed),
                   "head": replace(config.head, seed=of.seed)}  # fmt: skip
-        more = {"ask": AskConfig(answers=ANSWERS)} if kind is PreferencesScorer else {}
-        train_scorer(replace(config, **seeded, **more))
+        train_scorer(replace(config, **seeded, **scorer.making))
     return out
 
 

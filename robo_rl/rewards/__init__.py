@@ -64,6 +64,14 @@ REWARDS = {
         argument="FILE",
         frames=True,
     ),
+    "critic": Kind(
+        "worth of a film so far, whose end was held against ends of episodes that fail (`robo-rl "
+        "reward train critic`)",
+        learned.critic,
+        learned.LearnedConfig,
+        argument="FILE",
+        frames=True,
+    ),
     "preferences": Kind(
         "worth of what was preferred (`robo-rl reward train preferences`), and asked about further "
         "while a policy learns, if wanted",

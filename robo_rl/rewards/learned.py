@@ -66,6 +66,15 @@ def progress(asked: Asked) -> MadeReward:
     return made(asked, Progress(encoder, head), card, "a model of progress")
 
 
+def critic(asked: Asked) -> MadeReward:
+    """A Critic from its file."""
+    from reward_models.visual.critic import Critic
+
+    [head], card, encoder, _ = opened(asked, "critic")
+    scale = (card["figures"][name] for name in ("low", "high"))
+    return made(asked, Critic(encoder, head, *scale), card, "a critic of films")
+
+
 def preferences(asked: Asked) -> MadeReward:
     """Preferences from their file, and who goes on asking, if somebody does."""
     from reward_models.visual.preferences import Pairs, Preferences

@@ -1,0 +1,96 @@
+"""A critic of films so far (Video-Language Critic, arXiv:2405.19988).
+
+s = f(x_t, x_t-4, x_t-8) of a frame and two before it, fitted to lower
+
+    log(1 + sum_j exp(s_j - s_end)) + ranking * relu(s_t - s_t+1)
+
+over successive frames t of episodes that end with the goal met: their end against the ends s_j of
+those that fail, and never less later than sooner (sequential ranking). Nothing says how much more a
+later frame is worth. The reward is s on a scale from the 5 % to the 99.5 % quantile of the frames
+fitted on, cut off below 0 and above 1. The paper's critic reads a caption, and has other captions
+of the same film as further negatives; this one is of a single goal, and a small network on a few
+frames takes the place of its transformer.
+
+It fails where demonstrations take many ways, as progress does, and where nobody failed in the way
+that a policy does: what was never an end is held against nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from reward_models.base import Encoder
+from reward_models.config import HeadConfig
+from reward_models.visual.embedding_reward import EmbeddingReward, Rated
+from reward_models.visual.episodes import Episodes, split, windows
+from reward_models.visual.heads import Head, fit_head, made
+from reward_models.visual.progress import LAGS, judged
+
+Array = np.ndarray
+
+RANKING = 33.0  # the paper's weight
+SCALE = (0.05, 0.995)  # quantiles that are worth 0 and 1
+
+
+class Critic(EmbeddingReward):
+    """See the module's text."""
+
+    context = LAGS[-1] + 1
+
+    def __init__(self, encoder: Encoder, head: Head, low: float, high: float):
+        super().__init__(encoder)
+        self.head, self.low, self.high = head, low, high
+
+    def rate(self, rows: Array, before: Array) -> Rated:
+        worth = (self.head.values(rows[before[:, LAGS]]) - self.low) / (self.high - self.low)
+        worth = np.clip(worth, 0.0, 1.0)
+        return Rated(worth, {"worth": worth})
+
+
+def fit_critic(
+    episodes: Episodes,
+    config: HeadConfig,
+    *,
+    ranking: float = RANKING,
+    progress: Callable[[float], None] = lambda share: None,
+) -> tuple[Head, dict[str, Any]]:
+    """(head, figures) of ``episodes``.
+
+    ValueError where of those fitted on, chosen or judged by none meets its goal at the end, or all.
+    """
+    fit, held, test = split(episodes, config.seed)
+    met = episodes.met()
+    if not all((kind & part).any() for kind in (met, ~met) for part in (fit, held, test)):
+        raise ValueError(
+            f"of {episodes.count} episodes {int(met.sum())} meet the goal at their end: some that "
+            "do and some that do not are needed to fit on, to choose by and to judge by; give more"
+        )
+    spans = episodes.spans()
+    frames = np.concatenate([windows(span, LAGS) for span in spans])  # (M, len(LAGS)), as rows
+    later = np.concatenate([span[1:] for span in spans])  # frames that have one before them
+    later = later[met[episodes.episode[later]]]
+    ends = np.array([span[-1] for span in spans])
+    rows = torch.from_numpy(episodes.rows)
+
+    def loss(head: Head, ids: Array) -> torch.Tensor:
+        whose = episodes.episode[ids]
+        failed = ends[~met & (fit if fit[whose[0]] else held)]  # a batch is of one part
+        now, before, end, bad = head(
+            rows[frames[np.concatenate([ids, ids - 1, ends[whose], failed])]]
+        ).split([len(ids)] * 3 + [len(failed)])
+        contrast = torch.nn.functional.softplus(torch.logsumexp(bad, 0) - end)
+        return (contrast + ranking * torch.relu(before - now)).mean()
+
+    head = made(config, rows.shape[1], len(LAGS))
+    parts = [later[part[episodes.episode[later]]] for part in (fit, held)]
+    fitted = fit_head(head, loss, *parts, config, progress)
+    known = head.values(episodes.rows[frames[fit[episodes.episode]]])
+    low, high = (float(x) for x in np.quantile(known, SCALE))
+    scale = {"low": low, "high": high}
+    return head, {
+        "lags": LAGS, "ranking": ranking, **scale, **fitted, **judged(head, episodes, test)
+    }  # fmt: skip
