@@ -30,7 +30,7 @@ CAMERA = "default"  # what Gymnasium's own ``render`` shows
 
 
 class ForeignError(OSError):
-    """The env of the other interpreter failed, died or does not answer."""
+    """The env cannot be drawn, or that of the other interpreter failed, died or does not answer."""
 
 
 class ForeignEnv:
@@ -151,6 +151,7 @@ class _Near:
             raise
         except Exception as error:  # whatever making an unknown env may raise
             raise ValueError(f"gym:{env_id} cannot be made: {_line(error)}") from error
+        self._name = f"gym:{env_id}"
         self.action = np.zeros((n, self._rows.act_dim))
         self.reward, self.success = np.zeros(n), np.full(n, -1.0)
         return self._rows.describe()
@@ -170,7 +171,10 @@ class _Near:
         self._rows.step(self.action, self.reward, self.success)
 
     def render(self, ids: list[int]) -> Array:
-        return self._rows.render(ids)
+        try:
+            return self._rows.render(ids)
+        except Exception as error:  # whatever drawing an unknown env may raise
+            raise ForeignError(f"{self._name} cannot be drawn: {_line(error)}") from error
 
     def close(self) -> None:
         self._rows.close()

@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import sys
+from ctypes.util import find_library
 
 import gymnasium
 import numpy as np
@@ -20,12 +21,21 @@ from gymnasium.spaces.utils import flatten, flatten_space
 SEED = "$SEED"  # in the env's arguments: each row's own seed
 
 
+def without_screen() -> None:
+    """Has Gymnasium's MuJoCo draw where there is no screen, unless $MUJOCO_GL says how."""
+    if sys.platform == "linux" and not os.environ.get("DISPLAY"):
+        osmesa = not find_library("EGL") and find_library("OSMesa")
+        os.environ.setdefault("MUJOCO_GL", "osmesa" if osmesa else "egl")
+
+
 class Rows:
     """``n`` copies of one env. A row that has ended stays where it is until it is reset."""
 
     def __init__(self, env_id: str, n: int, seeds: list[int], frames: bool, options: dict) -> None:
         if options.get("import"):
             importlib.import_module(options["import"])  # whose import registers the env
+        if frames:
+            without_screen()
         mode = {"render_mode": "rgb_array"} if frames else {}
         kwargs = {**mode, **options.get("kwargs", {})}
         self.envs = [
@@ -143,8 +153,6 @@ def serve() -> None:
         answers.write(json.dumps(fields) + "\n")
         answers.flush()
 
-    if sys.platform == "linux" and not os.environ.get("DISPLAY"):
-        os.environ.setdefault("MUJOCO_GL", "egl")  # frames without a screen
     try:
         rows = Rows(asked["id"], asked["n"], asked["seeds"], asked["frames"], asked["options"])
         told = rows.describe()

@@ -308,6 +308,27 @@ def test_arguments_for_an_env_are_a_json_object(
     assert "gym:Reacher-v5 cannot be made" in capsys.readouterr().err
 
 
+def test_mujoco_envs_are_drawn_without_a_screen() -> None:
+    """Also after ours, which has MuJoCo loaded by then; who asks for a screen hears of it."""
+    code = """
+import sims
+from sims.foreign import ForeignEnv
+sims.make("reach", 1).reset()
+env = ForeignEnv("gym:Reacher-v5", 2, frames=True, frame_size=(32, 40))
+env.reset()
+print(env.render().shape)
+"""
+    bare = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "MUJOCO_GL")}
+    for more, says in (
+        ({}, "(2, 32, 40, 3)"),
+        ({"MUJOCO_GL": "glfw"}, "ForeignError: gym:Reacher"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=bare | more, capture_output=True, text=True
+        )
+        assert says in done.stdout + done.stderr
+
+
 def test_the_training_extra_is_enough_for_gymnasiums_mujoco_envs() -> None:
     """Whatever package such an env loads is one that ``pip install 'robo-rl[train]'`` brings."""
     wanted = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
