@@ -73,16 +73,17 @@ class Shaping(Stage):
         last = moment.last
         most = self.gripper_speed * self.period
         gripper = min(max(wish.gripper, last.gripper - most), last.gripper + most)
-        # A wish that moves, the same as if it rested, and the way out that is always there.
+        # A wish that moves, the same as if it rested, joint by joint as each is quickest; straight
+        # to it, which a joint ahead of the others may not be; and the way out that is always there.
         fastest = ALMOST * self.cruise
-        moving = np.minimum(np.maximum(wish.qvel, -fastest), fastest)
-        for qvel in (moving, np.zeros_like(moving)):
-            step = self._paced(last, wish.qpos, qvel)
+        moving, rests = np.minimum(np.maximum(wish.qvel, -fastest), fastest), np.zeros_like(fastest)
+        for qvel, straight in ((moving, False), (rests, False), (rests, True)):
+            if qvel is rests and not straight and not moving.any():
+                continue
+            step = self._paced(last, wish.qpos, qvel, straight)
             for opening in dict.fromkeys((gripper, last.gripper)):
                 if step is not None and self._may_stop(step._replace(gripper=opening), last):
                     return step._replace(gripper=opening)
-            if not qvel.any():
-                break
         return self.brake(last)
 
     def brake(self, last: Motion) -> Motion:
@@ -134,10 +135,10 @@ class Shaping(Stage):
             seconds = stop.seconds * (1.0 - math.sqrt(1.0 - place / places))
             yield brake(*motion[:3], self.acceleration, self.jerk, seconds).qpos
 
-    def _paced(self, last: Motion, qpos: Array, qvel: Array) -> Motion | None:
+    def _paced(self, last: Motion, qpos: Array, qvel: Array, straight: bool) -> Motion | None:
         """The plan's next command, with the tool no faster than it may be; None where there is
         none."""
-        step = self._plan(last, qpos, qvel, self.cruise)
+        step = self._plan(last, qpos, qvel, self.cruise, straight)
         most = self.tool_speed * self.period
         if step is None or self.travel(step.qpos, last.gripper, last) <= _NEAR * most:
             return step
@@ -145,7 +146,8 @@ class Shaping(Stage):
         if way <= most:
             return step
         slower = np.maximum(np.abs(coming) * (_AIM * most / way), _CREEP)
-        step = self._plan(last, qpos, np.zeros_like(qvel), np.minimum(slower, self.cruise))
+        cruise = np.minimum(slower, self.cruise)
+        step = self._plan(last, qpos, np.zeros_like(qvel), cruise, straight)
         return None if step is None or self._coming(step, last)[1] > _MOST * most else step
 
     def _coming(self, step: Motion, last: Motion) -> tuple[Array, float]:
@@ -154,16 +156,19 @@ class Shaping(Stage):
         qvel = step.qvel + step.qacc * np.abs(step.qacc) / (2.0 * self.jerk)
         return qvel, self.travel(last.qpos + qvel * self.period, last.gripper, last)
 
-    def _plan(self, last: Motion, qpos: Array, qvel: Array, velocity: Array) -> Motion | None:
+    def _plan(
+        self, last: Motion, qpos: Array, qvel: Array, velocity: Array, straight: bool
+    ) -> Motion | None:
         """The next command of the quickest way to a wish at ``qpos`` that moves at ``qvel``, with
-        ``velocity`` rad/s at most (all (n,)).
+        ``velocity`` rad/s at most (all (n,)); ``straight`` to it where the joints' speeds allow it.
 
         None where Ruckig finds no way. For want of digits it misses some that lie exactly between
         two kinds of profile; a little less acceleration is another profile.
         """
         was = qpos - qvel * self.period  # where the wish was at the last command
         task = ruckig.InputParameter(len(qpos))
-        task.synchronization = ruckig.Synchronization.No
+        kind = ruckig.Synchronization
+        task.synchronization = kind.Phase if straight else kind.No
         task.current_position = (last.qpos - was).tolist()
         task.current_velocity = (last.qvel - qvel).tolist()
         task.current_acceleration = last.qacc.tolist()
