@@ -129,6 +129,7 @@ class Segment:
     action: Array  # (T, N, act_dim)
     valid: Array  # (T, N) bool
     place: Place | None = None  # None: single states, of no episode
+    done: Array | None = None  # (N,) int, ``RewardOutput.done`` of the step before; None: 0
 
     def placed(self, model: object) -> Place:
         """The place, which ``model`` cannot do without; ValueError where nobody said it."""
@@ -149,6 +150,9 @@ class RewardOutput:
     scored: Array  # (T, N) bool: where ``reward`` means something
     components: Mapping[str, Array] = field(default_factory=dict)  # {name: (T, N)}
     uncertainty: Array | None = None  # (T, N), ensemble disagreement
+    # (T, N) int, of what is wanted in turn the parts that were done up to this step: whoever keeps
+    # steps gives it back with those that follow. None: the model remembers nothing.
+    done: Array | None = None
     version: int = 0  # rises when the model is refitted: stored rewards must be relabelled
 
 

@@ -273,6 +273,6 @@ def goal_task(inner: Task[Any], said: Formula) -> GoalTask:
     return made
 
 
-def trained_on(task: GoalTask) -> GoalTask:
+def trained_on(task: GoalTask, practice: float = PRACTICE) -> GoalTask:
     """The task as one trains on it."""
-    return dataclasses.replace(task, practice=PRACTICE, ends=True)
+    return dataclasses.replace(task, practice=practice, ends=True)

@@ -40,7 +40,7 @@ from robo_rl.policies import BEST_POLICY, Policy, load_graph
 from robo_rl.presets import completed
 from robo_rl.progress import stages
 from robo_rl.report import write_report
-from robo_rl.rewards import CODE, MadeReward, make_reward, observes_account
+from robo_rl.rewards import CODE, MadeReward, kind_of, make_reward, observes_account
 from robo_rl.rollout.vec_sim import VecSim
 from robo_rl.runs import RunDir, atomic_write, write_json
 from robo_rl.threads import set_threads
@@ -401,7 +401,8 @@ def training_env(
     if config.episode_s:
         task = replace(task, episode_s=config.episode_s)
     if isinstance(task, GoalTask):
-        task = trained_on(task)
+        # Frames do not show what is to count as done: who looks at them begins at the beginning.
+        task = trained_on(task, 0.0) if kind_of(config.reward).frames else trained_on(task)
     options = {
         "seed": config.seed, "num_threads": threads, "shaped": config.shaped, "judged": judged,
         "sparse": config.reward == "sparse", "scattered": config.scattered,

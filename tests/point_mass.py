@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reward_models.base import RewardOutput, Segment
+from reward_models.visual.clip_score import in_turn
 
 Array = np.ndarray
 
@@ -135,6 +136,19 @@ class Nearness:
         reward = self.factor * np.exp(-4 * gap[1:])
         parts = {"gap": gap[1:].astype(np.float32)}
         return RewardOutput(reward, segment.valid, components=parts, version=self.version)
+
+
+class InTurn:
+    """To the right, then to the left."""
+
+    needs, context, causal, version = frozenset({"signals"}), 1, True, 0
+
+    def score(self, segment: Segment) -> RewardOutput:
+        x = segment.signals["pos"][1:, :, 0]
+        worth = np.where(segment.valid, np.stack([x, -x]), 0.0)
+        before = np.zeros(x.shape[1], int) if segment.done is None else segment.done
+        reward, done = in_turn(worth, worth > 0.2, np.array([1.0, 1.0]), before)
+        return RewardOutput(np.where(segment.valid, reward, 0.0), segment.valid, done=done)
 
 
 class Window:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from point_mass import Nearness, PointMass, Window
+from point_mass import InTurn, Nearness, PointMass, Window
 from stable_baselines3.common.vec_env import VecNormalize
 
 import sims
@@ -104,6 +104,48 @@ def replay_buffer(env, model, capacity: int, **more) -> ScoredReplayBuffer:
         capacity * env.num_envs, env.observation_space, env.action_space, "cpu",
         n_envs=env.num_envs, env=env, scorer=Scorer(model, env.observer), **more,
     )  # fmt: skip
+
+
+def test_every_driver_remembers_what_was_done_in_turn():
+    """Step by step, in rollouts that are resumed in between, and from a ring that is too short for
+    an episode."""
+
+    def sim() -> PointMass:
+        return PointMass(3, ragged=0.1, steps=25, seed=2)
+
+    def played(scored_later: bool):
+        env = SB3VecEnv(sim(), InTurn())
+        env.scored_later = scored_later
+        env.reset()
+        for t in range(40):
+            there = 1.0 if t % 25 < 9 else -1.0
+            yield env, *env.step(np.full((3, 2), there))[:3]
+
+    live = np.stack([reward for _, _, reward, _ in played(False)])
+    assert live.max() > 1.0  # some row did the first, then something of the second
+    found, buffer = [], None
+    for t, (env, obs, reward, done) in enumerate(played(True)):
+        if t % 8 == 0:
+            saved = buffer.state_dict() if buffer is not None else None
+            buffer = rollout_buffer(env, InTurn(), 8)
+            if saved is not None:
+                buffer.load_state_dict(saved)
+        buffer.add(obs, np.zeros((3, 2)), reward, done, torch.zeros(3), torch.zeros(3))
+        if t % 8 == 7:
+            buffer.compute_returns_and_advantage(torch.zeros(3), done)
+            found.append(buffer.rewards.copy())
+    np.testing.assert_allclose(np.concatenate(found), live, atol=1e-6)
+    ring = None
+    for t, (env, obs, reward, done) in enumerate(played(True)):
+        ring = ring or replay_buffer(env, InTurn(), 10)
+        ring.add(obs, obs, np.zeros((3, 2)), reward, done, [{} for _ in done])
+        if t % 3 == 0:
+            ring.score_pending()
+    ring.score_pending()
+    kept = ring.rewards.copy()
+    ring.relabel()
+    np.testing.assert_array_equal(ring.rewards, kept)
+    np.testing.assert_allclose(np.roll(kept, -ring.pos, axis=0), live[-10:], atol=1e-6)
 
 
 @given(

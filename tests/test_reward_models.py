@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +24,8 @@ from reward_models.visual.clip_score import (
     SurrogateEmbedder,
     compose,
     goal_baseline,
+    in_turn,
+    most,
 )
 from reward_models.visual.critic import Critic
 from reward_models.visual.goal_image import GoalImage
@@ -101,6 +102,8 @@ def models() -> dict[str, RewardModel]:
     out: dict[str, RewardModel] = {
         f"clip {f}": ClipScore(frame, [[CAPTION]], formula=f) for f in FORMULAS
     }
+    second = replace(OTHER, part=1)
+    out["distilled in turn"] = ClipScore(distilled, [[CAPTION], [second]])
     out["distilled plan"] = ClipScore(distilled, [[CAPTION], [CAPTION, OTHER]])
     out["constant"] = Constant()
     for formula in ("cosine", "distance"):
@@ -227,19 +230,26 @@ def test_clip_score_refuses(options: dict, message: str) -> None:
         ClipScore(FrameEmbedder(HashEncoder()), [])
 
 
-def plan(
-    phis: list[list[float]], held: list[list[float]], parts: Sequence[int] = (0, 0, 0)
-) -> float:
-    given = ([[np.array([v]) for v in step] for step in of] for of in (phis, held))
-    return compose(*given, parts)[0]
+def plan(phis: list[list[float]], held: list[list[float]]) -> float:
+    return compose(*([[np.array([v]) for v in step] for step in of] for of in (phis, held)))[0]
 
 
 def test_what_a_plan_ends_in_is_paid_whole_though_what_led_there_is_over() -> None:
     """A cube on its target is held no more, and one beside the ball is touched no more."""
     at_the_end = [[1.0], [1.0], [1.0]]
-    assert plan(at_the_end, at_the_end) == pytest.approx(2.5)
+    assert plan(at_the_end, at_the_end) == pytest.approx(2.5) == most(3)
     assert plan([[0.3], [0.0], [1.0]], [[0.0], [0.0], [1.0]]) == pytest.approx(2.5)
     assert plan([[1.0], [1.0], [0.5]], [[1.0], [0.0], [0.0]]) < 1.0  # but not by coming near it
+
+
+def test_what_is_done_in_turn_stays_done_and_the_next_part_counts() -> None:
+    """Near the second first; the first; away from both; the second; away from that again."""
+    worth = np.array([[0.1, 1.3, 0.2, 0.0, 0.0], [0.9, 0.0, 0.4, 1.2, 0.3]])[:, :, None]
+    reward, done = in_turn(worth, worth > 0.95, np.array([1.0, 1.0]), np.zeros(1, int))
+    np.testing.assert_allclose(reward[:, 0], [0.1, 1.0, 1.4, 2.2, 1.3])
+    assert done[:, 0].tolist() == [0, 1, 1, 1, 1]
+    later, _ = in_turn(worth[:, 2:], worth[:, 2:] > 0.95, np.array([1.0, 1.0]), done[1])
+    np.testing.assert_array_equal(later, reward[2:])
 
 
 STEP = st.lists(st.tuples(st.floats(0, 1.1), st.floats(0, 1)), min_size=1, max_size=3)
@@ -264,8 +274,8 @@ def test_a_later_step_is_worth_nothing_before_the_first_is_reached() -> None:
     gain_far = plan([far, near], [no, no]) - plan([far, far], [no, no])
     gain_near = plan([near, near], [yes, yes]) - plan([near, far], [yes, no])
     assert gain_far < 0.06 * gain_near
-    in_turn = plan([far, near], [no, yes], (0, 1)) - plan([far, far], [no, no], (0, 1))
-    assert in_turn < 0.06 * gain_near  # what comes second does not stand for what comes first
+    second = np.array([[[0.0]], [[1.0]]])  # does not stand for what comes first
+    assert in_turn(second, second > 0.5, np.array([1.0, 1.0]), np.zeros(1, int))[0] == 0.0
 
 
 def test_a_plan_that_is_met_pays_more_than_one_whose_first_step_looks_better() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from point_mass import Nearness, PointMass, Window
+from point_mass import InTurn, Nearness, PointMass, Window
 
 from reward_models.base import RewardOutput, Segment, from_the_start
 from robo_rl.rollout.scoring import Scorer, StoredFrames, packings
@@ -100,6 +100,38 @@ def test_scores_equal_a_row_by_row_reference_however_packed(context, ragged, bat
     parts = [scorer.score(trace, 0, cut).reward, scorer.score(trace, cut, 30).reward]
     np.testing.assert_array_equal(np.concatenate(parts), whole.reward)
     np.testing.assert_array_equal(whole.scored, ~np.stack([step.diverged for step in kept]))
+
+
+@given(
+    ragged=st.sampled_from([0.0, 0.2]),
+    cuts=st.lists(st.integers(1, 39), max_size=5),
+    room=st.sampled_from([12, 40]),
+    seed=st.integers(0, 100),
+)
+@settings(deadline=None, max_examples=40)
+def test_what_was_done_in_turn_is_known_to_the_next_span(ragged, cuts, room, seed):
+    """However a row is cut into spans, and where its beginning is kept no more."""
+    sim = PointMass(4, ragged=ragged, diverge=0.02, steps=15, seed=seed)
+    env, whole, kept = record(sim, InTurn(), 40)
+    scorer, trace = Scorer(InTurn(), env.observer), Trace(room)
+    expected = np.zeros((40, 4))
+    for n in range(4):
+        done = 0
+        for t, step in enumerate(kept):
+            done, x = 0 if step.first[n] else done, step.after["pos"][n, 0]
+            if not step.diverged[n]:
+                expected[t, n] = 1 - x if done else min(x, 1.0)
+                done = done or int(x > 0.2)
+    np.testing.assert_allclose(scorer.score(whole, 0, 40).reward, expected, atol=1e-6)
+    found, since = [], 0
+    for t, step in enumerate(kept):
+        trace.add(step)
+        if t + 1 in {*cuts, *range(0, 41, 8)}:  # before any step is overwritten
+            found.append(scorer.score(trace, since, t + 1).reward)
+            since = t + 1
+    np.testing.assert_allclose(np.concatenate(found), expected, atol=1e-6)
+    again = scorer.score(trace, trace.oldest, 40, counted=False).reward
+    np.testing.assert_allclose(again, expected[trace.oldest :], atol=1e-6)
 
 
 def test_a_terminal_step_is_judged_on_its_own_last_state():

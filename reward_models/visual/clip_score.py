@@ -14,6 +14,10 @@ asked, so the goal itself may score higher than all of them: beyond 1 phi goes o
 rising, ever more slowly. A plan with several steps is gated: a later step counts only as far as the
 earlier ones hold. How surely one holds is said by an encoder whose logit is a probability.
 Phi, which tells from afar, says of a hand around a cube little less than of one that holds it.
+
+What is wanted in turn ("red, then blue") has a plan for each part. A part is done once its end was
+more likely seen than not; it is paid whole from then on, whatever becomes of it, and the next one
+counts. The last one is paid as it is now.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ Formula = Literal["cosine", "goal_baseline", "contrast", "softmax"]
 FORMULAS: tuple[Formula, ...] = ("cosine", "goal_baseline", "contrast", "softmax")
 
 QUANTILES = (0.05, 0.995)  # of a caption's score over the scene's states: phi 0 and 1
+DONE = 0.5  # how surely a part must be seen to hold
 GATE = 3.0  # sharpness with which phi stands for a probability: exp(GATE (phi - 1)), at most 1
 
 
@@ -153,6 +158,8 @@ class ClipScore:
         self.formula, self.alpha, self.scale, self.bias = formula, alpha, scale, bias
         self.calibration = dict(calibration or {})
         self.needs = embedder.needs
+        numbers = dict.fromkeys(step[0].part for step in self.steps)
+        self.parts = [[step for step in self.steps if step[0].part == n] for n in numbers]
         self._heads = {c.text: self._head(c) for step in self.steps for c in step}
 
     @property
@@ -229,21 +236,31 @@ class ClipScore:
             low, high = self.calibration.get(caption.text, (0.0, 1.0))
             phi[caption.text] = progress((raw - low) / max(high - low, 1e-6))
             held[caption.text] = self.probability(caption, rows, phi[caption.text])
-        total = compose(
-            *([[of[c.text] for c in step] for step in self.steps] for of in (phi, held)),
-            [step[0].part for step in self.steps],
-        )
+        worth = [
+            compose(*([[of[c.text] for c in step] for step in part] for of in (phi, held)))
+            for part in self.parts
+        ]
 
         def full(values: Array) -> Array:
             out = np.zeros(where.shape, np.float32)
             out[where] = values
             return out
 
+        total, done = full(worth[-1]), None
+        if len(self.parts) > 1:
+            there = [np.minimum.reduce([held[c.text] for c in part[-1]]) for part in self.parts]
+            total, done = in_turn(
+                np.stack([full(values) for values in worth]),
+                np.stack([full(values) for values in there]) > DONE,
+                np.array([most(len(part)) for part in self.parts], np.float32),
+                np.zeros(where.shape[1], int) if segment.done is None else segment.done,
+            )
         return RewardOutput(
-            reward=full(total),
+            reward=np.where(where, total, np.float32(0.0)),
             scored=where.copy(),
             components={text: full(values) for text, values in phi.items()},
             uncertainty=full(spread),
+            done=done,
             version=self.version,
         )
 
@@ -271,29 +288,49 @@ def goal_baseline(rows: Array, goal: Array, baseline: Array, alpha: float) -> Ar
     return 1.0 - 0.5 * (along**2 + (1.0 - alpha) ** 2 * off)
 
 
-def compose(
-    phi: Sequence[Sequence[Array]], held: Sequence[Sequence[Array]], parts: Sequence[int]
-) -> Array:
+def compose(phi: Sequence[Sequence[Array]], held: Sequence[Sequence[Array]]) -> Array:
     """The reward (n,) of a plan from its captions' phi (n,) and how surely each is ``held`` (n,) in
-    [0, 1], step by step; ``parts``: of what is wanted one after the other, the one of each step.
+    [0, 1], step by step.
 
     One step: the least of its phi. Several: each is worth half a point, the last one and a half;
     half of that for coming near, half for being there. A step counts as far as those before are
-    done: they hold, or a later one of the same part does.
+    done: they hold, or a later one does.
     """
     near = [np.minimum.reduce(list(step)) for step in phi]
     if len(near) == 1:
         return near[0]
-    there = [np.minimum.reduce(list(step)) for step in held]
-    # Steps of a part only lead to its last one: a cube that lies where it was to be put is held no
-    # more. Parts are wanted for themselves.
-    done = list(there)
+    # Steps only lead to the last one: a cube that lies where it was to be put is held no more.
+    done = [np.minimum.reduce(list(step)) for step in held]
     for i in reversed(range(len(done) - 1)):
-        if parts[i] == parts[i + 1]:
-            done[i] = np.maximum(done[i], done[i + 1])
+        done[i] = np.maximum(done[i], done[i + 1])
     total, opened = np.zeros_like(near[0]), np.ones_like(near[0])
     for i, step in enumerate(near):
         worth = 1.5 if i == len(near) - 1 else 0.5
         total = total + worth * opened * 0.5 * (np.maximum(step, done[i]) + done[i])
         opened = opened * done[i]
     return total
+
+
+def most(steps: int) -> float:
+    """What a plan of so many steps is worth once all of it is met: what ``compose`` gives then, but
+    for a phi above 1."""
+    return 1.0 if steps == 1 else 0.5 * (steps - 1) + 1.5
+
+
+def in_turn(worth: Array, there: Array, most: Array, before: Array) -> tuple[Array, Array]:
+    """(reward (T, N) f32, parts done (T, N) int) of parts that are wanted one after the other.
+
+    ``worth`` (P, T, N) of each part's plan, ``there`` (P, T, N) bool where its end is seen to hold,
+    ``most`` (P,) what it is worth then, ``before`` (N,) int parts done before the first step. A
+    part is done from the step after the one in which its end was seen; the last one never is.
+    """
+    parts, steps, rows = worth.shape
+    paid = np.concatenate([[0.0], np.cumsum(most)[:-1]])
+    number, row = np.minimum(before, parts - 1), np.arange(rows)
+    reward, done = np.zeros((steps, rows), np.float32), np.zeros((steps, rows), int)
+    for t in range(steps):
+        now = worth[number, t, row]
+        reward[t] = paid[number] + np.where(number < parts - 1, np.minimum(now, most[number]), now)
+        number = np.minimum(number + there[number, t, row], parts - 1)
+        done[t] = number
+    return reward, done

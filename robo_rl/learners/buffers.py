@@ -48,8 +48,8 @@ class ScoredRolloutBuffer(RolloutBuffer):
     def __init__(self, *args: Any, env: VecEnv, scorer: Scorer, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.env, self.scorer = _stepped(env), scorer
-        # Room for the end of the last rollout, which windows over several frames reach back to.
-        self.trace = Trace(self.buffer_size + scorer.history)
+        # Room for the end of the last rollout, which scores reach back to.
+        self.trace = Trace(self.buffer_size + scorer.reach)
         self.output: RewardOutput | None = None  # of the last rollout
 
     def add(self, *args: Any, **kwargs: Any) -> None:
@@ -69,7 +69,7 @@ class ScoredRolloutBuffer(RolloutBuffer):
 
     def state_dict(self) -> dict[str, Array]:
         """What the next rollout needs of this one."""
-        return self.trace.state_dict(self.scorer.history)
+        return self.trace.state_dict(self.scorer.reach)
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``."""

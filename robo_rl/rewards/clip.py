@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FRAMES = "frames"  # what the reward sees
 IMITATED = "simulator state, imitating a CLIP"
-UNREMEMBERED = "of what is wanted in turn, what holds now: it remembers nothing"
+IN_TURN = "what is wanted in turn counts as done once it is seen"
 
 SCALED_ON = 2048  # frames at most, that the scale of a score is measured on
 SCALED_ABROAD = 512  # and in somebody else's env, which may be slow
@@ -147,7 +147,7 @@ def build(asked: Asked) -> MadeReward:
     [model], made = scores(asked, encoder, [steps])
     text = " -> ".join(" and ".join(c.text for c in step) for step in steps)
     if steps[-1][0].part:
-        made = replace(made, sees=f"{made.sees}; {UNREMEMBERED}")
+        made = replace(made, sees=f"{made.sees}; {IN_TURN}")
     return replace(made, model=model, text=text)
 
 

@@ -138,6 +138,7 @@ class Scorer:
         # A score looks at `context` frames, the last of them the successor: for the first step of a
         # span that reaches so many transitions of the same episode back.
         self.history = max(0, model.context - 1)
+        self.reach = self.history + 1  # and what was done by then is told by one more
 
     def score(self, trace: Trace, first: int, last: int, *, counted: bool = True) -> RewardOutput:
         """Scores of steps ``first`` up to ``last`` (exclusive) of a trace, arrays (T, N).
@@ -159,13 +160,14 @@ class Scorer:
             blocks = _Blocks(starts.shape)
             for packing in packings(starts, batch=self.batch, skip=skip):
                 valid = packing.valid & ~packing.take(diverged)
-                segment = self._segment(trace, ring, packing, valid)
+                done = self._done(trace, start, packing, starts)
+                segment = self._segment(trace, ring, packing, valid, done)
                 # An image encoder keeps every core busy; a small network is slower on several.
                 frames = "frames" in self.model.needs
                 with simulation_waits() if frames else contextlib.nullcontext():
                     output = self.model.score(segment)
                 _check(output, valid, type(self.model).__name__)
-                blocks.put(packing, output, valid)
+                blocks.put(packing, output, valid, done)
             if len(blocks.versions) == 1:
                 break
         else:
@@ -173,6 +175,8 @@ class Scorer:
                 f"reward model {type(self.model).__name__} changed its version in each of "
                 f"{_ATTEMPTS} attempts to score {starts.size} transitions; refit it between calls"
             )
+        if blocks.done is not None:
+            trace.done[:, ring] = blocks.done
         result = blocks.result(skip)
         self.version = result.version
         if counted:
@@ -180,7 +184,17 @@ class Scorer:
         self._seconds += time.perf_counter() - began
         return result
 
-    def _segment(self, trace: Trace, ring: Array, packing: Packing, valid: Array) -> Segment:
+    def _done(self, trace: Trace, start: int, packing: Packing, starts: Array) -> Array:
+        """(C,) parts done before each column: by the step before, where that is still there."""
+        first, row = packing.step[0], packing.row
+        at, last = (start + first) % trace.capacity, (start + first - 1) % trace.capacity
+        gone = start + first == trace.oldest
+        done = np.where(gone, trace.done[0, at, row], trace.done[1, last, row])
+        return np.where(starts[first, row], 0, done)
+
+    def _segment(
+        self, trace: Trace, ring: Array, packing: Packing, valid: Array, done: Array
+    ) -> Segment:
         at = dataclasses.replace(packing, step=ring[packing.step])
 
         def entries(name: str) -> Array:  # (L+1, C, ...)
@@ -199,6 +213,7 @@ class Scorer:
             action=at.take(trace.action),
             valid=valid,
             place=Place(*(at.take(trace.flags[name]) for name in ("step", "last", "terminated"))),
+            done=done,
         )
 
     def _count(self, output: RewardOutput) -> None:
@@ -242,6 +257,7 @@ def _check(output: RewardOutput, valid: Array, model: str) -> None:
         "reward": output.reward,
         "scored": output.scored,
         "uncertainty": output.uncertainty,
+        "done": output.done,
         **{f"components[{name!r}]": array for name, array in output.components.items()},
     }
     for name, array in arrays.items():
@@ -265,9 +281,15 @@ class _Blocks:
         self._shape = shape
         self._arrays = {"scored": np.zeros(shape, bool), "reward": np.zeros(shape, np.float32)}
         self.versions: set[int] = set()
+        self.done: Array | None = None  # (2, T, N) before and after each step
 
-    def put(self, packing: Packing, output: RewardOutput, valid: Array) -> None:
+    def put(self, packing: Packing, output: RewardOutput, valid: Array, before: Array) -> None:
         self.versions.add(output.version)
+        if output.done is not None:
+            if self.done is None:
+                self.done = np.zeros((2, *self._shape), int)
+            packing.put(np.concatenate([before[None], output.done[:-1]]), self.done[0])
+            packing.put(output.done, self.done[1])
         scored = valid & output.scored
         packing.put(scored, self._arrays["scored"])
         optional: Mapping[str, Array | None] = {

@@ -105,6 +105,8 @@ class Trace:
         self.after: dict[str, Array] = {}
         self.action = np.zeros((0, 0))
         self.flags: dict[str, Array] = {}  # {of FLAGS: (capacity, N)}
+        # (2, capacity, N) int, parts done before each step and after it, as it was last scored.
+        self.done = np.zeros((2, 0, 0), int)
 
     def add(self, step: Transition) -> None:
         """Copies one transition in; the first one decides names, shapes and dtypes."""
@@ -127,6 +129,7 @@ class Trace:
         self.after = {name: ring(array) for name, array in step.after.items()}
         self.action = ring(step.action)
         self.flags = {name: ring(getattr(step, name)) for name in FLAGS}
+        self.done = np.zeros((2, self.capacity, len(step.action)), int)
 
     @property
     def oldest(self) -> int:
@@ -156,7 +159,8 @@ class Trace:
         self._allocate(Transition(look("before"), look("after"), saved["action"][0], **flags))
         at = np.arange(count - kept, count) % self.capacity
         for name, array in self._rings().items():
-            array[at] = saved[name]
+            if name in saved:  # what was done in turn, an older checkpoint does not say
+                array[at] = saved[name]
 
     def _rings(self) -> dict[str, Array]:
         if not self.action.size:
@@ -165,5 +169,7 @@ class Trace:
             **{f"before/{name}": array for name, array in self.before.items()},
             **{f"after/{name}": array for name, array in self.after.items()},
             "action": self.action,
+            "done_before": self.done[0],
+            "done_after": self.done[1],
             **self.flags,
         }

@@ -48,8 +48,8 @@ class SB3VecEnv(VecEnv):
         self.scored_later = False
         self.interventions: Interventions | None = None  # who else may act
         self._scorer = Scorer(reward_model, self.observer) if reward_model else None
-        # Room for the steps that a window over several frames reaches back to.
-        self._trace = Trace(1 + (self._scorer.history if self._scorer else 0))
+        # Room for the steps that a score reaches back to.
+        self._trace = Trace(1 + (self._scorer.reach if self._scorer else 0))
         self.episodes = EpisodeStats(sim.num_envs)
         self._last: Transition | None = None
         self.env_steps = self.diverged = 0
