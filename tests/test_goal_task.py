@@ -334,7 +334,7 @@ def test_a_sentence_that_is_seen_is_judged_and_its_policy_observes_what_it_would
         looks=0, tuning=tuning, runs=tmp_path,
     )  # fmt: skip
     made = train(config)
-    assert "remembers nothing" in made.run.result["sees"]
+    assert "in turn counts as done once it is seen" in made.run.result["sees"]
     task = make_task(made.run.config, made.run.result["truth"])
     assert not isinstance(task, GoalTask) and task.formula[0] == "then"
     again = evaluate(task, made.policy.act, episodes=20, seed=made.evaluation.seed)
