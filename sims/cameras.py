@@ -28,6 +28,28 @@ BACKENDS = ("egl", "osmesa", "glfw")
 SKY = (0.72, 0.78, 0.84)
 
 
+class _Screen:
+    """A lock that knows which thread has it."""
+
+    def __init__(self) -> None:
+        self._lock, self.owner = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self.owner = threading.get_ident()
+
+    def __exit__(self, *error: object) -> None:
+        self.owner = 0
+        self._lock.release()
+
+
+# One of a process's renderers draws at a time: software GL looks, while it draws for one context,
+# at what the others are drawing, unguarded (Mesa 22.3; a SIGSEGV once in some 100,000 frames).
+# ``frame_pool`` draws side by side in processes.
+_screen = _Screen()
+_left: list[tuple[Any, mujoco.MjrContext]] = []  # of renderers that nobody closed, to be freed
+
+
 class RenderError(RuntimeError):
     """No OpenGL backend works here."""
 
@@ -175,7 +197,12 @@ class Renderer:
         self._model.vis.quality.offsamples = 0
         self._model.vis.global_.offheight, self._model.vis.global_.offwidth = height, width
         self._thread = threading.get_ident()
-        opened = _open_context(self._model, height, width, backend)
+        with _screen:
+            for lost in list(_left):
+                with contextlib.suppress(Exception):  # not while it is current in another thread
+                    _free(*lost)
+                    _left.remove(lost)
+            opened = _open_context(self._model, height, width, backend)
         self.backend, self._gl, self._context = opened
         self._data = mujoco.MjData(self._model)
         self._scene = mujoco.MjvScene(self._model, maxgeom=max(200, 2 * self._model.ngeom))
@@ -188,7 +215,9 @@ class Renderer:
         self._option.sitegroup[:] = 0
         self._camera = mujoco.MjvCamera()
         self._camera.type = mujoco.mjtCamera.mjCAMERA_FIXED
-        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
+        with _screen:
+            self._gl.make_current()
+            mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
         self._rect = mujoco.MjrRect(0, 0, width, height)
         self._spec = mujoco.mjtState.mjSTATE_INTEGRATION
         self.nstate = mujoco.mj_stateSize(self._model, self._spec)
@@ -204,7 +233,6 @@ class Renderer:
             raise ValueError(f"states must have shape (n, {self.nstate}), got {states.shape}")
         model, data = self._model, self._data
         self._camera.fixedcamid = _camera_id(model, camera)
-        self._gl.make_current()
         out = np.empty((len(states), self._rect.height, self._rect.width, 3), np.uint8)
         with self._restored(look):
             for i, state in enumerate(states):
@@ -222,16 +250,19 @@ class Renderer:
                     mujoco.mjtCatBit.mjCAT_ALL,
                     self._scene,
                 )
-                mujoco.mjr_render(self._rect, self._scene, self._context)
-                mujoco.mjr_readPixels(out[i], None, self._rect, self._context)
+                with _screen:
+                    self._gl.make_current()
+                    mujoco.mjr_render(self._rect, self._scene, self._context)
+                    mujoco.mjr_readPixels(out[i], None, self._rect, self._context)
         return out[:, ::-1]  # OpenGL's first row is the bottom one
 
     def describe(self) -> str:
         """What draws: the backend and the name that its OpenGL gives itself."""
         from OpenGL import GL  # the platform is chosen by now
 
-        self._gl.make_current()
-        return f"{self.backend}, {GL.glGetString(GL.GL_RENDERER).decode()}"
+        with _screen:
+            self._gl.make_current()
+            return f"{self.backend}, {GL.glGetString(GL.GL_RENDERER).decode()}"
 
     @contextlib.contextmanager
     def _restored(self, look: Look | None) -> Iterator[None]:
@@ -286,16 +317,26 @@ class Renderer:
     def close(self) -> None:
         """Frees the GL context; safe to call twice."""
         if self._gl is not None:
-            # GL frees by number in whichever context is current: another renderer's, if not ours.
-            self._gl.make_current()
-            self._context.free()
-            self._gl.free()
+            with _screen:
+                _free(self._gl, self._context)
             self._gl = None
 
     def __del__(self) -> None:
-        # A renderer that nobody closed must not free another one's buffers either.
-        if hasattr(self, "_context") and not sys.is_finalizing():
+        # Garbage may be collected while this thread draws with another renderer, whose context
+        # must stay current: then this one is freed when the next is made.
+        if getattr(self, "_gl", None) is None or sys.is_finalizing():
+            return
+        if _screen.owner == threading.get_ident():
+            _left.append((self._gl, self._context))
+        else:
             self.close()
+
+
+def _free(gl: Any, context: mujoco.MjrContext) -> None:
+    # GL frees by number in whichever context is current: another renderer's, if not this one's.
+    gl.make_current()
+    context.free()
+    gl.free()
 
 
 def _camera_id(model: mujoco.MjModel, name: str) -> int:

@@ -1,8 +1,9 @@
-"""Frames of many state rows drawn on several threads, as many as this machine gains by.
+"""Frames of many state rows drawn side by side, on as many cores as this machine gains by.
 
 A software-GL frame keeps one core busy whatever the number of its own threads, so rows are shared
-out among threads with a renderer each. Whether that gains, and how many threads are best, is
-measured once per machine and kept in its cache.
+out among threads: the first draws by itself, each other one has a process that draws for it
+(``far_renderer``). Whether that gains, and how many are best, is measured once per machine and
+kept in its cache.
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ import numpy as np
 
 from sims.cache import cache_dir
 from sims.cameras import Look, Renderer, RenderError
+from sims.far_renderer import FarRenderer
 
 Array = np.ndarray
 
 SETTING = "ROBO_RL_RENDER_THREADS"  # forces the number of threads; 1 draws as one renderer does
-FEW = 16  # frames that are not worth a second GL context
+FEW = 16  # frames that are not worth a second one who draws
 CHUNK = 8  # frames a thread takes at a time: the others need not wait for a slow one
 GAIN = 1.1  # times faster, at least, or one thread it stays
 ROUNDS = 3
 
-_Job = tuple[Callable[[Any], Renderer | None], Future[None]]
+_Job = tuple[Callable[[Any], FarRenderer | None], Future[None]]
 
 
 class FramePool:
@@ -68,7 +70,7 @@ class FramePool:
         # Each thread takes the next chunk when it is done with one: none waits for a slow one.
         chunks = iter([slice(at, at + CHUNK) for at in range(0, len(states), CHUNK)])
 
-        def draw(renderer: Renderer) -> None:
+        def draw(renderer: Renderer | FarRenderer) -> None:
             for part in chunks:
                 rows = None if look is None else look.rows(part)
                 out[part] = renderer.frames(states[part], camera, rows)
@@ -94,7 +96,7 @@ class FramePool:
         return rate
 
     def close(self) -> None:
-        """Frees every GL context in the thread it belongs to; safe to call twice."""
+        """Frees every GL context; safe to call twice."""
         for worker in self._others:
             worker.close()
         self._others.clear()
@@ -102,7 +104,7 @@ class FramePool:
 
 
 class _Worker:
-    """A thread with a renderer of its own, which no other thread can reach or collect."""
+    """A thread with a process that draws for it, which no other thread can reach or collect."""
 
     def __init__(self, model: mujoco.MjModel, height: int, width: int, backend: str):
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
@@ -111,14 +113,14 @@ class _Worker:
             target=_serve, args=(self._jobs,), name="frames", daemon=True
         )
         self._thread.start()
-        opened = self.submit(lambda _: Renderer(model, height, width, backend=backend))
+        opened = self.submit(lambda _: FarRenderer.opened(model, height, width, backend))
         try:
             opened.result()
         except RenderError:
             self.close()
             raise
 
-    def submit(self, work: Callable[[Any], Renderer | None]) -> Future[None]:
+    def submit(self, work: Callable[[Any], FarRenderer | None]) -> Future[None]:
         future: Future[None] = Future()
         self._jobs.put((work, future))
         return future
@@ -133,7 +135,7 @@ class _Worker:
 
 def _serve(jobs: SimpleQueue[_Job | None]) -> None:
     """Does ``work(renderer)`` for each job; the first one gives the renderer."""
-    renderer: Renderer | None = None
+    renderer: FarRenderer | None = None
     while (job := jobs.get()) is not None:
         work, future = job
         try:
@@ -164,7 +166,7 @@ def asked() -> int:
 
 def fastest(renderer: str, rate: Callable[[int], float]) -> int:
     """The number of threads with the best ``rate``: as this machine's cache says, else measured."""
-    path = cache_dir() / "render_threads.json"
+    path = cache_dir() / "render_processes.json"
     own = os.environ.get("LP_NUM_THREADS", "default")  # threads of software GL itself
     machine = f"{platform.machine()}, {cores()} cores, {renderer}, LP_NUM_THREADS {own}"
     known = _read(path)

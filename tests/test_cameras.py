@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 import sims
-from sims import BatchEnv
+from sims import BatchEnv, cameras
 from sims.cameras import SKY, Camera, Look, Renderer, RenderError
 
 Array = np.ndarray
@@ -188,3 +189,24 @@ def test_whoever_draws_first_can_learn_afterwards(code: str) -> None:
     env = {"MUJOCO_GL": "egl", **os.environ, "PYTHONPATH": root}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_renderers_of_two_threads_take_turns_and_one_that_is_lost_waits_to_be_freed() -> None:
+    env = sims.make("reach", 24, seed=1, num_threads=1)
+    env.scatter()
+    states = env.state()
+    one = Renderer(env.model, 32, 32)
+    alone = one.frames(states, "front")
+    with ThreadPoolExecutor(3) as threads:
+        drawn = [
+            threads.submit(lambda: Renderer(env.model, 32, 32).frames(states, "front"))
+            for _ in range(9)
+        ]
+        for frames in drawn:
+            np.testing.assert_array_equal(frames.result(), alone)
+    with cameras._screen:  # as if this thread were drawing
+        del one
+        gc.collect()
+        assert len(cameras._left) == 1
+    np.testing.assert_array_equal(Renderer(env.model, 32, 32).frames(states, "front"), alone)
+    assert not cameras._left

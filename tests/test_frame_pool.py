@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +17,8 @@ import pytest
 
 import sims
 from robo_rl.visual.data import jitter
-from sims import BatchEnv, frame_pool
-from sims.cameras import Look, Renderer
+from sims import BatchEnv, far_renderer, frame_pool
+from sims.cameras import Look, Renderer, RenderError
 from sims.frame_pool import SETTING, FramePool, fastest
 
 ROWS = 70  # not a multiple of a chunk
@@ -143,3 +145,39 @@ def test_a_program_that_closes_nothing_ends(tmp_path: Path) -> None:
         env=os.environ | {SETTING: "2"}, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0 and done.stdout == "(40, 96, 96, 3)\n" and not done.stderr
+
+
+def test_who_draws_beside_a_program_ends_with_it_and_is_told_of_when_it_dies(
+    env: BatchEnv, forced: None
+) -> None:
+    program = (
+        "import os, time, sims; e = sims.make('reach', 40); e.reset(); e.render(); "
+        "print(*sims.far_renderer.children(), flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], env=os.environ | {SETTING: "2"},
+        stdout=subprocess.PIPE, text=True,
+    ) as parent:  # fmt: skip
+        (pid,) = map(int, parent.stdout.readline().split())
+        parent.kill()
+    deadline = time.monotonic() + 10.0
+    while running(pid):
+        assert time.monotonic() < deadline, "it draws for nobody"
+        time.sleep(0.05)
+    pool = FramePool(env.model, 16, 16)
+    good = pool.frames(env.state(), "front")
+    for pid in far_renderer.children():
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(RenderError, match="the process that draws beside this one has died"):
+        pool.frames(env.state(), "front")
+    pool.close()
+    again = FramePool(env.model, 16, 16)
+    assert (again.frames(env.state(), "front") == good).all()
+    again.close()
+
+
+def running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
