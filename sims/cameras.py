@@ -28,25 +28,10 @@ BACKENDS = ("egl", "osmesa", "glfw")
 SKY = (0.72, 0.78, 0.84)
 
 
-class _Screen:
-    """A lock that knows which thread has it."""
-
-    def __init__(self) -> None:
-        self._lock, self.owner = threading.Lock(), 0
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        self.owner = threading.get_ident()
-
-    def __exit__(self, *error: object) -> None:
-        self.owner = 0
-        self._lock.release()
-
-
 # One of a process's renderers draws at a time: software GL looks, while it draws for one context,
 # at what the others are drawing, unguarded (Mesa 22.3; a SIGSEGV once in some 100,000 frames).
 # ``frame_pool`` draws side by side in processes.
-_screen = _Screen()
+_screen = threading.RLock()
 _left: list[tuple[Any, mujoco.MjrContext]] = []  # of renderers that nobody closed, to be freed
 
 
@@ -182,6 +167,14 @@ def _open_context(
         + "; ".join(failures)
         + "). Install one: apt install libegl1 libgl1-mesa-dri (EGL) or libosmesa6 (OSMesa)"
     )
+
+
+def working() -> str:
+    """The OpenGL backend that works here, of $MUJOCO_GL or the first of BACKENDS; RenderError where
+    none does."""
+    renderer = Renderer(mujoco.MjModel.from_xml_string("<mujoco/>"), 1, 1)
+    renderer.close()
+    return renderer.backend
 
 
 class Renderer:
@@ -323,10 +316,11 @@ class Renderer:
 
     def __del__(self) -> None:
         # Garbage may be collected while this thread draws with another renderer, whose context
-        # must stay current: then this one is freed when the next is made.
+        # must stay current, or in another thread than that where this one's context is: then it is
+        # freed when the next renderer is made.
         if getattr(self, "_gl", None) is None or sys.is_finalizing():
             return
-        if _screen.owner == threading.get_ident():
+        if _screen._is_owned() or threading.get_ident() != self._thread:
             _left.append((self._gl, self._context))
         else:
             self.close()

@@ -7,8 +7,10 @@ pool after the other. It ends with the program that began it, however that ends.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
 import weakref
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -26,18 +28,37 @@ _guard = threading.Lock()
 
 def children() -> list[int]:
     """The pids of the processes that draw for this one."""
-    return [far.pid for far in _all if far.alive]
+    return [far.pid for far in tuple(_all) if far.alive]
+
+
+def processor_s() -> float:
+    """s that these have had of the processor, as far as the system tells."""
+    return sum(map(processor_of, children()))
+
+
+def processor_of(pid: int) -> float:
+    """s that a process has had of the processor; 0 where the system does not tell."""
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return 0.0
+    return sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 class FarRenderer:
     """As ``Renderer``, in another process; any thread may use it, one at a time."""
 
     def __init__(self) -> None:
-        self._line, far = multiprocessing.Pipe()
-        self._process = process.start(
-            "sims.frame_process", str(far.fileno()), keep=process.DRAWING, pass_fds=[far.fileno()]
-        )
-        far.close()
+        """RenderError where no further process can begin."""
+        try:
+            self._line, far = multiprocessing.Pipe()
+            with far:
+                self._process = process.start(
+                    "sims.frame_process", str(far.fileno()), keep=process.DRAWING,
+                    pass_fds=[far.fileno()],
+                )  # fmt: skip
+        except OSError as error:
+            raise RenderError(f"no process begins that would draw: {error}") from error
         _all.add(self)
 
     @property

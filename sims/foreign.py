@@ -9,9 +9,11 @@ observations, actions and frames cross through files mapped into both processes.
 from __future__ import annotations
 
 import json
+import os
 import selectors
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +23,7 @@ import numpy as np
 
 from sims import foreign_rows, process
 from sims.batch_env import StepResult
-from sims.cameras import before_software_gl
+from sims.cameras import before_software_gl, working
 
 Array = np.ndarray
 
@@ -145,6 +147,9 @@ class _Near:
     def start(self, env_id: str, n: int, seeds: list[int], frames: bool, options: Any) -> Any:
         if frames:
             before_software_gl()
+            screen = sys.platform != "linux" or os.environ.get("DISPLAY")
+            if not screen and "MUJOCO_GL" not in os.environ:
+                os.environ["MUJOCO_GL"] = working()  # Gymnasium's renderer asks for it
         try:
             self._rows = foreign_rows.Rows(env_id, n, seeds, frames, options)
         except ValueError:

@@ -32,10 +32,10 @@ class Rows:
     """``n`` copies of one env. A row that has ended stays where it is until it is reset."""
 
     def __init__(self, env_id: str, n: int, seeds: list[int], frames: bool, options: dict) -> None:
+        if frames:
+            without_screen()  # before anything imports MuJoCo, which looks how it is to draw then
         if options.get("import"):
             importlib.import_module(options["import"])  # whose import registers the env
-        if frames:
-            without_screen()
         mode = {"render_mode": "rgb_array"} if frames else {}
         kwargs = {**mode, **options.get("kwargs", {})}
         self.envs = [

@@ -14,7 +14,7 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
@@ -32,6 +32,7 @@ Array = np.ndarray
 SETTING = "ROBO_RL_RENDER_THREADS"  # forces the number of threads; 1 draws as one renderer does
 FEW = 16  # frames that are not worth a second one who draws
 CHUNK = 8  # frames a thread takes at a time: the others need not wait for a slow one
+MOST = 2 * FEW // CHUNK  # who can have a part in what is measured
 GAIN = 1.1  # times faster, at least, or one thread it stays
 ROUNDS = 3
 
@@ -57,8 +58,10 @@ class FramePool:
         if len(states) <= FEW or self._chosen == 1:
             return self._first.frames(states, camera, look)
         if not self._chosen:
-            best = fastest(self._first.describe(), self._rate(states[: 2 * FEW], camera))
-            self._chosen = min(best, self._most)
+            most = min(self._most, MOST)
+            rate = self._rate(states[: 2 * FEW], camera)
+            self._chosen = fastest(self._first.describe(), rate, most)
+            self._drop(self._others[self._chosen - 1 :])
         return self._draw(states, camera, look, self._chosen)
 
     def _draw(self, states: Array, camera: str, look: Look | None, threads: int) -> Array:
@@ -67,6 +70,7 @@ class FramePool:
         while len(self._others) < threads - 1:
             self._others.append(_Worker(self._model, *self._size, self._first.backend))
         out = np.empty((len(states), *self._size, 3), np.uint8)
+        drawn = np.zeros(len(states), bool)
         # Each thread takes the next chunk when it is done with one: none waits for a slow one.
         chunks = iter([slice(at, at + CHUNK) for at in range(0, len(states), CHUNK)])
 
@@ -74,16 +78,27 @@ class FramePool:
             for part in chunks:
                 rows = None if look is None else look.rows(part)
                 out[part] = renderer.frames(states[part], camera, rows)
+                drawn[part] = True
 
         begun = [worker.submit(draw) for worker in self._others[: threads - 1]]
         try:
             draw(self._first)
         finally:
             problems = [future.exception() for future in begun]  # waits for each
-        for problem in problems:
-            if problem is not None:
+        for worker, problem in zip(tuple(self._others), problems, strict=False):
+            if isinstance(problem, RenderError):  # its process has died
+                self._drop([worker])
+            elif problem is not None:
                 raise problem
+        if not drawn.all():
+            rows = None if look is None else look.rows(~drawn)
+            out[~drawn] = self._first.frames(states[~drawn], camera, rows)
         return out
+
+    def _drop(self, workers: Sequence[_Worker]) -> None:
+        for worker in tuple(workers):
+            self._others.remove(worker)
+            worker.close()
 
     def _rate(self, states: Array, camera: str) -> Callable[[int], float]:
         """A measure: frames per second on so many threads."""
@@ -97,9 +112,7 @@ class FramePool:
 
     def close(self) -> None:
         """Frees every GL context; safe to call twice."""
-        for worker in self._others:
-            worker.close()
-        self._others.clear()
+        self._drop(self._others)
         self._first.close()
 
 
@@ -164,16 +177,17 @@ def asked() -> int:
     return int(said or 0)
 
 
-def fastest(renderer: str, rate: Callable[[int], float]) -> int:
-    """The number of threads with the best ``rate``: as this machine's cache says, else measured."""
+def fastest(renderer: str, rate: Callable[[int], float], most: int) -> int:
+    """The number of threads, at most ``most``, with the best ``rate``: as this machine's cache
+    says, else measured."""
     path = cache_dir() / "render_processes.json"
     own = os.environ.get("LP_NUM_THREADS", "default")  # threads of software GL itself
-    machine = f"{platform.machine()}, {cores()} cores, {renderer}, LP_NUM_THREADS {own}"
+    machine = f"{platform.machine()}, {most} of {cores()} cores, {renderer}, LP_NUM_THREADS {own}"
     known = _read(path)
     if machine in known:
         return known[machine]
     try:
-        rates = measured(rate)
+        rates = measured(rate, most)
     except RenderError:
         rates = {1: 1.0}  # no second context is to be had here
     best = max(rates, key=lambda threads: rates[threads])
@@ -195,19 +209,19 @@ def busy() -> bool:
     return hasattr(os, "getloadavg") and os.getloadavg()[0] - 1.0 >= 0.5 * cores()
 
 
-def measured(rate: Callable[[int], float]) -> dict[int, float]:
+def measured(rate: Callable[[int], float], most: int) -> dict[int, float]:
     """{threads: best rate of some interleaved rounds}; the first round only warms up."""
-    rounds = [{n: rate(n) for n in _candidates()} for _ in range(ROUNDS + 1)]
+    rounds = [{n: rate(n) for n in _candidates(most)} for _ in range(ROUNDS + 1)]
     return {n: max(r[n] for r in rounds[1:]) for n in rounds[0]}
 
 
-def _candidates() -> Iterator[int]:
-    """1, 2, 4, ... and every core."""
+def _candidates(most: int) -> Iterator[int]:
+    """1, 2, 4, ... and the most."""
     number = 1
-    while number < cores():
+    while number < most:
         yield number
         number *= 2
-    yield cores()
+    yield most
 
 
 def _read(path: Path) -> dict[str, int]:

@@ -329,6 +329,37 @@ print(env.render().shape)
         assert says in done.stdout + done.stderr
 
 
+def test_an_env_whose_module_imports_mujoco_is_drawn_without_a_screen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MuJoCo looks how it is to draw when it is imported."""
+    (tmp_path / "drawn_env.py").write_text(
+        "import gymnasium, mujoco, numpy as np\n"
+        "from gymnasium.spaces import Box\n"
+        "class Still(gymnasium.Env):\n"
+        "    metadata = {'render_modes': ['rgb_array']}\n"
+        "    observation_space = action_space = Box(-1, 1, (1,))\n"
+        "    def __init__(self, render_mode=None):\n"
+        "        self.model = mujoco.MjModel.from_xml_string('<mujoco/>')\n"
+        "    def reset(self, *, seed=None, options=None):\n"
+        "        return np.zeros(1, np.float32), {}\n"
+        "    def render(self):\n"
+        "        data = mujoco.MjData(self.model)\n"
+        "        with mujoco.Renderer(self.model, 16, 16) as renderer:\n"
+        "            renderer.update_scene(data)\n"
+        "            return renderer.render()\n"
+        "gymnasium.register('Still-v0', Still)\n"
+    )
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    options = {"python": sys.executable, "import": "drawn_env"}
+    env = ForeignEnv("gym:Still-v0", 1, frames=True, frame_size=(16, 16), **options)
+    env.reset()
+    assert env.render().shape == (1, 16, 16, 3)
+    env.close()
+
+
 def test_the_training_extra_is_enough_for_gymnasiums_mujoco_envs() -> None:
     """Whatever package such an env loads is one that ``pip install 'robo-rl[train]'`` brings."""
     wanted = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]

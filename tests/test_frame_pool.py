@@ -18,7 +18,7 @@ import pytest
 import sims
 from robo_rl.visual.data import jitter
 from sims import BatchEnv, far_renderer, frame_pool
-from sims.cameras import Look, Renderer, RenderError
+from sims.cameras import Look, Renderer
 from sims.frame_pool import SETTING, FramePool, fastest
 
 ROWS = 70  # not a multiple of a chunk
@@ -96,21 +96,23 @@ def test_what_is_fastest_is_measured_once_for_a_machine(
 
         return rate
 
-    assert fastest("a", machine(1.0, 1.8, 2.2, 2.0)) == 4
+    assert fastest("a", machine(1.0, 1.8, 2.2, 2.0), 6) == 4
     assert set(tried) == {1, 2, 4, 6}
     tried.clear()
-    assert fastest("a", machine(1.0, 0.5, 0.5, 0.5)) == 4 and not tried
+    assert fastest("a", machine(1.0, 0.5, 0.5, 0.5), 6) == 4 and not tried
+    # Who may have two is measured with two.
+    assert fastest("a", machine(1.0, 1.8, 2.2, 2.0), 2) == 2 and set(tried) == {1, 2}
     # What gains next to nothing is not worth a thread; another renderer is another machine.
-    assert fastest("b", machine(1.0, 1.05, 0.9, 0.8)) == 1
+    assert fastest("b", machine(1.0, 1.05, 0.9, 0.8), 6) == 1
     # Measured on busy cores that is not kept.
-    assert fastest("b", machine(1.0, 1.5, 0.9, 0.8)) == 2
+    assert fastest("b", machine(1.0, 1.5, 0.9, 0.8), 6) == 2
     monkeypatch.setattr(frame_pool.os, "getloadavg", lambda: (1.5, 0.0, 0.0))
-    assert fastest("c", machine(1.0, 1.05, 0.9, 0.8)) == 1
-    assert fastest("c", machine(1.0, 1.5, 0.9, 0.8)) == 1
+    assert fastest("c", machine(1.0, 1.05, 0.9, 0.8), 6) == 1
+    assert fastest("c", machine(1.0, 1.5, 0.9, 0.8), 6) == 1
     (stored,) = tmp_path.iterdir()
-    assert sorted(json.loads(stored.read_text()).values()) == [1, 2, 4]
+    assert sorted(json.loads(stored.read_text()).values()) == [1, 2, 2, 4]
     stored.write_text("spoilt")
-    assert fastest("a", machine(1.0, 2.0, 1.0, 1.0)) == 2
+    assert fastest("a", machine(1.0, 2.0, 1.0, 1.0), 6) == 2
 
 
 def test_a_batch_draws_on_no_more_threads_than_it_was_given(
@@ -125,8 +127,8 @@ def test_a_batch_draws_on_no_more_threads_than_it_was_given(
     few = wide.render(np.arange(frame_pool.FEW))
     assert not others() and not list(tmp_path.iterdir())
     assert (wide.render() == env.render()).all() and (few == env.render()[: len(few)]).all()
-    if frame_pool.cores() > 1:
-        assert len(others()) == 1  # for measuring, at least
+    [pool] = wide._renderers.values()
+    assert len(others()) == pool._chosen - 1 < 2  # who was only measured is gone
     wide.close()
 
 
@@ -147,11 +149,9 @@ def test_a_program_that_closes_nothing_ends(tmp_path: Path) -> None:
     assert done.returncode == 0 and done.stdout == "(40, 96, 96, 3)\n" and not done.stderr
 
 
-def test_who_draws_beside_a_program_ends_with_it_and_is_told_of_when_it_dies(
-    env: BatchEnv, forced: None
-) -> None:
+def test_who_draws_beside_a_program_ends_with_it() -> None:
     program = (
-        "import os, time, sims; e = sims.make('reach', 40); e.reset(); e.render(); "
+        "import time, sims; e = sims.make('reach', 40); e.reset(); e.render(); "
         "print(*sims.far_renderer.children(), flush=True); time.sleep(60)"
     )
     with subprocess.Popen(
@@ -164,16 +164,22 @@ def test_who_draws_beside_a_program_ends_with_it_and_is_told_of_when_it_dies(
     while running(pid):
         assert time.monotonic() < deadline, "it draws for nobody"
         time.sleep(0.05)
-    pool = FramePool(env.model, 16, 16)
-    good = pool.frames(env.state(), "front")
-    for pid in far_renderer.children():
+
+
+def test_where_one_that_draws_beside_it_dies_the_program_goes_on(
+    env: BatchEnv, forced: None
+) -> None:
+    pool, states = FramePool(env.model, 16, 16), env.state()
+    light = Look(light=np.linspace(0.5, 1.5, ROWS))
+    good = pool.frames(states, "front", light)
+    first = set(far_renderer.children())
+    for pid in first:
         os.kill(pid, signal.SIGKILL)
-    with pytest.raises(RenderError, match="the process that draws beside this one has died"):
-        pool.frames(env.state(), "front")
+    for _ in range(2):
+        assert (pool.frames(states, "front", light) == good).all()
+    assert len(first) == 2 == len(set(far_renderer.children()) - first)  # others have begun
+    assert far_renderer.processor_s() > 0.0
     pool.close()
-    again = FramePool(env.model, 16, 16)
-    assert (again.frames(env.state(), "front") == good).all()
-    again.close()
 
 
 def running(pid: int) -> bool:

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from point_mass import InTurn
 from test_learners import assert_same
 from test_looks import CONFIG, Judge, trained
 from test_scorers import Rows, unit
 
 import sims
 from real_robot.bundle import PolicyBundle
-from reward_models.base import from_dict
+from reward_models.base import Segment, from_dict
 from reward_models.programs import ProgramReward, load
 from reward_models.visual.goal_image import GoalImage
 from robo_rl.cli import main
@@ -27,7 +28,7 @@ from robo_rl.goals import read_goal
 from robo_rl.judging import proxy
 from robo_rl.judging.coverage import FREE, SHORT, cover
 from robo_rl.judging.figures import Judged, apart, leaving, ordered, outcome, seen_well
-from robo_rl.judging.language import language, opposite, paraphrases
+from robo_rl.judging.language import _paid, language, opposite, paraphrases
 from robo_rl.judging.paid import back, by_entry, by_model, clock, dense, forth, sparse, whole
 from robo_rl.judging.proxy import PaidJudge
 from robo_rl.judging.tables import interval, overoptimised, short
@@ -182,6 +183,12 @@ def test_other_words_and_the_contrary() -> None:
     said = paraphrases(goal)
     assert any("sphere" in text for text in said) and goal.text not in said
     assert all(read_goal(REACH, text).key == goal.key for text in said if "please" in text)
+
+
+def test_ends_of_what_is_wanted_in_turn_are_paid_as_its_last_part_is() -> None:
+    pos = np.array([[[0.0, 0.0]], [[-0.8, 0.0]]])  # at the second thing, after one step
+    end = Segment({"pos": pos}, None, np.zeros((1, 1, 2)), np.ones((1, 1), bool))
+    assert _paid(InTurn(), end) == pytest.approx([1.8])
 
 
 def test_a_program_is_paid_by_its_own_sentence() -> None:

@@ -134,6 +134,28 @@ def test_what_was_done_in_turn_is_known_to_the_next_span(ragged, cuts, room, see
     np.testing.assert_allclose(again, expected[trace.oldest :], atol=1e-6)
 
 
+def test_what_was_done_is_known_though_a_score_looks_further_back(seed: int = 4):
+    """Also where it looks back into an episode that is over, and before a ring has been scored."""
+    model = InTurn()
+    model.context = 3
+    env, trace, _ = record(PointMass(4, ragged=0.2, steps=9, seed=seed), model, 40)
+    scorer = Scorer(model, env.observer)
+    scorer.score(trace, 0, 40)
+    known = trace.done.copy()
+    assert known.any()
+    for first in range(3, 40):
+        scorer.score(trace, first, first + 1)
+    np.testing.assert_array_equal(trace.done, known)
+    ring = Trace(10)
+    _, _, kept = record(PointMass(4, steps=50, seed=seed), model, 24)
+    for t, step in enumerate(kept):
+        ring.add(step)
+        if t == 9:
+            scorer.score(ring, 0, 10)
+            assert ring.done.any()
+    assert not ring.done[:, np.arange(14, 20) % 10].any()  # not those of the steps before
+
+
 def test_a_terminal_step_is_judged_on_its_own_last_state():
     model = Nearness()
     sim = PointMass(3, steps=4)

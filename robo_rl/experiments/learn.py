@@ -7,11 +7,9 @@ counted, processes of envs are. A body is good enough at a stated return.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from robo_rl.learners.hooks import Hook
 from robo_rl.presets import preset
 from robo_rl.rollout.judged import Act, rowwise, run_episode
 from sims.batch_env import BatchEnv
+from sims.far_renderer import processor_of
 from sims.rng import JUDGING
 
 ROBOT = "so101"
@@ -104,13 +103,7 @@ class Race:
         return self.looks[-1][2] >= self.target or spent >= self.limit
 
     def _clock(self) -> float:
-        return time.process_time() + sum(map(processor_s, self.others))
-
-
-def processor_s(pid: int) -> float:
-    """s that process ``pid`` has had of the processor, as Linux counts."""
-    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")
+        return time.process_time() + sum(map(processor_of, self.others))
 
 
 class _Looks(Hook):

@@ -1,4 +1,4 @@
-"""frames/s of the arm scene at 224 px, and what threads add."""
+"""frames/s of the arm scene at 224 px, and what further cores add."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def bench(scene: str, say: Say) -> list[Figure]:
     found = interleaved({name: rate_of(run) for name, run in (runs | peers).items()})
     for open_one in (*peers.values(), renderer, env, single):
         open_one.close()
-    what, one = f"arm scene, {SIDE} px, frames", "our frames on one thread"
+    what, one = f"arm scene, {SIDE} px, frames", "our frames on one core"
     theirs = "Gymnasium's renderer"
     return [
         Figure(what, found["ours"], found["shipped"], f"{theirs} as shipped", 15.0),
@@ -79,7 +79,7 @@ def bench(scene: str, say: Say) -> list[Figure]:
 
 
 def drawn(env: sims.BatchEnv, states: Array, side: int) -> Run:
-    """Our frames, on the threads that ``env`` may draw with."""
+    """Our frames, on the cores that ``env`` may draw with."""
     return lambda: len(env.render_states(states, size=(side, side)))
 
 

@@ -128,7 +128,9 @@ def _paid(model: RewardModel | None, segment: Segment) -> Array:
     """(E,) pay of ends; nan by a text of which no reward was made."""
     if model is None:
         return np.full(segment.valid.shape[1], np.nan)
-    return model.score(segment).reward[0].astype(float)
+    # Of what is wanted in turn these are ends: all that came before the last part is done.
+    last = replace(segment, done=np.full(segment.valid.shape[1], np.iinfo(int).max))
+    return model.score(last).reward[0].astype(float)
 
 
 def spoken(

@@ -176,7 +176,7 @@ class Scorer:
                 f"{_ATTEMPTS} attempts to score {starts.size} transitions; refit it between calls"
             )
         if blocks.done is not None:
-            trace.done[:, ring] = blocks.done
+            trace.done[:, ring[skip:]] = blocks.done[:, skip:]
         result = blocks.result(skip)
         self.version = result.version
         if counted:

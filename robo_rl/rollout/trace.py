@@ -117,6 +117,7 @@ class Trace:
             for name, array in ring.items():
                 array[at] = look[name]
         self.action[at] = step.action
+        self.done[:, at] = 0  # until it is scored
         for name, array in self.flags.items():
             array[at] = getattr(step, name)
         self.count += 1
