@@ -424,7 +424,7 @@ def test_an_arm_that_touches_may_only_move_away() -> None:
     np.testing.assert_allclose(up[-1], robot.home, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["so101", "ur5e", "fr3"])
+@pytest.mark.parametrize("name", ["so101", "ur5e"])
 def test_an_arm_low_over_the_table_leaves_where_the_straight_way_is_clear(name: str) -> None:
     """Joints that set off alike, each as quick as it can, would lower it first: so it parked not at
     all in 3 of 100 episodes."""
@@ -440,7 +440,7 @@ def test_an_arm_low_over_the_table_leaves_where_the_straight_way_is_clear(name: 
         if 0.003 < room[0] < clearance.margin and (np.diff(room) >= 0).all():
             low.append(down)
     for down in low:
-        targets, _, _ = follow(filter, [robot.home] * 400, start=down)
+        targets, _, _ = follow(filter, [robot.home] * 200, start=down)
         np.testing.assert_allclose(targets[-1], robot.home, atol=1e-6)
         assert_within(filter, targets, down)
 
