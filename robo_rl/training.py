@@ -19,6 +19,7 @@ from rich.markup import escape
 from real_robot.bundle import POLICY
 from real_robot.layout import has_arm
 from reward_models.base import RewardModel
+from reward_models.goals.formula import parts_of
 from robo_rl.board import Board
 from robo_rl.config import SettledConfig, TrainConfig, continued, from_json
 from robo_rl.evaluate import JUDGED_ON, Evaluation, evaluate, record
@@ -127,6 +128,11 @@ def train(
         keep_reward(run, made)
         say(f"reward: {config.reward}: {escape(made.text)}")
         say(f"it sees: {made.sees}")
+        if not isinstance(task, GoalTask) and len(parts_of(goal.formula, "then")) > 1:
+            say(
+                "the policy is not told which part it is at; it is with "
+                f'--formula "{escape(str(goal.formula))}" in place of --goal'
+            )
         if made.scene is not None:
             say(f"scene: {describe(made.scene.report)}; {laps.seconds['reward']:.0f} s")
         set_threads(threads)

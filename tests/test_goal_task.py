@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import sims
 from real_robot import BundleError, PolicyBundle, SimDriver, VirtualClock, run
@@ -333,7 +335,9 @@ def test_a_sentence_that_is_seen_is_judged_and_its_policy_observes_what_it_would
         goal="touch the red cube, then the blue ball", reward="clip", env_steps=320, episodes=20,
         looks=0, tuning=tuning, runs=tmp_path,
     )  # fmt: skip
-    made = train(config)
+    said = StringIO()
+    made = train(config, console=Console(file=said, width=200))
+    assert 'it is with --formula "then(touch(gripper, red_cube)' in said.getvalue()
     assert "in turn counts as done once it is seen" in made.run.result["sees"]
     task = make_task(made.run.config, made.run.result["truth"])
     assert not isinstance(task, GoalTask) and task.formula[0] == "then"
