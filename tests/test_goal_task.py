@@ -337,7 +337,7 @@ def test_a_sentence_that_is_seen_is_judged_and_its_policy_observes_what_it_would
     )  # fmt: skip
     said = StringIO()
     made = train(config, console=Console(file=said, width=200))
-    assert 'it is with --formula "then(touch(gripper, red_cube)' in said.getvalue()
+    assert '--formula "then(touch(gripper, red_cube, within=0.02)' in said.getvalue()
     assert "in turn counts as done once it is seen" in made.run.result["sees"]
     task = make_task(made.run.config, made.run.result["truth"])
     assert not isinstance(task, GoalTask) and task.formula[0] == "then"
