@@ -67,8 +67,9 @@ class FramePool:
     def _draw(self, states: Array, camera: str, look: Look | None, threads: int) -> Array:
         if threads == 1:
             return self._first.frames(states, camera, look)
-        while len(self._others) < threads - 1:
-            self._others.append(_Worker(self._model, *self._size, self._first.backend))
+        with contextlib.suppress(RenderError):  # no further one is to be had: these draw all
+            while len(self._others) < threads - 1:
+                self._others.append(_Worker(self._model, *self._size, self._first.backend))
         out = np.empty((len(states), *self._size, 3), np.uint8)
         drawn = np.zeros(len(states), bool)
         # Each thread takes the next chunk when it is done with one: none waits for a slow one.
@@ -186,10 +187,7 @@ def fastest(renderer: str, rate: Callable[[int], float], most: int) -> int:
     known = _read(path)
     if machine in known:
         return known[machine]
-    try:
-        rates = measured(rate, most)
-    except RenderError:
-        rates = {1: 1.0}  # no second context is to be had here
+    rates = measured(rate, most)
     best = max(rates, key=lambda threads: rates[threads])
     if rates[best] < GAIN * rates[1]:
         best = 1

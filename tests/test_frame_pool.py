@@ -166,6 +166,23 @@ def test_who_draws_beside_a_program_ends_with_it() -> None:
         time.sleep(0.05)
 
 
+def test_where_no_further_process_begins_this_one_draws(
+    env: BatchEnv, forced: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(far_renderer, "_idle", [])
+
+    def full(*asked: object, **more: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(far_renderer.process, "start", full)
+    pool, one = FramePool(env.model, 16, 16), Renderer(env.model, 16, 16)
+    states = env.state()
+    assert (pool.frames(states, "front") == one.frames(states, "front")).all()
+    assert not others()
+    pool.close()
+    one.close()
+
+
 def test_where_one_that_draws_beside_it_dies_the_program_goes_on(
     env: BatchEnv, forced: None
 ) -> None:
