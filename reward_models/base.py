@@ -130,6 +130,7 @@ class Segment:
     valid: Array  # (T, N) bool
     place: Place | None = None  # None: single states, of no episode
     done: Array | None = None  # (N,) int, ``RewardOutput.done`` of the step before; None: 0
+    rows: Array | None = None  # (T, N, D) f32, ``RewardOutput.rows`` of these steps; nan: not known
 
     def placed(self, model: object) -> Place:
         """The place, which ``model`` cannot do without; ValueError where nobody said it."""
@@ -153,6 +154,7 @@ class RewardOutput:
     # (T, N) int, of what is wanted in turn the parts that were done up to this step: whoever keeps
     # steps gives it back with those that follow. None: the model remembers nothing.
     done: Array | None = None
+    rows: Array | None = None  # (T, N, D) f32 embeddings that later steps look back to; or nan
     version: int = 0  # rises when the model is refitted: stored rewards must be relabelled
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from point_mass import InTurn, Nearness, PointMass, Window
 
 from reward_models.base import RewardOutput, Segment, from_the_start
+from reward_models.visual.embedding_reward import EmbeddingReward, Rated
 from robo_rl.rollout.scoring import Scorer, StoredFrames, packings
 from robo_rl.rollout.trace import Observer, Trace, Transition
 from robo_rl.rollout.vec_env import SB3VecEnv
@@ -154,6 +155,44 @@ def test_what_was_done_is_known_though_a_score_looks_further_back(seed: int = 4)
             scorer.score(ring, 0, 10)
             assert ring.done.any()
     assert not ring.done[:, np.arange(14, 20) % 10].any()  # not those of the steps before
+
+
+class Seer:
+    """An encoder that counts what it is shown."""
+
+    name, camera, size, asked = "seer", "top", (2, 2), 0
+
+    def encode(self, frames):
+        self.asked += len(frames)
+        return frames.reshape(len(frames), -1)[:, :3].astype(np.float32) / 100
+
+
+class LastFour(EmbeddingReward):
+    context = 4
+
+    def rate(self, rows, before):
+        return Rated(rows[before].mean(axis=(1, 2)))
+
+
+@pytest.mark.parametrize("room", [40, 6])
+def test_a_step_costs_one_frame_however_far_back_its_score_looks(room: int) -> None:
+    """Also after a resume, and not of another trace's steps."""
+    sim = PointMass(4, ragged=0.1, diverge=0.02, steps=15, seed=2)
+    env, whole, kept = record(sim, LastFour(Seer()), 40)
+    expected = Scorer(LastFour(Seer()), env.observer).score(whole, 0, 40).reward
+    model = LastFour(Seer())
+    scorer, trace, found = Scorer(model, env.observer), Trace(room), []
+    for t, step in enumerate(kept):
+        trace.add(step)
+        if t == 20:
+            state, scorer = scorer.state_dict(), Scorer(model, env.observer)
+            scorer.load_state_dict(state)
+        found.append(scorer.score(trace, t, t + 1).reward)
+    np.testing.assert_array_equal(np.concatenate(found), expected)
+    assert model.encoder.asked == sum(int((~step.diverged).sum()) for step in kept)
+    _, other, _ = record(PointMass(4, ragged=0.1, steps=15, seed=3), model, 41)
+    fresh = Scorer(LastFour(Seer()), env.observer).score(other, 40, 41).reward
+    np.testing.assert_array_equal(scorer.score(other, 40, 41).reward, fresh)
 
 
 def test_a_terminal_step_is_judged_on_its_own_last_state():

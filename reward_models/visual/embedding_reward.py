@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -49,8 +49,8 @@ class EmbeddingReward(ABC):
 
     def score(self, segment: Segment) -> RewardOutput:
         where = segment.valid
-        rows, _ = FrameEmbedder(self.encoder).embed(segment, False)
-        rated = self.rate(rows, histories(where, self.context))
+        rows = self._rows(segment)
+        rated = self.rate(rows[where], histories(where, self.context))
 
         def full(values: Array) -> Array:
             out = np.zeros(where.shape, np.float32)
@@ -62,8 +62,24 @@ class EmbeddingReward(ABC):
             scored=where.copy(),
             components={name: full(values) for name, values in rated.components.items()},
             uncertainty=None if rated.doubt is None else full(rated.doubt),
+            rows=rows if self.context > 1 else None,
             version=self.version,
         )
+
+    def _rows(self, segment: Segment) -> Array:
+        """(T, N, D) of successors, nan where ``valid`` is not; what is known already is not drawn
+        again, so a step costs one frame however far back its score looks."""
+        new = segment.valid
+        if segment.rows is not None:
+            new = new & np.isnan(segment.rows[..., 0])
+        if not new.any() and segment.rows is not None:
+            return segment.rows
+        fresh, _ = FrameEmbedder(self.encoder).embed(replace(segment, valid=new), False)
+        rows = np.full((*new.shape, fresh.shape[1]), np.nan, np.float32)
+        if segment.rows is not None:
+            rows[:] = segment.rows
+        rows[new] = fresh
+        return rows
 
 
 def histories(valid: Array, context: int) -> Array:

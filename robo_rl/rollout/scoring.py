@@ -139,6 +139,9 @@ class Scorer:
         # span that reaches so many transitions of the same episode back.
         self.history = max(0, model.context - 1)
         self.reach = self.history + 1  # and what was done by then is told by one more
+        # Embeddings of the last steps that were scored, (history, N, D), and the step after them.
+        self._rows, self._rows_end = np.zeros((0, 0, 0), np.float32), -1
+        self._rows_of: Trace | None = None  # None: of the one that a checkpoint is loaded into
 
     def score(self, trace: Trace, first: int, last: int, *, counted: bool = True) -> RewardOutput:
         """Scores of steps ``first`` up to ``last`` (exclusive) of a trace, arrays (T, N).
@@ -156,12 +159,17 @@ class Scorer:
         skip = first - start
         ring = np.arange(start, last) % trace.capacity  # of each step of the block
         starts, diverged = trace.flags["step"][ring] == 0, trace.flags["diverged"][ring]
+        if self._rows_of is not None and self._rows_of is not trace:
+            self._rows_end = -1  # those were of other steps
+        known = self._known(first, skip, starts.shape)
         for _ in range(_ATTEMPTS):
             blocks = _Blocks(starts.shape)
             for packing in packings(starts, batch=self.batch, skip=skip):
                 valid = packing.valid & ~packing.take(diverged)
                 done = self._done(trace, start, packing, starts)
                 segment = self._segment(trace, ring, packing, valid, done)
+                if known is not None:
+                    segment = dataclasses.replace(segment, rows=packing.take(known))
                 # An image encoder keeps every core busy; a small network is slower on several.
                 frames = "frames" in self.model.needs
                 with simulation_waits() if frames else contextlib.nullcontext():
@@ -177,6 +185,9 @@ class Scorer:
             )
         if blocks.done is not None:
             trace.done[:, ring[skip:]] = blocks.done[:, skip:]
+        if blocks.rows is not None and self.history:
+            self._rows, self._rows_end = blocks.rows[-self.history :], last
+            self._rows_of = trace
         result = blocks.result(skip)
         self.version = result.version
         if counted:
@@ -191,6 +202,15 @@ class Scorer:
         gone = start + first == trace.oldest
         done = np.where(gone, trace.done[0, at, row], trace.done[1, last, row])
         return np.where(starts[first, row], 0, done)
+
+    def _known(self, first: int, skip: int, shape: tuple[int, int]) -> Array | None:
+        """(T, N, D) embeddings of the ``skip`` steps before ``first``, where those were scored
+        last; nan elsewhere."""
+        if first != self._rows_end or not 0 < skip <= len(self._rows):
+            return None
+        known = np.full((*shape, self._rows.shape[2]), np.nan, np.float32)
+        known[:skip] = self._rows[len(self._rows) - skip :]
+        return known
 
     def _segment(
         self, trace: Trace, ring: Array, packing: Packing, valid: Array, done: Array
@@ -230,11 +250,14 @@ class Scorer:
     def state_dict(self) -> dict[str, Array]:
         """What ``pop_means`` is to say next."""
         sums = {f"sum/{name}": np.array(total) for name, total in self._sums.items()}
-        return {"scored": np.array(self._scored), **sums}
+        kept = {"rows": self._rows.copy(), "rows_end": np.array(self._rows_end)}
+        return {"scored": np.array(self._scored), **sums, **kept}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``."""
         self._scored = int(saved["scored"])
+        if "rows" in saved:
+            self._rows, self._rows_end = saved["rows"].copy(), int(saved["rows_end"])
         prefix = "sum/"
         self._sums = {
             name.removeprefix(prefix): float(total)
@@ -282,6 +305,7 @@ class _Blocks:
         self._arrays = {"scored": np.zeros(shape, bool), "reward": np.zeros(shape, np.float32)}
         self.versions: set[int] = set()
         self.done: Array | None = None  # (2, T, N) before and after each step
+        self.rows: Array | None = None  # (T, N, D)
 
     def put(self, packing: Packing, output: RewardOutput, valid: Array, before: Array) -> None:
         self.versions.add(output.version)
@@ -290,6 +314,10 @@ class _Blocks:
                 self.done = np.zeros((2, *self._shape), int)
             packing.put(np.concatenate([before[None], output.done[:-1]]), self.done[0])
             packing.put(output.done, self.done[1])
+        if output.rows is not None:
+            if self.rows is None:
+                self.rows = np.full((*self._shape, output.rows.shape[2]), np.nan, np.float32)
+            packing.put(output.rows, self.rows)
         scored = valid & output.scored
         packing.put(scored, self._arrays["scored"])
         optional: Mapping[str, Array | None] = {
