@@ -248,7 +248,7 @@ class Scorer:
         return means
 
     def state_dict(self) -> dict[str, Array]:
-        """What ``pop_means`` is to say next."""
+        """What ``pop_means`` is to say next, and embeddings that later steps look back to."""
         sums = {f"sum/{name}": np.array(total) for name, total in self._sums.items()}
         kept = {"rows": self._rows.copy(), "rows_end": np.array(self._rows_end)}
         return {"scored": np.array(self._scored), **sums, **kept}
