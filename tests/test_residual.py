@@ -259,7 +259,8 @@ def test_one_bundle_of_both_runs_on_the_arm_and_is_a_base_again(first, tmp_path,
     assert main(["evaluate", str(first.run.path), "--episodes", "40", "--judge", "select",
                  "--json"]) == 0  # fmt: skip
     judged = json.loads(capsys.readouterr().out)
-    assert abs(judged["success"] - first.evaluation.success) <= 0.05
+    # .05 of 40 episodes, in whole ones: 1.0 - .95 is more than .05 to a computer.
+    assert abs(judged["successes"] - first.evaluation.successes) <= 2
     assert main(["report", str(first.run.path)]) == 0
     assert "controller:approach" in (first.run.path / "report.html").read_text()
     # As a run and as a bundle it is the same base, and 0 is exactly it.
