@@ -77,9 +77,8 @@ class Shaping(Stage):
         # to it, which a joint ahead of the others may not be; and the way out that is always there.
         fastest = ALMOST * self.cruise
         moving, rests = np.minimum(np.maximum(wish.qvel, -fastest), fastest), np.zeros_like(fastest)
-        for qvel, straight in ((moving, False), (rests, False), (rests, True)):
-            if qvel is rests and not straight and not moving.any():
-                continue
+        ways = [(moving, False), (rests, False), (rests, True)]
+        for qvel, straight in ways if moving.any() else ways[1:]:
             step = self._paced(last, wish.qpos, qvel, straight)
             for opening in dict.fromkeys((gripper, last.gripper)):
                 if step is not None and self._may_stop(step._replace(gripper=opening), last):

@@ -25,6 +25,7 @@ import torch
 
 from reward_models.base import Encoder
 from reward_models.config import HeadConfig
+from reward_models.visual.clip_score import QUANTILES
 from reward_models.visual.embedding_reward import EmbeddingReward, Rated
 from reward_models.visual.episodes import Episodes, split, windows
 from reward_models.visual.heads import Head, fit_head, made
@@ -33,7 +34,6 @@ from reward_models.visual.progress import LAGS, judged
 Array = np.ndarray
 
 RANKING = 33.0  # the paper's weight
-SCALE = (0.05, 0.995)  # quantiles that are worth 0 and 1
 
 
 class Critic(EmbeddingReward):
@@ -89,7 +89,7 @@ def fit_critic(
     parts = [later[part[episodes.episode[later]]] for part in (fit, held)]
     fitted = fit_head(head, loss, *parts, config, progress)
     known = head.values(episodes.rows[frames[fit[episodes.episode]]])
-    low, high = (float(x) for x in np.quantile(known, SCALE))
+    low, high = (float(x) for x in np.quantile(known, QUANTILES))
     scale = {"low": low, "high": high}
     return head, {
         "lags": LAGS, "ranking": ranking, **scale, **fitted, **judged(head, episodes, test)
