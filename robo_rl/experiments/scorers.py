@@ -154,10 +154,11 @@ def _task(of: Judged) -> sims.Task[Any]:
 def _config(of: Judged) -> TrainConfig:
     scorer = of.scorer
     asked = TrainConfig(task=of.task, robot=ROBOT, goal=of.goal, reward=scorer.typed(),
-                        scoring=scorer.scoring, env_steps=STEPS, looks=0)  # fmt: skip
+                        scoring=scorer.scoring, looks=0)  # fmt: skip
     config = completed(preset(of.task, LEARNER, asked))
     horizon = scorer.horizon_s or config.tuning.horizon_s
-    return replace(config, tuning=replace(config.tuning, horizon_s=horizon))
+    # A preset says how many steps a task takes from its own reward; here all have as many.
+    return replace(config, env_steps=STEPS, tuning=replace(config.tuning, horizon_s=horizon))
 
 
 def measure(of: Judged | Learned, place: Place) -> dict[str, Any]:
