@@ -26,7 +26,10 @@ Array = np.ndarray
 
 BACKENDS = ("egl", "osmesa", "glfw")
 SKY = (0.72, 0.78, 0.84)
-
+# A vertex costs software GL more than a pixel. Cylinders and spheres have 16 rings by default; of 8
+# a small frame of a scene of balls and arms is the same but for a pixel or two, in 2/3 of the time.
+COARSE_UP_TO = 128  # px
+COARSE_STACKS = 8
 
 # One of a process's renderers draws at a time: software GL looks, while it draws for one context,
 # at what the others are drawing, unguarded (Mesa 22.3; a SIGSEGV once in some 100,000 frames).
@@ -189,6 +192,9 @@ class Renderer:
         self._model.vis.quality.shadowsize = 0
         self._model.vis.quality.offsamples = 0
         self._model.vis.global_.offheight, self._model.vis.global_.offwidth = height, width
+        if max(height, width) <= COARSE_UP_TO:
+            quality = self._model.vis.quality
+            quality.numstacks = min(quality.numstacks, COARSE_STACKS)
         self._thread = threading.get_ident()
         with _screen:
             for lost in list(_left):

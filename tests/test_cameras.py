@@ -130,6 +130,21 @@ def test_any_size_can_be_asked_for(env: BatchEnv) -> None:
     assert env.render_states(env.state()[:1], "top", size=(40, 64)).shape == (1, 40, 64, 3)
 
 
+@pytest.mark.parametrize("task", ["reach", "stack"])
+def test_fewer_rings_in_a_small_frame_are_hardly_seen(
+    task: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = sims.make(task, 16, seed=3)
+    env.scatter()
+    model, states = env.task.model(), env.state()
+    coarse = Renderer(model, 96, 96).frames(states, "front")
+    monkeypatch.setattr(cameras, "COARSE_UP_TO", 0)
+    fine = Renderer(model, 96, 96).frames(states, "front")
+    assert (coarse != fine).any()
+    off = np.abs(coarse.astype(int) - fine).max(-1) > 8
+    assert off.mean() < 3e-4  # of 9,216 pixels less than three
+
+
 def test_the_image_is_upright() -> None:
     camera = Camera("c", pos=(1.0, 0.0, 0.5), target=(0.0, 0.0, 0.0))
     right, up = camera.axes()
