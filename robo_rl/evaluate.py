@@ -15,8 +15,9 @@ from reward_models.metrics import wilson
 from robo_rl.floors import Floors, Rate, floors
 from robo_rl.goal_task import goal_task
 from robo_rl.goals import task_of
-from robo_rl.misses import misses, told
+from robo_rl.misses import misses, told, unreached
 from robo_rl.rollout.judged import Act, Choose, Outcome, rowwise, run_episode
+from sims.any_goal import ANY, AnyGoal
 from sims.batch_env import BatchEnv
 from sims.randomize import Randomize, RandomizedEnv, spread
 from sims.rng import JUDGING
@@ -48,7 +49,8 @@ class Evaluation:
     distance_unit: str = "m"  # empty: it is no quantity
     floors: Floors | None = None  # None: not asked for
     randomize: float = 0.0  # width by which rows differed
-    misses: dict[str, int] = field(default_factory=dict)  # {part of a formula: lacked it first}
+    # {part of a formula, or one of several goals: episodes that lacked it first}
+    misses: dict[str, int] = field(default_factory=dict)
     return_mean: float | None = None  # of a body's own reward, by which bodies are compared
     return_sd: float | None = None  # over the episodes
 
@@ -169,10 +171,16 @@ def summary(env: BatchEnv, outcome: Outcome, beneath: Floors | None = None) -> E
         "" if formula else env.task.goals()[env.task.goal].unit,
         beneath,
         env.width if isinstance(env, RandomizedEnv) else 0.0,
-        misses(env.judge, from_dict(env.card), outcome.success) if env.judge is not None else {},
+        _misses(env, outcome.success),
         None if returned is None else float(returned.mean()),
         None if returned is None else float(returned.std()),
     )
+
+
+def _misses(env: BatchEnv, success: Array) -> dict[str, int]:
+    if env.task.goal == ANY:
+        return unreached(env.task.asked(env.views), success)
+    return {} if env.judge is None else misses(env.judge, from_dict(env.card), success)
 
 
 @dataclass(frozen=True)
@@ -233,4 +241,4 @@ def make_task(config: Mapping[str, Any], key: str) -> Task[Any]:
 
         made = goal_task(task, from_data(json.loads(key)))
         return made if observes_account(config) else made.inner
-    return replace(task, goal=key or task.goal)
+    return AnyGoal(inner=task) if key == ANY else replace(task, goal=key or task.goal)

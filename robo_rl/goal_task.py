@@ -11,11 +11,10 @@ import dataclasses
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import mujoco
 import numpy as np
 from mujoco.batch import Batch
 
@@ -35,7 +34,8 @@ from reward_models.goals.formula import (
 from reward_models.goals.length import seconds
 from reward_models.goals.margins import Measured, Measures, measured
 from sims.rng import RowRng
-from sims.task import Array, Entity, Signal, Task, TaskGoal
+from sims.task import Array, Signal, Task
+from sims.wrapped import Wrapped
 
 SCALE, MOST = 10.0, 3.0  # of columns in m, and what they reach: 30 cm
 ACCOUNT = "goal"  # the observation's columns about it
@@ -43,7 +43,7 @@ PRACTICE = 0.3  # of the episodes one trains on
 
 
 @dataclass(frozen=True, kw_only=True)
-class GoalTask(Task[Any]):
+class GoalTask(Wrapped):
     """``inner``, whose goal is a formula, with an account of it.
 
     ``practice`` is the share of episodes that begin in the middle of a sequence, as if the parts
@@ -51,44 +51,24 @@ class GoalTask(Task[Any]):
     formula has failed. Both are for training.
     """
 
-    inner: Task[Any]
     practice: float = 0.0
     ends: bool = False
-    episode_s: float = 0.0  # s; 0: that of ``inner``
 
     def __post_init__(self) -> None:
         if self.inner.formula is None:
             raise ValueError(f"the goal must be a formula, got {self.inner.goal!r}")
-        if self.episode_s not in (0.0, self.inner.episode_s):
-            inner = dataclasses.replace(self.inner, episode_s=self.episode_s)
-            object.__setattr__(self, "inner", inner)
-        for name in ("goal", "control_dt", "episode_s", "stage", "persistent"):
-            object.__setattr__(self, name, getattr(self.inner, name))
-
-    @property
-    def unwrapped(self) -> Task[Any]:
-        return self.inner.unwrapped
+        super().__post_init__()
+        object.__setattr__(self, "goal", self.inner.goal)
 
     @cached_property
     def wanted(self) -> Formula:
         """The formula."""
         return from_data(self.inner.formula)
 
-    def __getattr__(self, name: str) -> Any:
-        """Whatever else the inner task has: its arm, its things, its cameras."""
-        if name.startswith("__") or name == "inner":
-            raise AttributeError(name)
-        return getattr(self.inner, name)
-
     @property
     def has_expert(self) -> bool:  # type: ignore[override]
         """No: the inner task's expert solves its own goals."""
         return False
-
-    @property
-    def mirrors(self) -> str:  # type: ignore[override]
-        """None: this goal is nobody else's."""
-        return ""
 
     @cached_property
     def measured(self) -> Measured:
@@ -120,12 +100,6 @@ class GoalTask(Task[Any]):
         every = [a for p in along for a in atoms(p)]
         return tuple(tuple(dict.fromkeys([*atoms(p), *every])) for p in then.parts)
 
-    def spec(self) -> mujoco.MjSpec:
-        return self.inner.spec()
-
-    def model(self) -> mujoco.MjModel:
-        return self.inner.model()
-
     def bind(self, batch: Batch) -> Any:
         v, n = self.inner.bind(batch), batch.nsim
         signals = self.inner.signals(v)
@@ -138,11 +112,7 @@ class GoalTask(Task[Any]):
             **{f"goal_start_{name}": array for name, array in start.items()},
             **{f"goal_before_{name}": array for name, array in before.items()},
         }
-        owned = [(name, Array, field(metadata={"owned": True})) for name in account]
-        extra = [("goal_columns", Array)]
-        views = dataclasses.make_dataclass("GoalViews", [*owned, *extra], bases=(type(v),))
-        mine = {f.name: getattr(v, f.name) for f in dataclasses.fields(v)}
-        return views(**mine, **account, goal_columns=np.zeros((n, self._width)))
+        return self.with_own(v, account, goal_columns=np.zeros((n, self._width)))
 
     def reset(self, v: Any, ids: Array, rng: RowRng) -> None:
         self.inner.reset(v, ids, rng)
@@ -151,9 +121,6 @@ class GoalTask(Task[Any]):
     def scatter(self, v: Any, ids: Array, rng: RowRng) -> None:
         self.inner.scatter(v, ids, rng)
         v.goal_begin[ids] = 1.0
-
-    def control(self, v: Any, action: Array) -> None:
-        self.inner.control(v, action)
 
     def after_reset(self, v: Any, ids: Array) -> None:
         self.inner.after_reset(v, ids)
@@ -239,12 +206,6 @@ class GoalTask(Task[Any]):
         slots = tuple(slot.signal for slot in self.automaton.slots)
         extra = (Signal(**vars(s)) for s in (*remembered, *slots))
         return (*self.inner.signal_docs(), *extra)
-
-    def entities(self) -> tuple[Entity, ...]:
-        return self.inner.entities()
-
-    def goals(self) -> Mapping[str, TaskGoal[Any]]:
-        return self.inner.goals()
 
     def expert(self, v: Any, rng: np.random.Generator) -> Array:
         raise ValueError(f"no expert knows {self.wanted}; train a policy: robo-rl train --formula")

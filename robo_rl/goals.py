@@ -20,6 +20,7 @@ from reward_models.goals.margins import NoMargin
 from reward_models.goals.predicates import role
 from reward_models.goals.say import say
 from robo_rl.goal_task import GoalTask, goal_task
+from sims.any_goal import ALL, ANY, AnyGoal
 from sims.task import Task
 
 OF_TASK = ("robot", "things", "scene")  # of a config: what its task is made of, where it says so
@@ -132,13 +133,27 @@ def formula_goal(task: Task[Any], text: str) -> tuple[GoalTask, ReadGoal]:
     return _as_formula(task, parse(text), text)
 
 
+def every_goal(config: Mapping[str, Any]) -> tuple[AnyGoal, ReadGoal]:
+    """The task that a config means with all its goals, one an episode."""
+    task = AnyGoal(inner=task_of(config))
+    return task, ReadGoal(ALL, None, None, ANY, from_dict(task.card()))
+
+
+def one_of(task: Task[Any], text: str) -> AnyGoal:
+    """A task with several goals at once, with that one alone which ``text``, a sentence or a key,
+    means; ValueError where it has one goal, or not this one."""
+    if not isinstance(task, AnyGoal):
+        raise ValueError(
+            f"this policy knows one goal, {task.goal}: leave out --goal, or train with --goal {ANY}"
+        )
+    return replace(task, only=_own(read_goal(task.inner, text)).key)
+
+
 def known_goal(config: Mapping[str, Any], text: str) -> tuple[Task[Any], ReadGoal]:
     """The task that a config means, with a goal of its own, and that goal as read: the sentence or
     key ``text``, "" for the task's first. ValueError where it is no goal of the task's own."""
     task = task_of(config)
-    goal = read_goal(task, text or next(iter(task.goals())))
-    if not goal.key:
-        raise NotRead(goal) if goal.refusal else ValueError(goal.truth)
+    goal = _own(read_goal(task, text or next(iter(task.goals()))))
     return task_of(config, goal=goal.key), goal
 
 
@@ -155,6 +170,13 @@ def judged_goal(task: Task[Any], text: str) -> tuple[Task[Any], ReadGoal]:
         return _as_formula(task, goal.formula, goal.text)
     except (NoMargin, FormulaError):
         return task, goal
+
+
+def _own(goal: ReadGoal) -> ReadGoal:
+    """``goal``; ValueError where it is no goal of the task's own."""
+    if not goal.key:
+        raise NotRead(goal) if goal.refusal else ValueError(goal.truth)
+    return goal
 
 
 def _offer(formula: Formula, card: TaskCard) -> Offer:

@@ -89,7 +89,7 @@ def inputs_of(task: Task[Any]) -> tuple[InputSpec, ...]:
         return twin.observe(state, anywhere)
 
     moved = observe() != observe()
-    units = {doc.name: doc.unit for doc in task.sensed_docs()}
+    units = {"": ""} | {doc.name: doc.unit for doc in task.sensed_docs()}
     parts = task.obs_parts()
     inputs, at = [], 0
     for name, width in twin.columns.items():

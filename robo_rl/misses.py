@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -27,6 +28,13 @@ def misses(judge: Judge, card: TaskCard, success: Array) -> dict[str, int]:
             found[words] = found.get(words, 0) + int(lacks.sum())
         left &= ~lacks
     return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def unreached(asked: Sequence[str], success: Array) -> dict[str, int]:
+    """{goal in words: episodes that failed it}, of rows that were ``asked`` for one each; the most
+    frequent first."""
+    failed = Counter(words for words, met in zip(asked, success, strict=True) if not met)
+    return dict(failed.most_common())
 
 
 def _parts(goal: Formula, card: TaskCard) -> Iterator[tuple[str, Formula]]:

@@ -32,7 +32,7 @@ from robo_rl.foreign import evaluate_foreign, foreign_reward, make_sim
 from robo_rl.foreign_film import film as foreign_film
 from robo_rl.foreign_film import paid, play
 from robo_rl.goal_task import GoalTask, trained_on
-from robo_rl.goals import ReadGoal, formula_goal, judged_goal, read_goal, task_of
+from robo_rl.goals import ReadGoal, every_goal, formula_goal, judged_goal, read_goal, task_of
 from robo_rl.judging.tables import overoptimised
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
@@ -48,6 +48,7 @@ from robo_rl.threads import set_threads
 from robo_rl.trained import Trained
 from robo_rl.visual.labels import Labels, on_policy_audit
 from robo_rl.visual.scene import describe, write_card
+from sims.any_goal import ANY, AnyGoal
 from sims.batch_env import BatchEnv
 from sims.foreign import PREFIX
 from sims.randomize import Randomize, RandomizedEnv, widened
@@ -58,6 +59,7 @@ SHOWN = 6  # episodes in the video
 PROGRAM = "reward.py"  # a reward program's text inside its run
 SCORER = "scorer.json"  # what a reward looks with
 BOARD = "tensorboard"  # folder of a run
+NO_SENTENCE = ("task", "sparse", "constant")  # rewards that ask the simulator what is wanted
 CHECKED_STEPS = 64  # of a foreign env, whose observations its policy's graph is checked on
 
 
@@ -296,6 +298,13 @@ def _fitted(
 def judged_task(config: SettledConfig) -> tuple[Task[Any], ReadGoal]:
     """The task with the sentence's ground truth, if it has one, as the policy observes it, and the
     sentence as read."""
+    if config.goal == ANY:
+        if config.reward not in NO_SENTENCE:
+            raise ValueError(
+                f"--goal {ANY} is another goal in every episode, --reward {config.reward} of one "
+                f"sentence: give --reward {' or '.join(NO_SENTENCE)}"
+            )
+        return every_goal(vars(config))
     task = task_of(vars(config))
     if config.formula:
         return formula_goal(task, config.formula)
@@ -348,6 +357,9 @@ def packed(
     if not has_arm(task):
         export_policy(learner, task, run.path / POLICY)
         return None
+    if isinstance(task, AnyGoal):  # a bundle is of one: of the first, until another is asked for
+        task = replace(task, only=task.keys[0])
+        goal = read_goal(task.inner, task.only)
     return export(
         learner,
         task,

@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium
 
 from sims import plugins
+from sims.any_goal import ANY, AnyGoal
 from sims.batch_env import BatchEnv, StepResult
 from sims.foreign import PREFIX, ForeignEnv
 from sims.robots import ROBOTS
@@ -42,7 +43,8 @@ def make_task(
 ) -> Task[Any]:
     """The task called ``name``; ValueError lists the known names.
 
-    ``goal`` is the key of one of its goals, or any formula as data (docs/goals.md).
+    ``goal`` is the key of one of its goals, any formula as data (docs/goals.md), or ``any``: all of
+    them, one an episode.
     """
     if name not in TASKS:
         near = difflib.get_close_matches(name, TASKS, 1)
@@ -60,6 +62,9 @@ def make_task(
             raise ValueError(
                 f"task {name!r} has no parameter {key!r}; known: {', '.join(known)}{hint}"
             )
+    if params.get("goal") == ANY:
+        del params["goal"]
+        return AnyGoal(inner=TASKS[name](**params))
     return TASKS[name](**params)
 
 

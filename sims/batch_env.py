@@ -32,7 +32,8 @@ _NOTHING = mujoco.mjtStage.mjSTAGE_NONE.value
 
 class StepResult(NamedTuple):
     """One step of every row; ``info`` has ``diverged`` and, where there is a goal, ``success`` and,
-    where that has a hand-written reward, ``reward/<term>``."""
+    where that has a hand-written reward, ``reward/<term>``; of a task with several goals at once
+    ``reached`` (N, goals)."""
 
     obs: Array  # (N, obs_dim) f32
     reward: Array  # (N,) f32, the hand-written dense reward of the task's goal; nan without one
@@ -239,6 +240,8 @@ class BatchEnv:
             reward = sum(terms.values(), np.zeros(self.num_envs))
             info |= {f"reward/{name}": term for name, term in terms.items()}
             info["success"] = np.array(self._goal.success(self.views), bool)
+            if (reached := self.task.reached(self.views)) is not None:
+                info["reached"] = reached
         terminated = np.zeros(self.num_envs, bool) | self.task.terminated(self.views)
         if self._shaped is not None:
             terminated |= self._shaped.stopped

@@ -191,6 +191,10 @@ class Task(ABC, Generic[V]):
     def expert(self, v: V, rng: np.random.Generator) -> Array:
         """The action (N, act_dim) of a stateless controller that solves ``goal``."""
 
+    def reached(self, v: V) -> Array | None:
+        """(N, goals) bool, which goals hold now, of a task with several at once; else None."""
+        return None
+
     def terminated(self, v: V) -> Array | bool:
         """(N,) bool: ends an episode early; never, unless a task says so."""
         return False

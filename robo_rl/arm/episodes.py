@@ -28,6 +28,7 @@ from robo_rl.evaluate import NOT_JUDGED
 from robo_rl.floors import Floors, Rate, floors_of_scenes
 from robo_rl.goal_task import ACCOUNT, GoalTask
 from sims import make_task
+from sims.any_goal import ASKED, AnyGoal
 from sims.task import Task
 
 Array = np.ndarray
@@ -113,12 +114,14 @@ def advice(result: ArmResult, manifest: Manifest) -> str:
 
 
 def task_of(manifest: Manifest) -> Task[Any]:
-    """The task that a bundle was trained on, with its parameters and its goal, and with the account
-    of that where it is a formula and the policy observes it."""
+    """The task that a bundle was trained on, with its parameters and its goal, and with what the
+    policy observes of that: the account of a formula, or which of several it is."""
     params = {k: v for k, v in manifest.task_config.items() if k not in ("robot", "goal")}
     task = make_task(manifest.task, robot=manifest.arm, goal=manifest.goal or None, **params)
-    accounted = any(spec.name == ACCOUNT for spec in manifest.inputs)
-    return GoalTask(inner=task) if accounted else task
+    observed = {spec.name for spec in manifest.inputs}
+    if ASKED in observed:
+        return AnyGoal(inner=task, only=manifest.goal)
+    return GoalTask(inner=task) if ACCOUNT in observed else task
 
 
 def run_emulated(

@@ -23,6 +23,7 @@ class EvaluateCommand:
     run: tyro.conf.Positional[Path]  # the run's folder
     episodes: int = 1000  # judged
     judge: Literal["test", "select"] = "test"  # seed of the episodes; training judges on select's
+    goal: str = ""  # of a run with --goal any: this one alone, a sentence or a key
     expert: bool = False  # judge the task's expert instead
     randomize: float = 0.0  # width of the rows it is judged on, as of `train`; 0: all rows the same
     as_json: Json = False  # print JSON
@@ -34,6 +35,7 @@ def main(argv: Sequence[str]) -> int:
     if command.episodes < 1:
         raise ValueError(f"--episodes must be at least 1, got {command.episodes}")
     from robo_rl.evaluate import JUDGED_ON, NOT_JUDGED, evaluate, evaluate_expert, make_task, said
+    from robo_rl.goals import one_of
     from robo_rl.policies import load_policy
     from robo_rl.progress import stages
 
@@ -57,6 +59,8 @@ def main(argv: Sequence[str]) -> int:
         print(json.dumps({"goal": ""}) if command.as_json else NOT_JUDGED)
         return 0
     task, exam = make_task(run.config, truth), {"episodes": command.episodes, "seed": seed}
+    if command.goal:
+        task = one_of(task, command.goal)
     if command.expert:
         evaluation = evaluate_expert(task, **exam)
     else:

@@ -20,6 +20,7 @@ class ExportCommand:
 
     run: tyro.conf.Positional[Path]  # the run's folder
     to: tyro.conf.Positional[Path]  # a folder that does not exist yet
+    goal: str = ""  # of a run with --goal any: which of its goals, as a sentence or a key
 
 
 def copy(folder: Path, to: Path) -> None:
@@ -46,6 +47,12 @@ def main(argv: Sequence[str]) -> int:
     PolicyBundle.load(bundle)
     if command.to.exists():
         raise ValueError(f"{command.to} exists already; give a new folder")
+    if command.goal:
+        from robo_rl.regoal import told
+
+        told(bundle, command.goal, command.to)
+        print(command.to)
+        return 0
     command.to.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(
         dir=command.to.parent, prefix=f".{command.to.name}."

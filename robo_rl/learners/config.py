@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import tyro
 
+from sims.any_goal import ASKED
+
 if TYPE_CHECKING:
     from robo_rl.rollout.interventions import Interventions
     from robo_rl.rollout.vec_sim import VecSim
@@ -48,6 +50,12 @@ class LearnerConfig:
         return 1.0 - 1.0 / max(self.horizon_s / control_dt, FEWEST_STEPS)
 
 
+def asked_columns(sim: VecSim) -> list[int]:
+    """Columns of an observation that say which of several goals is meant; none where there is
+    one."""
+    return [i for i, name in enumerate(sim.obs_names) if name.startswith(f"{ASKED}[")]
+
+
 @dataclass(frozen=True, kw_only=True)
 class OffPolicyConfig(LearnerConfig):
     """What learners with a replay buffer share."""
@@ -67,11 +75,16 @@ class OffPolicyConfig(LearnerConfig):
     demo_share: float = 0.5  # share of every batch that is theirs
     interventions: TakenOver = 0.0  # share of early episodes in which the task's expert acts
     interventions_until: int = 20_000  # env steps up to which episodes are early
+    # Share of every batch, of --goal any under --reward sparse, whose goal is one that was reached
+    # later.
+    hindsight: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.interventions <= 1:
             raise ValueError(f"interventions must be in [0, 1], got {self.interventions}")
+        if not 0 <= self.hindsight <= 1:
+            raise ValueError(f"hindsight must be in [0, 1], got {self.hindsight}")
         if not self._fits(self.demo_share):
             raise ValueError(f"demo_share must be between 0 and 1, got {self.demo_share}")
 
@@ -86,6 +99,11 @@ class OffPolicyConfig(LearnerConfig):
 
             demos_for(self.demos, sim)
         self.somebody(sim)
+        if self.hindsight and not (asked_columns(sim) and getattr(sim, "sparse", False)):
+            raise ValueError(
+                "--tuning.hindsight learns from goals that were reached unasked: give --goal any "
+                "and --reward sparse with it"
+            )
 
     def somebody(self, sim: VecSim) -> Interventions | None:
         """Who takes over in early episodes on ``sim``; None: nobody."""

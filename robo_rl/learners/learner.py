@@ -15,8 +15,9 @@ from torch import nn
 from reward_models.base import RewardModel
 from robo_rl.learners import LEARNERS, checkpoint
 from robo_rl.learners.buffers import SavedReplayBuffer, ScoredReplayBuffer
-from robo_rl.learners.config import LearnerConfig, OffPolicyConfig
+from robo_rl.learners.config import LearnerConfig, OffPolicyConfig, asked_columns
 from robo_rl.learners.features import NormalisedObs, ObsNormaliser, look_round
+from robo_rl.learners.hindsight import HindsightReplayBuffer
 from robo_rl.learners.prior import prior_of
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.vec_env import SB3VecEnv
@@ -106,6 +107,11 @@ class Parts:
         prior = prior_of(config.demos, self.env.sim, self.scorer.model if self.scorer else None)
         if prior is not None:
             kept |= {"prior": prior, "share": config.demo_share}
+        buffer = ScoredReplayBuffer if self.scorer else SavedReplayBuffer
+        if config.hindsight:
+            columns = np.array(asked_columns(self.env.sim))
+            kept |= {"columns": columns, "hindsight": config.hindsight}
+            buffer = HindsightReplayBuffer
         return {
             "buffer_size": config.buffer_size,
             "learning_starts": config.learning_starts,
@@ -113,7 +119,7 @@ class Parts:
             "tau": config.tau,
             "train_freq": 1,
             "gradient_steps": config.gradient_steps,
-            "replay_buffer_class": ScoredReplayBuffer if self.scorer else SavedReplayBuffer,
+            "replay_buffer_class": buffer,
             "replay_buffer_kwargs": {"env": self.env, **kept},
         }
 

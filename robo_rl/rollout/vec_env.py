@@ -87,6 +87,8 @@ class SB3VecEnv(VecEnv):
         before, after, obs = self._look, self.observer.look(), step.obs
         self._look = after
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for info, reached in zip(infos, step.info.get("reached", ()), strict=False):
+            info["reached"] = reached
         if done.any():
             ids = np.flatnonzero(done)
             # Of what is paid for the whole of an episode nothing more is to be had after its time.

@@ -1,0 +1,123 @@
+"""A task with all its goals: each episode is of one of them, and the observation says which.
+
+So one policy learns all of them (universal value functions, Schaul et al., ICML 2015). Which of the
+goals hold is told after each step, whichever was asked for, to those who learn from what was
+reached by chance (hindsight experience replay, arXiv:1707.01495).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from mujoco.batch import Batch
+
+from sims.rng import RowRng
+from sims.task import Array, ObsPart, Signal, TaskGoal
+from sims.wrapped import Wrapped
+
+ANY = "any"  # the key of this goal
+ALL = "any of its goals, as it is told which"
+ASKED = "goal_asked"  # the observation's columns: 1 at the goal that is meant, else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnyGoal(Wrapped):
+    """``inner`` with each of its own goals, as often; with ``only``, the key of one, with that one
+    alone."""
+
+    only: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "goal", self.only or ANY)
+        if len(self.keys) < 2:
+            raise ValueError(
+                f"task {self.inner.name!r} has one goal, {self.keys[0]}: leave out {ANY!r}"
+            )
+        if self.only and self.only not in self.keys:
+            raise ValueError(
+                f"task {self.inner.name!r} has no goal {self.only!r}; known: {', '.join(self.keys)}"
+            )
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """(G,) the goals, in the order of the observation's columns."""
+        return tuple(self.inner.goals())
+
+    @cached_property
+    def each(self) -> tuple[TaskGoal[Any], ...]:
+        """(G,) what they ask for."""
+        return tuple(self.inner.goals().values())
+
+    def asked(self, v: Any) -> list[str]:
+        """The sentence of the goal of each row."""
+        return [self.each[k].sentence for k in v.goal_asked]
+
+    def bind(self, batch: Batch) -> Any:
+        return self.with_own(self.inner.bind(batch), {"goal_asked": np.zeros(batch.nsim, np.int64)})
+
+    def reset(self, v: Any, ids: Array, rng: RowRng) -> None:
+        self.inner.reset(v, ids, rng)
+        self._ask(v, ids, rng)
+
+    def scatter(self, v: Any, ids: Array, rng: RowRng) -> None:
+        self.inner.scatter(v, ids, rng)
+        self._ask(v, ids, rng)
+
+    def _ask(self, v: Any, ids: Array, rng: RowRng) -> None:
+        drawn = rng.integers(len(self.keys))
+        v.goal_asked[ids] = self.keys.index(self.only) if self.only else drawn
+
+    def obs(self, v: Any) -> dict[str, Array]:
+        asked = v.goal_asked[:, None] == np.arange(len(self.keys))
+        return {**self.inner.obs(v), ASKED: asked.astype(float)}
+
+    def obs_parts(self) -> Mapping[str, tuple[ObsPart, ...]]:
+        """The goal's columns are numbers of their own, where it is always the same one."""
+        if not self.only:
+            return {}
+        told = tuple(ObsPart("", 1, offset=float(key == self.only)) for key in self.keys)
+        return {**self.inner.obs_parts(), ASKED: told}
+
+    def sensed(self, v: Any) -> Mapping[str, Array]:
+        return self.inner.sensed(v)
+
+    def sensed_docs(self) -> tuple[Signal, ...]:
+        return self.inner.sensed_docs()
+
+    def reached(self, v: Any) -> Array:
+        return np.stack([np.asarray(goal.success(v), bool) for goal in self.each], axis=1)
+
+    def goals(self) -> Mapping[str, TaskGoal[Any]]:
+        return self.inner.goals() if self.only else {ANY: self._goal}
+
+    @cached_property
+    def _goal(self) -> TaskGoal[Any]:
+        def chosen(v: Any, ask: Callable[[TaskGoal[Any]], Array]) -> Array:
+            return np.stack([ask(goal) for goal in self.each])[
+                v.goal_asked, range(len(v.goal_asked))
+            ]
+
+        def reward(v: Any, action: Array) -> dict[str, Array]:
+            return {"asked": chosen(v, lambda goal: sum(goal.reward(v, action).values()))}
+
+        units = {goal.unit for goal in self.each}
+        return TaskGoal(
+            ALL,
+            lambda v: chosen(v, lambda goal: np.asarray(goal.success(v), bool)),
+            reward,
+            lambda v: chosen(v, lambda goal: goal.distance(v)),
+            units.pop() if len(units) == 1 else "",
+        )
+
+    def expert(self, v: Any, rng: np.random.Generator) -> Array:
+        actions = [dataclasses.replace(self.inner, goal=key).expert(v, rng) for key in self.keys]
+        return np.stack(actions)[v.goal_asked, range(len(v.goal_asked))]
+
+    def card(self) -> dict[str, Any]:
+        return {**self.inner.card(), "goal": self.goal}
