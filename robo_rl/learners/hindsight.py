@@ -19,6 +19,8 @@ from robo_rl.learners.prior import mixed
 
 Array = np.ndarray
 
+LOOKS = 8  # at later steps of an episode, for goals that it came to; a rare one held for a moment
+
 
 class HindsightReplayBuffer(SavedReplayBuffer):
     """``columns`` of an observation say which of the goals is asked for; ``hindsight`` is the share
@@ -64,8 +66,9 @@ class HindsightReplayBuffer(SavedReplayBuffer):
         row = np.random.randint(self.n_envs, size=count)  # noqa: NPY002
         ended = self.ended[step % self.buffer_size, row]
         last = np.where(ended < 0, self.steps - 1, ended)
-        later = step + np.floor(np.random.rand(count) * (last - step + 1)).astype(int)  # noqa: NPY002
-        goal = self._one_of(self.reached[later % self.buffer_size, row])
+        ahead = np.random.rand(LOOKS, count) * (last - step + 1)  # noqa: NPY002
+        later = step + ahead.astype(int)
+        goal = self._one_of(self.reached[later % self.buffer_size, row].any(axis=0))
         asked = self.observations[step % self.buffer_size, row][:, self.columns].argmax(axis=1)
         return self._under(step, row, last, np.where(goal < 0, asked, goal))
 

@@ -1,0 +1,274 @@
+"""All goals of a task at once: each row is judged by its own, and is told which; hindsight."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from reach_bundle import write
+
+import sims
+from real_robot.bundle import PolicyBundle
+from robo_rl.arm.episodes import run_emulated, task_of
+from robo_rl.cli import main
+from robo_rl.config import TrainConfig
+from robo_rl.goals import NotRead, every_goal, one_of
+from robo_rl.learners import EnsembleConfig
+from robo_rl.learners.hindsight import HindsightReplayBuffer
+from robo_rl.learners.learner import make_learner
+from robo_rl.regoal import told
+from robo_rl.rollout.vec_env import SB3VecEnv
+from robo_rl.training import train
+from sims import BatchEnv
+from sims.any_goal import ANY, ASKED, AnyGoal
+
+Array = np.ndarray
+
+
+def rows(task: str = "reach", n: int = 48, **options: Any) -> BatchEnv:
+    env = sims.make(task, n, seed=4, goal=ANY, **options)
+    env.reset()
+    return env
+
+
+@pytest.mark.parametrize("name", ["reach", "drawer", "hopper"])
+def test_every_row_is_judged_and_paid_as_by_its_own_goal_alone(name: str) -> None:
+    env = rows(name)
+    begun, asked = env.state(), env.views.goal_asked.copy()
+    assert len(set(asked)) > 0.8 * len(env.task.keys)
+    rng = np.random.default_rng(0)
+    actions = rng.uniform(-1, 1, (12, env.num_envs, env.act_dim))
+    env.set_state(begun)
+    mine = [env.step(action) for action in actions]
+    for k, key in enumerate(env.task.keys):
+        alone = sims.make(name, env.num_envs, goal=key)
+        alone.reset()
+        alone.set_state(begun)
+        for action, step in zip(actions, mine, strict=True):
+            its, turn = alone.step(action), asked == k
+            np.testing.assert_array_equal(its.info["success"], step.info["reached"][:, k])
+            np.testing.assert_array_equal(its.info["success"][turn], step.info["success"][turn])
+            np.testing.assert_allclose(its.reward[turn], step.reward[turn], atol=1e-6)
+            np.testing.assert_array_equal(its.obs[turn], step.obs[turn, : its.obs.shape[1]])
+            columns = np.eye(len(env.task.keys))[asked]
+            np.testing.assert_array_equal(step.obs[:, its.obs.shape[1] :], columns)
+
+
+def test_the_goal_is_part_of_a_saved_row_and_no_episode_begins_with_it_met() -> None:
+    env, other = rows(n=256), rows(n=256)
+    env.reset()
+    assert not env.held.any() and not env._goal.success(env.views).any()
+    other.load_state_dict(env.state_dict())
+    np.testing.assert_array_equal(other.views.goal_asked, env.views.goal_asked)
+    assert (np.bincount(env.views.goal_asked) > 4).all()  # of 256 rows, 15 goals
+
+
+def test_the_expert_knows_the_way_to_each() -> None:
+    env, rng = rows(n=60), np.random.default_rng(0)
+    for _ in range(env.max_steps):
+        step = env.step(env.task.expert(env.views, rng))
+    assert step.info["success"].mean() > 0.95
+
+
+# ---- hindsight
+
+
+def filled(steps: int, size: int, n_steps: int = 3, n: int = 6) -> HindsightReplayBuffer:
+    """A buffer of an expert's steps, as SB3 adds them; episodes of 20."""
+    task = dataclasses.replace(sims.make_task("reach", goal=ANY), episode_s=1.0)
+    env = SB3VecEnv(BatchEnv(task, n, seed=1, sparse=True))
+    columns = np.flatnonzero([name.startswith(ASKED) for name in env.sim.obs_names])
+    buffer = HindsightReplayBuffer(
+        size * n, env.observation_space, env.action_space, "cpu", n_envs=n, env=env,
+        columns=columns, hindsight=0.5, n_steps=n_steps, gamma=0.9,
+    )  # fmt: skip
+    rng, obs = np.random.default_rng(0), env.reset()
+    for _ in range(steps):
+        action = np.clip(task.expert(env.sim.views, rng) + rng.normal(0, 0.5, (n, 3)), -1, 1)
+        after, reward, done, infos = env.step(action)
+        next_obs = after.copy()
+        for i in np.flatnonzero(done):
+            next_obs[i] = infos[i]["terminal_observation"]
+        buffer.add(obs, next_obs, action, reward, done, infos)
+        obs = after
+    return buffer
+
+
+def found(buffer: HindsightReplayBuffer, obs: Array) -> tuple[int, int]:
+    """Where a transition is kept whose observation is ``obs``, but for its goal."""
+    plain = np.delete(np.arange(buffer.observations.shape[-1]), buffer.columns)
+    same = (buffer.observations[..., plain] == obs[plain]).all(axis=-1)
+    ((at,), (row,)) = np.nonzero(same)
+    return at, row
+
+
+@pytest.mark.parametrize(("steps", "size"), [(55, 100), (130, 64)])
+@pytest.mark.parametrize("n_steps", [1, 3])
+def test_in_hindsight_each_reward_is_whether_the_goal_that_is_said_holds(
+    steps: int, size: int, n_steps: int
+) -> None:
+    buffer = filled(steps, size, n_steps)
+    batch = buffer._in_hindsight(400)
+    another = 0
+    for i in range(400):
+        obs, after = batch.observations[i].numpy(), batch.next_observations[i].numpy()
+        told_ = obs[buffer.columns]
+        goal = int(told_.argmax())
+        assert sorted(told_) == [0.0] * 14 + [1.0]
+        np.testing.assert_array_equal(after[buffer.columns], told_)
+        at, row = found(buffer, obs)
+        another += buffer.observations[at, row, buffer.columns[goal]] == 0.0
+        # By hand: step by step until the episode, the n steps or what is known is over.
+        paid, steps_made, k = 0.0, 0, at
+        while True:
+            paid += 0.9**steps_made * buffer.reached[k, row, goal]
+            steps_made += 1
+            newest = k == (buffer.pos - 1) % buffer.buffer_size
+            if steps_made == n_steps or buffer.dones[k, row] or newest:
+                break
+            k = (k + 1) % buffer.buffer_size
+        assert batch.rewards[i].item() == pytest.approx(paid, abs=1e-6)
+        assert batch.discounts[i].item() == pytest.approx(0.9**steps_made, abs=1e-6)
+        last = np.delete(buffer.next_observations[k, row], buffer.columns)
+        np.testing.assert_array_equal(np.delete(after, buffer.columns), last)
+        assert batch.dones[i].item() == 0.0  # an arm's episodes are cut short, they do not end
+    assert another > 200
+
+
+def test_goals_in_hindsight_are_those_that_the_episode_came_to_rare_ones_too() -> None:
+    buffer = filled(100, 100)
+    batch = buffer._in_hindsight(4_000)
+    goals = batch.observations[:, buffer.columns].argmax(dim=1).numpy()
+    for i in range(300):
+        at, row = found(buffer, batch.observations[i].numpy())
+        episode = [at]
+        while not buffer.dones[episode[-1], row]:
+            episode.append(episode[-1] + 1)
+        asked = buffer.observations[at, row, buffer.columns].argmax()
+        assert buffer.reached[episode, row, goals[i]].any() or goals[i] == asked
+    held = buffer.reached.mean(axis=(0, 1))
+    share = np.bincount(goals, minlength=len(held)) / len(goals)
+    rare, frequent = np.where(held > 0, held, 1.0).argmin(), held.argmax()
+    assert held[frequent] > 10 * held[rare]
+    assert share[rare] / share[frequent] > 5 * held[rare] / held[frequent]
+
+
+def test_a_batch_is_shared_and_a_saved_buffer_draws_the_same() -> None:
+    buffer, other = filled(130, 64), filled(3, 64)
+    other.load_state_dict(buffer.state_dict())
+    np.testing.assert_array_equal(other._held, buffer._held)
+    drawn = []
+    for one in (buffer, other):
+        np.random.seed(3)  # noqa: NPY002 - what SB3 draws from
+        drawn.append(one.sample(64))
+    assert len(drawn[0].rewards) == 64
+    for mine, its in zip(*drawn, strict=True):
+        np.testing.assert_array_equal(mine.numpy(), its.numpy())
+
+
+def test_errors_say_what_to_give() -> None:
+    with pytest.raises(ValueError, match="'lift' has one goal, lift_cube: leave out 'any'"):
+        sims.make_task("lift", goal=ANY)
+    with pytest.raises(ValueError, match="no goal 'touch_moon'; known: touch_red_cube"):
+        AnyGoal(inner=sims.make_task("reach"), only="touch_moon")
+    with pytest.raises(ValueError, match="--reward clip of one sentence: give --reward task or"):
+        train(TrainConfig(task="reach", goal=ANY, reward="clip"))
+    config = EnsembleConfig(num_envs=8, hindsight=0.5)
+    for env in (sims.make("reach", 8, sparse=True), rows(n=8)):
+        with pytest.raises(ValueError, match="give --goal any and --reward sparse"):
+            config.check(env)
+    with pytest.raises(ValueError, match=r"hindsight must be in \[0, 1\], got 2"):
+        EnsembleConfig(hindsight=2.0)
+    with pytest.raises(ValueError, match="knows one goal, touch_red_cube"):
+        one_of(sims.make_task("reach"), "touch the blue ball")
+    task, goal = every_goal({"task": "reach"})
+    assert goal.key == task.goal == ANY
+    with pytest.raises(NotRead):
+        one_of(task, "open the drawer")
+
+
+# ---- the whole line
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A policy of all goals that has hardly learned."""
+    tuning = EnsembleConfig(num_envs=16, hindsight=0.5, net=(32, 32), learning_starts=320)
+    return train(
+        TrainConfig(task="reach", goal=ANY, reward="sparse", tuning=tuning, env_steps=800,
+                    episodes=45, looks=0, runs=tmp_path_factory.mktemp("runs"), name="any")
+    )  # fmt: skip
+
+
+def test_one_policy_is_a_bundle_for_each_goal(run: Any, tmp_path: Path, capsys: Any) -> None:
+    first = PolicyBundle.load(run.bundle)
+    assert first.manifest.goal == "touch_red_cube"
+    assert main(["export", str(run.run.path), str(tmp_path / "b"), "--goal", "above the ball"]) == 0
+    other = PolicyBundle.load(tmp_path / "b")
+    assert other.manifest.goal == "above_blue_ball"
+    assert other.manifest.metrics["sentence"] == "the gripper is above the blue ball"
+    # The observation that the bridge makes of it says that goal, and all else is as it was.
+    task = task_of(other.manifest)
+    assert isinstance(task, AnyGoal) and task.goal == "above_blue_ball"
+    env = BatchEnv(task, 4, seed=0)
+    asked = env.reset()[:, [name.startswith(ASKED) for name in env.obs_names]]
+    assert (asked.argmax(axis=1) == task.keys.index("above_blue_ball")).all()
+    written = {one.name: one for one in other.manifest.inputs}[ASKED].parts
+    np.testing.assert_array_equal([part.offset for part in written], asked[0])
+    assert (tmp_path / "b/policy.onnx").read_bytes() == (run.bundle / "policy.onnx").read_bytes()
+    result = run_emulated(tmp_path / "b", episodes=1)
+    assert result.episodes == 1
+
+
+def test_what_is_asked_for_decides_what_is_done(run: Any) -> None:
+    env = BatchEnv(AnyGoal(inner=sims.make_task("reach")), 8, seed=0)
+    obs = env.reset()
+    other = obs.copy()
+    columns = [name.startswith(ASKED) for name in env.obs_names]
+    other[:, columns] = np.roll(obs[:, columns], 1, axis=1)
+    assert np.abs(run.policy.act(obs) - run.policy.act(other)).max() > 1e-4
+
+
+def test_evaluation_says_which_goals_were_missed_and_judges_one_alone(
+    run: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missed = run.evaluation.misses
+    assert sum(missed.values()) == run.evaluation.episodes - run.evaluation.successes > 0
+    assert set(missed) <= {goal.sentence for goal in sims.make_task("reach").goals().values()}
+    path = str(run.run.path)
+    assert (
+        main(["evaluate", path, "--episodes", "20", "--json", "--goal", "far_from_red_cube"]) == 0
+    )
+    assert json.loads(capsys.readouterr().out)["goal"] == "far_from_red_cube"
+
+
+def test_a_bundle_of_one_goal_is_told_no_other(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    write(tmp_path / "one", "so101")
+    with pytest.raises(ValueError, match="knows one goal"):
+        told(tmp_path / "one", "touch the blue ball", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_hindsight_is_carried_on_where_a_run_was_killed() -> None:
+    """A learner from a checkpoint goes on as the one that went on."""
+
+    def new() -> Any:
+        config = EnsembleConfig(num_envs=8, hindsight=0.5, net=(16,), learning_starts=80,
+                                batch_size=32, buffer_size=400)  # fmt: skip
+        return make_learner(config, sims.make("reach", 8, goal=ANY, sparse=True))
+
+    one, other = new(), new()
+    one.algorithm.learn(400)
+    saved = one.checkpoint()
+    one.algorithm.learn(240, reset_num_timesteps=False)
+    other.restore(saved)
+    other.algorithm.learn(240, reset_num_timesteps=False)
+    for mine, its in zip(
+        one.algorithm.policy.parameters(), other.algorithm.policy.parameters(), strict=True
+    ):
+        np.testing.assert_array_equal(mine.detach().numpy(), its.detach().numpy())
