@@ -10,6 +10,8 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
+from stable_baselines3.common.torch_layers import FlattenExtractor
 from test_learners import assert_same
 
 import sims
@@ -21,6 +23,7 @@ from robo_rl.demonstrations import read_demonstrations
 from robo_rl.goals import formula_goal
 from robo_rl.learners import EnsembleConfig, IQLConfig, LearnerConfig, SACConfig, TD3Config
 from robo_rl.learners.ensemble_sac import likelihood
+from robo_rl.learners.guided_noise import GuidedNoise
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import learn
 from robo_rl.learners.prior import Prior
@@ -97,6 +100,58 @@ def test_a_policy_may_begin_as_a_clone(demos: Path, share: float) -> None:
     learn(learner, 840)
     changed = zip(actor, algorithm.actor.parameters(), strict=True)
     assert any(not torch.equal(before, now) for before, now in changed)
+
+
+def test_guided_noise_points_where_demonstrations_differ() -> None:
+    torch.manual_seed(0)
+    guided = GuidedNoise(FlattenExtractor(spaces.Box(-1, 1, (2,))), 3)
+    obs = torch.rand(512, 2) * 2 - 1
+    # Where the first number of a state is above 0 they went along (1, -1, 0), else nowhere.
+    way = torch.tensor([0.5, -0.5, 0.0]) * torch.randn(512, 1).abs() * (obs[:, :1] > 0)
+    for _ in range(600):
+        guided.learn(obs, way + 0.02 * torch.randn(512, 3))
+    with torch.no_grad():
+        away, at_rest = (
+            guided.around(torch.tensor([[x, 0.0]])).sample((4000,))[:, 0].T for x in (0.5, -0.5)
+        )
+    there = torch.cov(away)
+    assert there[0, 1] < -0.8 * (there[0, 0] * there[1, 1]).sqrt()
+    assert there[0, 0] > 30 * there[2, 2]
+    assert torch.cov(at_rest).trace() < 0.05 * there.trace()
+
+
+def test_some_rows_explore_by_it_and_demonstrations_need_not_be_in_batches(demos: Path) -> None:
+    learner = new(demos, kind=EnsembleConfig, guided_noise=0.5, demo_share=0.0)
+    learn(learner, 160)
+    algorithm, half = learner.algorithm, ROWS // 2
+    drawn = np.stack([algorithm._sample_action(0, None, ROWS)[0] for _ in range(300)])
+    own = np.stack([algorithm.predict(algorithm._last_obs)[0] for _ in range(300)])
+    mean = algorithm.actor(torch.as_tensor(algorithm._last_obs), deterministic=True)
+    assert np.abs(drawn).max() <= 1
+    np.testing.assert_allclose(drawn[:, half:].std(0), own[:, half:].std(0), rtol=0.3)
+    # The others vary around what the policy would do, as the Gaussian says.
+    around = algorithm.guided.around(torch.as_tensor(algorithm._last_obs[:half]))
+    said = (mean[:half] + around.sample((300,))).clamp(-1, 1).detach().numpy().std(0)
+    np.testing.assert_allclose(drawn[:, :half].std(0), said, rtol=0.3)
+    theirs = {row.tobytes() for row in algorithm.replay_buffer.prior.obs}
+    batch = algorithm.replay_buffer.sample(32)
+    assert not any(row.tobytes() in theirs for row in batch.observations.numpy())
+    with pytest.raises(ValueError, match="guided_noise is of demonstrations: give --demos"):
+        EnsembleConfig(guided_noise=0.5)
+
+
+def test_guided_noise_goes_on_where_a_run_stopped(demos: Path, tmp_path: Path) -> None:
+    def one(seed: int = 0) -> Learner:
+        return new(demos, seed=seed, kind=EnsembleConfig, guided_noise=0.5)
+
+    straight, run = one(), RunDir.create(tmp_path / "run", SACConfig(**SMALL))
+    learn(straight, 160)
+    learn(one(), 80, run=run, checkpoint_every=40)
+    again = one(seed=5)
+    learn(again, 160, run=RunDir.open(run.path), resume=True)
+    assert_same(straight, again)
+    mine, its = (x.algorithm.guided.state_dict() for x in (straight, again))
+    assert all(torch.equal(mine[name], its[name]) for name in mine)
 
 
 IQL = {k: v for k, v in SMALL.items() if k != "num_envs"} | {"gradient_steps": 25}
@@ -299,7 +354,7 @@ def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
     for kind in (SACConfig, EnsembleConfig):
         with pytest.raises(ValueError, match="demo_share must be between 0 and 1, got 0"):
             kind(demos=str(demos), demo_share=0)
-    with pytest.raises(ValueError, match="clone_updates are of demonstrations"):
+    with pytest.raises(ValueError, match="clone_updates is of demonstrations"):
         EnsembleConfig(clone_updates=1)
 
 

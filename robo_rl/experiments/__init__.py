@@ -29,6 +29,7 @@ EXPERIMENTS = {
     "residual": "residuals on clones of few demonstrations beside learning from scratch",
     "interventions": "somebody who takes over in early episodes beside learning alone",
     "learn": "processor time until a policy is good enough, beside SB3 as it is shipped",
+    "one-policy": "all goals of a task in one policy, success alone paid, in hindsight or not",
     "prior": "fifty demonstrations beside learning from nothing, where success alone is paid",
     "sentences": "programs written from sentences beside the dense rewards",
     "untuned": "twelve goals with numbers, order and constraints, which nothing was tuned for",

@@ -34,6 +34,8 @@ class EnsembleConfig(SACConfig):
     actor_every: int = 2  # updates of the critics for each of the actor
     # First updates, in which the actor learns to do as --demos do; then their share may be 0.
     clone_updates: int = 0
+    # Share of the rows that explore by noise as --demos differ from the policy; 0: none.
+    guided_noise: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,11 +46,15 @@ class EnsembleConfig(SACConfig):
             raise ValueError(f"averaged must be in [0, 1], got {self.averaged}")
         if self.clone_updates < 0:
             raise ValueError(f"clone_updates must be at least 0, got {self.clone_updates}")
-        if self.clone_updates and not self.demos:
-            raise ValueError("clone_updates are of demonstrations: give --demos DIR too")
+        if not 0 <= self.guided_noise <= 1:
+            raise ValueError(f"guided_noise must be in [0, 1], got {self.guided_noise}")
+        for name in ("clone_updates", "guided_noise"):
+            if getattr(self, name) and not self.demos:
+                raise ValueError(f"{name} is of demonstrations: give --demos DIR too")
 
     def _fits(self, share: float) -> bool:
-        return super()._fits(share) or (share == 0 and self.clone_updates > 0)
+        otherwise = self.clone_updates > 0 or self.guided_noise > 0  # what they are for
+        return super()._fits(share) or (share == 0 and otherwise)
 
 
 def arguments(config: EnsembleConfig, parts: Parts) -> dict[str, Any]:
@@ -56,7 +62,7 @@ def arguments(config: EnsembleConfig, parts: Parts) -> dict[str, Any]:
     keywords = parts.keywords(config, members=config.critics, averaged=config.averaged)
     replay = parts.replay(config)
     replay["replay_buffer_kwargs"] |= {"n_steps": config.n_steps, "gamma": keywords["gamma"]}
-    own = {name: getattr(config, name) for name in ("actor_every", "clone_updates")}
+    own = {n: getattr(config, n) for n in ("actor_every", "clone_updates", "guided_noise")}
     return {**keywords, **replay, **entropy(config), **own}
 
 

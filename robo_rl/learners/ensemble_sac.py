@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from stable_baselines3 import SAC
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
@@ -20,6 +21,8 @@ from stable_baselines3.common.utils import polyak_update
 from stable_baselines3.sac.policies import SACPolicy
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from robo_rl.learners.guided_noise import GuidedNoise
 
 LIMIT = 0.99  # of actions that are imitated: those at the very ends have no finite likelihood
 
@@ -104,10 +107,39 @@ class EnsembleSAC(SAC):
 
     policy: EnsemblePolicy
     log_ent_coef: Tensor
+    guided: GuidedNoise | None = None  # how some rows explore; None: all as SAC does
 
-    def __init__(self, *args: Any, actor_every: int, clone_updates: int, **kwargs: Any):
+    def __init__(
+        self,
+        *args: Any,
+        actor_every: int,
+        clone_updates: int,
+        guided_noise: float = 0.0,
+        **kwargs: Any,
+    ):
         self.actor_every, self.clone_updates = actor_every, clone_updates
+        self.guided_noise = guided_noise
         super().__init__(*args, **kwargs)
+        if guided_noise:
+            extractor = self.policy.make_features_extractor()
+            self.guided = GuidedNoise(extractor, self.action_space.shape[0]).to(self.device)
+
+    def _sample_action(
+        self, learning_starts: int, action_noise: Any = None, n_envs: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
+        action, _ = super()._sample_action(learning_starts, action_noise, n_envs)
+        if self.guided is not None and self.num_timesteps >= learning_starts:
+            rows = slice(round(self.guided_noise * n_envs))
+            with torch.no_grad():
+                obs = torch.as_tensor(self._last_obs[rows], device=self.device)
+                added = self.actor(obs, deterministic=True) + self.guided.around(obs).sample()
+            action[rows] = added.clamp(-1.0, 1.0).cpu().numpy()
+        return action, action
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        networks, tensors = super()._get_torch_save_params()
+        mine = [] if self.guided is None else ["guided", "guided.optimizer"]
+        return [*networks, *mine], tensors
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         self._update_learning_rate(
@@ -122,6 +154,8 @@ class EnsembleSAC(SAC):
                 self._improve_actor(batch.observations)
             polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
             self._n_updates += 1
+        if self.guided is not None:
+            self._guide(batch_size)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
 
     def _improve_critics(self, batch: ReplayBufferSamples) -> None:
@@ -157,6 +191,12 @@ class EnsembleSAC(SAC):
         step(self.actor.optimizer, loss)
         self.policy.follow()
         self.logger.record("train/clone_loss", loss.item())
+
+    def _guide(self, batch_size: int) -> None:
+        obs, action = self.replay_buffer.prior.exemplary(batch_size, self.device)
+        with torch.no_grad():
+            off = action - self.actor(obs, deterministic=True)
+        self.logger.record("train/guided_loss", self.guided.learn(obs, off))
 
 
 def likelihood(actor: Any, obs: Tensor, action: Tensor) -> Tensor:

@@ -35,6 +35,8 @@ class IQLConfig(EnsembleConfig):
             raise ValueError(f"temperature must be at least 0, got {self.temperature}")
         if self.interventions:
             raise ValueError("iql learns of --demos alone: there are no episodes to take over")
+        if self.guided_noise:
+            raise ValueError("iql learns of --demos alone: it explores nothing, guided or not")
 
     def _fits(self, share: float) -> bool:
         return share == 1

@@ -80,8 +80,9 @@ class ResidualEnsembleConfig(EnsembleConfig, ResidualOffPolicyConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.clone_updates:
-            raise ValueError("clone_updates are of a whole policy: a residual is on its --base")
+        for name in ("clone_updates", "guided_noise"):
+            if getattr(self, name):
+                raise ValueError(f"{name} is of a whole policy: a residual is on its --base")
 
 
 @dataclass(frozen=True, kw_only=True)
