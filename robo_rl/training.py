@@ -59,7 +59,7 @@ SHOWN = 6  # episodes in the video
 PROGRAM = "reward.py"  # a reward program's text inside its run
 SCORER = "scorer.json"  # what a reward looks with
 BOARD = "tensorboard"  # folder of a run
-NO_SENTENCE = ("task", "sparse", "constant")  # rewards that ask the simulator what is wanted
+OF_EACH = ("clip", "task", "sparse", "constant")  # rewards that there are of several goals at once
 CHECKED_STEPS = 64  # of a foreign env, whose observations its policy's graph is checked on
 
 
@@ -299,10 +299,10 @@ def judged_task(config: SettledConfig) -> tuple[Task[Any], ReadGoal]:
     """The task with the sentence's ground truth, if it has one, as the policy observes it, and the
     sentence as read."""
     if config.goal == ANY:
-        if config.reward not in NO_SENTENCE:
+        if config.reward not in OF_EACH:
             raise ValueError(
-                f"--goal {ANY} is another goal in every episode, --reward {config.reward} of one "
-                f"sentence: give --reward {' or '.join(NO_SENTENCE)}"
+                f"--goal {ANY} is another goal in every episode, --reward {config.reward} of one: "
+                f"give --reward {', '.join(OF_EACH[:-1])} or {OF_EACH[-1]}"
             )
         return every_goal(vars(config))
     task = task_of(vars(config))

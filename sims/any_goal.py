@@ -77,6 +77,15 @@ class AnyGoal(Wrapped):
         asked = v.goal_asked[:, None] == np.arange(len(self.keys))
         return {**self.inner.obs(v), ASKED: asked.astype(float)}
 
+    def signals(self, v: Any) -> dict[str, Array]:
+        return {**self.inner.signals(v), ASKED: v.goal_asked[:, None].astype(float)}
+
+    def signal_docs(self) -> tuple[Signal, ...]:
+        most, keys = len(self.keys) - 1.0, ", ".join(self.keys)
+        doc = f"which goal is asked for, of {keys}, from 0"
+        asked = Signal(ASKED, (1,), "1", "goal", (0.0, most), doc, False)
+        return (*self.inner.signal_docs(), asked)
+
     def obs_parts(self) -> Mapping[str, tuple[ObsPart, ...]]:
         """The goal's columns are numbers of their own, where it is always the same one."""
         if not self.only:
@@ -120,4 +129,5 @@ class AnyGoal(Wrapped):
         return np.stack(actions)[v.goal_asked, range(len(v.goal_asked))]
 
     def card(self) -> dict[str, Any]:
-        return {**self.inner.card(), "goal": self.goal}
+        signals = [dataclasses.asdict(doc) for doc in self.signal_docs()]
+        return {**self.inner.card(), "goal": self.goal, "signals": signals}

@@ -13,16 +13,20 @@ from reach_bundle import write
 
 import sims
 from real_robot.bundle import PolicyBundle
+from reward_models.base import Segment
+from reward_models.distill import DistillConfig
 from robo_rl.arm.episodes import run_emulated, task_of
 from robo_rl.cli import main
 from robo_rl.config import TrainConfig
-from robo_rl.goals import NotRead, every_goal, one_of
+from robo_rl.goals import NotRead, every_goal, known_goal, one_of
 from robo_rl.learners import EnsembleConfig
 from robo_rl.learners.hindsight import HindsightReplayBuffer
 from robo_rl.learners.learner import make_learner
 from robo_rl.regoal import told
+from robo_rl.rewards import ClipConfig, make_reward
 from robo_rl.rollout.vec_env import SB3VecEnv
 from robo_rl.training import train
+from robo_rl.visual.scene import SceneConfig
 from sims import BatchEnv
 from sims.any_goal import ANY, ASKED, AnyGoal
 
@@ -170,13 +174,40 @@ def test_a_batch_is_shared_and_a_saved_buffer_draws_the_same() -> None:
         np.testing.assert_array_equal(mine.numpy(), its.numpy())
 
 
+@pytest.mark.parametrize("distill", [False, True])
+def test_pictures_pay_every_row_as_its_own_sentence_does(distill: bool) -> None:
+    env = rows("drawer", n=12)
+    small = SceneConfig(frames=256, holdout=64, rollouts=0.0, distill=DistillConfig(steps=20))
+    settings = ClipConfig(distill=distill, scene=small)
+    task, goal = every_goal({"task": "drawer", "robot": env.task.robot})
+    made = make_reward("clip", goal, env, settings)
+    before, asked = env.signals(), env.views.goal_asked.copy()
+    env.step(np.zeros((env.num_envs, env.act_dim)))
+    after, states = env.signals(), env.state()
+    signals = {name: np.stack([before[name], after[name]]) for name in after}
+    where = np.ones((1, env.num_envs), bool)
+
+    def frames(camera: str, wanted: Array) -> Array:
+        return env.render_states(states[wanted[1]], camera, size=made.model.frame_size)
+
+    segment = Segment(signals, frames, np.zeros((1, env.num_envs, env.act_dim)), where)
+    paid = made.model.score(segment).reward[0]
+    assert set(asked) == {0, 1} and paid.std() > 0
+    for k, key in enumerate(task.keys):
+        alone, one = known_goal({"task": "drawer"}, key)
+        model = make_reward("clip", one, BatchEnv(alone, 1), settings).model
+        np.testing.assert_allclose(paid[asked == k], model.score(segment).reward[0][asked == k])
+    said = [f"the gripper touches the handle -> the drawer is {how}" for how in ("open", "closed")]
+    assert made.text == "; ".join(said)
+
+
 def test_errors_say_what_to_give() -> None:
     with pytest.raises(ValueError, match="'lift' has one goal, lift_cube: leave out 'any'"):
         sims.make_task("lift", goal=ANY)
     with pytest.raises(ValueError, match="no goal 'touch_moon'; known: touch_red_cube"):
         AnyGoal(inner=sims.make_task("reach"), only="touch_moon")
-    with pytest.raises(ValueError, match="--reward clip of one sentence: give --reward task or"):
-        train(TrainConfig(task="reach", goal=ANY, reward="clip"))
+    with pytest.raises(ValueError, match="--reward offline of one: give --reward clip, task, spar"):
+        train(TrainConfig(task="reach", goal=ANY, reward="offline"))
     config = EnsembleConfig(num_envs=8, hindsight=0.5)
     for env in (sims.make("reach", 8, sparse=True), rows(n=8)):
         with pytest.raises(ValueError, match="give --goal any and --reward sparse"):

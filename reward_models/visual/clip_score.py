@@ -84,18 +84,6 @@ class FrameEmbedder:
 
 
 @dataclass
-class OnceEmbedder(FrameEmbedder):
-    """Looks once at the segment that several scores ask about one after the other."""
-
-    _last: tuple[Segment, tuple[Array, Array]] | None = None
-
-    def embed(self, segment: Segment, arm_free: bool) -> tuple[Array, Array]:
-        if self._last is None or self._last[0] is not segment:
-            self._last = segment, super().embed(segment, arm_free)
-        return self._last[1]
-
-
-@dataclass
 class SurrogateEmbedder:
     """Predicts embeddings from signals (``distill.py``); renders nothing.
 
@@ -124,6 +112,35 @@ class SurrogateEmbedder:
                 if name in rows
             }
         return self.surrogate.predict(rows)
+
+
+@dataclass
+class OnceEmbedder:
+    """Looks once at the segment that several scores ask about one after the other."""
+
+    through: FrameEmbedder | SurrogateEmbedder
+    _last: tuple[Segment, int] | None = None  # that was looked at, by which version
+    _seen: dict[bool, tuple[Array, Array]] = field(default_factory=dict)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return self.through.needs
+
+    @property
+    def version(self) -> int:
+        return self.through.version
+
+    def texts(self, texts: tuple[str, ...]) -> Array:
+        return self.through.texts(texts)
+
+    def embed(self, segment: Segment, arm_free: bool) -> tuple[Array, Array]:
+        if self._last is None or self._last[0] is not segment or self._last[1] != self.version:
+            self._last, self._seen = (segment, self.version), {}
+        # Frames are as they are: there only the copy of an encoder can put the arm aside.
+        arm_free = arm_free and isinstance(self.through, SurrogateEmbedder)
+        if arm_free not in self._seen:
+            self._seen[arm_free] = self.through.embed(segment, arm_free)
+        return self._seen[arm_free]
 
 
 class ClipScore:
@@ -169,17 +186,23 @@ class ClipScore:
     @property
     def frame_size(self) -> tuple[int, int] | None:
         """(height, width) px of the frames it looks at; None: it looks at none."""
-        return self.embedder.encoder.size if isinstance(self.embedder, FrameEmbedder) else None
+        through = self._through
+        return through.encoder.size if isinstance(through, FrameEmbedder) else None
+
+    @property
+    def _through(self) -> Embedder:
+        shared = isinstance(self.embedder, OnceEmbedder)
+        return self.embedder.through if shared else self.embedder
 
     def state_dict(self) -> dict[str, Array]:
         """The distilled encoder's labels and weights, where there is one."""
-        embedder = self.embedder
-        return embedder.surrogate.state_dict() if isinstance(embedder, SurrogateEmbedder) else {}
+        through = self._through
+        return through.surrogate.state_dict() if isinstance(through, SurrogateEmbedder) else {}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict()``."""
-        if isinstance(self.embedder, SurrogateEmbedder):
-            self.embedder.surrogate.load_state_dict(saved)
+        if isinstance(self._through, SurrogateEmbedder):
+            self._through.surrogate.load_state_dict(saved)
 
     @property
     def captions(self) -> tuple[Caption, ...]:

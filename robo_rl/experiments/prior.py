@@ -1,6 +1,6 @@
 """Tasks whose success alone is rewarded, with fifty demonstrations: in every batch, as a start that
-imitates them, and both; on two tasks beside learning from nothing. Every seed has demonstrations of
-its own."""
+imitates them, and both; on two tasks as noise, too, and beside learning from nothing, from where
+episodes begin or from anywhere. Every seed has demonstrations of its own."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ SEEDS = (0, 1, 2)
 ROBOT, LEARNER = "so101", "ensemble"
 DEMOS = 50  # episodes
 CLONED = 2_000  # updates, where learning begins with imitation
+GUIDED = 0.5  # share of the rows that explore as demonstrations differ from the policy
+SCATTERED = 0.5  # share of episodes that begin anywhere, where there are none
 UPDATES = 16  # of each control step of all rows: more than learning from nothing needs
 BOTH, AMONG, FIRST = "cloned first, and in every batch", "in every batch", "cloned first"
 WAYS: dict[str, dict[str, Any]] = {  # of learning from them
     BOTH: {"clone_updates": CLONED},
     AMONG: {},
     FIRST: {"clone_updates": CLONED, "demo_share": 0.0},
+    "as noise": {"guided_noise": GUIDED, "demo_share": 0.0},
+    "as noise, and in every batch": {"guided_noise": GUIDED},
 }
 
 
@@ -79,6 +83,9 @@ def _seed(options: Options, seed: int) -> list[Row]:
             made.append(replace(one, of=of, code=(*one.code, *CODE)))
         if case.beside:
             made.append(policy(f"{task} from nothing, seed {seed}", config, options, seed))
+            anywhere = replace(config, scattered=SCATTERED)
+            named = f"{task} from nothing, begun anywhere, seed {seed}"
+            made.append(policy(named, anywhere, options, seed))
     return made
 
 

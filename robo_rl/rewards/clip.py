@@ -18,10 +18,11 @@ from reward_models.goals.predicates import PREDICATES
 from reward_models.goals.say import say
 from reward_models.visual.clip_score import Caption
 from reward_models.visual.graded import words_of
-from robo_rl.goals import NotRead, ReadGoal
+from robo_rl.goals import NotRead, ReadGoal, read_goal
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
 from robo_rl.visual.data import collect, watched
 from robo_rl.visual.scene import SceneConfig, distilled, scene_env
+from sims.any_goal import ANY, ASKED, AnyGoal
 from sims.foreign import ForeignEnv
 from sims.task import Task
 
@@ -141,14 +142,32 @@ def own_words_of(
 
 
 def build(asked: Asked) -> MadeReward:
-    """A ClipScore on frames, or on the scene's distilled encoder."""
+    """A ClipScore on frames, or on the scene's distilled encoder; of several goals at once, one of
+    each."""
     encoder = encoder_of(asked)
+    task = getattr(asked.env, "task", None)
+    if isinstance(task, AnyGoal):
+        return _each_goal(asked, encoder, task)
     steps = captions_for(encoder, asked.goal, asked.settings)
     [model], made = scores(asked, encoder, [steps])
-    text = " -> ".join(" and ".join(c.text for c in step) for step in steps)
     if steps[-1][0].part:
         made = replace(made, sees=f"{made.sees}; {IN_TURN}")
-    return replace(made, model=model, text=text)
+    return replace(made, model=model, text=_told(steps))
+
+
+def _each_goal(asked: Asked, encoder: TorchEncoder, task: AnyGoal) -> MadeReward:
+    from reward_models.visual.by_goal import ByGoal
+
+    if asked.settings.target:
+        raise ValueError(f"{asked.option}target is one sentence, and --goal {ANY} has many")
+    goals = [read_goal(task.inner, goal.sentence) for goal in task.each]
+    plans = [captions_for(encoder, goal, asked.settings) for goal in goals]
+    models, made = scores(asked, encoder, plans)
+    return replace(made, model=ByGoal(models, ASKED), text="; ".join(map(_told, plans)))
+
+
+def _told(steps: Sequence[Sequence[Caption]]) -> str:
+    return " -> ".join(" and ".join(c.text for c in step) for step in steps)
 
 
 def encoder_of(asked: Asked) -> TorchEncoder:
@@ -187,14 +206,14 @@ def scores(
         made = MadeReward(None, "", IMITATED, scene, frames, about=about)
     else:
         shown = look_round(asked, encoder, config.scene)
-        kind = OnceEmbedder if len(plans) > 1 else FrameEmbedder  # what it saw, it keeps
-        embedder, seen = kind(encoder), frames_segment(shown)
+        embedder, seen = FrameEmbedder(encoder), frames_segment(shown)
         made = MadeReward(None, "", FRAMES, None, len(shown), about=about, camera=encoder.camera)
     options: dict[str, Any] = {
         "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale,
         "bias": encoder.bias,
     }  # fmt: skip
-    models = [ClipScore(embedder, plan, **options) for plan in plans]
+    shared = OnceEmbedder(embedder) if len(plans) > 1 else embedder  # what it saw, it keeps
+    models = [ClipScore(shared, plan, **options) for plan in plans]
     for model in models:
         model.calibrate(seen)
     return models, made

@@ -22,6 +22,7 @@ import numpy as np
 from reward_models.base import Segment
 from reward_models.config import DistillConfig
 from robo_rl.visual.data import ROLLED, collect
+from sims.any_goal import AnyGoal
 from sims.batch_env import BatchEnv
 from sims.cache import cache_dir
 from sims.task import Task
@@ -82,19 +83,25 @@ def _no_frames(camera: str, where: Array) -> Array:
 @contextlib.contextmanager
 def scene_env(task: Task[Any], config: SceneConfig, num_threads: int = 0) -> Iterator[BatchEnv]:
     """The env in which a scene's states are drawn: the same whatever the run's goal and seed."""
-    env = BatchEnv(replace(task, goal=""), ROWS, seed=config.seed, num_threads=num_threads)
+    env = BatchEnv(_bare(task), ROWS, seed=config.seed, num_threads=num_threads)
     try:
         yield env
     finally:
         env.close()
 
 
+def _bare(task: Task[Any]) -> Task[Any]:
+    """The task without what is asked for in it."""
+    return replace(task.inner if isinstance(task, AnyGoal) else task, goal="")
+
+
 def scene_key(task: Task[Any], encoder: TorchEncoder, config: SceneConfig) -> str:
     """16 hex digits that change whenever the distilled scene would."""
+    task = _bare(task)
     spec = task.spec()
     spec.compile()
     signals = [signal.name for signal in task.signal_docs()]
-    drawn = [task.name, replace(task, goal=""), task.cameras, signals, config, DRAWN, ROWS]
+    drawn = [task.name, task, task.cameras, signals, config, DRAWN, ROWS]
     content = [spec.to_xml(), encoder.name, encoder.camera, encoder.dtype_name, *map(repr, drawn)]
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:16]
 
