@@ -19,16 +19,16 @@ from torch.nn.functional import mse_loss
 
 from real_robot.bundle import POLICY
 from real_robot.layout import has_arm
-from robo_rl.demonstrations import CloneConfig, Demonstrations, read_demonstrations
+from robo_rl.bundles.export import export, export_policy
 from robo_rl.evaluate import JUDGED_ON, evaluate
-from robo_rl.export import export, export_policy
-from robo_rl.goals import OF_TASK, read_goal
+from robo_rl.goals.reading import OF_TASK, read_goal
 from robo_rl.learners import PPOConfig
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.policies import load_policy
 from robo_rl.progress import stages
-from robo_rl.report import write_report
+from robo_rl.recorded.demonstrations import CloneConfig, Demonstrations, read_demonstrations
 from robo_rl.runs import RunDir
+from robo_rl.shown.report import write_report
 from robo_rl.threads import set_threads
 from robo_rl.trained import Trained
 from sims.batch_env import BatchEnv

@@ -12,10 +12,10 @@ import numpy as np
 from reward_models.base import Place, from_dict, from_the_start
 from reward_models.goals.formula import from_data
 from reward_models.metrics import wilson
-from robo_rl.floors import Floors, Rate, floors
-from robo_rl.goal_task import goal_task
-from robo_rl.goals import task_of
-from robo_rl.misses import misses, told, unreached
+from robo_rl.goals.account import goal_task
+from robo_rl.goals.misses import misses, told, unreached
+from robo_rl.goals.reading import task_of
+from robo_rl.judging.floors import Floors, Rate, floors
 from robo_rl.rollout.judged import Act, Choose, Outcome, rowwise, run_episode
 from sims.any_goal import ANY, AnyGoal
 from sims.batch_env import BatchEnv

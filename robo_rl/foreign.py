@@ -18,8 +18,8 @@ from reward_models.goals import Refusal
 from reward_models.metrics import wilson
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import TEST_SEED
-from robo_rl.floors import Floors, Rate, untrained
-from robo_rl.goals import ReadGoal
+from robo_rl.goals.reading import ReadGoal
+from robo_rl.judging.floors import Floors, Rate, untrained
 from robo_rl.rewards import MadeReward, kind_of, make_reward
 from sims.foreign import ForeignEnv
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from robo_rl.goals import ReadGoal
+from robo_rl.goals.reading import ReadGoal
 from robo_rl.policies import load_policy
 from robo_rl.rewards.goal_image import card_of
 from robo_rl.runs import write_json

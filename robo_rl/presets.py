@@ -16,7 +16,7 @@ from reward_models.base import TaskCard, from_dict
 from reward_models.goals.formula import Formula, atoms, check, parse, parts_of
 from reward_models.goals.length import brought_by
 from robo_rl.config import CHECKPOINT_EVERY, ENV_STEPS, SettledConfig, TrainConfig
-from robo_rl.goals import read_goal, task_of
+from robo_rl.goals.reading import read_goal, task_of
 from robo_rl.learners import LEARNERS, EnsembleConfig, LearnerConfig, PPOConfig
 from robo_rl.rewards import fitting
 from sims.foreign import PREFIX

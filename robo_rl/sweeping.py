@@ -27,8 +27,8 @@ from robo_rl.cli import expected
 from robo_rl.config import SettledConfig, TrainConfig, continued, from_json
 from robo_rl.evaluate import Evaluation
 from robo_rl.foreign import ForeignEvaluation
-from robo_rl.report import head, image, section
 from robo_rl.runs import RunDir, atomic_write
+from robo_rl.shown.report import head, image, section
 from robo_rl.side_by_side import side_by_side
 from sims.foreign import PREFIX
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from reward_models.config import HeadConfig
 from reward_models.visual.episodes import Episodes
-from robo_rl.goals import known_goal
+from robo_rl.goals.reading import known_goal
 from robo_rl.rewards.clip import at_home
 from robo_rl.runs import jsonable, versions
 from robo_rl.visual.asked_model import AskedModel

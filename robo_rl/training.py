@@ -20,30 +20,37 @@ from real_robot.bundle import POLICY
 from real_robot.layout import has_arm
 from reward_models.base import RewardModel
 from reward_models.goals.formula import parts_of
-from robo_rl.board import Board
+from robo_rl.bundles.export import check, deterministic_actor, export, export_policy, to_onnx
 from robo_rl.config import SettledConfig, TrainConfig, continued, from_json
 from robo_rl.evaluate import JUDGED_ON, Evaluation, evaluate, record
-from robo_rl.export import check, deterministic_actor, export, export_policy, to_onnx
-from robo_rl.feasible import check_feasible
-from robo_rl.film import film, reward_along
 from robo_rl.fit import Fitted, fit, usable
-from robo_rl.floors import floors
 from robo_rl.foreign import evaluate_foreign, foreign_reward, make_sim
-from robo_rl.foreign_film import film as foreign_film
-from robo_rl.foreign_film import paid, play
-from robo_rl.goal_task import GoalTask, trained_on
-from robo_rl.goals import ReadGoal, every_goal, formula_goal, judged_goal, read_goal, task_of
+from robo_rl.goals.account import GoalTask, trained_on
+from robo_rl.goals.feasible import check_feasible
+from robo_rl.goals.reading import (
+    ReadGoal,
+    every_goal,
+    formula_goal,
+    judged_goal,
+    read_goal,
+    task_of,
+)
+from robo_rl.judging.floors import floors
+from robo_rl.judging.looks import Looks, looks_at, looks_at_foreign
 from robo_rl.judging.tables import overoptimised
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
-from robo_rl.looks import Looks, looks_at, looks_at_foreign
 from robo_rl.policies import BEST_POLICY, Policy, load_graph
 from robo_rl.presets import completed
 from robo_rl.progress import stages
-from robo_rl.report import write_report
 from robo_rl.rewards import CODE, MadeReward, kind_of, make_reward, observes_account
 from robo_rl.rollout.vec_sim import VecSim
 from robo_rl.runs import RunDir, atomic_write, write_json
+from robo_rl.shown.board import Board
+from robo_rl.shown.film import film, reward_along
+from robo_rl.shown.foreign_film import film as foreign_film
+from robo_rl.shown.foreign_film import paid, play
+from robo_rl.shown.report import write_report
 from robo_rl.threads import set_threads
 from robo_rl.trained import Trained
 from robo_rl.visual.labels import Labels, on_policy_audit

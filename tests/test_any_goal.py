@@ -16,13 +16,13 @@ from real_robot.bundle import PolicyBundle
 from reward_models.base import Segment
 from reward_models.distill import DistillConfig
 from robo_rl.arm.episodes import run_emulated, task_of
+from robo_rl.bundles.regoal import told
 from robo_rl.cli import main
 from robo_rl.config import TrainConfig
-from robo_rl.goals import NotRead, every_goal, known_goal, one_of
+from robo_rl.goals.reading import NotRead, every_goal, known_goal, one_of
 from robo_rl.learners import EnsembleConfig
 from robo_rl.learners.hindsight import HindsightReplayBuffer
 from robo_rl.learners.learner import make_learner
-from robo_rl.regoal import told
 from robo_rl.rewards import ClipConfig, make_reward
 from robo_rl.rollout.vec_env import SB3VecEnv
 from robo_rl.training import train

@@ -16,8 +16,8 @@ from reward_models.goals.predicates import PREDICATES
 from reward_models.wire.transport import Endpoint, OpenAITransport
 from robo_rl.cli import main
 from robo_rl.commands.offers import offering
-from robo_rl.goals import NotRead, read_goal
-from robo_rl.labelled import make
+from robo_rl.goals.labelled import make
+from robo_rl.goals.reading import NotRead, read_goal
 
 SAID = "let the grabber loiter somewhat high over the ball"
 ANSWER = """Here they are:

@@ -17,7 +17,7 @@ from reward_models.goals.predicates import PREDICATES
 from reward_models.writers.staged import write_staged
 from robo_rl.experiments import Options, Place, experiment
 from robo_rl.experiments.drawn import CLASSES, goal_of, measure, rows
-from robo_rl.goal_task import goal_task
+from robo_rl.goals.account import goal_task
 
 PUSH = from_dict(sims.make_task("push").card())
 

@@ -102,7 +102,7 @@ def test_a_row_hangs_on_its_own_task_learner_and_reward_and_on_nothing_that_show
     hangs = fingerprint.modules(dense.code, dense.without)
     assert {"sims.tasks.drawer", "sims.batch_env", "robo_rl.training"} <= {*hangs}
     assert {"robo_rl.learners.ppo", "robo_rl.rewards.code"} <= {*hangs}
-    beside = ("robo_rl.report", "robo_rl.commands", "sims.tasks.push", "reward_models.visual",
+    beside = ("robo_rl.shown.report", "robo_rl.commands", "sims.tasks.push", "reward_models.visual",
               "robo_rl.learners.sac")  # fmt: skip
     assert not [name for name in hangs if name.startswith(beside)]
     assert "reward_models.programs.lower" not in hangs

@@ -17,8 +17,8 @@ from test_learners import SMALL
 import sims
 from real_robot.bundle import PolicyBundle
 from reward_models.base import RewardOutput
-from robo_rl.export import ExportError, check, deterministic_actor, export, to_onnx
-from robo_rl.goals import read_goal
+from robo_rl.bundles.export import ExportError, check, deterministic_actor, export, to_onnx
+from robo_rl.goals.reading import read_goal
 from robo_rl.learners import CrossQConfig, PPOConfig
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import learn

@@ -11,8 +11,8 @@ import pytest
 import sims
 from real_robot.sim_scene import Scene
 from reward_models.goals import parse
-from robo_rl.feasible import Decided, Unreachable, check_feasible
-from robo_rl.goal_task import GoalTask, goal_task
+from robo_rl.goals.account import GoalTask, goal_task
+from robo_rl.goals.feasible import Decided, Unreachable, check_feasible
 from sims.batch_env import BatchEnv
 from sims.truth.ends import within_reach
 

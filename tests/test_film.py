@@ -17,8 +17,7 @@ from test_scoring import Live
 import sims
 from robo_rl.cli import main
 from robo_rl.evaluate import SELECT_SEED, record
-from robo_rl.film import reward_along
-from robo_rl.goals import read_goal
+from robo_rl.goals.reading import read_goal
 from robo_rl.judging.coverage import played
 from robo_rl.judging.paid import by_model, whole
 from robo_rl.judging.proxy import PaidJudge
@@ -30,7 +29,8 @@ from robo_rl.rewards.film import Film, FilmConfig, evenly
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Trace
 from robo_rl.rollout.vec_env import SB3VecEnv
-from robo_rl.video import write_webm
+from robo_rl.shown.film import reward_along
+from robo_rl.shown.video import write_webm
 from sims import BatchEnv
 from sims.demos import DemoConfig, write_demos
 

@@ -13,11 +13,11 @@ from reach_bundle import write as write_bundle
 
 import sims
 from real_robot.bundle import PolicyBundle, write_manifest
-from robo_rl import floors as floors_module
 from robo_rl.arm.episodes import ArmResult, advice, run_emulated
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import SELECT_SEED, TEST_SEED, Evaluation, evaluate, evaluate_expert, said
-from robo_rl.floors import Floors, Rate, floors, floors_of_scenes, untrained
+from robo_rl.judging import floors as floors_module
+from robo_rl.judging.floors import Floors, Rate, floors, floors_of_scenes, untrained
 from robo_rl.learners import PPOConfig
 from robo_rl.rollout.judged import BLOCK, rowwise, run_episode, still
 from robo_rl.runs import RunDir
@@ -260,7 +260,7 @@ def test_a_run_without_ground_truth_quotes_no_success_anywhere(
 def test_the_report_shows_floors_interval_and_seed_and_a_distance_where_there_is_one(
     unit: str,
 ) -> None:
-    from robo_rl.report import _headline
+    from robo_rl.shown.report import _headline
 
     beneath = Floors(Rate(0, 1000), Rate(3, 1000))
     found = Evaluation("g", 1000, 973, SELECT_SEED, 0.012, 0.03, 0, 2, unit, beneath)

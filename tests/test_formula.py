@@ -26,7 +26,7 @@ from reward_models.goals.formula import (
     to_data,
 )
 from reward_models.goals.predicates import PREDICATES, Number, roles
-from robo_rl.goals import read_goal
+from robo_rl.goals.reading import read_goal
 
 DOCS = Path(__file__).parent.parent / "docs" / "goals.md"
 TASKS = ("reach", "stack", "peg", "drawer_then_place", "button", "ant", "hopper", "pusher")

@@ -24,8 +24,8 @@ from reward_models.goals.formula import check
 from reward_models.goals.reader.refusals import lexicon
 from reward_models.goals.say import say
 from robo_rl.experiments.reading import outcome, score
-from robo_rl.goals import read_goal
-from robo_rl.labelled import own_key
+from robo_rl.goals.labelled import own_key
+from robo_rl.goals.reading import read_goal
 
 ROWS_AT = Path(__file__).parent / "data"
 ROWS = json.loads((ROWS_AT / "goal_sentences_suite_dev.json").read_text("utf-8"))

@@ -27,8 +27,8 @@ from reward_models.writers.staged import write_staged
 from robo_rl.arm.episodes import run_emulated, task_of
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import evaluate, make_task
-from robo_rl.goal_task import GoalTask, goal_task, trained_on
-from robo_rl.goals import formula_goal, judged_goal
+from robo_rl.goals.account import GoalTask, goal_task, trained_on
+from robo_rl.goals.reading import formula_goal, judged_goal
 from robo_rl.judging.coverage import cover
 from robo_rl.judging.report import of_run
 from robo_rl.learners import PPOConfig

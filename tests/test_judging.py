@@ -24,19 +24,19 @@ from robo_rl.cli import main
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import SELECT_SEED
 from robo_rl.fit import fit
-from robo_rl.goals import read_goal
+from robo_rl.goals.reading import read_goal
 from robo_rl.judging import proxy
 from robo_rl.judging.coverage import FREE, SHORT, cover
 from robo_rl.judging.figures import Judged, apart, leaving, ordered, outcome, seen_well
 from robo_rl.judging.language import _paid, language, opposite, paraphrases
+from robo_rl.judging.looks import Looks
 from robo_rl.judging.paid import back, by_entry, by_model, clock, dense, forth, sparse, whole
 from robo_rl.judging.proxy import PaidJudge
 from robo_rl.judging.tables import interval, overoptimised, short
 from robo_rl.learners import PPOConfig
-from robo_rl.looks import Looks
-from robo_rl.report import write_report
 from robo_rl.rewards.base import RewardConfig
 from robo_rl.runs import RunDir
+from robo_rl.shown.report import write_report
 from robo_rl.training import train
 from robo_rl.visual.episodes import EXPERT
 from sims.batch_env import BatchEnv

@@ -11,11 +11,11 @@ import pytest
 from point_mass import Nearness, PointMass
 from test_learners import assert_same
 
-from robo_rl.board import Board
 from robo_rl.fit import Fitted, fit
+from robo_rl.judging.looks import Looks
 from robo_rl.learners import PPOConfig
-from robo_rl.looks import Looks
 from robo_rl.runs import RunDir
+from robo_rl.shown.board import Board
 from robo_rl.training import pack_best
 
 CONFIG = PPOConfig(num_envs=8, net=(16, 16), n_steps=32, final_rate=1.0)

@@ -13,7 +13,7 @@ from reward_models.base import from_dict
 from reward_models.goals.formula import Formula, fill, parse, to_data
 from reward_models.goals.margins import Measures, NoMargin, measured
 from reward_models.goals.predicates import PREDICATES
-from robo_rl.goals import read_goal
+from robo_rl.goals.reading import read_goal
 from sims.truth import Judge
 
 Array = np.ndarray

@@ -8,7 +8,7 @@ import pytest
 import sims
 from reward_models.goals import parse
 from robo_rl.evaluate import Evaluation, said, summary
-from robo_rl.goal_task import goal_task
+from robo_rl.goals.account import goal_task
 from robo_rl.rollout.judged import run_episode
 from sims.batch_env import BatchEnv
 

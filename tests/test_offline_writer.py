@@ -28,7 +28,7 @@ from reward_models.writers.offline import (
 )
 from reward_models.writers.staged import write_staged
 from robo_rl.cli import main
-from robo_rl.goal_task import goal_task
+from robo_rl.goals.account import goal_task
 from robo_rl.preflight import Job, preflight
 
 CARD = from_dict(sims.make_task("push").card())

@@ -31,7 +31,7 @@ from robo_rl.on_arm.learner import ArmLearner, ArmSteps, part_of
 from robo_rl.on_arm.paying import payer, pictures, states, trust
 from robo_rl.on_arm.session import Session
 from robo_rl.on_arm.tried import Tried
-from robo_rl.recorded import Recorded, episodes, logs_of, reading
+from robo_rl.recorded.logs import Recorded, episodes, logs_of, reading
 from robo_rl.runs import RunDir
 
 

@@ -15,8 +15,8 @@ from reward_models.base import from_dict
 from reward_models.visual.encoders import EmbeddedClip
 from reward_models.visual.graded import read_captions
 from robo_rl.cli import main
-from robo_rl.foreign_film import most_paid
 from robo_rl.rewards.clip import ClipConfig, own_words_of
+from robo_rl.shown.foreign_film import most_paid
 from robo_rl.sight import OWN, SeenReward, SeenRewards, Sight, WithFrames
 from robo_rl.visual.data import watched
 from robo_rl.visual.taught import held_out

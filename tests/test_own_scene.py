@@ -17,7 +17,7 @@ from reward_models.goals import fill, parse
 from reward_models.goals.formula import to_data
 from reward_models.goals.margins import Measures, measured
 from robo_rl.cli import main
-from robo_rl.goals import judged_goal
+from robo_rl.goals.reading import judged_goal
 from robo_rl.runs import RunDir
 from sims.robots import offered
 from sims.tasks.things import mjcf

@@ -19,8 +19,7 @@ from reward_models.base import RewardOutput
 from robo_rl.cli import main
 from robo_rl.commands.train import parse_train
 from robo_rl.config import TrainConfig
-from robo_rl.demonstrations import read_demonstrations
-from robo_rl.goals import formula_goal
+from robo_rl.goals.reading import formula_goal
 from robo_rl.learners import EnsembleConfig, IQLConfig, LearnerConfig, SACConfig, TD3Config
 from robo_rl.learners.ensemble_sac import likelihood
 from robo_rl.learners.guided_noise import GuidedNoise
@@ -28,6 +27,7 @@ from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import learn
 from robo_rl.learners.prior import Prior
 from robo_rl.presets import completed
+from robo_rl.recorded.demonstrations import read_demonstrations
 from robo_rl.runs import RunDir
 from robo_rl.training import training_env
 from sims.demos import DemoConfig, write_demos

@@ -21,9 +21,9 @@ from reward_models.goals.proposer import NOTHING, WIDTH, Proposer, sayable, ship
 from robo_rl.cli import main
 from robo_rl.commands import offers
 from robo_rl.commands.offers import offering
-from robo_rl.goals import NotRead, read_goal
-from robo_rl.labelled import SETS, UNSEEN, labelled, make
-from robo_rl.proposing import fit, lessons
+from robo_rl.goals.labelled import SETS, UNSEEN, labelled, make
+from robo_rl.goals.proposing import fit, lessons
+from robo_rl.goals.reading import NotRead, read_goal
 
 UNREAD = "get the grabber thingamajig 5 cm over the red block"
 

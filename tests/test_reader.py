@@ -22,7 +22,7 @@ from reward_models.goals.reader.quantities import much
 from reward_models.goals.reader.words import split
 from reward_models.goals.say import say
 from robo_rl.experiments.reading import score
-from robo_rl.goals import read_goal
+from robo_rl.goals.reading import read_goal
 
 DATA = Path(__file__).parent / "data"
 ROWS = json.loads((DATA / "goal_sentences_formulas.json").read_text("utf-8"))

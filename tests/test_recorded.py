@@ -27,9 +27,9 @@ from real_robot.twin import Twin
 from robo_rl.arm.nobody import nobody
 from robo_rl.cli import main
 from robo_rl.commands.teleop import next_number
-from robo_rl.demonstrations import read_demonstrations
 from robo_rl.learners.prior import demos_for
-from robo_rl.recorded import _action, episodes, logs_of, reading
+from robo_rl.recorded.demonstrations import read_demonstrations
+from robo_rl.recorded.logs import _action, episodes, logs_of, reading
 from sims import BatchEnv
 
 GOAL = "touch_red_cube"

@@ -17,10 +17,10 @@ import robo_rl
 import sims
 from real_robot.bundle import PolicyBundle
 from robo_rl.arm.episodes import run_emulated
+from robo_rl.bundles.export import check, deterministic_actor, to_onnx
 from robo_rl.cli import main
 from robo_rl.commands.train import parse_train
 from robo_rl.config import TrainConfig
-from robo_rl.export import check, deterministic_actor, to_onnx
 from robo_rl.learners import (
     LEARNERS,
     OffPolicyConfig,

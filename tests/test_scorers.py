@@ -30,7 +30,7 @@ from reward_models.visual.preferences import Pairs, Preferences, chances, most_d
 from reward_models.visual.progress import LAGS, Progress, fit_progress, judged, taught
 from reward_models.visual.success import SuccessClassifier, fit_success, judged_on
 from robo_rl.cli import main
-from robo_rl.goals import judged_goal, read_goal
+from robo_rl.goals.reading import judged_goal, read_goal
 from robo_rl.learners import PPOConfig, SACConfig
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.rewards import clip, make_reward

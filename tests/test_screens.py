@@ -13,10 +13,10 @@ import sims
 from reward_models.base import Segment, from_dict
 from reward_models.programs import load
 from reward_models.screens import BINS, SCREENS, Trials, linked, screen
-from robo_rl.archive import ROWS, screened, trials
 from robo_rl.cli import main
 from robo_rl.experiments import Place
 from robo_rl.experiments.screens import TASKS, bad_programs, measure, shown
+from robo_rl.judging.archive import ROWS, screened, trials
 
 KIND = np.array(["expert"] * 4 + ["short"] * 3 + ["still"] * 2 + ["random", "swing"])
 

@@ -16,9 +16,9 @@ from reward_models.metrics import paired_gain
 from reward_models.programs import Program, load
 from reward_models.writers.lines import Numbers
 from reward_models.writers.offline import write
-from robo_rl.archive import trials
 from robo_rl.cli import main
 from robo_rl.experiments import search as searches
+from robo_rl.judging.archive import trials
 from robo_rl.preflight import Job, preflight
 from robo_rl.search.config import SearchConfig
 from robo_rl.search.controls import random_program

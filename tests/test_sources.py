@@ -15,7 +15,7 @@ from test_recorded import GOAL, recorded
 import sims
 from real_robot import read_log
 from robo_rl.cli import main
-from robo_rl.recorded import decoded, episodes, reading
+from robo_rl.recorded.logs import decoded, episodes, reading
 from robo_rl.sources import Watch, kind_of, watched
 from sims import BatchEnv
 from sims.demos import DemoConfig, write_demos

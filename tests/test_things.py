@@ -22,7 +22,7 @@ from reward_models.goals.predicates import BY, PREDICATES, roles
 from reward_models.programs import load
 from robo_rl.commands.train import parse_train
 from robo_rl.config import TrainConfig
-from robo_rl.goals import formula_goal, judged_goal
+from robo_rl.goals.reading import formula_goal, judged_goal
 from robo_rl.presets import completed
 from robo_rl.rewards.code import written
 from sims import BatchEnv

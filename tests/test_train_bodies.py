@@ -10,7 +10,7 @@ import pytest
 
 import sims
 from robo_rl.cli import main
-from robo_rl.goals import read_goal
+from robo_rl.goals.reading import read_goal
 from robo_rl.presets import preset
 from robo_rl.training import training_env
 from sims.batch_env import BatchEnv

@@ -12,7 +12,7 @@ from real_robot import Pose, RobotState, SafetyStop, Sent, Twin
 from real_robot.layout import ArmLayout
 from real_robot.sim_scene import Scene
 from reward_models.goals import parse
-from robo_rl.goal_task import goal_task
+from robo_rl.goals.account import goal_task
 from sims.batch_env import BatchEnv
 from sims.robots import SO101
 from sims.tasks import TASKS

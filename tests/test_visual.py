@@ -26,7 +26,7 @@ from reward_models.visual.train import grade, lessons
 from robo_rl.commands.reward.score import order
 from robo_rl.commands.train import parse_train
 from robo_rl.config import SettledConfig, TrainConfig, from_json
-from robo_rl.goals import read_goal
+from robo_rl.goals.reading import read_goal
 from robo_rl.learners import PPOConfig
 from robo_rl.learners.learner import make_learner
 from robo_rl.learners.loop import learn

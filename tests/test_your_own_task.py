@@ -21,7 +21,7 @@ from reward_models.goals.formula import atoms
 from reward_models.goals.say import say
 from reward_models.programs import load
 from robo_rl.cli import main
-from robo_rl.goals import judged_goal, task_of
+from robo_rl.goals.reading import judged_goal, task_of
 from robo_rl.rewards.code import written
 from robo_rl.runs import RunDir
 

@@ -25,8 +25,8 @@ from robo_rl.arm.conditions import Conditions
 from robo_rl.arm.simulated import SimStage
 from robo_rl.arm.stage import Scene, Stage, Told
 from robo_rl.evaluate import NOT_JUDGED
-from robo_rl.floors import Floors, Rate, floors_of_scenes
-from robo_rl.goal_task import ACCOUNT, GoalTask
+from robo_rl.goals.account import ACCOUNT, GoalTask
+from robo_rl.judging.floors import Floors, Rate, floors_of_scenes
 from sims import make_task
 from sims.any_goal import ASKED, AnyGoal
 from sims.task import Task

@@ -11,7 +11,7 @@ import numpy as np
 from real_robot import Manifest, PolicyBundle
 from real_robot.layout import robot_of
 from real_robot.manifest import ActionSpec
-from robo_rl.manifests import inputs_of, limits_of, park_of, sensed_of, starts_of
+from robo_rl.bundles.manifests import inputs_of, limits_of, park_of, sensed_of, starts_of
 from sims.task import Task
 
 Array = np.ndarray

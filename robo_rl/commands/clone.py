@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 
 from robo_rl.commands.options import Json
-from robo_rl.demonstrations import CloneConfig
+from robo_rl.recorded.demonstrations import CloneConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
     if any(word == "--from" or word.startswith("--from=") for word in argv):
         return _of_logs(argv)
     command = tyro.cli(DemosCommand, args=list(argv), prog="robo-rl demos")
-    from robo_rl.goals import task_of
+    from robo_rl.goals.reading import task_of
     from sims.demos import write_demos
 
     task = task_of(vars(command), goal=command.goal or None)
@@ -75,12 +75,12 @@ def _of_logs(argv: Sequence[str]) -> int:
     if "--help" in args or "-h" in args:
         args = ["--help"]
     command = tyro.cli(LogsCommand, args=args, prog="robo-rl demos")
-    from robo_rl.recorded import logs_of, reading, write_minari
+    from robo_rl.recorded.logs import logs_of, reading, write_minari
 
     logs = logs_of(command.logs)
     told, console = reading(logs), Console(stderr=True)
     if command.format == "lerobot":
-        from robo_rl.lerobot import write_lerobot
+        from robo_rl.recorded.lerobot import write_lerobot
 
         scores = [] if command.progress is None else _scores(command.progress)
         made = write_lerobot(command.to, logs, told, failures=command.failures, progress=scores)

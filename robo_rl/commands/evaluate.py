@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
     if command.episodes < 1:
         raise ValueError(f"--episodes must be at least 1, got {command.episodes}")
     from robo_rl.evaluate import JUDGED_ON, NOT_JUDGED, evaluate, evaluate_expert, make_task, said
-    from robo_rl.goals import one_of
+    from robo_rl.goals.reading import one_of
     from robo_rl.policies import load_policy
     from robo_rl.progress import stages
 

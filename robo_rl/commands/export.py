@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
     if command.to.exists():
         raise ValueError(f"{command.to} exists already; give a new folder")
     if command.goal:
-        from robo_rl.regoal import told
+        from robo_rl.bundles.regoal import told
 
         told(bundle, command.goal, command.to)
         print(command.to)

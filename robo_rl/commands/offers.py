@@ -9,7 +9,7 @@ import tyro
 
 from reward_models.goals.asked import asked
 from robo_rl.cli import without
-from robo_rl.goals import NotRead, Offer
+from robo_rl.goals.reading import NotRead, Offer
 from robo_rl.search.model import ModelConfig, make_transport
 
 Main = Callable[[Sequence[str]], int]

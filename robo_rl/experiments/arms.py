@@ -25,7 +25,7 @@ from robo_rl.evaluate import JUDGED_ON, evaluate
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.table import table
 from robo_rl.experiments.training import FLOORS, VISUAL, WRITTEN, floors_of, policy, trained
-from robo_rl.floors import Rate
+from robo_rl.judging.floors import Rate
 from robo_rl.presets import preset
 from robo_rl.runs import jsonable, write_json
 from sims.randomize import Randomize, Servos

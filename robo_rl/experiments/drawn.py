@@ -25,8 +25,8 @@ from robo_rl.config import TrainConfig
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.table import percent, table
 from robo_rl.experiments.training import FRESH, TRAINER, floors_of, task_code, trained
-from robo_rl.feasible import Decided, Unreachable, check_feasible
-from robo_rl.goal_task import GoalTask, goal_task
+from robo_rl.goals.account import GoalTask, goal_task
+from robo_rl.goals.feasible import Decided, Unreachable, check_feasible
 from robo_rl.presets import completed
 
 # Class: the tasks that are drawn from, what brings about what is asked for, and how many of its
@@ -83,7 +83,7 @@ def _row(kind: str, number: int, seed: int, options: Options) -> Row:
     drawn = Drawn(kind, number, seed + DEVELOPMENT * options.develop, config)
     tasks = [sims.make_task(name, robot=robot) for name in CLASSES[kind][0] for robot in ROBOTS]
     code = dict.fromkeys(module for task in tasks for module in task_code(task))
-    made_by = ("reward_models.goals.draw", "reward_models.writers.staged", "robo_rl.feasible",
+    made_by = ("reward_models.goals.draw", "reward_models.writers.staged", "robo_rl.goals.feasible",
                "robo_rl.presets")  # fmt: skip
     without = ("robo_rl.visual", "reward_models.visual", "reward_models.distill", "real_robot")
     return Row(f"{kind} {number + 1}, draw {seed}", drawn, (*code, *TRAINER, *made_by), without)

@@ -24,7 +24,7 @@ OURS = ("reward_models", "sims", "real_robot", "robo_rl")
 REGISTRIES = ("sims.tasks", "sims.robots", "robo_rl.learners", "robo_rl.rewards")
 BESIDE = (
     *(f"robo_rl.{part}" for part in ("cli", "commands", "experiments", "runs", "progress")),
-    *(f"robo_rl.{part}" for part in ("report", "film", "video", "export")),
+    "robo_rl.shown", "robo_rl.bundles.export",
     # What they made is in the settings.
     "robo_rl.presets", "reward_models.goals.reader", "reward_models.writers", "reward_models.wire",
     "robo_rl.wire",

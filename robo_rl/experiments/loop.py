@@ -186,7 +186,7 @@ def _bundle(folder: Path, actor: object, task: sims.task.Task, twin: Twin) -> Po
     """An untrained policy as a bundle: what it does is of no interest here."""
     import torch
 
-    from robo_rl.export import to_onnx
+    from robo_rl.bundles.export import to_onnx
 
     robot, width = robot_of(task), sum(twin.columns.values())
     obs = np.random.default_rng(0).normal(size=(64, width)).astype(np.float32)

@@ -49,7 +49,7 @@ TASKS: Mapping[str, Case] = {
     "pick_place": Case("cube_at_target", 300_000, beside=True),
     "lift": Case("lift_cube", 100_000, beside=True),
 }
-CODE = ("robo_rl.learners.prior", "robo_rl.demonstrations", "sims.demos")
+CODE = ("robo_rl.learners.prior", "robo_rl.recorded.demonstrations", "sims.demos")
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,13 @@ from reward_models.goals.proposer import SHIPPED, shipped
 from reward_models.metrics import wilson
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.table import percent, table
-from robo_rl.goals import read_goal
-from robo_rl.labelled import SETS, UNSEEN, corpus_card, labelled, make, own_key, path_of
+from robo_rl.goals.labelled import SETS, UNSEEN, corpus_card, labelled, make, own_key, path_of
+from robo_rl.goals.reading import read_goal
 
 
 def rows(options: Options) -> list[Row]:
     """One for each set; its hash is of the set as it is, and of the proposer's weights."""
-    code = ("robo_rl.experiments.reading", "robo_rl.goals", "reward_models.goals",
+    code = ("robo_rl.experiments.reading", "robo_rl.goals.reading", "reward_models.goals",
             "sims.tasks", *(k.__module__ for k in sims.TASKS.values()))  # fmt: skip
     weights = sha256(SHIPPED.read_bytes()).hexdigest()
     return [

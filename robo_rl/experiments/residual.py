@@ -9,19 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from robo_rl.demonstrations import CloneConfig
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row, training
 from robo_rl.experiments.table import percent, table
 from robo_rl.experiments.training import FLOORS, Policy, demonstrated, floors_of, policy
 from robo_rl.learners.config import OffPolicyConfig
 from robo_rl.learners.residual import ResidualConfig
 from robo_rl.presets import preset
+from robo_rl.recorded.demonstrations import CloneConfig
 from robo_rl.trained import Trained, load
 from sims.demos import DemoConfig
 
 SEEDS = (0, 1, 2, 3, 4)
 ROBOT = "so101"
-BASES = ("robo_rl.clone", "robo_rl.demonstrations", "sims.demos")
+BASES = ("robo_rl.clone", "robo_rl.recorded.demonstrations", "sims.demos")
 PRIOR = ("robo_rl.learners.prior",)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import sims
 from reward_models.base import Encoder
 from robo_rl.experiments.rates import Figure, Say, interleaved, rate, rates
-from robo_rl.goals import read_goal
+from robo_rl.goals.reading import read_goal
 from robo_rl.rewards import ClipConfig, make_reward
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Observer, Trace, Transition

@@ -172,7 +172,7 @@ def measure(of: Judged | Learned, place: Place) -> dict[str, Any]:
 
 
 def _judged(of: Judged, place: Place) -> dict[str, Any]:
-    from robo_rl.goals import judged_goal
+    from robo_rl.goals.reading import judged_goal
     from robo_rl.judging.report import Subject, judge
     from robo_rl.learners import EnsembleConfig
 
@@ -231,7 +231,7 @@ def _file(of: Judged, scorer: Scorer, folder: Path, place: Place) -> Path:
 
 
 def _take_pictures(of: Judged, out: Path) -> None:
-    from robo_rl.goals import judged_goal
+    from robo_rl.goals.reading import judged_goal
     from robo_rl.pictures import take_pictures
 
     task, goal = judged_goal(_task(of), of.goal)

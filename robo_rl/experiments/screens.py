@@ -14,11 +14,11 @@ from reward_models.programs import load
 from reward_models.programs.diagnostics import errors
 from reward_models.screens import Screened, screen
 from reward_models.writers.offline import NoTemplate, write
-from robo_rl.archive import screened, trials
 from robo_rl.experiments import Experiment, Measured, Place, Row
 from robo_rl.experiments.table import table
 from robo_rl.experiments.training import task_code
-from robo_rl.goals import read_goal
+from robo_rl.goals.reading import read_goal
+from robo_rl.judging.archive import screened, trials
 
 # Rewards that look like work and are not, by what is wrong with them; {hand}, {thing}: places.
 BAD = {

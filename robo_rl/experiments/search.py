@@ -18,7 +18,7 @@ from robo_rl.evaluate import TEST_SEED
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.table import table
 from robo_rl.experiments.training import FLOORS, FRESH, floors_of, task_code
-from robo_rl.floors import floors
+from robo_rl.judging.floors import floors
 from robo_rl.presets import preset
 from robo_rl.search.config import SearchConfig
 from robo_rl.search.journal import Journal

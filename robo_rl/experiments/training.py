@@ -16,7 +16,7 @@ import sims
 from robo_rl.config import TrainConfig
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.table import percent, table
-from robo_rl.goals import ReadGoal
+from robo_rl.goals.reading import ReadGoal
 from robo_rl.presets import completed
 from robo_rl.rewards import kind_of
 from robo_rl.rewards.code import written

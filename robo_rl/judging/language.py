@@ -14,7 +14,7 @@ from reward_models.base import RewardModel, Segment
 from reward_models.goals.formula import Atom, fill
 from reward_models.goals.say import say
 from reward_models.metrics import auc, or_none
-from robo_rl.goals import NotRead, ReadGoal, read_goal
+from robo_rl.goals.reading import NotRead, ReadGoal, read_goal
 from robo_rl.judging.coverage import COVER_SEED, joined, played
 from robo_rl.judging.paid import forth, segment_of
 from robo_rl.rewards import make_reward

@@ -21,7 +21,7 @@ from real_robot.manifest import Manifest
 from reward_models.base import Place, RewardModel
 from reward_models.distance import DRAWS
 from robo_rl.evaluate import Recording
-from robo_rl.goals import ReadGoal
+from robo_rl.goals.reading import ReadGoal
 from robo_rl.judging.coverage import COVER_SEED, FREE, Coverage, cover
 from robo_rl.judging.figures import (
     Figures,
@@ -187,7 +187,7 @@ def best_paid_failures(verdict: Verdict, name: str, columns: Array) -> Array:
 def film_failures(verdict: Verdict, name: str, path: Path, policys: Sequence[str] = ()) -> int:
     """Films the best paid failures, of a run's policy where it has three, else of anybody; how many
     are shown, 0 where there are too few to fill a row."""
-    from robo_rl.film import COLUMNS, film
+    from robo_rl.shown.film import COLUMNS, film
 
     seen = verdict.cover
     own = best_paid_failures(verdict, name, seen.of(tuple(policys)))
@@ -250,7 +250,7 @@ def of_run(path: Path) -> Subject:
 
 def keep(run: RunDir, verdict: Verdict) -> None:
     """Leaves the report in a run, its page and its bundle's manifest."""
-    from robo_rl.report import write_report
+    from robo_rl.shown.report import write_report
 
     write_json(run.path / REPORT, verdict.report)
     write_report(run)

@@ -17,8 +17,8 @@ from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from torch import Tensor
 
 from reward_models.base import RewardModel
-from robo_rl.demonstrations import Demonstrations, check_same, read_demonstrations
 from robo_rl.learners.steps import Steps
+from robo_rl.recorded.demonstrations import Demonstrations, check_same, read_demonstrations
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Observer, Trace, Transition
 from robo_rl.rollout.vec_sim import VecSim

@@ -31,8 +31,8 @@ from real_robot.bundle import PolicyBundle
 from real_robot.human import FILTER
 from real_robot.manifest import GraphSpec, RewardSpec
 from robo_rl.arm.episodes import task_of
+from robo_rl.bundles.export import GOLDEN_KEPT, check, deterministic_actor, to_onnx, write_bundle
 from robo_rl.config import from_json
-from robo_rl.export import GOLDEN_KEPT, check, deterministic_actor, to_onnx, write_bundle
 from robo_rl.learners.checkpoint import load_weights, weights_of
 from robo_rl.learners.learner import make_learner
 from robo_rl.learners.residual import ResidualEnsembleConfig
@@ -42,7 +42,7 @@ from robo_rl.on_arm.config import BASE, BUNDLES, EPISODES, READ, REFUSED, OnArm,
 from robo_rl.on_arm.page import write_page
 from robo_rl.on_arm.paying import Pay, payer, trust
 from robo_rl.on_arm.tried import Tried
-from robo_rl.recorded import Reading, Recorded, episodes, logs_of
+from robo_rl.recorded.logs import Reading, Recorded, episodes, logs_of
 from robo_rl.runs import (
     Checkpoint,
     RunDir,

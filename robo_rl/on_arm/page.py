@@ -10,8 +10,8 @@ import numpy as np
 
 from reward_models.metrics import wilson
 from robo_rl.on_arm.config import PAGE, VERDICT, OnArm, Told
-from robo_rl.report import head, image, section
 from robo_rl.runs import RunDir, Table, atomic_write
+from robo_rl.shown.report import head, image, section
 
 Array = np.ndarray
 

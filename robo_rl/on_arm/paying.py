@@ -16,9 +16,9 @@ from real_robot.perception import Pose
 from real_robot.twin import Twin
 from reward_models.base import RewardModel, Segment, from_the_start
 from reward_models.metrics import auc
-from robo_rl.goals import read_goal
+from robo_rl.goals.reading import read_goal
 from robo_rl.on_arm.config import STATE, VERDICT, OnArm
-from robo_rl.recorded import Recorded, decoded
+from robo_rl.recorded.logs import Recorded, decoded
 from robo_rl.rewards import kind_of, make_reward
 from sims.batch_env import BatchEnv
 from sims.task import Task

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from robo_rl.goals import ReadGoal
+from robo_rl.goals.reading import ReadGoal
 from robo_rl.rewards import clip, code, film, goal_image, learned
 from robo_rl.rewards.base import Asked, Kind, MadeReward, RewardConfig
 from robo_rl.rewards.clip import ClipConfig

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from reward_models.base import Encoder, RewardModel
 from reward_models.programs import Program
-from robo_rl.goals import ReadGoal
+from robo_rl.goals.reading import ReadGoal
 from robo_rl.visual.scene import Scene
 from sims.batch_env import BatchEnv
 from sims.foreign import ForeignEnv

@@ -18,7 +18,7 @@ from reward_models.goals.predicates import PREDICATES
 from reward_models.goals.say import say
 from reward_models.visual.clip_score import Caption
 from reward_models.visual.graded import words_of
-from robo_rl.goals import NotRead, ReadGoal, read_goal
+from robo_rl.goals.reading import NotRead, ReadGoal, read_goal
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
 from robo_rl.visual.data import collect, watched
 from robo_rl.visual.scene import SceneConfig, distilled, scene_env

@@ -10,8 +10,8 @@ from reward_models.constant import Constant
 from reward_models.programs import Program, ProgramReward, Refused, errors, load
 from reward_models.writers.offline import write
 from reward_models.writers.staged import write_staged
-from robo_rl.goal_task import GoalTask
-from robo_rl.goals import NotRead, ReadGoal
+from robo_rl.goals.account import GoalTask
+from robo_rl.goals.reading import NotRead, ReadGoal
 from robo_rl.preflight import Job, preflight
 from robo_rl.rewards.base import Asked, MadeReward
 from sims.task import Task

@@ -11,7 +11,7 @@ import numpy as np
 
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
 from robo_rl.rewards.clip import at_home, frames_segment, look_round
-from robo_rl.video import IMAGES, read_frames
+from robo_rl.shown.video import IMAGES, read_frames
 from robo_rl.visual.scene import SceneConfig
 from sims.foreign import ForeignEnv
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from reward_models.base import TaskCard
 from reward_models.programs import Refused, errors, load
-from robo_rl.archive import screened
+from robo_rl.judging.archive import screened
 from robo_rl.preflight import Job, preflight
 from sims.task import Task
 

@@ -29,11 +29,11 @@ from reward_models.goals.formula import Formula
 from reward_models.programs import Diagnostic, load
 from reward_models.wire.transport import Budget
 from reward_models.writers.offline import NoTemplate, write
-from robo_rl.archive import screened, trials
 from robo_rl.config import from_json
 from robo_rl.evaluate import SELECT_SEED, TEST_SEED
-from robo_rl.floors import floors
-from robo_rl.goals import NotRead, ReadGoal, read_goal, task_of
+from robo_rl.goals.reading import NotRead, ReadGoal, read_goal, task_of
+from robo_rl.judging.archive import screened, trials
+from robo_rl.judging.floors import floors
 from robo_rl.runs import atomic_write, jsonable, versions, write_json
 from robo_rl.search.bar import Bar
 from robo_rl.search.config import TOTALS, SearchConfig

@@ -52,7 +52,7 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
     from reward_models.programs import ProgramReward, load
     from robo_rl.evaluate import summary
     from robo_rl.fit import fit
-    from robo_rl.goals import task_of
+    from robo_rl.goals.reading import task_of
     from robo_rl.learners import LEARNERS
     from robo_rl.learners.hooks import Hook
     from robo_rl.rollout.judged import rowwise, run_episode

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from reward_models.wire.questions import spread
-from robo_rl.goals import read_goal
+from robo_rl.goals.reading import read_goal
 from robo_rl.wire import drawn_at
 from sims.batch_env import BatchEnv
 from sims.task import Task

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import sims
+from robo_rl.shown.video import IMAGES, read_frames
 from robo_rl.sources.base import Seen, Watch
-from robo_rl.video import IMAGES, read_frames
 
 
 def found(path: Path) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import sims
-from robo_rl.lerobot import INFO, check_extra
+from robo_rl.recorded.lerobot import INFO, check_extra
 from robo_rl.sources.base import Array, Seen, Watch
 
 PICTURES = "observation.images."  # which the names of cameras begin with

@@ -12,9 +12,9 @@ from real_robot.recorder import read_log
 from reward_models.base import from_dict
 from reward_models.goals.say import say
 from robo_rl.arm.episodes import task_of
-from robo_rl.goal_task import GoalTask
-from robo_rl.goals import read_goal
-from robo_rl.recorded import DRIVEN, decoded, logs_of, manifest_of
+from robo_rl.goals.account import GoalTask
+from robo_rl.goals.reading import read_goal
+from robo_rl.recorded.logs import DRIVEN, decoded, logs_of, manifest_of
 from robo_rl.sources.base import Seen, Watch
 from sims.task import Task
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from robo_rl.demonstrations import DATA, check_same, read_demonstrations
+from robo_rl.recorded.demonstrations import DATA, check_same, read_demonstrations
 from robo_rl.sources.base import Seen, Watch, drawn
 from sims.batch_env import BatchEnv
 

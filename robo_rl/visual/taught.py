@@ -21,7 +21,7 @@ from reward_models.visual.graded import read_captions
 from reward_models.visual.table_captions import TableCaptions, table_captions
 from reward_models.visual.tiny_clip import Home
 from reward_models.visual.train import GradedStates, grade
-from robo_rl.goals import read_goal
+from robo_rl.goals.reading import read_goal
 from robo_rl.side_by_side import side_by_side
 from robo_rl.visual.data import collect, jitter, watched
 from sims.cameras import Look

@@ -12,9 +12,9 @@ import tyro
 
 from reward_models.base import TaskCard, from_dict
 from reward_models.programs import Diagnostic, Program, Refused, errors, explain, load
-from robo_rl.archive import screened
 from robo_rl.commands.options import Json, Table
-from robo_rl.goals import NotRead, read_goal, task_of
+from robo_rl.goals.reading import NotRead, read_goal, task_of
+from robo_rl.judging.archive import screened
 from robo_rl.preflight import Job, preflight
 from sims.task import Task
 

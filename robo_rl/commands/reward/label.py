@@ -16,7 +16,7 @@ from rich.console import Console
 from reward_models.wire.judge import Judge, Said
 from reward_models.wire.transport import Budget
 from robo_rl.commands.options import Table
-from robo_rl.goals import read_goal, task_of
+from robo_rl.goals.reading import read_goal, task_of
 from robo_rl.visual.asking import AskConfig, stretches
 from robo_rl.visual.episodes import EpisodesConfig, play
 from robo_rl.visual.label_store import SAID, SKIP, Answer, LabelStore, agreement, said_of, scene_of

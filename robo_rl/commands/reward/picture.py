@@ -9,7 +9,7 @@ from pathlib import Path
 import tyro
 
 from robo_rl.commands.options import Table
-from robo_rl.goals import known_goal
+from robo_rl.goals.reading import known_goal
 from robo_rl.pictures import take_pictures
 
 

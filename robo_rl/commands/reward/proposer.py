@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(TrainProposerCommand, args=list(argv), prog="robo-rl reward train proposer")
     if (command.out is None) != command.ship:
         raise ValueError("expected either --out FILE or --ship, which writes into the package")
-    from robo_rl.proposing import fit, lessons  # torch takes seconds, which --help shall not
+    from robo_rl.goals.proposing import fit, lessons  # torch takes seconds, which --help shall not
 
     sentences = list(lessons())
     path = command.out or SHIPPED

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import tyro
 
 from robo_rl.commands.options import Json, Table
-from robo_rl.goals import NotRead, read_goal, task_of
+from robo_rl.goals.reading import NotRead, read_goal, task_of
 from robo_rl.rewards.clip import captions_of
 
 

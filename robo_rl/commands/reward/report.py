@@ -96,7 +96,7 @@ def _rewards(command: ReportCommand) -> int:
 
 def _subject(command: ReportCommand) -> tuple[Path | None, Subject]:
     """(the run that is judged, if it is one; what is judged)."""
-    from robo_rl.goals import NotRead, judged_goal, task_of
+    from robo_rl.goals.reading import NotRead, judged_goal, task_of
     from robo_rl.judging.report import Subject, of_run
     from robo_rl.learners import PPOConfig
     from robo_rl.rewards import kind_of

@@ -15,11 +15,11 @@ from rich.console import Console
 from reward_models.metrics import or_none, spearman
 from reward_models.wire.judge import Said
 from robo_rl.commands.options import Json
-from robo_rl.goals import read_goal
+from robo_rl.goals.reading import read_goal
 from robo_rl.rewards.clip import ClipConfig, at_home, captions_for
-from robo_rl.score_plot import MOST, row_of, write_plot
-from robo_rl.score_progress import bounds_of, check_progress, write_scores
 from robo_rl.sources import SOURCES, Seen, Watch, watched
+from robo_rl.sources.plot import MOST, row_of, write_plot
+from robo_rl.sources.progress import bounds_of, check_progress, write_scores
 from robo_rl.wire import JUDGES, SHOWN, JudgeConfig, is_judge, judge_of, told
 
 Array = np.ndarray

@@ -13,9 +13,9 @@ from rich.console import Console
 from reward_models.base import TaskCard, from_dict
 from reward_models.programs import Diagnostic, errors, explain, load
 from reward_models.writers import offline
-from robo_rl.archive import screened
 from robo_rl.commands.options import Table
-from robo_rl.goals import NotRead, read_goal, task_of
+from robo_rl.goals.reading import NotRead, read_goal, task_of
+from robo_rl.judging.archive import screened
 from robo_rl.preflight import Job, preflight
 from robo_rl.search.model import ModelConfig, make_writer
 from sims.task import Task

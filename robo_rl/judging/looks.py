@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from reward_models.base import RewardModel
-from robo_rl.board import Board
 from robo_rl.config import SettledConfig
 from robo_rl.evaluate import SELECT_SEED
 from robo_rl.foreign import evaluate_foreign
@@ -17,6 +16,7 @@ from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
 from robo_rl.rollout.judged import Act
 from robo_rl.runs import Checkpoint, RunDir
+from robo_rl.shown.board import Board
 from sims.batch_env import BatchEnv
 from sims.foreign import ForeignEnv
 

@@ -15,8 +15,8 @@ import numpy as np
 from reward_models.metrics import wilson
 from robo_rl.evaluate import SEED_NAMES, Evaluation
 from robo_rl.foreign import ForeignEvaluation
+from robo_rl.goals.misses import told as missed
 from robo_rl.judging.tables import FAILURES, REPORT, lines, overoptimised, tables
-from robo_rl.misses import told as missed
 from robo_rl.runs import RunDir, atomic_write
 from sims.tasks.things.mjcf import label
 

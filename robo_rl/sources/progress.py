@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from robo_rl.lerobot import check_extra, write_progress
+from robo_rl.recorded.lerobot import check_extra, write_progress
 from robo_rl.sources import SOURCES, kind_of
 
 Array = np.ndarray

@@ -15,7 +15,7 @@ import numpy as np
 from reward_models.base import Place, RewardModel, Segment, from_the_start
 from robo_rl.config import TrainConfig
 from robo_rl.foreign import Act, make_sim
-from robo_rl.video import annotate, grid, write_webm
+from robo_rl.shown.video import annotate, grid, write_webm
 from sims.frames import resized
 
 Array = np.ndarray

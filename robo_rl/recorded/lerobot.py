@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from robo_rl.recorded import Reading, Recorded, decoded, episodes, new_folder
+from robo_rl.recorded.logs import Reading, Recorded, decoded, episodes, new_folder
 
 Array = np.ndarray
 

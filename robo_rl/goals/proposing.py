@@ -19,7 +19,7 @@ from reward_models.goals.formula import Formula, atoms
 from reward_models.goals.predicates import PREDICATES
 from reward_models.goals.proposer import NOTHING, WIDTH, Proposer, kind_of, sayable, words_of
 from reward_models.goals.reader.things import Things
-from robo_rl.labelled import SETS, UNSEEN, labelled, make
+from robo_rl.goals.labelled import SETS, UNSEEN, labelled, make
 
 Labelled = tuple[str, TaskCard, Formula | None]  # None: it asks for nothing
 DECAY = 2e-4  # of the squared weights

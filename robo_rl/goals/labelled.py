@@ -11,9 +11,9 @@ from typing import Any
 import sims
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals.formula import Formula, parse
-from robo_rl.goals import read_goal
+from robo_rl.goals.reading import read_goal
 
-DATA = Path(__file__).parents[1] / "tests" / "data"
+DATA = Path(__file__).parents[2] / "tests" / "data"
 # Set: how it was made. The first eight were kept out of the making of the readers.
 SETS = {
     "typed_fresh": "every task, typed at a command line, held out",

@@ -19,7 +19,7 @@ from reward_models.goals.formula import Formula, atoms
 from reward_models.goals.margins import NoMargin
 from reward_models.goals.predicates import role
 from reward_models.goals.say import say
-from robo_rl.goal_task import GoalTask, goal_task
+from robo_rl.goals.account import GoalTask, goal_task
 from sims.any_goal import ALL, ANY, AnyGoal
 from sims.task import Task
 

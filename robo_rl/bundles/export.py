@@ -33,10 +33,7 @@ from real_robot.bundle import (
 )
 from real_robot.layout import has_arm, robot_of
 from real_robot.manifest import ActionSpec, Manifest, RewardSpec
-from robo_rl.goals import ReadGoal
-from robo_rl.learners.learner import Learner
-from robo_rl.learners.residual_policy import OverBaseActor, acting
-from robo_rl.manifests import (
+from robo_rl.bundles.manifests import (
     EXPORT_SEED,
     inputs_of,
     limits_of,
@@ -44,6 +41,9 @@ from robo_rl.manifests import (
     sensed_of,
     starts_of,
 )
+from robo_rl.goals.reading import ReadGoal
+from robo_rl.learners.learner import Learner
+from robo_rl.learners.residual_policy import OverBaseActor, acting
 from robo_rl.runs import jsonable, versions
 from sims.batch_env import BatchEnv
 from sims.task import Task

@@ -18,7 +18,7 @@ from reward_models.goals.formula import Atom, Choice, Formula, Joined, atoms, ki
 from reward_models.goals.margins import START, Measures, measured
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role
 from reward_models.goals.say import say
-from robo_rl.goal_task import GoalTask
+from robo_rl.goals.account import GoalTask
 from sims.batch_env import BatchEnv
 
 Array = np.ndarray

@@ -9,7 +9,7 @@ import numpy as np
 
 from reward_models.base import RewardModel, Segment
 from robo_rl.evaluate import Recording
-from robo_rl.video import annotate, grid, write_webm
+from robo_rl.shown.video import annotate, grid, write_webm
 from sims.batch_env import BatchEnv
 from sims.task import Task
 

@@ -1,0 +1,1 @@
+"""Bundles: a policy with all that an arm must know of it, made here and run by ``real_robot``."""
