@@ -74,30 +74,37 @@ class AnyGoal(Wrapped):
         v.goal_asked[ids] = self.keys.index(self.only) if self.only else drawn
 
     def obs(self, v: Any) -> dict[str, Array]:
-        asked = v.goal_asked[:, None] == np.arange(len(self.keys))
-        return {**self.inner.obs(v), ASKED: asked.astype(float)}
+        return {**self.inner.obs(v), ASKED: self._told(v)}
 
-    def signals(self, v: Any) -> dict[str, Array]:
-        return {**self.inner.signals(v), ASKED: v.goal_asked[:, None].astype(float)}
-
-    def signal_docs(self) -> tuple[Signal, ...]:
-        most, keys = len(self.keys) - 1.0, ", ".join(self.keys)
-        doc = f"which goal is asked for, of {keys}, from 0"
-        asked = Signal(ASKED, (1,), "1", "goal", (0.0, most), doc, False)
-        return (*self.inner.signal_docs(), asked)
+    def _told(self, v: Any) -> Array:
+        """(N, G), 1 at the goal that is asked for."""
+        return (v.goal_asked[:, None] == np.arange(len(self.keys))).astype(float)
 
     def obs_parts(self) -> Mapping[str, tuple[ObsPart, ...]]:
-        """The goal's columns are numbers of their own, where it is always the same one."""
-        if not self.only:
+        """Where it is always the same one, the goal's columns are numbers of their own."""
+        if not (made_of := self.inner.obs_parts()):
             return {}
-        told = tuple(ObsPart("", 1, offset=float(key == self.only)) for key in self.keys)
-        return {**self.inner.obs_parts(), ASKED: told}
+        told = (ObsPart(ASKED, len(self.keys)),)
+        if self.only:
+            told = tuple(ObsPart("", 1, offset=float(key == self.only)) for key in self.keys)
+        return {**made_of, ASKED: told}
+
+    def signals(self, v: Any) -> dict[str, Array]:
+        return {**self.inner.signals(v), ASKED: self._told(v)}
+
+    def signal_docs(self) -> tuple[Signal, ...]:
+        return (*self.inner.signal_docs(), self._asked_doc)
 
     def sensed(self, v: Any) -> Mapping[str, Array]:
-        return self.inner.sensed(v)
+        return {**self.inner.sensed(v), ASKED: self._told(v)}
 
     def sensed_docs(self) -> tuple[Signal, ...]:
-        return self.inner.sensed_docs()
+        return (*self.inner.sensed_docs(), self._asked_doc)
+
+    @cached_property
+    def _asked_doc(self) -> Signal:
+        doc = f"1 at the goal that is asked for, of {', '.join(self.keys)}"
+        return Signal(ASKED, (len(self.keys),), "1", "goal", (0.0, 1.0), doc, True)
 
     def reached(self, v: Any) -> Array:
         return np.stack([np.asarray(goal.success(v), bool) for goal in self.each], axis=1)

@@ -29,6 +29,7 @@ from robo_rl.training import train
 from robo_rl.visual.scene import SceneConfig
 from sims import BatchEnv
 from sims.any_goal import ANY, ASKED, AnyGoal
+from sims.randomize import Randomize, RandomizedEnv
 
 Array = np.ndarray
 
@@ -69,6 +70,17 @@ def test_the_goal_is_part_of_a_saved_row_and_no_episode_begins_with_it_met() -> 
     other.load_state_dict(env.state_dict())
     np.testing.assert_array_equal(other.views.goal_asked, env.views.goal_asked)
     assert (np.bincount(env.views.goal_asked) > 4).all()  # of 256 rows, 15 goals
+
+
+@pytest.mark.parametrize("width", [0.0, 1.0])
+def test_what_is_asked_is_heard_right_however_wrong_the_sensors_are(width: float) -> None:
+    env = RandomizedEnv(rows().task, 16, seed=5, randomize=Randomize(width=width))
+    env.reset()
+    for _ in range(5):
+        obs = env.step(np.zeros((16, env.act_dim))).obs
+    true = np.concatenate(list(env.task.obs(env.views).values()), axis=1)
+    np.testing.assert_array_equal(obs[:, -15:], np.eye(15)[env.views.goal_asked])
+    assert (np.abs(obs - true).max() > 1e-3) == bool(width)
 
 
 def test_the_expert_knows_the_way_to_each() -> None:

@@ -13,7 +13,8 @@ Array = np.ndarray
 
 
 class ByGoal:
-    """``models[k]`` where the signal ``asked`` (N, 1) is k; what they look through they share."""
+    """``models[k]`` where the signal ``asked`` (N, goals) has its 1 at k; they share what they look
+    through."""
 
     context = 1
     causal = True
@@ -41,7 +42,7 @@ class ByGoal:
 
     def score(self, segment: Segment) -> RewardOutput:
         of = [model.score(segment) for model in self.models]
-        asked = segment.signals[self.asked][1:, :, 0].astype(int)
+        asked = segment.signals[self.asked][1:].argmax(axis=-1)
 
         def own(values: Sequence[Array]) -> Array:
             return np.take_along_axis(np.stack(values), asked[None], axis=0)[0]
