@@ -259,7 +259,8 @@ def test_one_bundle_of_both_runs_on_the_arm_and_is_a_base_again(first, tmp_path,
     assert main(["evaluate", str(first.run.path), "--episodes", "40", "--judge", "select",
                  "--json"]) == 0  # fmt: skip
     judged = json.loads(capsys.readouterr().out)
-    # .05 of 40 episodes, in whole ones: 1.0 - .95 is more than .05 to a computer.
+    # On one observation the two differ by 6e-8; where a gripper leans on a cube that is a tenth of
+    # a radian after 40 steps, and who is judged by the last one may have slipped off.
     assert abs(judged["successes"] - first.evaluation.successes) <= 2
     assert main(["report", str(first.run.path)]) == 0
     assert "controller:approach" in (first.run.path / "report.html").read_text()
