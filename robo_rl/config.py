@@ -35,7 +35,9 @@ class Common:
     """What people set most."""
 
     task: str = "reach"  # as `robo-rl list tasks` shows
-    goal: str = ""  # a sentence, or the key of one of the task's goals; empty: the first one
+    # A sentence, or the key of one of the task's goals, or any: all of them, one an episode; empty:
+    # the first one.
+    goal: str = ""
     formula: str = ""  # a goal written as a formula instead (docs/goals.md), with --reward offline
     reward: Name = None  # as `robo-rl list rewards` shows
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own, if it has one

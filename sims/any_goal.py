@@ -8,7 +8,7 @@ reached by chance (hindsight experience replay, arXiv:1707.01495).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from mujoco.batch import Batch
 
 from sims.rng import RowRng
-from sims.task import Array, ObsPart, Signal, TaskGoal
+from sims.task import Array, ObsPart, Signal, Task, TaskGoal
 from sims.wrapped import Wrapped
 
 ANY = "any"  # the key of this goal
@@ -50,28 +50,68 @@ class AnyGoal(Wrapped):
         return tuple(self.inner.goals())
 
     @cached_property
+    def tasks(self) -> tuple[Task[Any], ...]:
+        """(G,) the task with each goal: where episodes begin and end hangs on it."""
+        return tuple(dataclasses.replace(self.inner, goal=key) for key in self.keys)
+
+    @cached_property
     def each(self) -> tuple[TaskGoal[Any], ...]:
         """(G,) what they ask for."""
         return tuple(self.inner.goals().values())
+
+    @property
+    def has_expert(self) -> bool:  # type: ignore[override]
+        return self.inner.has_expert
 
     def asked(self, v: Any) -> list[str]:
         """The sentence of the goal of each row."""
         return [self.each[k].sentence for k in v.goal_asked]
 
+    def ask(self, v: Any, goals: Array) -> None:
+        """Asks for ``goals`` (N,) int, places in ``keys``; of rows that are at their start."""
+        v.goal_asked[:] = goals
+
     def bind(self, batch: Batch) -> Any:
-        return self.with_own(self.inner.bind(batch), {"goal_asked": np.zeros(batch.nsim, np.int64)})
+        first = self.keys.index(self.only) if self.only else 0
+        asked = np.full(batch.nsim, first, np.int64)
+        return self.with_own(self.inner.bind(batch), {"goal_asked": asked})
 
     def reset(self, v: Any, ids: Array, rng: RowRng) -> None:
-        self.inner.reset(v, ids, rng)
-        self._ask(v, ids, rng)
+        self._begin("reset", v, ids, rng)
 
     def scatter(self, v: Any, ids: Array, rng: RowRng) -> None:
-        self.inner.scatter(v, ids, rng)
-        self._ask(v, ids, rng)
+        self._begin("scatter", v, ids, rng)
 
-    def _ask(self, v: Any, ids: Array, rng: RowRng) -> None:
-        drawn = rng.integers(len(self.keys))
+    def _begin(self, how: str, v: Any, ids: Array, rng: RowRng) -> None:
+        # The same in every draw of a start: or goals that often hold there would be asked less.
+        drawn = np.floor(rng.constant() * len(self.keys)).astype(np.int64)
         v.goal_asked[ids] = self.keys.index(self.only) if self.only else drawn
+        for task, where in self._groups(v, ids):
+            getattr(task, how)(v, ids[where], rng.part(where))
+        rng.leave()
+
+    def _groups(self, v: Any, ids: Array) -> Iterator[tuple[Task[Any], Array]]:
+        """Each task that is asked for in rows ``ids`` (n,), with where (n,) bool."""
+        for k, task in enumerate(self.tasks):
+            if (where := v.goal_asked[ids] == k).any():
+                yield task, where
+
+    def after_reset(self, v: Any, ids: Array) -> None:
+        for task, where in self._groups(v, ids):
+            task.after_reset(v, ids[where])
+
+    def after_step(self, v: Any, ids: Array) -> None:
+        for task, where in self._groups(v, ids):
+            task.after_step(v, ids[where])
+
+    def terminated(self, v: Any) -> Array | bool:
+        over = [np.zeros(len(v.goal_asked), bool) | task.terminated(v) for task in self.tasks]
+        return self._own(v, over)
+
+    @staticmethod
+    def _own(v: Any, of_each: Sequence[Array]) -> Array:
+        """(N, ...) of what is said for each goal (N, ...), that of the goal of each row."""
+        return np.stack(of_each)[v.goal_asked, np.arange(len(v.goal_asked))]
 
     def obs(self, v: Any) -> dict[str, Array]:
         return {**self.inner.obs(v), ASKED: self._told(v)}
@@ -114,26 +154,23 @@ class AnyGoal(Wrapped):
 
     @cached_property
     def _goal(self) -> TaskGoal[Any]:
-        def chosen(v: Any, ask: Callable[[TaskGoal[Any]], Array]) -> Array:
-            return np.stack([ask(goal) for goal in self.each])[
-                v.goal_asked, range(len(v.goal_asked))
-            ]
+        def own(v: Any, ask: Callable[[TaskGoal[Any]], Array]) -> Array:
+            return self._own(v, [ask(goal) for goal in self.each])
 
         def reward(v: Any, action: Array) -> dict[str, Array]:
-            return {"asked": chosen(v, lambda goal: sum(goal.reward(v, action).values()))}
+            return {"asked": own(v, lambda goal: sum(goal.reward(v, action).values()))}
 
         units = {goal.unit for goal in self.each}
         return TaskGoal(
             ALL,
-            lambda v: chosen(v, lambda goal: np.asarray(goal.success(v), bool)),
+            lambda v: own(v, lambda goal: np.asarray(goal.success(v), bool)),
             reward,
-            lambda v: chosen(v, lambda goal: goal.distance(v)),
+            lambda v: own(v, lambda goal: goal.distance(v)),
             units.pop() if len(units) == 1 else "",
         )
 
     def expert(self, v: Any, rng: np.random.Generator) -> Array:
-        actions = [dataclasses.replace(self.inner, goal=key).expert(v, rng) for key in self.keys]
-        return np.stack(actions)[v.goal_asked, range(len(v.goal_asked))]
+        return self._own(v, [task.expert(v, rng) for task in self.tasks])
 
     def card(self) -> dict[str, Any]:
         signals = [dataclasses.asdict(doc) for doc in self.signal_docs()]

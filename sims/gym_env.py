@@ -83,7 +83,7 @@ class GymEnv(_Limited, gymnasium.Env[Array, Array]):
             float(result.reward[0]),
             bool(result.terminated[0]),
             bool(result.truncated[0]),
-            {name: value[0].item() for name, value in result.info.items()},
+            {n: v[0] if v[0].ndim else v[0].item() for n, v in result.info.items()},
         )
 
     def render(self) -> Array | None:
@@ -177,7 +177,8 @@ def _masked(values: dict[str, Array], mask: Array) -> dict[str, Any]:
     """Gymnasium's vector info: each array, zero outside ``mask`` (N,), beside its own mask."""
     info: dict[str, Any] = {}
     for name, value in values.items():
-        info[name], info[f"_{name}"] = np.where(mask, value, np.zeros_like(value)), mask.copy()
+        rows = mask.reshape(-1, *(1,) * (value.ndim - 1))
+        info[name], info[f"_{name}"] = np.where(rows, value, np.zeros_like(value)), mask.copy()
     return info
 
 

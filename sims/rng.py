@@ -17,6 +17,7 @@ _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 JUDGING = 500_000_000  # from this seed on, episodes judge policies; nothing is trained on them
 FAR = 1 << 20  # more draws than any start takes
+CONSTANT = 1 << 40  # the place of a draw that nothing else comes to
 _LOW, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
@@ -67,6 +68,13 @@ class RowRng:
         high, low = words[:, 0::2] >> np.uint64(5), words[:, 1::2] >> np.uint64(6)
         unit = (high * np.float64(2**26) + low) / 2**53
         return unit.reshape(n, 2 * blocks)[:, :each].reshape(n, *shape)
+
+    def constant(self) -> Array:
+        """(n,) in [0, 1), the same whenever it is asked for in an episode."""
+        drawn, self._drawn = self._drawn, CONSTANT
+        unit = self._unit(())
+        self._drawn = drawn
+        return unit
 
     def uniform(self, low: object, high: object, shape: tuple[int, ...] = ()) -> Array:
         """Uniform in [low, high), (n, *shape); bounds broadcast against ``shape``."""

@@ -39,6 +39,10 @@ class Wrapped(Task[Any]):
         return getattr(self.inner, name)
 
     @property
+    def least_spread(self) -> float:  # type: ignore[override]
+        return self.inner.least_spread
+
+    @property
     def mirrors(self) -> str:  # type: ignore[override]
         """None: this goal is nobody else's."""
         return ""

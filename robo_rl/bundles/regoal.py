@@ -14,13 +14,13 @@ from robo_rl.goals.reading import one_of
 from sims.any_goal import ASKED
 
 
-def told(folder: Path, sentence: str, to: Path) -> None:
+def retold(folder: Path, sentence: str, to: Path) -> None:
     """Writes the bundle in ``folder`` into the new folder ``to``, with the goal that ``sentence``
     means; ValueError where its policy knows one goal alone, or not this one."""
     bundle = PolicyBundle.load(folder)
     manifest = bundle.manifest
     task = one_of(task_of(manifest), sentence)
-    parts = tuple(task.obs_parts()[ASKED])
+    parts = tuple(task.obs_parts().get(ASKED, ()))
     inputs = tuple(
         dataclasses.replace(one, parts=parts) if one.name == ASKED else one
         for one in manifest.inputs
@@ -28,7 +28,8 @@ def told(folder: Path, sentence: str, to: Path) -> None:
     with np.load(folder / GOLDEN, allow_pickle=False) as kept:
         golden = dict(kept)
     at = sum(one.size for one in inputs[: [one.name for one in inputs].index(ASKED)])
-    golden["obs"][:, at : at + len(parts)] = [part.offset for part in parts]
+    told = np.arange(len(task.keys)) == task.keys.index(task.only)
+    golden["obs"][:, at : at + len(told)] = told
     golden["action"] = bundle.act(golden["obs"])[0]
     metrics = {**manifest.metrics, "sentence": task.goals()[task.only].sentence}
     manifest = dataclasses.replace(manifest, goal=task.only, inputs=inputs, metrics=metrics)

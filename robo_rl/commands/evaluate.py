@@ -14,6 +14,7 @@ from rich.console import Console
 from robo_rl.commands.options import Json
 from robo_rl.config import TrainConfig, from_json
 from robo_rl.runs import RunDir
+from sims.any_goal import ANY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,10 @@ def main(argv: Sequence[str]) -> int:
     from robo_rl.progress import stages
 
     run = RunDir.open(command.run)
+    if command.goal and run.config["goal"] != ANY:
+        raise ValueError(
+            f"{command.run} knows one goal: leave out --goal, or train with --goal {ANY}"
+        )
     truth, seed = run.result["truth"], JUDGED_ON[command.judge]
     if command.expert and command.randomize:
         raise ValueError("--randomize judges a policy: an expert sees the true state of every row")

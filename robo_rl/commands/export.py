@@ -48,9 +48,9 @@ def main(argv: Sequence[str]) -> int:
     if command.to.exists():
         raise ValueError(f"{command.to} exists already; give a new folder")
     if command.goal:
-        from robo_rl.bundles.regoal import told
+        from robo_rl.bundles.regoal import retold
 
-        told(bundle, command.goal, command.to)
+        retold(bundle, command.goal, command.to)
         print(command.to)
         return 0
     command.to.parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ import tyro
 import sims
 from real_robot import arms
 from robo_rl.commands.driving import Driving, drive
+from sims.any_goal import ANY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,8 @@ class TeleopCommand(Driving):
         super().check()
         if not 0 <= self.seconds < math.inf:
             raise ValueError(f"--seconds must be finite and not below 0, got {self.seconds:g}")
+        if self.goal == ANY:
+            raise ValueError(f"an episode that is recorded is of one goal, got --goal {ANY}")
         if not self.human:
             raise ValueError("--human must name a device: without one nobody moves the arm")
 

@@ -66,6 +66,11 @@ class GoalTask(Wrapped):
         return from_data(self.inner.formula)
 
     @property
+    def least_spread(self) -> float:  # type: ignore[override]
+        """None: what the account's columns say is small where it matters."""
+        return 0.0
+
+    @property
     def has_expert(self) -> bool:  # type: ignore[override]
         """No: the inner task's expert solves its own goals."""
         return False

@@ -164,7 +164,9 @@ def _kept(
     progress: Callable[[str, float], None] = lambda stage, share: None,
 ) -> Floors:
     """The floors of ``made`` episodes, from the cache if they are known there."""
-    facts = {"task": task.name, "goal": task.goal, "params": task.card()["params"], **facts}
+    kind = type(task).__qualname__  # another one observes otherwise
+    facts = {"task": task.name, "kind": kind, "goal": task.goal, **facts}
+    facts["params"] = task.card()["params"]
     facts = jsonable(facts | {"code": _code(task), "mujoco": mujoco.__version__})
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     path = cache_dir() / "floors" / f"{task.name}-{key[:24]}.json"

@@ -72,7 +72,7 @@ class OffPolicyConfig(LearnerConfig):
     batch_size: int = 256  # transitions per update
     tau: float = 0.005  # share of the critic that enters its target per update
     demos: DataSet = ""  # data set of `robo-rl demos` whose steps are part of every batch
-    demo_share: float = 0.5  # share of every batch that is theirs
+    demo_share: float = 0.5  # share of every batch, but for what is in hindsight, that is theirs
     interventions: TakenOver = 0.0  # share of early episodes in which the task's expert acts
     interventions_until: int = 20_000  # env steps up to which episodes are early
     # Share of every batch, of --goal any under --reward sparse, whose goal is one that was reached

@@ -2,7 +2,7 @@
 
 Part of every batch is as if what the episode came to later had been asked for: a goal is drawn of
 those that held at a later step of it, the observation's columns say that one, and the reward is
-whether it holds. Goals that hold often by themselves are drawn as often as rare ones.
+whether it holds. The rarer a goal holds, the likelier it is drawn.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class HindsightReplayBuffer(SavedReplayBuffer):
         return self._under(step, row, last, np.where(goal < 0, asked, goal))
 
     def _one_of(self, reached: Array) -> Array:
-        """(B,) a goal of those ``reached`` (B, goals), a rare one as likely as a frequent one; -1
-        where there is none."""
+        """(B,) a goal of those ``reached`` (B, goals), the rarer the likelier; -1 where there is
+        none."""
         weight = np.cumsum(reached / np.maximum(self._held, 1.0), axis=1)
         drawn = np.random.rand(len(weight)) * weight[:, -1]  # noqa: NPY002
         return np.where(reached.any(axis=1), (weight <= drawn[:, None]).sum(axis=1), -1)

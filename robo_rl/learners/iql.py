@@ -37,6 +37,8 @@ class IQLConfig(EnsembleConfig):
             raise ValueError("iql learns of --demos alone: there are no episodes to take over")
         if self.guided_noise:
             raise ValueError("iql learns of --demos alone: it explores nothing, guided or not")
+        if self.hindsight:
+            raise ValueError("iql learns of --demos alone: hindsight is of steps of one's own")
 
     def _fits(self, share: float) -> bool:
         return share == 1

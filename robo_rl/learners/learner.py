@@ -110,7 +110,8 @@ class Parts:
         buffer = ScoredReplayBuffer if self.scorer else SavedReplayBuffer
         if config.hindsight:
             columns = np.array(asked_columns(self.env.sim))
-            kept |= {"columns": columns, "hindsight": config.hindsight}
+            gamma = config.gamma(self.env.sim.control_dt)
+            kept |= {"columns": columns, "hindsight": config.hindsight, "gamma": gamma}
             buffer = HindsightReplayBuffer
         return {
             "buffer_size": config.buffer_size,

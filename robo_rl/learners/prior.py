@@ -22,6 +22,7 @@ from robo_rl.recorded.demonstrations import Demonstrations, check_same, read_dem
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Observer, Trace, Transition
 from robo_rl.rollout.vec_sim import VecSim
+from sims.any_goal import ASKED, AnyGoal
 from sims.batch_env import BatchEnv
 
 Array = np.ndarray
@@ -57,7 +58,7 @@ class Prior(Steps):
         action = np.zeros((steps, rows, env.act_dim), np.float32)
         action.swapaxes(0, 1)[self._made.T] = demos.action
         env.reset()
-        obs = [env.set_state(demos.start)]
+        obs = [begun(env, demos)]
         reward, over = np.zeros((steps, rows), np.float32), np.zeros((steps, rows), bool)
         look, length = observer.look(), self._made.sum(axis=0)
         for t in range(steps):
@@ -108,6 +109,26 @@ class Prior(Steps):
                 f"{len(saved['reward'])} then): put those back, or begin a new run"
             )
         self.reward, self.version = saved["reward"].copy(), int(saved["version"])
+
+
+def begun(env: BatchEnv, demos: Demonstrations) -> Array:
+    """Observations (episodes, obs_dim) of rows at the starts of ``demos``, and asked for what was
+    done there; ValueError where that is no goal of a task with several."""
+    task = env.task
+    if isinstance(task, AnyGoal):
+        if isinstance(demos.task, AnyGoal):
+            first = np.flatnonzero(np.diff(demos.episode, prepend=-1))
+            named = [name.startswith(f"{ASKED}[") for name in demos.obs_names]
+            asked = demos.obs[first][:, named].argmax(axis=1)
+        elif demos.task.goal in task.keys:
+            asked = np.full(demos.episodes, task.keys.index(demos.task.goal))
+        else:
+            raise ValueError(
+                f"--demos: they show {demos.task.goal}, which is none of the goals of "
+                f"{task.name}: {', '.join(task.keys)}"
+            )
+        task.ask(env.views, asked)
+    return env.set_state(demos.start)
 
 
 def mixed(own: ReplayBufferSamples, prior: ReplayBufferSamples) -> ReplayBufferSamples:

@@ -162,6 +162,8 @@ def _each_goal(asked: Asked, encoder: TorchEncoder, task: AnyGoal) -> MadeReward
         raise ValueError(f"{asked.option}target is one sentence, and --goal {ANY} has many")
     goals = [read_goal(task.inner, goal.sentence) for goal in task.each]
     plans = [captions_for(encoder, goal, asked.settings) for goal in goals]
+    if any(plan[-1][0].part for plan in plans):
+        raise ValueError(f"--goal {ANY} keeps no account of what is wanted in turn: give one goal")
     models, made = scores(asked, encoder, plans)
     return replace(made, model=ByGoal(models, ASKED), text="; ".join(map(_told, plans)))
 

@@ -18,6 +18,7 @@ from robo_rl.foreign import ForeignEvaluation
 from robo_rl.goals.misses import told as missed
 from robo_rl.judging.tables import FAILURES, REPORT, lines, overoptimised, tables
 from robo_rl.runs import RunDir, atomic_write
+from sims.any_goal import ANY
 from sims.tasks.things.mjcf import label
 
 Array = np.ndarray
@@ -307,8 +308,9 @@ def _details(
     result: Mapping[str, Any], config: Mapping[str, Any], versions: Mapping[str, str]
 ) -> str:
     seen = "Captions scored" if result["scorer"] else "Reward"
+    unread = "that of each goal" if config["goal"] == ANY else "the sentence was not read"
     rows = [
-        ("Formula", result["formula"] or "the sentence was not read"),
+        ("Formula", result["formula"] or unread),
         (seen, str(result["captions"])),
         ("What the reward saw", str(result["sees"])),
         *((name.capitalize(), text) for name, text in result["scorer"].items()),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-DRAWN = 5  # raised when other states are drawn, or other things told of them
+DRAWN = 6  # raised when other states are drawn, or otherwise, or other things told of them
 # Ends of signals that no frame needs, or that are of the arm and of a thing at once, so that they
 # would say where the arm was before it was put aside.
 UNTOLD = ("qvel", "grip", "_fingers")
