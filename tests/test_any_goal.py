@@ -125,9 +125,12 @@ def test_the_expert_knows_the_way_to_each() -> None:
 # ---- hindsight
 
 
-def filled(steps: int, size: int, n_steps: int = 3, n: int = 6) -> HindsightReplayBuffer:
-    """A buffer of an expert's steps, as SB3 adds them; episodes of 20."""
-    task = dataclasses.replace(sims.make_task("reach", goal=ANY), episode_s=1.0)
+def filled(
+    steps: int, size: int, n_steps: int = 3, n: int = 6, name: str = "reach"
+) -> HindsightReplayBuffer:
+    """A buffer of steps as SB3 adds them, an arm's of its expert, in episodes of 1 s."""
+    task = sims.make_task(name, goal=ANY)
+    task = dataclasses.replace(task, episode_s=1.0) if task.has_expert else task
     env = SB3VecEnv(BatchEnv(task, n, seed=1, sparse=True))
     columns = np.flatnonzero([name.startswith(ASKED) for name in env.sim.obs_names])
     buffer = HindsightReplayBuffer(
@@ -136,7 +139,8 @@ def filled(steps: int, size: int, n_steps: int = 3, n: int = 6) -> HindsightRepl
     )  # fmt: skip
     rng, obs = np.random.default_rng(0), env.reset()
     for _ in range(steps):
-        action = np.clip(task.expert(env.sim.views, rng) + rng.normal(0, 0.5, (n, 3)), -1, 1)
+        known = task.expert(env.sim.views, rng) if task.has_expert else 1.0  # a body falls so
+        action = np.clip(known + rng.normal(0, 0.5, (n, task.act_dim)), -1, 1)
         after, reward, done, infos = env.step(action)
         next_obs = after.copy()
         for i in np.flatnonzero(done):
@@ -166,7 +170,7 @@ def test_in_hindsight_each_reward_is_whether_the_goal_that_is_said_holds(
         obs, after = batch.observations[i].numpy(), batch.next_observations[i].numpy()
         told_ = obs[buffer.columns]
         goal = int(told_.argmax())
-        assert sorted(told_) == [0.0] * 14 + [1.0]
+        assert sorted(told_) == [0.0] * (len(buffer.columns) - 1) + [1.0]
         np.testing.assert_array_equal(after[buffer.columns], told_)
         at, row = found(buffer, obs)
         another += buffer.observations[at, row, buffer.columns[goal]] == 0.0
@@ -185,6 +189,17 @@ def test_in_hindsight_each_reward_is_whether_the_goal_that_is_said_holds(
         np.testing.assert_array_equal(np.delete(after, buffer.columns), last)
         assert batch.dones[i].item() == 0.0  # an arm's episodes are cut short, they do not end
     assert another > 200
+
+
+@pytest.mark.parametrize("before", range(4))
+def test_in_hindsight_too_a_fall_is_the_end(before: int) -> None:
+    buffer = filled(150, 200, 3, 24, "hopper")
+    at, row = np.nonzero(buffer.dones * (1.0 - buffer.timeouts))
+    assert len(at) > 2 and at.min() > 3
+    step = at - before
+    batch = buffer._under(step, row, buffer.ended[step, row], np.zeros(len(at), int))
+    np.testing.assert_array_equal(batch.dones[:, 0], float(before < 3))
+    np.testing.assert_allclose(batch.discounts[:, 0], 0.9 ** min(before + 1, 3), rtol=1e-6)
 
 
 def test_goals_in_hindsight_are_those_that_the_episode_came_to_rare_ones_too() -> None:
