@@ -61,6 +61,7 @@ class Further:
     stop_overoptimised: bool = False  # ends it once the policy is paid more and succeeds less
     episode_s: Seconds = None  # s, of a training episode; 0: the task's; whole ones are judged
     randomize: float = 0.0  # width of the randomised rows, which it grows to; 0: all rows the same
+    asynchronous: bool = False  # score in a process of its own; who learns does not wait for it
     scattered: float = 0.0  # share of training episodes that begin anywhere in the workspace
     shaped: bool = False  # rows move within the limits that the bridge on a real arm keeps to
     env_python: str = ""  # of gym:ID tasks: an interpreter to run the env in; empty: this one

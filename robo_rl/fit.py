@@ -14,6 +14,7 @@ from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import Row, learn
 from robo_rl.policies import Policy
+from robo_rl.rollout.far_scorer import Recipe
 from robo_rl.rollout.vec_sim import VecSim
 from robo_rl.runs import RunDir
 
@@ -39,6 +40,7 @@ def fit(
     checkpoint_every: int = 50_000,
     console: Console | None = None,
     hooks: Sequence[Hook] = (),
+    recipe: Recipe | None = None,
 ) -> Fitted:
     """The policy that ``config``'s learner has after ``env_steps`` steps of ``sim`` in all.
 
@@ -50,8 +52,9 @@ def fit(
         resume: go on from the run's latest checkpoint, if it has one.
         checkpoint_every: env steps between checkpoints.
         hooks: what else happens while it learns, in this order.
+        recipe: makes ``reward`` once more, in a process that scores while the policy learns.
     """
-    learner = make_learner(config, sim, reward, seed=seed, device=usable(device))
+    learner = make_learner(config, sim, reward, seed=seed, device=usable(device), recipe=recipe)
     rollout = getattr(learner.algorithm, "n_steps", 1) * sim.num_envs  # 1: of a replay buffer
     if console is not None and (short := -env_steps % rollout):
         console.print(

@@ -39,7 +39,7 @@ def side_by_side(
                     target=_answer, args=(theirs, share, work, waiting.pop(key))
                 )
                 running[ours] = key, child
-                _start(child)
+                begin(child)
                 theirs.close()  # so that ours ends with the child
             for answered in wait([*running]):
                 key, child = running[answered]
@@ -59,7 +59,7 @@ def side_by_side(
                 child.terminate()
 
 
-def _start(child: BaseProcess) -> None:
+def begin(child: BaseProcess) -> None:
     """Starts a process that does not hear Ctrl-C, which whoever started it sees to: its mask is
     inherited. What is pressed meanwhile waits here until the process has begun."""
     resource_tracker.ensure_running()  # else it is started on the way, and takes the mask off

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,14 @@ from robo_rl.goals.reading import (
 from robo_rl.judging.floors import floors
 from robo_rl.judging.looks import Looks, looks_at, looks_at_foreign
 from robo_rl.judging.tables import overoptimised
+from robo_rl.learners import OffPolicyConfig
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
 from robo_rl.policies import BEST_POLICY, Policy, load_graph
 from robo_rl.presets import completed
 from robo_rl.progress import stages
 from robo_rl.rewards import CODE, MadeReward, kind_of, make_reward, observes_account
+from robo_rl.rollout.far_scorer import Recipe
 from robo_rl.rollout.vec_sim import VecSim
 from robo_rl.runs import RunDir, atomic_write, write_json
 from robo_rl.shown.board import Board
@@ -127,6 +130,7 @@ def train(
             beneath = floors(task, **exam, progress=progress)
             say(f"what learns nothing succeeds too: {beneath.line()}")
             laps.over("floors")
+    recipe = judge_apart(config, resume, goal, made) if config.asynchronous else None
     labels = Labels(config, made.scene, data_env) if made.scene is not None else None
     hooks: list[Hook] = [hook for hook in (labels, made.asks) if hook is not None]
     with (
@@ -148,7 +152,7 @@ def train(
         hooks += [Widening(env, config.env_steps), board]
         if judged and config.looks:
             hooks.append(looks_at(run, config, look_env, board, made.model, say))
-        fitted = _fitted(env, made.model, config, run, resume is not None, hooks, console)
+        fitted = _fitted(env, made.model, config, run, resume is not None, hooks, console, recipe)
     learner = fitted.learner
     laps.over("train")
     frames = {
@@ -200,7 +204,7 @@ def _train_foreign(config: SettledConfig, resume: Path | None, console: Console 
     the policy's graph alone."""
     ours = (
         "robot", "formula", "things", "scene", "randomize", "scattered", "shaped",
-        "stop_overoptimised",
+        "stop_overoptimised", "asynchronous",
     )  # fmt: skip
     if any(getattr(config, name) for name in ours):
         options = ", ".join(f"--{name.replace('_', '-')}" for name in ours)
@@ -285,6 +289,7 @@ def _fitted(
     resume: bool,
     hooks: Sequence[Hook],
     console: Console | None,
+    recipe: Recipe | None = None,
 ) -> Fitted:
     """``fit`` as the config says, into the run's folder."""
     return fit(
@@ -299,7 +304,35 @@ def _fitted(
         checkpoint_every=config.checkpoint_every,
         console=console,
         hooks=hooks,
+        recipe=recipe,
     )
+
+
+def judge_apart(
+    config: SettledConfig, resume: Path | None, goal: ReadGoal, made: MadeReward
+) -> Recipe:
+    """What a process of its own makes the reward of; ValueError where it cannot score there."""
+    in_turn = len(parts_of(goal.formula, "then")) > 1 if goal.formula is not None else False
+    for refused, why in (
+        (not isinstance(config.tuning, OffPolicyConfig),
+         f"{config.learner} learns from its newest steps: use a learner with a replay buffer"),
+        (made.model is None, f"--reward {config.reward} is the simulator's, which is not slow"),
+        (bool(made.asks or made.scene), "this reward is taught while the policy learns"),
+        (in_turn, "what is wanted in turn hangs on what was scored before"),
+    ):  # fmt: skip
+        if refused:
+            raise ValueError(f"--asynchronous: {why}")
+    name, dtype = reward_of(config, resume), made.about.get("dtype", "")
+    return partial(_reward_apart, replace(config, device="cpu"), name, dtype)
+
+
+def _reward_apart(config: SettledConfig, name: str, dtype: str) -> tuple[RewardModel, BatchEnv]:
+    """The reward of a run, and an env that its frames are drawn in; in the judge's process."""
+    task, goal = judged_task(config)
+    env = BatchEnv(task, 128, seed=config.seed + 1, num_threads=1)
+    made = make_reward(name, goal, env, config.scoring, dtype=dtype)
+    assert made.model is not None  # or nobody would have asked for it
+    return made.model, env
 
 
 def judged_task(config: SettledConfig) -> tuple[Task[Any], ReadGoal]:

@@ -99,11 +99,22 @@ class SavedReplayBuffer(NStepReplayBuffer):
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
         if self.prior is None:
-            return super().sample(batch_size, env)
+            return self._own(batch_size, env)
         theirs = round(self.share * batch_size)
-        own = super().sample(batch_size - theirs, env) if theirs < batch_size else None
+        own = self._own(batch_size - theirs, env) if theirs < batch_size else None
         prior = self.prior.draw(theirs, self.device, self.n_steps, self.gamma)
         return prior if own is None else mixed(own, prior)
+
+    def _own(self, count: int, env: VecNormalize | None) -> ReplayBufferSamples:
+        return self._get_samples(self._drawn(count), env)
+
+    def _drawn(self, count: int) -> Array:
+        """Places (count,) in the ring, of any step that is kept."""
+        return np.random.randint(0, self.size(), size=count)  # noqa: NPY002 - as SB3 draws
+
+    def figures(self) -> dict[str, float]:
+        """What there is to say since the last call, beside rewards."""
+        return {}
 
     def _get_samples(self, *args: Any, **kwargs: Any) -> ReplayBufferSamples:
         if self.n_steps == 1:

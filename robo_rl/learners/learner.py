@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,9 @@ from robo_rl.learners.buffers import SavedReplayBuffer, ScoredReplayBuffer
 from robo_rl.learners.config import LearnerConfig, OffPolicyConfig, asked_columns
 from robo_rl.learners.features import NormalisedObs, ObsNormaliser, look_round
 from robo_rl.learners.hindsight import HindsightReplayBuffer
+from robo_rl.learners.late import LateReplayBuffer
 from robo_rl.learners.prior import prior_of
+from robo_rl.rollout.far_scorer import Recipe
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.vec_env import SB3VecEnv
 from robo_rl.rollout.vec_sim import HasWorkspace, VecSim, episode_steps
@@ -80,6 +82,8 @@ class Parts:
     scorer: Scorer | None
     normaliser: ObsNormaliser | None
     device: str
+    # Of a judge in a process of its own; None: it judges in this one.
+    recipe: Recipe | None = field(default=None, kw_only=True)
 
     @property
     def episode_steps(self) -> int:
@@ -108,6 +112,9 @@ class Parts:
         if prior is not None:
             kept |= {"prior": prior, "share": config.demo_share}
         buffer = ScoredReplayBuffer if self.scorer else SavedReplayBuffer
+        if self.recipe is not None:
+            kept |= {"recipe": self.recipe}
+            buffer = LateReplayBuffer
         if config.hindsight:
             columns = np.array(asked_columns(self.env.sim))
             gamma = config.gamma(self.env.sim.control_dt)
@@ -132,8 +139,12 @@ def make_learner(
     *,
     seed: int = 0,
     device: str = "cpu",
+    recipe: Recipe | None = None,
 ) -> Learner:
-    """The learner of ``config`` on ``sim``; without a reward model it learns the task's reward."""
+    """The learner of ``config`` on ``sim``; without a reward model it learns the task's reward.
+
+    ``recipe`` makes that model once more, in a process that scores while a policy learns.
+    """
     if sim.num_envs != config.num_envs:
         raise ValueError(
             f"the learner is configured for num_envs={config.num_envs}, the simulator has "
@@ -149,7 +160,7 @@ def make_learner(
         env.interventions = config.somebody(sim)
     scorer = Scorer(reward_model, env.observer) if reward_model else None
     normaliser = _obs_scale(config, sim) if config.normalise_obs else None
-    algorithm = builds[type(config)](config, Parts(env, scorer, normaliser, device))
+    algorithm = builds[type(config)](config, Parts(env, scorer, normaliser, device, recipe=recipe))
     return Learner(config, algorithm, env, scorer, normaliser)
 
 

@@ -17,6 +17,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from robo_rl.learners.buffers import SavedReplayBuffer
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
+from robo_rl.rollout import far_scorer
 from robo_rl.runs import Checkpoint, RunDir
 from sims import far_renderer
 
@@ -26,7 +27,9 @@ Row = dict[str, float]
 # The second tells what training costs where other work takes the processor away.
 _CLOCKS = {
     "wall_s": time.perf_counter,
-    "processor_s": lambda: time.process_time() + far_renderer.processor_s(),
+    "processor_s": lambda: (
+        time.process_time() + far_renderer.processor_s() + far_scorer.processor_s()
+    ),
 }
 _ROW_EVERY = 1_000  # env steps; rollouts of off-policy learners are shorter than a line is worth
 
@@ -176,6 +179,7 @@ class _Loop(BaseCallback):
     def _write_row(self) -> None:
         learner, now = self._learner, time.perf_counter()
         steps, somebody = learner.env_steps, learner.env.interventions
+        kept = learner.buffer
         row: Row = {
             "env_steps": steps,
             **{name: round(s, 3) for name, s in self._spent().items()},
@@ -185,6 +189,7 @@ class _Loop(BaseCallback):
             **({"taken_over": somebody.pop_share()} if somebody else {}),
             "diverged": learner.env.diverged,
             "frames_rendered": learner.env.observer.frames_rendered,
+            **(kept.figures() if isinstance(kept, SavedReplayBuffer) else {}),
             "score_s": round(learner.scorer.pop_seconds(), 3) if learner.scorer else 0.0,
         }
         values = learner.algorithm.logger.name_to_value

@@ -191,7 +191,7 @@ class Scorer:
         result = blocks.result(skip)
         self.version = result.version
         if counted:
-            self._count(result)
+            self.count(result)
         self._seconds += time.perf_counter() - began
         return result
 
@@ -236,7 +236,8 @@ class Scorer:
             done=done,
         )
 
-    def _count(self, output: RewardOutput) -> None:
+    def count(self, output: RewardOutput) -> None:
+        """Has what was scored enter ``pop_means``."""
         self._scored += int(output.scored.sum())
         for name, array in {"reward": output.reward, **_named(output)}.items():
             self._sums[name] = self._sums.get(name, 0.0) + float(array[output.scored].sum())

@@ -122,6 +122,15 @@ class Trace:
             array[at] = getattr(step, name)
         self.count += 1
 
+    def step(self, number: int) -> Transition:
+        """The transition ``number``, which must be one that is kept."""
+        at = number % self.capacity
+        before, after = (
+            {name: array[at] for name, array in ring.items()} for ring in (self.before, self.after)
+        )
+        flags = {name: array[at] for name, array in self.flags.items()}
+        return Transition(before, after, self.action[at], **flags)
+
     def _allocate(self, step: Transition) -> None:
         def ring(array: Array) -> Array:
             return np.zeros((self.capacity, *array.shape), array.dtype)

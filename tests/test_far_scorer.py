@@ -1,0 +1,191 @@
+"""A judge in a process of its own: the same rewards, later; who learns does not wait for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from apart import ROWS, Broken, Far, Slow, made
+from point_mass import InTurn, Nearness, PointMass
+from test_buffers import fill
+
+from robo_rl.config import TrainConfig
+from robo_rl.learners import late
+from robo_rl.learners.buffers import ScoredReplayBuffer
+from robo_rl.learners.late import LateReplayBuffer
+from robo_rl.rollout.far_scorer import FarScorer
+from robo_rl.rollout.scoring import Scorer
+from robo_rl.rollout.vec_env import SB3VecEnv
+from robo_rl.training import train
+
+Array = np.ndarray
+
+
+def buffer_of(kind: type, size: int = 200, *, apart: bool = True, n_steps: int = 1, seed: int = 0):
+    model = kind()
+    env = SB3VecEnv(PointMass(ROWS, seed=seed, steps=9, ragged=0.1, diverge=0.02), model)
+    options = {"env": env, "scorer": Scorer(model, env.observer), "n_envs": ROWS,
+               "n_steps": n_steps, "gamma": 0.9}  # fmt: skip
+    if apart:
+        options["recipe"] = partial(made, kind)
+    spaces = env.observation_space, env.action_space
+    kind = LateReplayBuffer if apart else ScoredReplayBuffer
+    return env, kind(size * ROWS, *spaces, "cpu", **options)
+
+
+def drained(buffer: LateReplayBuffer) -> LateReplayBuffer:
+    """Once all that was made is judged."""
+    while buffer._scored_to < buffer.trace.count:
+        buffer._send()
+        buffer._receive(wait=True)
+    return buffer
+
+
+@pytest.mark.parametrize("kind", [Nearness, Far, InTurn])
+def test_rewards_are_those_that_the_learner_would_have_given(kind: type) -> None:
+    env, far = buffer_of(kind)
+    _, near = buffer_of(kind, apart=False)
+    near.env = env  # the very same steps
+    rng = np.random.default_rng(0)
+    for steps in (1, 7, 70, 30):  # one block each, of any size
+        obs = env.sim._obs() if env.env_steps else env.reset()
+        for _ in range(steps):
+            after, reward, done, infos = env.step(rng.uniform(-1, 1, (ROWS, 2)))
+            for buffer in (far, near):
+                buffer.add(obs, after, np.zeros((ROWS, 2)), reward, done, infos)
+            obs = after
+        drained(far)
+    near.score_pending()
+    for name in ("rewards", "scored", "version"):
+        np.testing.assert_array_equal(getattr(far, name), getattr(near, name), err_msg=name)
+    assert far.rewards[:108].std() > 0 and not far.scored[:108].all()  # some steps diverged
+    for name in near.components:
+        np.testing.assert_array_equal(far.components[name], near.components[name])
+    assert (far.late[:108] <= 70).all() and (far.late[8] == 69).all()  # the first of a block of 70
+
+
+def test_who_learns_does_not_wait_and_draws_what_was_judged_alone() -> None:
+    env, buffer = buffer_of(Slow, n_steps=3)
+    fill(env, buffer, 20)
+    buffer.sample(8)  # waits for the first
+    began, drawn, lasts = time.monotonic(), 0, []
+    while time.monotonic() - began < 1.5:
+        fill(env, buffer, 1, seed=drawn)
+        places = buffer._drawn(64)
+        # Nor are rewards counted, of steps ahead, that have not come.
+        assert places.max() + 2 < buffer._scored_to
+        batch = buffer.sample(64)
+        assert len(batch.rewards) == 64
+        drawn += 1
+        lasts.append(buffer._scored_to)
+        time.sleep(0.01)
+    assert drawn > 30  # a judge that is waited for lets four by
+    assert buffer._far.under_way <= 2 and lasts[-1] > lasts[0]
+    late_ = buffer.late[: buffer._scored_to]
+    assert late_.max() > 5 and buffer.figures()["steps_late"] > 5
+
+
+def test_a_judge_that_cannot_keep_up_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(late, "MOST_LATE", 10)
+    env, buffer = buffer_of(Slow)
+    for number in range(30):
+        fill(env, buffer, 1, seed=number)
+        buffer.sample(8)
+        assert buffer.trace.count - buffer._scored_to <= 10
+
+
+def test_what_the_ring_has_lost_by_then_is_not_written() -> None:
+    env, buffer = buffer_of(Nearness, size=16)
+    fill(env, buffer, 12)
+    buffer._send()
+    fill(env, buffer, 10, seed=1)  # over half of what is under way
+    drained(buffer)
+    _, near = buffer_of(Nearness, size=16, apart=False)
+    near.env = env
+    near.trace = buffer.trace
+    for name, ring in buffer.rings().items():
+        if name in ("observations", "actions"):
+            getattr(near, name)[:] = ring
+    near._write(near.scorer.score(near.trace, near.trace.oldest, near.trace.count), 6, 22)
+    np.testing.assert_array_equal(buffer.rewards, near.rewards)
+
+
+def test_a_saved_buffer_has_what_was_under_way_judged_again() -> None:
+    env, buffer = buffer_of(Far)
+    fill(env, buffer, 30)
+    drained(buffer)
+    fill(env, buffer, 12, seed=1)
+    buffer._send()
+    saved = buffer.state_dict()
+    _, other = buffer_of(Far)
+    other.load_state_dict(saved)
+    np.testing.assert_array_equal(drained(other).rewards, drained(buffer).rewards)
+    assert other.rewards[30:42].std() > 0
+
+
+def test_what_fails_there_is_told_here() -> None:
+    env, buffer = buffer_of(Broken)
+    fill(env, buffer, 5)
+    with pytest.raises(ValueError, match="this judge is broken"):
+        buffer.sample(4)
+    env, buffer = buffer_of(Nearness)
+    fill(env, buffer, 5)
+    os.kill(buffer._far.pid, signal.SIGKILL)
+    with pytest.raises(RuntimeError, match="the process that scores has ended by itself, with -9"):
+        while True:
+            buffer.sample(4)
+
+
+def test_it_ends_with_who_asks_however_that_ends() -> None:
+    far = FarScorer(partial(made, Nearness))
+    far.close()
+    assert not Path(f"/proc/{far.pid}").exists()
+    code = (
+        "import os, sys, time; from functools import partial\n"
+        "from apart import Nearness, made; from robo_rl.rollout.far_scorer import FarScorer\n"
+        "if __name__ == '__main__':\n"
+        "    far = FarScorer(partial(made, Nearness)); print(far.pid, flush=True)\n"
+        "    time.sleep(2); os.kill(os.getpid(), 9)\n"
+    )
+    here = str(Path(__file__).parent)
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([here, str(Path(here).parent)])}
+    script = Path(here) / "data"  # any folder that a child can begin in
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=env, cwd=script
+    )
+    pid, until = int(told.stdout), time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"reward": "offline", "learner": "ppo"}, "ppo learns from its newest steps"),
+        ({"reward": "task", "learner": "ensemble"}, "is the simulator's, which is not slow"),
+        ({"goal": "touch the red cube, then the blue ball", "reward": "offline",
+          "learner": "ensemble"}, "in turn hangs on what was scored before"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_judged_apart_is_one_line(options: dict, why: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"--asynchronous: .*{why}"):
+        train(TrainConfig(task="reach", asynchronous=True, runs=tmp_path / "runs", **options))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_policy_is_trained_by_it(tmp_path: Path) -> None:
+    asked = TrainConfig(
+        task="reach", reward="offline", learner="ensemble", asynchronous=True, env_steps=4_000,
+        episodes=20, looks=0, runs=tmp_path, name="late",
+    )  # fmt: skip
+    metrics = train(asked).run.metrics()
+    assert "steps_late" in metrics and metrics["reward"][-1] > 0
+    assert metrics["train/n_updates"][-1] > 100
