@@ -183,9 +183,9 @@ def test_what_cannot_be_judged_apart_is_one_line(options: dict, why: str, tmp_pa
 
 def test_a_policy_is_trained_by_it(tmp_path: Path) -> None:
     asked = TrainConfig(
-        task="reach", reward="offline", learner="ensemble", asynchronous=True, env_steps=4_000,
-        episodes=20, looks=0, runs=tmp_path, name="late",
+        task="reach", reward="offline", learner="ensemble", asynchronous=True, env_steps=2_000,
+        episodes=10, looks=0, runs=tmp_path, name="late",
     )  # fmt: skip
     metrics = train(asked).run.metrics()
     assert "steps_late" in metrics and metrics["reward"][-1] > 0
-    assert metrics["train/n_updates"][-1] > 100
+    assert metrics["train/n_updates"][-1] > 30

@@ -1,11 +1,14 @@
 """What it costs to reward from frames, beside the ways it is usually done.
 
-Actions are random and nothing is learnt: the rates are of simulating and rewarding alone.
+Actions are random and nothing is learnt: the rates are of simulating and rewarding alone, but for
+the last, of a learner whose judge has a process of its own.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -13,9 +16,10 @@ import mujoco
 import numpy as np
 
 import sims
-from reward_models.base import Encoder
+from reward_models.base import Encoder, RewardOutput, Segment
 from robo_rl.experiments.rates import Figure, Say, interleaved, rate, rates
 from robo_rl.goals.reading import read_goal
+from robo_rl.learners import EnsembleConfig
 from robo_rl.rewards import ClipConfig, make_reward
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Observer, Trace, Transition
@@ -28,6 +32,8 @@ PEER_MODEL = "ViT-B-32"  # the encoder that VLM rewards start from; its weights 
 SHIPPED = (480, 480)  # px, of Gymnasium's renderer unless told otherwise
 ROWS = 64
 PEER_ROWS = 8
+SLOW_S = 2.0
+LEARNED = 160 * ROWS  # env steps of one measurement
 
 
 def bench(scene: str, say: Say) -> list[Figure]:
@@ -61,12 +67,52 @@ def bench(scene: str, say: Say) -> list[Figure]:
     )
     env.close()
     peer.close()
+    say("learning from a slow judge")
+    slow, quick = LateLearner(SLOW_S), LateLearner(0.0)
+    learned = interleaved({"slow": slow.rate, "quick": quick.rate})
     scheme = "Gymnasium's renderer at every step, same encoder"
     return [
         Figure("embedded CLIP, frames", encoded["embedded"], encoded["large"], PEER_MODEL, 1.0),
         Figure("every step scored, env steps", rewarded["every"], rewarded["peer"], scheme, 12.0),
         Figure("distilled, env steps", rewarded["distilled"], rewarded["peer"], scheme, 60.0),
-    ]
+        Figure(f"learner, a judge of {SLOW_S:g} s apart, env steps", learned["slow"],
+               learned["quick"], "one that answers at once", 0.9),
+    ]  # fmt: skip
+
+
+class Judge:
+    """Pays nothing, and takes ``seconds`` for it however much it is shown."""
+
+    needs = frozenset({"signals"})
+    context, causal, version = 1, True, 0
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+
+    def score(self, segment: Segment) -> RewardOutput:
+        time.sleep(self.seconds)
+        return RewardOutput(np.zeros(segment.valid.shape, np.float32), segment.valid)
+
+
+def judge_apart(seconds: float) -> tuple[Judge, BatchEnv]:
+    """What the judge's process makes."""
+    return Judge(seconds), sims.make("reach", 1)
+
+
+class LateLearner:
+    """A learner that goes on while its judge thinks."""
+
+    def __init__(self, seconds: float):
+        from robo_rl.learners.learner import make_learner
+
+        env, recipe = sims.make("reach", ROWS), partial(judge_apart, seconds)
+        self._learner = make_learner(EnsembleConfig(), env, Judge(0.0), recipe=recipe)
+        self._learner.algorithm.learn(LEARNED)
+
+    def rate(self) -> float:
+        """Env steps per second, with their updates."""
+        learn = self._learner.algorithm.learn
+        return rate(LEARNED, lambda: learn(LEARNED, reset_num_timesteps=False))
 
 
 def ours_rate(env: BatchEnv, model: Any, steps: int) -> float:
