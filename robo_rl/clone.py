@@ -31,6 +31,7 @@ from robo_rl.runs import RunDir
 from robo_rl.shown.report import write_report
 from robo_rl.threads import set_threads
 from robo_rl.trained import Trained
+from sims.any_goal import ANY
 from sims.batch_env import BatchEnv
 
 CLONE = "clone"  # what a run's config calls its learner
@@ -41,6 +42,11 @@ ROW_EVERY = 100  # updates
 def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None) -> Trained:
     """Clones the demonstrations in ``dataset``, judges, reports and exports."""
     demos = read_demonstrations(dataset, config.demos, failures=config.failures)
+    if demos.task.goal == ANY:
+        raise ValueError(
+            f"{dataset}: its episodes are of several goals, and a clone is of one; write one of "
+            f"one: robo-rl demos {demos.task.name} FOLDER --goal KEY"
+        )
     path = config.runs / (config.name or f"{dataset.name}-clone-{config.seed}")
     RunDir.check_free(path)
     set_threads()

@@ -61,15 +61,18 @@ def fit(
             f"{env_steps:,} env steps are no whole number of rollouts of {rollout:,}: "
             f"{env_steps + short:,} will be made"
         )
-    rows = learn(
-        learner,
-        env_steps,
-        run=run,
-        checkpoint_every=checkpoint_every,
-        resume=resume,
-        console=console,
-        hooks=hooks,
-    )
+    try:
+        rows = learn(
+            learner,
+            env_steps,
+            run=run,
+            checkpoint_every=checkpoint_every,
+            resume=resume,
+            console=console,
+            hooks=hooks,
+        )
+    finally:
+        learner.close()
     for name, weight in learner.algorithm.policy.named_parameters():
         if not torch.isfinite(weight).all():
             raise ValueError(f"training failed: the policy's {name} became nan")

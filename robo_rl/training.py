@@ -39,7 +39,7 @@ from robo_rl.goals.reading import (
 from robo_rl.judging.floors import floors
 from robo_rl.judging.looks import Looks, looks_at, looks_at_foreign
 from robo_rl.judging.tables import overoptimised
-from robo_rl.learners import OffPolicyConfig
+from robo_rl.learners import IQLConfig, OffPolicyConfig
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
 from robo_rl.policies import BEST_POLICY, Policy, load_graph
@@ -95,6 +95,8 @@ def train(
     threads = set_threads()
     set_threads(threads, learning=threads)  # no simulation beside it: the networks get every core
     task, goal = judged_task(config)
+    if config.asynchronous:
+        check_apart(config, goal)
     for option in ("stop_at", "stop_overoptimised"):
         if getattr(config, option) and not goal.key:
             named = option.replace("_", "-")
@@ -130,7 +132,7 @@ def train(
             beneath = floors(task, **exam, progress=progress)
             say(f"what learns nothing succeeds too: {beneath.line()}")
             laps.over("floors")
-    recipe = judge_apart(config, resume, goal, made) if config.asynchronous else None
+    recipe = judge_apart(config, path, made) if config.asynchronous else None
     labels = Labels(config, made.scene, data_env) if made.scene is not None else None
     hooks: list[Hook] = [hook for hook in (labels, made.asks) if hook is not None]
     with (
@@ -308,22 +310,32 @@ def _fitted(
     )
 
 
-def judge_apart(
-    config: SettledConfig, resume: Path | None, goal: ReadGoal, made: MadeReward
-) -> Recipe:
-    """What a process of its own makes the reward of; ValueError where it cannot score there."""
+def check_apart(config: SettledConfig, goal: ReadGoal) -> None:
+    """ValueError where a run's reward cannot be scored in a process of its own."""
+    kind = kind_of(config.reward)
+    plain = isinstance(config.tuning, OffPolicyConfig) and not isinstance(config.tuning, IQLConfig)
     in_turn = len(parts_of(goal.formula, "then")) > 1 if goal.formula is not None else False
+    asked = getattr(config.scoring, "answers", 0) or getattr(config.scoring, "distill", False)
     for refused, why in (
-        (not isinstance(config.tuning, OffPolicyConfig),
-         f"{config.learner} learns from its newest steps: use a learner with a replay buffer"),
-        (made.model is None, f"--reward {config.reward} is the simulator's, which is not slow"),
-        (bool(made.asks or made.scene), "this reward is taught while the policy learns"),
+        (not plain, f"{config.learner} learns from no steps that are judged later: use a learner "
+         "with a replay buffer"),
+        (config.reward in ("task", "sparse"), f"--reward {config.reward} is the simulator's, which "
+         "is not slow"),
+        (bool(asked), "this reward is taught while the policy learns"),
         (in_turn, "what is wanted in turn hangs on what was scored before"),
+        (kind.frames and bool(config.randomize or config.shaped), "frames are drawn of plain rows: "
+         "leave out --randomize and --shaped"),
+        (config.device != "cpu", f"a judge has one core and no --device {config.device}"),
     ):  # fmt: skip
         if refused:
             raise ValueError(f"--asynchronous: {why}")
-    name, dtype = reward_of(config, resume), made.about.get("dtype", "")
-    return partial(_reward_apart, replace(config, device="cpu"), name, dtype)
+
+
+def judge_apart(config: SettledConfig, path: Path, made: MadeReward) -> Recipe:
+    """What a process of its own makes the reward of the run in ``path`` of."""
+    kept = made.program is not None and config.reward.startswith(CODE)  # whatever becomes of a file
+    name = f"{CODE}{(path / PROGRAM).resolve()}" if kept else config.reward
+    return partial(_reward_apart, config, name, made.about.get("dtype", ""))
 
 
 def _reward_apart(config: SettledConfig, name: str, dtype: str) -> tuple[RewardModel, BatchEnv]:

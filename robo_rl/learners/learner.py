@@ -62,6 +62,11 @@ class Learner:
         """Deterministic actions (N, act_dim) in [-1, 1] of raw observations (N, obs_dim)."""
         return self.algorithm.predict(obs, deterministic=True)[0]
 
+    def close(self) -> None:
+        """Ends what it has beside this process: a judge, perhaps."""
+        if isinstance(self.buffer, LateReplayBuffer):
+            self.buffer.close()
+
     def checkpoint(self, extra: Mapping[str, Any] | None = None) -> Checkpoint:
         """Everything that decides how learning goes on; taken between two rollouts.
 

@@ -3,18 +3,20 @@
 Steps are sent as they are made, a block at a time, and come back scored, later. At most ``WAITING``
 blocks are under way; what is made meanwhile waits and is sent as one, so the slower the judge, the
 larger its batches. The process has a Trace and a Scorer as a learner has, so its rewards are those
-that the learner would have given.
+that the learner would have given. It computes on one core, and ends with who began it.
 """
 
 from __future__ import annotations
 
-import multiprocessing
+import os
 import queue
+import threading
 import traceback
 import weakref
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,17 +31,16 @@ from sims.far_renderer import processor_of
 
 WAITING = 2  # blocks that are sent and not scored yet
 _PIECE = 64  # steps that the process scores at once
-_LOOK_S = 1.0  # between two looks at whether the process lives, while one waits for it
 
 Recipe = Callable[[], tuple[RewardModel, VecSim]]  # told to the process, which makes them anew
 
-
 _all: weakref.WeakSet[FarScorer] = weakref.WeakSet()
+_ended_s = [0.0]  # of the processor, that those which are closed have had
 
 
 def processor_s() -> float:
     """s that those of this program have had of the processor, as far as the system tells."""
-    return sum(processor_of(far.pid) for far in tuple(_all))
+    return _ended_s[0] + sum(processor_of(far.pid) for far in tuple(_all) if not far.closed)
 
 
 class Scored(NamedTuple):
@@ -47,21 +48,23 @@ class Scored(NamedTuple):
 
     first: int
     output: RewardOutput  # (T, N)
+    frames: int  # that were drawn for it
+    seconds: float  # that it took
 
 
 class FarScorer:
-    """Scores what it is sent, in order; RuntimeError where its process fails."""
+    """Scores what it is sent, in order; RuntimeError where its process has died."""
 
     def __init__(self, recipe: Recipe):
         context = process.spawning()
-        self._sent: Any = context.Queue(WAITING)
-        self._done: Any = context.Queue()
+        theirs, self._to = context.Pipe(duplex=False)
+        self._from, back = context.Pipe(duplex=False)
         self.under_way = 0  # blocks
-        self._process = context.Process(
-            target=_judge, args=(recipe, self._sent, self._done), daemon=True
-        )
+        self._process = context.Process(target=_judge, args=(recipe, theirs, back), daemon=True)
         begin(self._process)
-        self._close = weakref.finalize(self, _end, self._process, self._sent, self._done)
+        theirs.close()  # so that either end learns of the other's
+        back.close()
+        self._close = weakref.finalize(self, _end, self._process, self._to, self._from)
         _all.add(self)
 
     @property
@@ -71,73 +74,90 @@ class FarScorer:
         return self._process.pid
 
     @property
+    def closed(self) -> bool:
+        return not self._close.alive
+
+    @property
     def free(self) -> bool:
         """Whether it takes another block."""
         return self.under_way < WAITING
 
     def send(self, first: int, steps: list[Transition], known: int) -> None:
         """Has ``steps``, the first of which is ``first``, scored but for the first ``known``, that
-        those after them look back to."""
-        self._sent.put((first, steps, known))
+        those after them look back to; it knows those of the block before."""
+        try:
+            self._to.send((first, steps, known))
+        except OSError:
+            self._died()
         self.under_way += 1
 
     def take(self, wait: bool = False) -> Scored | None:
         """What was scored next; None where nothing is ready, unless one is to ``wait`` for it."""
-        while True:
-            try:
-                answer = self._done.get(wait, _LOOK_S) if wait else self._done.get_nowait()
-                break
-            except queue.Empty:
-                if not self._process.is_alive():
-                    raise RuntimeError(
-                        "the process that scores has ended by itself, with "
-                        f"{self._process.exitcode}"
-                    ) from None
-                if not wait:
-                    return None
+        try:
+            if not (wait or self._from.poll()):
+                return None
+            answer = self._from.recv()
+        except (EOFError, OSError):
+            self._died()
         if isinstance(answer, Exception):
             raise answer
         self.under_way -= 1
         return answer
+
+    def _died(self) -> None:
+        self._process.join(1.0)
+        raise RuntimeError(
+            f"the process that scores has ended by itself, with {self._process.exitcode}"
+        ) from None
 
     def close(self) -> None:
         """Ends the process."""
         self._close()
 
 
-def _end(judge: BaseProcess, *queues: Any) -> None:
+def _end(judge: BaseProcess, *ends: Connection) -> None:
+    if judge.pid is not None:
+        _ended_s[0] += processor_of(judge.pid)
     judge.kill()
     judge.join()
-    for one in queues:
-        one.cancel_join_thread()
+    for one in ends:
         one.close()
 
 
-def _judge(recipe: Recipe, sent: Any, done: Any) -> None:
-    """In the process: scores block after block, until it is killed or its parent has gone."""
+def _judge(recipe: Recipe, sent: Connection, done: Connection) -> None:
+    """In the process: scores block after block."""
     limit_cores(1)
-    parent = multiprocessing.parent_process()
+    blocks: queue.SimpleQueue[tuple[int, list[Transition], int]] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(sent, blocks), daemon=True).start()
     try:
         model, sim = recipe()
-        scorer = Scorer(model, Observer(sim, model.needs, getattr(model, "frame_size", None)))
-        trace = Trace(0)
-        while parent is None or parent.is_alive():
-            try:
-                first, steps, known = sent.get(timeout=_LOOK_S)
-            except queue.Empty:
-                continue
-            begin = first + known
-            if trace.count != begin or not trace.capacity:
-                trace = Trace(_PIECE + scorer.reach)
-                trace.count = first
+        observer = Observer(sim, model.needs, getattr(model, "frame_size", None))
+        scorer, trace = Scorer(model, observer), Trace(0)
+        while True:
+            first, steps, known = blocks.get()
+            if trace.count != first + known or not trace.capacity:
+                trace = Trace(_PIECE + scorer.reach, first)
                 for step in steps[:known]:
                     trace.add(step)
+            before = observer.frames_rendered
             parts = [_scored(scorer, trace, steps[at : at + _PIECE])
                      for at in range(known, len(steps), _PIECE)]  # fmt: skip
-            done.put(Scored(begin, _joined(parts)))
+            drawn = observer.frames_rendered - before
+            done.send(Scored(first + known, _joined(parts), drawn, scorer.pop_seconds()))
     except Exception as error:
-        error.add_note(traceback.format_exc())
-        done.put(error)
+        # Not every error can be sent as it is.
+        told = ValueError(str(error) or type(error).__name__)
+        told.add_note(traceback.format_exc())
+        done.send(told)
+
+
+def _receive(sent: Connection, blocks: queue.SimpleQueue) -> None:
+    """Empties the pipe while the judge thinks, so that nobody waits to fill it."""
+    while True:
+        try:
+            blocks.put(sent.recv())
+        except (EOFError, OSError):
+            os._exit(0)  # nobody is there any more who would be told
 
 
 def _scored(scorer: Scorer, trace: Trace, steps: list[Transition]) -> RewardOutput:

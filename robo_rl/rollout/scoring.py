@@ -190,9 +190,11 @@ class Scorer:
             self._rows_of = trace
         result = blocks.result(skip)
         self.version = result.version
+        seconds = time.perf_counter() - began
         if counted:
-            self.count(result)
-        self._seconds += time.perf_counter() - began
+            self.count(result, seconds)
+        else:
+            self._seconds += seconds
         return result
 
     def _done(self, trace: Trace, start: int, packing: Packing, starts: Array) -> Array:
@@ -236,8 +238,9 @@ class Scorer:
             done=done,
         )
 
-    def count(self, output: RewardOutput) -> None:
-        """Has what was scored enter ``pop_means``."""
+    def count(self, output: RewardOutput, seconds: float) -> None:
+        """Has what was scored enter ``pop_means``, and what it took ``pop_seconds``."""
+        self._seconds += seconds
         self._scored += int(output.scored.sum())
         for name, array in {"reward": output.reward, **_named(output)}.items():
             self._sums[name] = self._sums.get(name, 0.0) + float(array[output.scored].sum())

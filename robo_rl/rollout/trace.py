@@ -96,11 +96,12 @@ class Observer:
 
 
 class Trace:
-    """The last ``capacity`` transitions; step ``t`` since the start lies at ``t % capacity``."""
+    """The last ``capacity`` transitions; step ``t`` since the start lies at ``t % capacity``. The
+    one that is added first is number ``first``."""
 
-    def __init__(self, capacity: int):
-        self.capacity = capacity
-        self.count = 0  # transitions ever added
+    def __init__(self, capacity: int, first: int = 0):
+        self.capacity, self._first = capacity, first
+        self.count = first  # transitions ever added, and those before the first
         self.before: dict[str, Array] = {}  # {name: (capacity, N, ...)}
         self.after: dict[str, Array] = {}
         self.action = np.zeros((0, 0))
@@ -144,7 +145,7 @@ class Trace:
     @property
     def oldest(self) -> int:
         """The first step that is still kept."""
-        return max(0, self.count - self.capacity)
+        return max(self._first, self.count - self.capacity)
 
     def state_dict(self, last: int | None = None) -> dict[str, Array]:
         """The ``last`` transitions (all by default) as arrays, oldest first."""
