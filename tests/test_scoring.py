@@ -174,6 +174,43 @@ class LastFour(EmbeddingReward):
         return Rated(rows[before].mean(axis=(1, 2)))
 
 
+class Refitted(LastFour):
+    """What it saw is worth more to it each time."""
+
+    keeps = True
+
+    def rate(self, rows, before):
+        return Rated((1 + self.version) * rows[before].mean(axis=(1, 2)))
+
+
+@pytest.mark.parametrize("room", [60, 25])
+@pytest.mark.parametrize("context", [1, 4])
+def test_what_is_judged_again_is_not_drawn_again(room: int, context: int) -> None:
+    env, _, kept = record(
+        PointMass(4, ragged=0.1, diverge=0.02, steps=15, seed=2), LastFour(Seer()), 40
+    )
+    model, trace = Refitted(Seer()), Trace(room)
+    model.context = context
+    scorer = Scorer(model, env.observer)
+    for t, step in enumerate(kept):
+        trace.add(step)
+        if t % 3 == 2:
+            scorer.score(trace, t - 2, t + 1)
+        if t == 20:
+            saved, trace = trace.state_dict(), Trace(room)
+            trace.load_state_dict(saved)
+    trace_shown, model.version = model.encoder.asked, 1
+    again = scorer.score(trace, trace.oldest, 39)
+    assert model.encoder.asked == trace_shown
+    fresh, model = Trace(room), Refitted(Seer())
+    model.context, model.version = context, 1
+    for step in kept:
+        fresh.add(step)
+    expected = Scorer(model, env.observer).score(fresh, fresh.oldest, 39)
+    np.testing.assert_array_equal(again.reward, expected.reward)
+    assert expected.reward.std() > 0
+
+
 @pytest.mark.parametrize("room", [40, 6])
 def test_a_step_costs_one_frame_however_far_back_its_score_looks(room: int) -> None:
     """Also after a resume, and not of another trace's steps."""

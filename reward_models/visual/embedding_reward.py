@@ -34,6 +34,7 @@ class EmbeddingReward(ABC):
     causal = True
     context = 1
     version = 0
+    keeps = False  # whether embeddings are kept with the steps, for it changes while one learns
 
     def __init__(self, encoder: Encoder):
         self.encoder = encoder
@@ -62,7 +63,7 @@ class EmbeddingReward(ABC):
             scored=where.copy(),
             components={name: full(values) for name, values in rated.components.items()},
             uncertainty=None if rated.doubt is None else full(rated.doubt),
-            rows=rows if self.context > 1 else None,
+            rows=rows if self.context > 1 or self.keeps else None,
             version=self.version,
         )
 

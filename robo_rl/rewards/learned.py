@@ -84,6 +84,7 @@ def preferences(asked: Asked) -> MadeReward:
     model = Preferences(encoder, heads)
     reward = made(asked, model, card, "a reward of preferences")
     if config.answers:
+        model.keeps = True  # all that was seen is judged again after each refit
         rng = np.random.default_rng([config.head.seed, 2])
         oracle = ScriptedOracle(config.noise, 0.0, rng)
         pairs = Pairs(**{name: array.astype(np.float32) for name, array in kept.items()})

@@ -162,6 +162,8 @@ class Scorer:
         if self._rows_of is not None and self._rows_of is not trace:
             self._rows_end = -1  # those were of other steps
         known = self._known(first, skip, starts.shape)
+        if trace.rows is not None:
+            known = trace.rows[ring]
         for _ in range(_ATTEMPTS):
             blocks = _Blocks(starts.shape)
             for packing in packings(starts, batch=self.batch, skip=skip):
@@ -188,6 +190,8 @@ class Scorer:
         if blocks.rows is not None and self.history:
             self._rows, self._rows_end = blocks.rows[-self.history :], last
             self._rows_of = trace
+        if blocks.rows is not None and getattr(self.model, "keeps", False):
+            trace.keep(ring, blocks.rows)
         result = blocks.result(skip)
         self.version = result.version
         seconds = time.perf_counter() - began

@@ -108,6 +108,17 @@ class Trace:
         self.flags: dict[str, Array] = {}  # {of FLAGS: (capacity, N)}
         # (2, capacity, N) int, parts done before each step and after it, as it was last scored.
         self.done = np.zeros((2, 0, 0), int)
+        # (capacity, N, D) f32 embeddings of what was seen after each step, of a reward model that
+        # will look at it again; nan where nothing was seen. None: nobody will.
+        self.rows: Array | None = None
+
+    def keep(self, steps: Array, rows: Array) -> None:
+        """Keeps the embeddings ``rows`` (T, N, D) of ``steps`` (T,), places in the ring; nan says
+        nothing new."""
+        if self.rows is None:
+            shape = (self.capacity, *rows.shape[1:])
+            self.rows = np.full(shape, np.nan, np.float32)
+        self.rows[steps] = np.where(np.isnan(rows), self.rows[steps], rows)
 
     def add(self, step: Transition) -> None:
         """Copies one transition in; the first one decides names, shapes and dtypes."""
@@ -119,6 +130,8 @@ class Trace:
                 array[at] = look[name]
         self.action[at] = step.action
         self.done[:, at] = 0  # until it is scored
+        if self.rows is not None:
+            self.rows[at] = np.nan
         for name, array in self.flags.items():
             array[at] = getattr(step, name)
         self.count += 1
@@ -169,6 +182,8 @@ class Trace:
         flags = {name: saved[name][0] for name in FLAGS}
         self._allocate(Transition(look("before"), look("after"), saved["action"][0], **flags))
         at = np.arange(count - kept, count) % self.capacity
+        if "rows" in saved:
+            self.keep(at, saved["rows"])
         for name, array in self._rings().items():
             if name in saved:  # what was done in turn, an older checkpoint does not say
                 array[at] = saved[name]
@@ -183,4 +198,5 @@ class Trace:
             "done_before": self.done[0],
             "done_after": self.done[1],
             **self.flags,
+            **({} if self.rows is None else {"rows": self.rows}),
         }
