@@ -379,15 +379,15 @@ def test_hindsight_is_carried_on_where_a_run_was_killed() -> None:
 
     def new() -> Any:
         config = EnsembleConfig(num_envs=8, hindsight=0.5, net=(16,), learning_starts=80,
-                                batch_size=32, buffer_size=400)  # fmt: skip
+                                batch_size=32, gradient_steps=2, buffer_size=400)  # fmt: skip
         return make_learner(config, sims.make("reach", 8, goal=ANY, sparse=True))
 
     one, other = new(), new()
-    one.algorithm.learn(400)
+    one.algorithm.learn(160)
     saved = one.checkpoint()
-    one.algorithm.learn(240, reset_num_timesteps=False)
+    one.algorithm.learn(80, reset_num_timesteps=False)
     other.restore(saved)
-    other.algorithm.learn(240, reset_num_timesteps=False)
+    other.algorithm.learn(80, reset_num_timesteps=False)
     for mine, its in zip(
         one.algorithm.policy.parameters(), other.algorithm.policy.parameters(), strict=True
     ):

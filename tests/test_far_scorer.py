@@ -166,7 +166,7 @@ def test_it_ends_with_who_asks_however_that_ends() -> None:
         "if __name__ == '__main__':\n"
         "    far = FarScorer(partial(made, Nearness)); print(far.pid, flush=True)\n"
         "    from test_far_scorer import some_steps\n"
-        "    far.send(0, some_steps(4_000), 0)\n"
+        "    far.send(0, some_steps(3_000), 0)\n"
         "    while not far._from.poll(): pass\n"
         "    os.kill(os.getpid(), 9)\n"  # with more unread than a pipe holds
     )

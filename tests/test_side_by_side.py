@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl.side_by_side import _start, side_by_side
+from robo_rl.side_by_side import begin, side_by_side
 from robo_rl.threads import cores
 
 
@@ -47,7 +47,7 @@ def test_ctrl_c_while_a_process_is_started_is_not_lost(heard: None) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        _start(Starting())
+        begin(Starting())
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
