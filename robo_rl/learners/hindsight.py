@@ -42,7 +42,7 @@ class HindsightReplayBuffer(SavedReplayBuffer):
         at = self.pos
         super().add(obs, next_obs, action, reward, done, infos)
         self._held -= self.reached[at].sum(axis=0)
-        self.reached[at] = [info["reached"] for info in infos]
+        self.reached[at] = self.env.reached
         self._held += self.reached[at].sum(axis=0)
         self.ended[at] = -1
         for row in np.flatnonzero(done):

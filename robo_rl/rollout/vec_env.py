@@ -52,6 +52,8 @@ class SB3VecEnv(VecEnv):
         self._trace = Trace(1 + (self._scorer.reach if self._scorer else 0))
         self.episodes = EpisodeStats(sim.num_envs)
         self._last: Transition | None = None
+        # (N, goals) bool, which hold after the last step, of a task with several at once.
+        self.reached: Array | None = None
         self.env_steps = self.diverged = 0
         self._look: dict[str, Array] = {}
         self._step = np.zeros(sim.num_envs, np.int32)  # actions so far of each row's episode
@@ -84,11 +86,10 @@ class SB3VecEnv(VecEnv):
         diverged = step.info.get("diverged", np.zeros(self.num_envs, bool))
         self._watch(diverged)
         self.episodes.add(step.reward, done, diverged, step.info.get("success"))
+        self.reached = step.info.get("reached")
         before, after, obs = self._look, self.observer.look(), step.obs
         self._look = after
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        for info, reached in zip(infos, step.info.get("reached", ()), strict=False):
-            info["reached"] = reached
         if done.any():
             ids = np.flatnonzero(done)
             # Of what is paid for the whole of an episode nothing more is to be had after its time.
