@@ -212,24 +212,38 @@ def test_what_is_judged_again_is_not_drawn_again(room: int, context: int) -> Non
 
 
 @pytest.mark.parametrize("room", [40, 6])
-def test_a_step_costs_one_frame_however_far_back_its_score_looks(room: int) -> None:
-    """Also after a resume, and not of another trace's steps."""
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_a_step_costs_one_frame_however_far_back_its_score_looks(room: int, at_once: int) -> None:
+    """Also after a resume, where some wait to be scored, and not of another trace's steps."""
     sim = PointMass(4, ragged=0.1, diverge=0.02, steps=15, seed=2)
-    env, whole, kept = record(sim, LastFour(Seer()), 40)
-    expected = Scorer(LastFour(Seer()), env.observer).score(whole, 0, 40).reward
+    env, whole, kept = record(sim, LastFour(Seer()), 42)
+    expected = Scorer(LastFour(Seer()), env.observer).score(whole, 0, 42).reward
     model = LastFour(Seer())
     scorer, trace, found = Scorer(model, env.observer), Trace(room), []
     for t, step in enumerate(kept):
         trace.add(step)
         if t == 20:
-            state, scorer = scorer.state_dict(), Scorer(model, env.observer)
-            scorer.load_state_dict(state)
-        found.append(scorer.score(trace, t, t + 1).reward)
+            saved, trace, scorer = trace.state_dict(), Trace(room), Scorer(model, env.observer)
+            trace.load_state_dict(saved)
+        if (t + 1) % at_once == 0:
+            found.append(scorer.score(trace, t + 1 - at_once, t + 1).reward)
     np.testing.assert_array_equal(np.concatenate(found), expected)
     assert model.encoder.asked == sum(int((~step.diverged).sum()) for step in kept)
-    _, other, _ = record(PointMass(4, ragged=0.1, steps=15, seed=3), model, 41)
-    fresh = Scorer(LastFour(Seer()), env.observer).score(other, 40, 41).reward
-    np.testing.assert_array_equal(scorer.score(other, 40, 41).reward, fresh)
+    _, other, _ = record(PointMass(4, ragged=0.1, steps=15, seed=3), model, 43)
+    fresh = Scorer(LastFour(Seer()), env.observer).score(other, 42, 43).reward
+    np.testing.assert_array_equal(scorer.score(other, 42, 43).reward, fresh)
+
+
+def test_another_model_looks_with_its_own_encoder() -> None:
+    class Dim(Seer):
+        def encode(self, frames):
+            return super().encode(frames) / 2
+
+    env, trace, _ = record(PointMass(4, steps=15, seed=2), LastFour(Seer()), 12)
+    scorer = Scorer(Refitted(Seer()), env.observer)
+    bright = scorer.score(trace, 0, 12).reward
+    scorer.replace(Refitted(Dim()))
+    np.testing.assert_allclose(scorer.score(trace, 0, 12).reward, bright / 2)
 
 
 def test_a_terminal_step_is_judged_on_its_own_last_state():

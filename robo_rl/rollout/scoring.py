@@ -120,6 +120,7 @@ class Scorer:
         self._sums: dict[str, float] = {}
         self._scored = 0
         self.replace(model)
+        self._another = False  # what a trace has of embeddings is of this model, of a resumed run
 
     def replace(self, model: RewardModel) -> None:
         """Scores with ``model`` from now on; ValueError when it cannot judge a learning policy."""
@@ -139,9 +140,7 @@ class Scorer:
         # span that reaches so many transitions of the same episode back.
         self.history = max(0, model.context - 1)
         self.reach = self.history + 1  # and what was done by then is told by one more
-        # Embeddings of the last steps that were scored, (history, N, D), and the step after them.
-        self._rows, self._rows_end = np.zeros((0, 0, 0), np.float32), -1
-        self._rows_of: Trace | None = None  # None: of the one that a checkpoint is loaded into
+        self._another = True  # it may look through another encoder
 
     def score(self, trace: Trace, first: int, last: int, *, counted: bool = True) -> RewardOutput:
         """Scores of steps ``first`` up to ``last`` (exclusive) of a trace, arrays (T, N).
@@ -159,11 +158,9 @@ class Scorer:
         skip = first - start
         ring = np.arange(start, last) % trace.capacity  # of each step of the block
         starts, diverged = trace.flags["step"][ring] == 0, trace.flags["diverged"][ring]
-        if self._rows_of is not None and self._rows_of is not trace:
-            self._rows_end = -1  # those were of other steps
-        known = self._known(first, skip, starts.shape)
-        if trace.rows is not None:
-            known = trace.rows[ring]
+        if self._another:
+            trace.rows, self._another = None, False
+        known = trace.known(start, last)
         for _ in range(_ATTEMPTS):
             blocks = _Blocks(starts.shape)
             for packing in packings(starts, batch=self.batch, skip=skip):
@@ -187,11 +184,10 @@ class Scorer:
             )
         if blocks.done is not None:
             trace.done[:, ring[skip:]] = blocks.done[:, skip:]
-        if blocks.rows is not None and self.history:
-            self._rows, self._rows_end = blocks.rows[-self.history :], last
-            self._rows_of = trace
-        if blocks.rows is not None and getattr(self.model, "keeps", False):
-            trace.keep(ring, blocks.rows)
+        all_again = getattr(self.model, "keeps", False)  # whatever it has seen it will judge again
+        most = trace.capacity if all_again else self.history
+        if blocks.rows is not None and most:
+            trace.keep(start, blocks.rows, most)
         result = blocks.result(skip)
         self.version = result.version
         seconds = time.perf_counter() - began
@@ -208,15 +204,6 @@ class Scorer:
         gone = start + first == trace.oldest
         done = np.where(gone, trace.done[0, at, row], trace.done[1, last, row])
         return np.where(starts[first, row], 0, done)
-
-    def _known(self, first: int, skip: int, shape: tuple[int, int]) -> Array | None:
-        """(T, N, D) embeddings of the ``skip`` steps before ``first``, where those were scored
-        last; nan elsewhere."""
-        if first != self._rows_end or not 0 < skip <= len(self._rows):
-            return None
-        known = np.full((*shape, self._rows.shape[2]), np.nan, np.float32)
-        known[:skip] = self._rows[len(self._rows) - skip :]
-        return known
 
     def _segment(
         self, trace: Trace, ring: Array, packing: Packing, valid: Array, done: Array
@@ -256,16 +243,13 @@ class Scorer:
         return means
 
     def state_dict(self) -> dict[str, Array]:
-        """What ``pop_means`` is to say next, and embeddings that later steps look back to."""
+        """What ``pop_means`` is to say next."""
         sums = {f"sum/{name}": np.array(total) for name, total in self._sums.items()}
-        kept = {"rows": self._rows.copy(), "rows_end": np.array(self._rows_end)}
-        return {"scored": np.array(self._scored), **sums, **kept}
+        return {"scored": np.array(self._scored), **sums}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``."""
         self._scored = int(saved["scored"])
-        if "rows" in saved:
-            self._rows, self._rows_end = saved["rows"].copy(), int(saved["rows_end"])
         prefix = "sum/"
         self._sums = {
             name.removeprefix(prefix): float(total)

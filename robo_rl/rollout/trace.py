@@ -108,17 +108,33 @@ class Trace:
         self.flags: dict[str, Array] = {}  # {of FLAGS: (capacity, N)}
         # (2, capacity, N) int, parts done before each step and after it, as it was last scored.
         self.done = np.zeros((2, 0, 0), int)
-        # (capacity, N, D) f32 embeddings of what was seen after each step, of a reward model that
-        # will look at it again; nan where nothing was seen. None: nobody will.
+        # Embeddings (K, N, D) f32 of what was seen after each of the K steps before ``rows_end``,
+        # of a reward model that will look at it again; step ``t`` lies at ``t % K``, nan where
+        # nothing was seen. None: nobody will.
         self.rows: Array | None = None
+        self.rows_end = 0
 
-    def keep(self, steps: Array, rows: Array) -> None:
-        """Keeps the embeddings ``rows`` (T, N, D) of ``steps`` (T,), places in the ring; nan says
-        nothing new."""
+    def keep(self, first: int, rows: Array, most: int) -> None:
+        """Keeps the embeddings ``rows`` (T, N, D) of the steps from ``first`` on, nan where nothing
+        was seen; of all that were ever given those of the newest ``most`` steps, fixed at first."""
         if self.rows is None:
-            shape = (self.capacity, *rows.shape[1:])
+            shape = (min(most, self.capacity), *rows.shape[1:])
             self.rows = np.full(shape, np.nan, np.float32)
-        self.rows[steps] = np.where(np.isnan(rows), self.rows[steps], rows)
+        kept, end = len(self.rows), max(self.rows_end, first + len(rows))
+        self.rows[np.arange(max(self.rows_end, end - kept), end) % kept] = np.nan
+        self.rows_end = end
+        steps = np.arange(max(first, end - kept), first + len(rows))
+        at, new = steps % kept, rows[len(rows) - len(steps) :]
+        self.rows[at] = np.where(np.isnan(new), self.rows[at], new)
+
+    def known(self, first: int, last: int) -> Array | None:
+        """(T, N, D) embeddings of steps ``first`` up to ``last``, nan where none is kept; None:
+        nowhere."""
+        if self.rows is None:
+            return None
+        steps = np.arange(first, last)
+        gone = (steps < self.rows_end - len(self.rows)) | (steps >= self.rows_end)
+        return np.where(gone[:, None, None], np.nan, self.rows[steps % len(self.rows)])
 
     def add(self, step: Transition) -> None:
         """Copies one transition in; the first one decides names, shapes and dtypes."""
@@ -130,8 +146,6 @@ class Trace:
                 array[at] = look[name]
         self.action[at] = step.action
         self.done[:, at] = 0  # until it is scored
-        if self.rows is not None:
-            self.rows[at] = np.nan
         for name, array in self.flags.items():
             array[at] = getattr(step, name)
         self.count += 1
@@ -164,9 +178,9 @@ class Trace:
         """The ``last`` transitions (all by default) as arrays, oldest first."""
         first = self.oldest if last is None else max(self.oldest, self.count - last)
         at = np.arange(first, self.count) % self.capacity
-        return {"count": np.array(self.count)} | {
-            name: array[at] for name, array in self._rings().items()
-        }
+        rows = {} if self.rows is None else {"rows": self.rows, "rows_end": np.array(self.rows_end)}
+        kept = {name: array[at] for name, array in self._rings().items()}
+        return {"count": np.array(self.count)} | kept | rows
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``: later transitions follow on those saved."""
@@ -182,8 +196,8 @@ class Trace:
         flags = {name: saved[name][0] for name in FLAGS}
         self._allocate(Transition(look("before"), look("after"), saved["action"][0], **flags))
         at = np.arange(count - kept, count) % self.capacity
-        if "rows" in saved:
-            self.keep(at, saved["rows"])
+        if "rows_end" in saved:  # not of an older checkpoint: those are looked at again
+            self.rows, self.rows_end = saved["rows"].copy(), int(saved["rows_end"])
         for name, array in self._rings().items():
             if name in saved:  # what was done in turn, an older checkpoint does not say
                 array[at] = saved[name]
@@ -198,5 +212,4 @@ class Trace:
             "done_before": self.done[0],
             "done_after": self.done[1],
             **self.flags,
-            **({} if self.rows is None else {"rows": self.rows}),
         }
