@@ -24,6 +24,7 @@ import numpy as np
 
 from real_robot import child
 from real_robot.bus_process import FAULTS, MOTION, PACKET
+from real_robot.config import RunConfig
 from real_robot.driver import (
     Description,
     Fault,
@@ -57,6 +58,7 @@ class Rescue:
     report: str = ""  # JSON file
     latch: str = ""  # file of the arm's latched fault
     stop_s: float | None = None  # s, ``RunConfig``'s
+    tool_speed: float = RunConfig.tool_speed  # m/s
 
 
 @dataclass(frozen=True, kw_only=True)

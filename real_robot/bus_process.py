@@ -67,6 +67,7 @@ class Owner:
         self._giver: int = about["bridge"]  # the process that gives the goals
         self._helper: subprocess.Popen | None = None
         self._helpers = 0
+        self._let_go = False  # the device has answered that joints are to be limp
         self._heard = time.monotonic()  # s, of the last call
         self._measuring = self._stiff = self._over = False
         self._deadline = time.monotonic()
@@ -147,6 +148,7 @@ class Owner:
             return
         self._told = self._told or {"bridge": why, "seen": time.monotonic()}
         self._helpers += 1
+        self._let_go = False
         about = {**self._rescue, **self._told, "began": self._began, "bus": self._identity()}
         self._helper, self._end = child.start(
             "real_robot.rescue_process", json.dumps(about), str(self._box.fd),
@@ -215,15 +217,17 @@ class Owner:
     def do_relax(self) -> dict[str, bool]:
         self._forget()
         acks = self._driver.relax()
-        self._stiff = not all(acks.values())
+        self._stiff, self._let_go = not all(acks.values()), True
         return acks
 
     def do_clear_fault(self) -> None:
         self._driver.clear_fault()
 
     def do_close(self) -> None:
+        if self._helper is not None and self._stiff and not self._let_go:
+            return  # it could do nothing; another helper may
         self._driver.close()
-        self._over, self._stiff = True, False
+        self._over = True
 
     def _forget(self) -> None:
         """The driver itself says where the arm goes: goals from before do not count any more."""

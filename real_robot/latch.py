@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from real_robot.driver import Fault, RobotDriver, RobotFault
+from real_robot.drivers.usb import serial_of
 
 
 class LatchedError(ValueError):
@@ -29,9 +30,12 @@ class Latch:
 
     @classmethod
     def of(cls, robot: str, where: str) -> Latch:
-        """That of the arm ``robot`` at ``where``, in the user's folder for such state."""
+        """That of the arm ``robot`` at ``where``, in the user's folder for such state.
+
+        A USB adapter is known by its serial number, whichever port it is at.
+        """
         state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-        name = re.sub(r"[^A-Za-z0-9.-]+", "_", f"{robot}_{where}")
+        name = re.sub(r"[^A-Za-z0-9.-]+", "_", f"{robot}_{serial_of(where)}")
         return cls(state / "robo-rl" / "latched" / f"{name}.json")
 
     def reason(self) -> str:

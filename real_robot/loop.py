@@ -179,7 +179,8 @@ def run(
                 recorder.verdict(verdict, session.woke)
     # Once the log is closed it is known whether it is whole.
     lost = "" if recorder is None else recorder.lost
-    return dataclasses.replace(result, signal=asked.last, unlogged=lost)
+    signal = asked.last or ("asked to stop" if session.asked else "")
+    return dataclasses.replace(result, signal=signal, unlogged=lost)
 
 
 def rescue(
@@ -189,11 +190,13 @@ def rescue(
     latch: Latch | None = None,
     clock: Clock | None = None,
     clearance: Clearance | None = None,
+    heeds: bool = False,
 ) -> RunResult:
     """Holds, parks and relaxes a stiff arm whose bridge is gone; ``driver`` is connected.
 
     With ``clearance`` it keeps clear of the table and itself on the way; where that is not possible
-    it is relaxed where it stands.
+    it is relaxed where it stands, and so it is where it ``heeds`` Ctrl-C, SIGTERM and SIGHUP and
+    one comes. Else they do nothing: nobody would bring the arm to rest after it.
     """
     clock, config = clock or RealClock(), config or RunConfig()
 
@@ -208,8 +211,12 @@ def rescue(
         )
 
     arm = GuardedArm(driver, limits(driver.describe()), clock, config)
-    session = _Session(arm, None, park, config, clock, _Around(limits=limits, latch=latch))
-    return session.result(*session.rescue())
+    asked = StopSignals()
+    around = _Around(limits=limits, latch=latch, signals=asked)
+    if heeds:
+        around = dataclasses.replace(around, heard=lambda: (asked.count, asked.last), bears=0)
+    session = _Session(arm, None, park, config, clock, around)
+    return dataclasses.replace(session.result(*session.rescue()), signal=asked.last)
 
 
 def _check_length(steps: int | None, seconds: float | None) -> None:
@@ -270,6 +277,7 @@ class _Around:
     shadow: bool = False
     signals: StopSignals = field(default_factory=StopSignals)
     heard: Callable[[], tuple[int, str]] = lambda: (0, "")
+    bears: int = 1  # signals on the way back to rest
     tape: Tape | Reel | None = None
     limits: Callable[[Description], SafetyFilter] | None = None  # of the arm, once identified
     latch: Latch | None = None
@@ -302,13 +310,14 @@ class _Session:
         self._period = arm.safety.period
         self._machine = Machine(self._now, around.listen)
         self._signals, self._heard, self._tape = around.signals, around.heard, around.tape
-        self._borne = 0  # signals that the present phase bears
+        self._borne, self._bears = 0, around.bears  # signals that a phase bears, and the way back
         self._meter = Meter()
         self._acks: dict[str, bool] = {}
         self._notes: list[str] = []
         self._why = ""  # the run is over
         self._gone = self._regained = False  # the process that owned the port
         self._stopping = False  # on the way back
+        self.asked = False  # to stop, when the arm was on its way back already
         self._latched: RobotFault | SafetyStop | None = None  # by what
         self.woke = self._now()  # s, of the newest period
         self._missed = Rate(config.window, config.max_missed, self._period)
@@ -347,10 +356,10 @@ class _Session:
         with self._signals, contextlib.ExitStack() as stack:
             try:
                 stack.callback(self._disconnect)
-                self._driver.identify()
-                self._identified()
                 self._machine.to(Phase.HOLD, "taken over")
                 stack.callback(self._relax)
+                self._driver.identify()
+                self._identified()
                 self._arm.seed()
                 stack.callback(self._come_to_rest)
                 self._driver.enable()  # what is stiff already keeps its goal
@@ -463,7 +472,7 @@ class _Session:
     # Back to OFFLINE. What fails on the way becomes a note, and the next thing is tried.
     def _come_to_rest(self) -> None:
         """Stops the arm, and parks it if that is possible."""
-        self._borne, self._stopping = 1, True
+        self._borne, self._stopping = self._bears, True
         if self._machine.phase not in {*LATCHED, Phase.HOLD}:
             self._machine.to(Phase.HOLD, self._why)
         if self._gone:
@@ -566,6 +575,7 @@ class _Session:
                 raise SafetyStop(Fault.ESTOP, "the operator's emergency stop")
             if not self._borne:
                 raise _Interrupted("asked to stop")
+            self.asked = True
         done = self._arm.exchange(wish, move=self._machine.phase is not Phase.SHADOW)
         if done is not None:
             driven = self._machine.phase in DRIVEN

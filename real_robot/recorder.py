@@ -123,14 +123,16 @@ class Recorder:
 
     ``t`` s on the loop's clock is when the run begins. ``dropped`` counts records the disk was too
     slow for; ``error`` says why writing ended early. Neither stops the arm; ``lost`` says of both
-    in words. OSError, naming the file, where not even its head can be written. The file is locked
+    in words. OSError, naming the file, where not even its head can be written, or where there is
+    one already: what was recorded is not written over. The file is locked
     while it is written, so that nobody takes it for one whose writer was killed.
     """
 
     def __init__(self, path: str | Path, run: Mapping[str, Any], t: float):
         self.path, self.dropped, self.error = Path(path), 0, ""
         self._failure: BaseException | None = None
-        self._file = open(self.path, "wb")  # the thread closes it
+        new = self.path.is_file() or not self.path.exists()  # and no pipe, no device
+        self._file = open(self.path, "xb" if new else "wb")  # the thread closes it
         with contextlib.suppress(OSError):  # not every file system can
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._writer = Writer(self._file, chunk_size=CHUNK)

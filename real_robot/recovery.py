@@ -46,6 +46,8 @@ def recover(path: Path) -> int:
                 os.fsync(fresh.fileno())
             if saved:
                 part.replace(path)
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror}, to recover it", str(path)) from error
         finally:
             part.unlink(missing_ok=True)
     return saved

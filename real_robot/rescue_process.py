@@ -34,7 +34,7 @@ def main(told: str, memory: str, end: str) -> int:
         clear = Clearance.of(make_task(**about["scene"]), margin=RunConfig().clearance)
     latch = Latch(Path(about["latch"])) if about["latch"] else None
     begun = time.monotonic()
-    allowed = RunConfig(stop_s=about["stop_s"])
+    allowed = RunConfig(stop_s=about["stop_s"], tool_speed=about["tool_speed"])
     result = rescue(bus, about["park"], allowed, latch=latch, clearance=clear)
     report = {
         "bridge": about["bridge"],

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -206,9 +206,11 @@ class TagPerception:
 
     def _watch(self) -> None:
         # A camera that fails leaves poses that grow old, which stops the run.
-        with contextlib.suppress(OSError):
+        try:
             while not self._stopping.is_set():
                 self.look()
+        except (OSError, ValueError) as error:
+            print(f"nothing more is seen by a camera: {error}", file=sys.stderr)
 
     def close(self) -> None:
         """Stops looking."""

@@ -110,11 +110,12 @@ def without(args: Sequence[str], option: str) -> tuple[list[str], list[str]]:
 
 def expected(error: Exception) -> bool:
     """Whether an error is a person's mistake or the machine's state, not a bug of ours."""
+    from real_robot.driver import RobotFault
     from reward_models.wire.transport import BudgetSpent, ModelError
     from robo_rl.runs import CheckpointError
     from sims.cameras import RenderError
 
-    wire = ModelError | BudgetSpent
+    wire = ModelError | BudgetSpent | RobotFault
     return isinstance(error, ValueError | OSError | RenderError | CheckpointError | wire)
 
 

@@ -65,6 +65,15 @@ def test_an_option_of_another_arms_emulator_is_refused(
     assert "--uncalibrated is not for ur5e" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "robot"])
+def test_an_emulator_is_for_this_machine_alone(
+    host: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["emulate", "ur5e", "--host", host]) == 1
+    said = capsys.readouterr().err
+    assert f"--host must be a loopback address, as 127.0.0.2, got {host!r}" in said
+
+
 def test_an_arm_that_there_is_not_is_a_line_that_lists_them() -> None:
     with pytest.raises(
         ValueError, match="no driver for 'so11'; known: so101, ur5e, .*Did you mean"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,15 +21,19 @@ from real_robot import (
     Bus,
     BusConfig,
     Fault,
+    NullDriver,
     RealClock,
     RobotFault,
     RunConfig,
     SafetyFilter,
     Target,
+    VirtualClock,
 )
+from real_robot.bus_process import Owner
 from real_robot.guarded import GuardedArm
 from real_robot.mailbox import Mailbox
 from real_robot.manifest import Limits
+from real_robot.numbers import Numbers
 from real_robot.pacing import Pacer
 from sims import ROBOTS
 
@@ -140,6 +145,30 @@ def test_goals_that_come_late_brake_the_arm_and_never_make_it_jump(arm: Arm, who
     # Ten goals in one would be ten times as fast; servos count in steps of 1.5 mrad.
     assert braked >= 3 and told["beyond_limits"] == 0
     assert 0.5 * SPEED < max(told["goal_step"][:-1]) / about.period <= SPEED + 0.16
+
+
+def test_a_helper_that_could_do_nothing_leaves_the_port_to_another() -> None:
+    class Mute(NullDriver):
+        closed = 0
+
+        def relax(self) -> dict[str, bool]:
+            raise RobotFault(Fault.DISCONNECTED, "no answer")
+
+        def close(self) -> None:
+            self.closed += 1
+
+    driver, (end, _) = Mute(ROBOTS["so101"]), socket.socketpair()
+    about = {"period": 0.02, "silence": 1.0, "clock": VirtualClock(), "rescue": {}, "bridge": 1}
+    owner = Owner(driver, Numbers.of("so101"), Mailbox(6), end, about)
+    owner._helper, owner._stiff = subprocess.Popen(["true"]), True
+    with pytest.raises(RobotFault):
+        owner.do_relax()
+    owner.do_close()
+    assert not driver.closed and not owner._over
+    driver.relax = lambda: {"elbow_flex": False}  # it was heard: another could do no more
+    owner.do_relax()
+    owner.do_close()
+    assert driver.closed and owner._over and owner._stiff
 
 
 @pytest.mark.slow

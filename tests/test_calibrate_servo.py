@@ -9,17 +9,20 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from arms import Arm, so101
+from rich.console import Console
 
-from real_robot import Fault, RobotFault
+from real_robot import Fault, RobotFault, drivers
 from real_robot.drivers.servo_fit import Found, fit
 from real_robot.drivers.servo_steps import SIZES, StepTest, Stopped
 from real_robot.emulators.control import Control
+from real_robot.latch import Latch
 from robo_rl.cli import main
-from robo_rl.commands.calibrate_servo import meaning, servos_of
+from robo_rl.commands.calibrate_servo import Command, meaning, run, servos_of
 
 ELBOW, ROLL = 2, 4
 KP, KV = 998.22, 2.731  # the simulated servo's, at gains of 16 and 32
@@ -133,6 +136,36 @@ def test_it_ends_where_it_is_blocked_stopped_or_at_the_end_of_its_range() -> Non
         arm.emulator.register(ELBOW, "goal_position", high - SIZES[-1] + 1)
         with pytest.raises(ValueError, match="64 from both: turn it further in"):
             StepTest(arm.driver, ELBOW, arm.clock)
+
+
+def test_a_joint_that_stays_stiff_is_named_however_the_test_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    told = Command(port="/dev/ttyACM0", joint="elbow_flex", out=tmp_path / "servo.json")
+    with so101(seed=3) as arm:
+        enable, relax = arm.driver.enable, arm.driver.relax
+        arm.driver.enable = lambda: (enable(), os.kill(os.getpid(), signal.SIGINT))
+        arm.driver.relax = lambda: relax() | {"wrist_flex": False}
+        monkeypatch.setattr(drivers, "make", lambda *args, **options: arm.driver)
+        with pytest.raises(ValueError, match="still stiff: wrist_flex; cut the power"):
+            run(told, lambda text: True, Console(quiet=True), arm.clock)
+        arm.driver.relax = relax
+        with pytest.raises(KeyboardInterrupt):
+            run(told, lambda text: True, Console(quiet=True), arm.clock)
+
+
+def test_an_arm_whose_fault_is_latched_is_not_made_stiff(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whichever way its adapter was named: it is one arm."""
+    adapter = SimpleNamespace(device="/dev/ttyACM7", serial_number="5A46083213")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("serial.tools.list_ports.comports", lambda: [adapter])
+    Latch.of("so101", "5A46083213").set(Fault.OVERLOAD, "overload: elbow")
+    for port in ("/dev/ttyACM7", "5A46083213"):
+        assert main(["calibrate", "servo", "--port", port, "--joint", "elbow_flex"]) == 1
+        assert "a fault of this arm is latched: overload: elbow" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,9 @@ from real_robot import (
 )
 from real_robot.follower import Follower
 from real_robot.latch import Latch, LatchedError
+from real_robot.loop import rescue
 from real_robot.manifest import ActionSpec, InputSpec, StartSet
+from real_robot.monitor import Monitor
 from real_robot.pacing import Pacer, RealClock, quiet
 from real_robot.replay import gap, replay, usage
 from real_robot.states import DRIVEN, LATCHED, LEGAL, STIFF, TABLE, Machine, manual
@@ -602,6 +604,85 @@ def test_a_ctrl_c_while_it_parks_ends_the_episodes(bundle: PolicyBundle) -> None
     task = task_of(bundle.manifest)
     found = run_episodes(bundle, task, Stage(task), episodes=3)
     assert found.ended == {"done": 1} and not found.cut
+
+
+def test_a_key_that_stops_while_it_parks_ends_the_episodes(bundle: PolicyBundle) -> None:
+    """It is read once: whoever reads it and does nothing has lost it."""
+    task, parked = task_of(bundle.manifest), []
+
+    class Keys(Monitor):
+        def __init__(self) -> None: ...
+
+        def begin(self, *about: Any) -> None: ...
+
+        def tick(self, tick: Any, ages: Any) -> None: ...
+
+        def hide(self) -> None: ...
+
+        def note(self, phase: str) -> None:
+            parked.append(phase == "park")
+
+        def stop(self) -> bool | Fault:
+            pressed = parked[-1:] == [True]
+            parked.clear()
+            return pressed
+
+    found = run_episodes(bundle, task, SimStage(task), episodes=3, monitor=Keys())
+    assert found.ended == {"done": 1} and not found.cut
+
+
+# An arm that whoever drove it has left stiff.
+def test_a_signal_stops_an_arm_that_is_being_parked_and_is_told(bundle: PolicyBundle) -> None:
+    rig = Rig(bundle)
+    rig.driver.connect()
+    rig.driver.identify()
+    rig.driver.enable()
+
+    def read(n: int) -> RobotState:
+        if n == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return rig.driver.read()
+
+    driver = Broken(rig.driver, read=after(20, rig.driver.read, read))
+    result = rescue(driver, PARK, clock=rig.clock, heeds=True)
+    assert result.signal == "SIGINT" and "park: SIGINT" in result.notes
+    assert np.abs(rig.joints() - PARK).max() > 0.1 and all(result.acks.values())
+
+
+def test_a_helper_parks_whatever_is_pressed(bundle: PolicyBundle) -> None:
+    """Ctrl-C in the terminal of the bridge that is gone reaches it, too."""
+    rig = Rig(bundle)
+    rig.driver.connect()
+    rig.driver.identify()
+    rig.driver.enable()
+
+    def read(n: int) -> RobotState:
+        if n < 4:
+            os.kill(os.getpid(), signal.SIGINT)
+        return rig.driver.read()
+
+    driver = Broken(rig.driver, read=after(20, rig.driver.read, read))
+    result = rescue(driver, PARK, clock=rig.clock)
+    assert result.notes == () and np.abs(rig.joints() - PARK).max() < 0.05
+
+
+def test_an_arm_that_says_not_who_it_is_is_let_go_and_its_fault_kept(
+    bundle: PolicyBundle, tmp_path: Path
+) -> None:
+    rig, latch = Rig(bundle), Latch(tmp_path / "latch.json")
+    rig.driver.connect()
+    rig.driver.identify()
+    rig.driver.enable()
+
+    def nobody() -> None:
+        raise RobotFault(Fault.DISCONNECTED, "no answer")
+
+    driver = Broken(rig.driver, identify=nobody)
+    result = rescue(driver, PARK, clock=rig.clock, latch=latch)
+    assert result.ended is Ended.FAULT and "no answer" in latch.reason()
+    assert set(result.acks) >= set(SO101.joints) and all(result.acks.values())
+    mute = Broken(rig.driver, identify=nobody, relax=nobody)
+    assert not any(rescue(mute, PARK, clock=rig.clock).acks.values())
 
 
 def test_it_can_be_asked_to_stop_and_runs_in_any_thread(bundle: PolicyBundle) -> None:

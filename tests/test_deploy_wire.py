@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -17,7 +18,7 @@ import reach_bundle
 from rich.console import Console
 
 import sims
-from real_robot import Fault, read_log
+from real_robot import Fault, PolicyBundle, RunConfig, RunResult, drivers, read_log
 from real_robot.emulators.so101 import So101Emulator
 from real_robot.latch import Latch
 from robo_rl.arm.wired import WiredStage
@@ -209,16 +210,44 @@ def test_a_latched_fault_outlives_its_process_and_is_an_operators_to_clear(
         assert main(command) == 1 and "elbow" in capsys.readouterr().err  # the first one stays
         emulator.heal()
         assert emulator.traffic()["goals"] == 0  # so far nobody made it stiff
-        told = deploy.DeployCommand(
-            bundle=folder, robot="so101", port=emulator.where, clear_fault=True
-        )
-        stage = WiredStage(
-            sims.make_task("reach", robot="so101"), emulator.where, patience=0.5, eyes=None
-        )
         begun = time.monotonic()
-        assert driving.unlatched(told, stage, Console()).reason() == ""
+        assert taken_over(folder, emulator).reason() == ""
         took(time.monotonic() - begun, "cleared (SO-101)")
         assert not list(tmp_path.rglob("*.json"))
+
+
+def taken_over(folder: Path, emulator: So101Emulator, stiff: str = "") -> Latch:
+    """The latch of an arm that an operator has looked at."""
+    told = deploy.DeployCommand(
+        bundle=folder, robot="so101", port=emulator.where, clear_fault=True, stiff=stiff
+    )
+    task = sims.make_task("reach", robot="so101")
+    stage = WiredStage(task, emulator.where, patience=0.5, eyes=None)
+    manifest = PolicyBundle.load(folder).manifest
+    return driving.taken(told, stage, task, manifest, RunConfig(), Console())
+
+
+def test_a_stiff_arm_is_parked_before_its_fault_is_cleared(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To clear a fault lets go of every joint."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    parks, stiff = driving.rescue, []
+    with So101Emulator(sims.make_task("reach", robot="so101")).start(control=0) as emulator:
+        driver = drivers.make("so101", emulator.where, patience=0.5)
+        driver.connect()
+        driver.identify()
+        driver.enable()
+        driver.close()
+        Latch.of("so101", emulator.where).set(Fault.OVERLOAD, "overload: elbow")
+
+        def noted(*args: Any, **options: Any) -> RunResult:
+            stiff.append(all(emulator.joints()["torque"]))
+            return parks(*args, **options)
+
+        monkeypatch.setattr(driving, "rescue", noted)
+        assert taken_over(folder, emulator, "park").reason() == ""
+        assert stiff == [True] and not any(emulator.joints()["torque"])
 
 
 @pytest.mark.parametrize(
@@ -235,6 +264,14 @@ def test_a_latched_fault_outlives_its_process_and_is_an_operators_to_clear(
         (["--robot", "so101", "--emulate", "--realtime"], "compressed clock"),
         (["--robot", "so101", "--port", "/dev/null", "--latency", "0.1"], "has its own"),
         (["--robot", "so101", "--port", "/dev/null", "--control", "1"], "no emulator answers"),
+        (["--robot", "so101", "--port", "/dev/null", "--noise", "0"], "--noise is for --emulate"),
+        (["--robot", "so101", "--port", "/dev/null", "--rendered"], "--rendered is for --emulate"),
+        (["--robot", "so101", "--port", "/dev/null", "--host", "127.0.0.1"], "found by --port; gi"),
+        (["--emulate", "--rendered"], "--rendered is for an emulated arm: add --robot NAME"),
+        (["--emulate", "--stiff", "park"], "--stiff is for an arm at a port or a host"),
+        (["--emulate", "--calibration", "arm.json"], "--calibration is for an arm at a port or"),
+        (["--emulate", "--silence", "0.2"], "--silence must be above 0.3 s, by which the loop"),
+        (["--emulate", "--stop-within", "-1"], "stop_s must be above 0 and finite, got -1"),
     ],
 )
 def test_mistakes_are_one_line(

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -24,10 +25,11 @@ import sims
 from real_robot import PolicyBundle, VirtualClock
 from robo_rl.arm.conditions import Conditions
 from robo_rl.cli import main
+from robo_rl.commands.driving import Driving
 from robo_rl.learners.checkpoint import weights_of
 from robo_rl.on_arm.config import BASE, EPISODES, OnArm, Told
 from robo_rl.on_arm.exploring import Exploring
-from robo_rl.on_arm.learner import ArmLearner, ArmSteps, part_of
+from robo_rl.on_arm.learner import CRITIC_ALONE, ArmLearner, ArmSteps, part_of
 from robo_rl.on_arm.paying import payer, pictures, states, trust
 from robo_rl.on_arm.session import Session
 from robo_rl.on_arm.tried import Tried
@@ -151,6 +153,47 @@ def test_a_learner_that_went_back_and_was_killed_goes_on_from_where_it_went_back
         for name, array in weights_of(one._algorithm).items():
             np.testing.assert_array_equal(array, good[name], err_msg=name)
         assert (one._algorithm._n_updates, one._algorithm.critic_updates) == (4000, 4500)
+
+
+def test_critics_of_another_reward_learn_alone_after_a_start_too(
+    bundle: Path, tmp_path: Path
+) -> None:
+    run = begun(tmp_path / "run", bundle)
+    learner = ArmLearner(run.path, lambda: True)
+    learner._algorithm._n_updates = learner._algorithm.critic_updates = 4000
+    learner.told = Told(episodes=0, updates=4000)
+    learner.steps.by_model = True  # which a new look at the verdicts does not say any more
+    learner._save()
+    again = ArmLearner(run.path, lambda: True)
+    assert not again.steps.by_model and again._algorithm.critic_updates == 4000 + CRITIC_ALONE
+
+
+class Nobody:
+    """Learns nothing."""
+
+    def __init__(self, *args: Any, **options: Any): ...
+
+    def close(self) -> None: ...
+
+
+def test_what_an_operator_says_counts_once(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, asked = tmp_path / "run", []
+
+    def driven(command: Driving, *args: Any, **options: Any) -> int:
+        asked.append((command.clear_fault, command.stiff, command.seed))
+        return 0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("robo_rl.commands.learn_on_arm.drive", driven)
+        patch.setattr("robo_rl.commands.learn_on_arm.Session", Nobody)
+        arm = ["--robot", "so101", "--port", "/dev/null", "--seed", "3"]
+        said = ["--clear-fault", "--stiff", "park"]
+        assert main(["learn-on-arm", str(bundle), *arm, *said, "--name", "run",
+                     "--runs", str(tmp_path)]) == 0  # fmt: skip
+        assert main(["learn-on-arm", "--resume", str(run)]) == 0
+    assert asked == [(True, "park", 3), (False, "", 3)]
 
 
 @pytest.mark.slow

@@ -34,12 +34,15 @@ from real_robot import (
 from real_robot.camera import Filmed, Frame
 from real_robot.clearance import Clearance
 from real_robot.human import LEAD, Tool, Verdict
-from real_robot.humans import HUMANS, Around, make, named
+from real_robot.humans import HUMANS, Around, Clutched, make, named
 from real_robot.humans.gamepad import AXIS, BUTTON, EVENT, INITIAL
 from real_robot.humans.keyboard import HELD, JOINT, TOOL, Keyboard, names
 from real_robot.humans.scripted import Remembering, Scripted
 from real_robot.perception import Pose
 from real_robot.replay import replay
+from robo_rl.arm.episodes import run_episodes, task_of
+from robo_rl.arm.simulated import SimStage
+from robo_rl.arm.stage import Scene
 from robo_rl.cli import main
 
 TASK = sims.make_task("reach", robot="so101", goal=reach_bundle.GOAL)
@@ -418,8 +421,53 @@ def test_in_shadow_nothing_is_judged_and_the_dial_is_heard(
     told = read_log(log / "episode_0000.mcap")
     assert {t["phase"] for t in told.ticks} & {"shadow", "run"} == {"shadow"}
     assert main([*command, "--dial", "0.3"]) == 0
-    ticks = ticks_of(log / "episode_0000.mcap")
+    ticks = ticks_of(log / "episode_0001.mcap")
     assert {t["requested"]["dial"] for t in ticks} == {0.3}
+    assert read_log(log / "episode_0000.mcap").ticks == told.ticks  # what was recorded stays
+
+
+def test_who_says_how_it_went_has_not_taken_the_arm() -> None:
+    keys = iter([b"y", b"", b"t", b"x"])
+
+    class Leads:
+        def read(self) -> Hand:
+            return Hand(0.0, True)
+
+    hands = [Clutched(Leads(), lambda: next(keys), taken=False).read()]
+    clutched = Clutched(Leads(), lambda: next(keys), taken=False)
+    hands += [clutched.read() for _ in range(3)]
+    assert [hand.engaged for hand in hands] == [False, False, True, True]
+    assert [hand.verdict for hand in hands] == ["success", "", "", "discard"]
+
+
+def test_a_terminal_is_the_operators_while_somebody_sets_the_scene(tmp_path: Path) -> None:
+    """In shadow too, where nobody is asked how it went: keys that the panel takes are lost."""
+    reach_bundle.write(tmp_path, "so101")
+    bundle, said = PolicyBundle.load(tmp_path), []
+    task = task_of(bundle.manifest)
+
+    class Stage(SimStage):
+        asks = True
+
+        def scene(self, seed: int) -> Scene:
+            said.append("scene")
+            return super().scene(seed)
+
+        def ask(self) -> str:
+            return "success"
+
+    class Panel:
+        def hide(self) -> None:
+            said.append("hide")
+
+        def stop(self) -> bool:
+            return False
+
+        def __getattr__(self, name: str) -> Any:
+            return lambda *args, **what: None
+
+    run_episodes(bundle, task, Stage(task), episodes=2, monitor=Panel(), shadow=True)
+    assert said == ["hide", "scene"] * 2
 
 
 @pytest.mark.slow

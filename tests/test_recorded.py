@@ -24,9 +24,9 @@ from real_robot.pacing import VirtualClock
 from real_robot.perception import SimPerception
 from real_robot.sim_driver import SimDriver
 from real_robot.twin import Twin
+from robo_rl.arm.episodes import next_number
 from robo_rl.arm.nobody import nobody
 from robo_rl.cli import main
-from robo_rl.commands.teleop import next_number
 from robo_rl.learners.prior import demos_for
 from robo_rl.recorded.demonstrations import read_demonstrations
 from robo_rl.recorded.logs import _action, episodes, logs_of, reading

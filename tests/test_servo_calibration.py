@@ -9,7 +9,7 @@ import pytest
 from arms import ARMS
 
 import sims
-from real_robot import Target
+from real_robot import RobotFault, Target
 from real_robot.drivers.calibration import Calibration
 from real_robot.drivers.servo_setup import Setup, walk
 from robo_rl.cli import main
@@ -77,6 +77,29 @@ def test_a_joint_turned_past_its_first_turn_keeps_the_range_that_it_has(tmp_path
             setup.sweep()
         wrist = setup.finish(tmp_path / "arm.json").joints["wrist_roll"]
         assert (wrist.range_min, wrist.range_max) == (0, 4095)
+
+
+@pytest.mark.parametrize("name", SET)
+def test_a_calibration_that_was_stopped_is_none(tmp_path: Path, name: str) -> None:
+    """Its zero is new, and its ranges would be those of the old one."""
+    robot = sims.ROBOTS[name]
+    low, high = np.array([*robot.joint_range, robot.gripper_range]).T
+    with ARMS[name](seed=6) as arm:
+        arm.up()
+        arm.driver.relax()
+        arm.emulator.hand(list((low + high) / 2))
+
+        def person(text: str) -> bool:
+            if "middle" in text:
+                return True
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            walk(Setup(arm.driver), tmp_path / "arm.json", print, person)
+        arm.driver.close()
+        arm.driver.connect()
+        with pytest.raises(RobotFault, match="was never calibrated to the end; run robo-rl"):
+            arm.driver.identify()
 
 
 def test_joints_that_were_not_turned_are_named(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ Array = np.ndarray
 
 TICKS = 4096  # encoder steps in a turn
 UNIT = 2 * np.pi / TICKS  # rad
+UNFINISHED = (1, 1)  # steps: the range of a servo whose zero is new and whose range is not known
 
 
 @dataclass(frozen=True)

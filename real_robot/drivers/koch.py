@@ -27,7 +27,7 @@ import numpy as np
 from dynamixel_sdk.protocol2_packet_handler import Protocol2PacketHandler
 
 from real_robot.driver import Fault, RobotFault
-from real_robot.drivers.calibration import TICKS, Calibration, JointCalibration
+from real_robot.drivers.calibration import TICKS, UNFINISHED, Calibration, JointCalibration
 from real_robot.drivers.servo_bus import Reading, ServoBus, number
 from real_robot.drivers.servo_port import ServoPort
 from real_robot.numbers import Numbers
@@ -118,8 +118,11 @@ class KochDriver(ServoBus):
         offset = _signed(number(self._ask(servo, *HOMING)), 4)
         low, high = (number(self._ask(servo, *at)) for at in (MIN_POSITION, MAX_POSITION))
         drive, operating = self._ask(servo, DRIVE_MODE[0], 2)
-        if (low, high, offset) == (0, TICKS - 1, 0):
-            raise RobotFault(Fault.CONFIG, f"servo {servo} ({joint}) was never calibrated; {setup}")
+        if (new := (low, high, offset) == (0, TICKS - 1, 0)) or (low, high) == UNFINISHED:
+            end = "" if new else " to the end"
+            raise RobotFault(
+                Fault.CONFIG, f"servo {servo} ({joint}) was never calibrated{end}; {setup}"
+            )
         want = CURRENT_BASED if servo == self._ids[-1] else EXTENDED
         if operating != want:
             raise RobotFault(

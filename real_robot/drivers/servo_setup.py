@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from real_robot.driver import Fault, RobotFault
-from real_robot.drivers.calibration import TICKS, Calibration, JointCalibration
+from real_robot.drivers.calibration import TICKS, UNFINISHED, Calibration, JointCalibration
 
 Array = np.ndarray
 
@@ -50,10 +50,14 @@ class Setup:
         self._modes = np.zeros(len(driver.joints), int)  # 1: it counts the other way
 
     def centre(self) -> None:
-        """The pose that the arm is in becomes the middle of every joint."""
+        """The pose that the arm is in becomes the middle of every joint.
+
+        Until ``finish`` the arm counts as not calibrated: ranges from before are of another zero.
+        """
         driver = self._driver
         for i in range(len(driver.joints)):
             self._modes[i] = driver.set_up(i)
+            driver.set_range(i, *UNFINISHED)
             driver.set_offset(i, 0, 0)
         raw = driver.positions()
         worst = int(np.abs(raw - MIDDLE).argmax())

@@ -15,7 +15,13 @@ import numpy as np
 import scservo_sdk as sdk
 
 from real_robot.driver import Fault, RobotFault
-from real_robot.drivers.calibration import TICKS, UNIT, Calibration, JointCalibration
+from real_robot.drivers.calibration import (
+    TICKS,
+    UNFINISHED,
+    UNIT,
+    Calibration,
+    JointCalibration,
+)
 from real_robot.drivers.servo_bus import Reading, ServoBus, number, octets
 from real_robot.drivers.servo_port import ServoPort
 from real_robot.drivers.servo_steps import Probe, Settings
@@ -64,11 +70,12 @@ class So101Driver(ServoBus):
     def _read_calibration(self, servo: int, mode: int) -> JointCalibration:
         low, high = _words(self._ask(servo, MIN_POSITION, 4))
         offset = _signed(number(self._ask(servo, HOMING, 2)), 11)
-        if (low, high) in ((0, 0), (0, TICKS - 1)) and offset == 0:
+        new = (low, high) in ((0, 0), (0, TICKS - 1)) and offset == 0
+        if new or (low, high) == UNFINISHED:
             raise RobotFault(
                 Fault.CONFIG,
-                f"servo {servo} ({self.joints[servo - 1]}) was never calibrated; run robo-rl "
-                "calibrate so101",
+                f"servo {servo} ({self.joints[servo - 1]}) was never calibrated"
+                f"{'' if new else ' to the end'}; run robo-rl calibrate so101",
             )
         return JointCalibration(servo, mode, offset, low, high)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from real_robot.driver import Fault
+from real_robot.driver import Fault, RobotState
 from real_robot.filters.stage import Array, Check, Moment, Motion, SafetyStop
 
 
@@ -19,15 +19,23 @@ class Finite(Check):
     joints: tuple[str, ...]
 
     def start(self, moment: Moment) -> None:
-        self._numbers(moment.state.qpos, "measured position")
+        self._measured(moment.state)
 
     def step(self, motion: Motion, moment: Moment, own: Any) -> tuple[Motion, Any]:
-        self._numbers(moment.state.qpos, "measured position")
+        self._measured(moment.state)
         qpos = self._numbers(motion.qpos, "target")
         qvel = self._numbers(motion.qvel, "speed of the target")
         if not np.isfinite(motion.gripper):
             raise SafetyStop(Fault.NONFINITE, f"target of the gripper is {motion.gripper}")
         return motion._replace(qpos=qpos, qvel=qvel, gripper=float(motion.gripper)), own
+
+    def _measured(self, state: RobotState) -> None:
+        """To every comparison NaN is no: it would be no stall and no hit."""
+        self._numbers(state.qpos, "measured position")
+        self._numbers(state.qvel, "measured speed")
+        self._numbers(state.effort, "measured effort")
+        if state.outside is not None:
+            self._numbers(state.outside, "measured push from outside")
 
     def _numbers(self, values: Array, what: str) -> Array:
         """``values`` as (n,) finite float64."""

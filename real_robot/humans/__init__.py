@@ -87,11 +87,11 @@ class Clutched:
             self._taken ^= key == "t"
             self._verdict = VERDICT_KEYS.get(key, self._verdict)
         hand, verdict = self._device.read(), self._verdict
-        if verdict:
-            self._verdict = ""
-            hand = hand or Hand(-math.inf, False)
-            return replace(hand, verdict=verdict)
-        return hand and replace(hand, engaged=hand.engaged and self._taken)
+        if hand is None and not verdict:
+            return None
+        self._verdict = ""
+        hand = hand or Hand(-math.inf, False)
+        return replace(hand, engaged=hand.engaged and self._taken, verdict=verdict)
 
     def close(self) -> None:
         """Lets go of the device."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -174,8 +175,8 @@ def run_episodes(
     that latches ends the episodes unless an operator has ``cleared()`` it, and so does a signal,
     also one that came while the arm was parked.
 
-    Logs in the folder ``log`` whose writer was killed are made whole first. A log that cannot be
-    written ends the episodes, once its run is over.
+    Logs in the folder ``log`` whose writer was killed are made whole first, and new ones are
+    numbered on from those. A log that cannot be written ends the episodes, once its run is over.
     """
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}")
@@ -185,15 +186,15 @@ def run_episodes(
         for path in recover_all(log):
             if console is not None:
                 console.print(f"{path}: its writer was killed; what it had written was recovered")
-    asks = getattr(stage, "asks", False)  # a person, between episodes: no bar then
-    judged = (asks or bool(bundle.manifest.goal)) and not shadow  # a still arm reaches nothing
-    asks = asks and judged
+    person_sets = getattr(stage, "asks", False)  # scenes, at the terminal: no bar then
+    judged = (person_sets or bool(bundle.manifest.goal)) and not shadow  # a still arm does nothing
+    asks = person_sets and judged
     config = config or RunConfig(realtime=stage.realtime)
-    numbers = range(first, first + episodes)
-    quiet = console is None or asks or monitor is not None
+    numbers, logged = range(first, first + episodes), next_number(log)
+    quiet = console is None or person_sets or monitor is not None
     tally = _Tally()
     for index in track(numbers, "arm     ", console=console, disable=quiet, transient=True):
-        if monitor is not None and asks:
+        if monitor is not None and person_sets:
             monitor.hide()
         scene = stage.scene(_scene(seed, index))
         if monitor is not None:
@@ -235,7 +236,7 @@ def run_episodes(
             steps=steps,
             config=config,
             clock=scene.clock,
-            log=None if log is None else log / f"episode_{index:04d}.mcap",
+            log=None if log is None else log / f"episode_{logged + index - first:04d}.mcap",
             on_transition=watch,
             watch=None if monitor is None else monitor.tick,
             stop=None if monitor is None else monitor.stop,
@@ -273,6 +274,14 @@ def run_episodes(
         scenes = [_scene(seed, index) for index in numbers[: found.episodes]]
         found = replace(found, floors=floors_of_scenes(task, scenes))
     return replace(found, advice=advice(found, bundle.manifest))
+
+
+def next_number(folder: Path | None) -> int:
+    """That of the first episode which ``folder`` has no log of."""
+    if folder is None or not folder.is_dir():
+        return 0
+    names = (re.fullmatch(r"episode_(\d+)", path.stem) for path in folder.glob("*.mcap"))
+    return max((int(found[1]) + 1 for found in names if found), default=0)
 
 
 def _scene(seed: int, index: int) -> int:

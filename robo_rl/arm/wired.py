@@ -78,6 +78,7 @@ class WiredStage:
                 options=options,
                 rescue=self.rescue,
                 silence=self._silence,
+                deadline=BusConfig.deadline + self._options.get("patience", 0.0),
             )
         )
 

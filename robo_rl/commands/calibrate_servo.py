@@ -79,16 +79,15 @@ def run(
                         lambda share: bar.update(task, completed=share), lambda: signals.count > 0
                     )
             finally:
-                limp = driver.relax()
+                stiff = [name for name, limp in driver.relax().items() if not limp]
+                if stiff:  # however the test went
+                    raise ValueError(f"still stiff: {', '.join(stiff)}; cut the power of the arm")
     except Stopped:
         raise KeyboardInterrupt from None
     except RobotFault as error:
         raise ValueError(f"{command.robot} at {command.port}: {error}") from error
     finally:
         driver.close()
-    stiff = [name for name, done in limp.items() if not done]
-    if stiff:
-        raise ValueError(f"still stiff: {', '.join(stiff)}; cut the power of the arm")
     stall = float(driver.stall[joint])
     found = fit(steps, test.settings, stall)
     probes = [probe for step in steps for probe in step.probes]

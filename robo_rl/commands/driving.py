@@ -7,7 +7,7 @@ import dataclasses
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,7 +27,6 @@ from real_robot import (
 )
 from real_robot.camera import CameraModel, Filmed, VideoDevice
 from real_robot.driver import Description, RobotFault
-from real_robot.drivers.usb import serial_of
 from real_robot.human import Human
 from real_robot.humans import LIVE, Around, make, named
 from real_robot.humans.scripted import EXPERT, Remembering, from_file
@@ -53,6 +52,12 @@ if TYPE_CHECKING:
     from robo_rl.on_arm.session import Session
 
 ArmName = Literal[arms.ARMS]
+# Options that say nothing elsewhere: of what is emulated here, and of what is at a port or a host.
+EMULATED = ("noise", "bias", "offset", "latency", "stiffness", "rendered")
+WIRED = (
+    "clear_fault", "stiff", "control", "tags", "camera", "device", "calibration", "patience",
+    "silence",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +109,12 @@ class Driving:
             value = getattr(self, name)
             if value is not None and not 0 <= value < math.inf:
                 raise ValueError(f"--{name} must be finite and not below 0, got {value:g}")
+        if self.silence <= RunConfig.max_gap:
+            raise ValueError(
+                f"--silence must be above {RunConfig.max_gap:g} s, by which the loop itself may be "
+                f"late, got {self.silence:g}"
+            )
+        RunConfig(tool_speed=self.tool_speed, stop_s=self.stop_within)  # which says what is wrong
         if not 0.0 < self.dial <= 1.0:
             raise ValueError(f"--dial must be above 0 and at most 1, got {self.dial:g}")
         if self.stiffness is not None and not 0 < self.stiffness < math.inf:
@@ -137,10 +148,12 @@ def drive(
         stage = stack.enter_context(
             closing(stage_of(command, task, manifest.needs_perception, console, filmed))
         )
-        latch = unlatched(command, stage, console) if isinstance(stage, WiredStage) else None
+        config = RunConfig(
+            realtime=stage.realtime, tool_speed=command.tool_speed, stop_s=command.stop_within
+        )
+        latch = None
         if isinstance(stage, WiredStage):
-            stage.rescue = _rescue(command, manifest, latch)
-            settle_stiff(command, stage, task, manifest, latch, console)
+            latch = taken(command, stage, task, manifest, config, console)
         monitor = None
         terminal = stage.realtime and sys.stdin.isatty() and console.is_terminal
         if command.monitor and terminal:
@@ -166,13 +179,11 @@ def drive(
             policy=answering,
             monitor=monitor,
             latch=latch,
-            config=RunConfig(
-                realtime=stage.realtime, tool_speed=command.tool_speed, stop_s=command.stop_within
-            ),
+            config=config,
             human=human,
             dial=(lambda: command.dial) if monitor is None else monitor.dial,
             shadow=shadow,
-            **(_around(learning, command, stage, console) if learning else {}),
+            **(_around(learning, command, stage, latch, console) if learning else {}),
         )
     print(json.dumps(dataclasses.asdict(result), indent=1) if command.as_json else result.line())
     for remark in result.remarks:
@@ -198,7 +209,7 @@ def _warn(command: Driving, manifest: Manifest, task: Task[Any], console: Consol
 
 
 def _around(
-    learning: Session, command: Driving, stage: Stage, console: Console
+    learning: Session, command: Driving, stage: Stage, latch: Latch | None, console: Console
 ) -> dict[str, Callable[..., Any]]:
     """What ``run_episodes`` is told where somebody learns between episodes.
 
@@ -206,10 +217,11 @@ def _around(
     """
 
     def cleared() -> bool:
-        if not isinstance(stage, WiredStage):
+        if latch is None or not isinstance(stage, WiredStage):
             return True
         try:
-            unlatched(dataclasses.replace(command, clear_fault=False), stage, console)
+            if permitted(dataclasses.replace(command, clear_fault=False), latch, console):
+                clear(latch, stage)
         except LatchedError as error:
             console.print(str(error), markup=False)
             return False
@@ -287,16 +299,20 @@ def stage_of(
     """Where the options say that the bundle runs, with a camera that films what is emulated if that
     is wanted; ValueError where they contradict each other."""
     where = command.port or command.host
-    if command.clear_fault and command.emulate:
-        raise ValueError("--clear-fault is for an arm at a port or a host; --emulate has a new one")
+    for name in _given(command, WIRED if command.emulate else EMULATED):
+        raise ValueError(
+            f"--{name} is for an arm at a port or a host; --emulate has a new one"
+            if command.emulate
+            else f"--{name} is for --emulate; what is at a port or a host has its own"
+        )
     if command.robot is None:
         if not command.emulate or where:
             raise ValueError(
                 "say which arm: --emulate for a simulation, --robot NAME --emulate for its "
                 "emulated wire, --robot NAME --port PORT or --host HOST for what is there"
             )
-        if command.stiffness is not None:
-            raise ValueError("--stiffness is for an emulated arm: add --robot NAME")
+        for name in _given(command, ("stiffness", "rendered")):
+            raise ValueError(f"--{name} is for an emulated arm: add --robot NAME")
         return SimStage(task, command.realtime, command.conditions, filmed)
     if command.robot != task.robot:
         raise ValueError(f"the bundle is for {task.robot}, not for {command.robot}")
@@ -307,13 +323,15 @@ def stage_of(
                 "wall clock start robo-rl emulate and give deploy its --port or --host"
             )
         return EmulatedStage(task, command.conditions, tags=command.rendered, filmed=filmed)
-    for name in ("bias", "offset", "latency", "stiffness"):
-        if getattr(command, name) != getattr(Driving, name):
-            raise ValueError(f"--{name} is for --emulate; what is at a port or a host has its own")
     spec = arms.spec(command.robot)
     given = getattr(command, spec.found_by)
-    if given is None:
-        raise ValueError(f"{command.robot} is found by --{spec.found_by}; give it, or --emulate")
+    if given is None or (command.port and command.host):
+        raise ValueError(
+            f"{command.robot} is found by --{spec.found_by}; give that alone, or --emulate"
+        )
+    for name in _given(command, ("calibration", "patience")):
+        if name.replace("-", "_") not in spec.settings:
+            raise ValueError(f"--{name} is for arms of servos on a bus, not for {command.robot}")
     options = _settings(command)
     eyes, film = _eyes(command)
     if eyes is None and command.control is None and perceives:
@@ -325,6 +343,12 @@ def stage_of(
         task, given, control=command.control, eyes=eyes, film=film, console=console,
         silence=command.silence, **options,
     )  # fmt: skip
+
+
+def _given(command: Driving, names: Sequence[str]) -> list[str]:
+    """Which of the options ``names`` are not what they are by default, as they are typed."""
+    others = (name for name in names if getattr(command, name) != getattr(Driving, name))
+    return [name.replace("_", "-") for name in others]
 
 
 def _settings(command: Driving) -> dict[str, Any]:
@@ -349,26 +373,60 @@ def _eyes(command: Driving) -> tuple[Perception | None, list[Filmed]]:
         device = int(name) if name.isdigit() else name
         source = VideoDevice(device, camera.width, camera.height)
         film.append(Filmed(source, file.stem))
-        looking.append(TagPerception(film[-1], TagLocator(camera, objects, family)).start())
-    return Together(looking), film
+        looking.append(TagPerception(film[-1], TagLocator(camera, objects, family)))
+        try:
+            looking[-1].look()
+        except (OSError, ValueError) as error:
+            raise ValueError(f"camera {name} ({file}): {error}") from error
+    return Together([camera.start() for camera in looking]), film
 
 
-def unlatched(command: Driving, stage: WiredStage, console: Console) -> Latch:
-    """The arm's latch, once it is open: cleared by the operator if a fault was kept in it."""
-    where = str(command.port or command.host)
-    latch = Latch.of(str(command.robot), serial_of(where) if command.port else where)
-    clear, why = command.clear_fault, latch.reason()
-    if why and not clear and sys.stdin.isatty():
+def taken(
+    command: Driving,
+    stage: WiredStage,
+    task: Task[Any],
+    manifest: Manifest,
+    config: RunConfig,
+    console: Console,
+) -> Latch:
+    """The arm's latch, open, of an arm that is limp.
+
+    What an operator clears is cleared last: to clear it lets go of every joint, and whoever asks
+    for a stiff arm to be parked does not want it to fall.
+    """
+    latch = latch_of(command)
+    cleared = permitted(command, latch, console)
+    stage.rescue = _rescue(command, manifest, latch)
+    settle_stiff(command, stage, task, manifest, config, latch, console)
+    if cleared:
+        clear(latch, stage)
+    return latch
+
+
+def latch_of(command: Driving) -> Latch:
+    """That of the arm at the port or the host."""
+    return Latch.of(str(command.robot), str(command.port or command.host))
+
+
+def permitted(command: Driving, latch: Latch, console: Console) -> bool:
+    """Whether an operator says that a fault is to be cleared; LatchedError where there is one and
+    nobody does."""
+    why = latch.reason()
+    asked = command.clear_fault
+    if why and not asked and sys.stdin.isatty():
         console.print(f"A fault of this arm is latched: {why}", markup=False)
-        clear = Confirm.ask("Is the arm well, and is nobody near it? Clear it", console=console)
-    if not clear:
+        asked = Confirm.ask("Is the arm well, and is nobody near it? Clear it", console=console)
+    if not asked:
         latch.check()
-        return latch
+    return asked
+
+
+def clear(latch: Latch, stage: WiredStage) -> None:
+    """An operator has looked at the arm; LatchedError where it still reports its fault."""
     try:
         latch.clear(stage.driver())
     except RobotFault as error:
         raise LatchedError(f"the fault was not cleared: {error}") from error
-    return latch
 
 
 def settle_stiff(
@@ -376,12 +434,14 @@ def settle_stiff(
     stage: WiredStage,
     task: Task[Any],
     manifest: Manifest,
-    latch: Latch | None,
+    config: RunConfig,
+    latch: Latch,
     console: Console,
 ) -> None:
     """Parks or relaxes, on the operator's word, an arm that nobody answers for any more.
 
-    ValueError without one, or where it stays stiff.
+    ValueError without one, or where it stays stiff. KeyboardInterrupt where it was stopped on the
+    way: it is limp then, and no episode begins.
     """
     driver = stage.driver()
     try:
@@ -408,18 +468,22 @@ def settle_stiff(
             "which lets it fall"
         )
     driver = stage.driver()
-    driver.connect()
-    clear = Clearance.of(task, margin=RunConfig.clearance)
+    try:
+        driver.connect()
+    except RobotFault as error:
+        raise ValueError(f"{told}, and it does not answer: {error}") from error
+    around = Clearance.of(task, margin=config.clearance)
     park = manifest.park if how == "park" else ()
-    allowed = RunConfig(stop_s=command.stop_within)
-    result = rescue(driver, park, allowed, latch=latch, clearance=clear)
+    result = rescue(driver, park, config, latch=latch, clearance=around, heeds=True)
     if left := [joint for joint, limp in result.acks.items() if not limp]:
         raise ValueError(f"still stiff: {', '.join(left)}; {result.reason or result.notes}")
     parked = Phase.PARK in {t.after for t in result.history} and not result.notes
     console.print(f"the stiff arm was {'parked and ' * parked}relaxed, joint by joint")
+    if result.signal:
+        raise KeyboardInterrupt
 
 
-def _rescue(command: Driving, manifest: Manifest, latch: Latch | None) -> Rescue:
+def _rescue(command: Driving, manifest: Manifest, latch: Latch) -> Rescue:
     """What brings the arm to rest without us must know."""
     if command.log is not None:
         command.log.mkdir(parents=True, exist_ok=True)
@@ -427,6 +491,7 @@ def _rescue(command: Driving, manifest: Manifest, latch: Latch | None) -> Rescue
         park=manifest.park,
         scene={**manifest.task_config, "name": manifest.task, "robot": manifest.arm, "goal": None},
         report="" if command.log is None else str(command.log.absolute() / "rescue.json"),
-        latch="" if latch is None else str(latch.path.absolute()),
+        latch=str(latch.path.absolute()),
         stop_s=command.stop_within,
+        tool_speed=command.tool_speed,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import ipaddress
 import json
 import os
 import sys
@@ -46,6 +47,11 @@ class EmulateCommand:
 def main(argv: Sequence[str]) -> int:
     """Serves until Ctrl-C or SIGTERM."""
     command = tyro.cli(EmulateCommand, args=list(argv), prog="robo-rl emulate")
+    if not _here_alone(command.host):
+        raise ValueError(
+            f"--host must be a loopback address, as 127.0.0.2, got {command.host!r}: an emulator "
+            "asks nobody who they are"
+        )
     task = make_task(command.task, robot=command.robot, goal=command.goal)
     spec = arms.spec(command.robot)
     told = _told(command)
@@ -77,6 +83,13 @@ def main(argv: Sequence[str]) -> int:
         while arm.running and not signals.count and command.parent in (None, os.getppid()):
             time.sleep(0.2)
     return 0
+
+
+def _here_alone(host: str) -> bool:
+    """Whether nobody on another machine can reach ``host``."""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
 
 
 def _told(command: EmulateCommand) -> dict[str, tuple[str, Any]]:

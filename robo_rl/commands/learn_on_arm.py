@@ -13,9 +13,8 @@ import tyro
 from rich.console import Console
 
 from real_robot import PolicyBundle
-from robo_rl.arm.episodes import task_of
+from robo_rl.arm.episodes import next_number, task_of
 from robo_rl.commands.driving import Driving, drive
-from robo_rl.commands.teleop import next_number
 from robo_rl.commands.train import option_in
 from robo_rl.config import from_json
 from robo_rl.on_arm.config import BASE, EPISODES, VERDICT, OnArm, Told, bundle_of
@@ -24,6 +23,8 @@ from robo_rl.runs import RunDir
 
 THINK = 0.01  # s that the policy may take in real time
 ENOUGH = 100_000  # episodes: time is up before
+# What is said anew for each start; of these the last two by somebody who looks at the arm then.
+EACH_TIME = {"bundle", "resume", "clear_fault", "stiff"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
         run = RunDir.open(Path(resumed))
         if "base_sha256" not in run.config:
             raise ValueError(f"{resumed} was not learned on an arm; robo-rl train --resume goes on")
-        names = {f.name for f in dataclasses.fields(LearnOnArmCommand)} - {"bundle", "resume"}
+        names = {f.name for f in dataclasses.fields(LearnOnArmCommand)} - EACH_TIME
         stored = {k: v for k, v in run.config.items() if k in names}
         default = from_json(LearnOnArmCommand, stored)
     command = tyro.cli(LearnOnArmCommand, args=args, default=default, prog="robo-rl learn-on-arm")
@@ -74,7 +75,7 @@ def main(argv: Sequence[str]) -> int:
     made = f"{task.name}-{task.goal}-{manifest.arm}-on-arm-{command.seed}".replace("_", "-")
     path = command.resume or command.runs / (command.name or made)
     about = {
-        **{k: v for k, v in dataclasses.asdict(command).items() if k not in ("bundle", "resume")},
+        **{k: v for k, v in dataclasses.asdict(command).items() if k not in EACH_TIME},
         "task": task.name, "goal": manifest.metrics.get("sentence", task.goal),
         "base_sha256": bundle.sha256, "where": where(command, manifest.arm), "learner": "on-arm",
     }  # fmt: skip

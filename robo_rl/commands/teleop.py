@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import tyro
 
 import sims
 from real_robot import arms
+from robo_rl.arm.episodes import next_number
 from robo_rl.commands.driving import Driving, drive
 from sims.any_goal import ANY
 
@@ -51,11 +51,3 @@ def main(argv: Sequence[str]) -> int:
         task = dataclasses.replace(task, episode_s=command.seconds)
     perceives = command.emulate or command.control is not None or bool(command.camera)
     return drive(command, nobody(task, perceives), task, first=next_number(command.log))
-
-
-def next_number(folder: Path | None) -> int:
-    """That of the first episode which ``folder`` has no log of."""
-    if folder is None or not folder.is_dir():
-        return 0
-    names = (re.fullmatch(r"episode_(\d+)", path.stem) for path in folder.glob("*.mcap"))
-    return max((int(found[1]) + 1 for found in names if found), default=0)

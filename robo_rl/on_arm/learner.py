@@ -161,6 +161,8 @@ class ArmLearner:
             load_streams(dict(saved.state))
             self._algorithm._n_updates = int(saved.meta["updates"])
             self._algorithm.critic_updates = int(saved.meta.get("critic_alone", CRITIC_ALONE))
+            if saved.meta.get("by_model", self.steps.by_model) != self.steps.by_model:
+                self._other_reward()  # it has come to pay since then
         self.told = dataclasses.replace(
             self.told, updates=self._algorithm._n_updates, published=before.published
         )
@@ -219,8 +221,11 @@ class ArmLearner:
         self.told = dataclasses.replace(self.told, auc=auc, trusted=trusted)
         if trusted != self.steps.by_model:
             self.steps.use(trusted)
-            # What critics say of the other reward would lead the policy anywhere.
-            self._algorithm.critic_updates = self._algorithm._n_updates + CRITIC_ALONE
+            self._other_reward()
+
+    def _other_reward(self) -> None:
+        """What critics say of the one before would lead the policy anywhere."""
+        self._algorithm.critic_updates = self._algorithm._n_updates + CRITIC_ALONE
 
     # What goes on.
     def go_on(self) -> None:
@@ -278,7 +283,11 @@ class ArmLearner:
 
     def _save(self) -> None:
         """What a learner that is started again goes on from."""
-        done = {"updates": self.told.updates, "critic_alone": self._algorithm.critic_updates}
+        done = {
+            "updates": self.told.updates,
+            "critic_alone": self._algorithm.critic_updates,
+            "by_model": bool(self.steps.by_model),
+        }
         weights = weights_of(self._algorithm)
         self.run.save_checkpoint(Checkpoint(self._own, weights, streams(), done))
 
