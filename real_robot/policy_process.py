@@ -45,7 +45,7 @@ class PolicyProcess:
     """
 
     def __init__(self, bundle: PolicyBundle, folder: str | Path, *, budget: float, misses: int = 2):
-        self.late = self.dropped = 0
+        self.dropped = 0
         self.traceback = ""
         self._budget, self._misses = budget, misses
         self._width = bundle.manifest.action.dim
@@ -134,7 +134,6 @@ class PolicyProcess:
     def _receive(self, seconds: float) -> tuple[bytes, int, bytes]:
         """The next packet: (kind, number, rest); PolicyLate after ``seconds``."""
         if not select.select([self._socket], [], [], max(seconds, 0.0))[0]:
-            self.late += 1
             raise PolicyLate
         try:
             packet = self._socket.recv(_PACKET)

@@ -41,6 +41,7 @@ Array = np.ndarray
 
 __all__ = ["FilterMemory", "Motion", "SafetyFilter", "SafetyStop", "Source", "Wish"]
 
+START_SLACK = 0.1  # rad, a run may begin this far outside the range
 SHORTEST = 2  # periods: one of braking at least, and one in which it ends
 
 
@@ -84,7 +85,6 @@ class SafetyFilter:
     shaping: Shaping  # one of them: it also makes stops
     period: float  # s between targets
     patience: float = 2.5  # s, a stage that limits a joint for longer is reported
-    start_slack: float = 0.1  # rad, a run may begin this far outside the range
 
     @classmethod
     def build(
@@ -104,7 +104,6 @@ class SafetyFilter:
         leaning: float = 3.0,
         tool_speed: float = np.inf,
         stop_s: float = np.inf,
-        start_slack: float = 0.1,
     ) -> SafetyFilter:
         """The filter of a robot, narrowed by the limits a policy was trained under.
 
@@ -120,7 +119,6 @@ class SafetyFilter:
         for name, value in {
             "margin": margin, "max_age": max_age, "max_wish_age": max_wish_age,
             "patience": patience, "handover": handover, "stall": stall, "leaning": leaning,
-            "start_slack": start_slack,
         }.items():  # fmt: skip
             if not 0 < value < np.inf:
                 raise ValueError(f"{name} must be above 0 and finite, got {value}")
@@ -173,7 +171,6 @@ class SafetyFilter:
             shaping=shaping,
             period=robot.period,
             patience=patience,
-            start_slack=start_slack,
         )
 
     def start(self, state: RobotState, now: float) -> FilterMemory:
@@ -184,13 +181,13 @@ class SafetyFilter:
         moment = Moment(state, Wish(state.qpos, gripper), now, still, None)
         own = tuple(stage.start(moment) for stage in self.stages)
         outside = np.abs(np.clip(state.qpos, *self.position.T) - state.qpos)
-        if outside.max() > self.start_slack:
+        if outside.max() > START_SLACK:
             i = int(outside.argmax())
             raise SafetyStop(
                 Fault.LIMIT,
                 f"{self.joints[i]} stands at {state.qpos[i]:.3f} rad, outside "
                 f"{self.position[i, 0]:.3f} to {self.position[i, 1]:.3f} rad by more than "
-                f"{self.start_slack} rad; move it inside by hand",
+                f"{START_SLACK} rad; move it inside by hand",
             )
         return FilterMemory(state.seq, still, own, np.full((len(self.stages), zero.size), np.inf))
 

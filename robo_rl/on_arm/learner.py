@@ -152,7 +152,7 @@ class ArmLearner:
         self._table.drop_after(before.episodes - 1, "episode")  # written, but not told any more
         for log in logs_of(self.config.prior) if self.config.prior else ():
             for one in episodes([log], self._reading, frames=self._pay is not None):
-                self.steps.add(self._part(one, self.run.path / READ / f"prior_{log.stem}.npz"))
+                self.steps.add(self._part(one))
         for number in range(before.episodes):
             self._take(number, known=True)
         saved = self.run.latest_checkpoint()
@@ -167,14 +167,9 @@ class ArmLearner:
             self.told, updates=self._algorithm._n_updates, published=before.published
         )
 
-    def _part(self, one: Recorded, kept: Path) -> dict[str, Array]:
+    def _part(self, one: Recorded) -> dict[str, Array]:
         paid = None if self._pay is None else self._pay(one)
-        part = part_of(one, paid, getattr(self._pay, "episodic", False))
-        kept.parent.mkdir(exist_ok=True)
-        partial = kept.with_suffix(".part.npz")
-        np.savez(partial, **part)
-        partial.replace(kept)
-        return part
+        return part_of(one, paid, getattr(self._pay, "episodic", False))
 
     def _take(self, number: int, known: bool = False) -> None:
         """Takes in episode ``number``, if anything is to be learned from it."""
@@ -186,7 +181,8 @@ class ArmLearner:
                 part = {name: stored[name] for name in stored.files}
         elif log.exists() and not known:
             for one in episodes([log], self._reading, frames=self._pay is not None):
-                part = self._part(one, kept)
+                part = self._part(one)
+                keep(kept, part)
                 row |= {
                     "success": float(one.success),
                     "stopped": float(one.judge == FILTER),
@@ -331,6 +327,14 @@ class ArmLearner:
         self._acts(self.told.episodes)
         self._save()
         write_page(self.run, self.config, self.told, self._reading.summary())
+
+
+def keep(path: Path, part: dict[str, Array]) -> None:
+    """Writes what was read of an episode, whole or not at all."""
+    path.parent.mkdir(exist_ok=True)
+    partial = path.with_suffix(".part.npz")
+    np.savez(partial, **part)
+    partial.replace(path)
 
 
 def _closed(log: Path) -> bool:
