@@ -57,7 +57,7 @@ def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None)
         **{name: task.card()["params"].get(name, "") for name in OF_TASK},
         "learner": CLONE, "reward": "none", "dataset": dataset, **asdict(config),
     }  # fmt: skip
-    with RunDir.under_way(path, about) as run:
+    with RunDir.under_way(path, about, goes_on=False) as run:
         begun = time.monotonic()
         learner = cloned(demos, config, run, console)
         seconds["train"], begun = time.monotonic() - begun, time.monotonic()

@@ -103,6 +103,12 @@ class TrainConfig(Common, Further):
                 f"learner {self.learner!r} is tuned by {LEARNERS[self.learner].config.__name__}, "
                 f"got {type(self.tuning).__name__}"
             )
+        if self.tuning is not None and not self.tuning.makes_steps:
+            if self.randomize or self.scattered:
+                raise ValueError(
+                    f"{self.learner} learns of --demos alone, as they were made: leave out "
+                    "--randomize and --scattered"
+                )
         if self.reward is not None:
             fitting(self.reward, self.scoring)
         for name in ("env_steps", "episodes", "look_episodes", "labels_every", "checkpoint_every"):

@@ -17,7 +17,7 @@ from reward_models.base import from_dict
 from reward_models.goals import Refusal
 from reward_models.metrics import wilson
 from robo_rl.config import TrainConfig
-from robo_rl.evaluate import TEST_SEED
+from robo_rl.evaluate import SELECT_SEED, TEST_SEED
 from robo_rl.goals.reading import ReadGoal
 from robo_rl.judging.floors import Floors, Rate, untrained
 from robo_rl.rewards import MadeReward, kind_of, make_reward
@@ -97,6 +97,11 @@ def foreign_reward(
         return make_reward(name, goal, sim, config.scoring, **options), goal
     finally:
         sim.close()
+
+
+def reports_success(config: TrainConfig) -> bool:
+    """Whether the env says of an episode that it succeeded or did not; one is played to see it."""
+    return _played(config, 1, SELECT_SEED, _still)[1] is not None
 
 
 def evaluate_foreign(

@@ -220,11 +220,14 @@ class RunDir:
 
     @classmethod
     @contextlib.contextmanager
-    def under_way(cls, path: Path, config: Any, *, resume: bool = False) -> Iterator[RunDir]:
+    def under_way(
+        cls, path: Path, config: Any, *, resume: bool = False, goes_on: bool = True
+    ) -> Iterator[RunDir]:
         """The run in which something is learned: a new one, or one that goes on.
 
         A new one that fails, or is stopped, before there is anything to go on from leaves no
-        folder. One that goes on with another config is no longer finished.
+        folder, nor does one in which nothing ever ``goes_on``. One that goes on with another config
+        is no longer finished.
         """
         new = [folder for folder in (path, path.parent) if not resume and not folder.exists()]
         run = cls.open(path) if resume else cls.create(path, config)
@@ -235,8 +238,12 @@ class RunDir:
                     (path / RESULT).unlink(missing_ok=True)
                 yield run
         except BaseException:
-            if path in new and not run.metrics_path.exists() and not run.checkpoint_paths():
-                shutil.rmtree(new[-1])
+            begun = run.metrics_path.exists() or bool(run.checkpoint_paths())
+            if path in new and not (goes_on and begun):
+                shutil.rmtree(path)
+                if path.parent in new:
+                    with contextlib.suppress(OSError):  # somebody else's run is there by now
+                        path.parent.rmdir()
             raise
 
     @contextlib.contextmanager
@@ -294,6 +301,14 @@ class RunDir:
     def metrics(self) -> dict[str, Array]:
         """{column: (rows,)} of metrics.csv; float with nan for blanks, or str where not numbers."""
         return self._metrics.read()
+
+    def spent(self) -> dict[str, float]:
+        """``wall_s`` and ``processor_s`` of learning until the newest checkpoint, its last update
+        and its last look counted; {} where there is none."""
+        if not (paths := self.checkpoint_paths()):
+            return {}
+        told = json.loads((paths[-1] / META).read_bytes())["meta"].get("extra", {})
+        return {name: float(told[name]) for name in ("wall_s", "processor_s") if name in told}
 
     def drop_metrics_after(self, step: int) -> None:
         """Removes rows past ``step`` env_steps: a resumed run makes them again."""

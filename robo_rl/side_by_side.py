@@ -17,12 +17,16 @@ Key, Made = TypeVar("Key"), TypeVar("Made")
 
 
 def side_by_side(
-    work: Callable[..., Made], given: Mapping[Key, tuple[Any, ...]], jobs: int
+    work: Callable[..., Made],
+    given: Mapping[Key, tuple[Any, ...]],
+    jobs: int,
+    died: Callable[[str], Made] | None = None,
 ) -> Iterator[tuple[Key, Made]]:
     """(key, what ``work`` made of the arguments given for it), as they are finished.
 
     One after the other in this process, or ``jobs`` at once, each in one of its own, which end with
-    this one: on the first error of any, on Ctrl-C, or when nobody asks for more.
+    this one: on the first error of any, on Ctrl-C, or when nobody asks for more. A process that
+    ends by itself is an error too, a ChildProcessError, or what ``died`` makes of it.
     """
     if jobs == 1:
         yield from ((key, work(*arguments)) for key, arguments in given.items())
@@ -47,7 +51,8 @@ def side_by_side(
                     made, error = answered.recv()
                 except EOFError:
                     child.join()
-                    made, error = None, RuntimeError(f"its process ended with {child.exitcode}")
+                    why = f"its process ended with {child.exitcode}"
+                    made, error = (died(why), None) if died else (None, ChildProcessError(why))
                 child.join()
                 del running[answered]
                 if error is not None:

@@ -34,6 +34,7 @@ from sims.foreign import PREFIX
 
 Array = np.ndarray
 
+FEWEST_CUT = 4  # seeds; of fewer a quarter is less than one, and none is left out
 PAGE, RUNS, CURVES = "sweep.html", "runs.csv", "curves.csv"
 FLOORS = {"still": "doing nothing", "untrained": "untrained"}
 DRAWS = 5_000  # of the bootstrap
@@ -120,7 +121,8 @@ def _made(
 ) -> Iterator[tuple[tuple[str, int], str]]:
     """The keys of runs as they end, and why one failed; "" where it did not."""
     if jobs > 1:
-        yield from side_by_side(_make, {key: (config,) for key, config in configs.items()}, jobs)
+        given = {key: (config,) for key, config in configs.items()}
+        yield from side_by_side(_make, given, jobs, died=str)
         return
     for key, config in configs.items():
         if console is not None:
@@ -151,7 +153,7 @@ def came(configs: Mapping[tuple[str, int], TrainConfig]) -> list[Came]:
 
 
 def _came(setting: str, seed: int, run: RunDir) -> Came:
-    result, metrics, looks = run.result, run.metrics(), run.looks.read()
+    result, spent, looks = run.result, run.spent(), run.looks.read()
     unit, worth, floors = "success", math.nan, {}
     if run.config["task"].startswith(PREFIX):
         foreign = ForeignEvaluation.from_dict(result["evaluation"])
@@ -159,9 +161,7 @@ def _came(setting: str, seed: int, run: RunDir) -> Came:
     elif judged := Evaluation.from_dict(result["evaluation"]):
         worth, beneath = judged.success, judged.floors.as_dict() if judged.floors else {}
         floors = {FLOORS[name]: rate["success"] for name, rate in beneath.items()}
-    clocks = [
-        metrics[name][-1] if name in metrics else math.nan for name in ("wall_s", "processor_s")
-    ]
+    clocks = [spent.get(name, math.nan) for name in ("wall_s", "processor_s")]
     seen = zip(looks["env_steps"], looks[unit], strict=True) if unit in looks else ()
     curve = tuple((float(step), float(value)) for step, value in seen)
     return Came(
@@ -218,9 +218,12 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> bytes:
 
 def table_of(found: Sequence[Came]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """(heads, lines) of the settings, in the order in which they were asked for."""
-    heads = ("setting", "middle half of the seeds (95 %)", "each seed", "what learned nothing",
+    settings = _settings(found)
+    fewest = min((len(those) for those in settings.values()), default=0)
+    of = "middle half" if fewest >= FEWEST_CUT else "mean"
+    heads = ("setting", f"{of} of the seeds (95 %)", "each seed", "what learned nothing",
              "env steps", "training s", "processor min")  # fmt: skip
-    return heads, [_line(name, those) for name, those in _settings(found).items()]
+    return heads, [_line(name, those) for name, those in settings.items()]
 
 
 def _settings(found: Sequence[Came]) -> dict[str, list[Came]]:
@@ -263,9 +266,10 @@ def _page(found: Sequence[Came], name: str) -> str:
         for one in those
     )
     told = (
-        "<p>Of the final deterministic policies. The middle half of the seeds' figures and its "
-        "interval, drawn from the seeds again, are as in arXiv:2108.13264; of few seeds the "
-        "interval is rough. What learned nothing was judged in the same episodes.</p>"
+        "<p>Of the final deterministic policies. The middle half of the seeds' figures, which of "
+        f"fewer than {FEWEST_CUT} is their mean, and its interval, drawn from the seeds again, are "
+        "as in arXiv:2108.13264; of few seeds the interval is rough. What learned nothing was "
+        "judged in the same episodes.</p>"
     )
     return "".join(
         [

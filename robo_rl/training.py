@@ -25,7 +25,7 @@ from robo_rl.bundles.export import check, deterministic_actor, export, export_po
 from robo_rl.config import SettledConfig, TrainConfig, continued, from_json
 from robo_rl.evaluate import JUDGED_ON, Evaluation, evaluate, record
 from robo_rl.fit import Fitted, fit, usable
-from robo_rl.foreign import evaluate_foreign, foreign_reward, make_sim
+from robo_rl.foreign import evaluate_foreign, foreign_reward, make_sim, reports_success
 from robo_rl.goals.account import GoalTask, trained_on
 from robo_rl.goals.feasible import check_feasible
 from robo_rl.goals.reading import (
@@ -236,6 +236,10 @@ def _train_foreign(config: SettledConfig, resume: Path | None, console: Console 
     looks = {"frames": True, "frame_size": size} if made.camera else {}
     sim = make_sim(config, config.tuning.num_envs, config.seed, **looks)
     config.tuning.check(sim)
+    if config.stop_at and not reports_success(config):
+        raise ValueError(
+            f"--stop-at is a share of successes, and {config.task} reports none: leave it out"
+        )
     with (
         RunDir.under_way(path, config, resume=resume is not None) as run,
         closing(Board(run.path / BOARD)) as board,
@@ -409,7 +413,9 @@ def packed(
     if not has_arm(task):
         export_policy(learner, task, run.path / POLICY)
         return None
+    figures = {} if evaluation is None else evaluation.as_dict()
     if isinstance(task, AnyGoal):  # a bundle is of one: of the first, until another is asked for
+        figures = {"all_goals": figures}
         task = replace(task, only=task.keys[0])
         goal = read_goal(task.inner, task.only)
     return export(
@@ -417,7 +423,7 @@ def packed(
         task,
         goal,
         made.text,
-        {} if evaluation is None else evaluation.as_dict(),
+        figures,
         run.path / "bundle",
         reward_hash=made.program.hash if made.program is not None else "",
         training=how(config, learner.env_steps),

@@ -27,6 +27,12 @@ from sims.task import Task
 
 Array = np.ndarray
 
+# What is wrong with an arm's measurements, of Randomize; flat noise stands for all of it where
+# nobody says what columns are made of.
+SENSED = (
+    "joint_zero", "joint_noise", "speed_noise", "pose_bias", "pose_noise", "pose_delay",
+    "pose_lost", "turn_noise",
+)  # fmt: skip
 _STREAM = 0x72616E64 << 32  # apart from the streams that tasks reset with
 _NOISE = 1 << 16  # entries of the table that observation noise is read from
 _STRIDE = 1_009  # entries from one step to the next; prime, and wider than any observation
@@ -135,6 +141,12 @@ class RandomizedEnv(BatchEnv):
         self._geoms = [model.geom(i).name for i in range(model.ngeom) if model.geom(i).name]
         columns = self.task.obs(self.views)
         told = self.task.obs_parts()
+        sensed = any(randomize.width * getattr(randomize, name) for name in SENSED)
+        if not told and sensed and getattr(task, "robot", ""):
+            raise ValueError(
+                f"rows of {task.goal!r} cannot be randomised: what its observation says of what "
+                "was done would stay exact, as no arm knows it; leave out --randomize"
+            )
         sensing = Sensing(task, self.views, batch, columns) if told else None
         places = 3 * len(sensing.bodies) if sensing else 0
         widths = {
@@ -272,9 +284,7 @@ class RandomizedEnv(BatchEnv):
     def _sensed(self, ids: Array) -> Array:
         """The observations (n, obs_dim) that rows ``ids`` make of their states now."""
         clean, r, sensing = super()._obs()[ids], self.randomize, self._sensing
-        sized = (r.joint_zero, r.joint_noise, r.speed_noise, r.pose_bias, r.pose_noise,
-                 r.pose_delay, r.pose_lost, r.turn_noise)  # fmt: skip
-        if sensing is None or not self.width or not any(sized):
+        if sensing is None or not self.width or not any(getattr(r, name) for name in SENSED):
             return clean
         size = {
             name: self.width * getattr(r, name)

@@ -142,8 +142,17 @@ def test_rows_are_kept_and_older_ones_stand_apart(tmp_path: Path, put: Put) -> N
     assert told((1, 2)).markdown().startswith("row 1: 10\nrow 2: 20\n")
     assert told((2, 3)).markdown().startswith("row 2: 20\nrow 3: 30\n")
     assert ran == ["1", "2", "3"]
+    kept = told((1, 2), only="1", kept=True)
+    assert [row["name"] for row in kept.older] == ["row 3"]  # 2 is of today, if not asked for
+    made = tmp_path / "runs" / "push" / kept.current[0]["hash"][:12] / "result.json"
+    made.parent.mkdir(parents=True)
+    made.touch()
     told((1,), again=True)
-    assert ran == ["1", "2", "3", "1"] and len(json.loads(book.read_text())["rows"]) == 3
+    assert (
+        not made.exists()
+        and ran == ["1", "2", "3", "1"]
+        and len(json.loads(book.read_text())["rows"]) == 3
+    )
     put(counted(ran, "sims.terms"))  # other code
     old = told((1,), kept=True)
     assert len(ran) == 4 and old.missing == 1 and not old.current and len(old.older) == 3
@@ -282,3 +291,34 @@ def test_the_command_lists_and_refuses_in_one_line(capsys: pytest.CaptureFixture
     ):
         assert main(["bench", *args]) == 1
         assert said in capsys.readouterr().err
+
+
+def test_a_race_is_measured_by_ours_of_the_same_seed_where_that_reached_it() -> None:
+    from robo_rl.experiments import learn
+
+    def row(kind: str, seed: int, seconds: float, reached: bool) -> dict[str, Any]:
+        return {
+            "name": f"reach, {kind}, seed {seed}", "task": "reach", "kind": kind, "target": 0.9,
+            "reached": reached, "env_steps": 1000, "processor_s": seconds, "worth": 0.9,
+        }  # fmt: skip
+
+    lines = learn.shown(
+        [
+            row(learn.OURS, 0, 60.0, True), row(learn.OURS, 1, 900.0, False),
+            row(learn.ROWS, 0, 600.0, True), row(learn.ROWS, 1, 450.0, True),
+        ]
+    ).splitlines()[2:]  # fmt: skip
+    assert [line.split("|")[-2].strip() for line in lines] == ["1.0", "", "10.0", ""]
+
+
+def test_a_row_is_of_how_it_learns_from_demonstrations(monkeypatch: pytest.MonkeyPatch) -> None:
+    from robo_rl.experiments import prior
+
+    def told() -> str:
+        made = prior.rows(Options(seeds=(0,)))
+        named = f" {prior.FIRST}, seed 0"
+        return fingerprint.fingerprint(next(row for row in made if row.name.endswith(named)))
+
+    before = told()
+    monkeypatch.setitem(prior.WAYS, prior.FIRST, {"clone_updates": 3, "demo_share": 0.0})
+    assert told() != before

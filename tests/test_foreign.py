@@ -243,6 +243,12 @@ def test_the_line_trains_and_judges_on_somebody_elses_env(
     first = json.loads((tmp_path / "reacher" / "result.json").read_text())["evaluation"]
     assert again["return_mean"] == pytest.approx(first["return_mean"], rel=1e-3)
     assert again["successes"] is None  # Gymnasium's reacher reports none
+    asked = ["train", "gym:Reacher-v5", "--reward", "task", "--stop-at", "0.9"]
+    assert main([*asked, "--runs", str(tmp_path / "none")]) == 1
+    assert (
+        "--stop-at is a share of successes, and gym:Reacher-v5 reports" in capsys.readouterr().err
+    )
+    assert not (tmp_path / "none").exists()
     assert main(["train", "gym:Reacher-v5", "--robot", "ur5e", "--reward", "task"]) == 1
     assert "has no robot, things or goals of ours: leave out --robot" in capsys.readouterr().err
 

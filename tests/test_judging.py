@@ -225,8 +225,8 @@ def test_what_pays_more_and_succeeds_less_raises_the_alarm() -> None:
     assert turned["success"] == 0.0 and turned["proxy"] > good["proxy"] and turned["overoptimised"]
     # A judge that goes on from what was saved says the same; a better reward sees no such thing.
     again = PaidJudge(env, ProgramReward(load(HEIGHT, CARD)))
-    again.load_state_dict(saved)
-    assert again(upwards) == turned
+    again.load_state_dict(saved | {"frames": np.array(7)})
+    assert again(upwards) == turned and again.state_dict()["frames"] == again.frames == 7
     honest = PaidJudge(env, ProgramReward(load(NEARER, CARD)))
     honest(to_the_cube(env))
     assert not honest(upwards)["overoptimised"]

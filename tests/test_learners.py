@@ -10,6 +10,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from rich.console import Console
 
 import sims
 from reward_models.base import RewardOutput
+from robo_rl.fit import fit
 from robo_rl.learners import (
     LEARNERS,
     CrossQConfig,
@@ -431,3 +433,38 @@ def test_seeds_decide_everything():
     two = new()
     learn(two, 256)
     assert_same(one, two)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "said"),
+    [
+        (PPOConfig, {"minibatches": 0}, "minibatches must be at least 1, got 0"),
+        (PPOConfig, {"epochs": 0}, "epochs must be at least 1"),
+        (PPOConfig, {"n_steps": -1}, "n_steps must be at least 0"),
+        (PPOConfig, {"gae_lambda": 1.5}, "gae_lambda must be in"),
+        (SACConfig, {"batch_size": 0}, "batch_size must be at least 1"),
+        (SACConfig, {"gradient_steps": 0}, "gradient_steps must be at least 1"),
+        (SACConfig, {"entropy_init": 0.0}, "entropy_init must be above 0"),
+        (SACConfig, {"tau": 5.0}, "tau must be above 0 and at most 1, got 5"),
+        (TD3Config, {"noise": -0.1}, "noise must be at least 0"),
+        (TQCConfig, {"drop_quantiles": 25}, "drop_quantiles must be from 0 to 24, one less than"),
+        (EnsembleConfig, {"demos": "set", "hindsight": 1.0}, "leaves nothing of a batch to --demo"),
+    ],
+)
+def test_settings_that_no_learner_can_have_are_one_line(
+    kind: type, wrong: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        kind(**wrong)
+
+
+@pytest.mark.parametrize("kind", [PPOConfig, SACConfig])
+def test_the_scale_of_observations_is_measured_on_steps_of_the_env(kind: type) -> None:
+    """And not on the look round at the beginning, which counts for little."""
+    counts = []
+    for most in (0, 200):
+        config = kind(num_envs=4, net=(8,), obs_stats_steps=most)
+        fitted = fit(sims.make("reach", 4), None, config, env_steps=800)
+        counts.append(float(fitted.learner.normaliser.count))
+    begun = float(make_learner(kind(num_envs=4, net=(8,)), sims.make("reach", 4)).normaliser.count)
+    assert 200 <= counts[1] - begun < counts[0] - begun

@@ -82,6 +82,23 @@ def test_looking_changes_nothing_and_goes_on_where_it_was(tmp_path: Path) -> Non
     assert first.best().step == straight.best().step == 512
 
 
+def test_training_that_was_good_enough_stays_over_when_it_is_resumed(tmp_path: Path) -> None:
+    """As where it is killed between its end and its result; asked for more, it goes on."""
+    run = RunDir.create(tmp_path / "run", CONFIG)
+    trained(run, Judge(0.5, 0.95), stop_at=0.95)
+    assert trained(run, Judge(), stop_at=0.95, resume=True).learner.env_steps == 512
+    assert run.looks.read()["env_steps"].tolist() == [256, 512]
+    more = trained(run, Judge(0.97, 0.99), stop_at=0.99, resume=True)
+    assert more.learner.env_steps == 1024
+
+
+def test_who_makes_no_step_is_looked_at_as_often_as_is_asked(tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path / "run", CONFIG)
+    looks = Looks(Judge(*[0.1] * 4), run, env_steps=1024, looks=4, cost=0)
+    fit(PointMass(8), Nearness(), CONFIG, env_steps=1024, hooks=[looks])
+    assert run.looks.read()["env_steps"].tolist() == [256, 512, 768, 1024]
+
+
 def test_looks_cost_at_most_a_third_of_the_steps(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", CONFIG)
     looks = Looks(Judge(0.1, 0.2), run, env_steps=1024, looks=4, cost=200)

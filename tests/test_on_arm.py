@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import dataclasses
 import json
 import os
 import shutil
@@ -35,6 +36,7 @@ from robo_rl.on_arm.session import Session
 from robo_rl.on_arm.tried import Tried
 from robo_rl.recorded.logs import Recorded, episodes, logs_of, reading
 from robo_rl.runs import RunDir
+from robo_rl.trained import load
 
 
 @pytest.fixture
@@ -352,6 +354,20 @@ def test_it_learns_beside_the_arm_outlives_a_killed_learner_and_goes_on_when_sto
     more = Told.read(run)
     assert more.episodes > told.episodes and more.updates > told.updates and more.arm_s >= 57.0
     assert json.loads((run / "result.json").read_text())["episodes"] == more.episodes
+
+
+def test_what_was_learned_on_an_arm_is_judged_there(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = begun(tmp_path / "run", bundle)
+    run.finish(dataclasses.asdict(Told(episodes=3)))
+    assert main(["evaluate", str(run.path)]) == 1
+    said = (
+        f"was learned on an arm, where its figures are from: robo-rl deploy {run.path / 'bundle'}"
+    )
+    assert said in capsys.readouterr().err
+    with pytest.raises(ValueError, match="was learned on an arm"):
+        load(run.path)
 
 
 def test_bad_input_is_one_line(

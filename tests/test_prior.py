@@ -205,9 +205,15 @@ def test_offline_learning_needs_a_data_set(demos: Path) -> None:
         ({"demo_share": 0.5}, "demo_share must be"), ({"expectile": 0.3}, "expectile must be in"),
         ({"interventions": 0.2}, "no episodes to take over"),
         ({"temperature": -1}, "temperature must be at least 0"),
+        ({"clone_updates": 100}, "clone_updates is of steps of one's own"),
+        ({"actor_every": 4}, "actor_every is of steps"),
+        ({"entropy_init": 0.5}, "entropy_init is of steps"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=said):
             IQLConfig(demos=str(demos), **wrong)
+    for option in ({"randomize": 0.5}, {"scattered": 0.5}):
+        with pytest.raises(ValueError, match="as they were made: leave out --randomize and"):
+            TrainConfig(task="lift", tuning=IQLConfig(demos=str(demos)), **option)
 
 
 def test_what_is_played_again_is_what_was_written(demos: Path) -> None:

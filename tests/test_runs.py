@@ -89,6 +89,25 @@ with RunDir.under_way(Path({str(path)!r}), {{"seed": 2}}, resume=True):
         assert again.config == {"seed": 2}
 
 
+def test_a_run_that_fails_takes_nobody_elses_with_it(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        with RunDir.under_way(tmp_path / "runs" / "a", {"task": "reach"}):
+            with RunDir.under_way(tmp_path / "runs" / "b", {"task": "reach"}) as other:
+                other.finish({"env_steps": 1})
+            raise KeyboardInterrupt
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["b"]
+    with pytest.raises(KeyboardInterrupt), RunDir.under_way(tmp_path / "alone" / "a", {}):
+        raise KeyboardInterrupt
+    assert not (tmp_path / "alone").exists()
+
+
+def test_what_never_goes_on_is_not_left_half_done(tmp_path):
+    with pytest.raises(ValueError), RunDir.under_way(tmp_path / "a", {}, goes_on=False) as run:
+        run.append({"updates": 100})
+        raise ValueError
+    assert not (tmp_path / "a").exists()
+
+
 def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch):
     atomic_write(tmp_path / "f", b"old")
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))

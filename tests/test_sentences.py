@@ -60,6 +60,13 @@ def test_a_goal_counts_only_where_the_dense_reward_is_good(
     assert "(1 of 3 seeds)" in part[2] and part[3].endswith("| not run |")
 
 
+def test_the_interval_of_one_rate_is_wider_too_where_seeds_differ() -> None:
+    apart = verdicts(rows((1.0, 0.0, 1.0), 1.0))[0]["offline"]
+    alike = verdicts(rows((0.667, 0.667, 0.667), 1.0))[0]["offline"]
+    assert apart["success"] == pytest.approx(alike["success"], abs=0.001)
+    assert apart["high"] - apart["low"] > 0.3 and alike["high"] - alike["low"] < 0.05
+
+
 def test_the_share_is_wider_where_seeds_differ() -> None:
     tried = np.full((3, 2), 1000)
     alike = share_interval(np.array([[900, 1000]] * 3), tried)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from robo_rl.cli import main
 from robo_rl.commands.sweep import settings_of
 from robo_rl.learners import PPOConfig, SACConfig
 from robo_rl.runs import RunDir
-from robo_rl.sweeping import interquartile
+from robo_rl.side_by_side import side_by_side
+from robo_rl.sweeping import Came, interquartile, table_of
 
 SMALL = ["reach", "--reward", "task", "--env-steps", "512", "--episodes", "8", "--looks", "1",
          "--look-episodes", "4"]  # fmt: skip
@@ -93,6 +95,29 @@ def test_what_is_made_is_not_made_again_and_more_is_added(
     assert "scattered=0.5-seed-3/report.html" in page and "data:image/png" in page
     assert main([*line, "--seeds", "0", "--learner", "sac"]) == 1
     assert "was begun with --learner 'ppo', asked is 'sac'" in capsys.readouterr().err
+
+
+def test_of_three_seeds_it_is_the_mean() -> None:
+    def heads(seeds: int) -> str:
+        found = [Came("a", k, f"a-{k}", "success", 0.5, {}, 10, 1.0, 1.0, ()) for k in range(seeds)]
+        return table_of(found)[0][1]
+
+    assert heads(3) == "mean of the seeds (95 %)"
+    assert heads(4) == "middle half of the seeds (95 %)"
+
+
+def _dies(code: int) -> str:
+    if code:
+        os._exit(code)
+    return "done"
+
+
+def test_a_process_that_is_killed_costs_the_others_nothing() -> None:
+    given = {"a": (9,), "b": (0,), "c": (0,)}
+    made = dict(side_by_side(_dies, given, 2, died=str))
+    assert made == {"a": "its process ended with 9", "b": "done", "c": "done"}
+    with pytest.raises(OSError, match="its process ended with 9"):
+        dict(side_by_side(_dies, given, 2))
 
 
 def test_a_run_that_fails_costs_the_others_nothing(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from robo_rl.evaluate import JUDGED_ON, evaluate
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row
 from robo_rl.experiments.table import table
 from robo_rl.experiments.training import FLOORS, VISUAL, WRITTEN, floors_of, policy, trained
+from robo_rl.goals.account import GoalTask
 from robo_rl.judging.floors import Rate
 from robo_rl.presets import preset
 from robo_rl.runs import jsonable, write_json
@@ -128,14 +129,17 @@ def measure(of: Driven, place: Place) -> dict[str, Any]:
     return row
 
 
-def _simulated(way: Way, of: Driven, place: Place) -> dict[str, Any]:
+def _simulated(way: Way, of: Driven, place: Place) -> dict[str, Any] | None:
     """In simulation under the same conditions, kept in the run's folder; a bias is as long, but its
-    sides are the corners of a cube. What tags come to nobody has a model of: as it is."""
+    sides are the corners of a cube. What tags come to nobody has a model of: as it is. None: nobody
+    has one of what the account of a formula's goal comes to, either."""
     alike = next(one for one in ways(of.policy.robot) if one.conditions == way.conditions)
     kept = place.folder / f"arm-{alike.slug}-simulated.json"
     if not kept.exists():
         bundle = PolicyBundle.load(place.folder / "bundle")
         task = task_of(bundle.manifest)
+        if isinstance(task, GoalTask):
+            return None
         found = evaluate(
             task, lambda obs: bundle.act(obs)[0], episodes=of.policy.episodes,
             seed=JUDGED_ON[of.policy.judge], shaped=True, randomize=as_rows(task, way),
@@ -202,8 +206,11 @@ def shown(rows: Sequence[Measured]) -> str:
             if isinstance(driven, Mapping) and "ended" in driven:
                 # Rows that were kept before had one simulation for all ways.
                 simulated = driven.get("simulated", row["simulation"])
-                rate = Rate(simulated["successes"], simulated["episodes"]).line()
-                lines.append((*policy, way, rate, floors_of(simulated), _cell(driven)))
+                told = ("", "")
+                if simulated is not None:
+                    rate = Rate(simulated["successes"], simulated["episodes"]).line()
+                    told = rate, floors_of(simulated)
+                lines.append((*policy, way, *told, _cell(driven)))
                 policy = "", ""
     columns = ("policy", "arm", "put to", "simulation under the same", FLOORS, "on the wire")
     return table(columns, lines)

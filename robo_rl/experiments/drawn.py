@@ -83,8 +83,8 @@ def _row(kind: str, number: int, seed: int, options: Options) -> Row:
     drawn = Drawn(kind, number, seed + DEVELOPMENT * options.develop, config)
     tasks = [sims.make_task(name, robot=robot) for name in CLASSES[kind][0] for robot in ROBOTS]
     code = dict.fromkeys(module for task in tasks for module in task_code(task))
-    made_by = ("reward_models.goals.draw", "reward_models.writers.staged", "robo_rl.goals.feasible",
-               "robo_rl.presets")  # fmt: skip
+    made_by = (__name__, "reward_models.goals.draw", "reward_models.writers.staged",
+               "robo_rl.goals.feasible", "robo_rl.presets")  # fmt: skip
     without = ("robo_rl.visual", "reward_models.visual", "reward_models.distill", "real_robot")
     return Row(f"{kind} {number + 1}, draw {seed}", drawn, (*code, *TRAINER, *made_by), without)
 

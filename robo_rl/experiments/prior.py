@@ -58,7 +58,7 @@ class FromDemos:
 
     policy: Policy
     demos: DemoConfig
-    way: str
+    way: Mapping[str, Any]  # settings of the learner
 
 
 def rows(options: Options) -> list[Row]:
@@ -79,7 +79,7 @@ def _seed(options: Options, seed: int) -> list[Row]:
             demos = DemoConfig(
                 episodes=DEMOS, noise=case.noise, num_envs=DEMOS, seed=one.of.config.seed
             )
-            of = FromDemos(one.of, demos, way)
+            of = FromDemos(one.of, demos, WAYS[way])
             made.append(replace(one, of=of, code=(*one.code, *CODE)))
         if case.beside:
             made.append(policy(f"{task} from nothing, seed {seed}", config, options, seed))
@@ -96,7 +96,7 @@ def measure(of: FromDemos | Policy, place: Place) -> dict[str, Any]:
     config = of.policy.config
     assert isinstance(config.tuning, OffPolicyConfig)
     demos = str(demonstrated(config, of.demos, place))
-    tuning = replace(config.tuning, demos=demos, **WAYS[of.way])
+    tuning = replace(config.tuning, demos=demos, **of.way)
     return training.measure(replace(of.policy, config=replace(config, tuning=tuning)), place)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +100,8 @@ def run(
     ``again`` measures all of them anew; ``kept`` measures nothing and tells all that was kept.
     """
     made = experiment(name)
-    asked = [row for row in made.rows(options) if options.only in row.name]
+    every = made.rows(options)
+    asked = [row for row in every if options.only in row.name]
     if not asked:
         raise ValueError(f"no row of {name} has a name with {options.only!r}")
     rows = {fingerprint(row, machine() if made.rate else ""): row for row in asked}
@@ -111,6 +113,9 @@ def run(
         say(f"{name}: {len(rows) - len(missing)} of {len(rows)} rows are in {book.path}"
             + (", --again measures them anew" if len(missing) < len(rows) else ""))  # fmt: skip
         folder = runs / name
+        for key in missing:
+            if again:  # what was made of it, too: a finished run would only be opened
+                shutil.rmtree(folder / key[:12], ignore_errors=True)
         work = _measured(name, missing, folder, 1 if made.rate else jobs, console)
         for number, (key, row) in enumerate(work, 1):
             marks = {"name": rows[key].name, "hash": key, "machine": machine()}
@@ -118,7 +123,10 @@ def run(
             book.add(EXPERIMENTS[name], known[key])
             say(f"{name} {number}/{len(missing)} done: {rows[key].name}")
     current = [known[key] | {"name": row.name} for key, row in rows.items() if key in known]
-    older = [row for key, row in known.items() if key not in rows] if kept else []
+    older = []
+    if kept:
+        today = {fingerprint(row, machine() if made.rate else "") for row in every}
+        older = [row for key, row in known.items() if key not in today]
     return Results(name, current, older, len(rows) - len(current))
 
 

@@ -23,6 +23,7 @@ SEEDS = (0, 1, 2)
 COUNTS = 0.80  # success of the dense reward
 SHARE = 0.90  # of it that the program must reach
 REWARDS = ("offline", "task")
+QUANTILES = (0.025, 0.975)
 
 
 class Written(NamedTuple):
@@ -65,10 +66,10 @@ def case(one: Written, reward: str) -> str:
 def verdicts(rows: Sequence[Measured]) -> list[dict[str, Any]]:
     """One entry per goal with what is known of it: success over all seeds that both have done.
 
-    ``share`` is the program's success over the dense reward's with its 95 % interval, over seeds
-    and episodes (bootstrap of the seeds, binomial draws of the episodes). ``counts`` says whether
-    the dense reward reaches ``COUNTS``; ``verdict``, where it does, that the program reaches
-    ``SHARE`` if the whole interval of its share does, missed if none of it, open if a part.
+    Intervals, of both and of the ``share``, the program's success over the dense reward's, are over
+    seeds and episodes (95 %; bootstrap of the seeds, binomial draws of the episodes). ``counts``
+    says whether the dense reward reaches ``COUNTS``; ``verdict``, where it does, that the program
+    reaches ``SHARE`` if the whole interval of its share does, missed if none of it, open if a part.
     """
     done: dict[str, dict[str, Measured]] = {}
     for row in rows:
@@ -87,10 +88,13 @@ def verdicts(rows: Sequence[Measured]) -> list[dict[str, Any]]:
         tried = np.array([[e["episodes"] for e in pair] for pair in pairs])
         for k, reward in enumerate(REWARDS):
             total = int(tried[:, k].sum())
-            low, high = wilson(int(won[:, k].sum()), total)
+            least, most = wilson(int(won[:, k].sum()), total)  # where no seed missed, or all did
+            low, high = np.quantile(redrawn(won[:, [k]], tried[:, [k]]), QUANTILES)
             each = (won[:, k] / tried[:, k]).tolist()
-            entry[reward] = {"success": won[:, k].sum() / total, "low": low, "high": high,
-                             "episodes": total, "each": each}  # fmt: skip
+            entry[reward] = {
+                "success": won[:, k].sum() / total, "low": min(float(low), least),
+                "high": max(float(high), most), "episodes": total, "each": each,
+            }  # fmt: skip
         steps = [side[seed].get("env_steps", 0) for seed in both for side in (program, dense)]
         entry["env_steps"] = max(steps)
         share, low, high = share_interval(won, tried)
@@ -101,14 +105,19 @@ def verdicts(rows: Sequence[Measured]) -> list[dict[str, Any]]:
     return found
 
 
-def share_interval(won: np.ndarray, tried: np.ndarray) -> tuple[float, float, float]:
-    """(share, low, high) of column 0's success over column 1's; arrays (seeds, 2)."""
+def redrawn(won: np.ndarray, tried: np.ndarray) -> np.ndarray:
+    """(4000, k) success over all seeds, seeds and their episodes drawn again; arrays (seeds, k)."""
     rng = np.random.default_rng(0)
     drawn = rng.integers(len(won), size=(4000, len(won)))
-    redrawn = rng.binomial(tried[drawn], won[drawn] / tried[drawn])
-    rates = redrawn.sum(axis=1) / tried[drawn].sum(axis=1)
+    again = rng.binomial(tried[drawn], won[drawn] / tried[drawn])
+    return again.sum(axis=1) / tried[drawn].sum(axis=1)
+
+
+def share_interval(won: np.ndarray, tried: np.ndarray) -> tuple[float, float, float]:
+    """(share, low, high) of column 0's success over column 1's; arrays (seeds, 2)."""
+    rates = redrawn(won, tried)
     shares = rates[:, 0] / np.maximum(rates[:, 1], 1e-9)
-    low, high = np.quantile(shares, (0.025, 0.975))
+    low, high = np.quantile(shares, QUANTILES)
     total = won.sum(axis=0) / tried.sum(axis=0)
     return float(total[0] / max(total[1], 1e-9)), float(low), float(high)
 

@@ -129,10 +129,9 @@ def measure(of: Policy, place: Place) -> dict[str, Any]:
     if of.judged_as != result["truth"]:
         judged = evaluate(task, done.policy.act, **exam)
         result["evaluation"] = judged.as_dict()
-    metrics = done.run.metrics()
-    # These clocks go on where an interrupted run goes on; a trial run may be over before a tick.
+    spent = done.run.spent()  # these clocks go on where an interrupted run goes on
     clocks = {"train": "wall_s", "processor": "processor_s"}
-    learning = {name: metrics[clock][-1] for name, clock in clocks.items() if clock in metrics}
+    learning = {name: spent[clock] for name, clock in clocks.items() if clock in spent}
     kept = ("evaluation", "env_steps", "frames", "sees", "audit")
     return {k: result[k] for k in kept if k in result} | {"seconds": result["seconds"] | learning}
 

@@ -49,13 +49,15 @@ class Looks(Hook):
         warn: Callable[[str], None] = lambda text: None,
     ):
         """``judge`` answers figures, ``success`` or else ``return`` among them, in about ``cost``
-        env steps; ``looks`` in ``env_steps`` are asked for. Training ends once success is
-        ``stop_at`` (0: never), or with ``stop_overoptimised`` once a look finds that."""
+        env steps (0: who learns makes none); ``looks`` in ``env_steps`` are asked for. Training
+        ends once success is ``stop_at`` (0: never), or with ``stop_overoptimised`` once a look
+        finds that."""
         self._judge, self._run, self._told, self._warn = judge, run, told, warn
         self._last, self._stop_at, self._stop_turned = env_steps, stop_at, stop_overoptimised
         self._every = max(math.ceil(env_steps / looks), SHARE * cost)
         self._next, self._seen_at = self._every, -1
         self.best, self.best_step = -math.inf, -1
+        self._success, self._turned = -math.inf, False  # of the last look
 
     @property
     def frames(self) -> int:
@@ -64,7 +66,9 @@ class Looks(Hook):
 
     def pause(self, learner: Learner) -> bool | None:
         now = learner.env_steps
-        if now == self._seen_at or now < min(self._next, self._last):
+        if now == self._seen_at:
+            return self._enough()  # also of a run that goes on after it was found to be
+        if now < min(self._next, self._last):
             return None
         self._next, self._seen_at = now + self._every, now
         figures = self._judge(learner.act)
@@ -76,22 +80,29 @@ class Looks(Hook):
             tensors = learner.algorithm.policy.state_dict()
             weights = {name: tensor.numpy(force=True) for name, tensor in tensors.items()}
             self._run.save_best(Checkpoint(now, weights, {}, {"figures": dict(figures)}))
-        if turned := bool(figures.get("overoptimised", False)):
+        self._turned = bool(figures.get("overoptimised", False))
+        if self._stop_at and "success" not in figures:
+            raise ValueError("--stop-at is a share of successes, and nobody judges them here")
+        self._success = figures.get("success", -math.inf)
+        if self._turned:
             self._warn(
                 f"over-optimised at {now:,} steps: the policy is paid more than the one of "
                 f"{self.best_step:,} steps and succeeds less, {worth:.0%} where that had "
                 f"{self.best:.0%}, both beyond noise"
             )
-        if turned and self._stop_turned:
+        return self._enough()
+
+    def _enough(self) -> bool | None:
+        """False where the last look says that training ends."""
+        if self._turned and self._stop_turned:
             return False
-        if not self._stop_at:
-            return None
-        if "success" not in figures:
-            raise ValueError("--stop-at is a share of successes, and nobody judges them here")
-        return figures["success"] < self._stop_at
+        return self._success < self._stop_at if self._stop_at else None
 
     def state_dict(self) -> dict[str, Array]:
-        own = {"state": np.array([self._next, self._seen_at, self.best_step, self.best])}
+        own = {
+            "state": np.array([self._next, self._seen_at, self.best_step, self.best]),
+            "seen": np.array([self._success, self._turned], float),
+        }
         if not isinstance(self._judge, PaidJudge):
             return own
         return own | {f"judge/{name}": a for name, a in self._judge.state_dict().items()}
@@ -103,6 +114,8 @@ class Looks(Hook):
             self._judge.load_state_dict(parts)
         *steps, self.best = (float(value) for value in saved["state"])
         self._next, self._seen_at, self.best_step = (int(step) for step in steps)
+        if "seen" in saved:  # an older checkpoint does not say what was found
+            self._success, self._turned = float(saved["seen"][0]), bool(saved["seen"][1])
 
 
 def looks_at(
@@ -120,7 +133,7 @@ def looks_at(
         run,
         env_steps=config.env_steps,
         looks=config.looks,
-        cost=env.num_envs * env.max_steps,
+        cost=env.num_envs * env.max_steps * config.tuning.makes_steps,
         stop_at=config.stop_at,
         stop_overoptimised=config.stop_overoptimised,
         told=board.look,
@@ -143,7 +156,7 @@ def looks_at_foreign(run: RunDir, config: SettledConfig, sim: ForeignEnv, board:
         run,
         env_steps=config.env_steps,
         looks=config.looks,
-        cost=config.look_episodes * sim.max_steps,
+        cost=config.look_episodes * sim.max_steps * config.tuning.makes_steps,
         stop_at=config.stop_at,
         told=board.look,
     )

@@ -65,12 +65,13 @@ class PaidJudge:
         return turned(pays, truths).overoptimised
 
     def state_dict(self) -> dict[str, Array]:
-        """The best look so far."""
-        return dict(self._best)
+        """The best look so far, and what was drawn for all."""
+        return {**self._best, "frames": np.array(self.frames)}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``."""
         self._best = {name: np.array(array) for name, array in saved.items()}
+        self.frames = int(self._best.pop("frames", 0))
 
 
 class _Recorder:

@@ -26,6 +26,7 @@ class LearnerConfig:
     """What every learner has."""
 
     cheap_steps: ClassVar[bool] = True  # it takes many env steps, with few updates for each
+    makes_steps: ClassVar[bool] = True  # else it learns from a data set alone
     num_envs: int = 64  # rows simulated together
     learning_rate: float = 1e-3  # Adam's step size
     final_rate: float = 0.1  # share of it left at the end of training, to which it falls evenly
@@ -39,8 +40,15 @@ class LearnerConfig:
         for name in ("num_envs", "learning_rate", "horizon_s"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        self.at_least(0, "obs_stats_steps")
         if not 0 <= self.final_rate <= 1:
             raise ValueError(f"final_rate must be in [0, 1], got {self.final_rate}")
+
+    def at_least(self, least: int, *names: str) -> None:
+        """ValueError where one of the settings ``names`` is below that."""
+        for name in names:
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
 
     def check(self, sim: VecSim) -> None:
         """ValueError where what is named here does not fit ``sim``; before minutes pass."""
@@ -81,6 +89,12 @@ class OffPolicyConfig(LearnerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.at_least(1, "buffer_size", "gradient_steps", "batch_size")
+        self.at_least(0, "learning_starts")
+        if not 0 < self.tau <= 1:
+            raise ValueError(f"tau must be above 0 and at most 1, got {self.tau}")
+        if self.demos and self.hindsight == 1:
+            raise ValueError("hindsight of 1 leaves nothing of a batch to --demos: give less")
         if not 0 <= self.interventions <= 1:
             raise ValueError(f"interventions must be in [0, 1], got {self.interventions}")
         if not 0 <= self.hindsight <= 1:

@@ -28,9 +28,7 @@ class CrossQConfig(SACConfig):
         super().__post_init__()
         if self.tau != 1.0:
             raise ValueError(f"CrossQ has no target networks, so tau stays 1, got {self.tau}")
-        for name in ("policy_delay", "warmup_updates"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        self.at_least(1, "policy_delay", "warmup_updates")
 
 
 def build_crossq(config: CrossQConfig, parts: Parts) -> CrossQ:

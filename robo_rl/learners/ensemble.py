@@ -39,13 +39,10 @@ class EnsembleConfig(SACConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("critics", "n_steps", "actor_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        self.at_least(1, "critics", "n_steps", "actor_every")
         if not 0 <= self.averaged <= 1:
             raise ValueError(f"averaged must be in [0, 1], got {self.averaged}")
-        if self.clone_updates < 0:
-            raise ValueError(f"clone_updates must be at least 0, got {self.clone_updates}")
+        self.at_least(0, "clone_updates")
         if not 0 <= self.guided_noise <= 1:
             raise ValueError(f"guided_noise must be in [0, 1], got {self.guided_noise}")
         for name in ("clone_updates", "guided_noise"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import tyro
 
 from robo_rl.learners.ensemble import EnsembleConfig, arguments
 
@@ -21,11 +23,18 @@ class IQLConfig(EnsembleConfig):
     """
 
     cheap_steps: ClassVar[bool] = False
+    makes_steps: ClassVar[bool] = False
     num_envs: int = 1  # rows simulated together, which it does not move
     demo_share: float = 1.0  # share of every batch that is theirs
     gradient_steps: int = 64  # updates between two looks at the clock
     expectile: float = 0.7  # of the values of what was done, that a state is worth
     temperature: float = 3.0  # how much more what was worth more is imitated
+    # Of the loop that it does not have.
+    entropy_init: Annotated[float, tyro.conf.Suppress] = EnsembleConfig.entropy_init
+    actor_every: Annotated[int, tyro.conf.Suppress] = EnsembleConfig.actor_every
+    clone_updates: Annotated[int, tyro.conf.Suppress] = 0
+    guided_noise: Annotated[float, tyro.conf.Suppress] = 0.0
+    hindsight: Annotated[float, tyro.conf.Suppress] = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -35,10 +44,9 @@ class IQLConfig(EnsembleConfig):
             raise ValueError(f"temperature must be at least 0, got {self.temperature}")
         if self.interventions:
             raise ValueError("iql learns of --demos alone: there are no episodes to take over")
-        if self.guided_noise:
-            raise ValueError("iql learns of --demos alone: it explores nothing, guided or not")
-        if self.hindsight:
-            raise ValueError("iql learns of --demos alone: hindsight is of steps of one's own")
+        for name in ("entropy_init", "actor_every", "clone_updates", "guided_noise", "hindsight"):
+            if getattr(self, name) != getattr(IQLConfig, name):
+                raise ValueError(f"iql learns of --demos alone: {name} is of steps of one's own")
 
     def _fits(self, share: float) -> bool:
         return share == 1

@@ -105,6 +105,7 @@ class _Loop(BaseCallback):
         self._began = {name: clock() for name, clock in _CLOCKS.items()}
         self._row_at, self._row_time = learner.env_steps, time.perf_counter()
         self._unseen: Array | None = None  # observations that the scale has not counted yet
+        self._measured = learner.env_steps  # that it was measured on, or could have been
         self._stop = False
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -112,6 +113,7 @@ class _Loop(BaseCallback):
         extra = checkpoint.meta["extra"]
         self._began = {name: clock() - extra[name] for name, clock in _CLOCKS.items()}
         self._row_at, self._saved_at = int(extra["row_at"]), checkpoint.step
+        self._measured = checkpoint.step
         for hook in self._hooks:
             prefix = _state_of(hook)
             saved = {
@@ -158,14 +160,14 @@ class _Loop(BaseCallback):
         normaliser, buffer = learner.normaliser, learner.buffer
         if normaliser is None:
             return
-        seen = float(normaliser.count)
-        if seen and 0 < config.obs_stats_steps <= seen:
+        before, self._measured = self._measured, learner.env_steps
+        if 0 < config.obs_stats_steps <= before:
             return
         if isinstance(buffer, SavedReplayBuffer):
             if not buffer.size():
                 return  # nothing is simulated
             normaliser.update(buffer.observations[buffer.pos - 1])  # the step before this update
-        elif not seen:
+        elif not float(normaliser.count):
             # A new policy acts almost alike on any scale, so its first update can have the scale.
             normaliser.update(buffer.observations)
         else:

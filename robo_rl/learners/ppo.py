@@ -29,6 +29,16 @@ class PPOConfig(LearnerConfig):
     normalise_reward: bool = False  # scale rewards so that returns have a deviation of 1
     max_grad_norm: float = 0.5  # gradients are scaled down to this
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.at_least(1, "minibatches", "epochs")
+        self.at_least(0, "n_steps", "entropy")
+        if not 0 <= self.gae_lambda <= 1:
+            raise ValueError(f"gae_lambda must be in [0, 1], got {self.gae_lambda}")
+        for name in ("clip_ratio", "max_grad_norm"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+
 
 def build_ppo(config: PPOConfig, parts: Parts) -> PPO:
     """SB3's PPO."""

@@ -19,6 +19,11 @@ class SACConfig(OffPolicyConfig):
 
     entropy_init: float = 0.1  # first weight of the entropy bonus, tuned from there
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.entropy_init <= 0:
+            raise ValueError(f"entropy_init must be above 0, got {self.entropy_init}")
+
 
 def entropy(config: SACConfig) -> dict[str, Any]:
     """How SB3 is told to tune the entropy bonus."""

@@ -21,6 +21,10 @@ class TD3Config(OffPolicyConfig):
 
     noise: float = 0.1  # standard deviation of the exploration noise on actions
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.at_least(0, "noise")
+
 
 def build_td3(config: TD3Config, parts: Parts) -> TD3:
     """SB3's TD3."""

@@ -20,6 +20,14 @@ class TQCConfig(SACConfig):
     quantiles: int = 25  # per critic
     drop_quantiles: int = 2  # highest ones dropped, per critic
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.drop_quantiles < self.quantiles:
+            raise ValueError(
+                f"drop_quantiles must be from 0 to {self.quantiles - 1}, one less than quantiles, "
+                f"got {self.drop_quantiles}"
+            )
+
 
 def build_tqc(config: TQCConfig, parts: Parts) -> TQC:
     """sb3-contrib's TQC."""
