@@ -11,8 +11,9 @@ import numpy as np
 
 from reward_models.base import Place, from_dict, from_the_start
 from reward_models.goals.formula import from_data
+from reward_models.goals.margins import NoMargin
 from reward_models.metrics import wilson
-from robo_rl.goals.account import goal_task
+from robo_rl.goals.account import goal_task, judged_by
 from robo_rl.goals.misses import misses, told, unreached
 from robo_rl.goals.reading import task_of
 from robo_rl.judging.floors import Floors, Rate, floors
@@ -239,6 +240,11 @@ def make_task(config: Mapping[str, Any], key: str) -> Task[Any]:
     if key.startswith("["):
         from robo_rl.rewards import observes_account  # with all that looks at frames
 
-        made = goal_task(task, from_data(json.loads(key)))
-        return made if observes_account(config) else made.inner
+        wanted = from_data(json.loads(key))
+        if not observes_account(config):
+            return judged_by(task, wanted)
+        try:
+            return goal_task(task, wanted)
+        except NoMargin:  # nor did its policy observe any account
+            return judged_by(task, wanted)
     return AnyGoal(inner=task) if key == ANY else replace(task, goal=key or task.goal)

@@ -22,6 +22,7 @@ from robo_rl.visual.asked_model import AskedModel
 from robo_rl.visual.asking import QUICK, AskConfig, Oracle, ScriptedOracle, ask_before
 from robo_rl.visual.episodes import EpisodesConfig, Watched, watch
 from robo_rl.visual.label_store import ANSWERS, SAID, Answer, LabelStore, scene_of
+from robo_rl.visual.scene import things_of
 from robo_rl.wire import JudgeConfig, judge_of
 from sims.batch_env import BatchEnv
 from sims.task import Task
@@ -247,7 +248,7 @@ def train_scorer(
     card = {
         "kind": next(name for name, kind in KINDS.items() if kind is type(config)),
         "scene": {"task": task.name, "robot": getattr(task, "robot", ""), "camera": encoder.camera,
-                  "goal": goal.text, "truth": goal.key},
+                  "goal": goal.text, "truth": goal.key, "things": things_of(task)},
         "encoder": encoder.name,
         "dtype": encoder.dtype_name,
         "learned_from": taught.learned_from,

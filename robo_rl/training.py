@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from real_robot.bundle import POLICY
 from real_robot.layout import has_arm
 from reward_models.base import RewardModel
 from reward_models.goals.formula import parts_of
+from reward_models.goals.margins import NoMargin
 from robo_rl.bundles.export import check, deterministic_actor, export, export_policy, to_onnx
 from robo_rl.config import SettledConfig, TrainConfig, continued, from_json
 from robo_rl.evaluate import JUDGED_ON, Evaluation, evaluate, record
@@ -110,7 +111,8 @@ def train(
         RunDir.check_free(path)
         if task.formula is not None:
             told = task if isinstance(task, GoalTask) else GoalTask(inner=task)
-            check_feasible(told, seed=config.seed, num_threads=threads)
+            with suppress(NoMargin):  # what can be told and not measured may be anything
+                check_feasible(told, seed=config.seed, num_threads=threads)
 
     laps = _Laps()
     env = training_env(task, config, threads, judged)

@@ -11,7 +11,7 @@ import pytest
 
 import sims
 from reward_models.base import TaskCard, from_dict
-from reward_models.goals import parse, read
+from reward_models.goals import FormulaError, parse, read
 from reward_models.programs import Program, load
 from reward_models.writers.bodies import ACTED
 from reward_models.writers.offline import NoTemplate, write
@@ -195,6 +195,35 @@ def test_one_action_after_another() -> None:
     card = card_of("humanoid")
     made = load(write(read("kneel, then stand up", card), card), card)
     assert made.lowered.remembers and "part2_pose" in made.components
+
+
+def test_numbers_of_an_action_are_in_its_program_or_refused() -> None:
+    ant, humanoid = card_of("ant"), card_of("humanoid")
+    paces = [write(parse(f"forward(ant, pace={pace})"), ant) for pace in (0.5, 1, 3)]
+    assert "0.0, 2.0)" in paces[1] and "0.0, 6.0)" in paces[2] and len(set(paces)) == 3
+    waves = [write(parse(f"wave(ant, swings={swings})"), ant) for swings in (1, 3)]
+    assert waves[0].count("so_far") < waves[1].count("so_far") and "/ 3.0" in waves[1]
+    for said, card in (
+        ("stand_up(humanoid, height=1)", humanoid), ("kneel(humanoid, speed=2)", humanoid),
+        ("wave(ant, swings=50)", ant),
+    ):  # fmt: skip
+        with pytest.raises(NoTemplate, match="no template for"):
+            write(parse(said), card)
+
+
+@pytest.mark.parametrize("task", ["hopper", "ant", "humanoid"])
+def test_nothing_that_is_asked_of_a_body_is_left_out(task: str) -> None:
+    card = card_of(task)
+    [name] = [entity.name for entity in card.entities if entity.kind == "body"]
+    does = f"forward({name})"
+    for predicate in ("still", "slower", "faster", "upright", "backward", "at_height"):
+        for said in (f"{predicate}({name})", f"and({does}, {predicate}({name}))",
+                     f"then({does}, {predicate}({name}))"):  # fmt: skip
+            try:
+                text = write(parse(said), card)
+            except (NoTemplate, FormulaError):
+                continue
+            assert predicate in text, said
 
 
 def test_what_a_body_lacks_is_named() -> None:

@@ -250,7 +250,8 @@ def test_a_sentence_is_judged_by_what_it_was_read_as() -> None:
     assert isinstance(task, GoalTask) and goal.key == task.goal
     assert "first the gripper touches the red cube, then" in goal.truth
     task, goal = judged_goal(sims.make_task("ant"), "walk forward, then lie down")
-    assert not goal.key and "no ground truth" in goal.truth
+    assert not isinstance(task, GoalTask) and goal.key == task.goal  # told, and not how far it is
+    assert "judged by that: first the ant moves forward" in goal.truth
 
 
 def test_a_sentence_that_no_task_wrote_down_is_rewarded_and_judged() -> None:

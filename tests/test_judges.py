@@ -421,6 +421,16 @@ def meter(server: RobometerServer, budget: Budget | None = None, **options: Any)
     return Robometer(e, budget or Budget(), **options)
 
 
+def test_an_answer_that_says_nothing_is_not_kept(tmp_path: Path) -> None:
+    frames, cache = film(0.2), Cache(tmp_path / "answers")
+    with RobometerServer(script=[{}, None]) as server:
+        asked_ = meter(server, cache=cache)
+        with pytest.raises(ModelError, match="progress_pred"):
+            asked_.progress(frames, GOAL)
+        said = asked_.progress(frames, GOAL).value
+        assert (asked_.progress(frames, GOAL).value == said).all() and len(server.asked) == 2
+
+
 def test_robometer_labels_and_is_called_by_its_models_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

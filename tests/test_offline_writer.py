@@ -17,19 +17,18 @@ from reward_models.goals import Atom, Refusal, parse, read
 from reward_models.goals.formula import parts_of
 from reward_models.goals.predicates import PREDICATES, role
 from reward_models.programs import Program, load
-from reward_models.writers.base import Draft, Evidence
 from reward_models.writers.offline import (
     NoTemplate,
     Numbers,
-    OfflineWriter,
-    _numbers_of,
     reflected,
     write,
 )
 from reward_models.writers.staged import write_staged
 from robo_rl.cli import main
 from robo_rl.goals.account import goal_task
+from robo_rl.goals.reading import judged_goal
 from robo_rl.preflight import Job, preflight
+from robo_rl.rewards.code import written
 
 CARD = from_dict(sims.make_task("push").card())
 
@@ -277,27 +276,14 @@ def test_what_has_no_template_is_an_error() -> None:
     )
     with pytest.raises(NoTemplate, match="no template"):
         write(nested, CARD)
-    with pytest.raises(Refusal, match="unknown word"):
-        OfflineWriter().propose(CARD, "caress the red cube", 1)
 
 
-def test_mutation_and_reflection() -> None:
-    writer = OfflineWriter(seed=1)
-    goal = "the red cube is next to the blue ball"
-    first = writer.propose(CARD, goal, 4)
-    assert len({d.text for d in first}) == 4 and _numbers_of(first[0]) == Numbers()
-    assert all(load(d.text, CARD) for d in first)
-    again = OfflineWriter(seed=1).propose(CARD, goal, 4)
-    assert [d.text for d in again] == [d.text for d in first]
-    evidence = [Evidence(first[1], {"behind": (0.3, 0.4), "push": (0.2, 0.2), "there": (0, 0)})]
-    [child] = writer.propose(CARD, goal, 1, evidence)
-    assert child.parents and load(child.text, CARD)
+def test_numbers_are_changed_by_what_their_components_did() -> None:
     base = Numbers()
     assert reflected(base, {"near": (0.0, 0.01)}).wide > base.wide
     assert reflected(base, {"push": (0.2, 0.2), "behind": (0.4, 0.4)}).push_scale < base.push_scale
     assert reflected(base, {"push": (0.0, 0.01), "behind": (0.4, 0.49)}).behind_weight < 0.5
     assert reflected(base, {}) == base
-    assert writer.repair(CARD, goal, Draft("x", "offline"), ()) is None
 
 
 def test_the_writer_shares_nothing_with_the_judge() -> None:
@@ -316,5 +302,9 @@ def test_write_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert main([*arguments, "--out", str(tmp_path / "r.py")]) == 0
     assert main(["reward", "check", str(tmp_path / "r.py"), "--task", "push"]) == 0
     capsys.readouterr()
+    sentence = "touch the ball, then hover 5 cm above the cube for a second"
+    assert main(["reward", "write", "--task", "reach", "--goal", sentence]) == 0
+    task, goal = judged_goal(sims.make_task("reach"), sentence)  # as train learns from it
+    assert capsys.readouterr().out == f"# {sentence}\n{written(task, goal)}"
     assert main(["reward", "write", "--task", "push", "--goal", "caress the cube"]) == 1
     assert "unknown word" in capsys.readouterr().err

@@ -190,6 +190,22 @@ def test_reads_terse_commands_and_protocols(task: str, text: str, formula: str) 
     ("task", "text"),
     [
         ("hopper", "hop forward fast"),  # how fast?
+        ("ant", "walk forward at most 0.5 m/s"),  # and how fast at least?
+        ("ant", "wave a leg while walking forward"),  # both take the whole episode
+        ("humanoid", "raise both arms while walking forward"),
+        # a height over the table, which is no way from where something was
+        ("reach", "touch the cube without going higher than 20 cm"),
+        ("reach", "touch the cube, never going lower than 5 cm"),
+        ("reach", "don't rise above 20 cm"),
+        ("lift", "lift the cube, but don't go higher than 20 cm"),
+        ("push", "move the cube higher than 5 cm"),
+        ("push", "push the ball 5 cm away from the robot"),  # it is no ball that is moved then
+        ("push", "move the ball at least 30 cm away from the robot"),
+        # from where it was at the start, or from where it is by then?
+        ("push", "push the cube 5 cm left, then 5 cm left again"),
+        ("push", "push the cube 5 cm to the left, then 5 cm towards the camera"),
+        ("reach", "touch the cube, then move the gripper 10 cm forward"),
+        ("drawer_then_place", "open the drawer with the cube"),
         ("lift", "lift the cube no higher than 10 cm"),
         ("lift", "lift the cube between 5 and 10 cm"),
         ("reach", "be at least 10 cm and at most 8 cm from the ball"),
@@ -458,3 +474,21 @@ def test_what_is_read_back_is_read_again(formula: Formula) -> None:
 def test_places_and_times_said_in_further_ways(task: str, text: str, wanted: str) -> None:
     known = from_dict(sims.make_task(task).card())
     assert fill(read(text, known), known) == fill(parse(wanted), known)
+
+
+@pytest.mark.parametrize(
+    ("text", "formula"),
+    [
+        ("touch the left cube, then the right one",
+         "then(touch(gripper, leftmost(red_cube_1, red_cube_2)), "
+         "touch(gripper, rightmost(red_cube_1, red_cube_2)))"),
+        ("touch the leftmost cube but not the rightmost one",
+         "and(touch(gripper, leftmost(red_cube_1, red_cube_2)), "
+         "never(touch(gripper, rightmost(red_cube_1, red_cube_2))))"),
+        ("touch the leftmost one",
+         "touch(gripper, leftmost(yellow_ball, red_cube_1, red_cube_2))"),
+    ],
+)  # fmt: skip
+def test_one_is_of_what_was_named_before_it(text: str, formula: str) -> None:
+    card = from_dict(sims.make_task("tabletop", things="yellow ball, two red cubes").card())
+    assert fill(read(text, card), card) == fill(parse(formula), card)

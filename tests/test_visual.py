@@ -6,7 +6,7 @@ import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import sims
 from reward_models.base import from_dict
 from reward_models.config import DistillConfig
+from reward_models.goals import parse
 from reward_models.visual import tiny_clip
 from reward_models.visual.clip_score import progress
 from reward_models.visual.encoders import EmbeddedClip, make_encoder
@@ -26,7 +27,8 @@ from reward_models.visual.train import grade, lessons
 from robo_rl.commands.reward.score import order
 from robo_rl.commands.train import parse_train
 from robo_rl.config import SettledConfig, TrainConfig, from_json
-from robo_rl.goals.reading import read_goal
+from robo_rl.goals.account import goal_task
+from robo_rl.goals.reading import judged_goal, read_goal
 from robo_rl.learners import PPOConfig
 from robo_rl.learners.learner import make_learner
 from robo_rl.learners.loop import learn
@@ -36,6 +38,7 @@ from robo_rl.rewards.clip import FRAMES, IMITATED, at_home, captions_of
 from robo_rl.runs import RunDir, jsonable
 from robo_rl.visual.data import collect
 from robo_rl.visual.gate import judged_states, truths
+from robo_rl.visual.label_store import scene_of
 from robo_rl.visual.labels import Labels
 from robo_rl.visual.scene import SceneConfig, _aside, distilled, scene_key
 from robo_rl.visual.taught import captions_of_task, paints_of
@@ -231,6 +234,9 @@ def test_a_scene_is_keyed_by_all_that_makes_it(encoder: EmbeddedClip) -> None:
     key = scene_key(task, encoder, TINY)
     other_goal = sims.make_task("push", goal="green_cylinder_next_to_blue_ball")
     assert scene_key(other_goal, encoder, TINY) == key  # drawn alike, whatever is asked of it
+    for said in ("touch(gripper, red_cube)", "hold(touch(gripper, red_cube), seconds=1)"):
+        wanted = goal_task(task, parse(said))
+        assert scene_key(wanted, encoder, TINY) == key  # a copy of a CLIP sees no account
     others = [
         scene_key(task, EmbeddedClip(dtype=torch.bfloat16), TINY),
         scene_key(task, encoder, dataclasses.replace(TINY, seed=78)),
@@ -343,7 +349,7 @@ def test_the_reward_decides_which_settings_there_are() -> None:
         parse_train(["reach", "--reward", "task", "--clip.distill"])
     with pytest.raises(ValueError, match="reward 'task' takes RewardConfig, got ClipConfig"):
         TrainConfig(reward="task", scoring=ClipConfig())
-    typed = TrainConfig(scoring=ClipConfig(alpha=0.2))
+    typed = TrainConfig(scoring=ClipConfig(arm_aside=False))
     for config in map(completed, (TrainConfig(), typed, TrainConfig(reward="task"))):
         stored = json.loads(json.dumps(jsonable(config)))
         assert from_json(SettledConfig, stored) == config
@@ -358,7 +364,9 @@ def test_what_no_caption_says_is_refused_and_still_read(capsys) -> None:
         captions_of(goal, raw=False)
     assert main(["reward", "read", goal.text, "--task", "push"]) == 0
     said = capsys.readouterr().out
-    assert "captions: none" in said and "no ground truth" in said
+    assert "captions: none" in said
+    truth = judged_goal(sims.make_task("push"), goal.text)[1].truth  # as train says it
+    assert truth.startswith("judged by that: ") and truth in said
     assert main(["reward", "read", goal.text, "--task", "drawer", "--json"]) != 0  # no cube there
 
 
@@ -376,6 +384,39 @@ def test_what_no_caption_says_is_refused_and_still_read(capsys) -> None:
 def test_a_plan_says_what_comes_first(task: str, sentence: str, steps: list[str]) -> None:
     goal = read_goal(sims.make_task(task), sentence)
     assert [c.text for step in captions_of(goal, raw=False) for c in step] == steps
+
+
+def test_no_frame_shows_a_whole_sequence() -> None:
+    goal = read_goal(sims.make_task("reach"), "touch the red cube, then the blue ball")
+    steps = captions_of(goal, raw=True)
+    assert [c.text for step in steps for c in step] == [
+        "the gripper touches the red cube", "the gripper touches the blue ball",
+    ]  # fmt: skip
+    one = read_goal(sims.make_task("reach"), "tap the red cube")
+    assert captions_of(one, raw=True)[-1][0].text == "tap the red cube"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"baseline": "an arm"}, "baseline is of --clip.formula goal_baseline, contrast and"),
+        ({"alpha": 0.2}, "alpha is of --clip.formula goal_baseline, not of cosine"),
+        ({"formula": "softmax", "alpha": 0.2, "negatives": ("a",)}, "alpha is of"),
+        ({"formula": "goal_baseline", "negatives": ("a",)}, "negatives is of --clip.formula contr"),
+    ],
+)
+def test_words_that_no_formula_looks_at_are_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        ClipConfig(**given)
+
+
+def test_things_on_a_table_are_part_of_what_a_scene_is_called() -> None:
+    two, three = (
+        sims.make_task("tabletop", things=things)
+        for things in ("red cube, blue ball", "red cube, blue ball, green can")
+    )
+    assert scene_of(two, "front") != scene_of(three, "front")
+    assert scene_of(sims.make_task("reach"), "front") == "reach so101 front"
 
 
 def test_a_goal_with_a_number_of_its_own_is_taught_where_a_frame_shows_it() -> None:

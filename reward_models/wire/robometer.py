@@ -9,6 +9,7 @@ so frames in JSON are refused there. Nothing of theirs is copied here.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
 import io
@@ -16,9 +17,10 @@ import json
 import urllib.error
 import urllib.request
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -35,6 +37,7 @@ from reward_models.wire.transport import (
 )
 
 Array = np.ndarray
+Read = TypeVar("Read")
 
 
 @dataclass
@@ -70,10 +73,14 @@ class Robometer:
         likely that is; where it says that it showed it second, that is turned round."""
         sample = {"sample_type": "preference"}
         films = {"chosen_trajectory": first, "rejected_trajectory": second}
-        found = self._evaluate(sample, films, goal).get("outputs_preference") or {}
-        [chance] = self._numbers(found, "prediction_probs", 1, found.get("prediction_probs"))
-        [label] = self._numbers(found, "preference_labels", 1, found.get("preference_labels"))
-        chance = chance if label == 1 else 1 - chance
+
+        def chance_of(told: dict[str, Any]) -> float:
+            found = told.get("outputs_preference") or {}
+            [chance] = self._numbers(found, "prediction_probs", 1, found.get("prediction_probs"))
+            [label] = self._numbers(found, "preference_labels", 1, found.get("preference_labels"))
+            return chance if label == 1 else 1 - chance
+
+        chance = self._evaluate(sample, films, goal, chance_of)
         if abs(chance - 0.5) <= self.tie:
             return Said(TIE)
         return Said(FIRST if chance > 0.5 else SECOND)
@@ -84,21 +91,35 @@ class Robometer:
 
     def progress(self, frames: Array, goal: str) -> Said:
         """See Judge; ``more`` has success_prob (k,) where the model has such a head."""
-        found = self._evaluate({"sample_type": "progress"}, {"trajectory": frames}, goal)
-        read = {}
-        for name, group, key in (("progress", "outputs_progress", "progress_pred"),
-                                 ("success_prob", "outputs_success", "success_probs")):  # fmt: skip
-            films = (found.get(group) or {}).get(key)
-            if films is None and name == "success_prob":
-                continue
-            one = films[0] if isinstance(films, list) and len(films) == 1 else films
-            if self.steps and len(frames) == 1 and isinstance(one, list):
-                one = one[-1:]  # the server does not take the last of a film of one frame
-            read[name] = np.clip(self._numbers(found, key, len(frames), one), 0.0, 1.0)
+
+        def shares(told: dict[str, Any]) -> dict[str, Array]:
+            read = {}
+            for name, group, key in (
+                ("progress", "outputs_progress", "progress_pred"),
+                ("success_prob", "outputs_success", "success_probs"),
+            ):
+                films = (told.get(group) or {}).get(key)
+                if films is None and name == "success_prob":
+                    continue
+                one = films[0] if isinstance(films, list) and len(films) == 1 else films
+                if self.steps and len(frames) == 1 and isinstance(one, list):
+                    one = one[-1:]  # the server does not take the last of a film of one frame
+                read[name] = np.clip(self._numbers(told, key, len(frames), one), 0.0, 1.0)
+            return read
+
+        asked = {"sample_type": "progress"}, {"trajectory": frames}
+        read = self._evaluate(*asked, goal, shares)
         return Said(read.pop("progress"), more=read)
 
-    def _evaluate(self, sample: dict[str, Any], films: dict[str, Array], goal: str) -> Any:
-        """The server's answer about one sample, from the cache if it was asked before."""
+    def _evaluate(
+        self,
+        sample: dict[str, Any],
+        films: dict[str, Array],
+        goal: str,
+        read: Callable[[dict[str, Any]], Read],
+    ) -> Read:
+        """What ``read`` reads in the server's answer about one sample, from the cache if it was
+        asked before."""
         content = hashlib.sha256(json.dumps([self.name, goal, self.steps, *films]).encode())
         for film in films.values():
             content.update(str(film.shape).encode() + np.ascontiguousarray(film).tobytes())
@@ -112,12 +133,15 @@ class Robometer:
                 self.budget.settle((0, 0.0), (0, 0.0))
 
         if self.cache is None:
-            return patiently(attempt, self.endpoint)
+            return read(patiently(attempt, self.endpoint))
         with self.cache.only_one(key):
-            if (kept := self.cache.get(key)) is None:
-                kept = patiently(attempt, self.endpoint)
-                self.cache.put(key, kept)
-        return kept
+            if (kept := self.cache.get(key)) is not None:
+                with contextlib.suppress(ModelError):  # it is asked again
+                    return read(kept)
+            said = patiently(attempt, self.endpoint)
+            found = read(said)  # what cannot be read is not kept: the next answer may be better
+            self.cache.put(key, said)
+        return found
 
     def _json(self, path: str) -> dict[str, Any]:
         return patiently(lambda: self._once(path), self.endpoint)

@@ -1,13 +1,10 @@
-"""What every writer of reward programs answers with, and what it may know."""
+"""What a writer of reward programs answers with, and what it may know."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from reward_models.base import TaskCard
 from reward_models.programs.diagnostics import Diagnostic
 
 
@@ -39,19 +36,3 @@ class Evidence:
 def fingerprint(text: str) -> str:
     """The name of a program's text: its sha256."""
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-class Writer(Protocol):
-    """Proposes programs for a goal from the card, the sentence and what was tried before."""
-
-    name: str
-
-    def propose(
-        self, card: TaskCard, goal: str, count: int, evidence: Sequence[Evidence] = ()
-    ) -> list[Draft]: ...
-
-    def repair(
-        self, card: TaskCard, goal: str, draft: Draft, found: Sequence[Diagnostic]
-    ) -> Draft | None:
-        """Another try after findings; None when the writer has none."""
-        ...

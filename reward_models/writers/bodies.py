@@ -17,7 +17,10 @@ from collections.abc import Callable
 
 from reward_models.base import Signal, TaskCard
 from reward_models.goals.formula import Atom
+from reward_models.goals.predicates import PREDICATES
 from reward_models.writers.lines import Lines, NoTemplate, Numbers, Realised, rounded, signal_of
+
+Action = Callable[[Lines, TaskCard, Atom, Numbers], Realised]
 
 TURN = 2 * math.pi
 
@@ -35,8 +38,8 @@ SPIN = 8.0  # rad/s that is paid in full
 # An ant.
 RAISED = (0.08, 0.21)  # m, height of a foot on the floor, and of one that is waved
 SIDE = 0.28  # sine of the leg's angle to where it points at rest
-WAVE = 3  # swings without putting the foot down
-LINKS = 4 * WAVE  # swings that are followed: the foot may come down in between
+LINKS = 4  # times as many swings are followed: the foot may come down in between
+MOST_SWINGS = 8  # of which a program is still short
 RIGHT_WAY_UP = 0.6  # least height of the torso's own axis, 1 upright
 ON_BACK = -0.92
 AT_REST = 0.25  # m/s
@@ -53,7 +56,7 @@ HOLDING = 0.35  # m/s, most speed of the torso in a pose that is held
 def _forward(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     torso, before = p.read(card.entity(atom.subject)), p.before(card.entity(atom.subject))
     speed = p.let("speed", f"({torso}[0] - {before}[0]) / {card.control_dt!r}")
-    known, pace = {s.name for s in card.signals}, n.pace
+    known, pace = {s.name for s in card.signals}, n.pace * atom["pace"]
     upright = None
     if "pitch" in known:
         pace *= ONE_LEG[0]
@@ -70,7 +73,7 @@ def _forward(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     return going, "", terms
 
 
-def _flip(sign: str) -> Callable[[Lines, TaskCard, Atom, Numbers], Realised]:
+def _flip(sign: str) -> Action:
     def realised(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
         pitch = signal_of(card, "pitch")
         turn = p.let("turn", f"{sign}{p.joint(pitch)}")
@@ -97,6 +100,9 @@ def _flip(sign: str) -> Callable[[Lines, TaskCard, Atom, Numbers], Realised]:
 
 def _wave(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     """One leg, the first on the card: its foot in the air and from side to side, in turn."""
+    wanted = round(atom["swings"])
+    if wanted > MOST_SWINGS:
+        raise NoTemplate(f"no template for {atom}: more than {MOST_SWINGS} swings")
     feet = p.vector(_limbs(card, "feet_pos", 4, atom))
     body = card.entity(atom.subject)
     torso, before = p.read(body), p.before(body)
@@ -109,13 +115,13 @@ def _wave(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     aloft = p.let("aloft", f"({feet}[2] >= {RAISED[1]}) & ({up} >= {RIGHT_WAY_UP})")
     p.say("swings to either side in turn, and how many of them since the foot was last down")
     swings, last = [], ""
-    for link in range(LINKS):
+    for link in range(LINKS * wanted):
         at = f"{side} >= {SIDE}" if link % 2 == 0 else f"{side} <= {-SIDE}"
         last = p.let("swing", f"so_far({last and f'{last} * '}({aloft} & ({at})))")
         swings.append(last)
     count = p.let("count", " + ".join(swings))
     down = p.let("down", f"so_far({count} * (1.0 - {aloft}))")
-    waved = p.let("waved", f"so_far({count} - {down}) / {float(WAVE)!r}")
+    waved = p.let("waved", f"so_far({count} - {down}) / {float(wanted)!r}")
     was = f"prev_{feet}"
     p.signals[was] = None
     moved = f"({feet}[0:2] - {was}[0:2]) - ({torso}[:2] - {before}[:2])"
@@ -182,15 +188,29 @@ def _raise_arms(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
     return _pose(p, card, n, parts)
 
 
-ACTED: dict[str, Callable[[Lines, TaskCard, Atom, Numbers], Realised]] = {
+def _as_usual(realised: Action) -> Action:
+    """A template that knows an action as it is by default alone."""
+
+    def usual(p: Lines, card: TaskCard, atom: Atom, n: Numbers) -> Realised:
+        for number in PREDICATES[atom.predicate].numbers:
+            if atom[number.name] != number.default:
+                raise NoTemplate(
+                    f"no template for {atom}: it is known with {number.name} {number.default:g}"
+                )
+        return realised(p, card, atom, n)
+
+    return usual
+
+
+ACTED: dict[str, Action] = {
     "forward": _forward,
     "front_flip": _flip(""),
     "back_flip": _flip("-"),
     "wave": _wave,
-    "lie_down": _lie_down,
-    "stand_up": _stand_up,
-    "kneel": _kneel,
-    "raise_arms": _raise_arms,
+    "lie_down": _as_usual(_lie_down),
+    "stand_up": _as_usual(_stand_up),
+    "kneel": _as_usual(_kneel),
+    "raise_arms": _as_usual(_raise_arms),
 }
 
 

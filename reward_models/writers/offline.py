@@ -13,19 +13,15 @@ template for is an error.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from reward_models.base import TaskCard
-from reward_models.goals import read
 from reward_models.goals.formula import Atom, Formula, fill, parts_of
 from reward_models.goals.length import brought_by
 from reward_models.goals.margins import Measured, NoMargin, least, measured, missing
 from reward_models.goals.predicates import role
-from reward_models.programs.diagnostics import Diagnostic
-from reward_models.writers.base import Draft, Evidence, fingerprint
 from reward_models.writers.bodies import ACTED
 from reward_models.writers.handling import HANDLED
 from reward_models.writers.lines import Lines, NoTemplate, Numbers
@@ -108,6 +104,8 @@ def _part(
     others = [a for a in atoms if a not in own]
     handled = [a for a in others if a.predicate in REALISED and brought_by(a, card) != "push"]
     moved = [a for a in moved if a not in handled]
+    if left := [atom for atom in atoms if atom not in (*own, *handled, *moved)]:
+        raise NoTemplate(f"no template for {left[0]}")
     gate = f"{done} * " if done else ""
     distances = [_gripper(atom, card, program) for atom in own]
     there = [f"({away} <= 0.0)" for away in distances]
@@ -223,44 +221,6 @@ def _pushed(
     return close, f"({least(found.conditions[atom])} >= {SURELY})"
 
 
-class OfflineWriter:
-    """The templates as a Writer: the first draft with the standard numbers, then mutations.
-
-    Mutation follows Eureka's three tips as rules: a component that stays near zero gets a wider
-    slope, one that hardly changes is rescaled, one that dominates is made smaller.
-    """
-
-    name = "offline"
-
-    def __init__(self, seed: int = 0):
-        self.rng = np.random.default_rng(seed)
-
-    def propose(
-        self, card: TaskCard, goal: str, count: int, evidence: Sequence[Evidence] = ()
-    ) -> list[Draft]:
-        formula = read(goal, card)
-        parents = [e for e in evidence if e.draft.writer == self.name][:2]
-        drafts = []
-        for index in range(count):
-            numbers, origin = Numbers(), ()
-            notes = "standard numbers"
-            if parents:
-                parent = parents[index % len(parents)]
-                base = reflected(_numbers_of(parent.draft), parent.curves)
-                numbers = base.mutated(self.rng)
-                origin, notes = (parent.draft.text,), "numbers mutated after reflection"
-            elif index:
-                numbers, notes = numbers.mutated(self.rng), "numbers mutated"
-            text = f"# numbers: {_spelled(numbers)}\n{write(formula, card, numbers)}"
-            drafts.append(Draft(text, self.name, notes, tuple(fingerprint(t) for t in origin)))
-        return drafts
-
-    def repair(
-        self, card: TaskCard, goal: str, draft: Draft, found: Sequence[Diagnostic]
-    ) -> Draft | None:
-        return None  # a template that is refused is a fault of ours
-
-
 def reflected(numbers: Numbers, curves: dict[str, tuple[float, ...]]) -> Numbers:
     """Numbers changed by what the components did along training (means, first to last)."""
     last = {name: curve[-1] for name, curve in curves.items() if curve}
@@ -279,13 +239,3 @@ def reflected(numbers: Numbers, curves: dict[str, tuple[float, ...]]) -> Numbers
         if "behind" in name and abs(value) > 0.8 * total:  # dominates: less of it
             changed["behind_weight"] = 0.6 * numbers.behind_weight
     return replace(numbers, **changed)
-
-
-def _spelled(numbers: Numbers) -> str:
-    return " ".join(f"{f.name}={getattr(numbers, f.name):g}" for f in fields(numbers))
-
-
-def _numbers_of(draft: Draft) -> Numbers:
-    head = draft.text.split("\n", 1)[0].removeprefix("# numbers: ")
-    pairs = (entry.split("=") for entry in head.split())
-    return Numbers(**{name: float(value) for name, value in pairs})

@@ -224,18 +224,20 @@ class GoalTask(Wrapped):
         return {**self.inner.card(), "signals": signals}
 
 
-def goal_task(inner: Task[Any], said: Formula) -> GoalTask:
+def judged_by(inner: Task[Any], said: Formula) -> Task[Any]:
     """``inner`` with a formula for its goal; its episodes are as long as the parts ask for.
-
-    FormulaError or NoMargin where it means nothing here, or cannot be measured.
-    """
+    FormulaError where it means nothing here."""
     card = from_dict(inner.card())
     formula = fill(said, card)
     steps = math.ceil(seconds(formula, card) / inner.control_dt - 1e-6)
     whole = round(max(1, steps) * inner.control_dt, 9)
-    goal = json.dumps(to_data(formula))
-    made = GoalTask(inner=dataclasses.replace(inner, goal=goal, episode_s=whole))
-    measured(formula, card)
+    return dataclasses.replace(inner, goal=json.dumps(to_data(formula)), episode_s=whole)
+
+
+def goal_task(inner: Task[Any], said: Formula) -> GoalTask:
+    """``judged_by``, with the account of it; NoMargin where it cannot be measured."""
+    made = GoalTask(inner=judged_by(inner, said))
+    measured(made.wanted, from_dict(inner.card()))
     return made
 
 

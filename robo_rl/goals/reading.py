@@ -19,7 +19,7 @@ from reward_models.goals.formula import Formula, atoms
 from reward_models.goals.margins import NoMargin
 from reward_models.goals.predicates import role
 from reward_models.goals.say import say
-from robo_rl.goals.account import GoalTask, goal_task
+from robo_rl.goals.account import GoalTask, goal_task, judged_by
 from sims.any_goal import ALL, ANY, AnyGoal
 from sims.task import Task
 
@@ -91,7 +91,7 @@ class ReadGoal:
         if actions := [str(a) for a in atoms(self.formula) if not shown(a)]:
             raise ValueError(
                 f"{self.text!r} asks for {', '.join(actions)}: an action is no relation that one "
-                "frame shows; expected --reward task or reward code"
+                "frame shows; expected --reward offline, task or code:FILE"
             )
         return stages(self.formula, self.card)
 
@@ -160,15 +160,18 @@ def known_goal(config: Mapping[str, Any], text: str) -> tuple[Task[Any], ReadGoa
 def judged_goal(task: Task[Any], text: str) -> tuple[Task[Any], ReadGoal]:
     """The task with the ground truth of a sentence, and the sentence as read.
 
-    That is the task's own goal which means the same; else what the sentence was read as, where the
-    task's signals measure that; else there is none.
+    That is the task's own goal which means the same; else what the sentence was read as, with an
+    account of it where the task's signals measure how far that is; else there is none.
     """
     goal = read_goal(task, text)
     if goal.key or goal.formula is None:
         return replace(task, goal=goal.key or task.goal), goal
     try:
         return _as_formula(task, goal.formula, goal.text)
-    except (NoMargin, FormulaError):
+    except NoMargin:  # success can be told, and how far it is cannot
+        made = judged_by(task, goal.formula)
+        return made, replace(goal, key=made.goal)
+    except FormulaError:
         return task, goal
 
 

@@ -61,9 +61,20 @@ class ClipConfig(RewardConfig):
     arm_aside: bool = True  # score captions about two objects with the arm put aside (distilled)
     scene: SceneConfig = field(default_factory=SceneConfig)
 
+    def __post_init__(self) -> None:
+        against = self.formula in ("contrast", "softmax")
+        for name, counts, of in (
+            ("baseline", self.formula != "cosine", "goal_baseline, contrast and softmax"),
+            ("negatives", against, "contrast and softmax"),
+            ("alpha", self.formula == "goal_baseline", "goal_baseline"),
+        ):
+            if getattr(self, name) != getattr(ClipConfig, name) and not counts:
+                raise ValueError(f"{name} is of --clip.formula {of}, not of {self.formula}")
+
 
 def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
-    """The plan's captions; ``raw`` gives the last step the person's own words (pretrained CLIP).
+    """The plan's captions; ``raw`` gives the last step the person's own words (pretrained CLIP),
+    which of a sequence no frame shows.
 
     ValueError for what one frame does not show.
     """
@@ -84,7 +95,7 @@ def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
             said = say(fill(atom, goal.card), goal.card)
             step.append(Caption(said, "".join(against), against, arm_free, number))
         steps.append(step)
-    if raw and len(steps[-1]) == 1:
+    if raw and len(steps[-1]) == 1 and len(parts_of(goal.formula, "then")) == 1:
         steps[-1] = [replace(steps[-1][0], text=goal.text)]
     return steps
 

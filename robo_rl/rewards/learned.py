@@ -12,6 +12,7 @@ from reward_models.config import HeadConfig
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
 from robo_rl.rewards.clip import at_home
 from robo_rl.visual.asking import QUICK, Asking, ScriptedOracle
+from robo_rl.visual.scene import things_of
 from sims.foreign import ForeignEnv
 
 if TYPE_CHECKING:
@@ -112,7 +113,8 @@ def opened(
         )
     robot, key = getattr(env.task, "robot", ""), asked.goal.key
     here, scene = {"task": env.task.name, "robot": robot, "truth": key}, card["scene"]
-    other = any(scene[name] != value for name, value in here.items())
+    here["things"] = things_of(env.task)
+    other = any(scene.get(name, "") != value for name, value in here.items())
     if other and not asked.settings.elsewhere:
         arm = f" --robot {robot}" if robot else ""
         named = key if key in env.task.goals() else "KEY"

@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from reward_models.base import from_dict
+from reward_models.goals.formula import fill, from_data
+from reward_models.goals.say import say
 from reward_models.wire.questions import spread
-from robo_rl.goals.reading import read_goal
+from robo_rl.goals.reading import judged_goal, read_goal
 from robo_rl.wire import drawn_at
 from sims.batch_env import BatchEnv
 from sims.task import Task
@@ -55,6 +58,10 @@ class Watch:
             raise ValueError(f"{path} does not say what it shows: give the sentence: --goal TEXT")
         return read_goal(task, self.goal or said).text
 
+    def of_its_own(self, task: Task[Any], text: str) -> bool:
+        """Whether the sentence asked about is a source's own: of another nothing is known."""
+        return not self.goal or judged_goal(task.unwrapped, text)[1].key == task.goal
+
     def camera_of(self, known: Collection[str], path: Path) -> str:
         """The camera that was asked for, else the only one; ValueError where that is none."""
         if not known:
@@ -75,6 +82,14 @@ class Source:
     episodes: Callable[[Path, Watch], Iterator[Seen]]
 
 
+def sentence_of(task: Task[Any]) -> str:
+    """What the goal of a task asks for, in words."""
+    if task.formula is None:
+        return task.goals()[task.goal].sentence
+    card = from_dict(task.card())
+    return say(fill(from_data(task.formula), card), card)
+
+
 def drawn(
     env: BatchEnv,
     states: Array,
@@ -89,7 +104,7 @@ def drawn(
     at, camera = watch.at(len(states)), env.camera(watch.camera or None)
     size = drawn_at(camera, watch.height)
     frames = env.render_states(states[at], camera.name, size=size)
-    if read_goal(env.task, text).key != env.task.goal:
+    if not watch.of_its_own(env.task, text):
         distance = met = None
     distance = None if distance is None else distance[at]
     judge = "" if met is None else "simulator"

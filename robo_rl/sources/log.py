@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from real_robot.recorder import read_log
-from reward_models.base import from_dict
-from reward_models.goals.say import say
 from robo_rl.arm.episodes import task_of
-from robo_rl.goals.account import GoalTask
-from robo_rl.goals.reading import read_goal
 from robo_rl.recorded.logs import DRIVEN, decoded, logs_of, manifest_of
-from robo_rl.sources.base import Seen, Watch
-from sims.task import Task
+from robo_rl.sources.base import Seen, Watch, sentence_of
 
 NOTHING = "holds no picture that was taken while somebody drove"
 
@@ -50,17 +44,10 @@ def _episode(path: Path, watch: Watch) -> Seen | None:
     if not shown:
         return None
     task, at = task_of(manifest), watch.at(len(shown))
-    text = watch.sentence(task, _sentence(task) if manifest.goal else "", path)
+    text = watch.sentence(task, sentence_of(task) if manifest.goal else "", path)
     frames = np.stack([decoded(shown[i]) for i in at])
     # What became of an episode is said of its own goal alone.
-    own = not watch.goal or read_goal(task, text).key == task.goal
+    own = watch.of_its_own(task, text)
     verdict = log.verdict if own and log.verdict.get("what") in ("success", "failure") else {}
     met = verdict["what"] == "success" if verdict else None
     return Seen(str(path), frames, at, task, text, met=met, judge=verdict.get("by", ""))
-
-
-def _sentence(task: Task[Any]) -> str:
-    """What the goal of a task asks for, in words."""
-    if isinstance(task, GoalTask):
-        return say(task.wanted, from_dict(task.card()))
-    return task.goals()[task.goal].sentence

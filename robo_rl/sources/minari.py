@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from robo_rl.recorded.demonstrations import DATA, check_same, read_demonstrations
-from robo_rl.sources.base import Seen, Watch, drawn
+from robo_rl.sources.base import Seen, Watch, drawn, sentence_of
 from sims.batch_env import BatchEnv
 
 
@@ -26,7 +26,7 @@ def episodes(path: Path, watch: Watch) -> Iterator[Seen]:
             "drawn: score the logs that it was made of, or write it anew with robo-rl demos TASK"
         )
     env = BatchEnv(demos.task, 1)
-    text = watch.sentence(env.task, env.task.goal, path)
+    text = watch.sentence(env.task, sentence_of(env.task), path)
     env.reset()
     for number, start in enumerate(demos.start[: watch.episodes]):
         mine = demos.episode == number

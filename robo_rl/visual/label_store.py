@@ -21,6 +21,7 @@ import numpy as np
 from reward_models.wire.judge import NO_ANSWER, Said
 from reward_models.wire.questions import UNSURE
 from robo_rl.runs import atomic_write
+from robo_rl.visual.scene import things_of
 from sims.task import Task
 
 Array = np.ndarray
@@ -139,4 +140,5 @@ def said_of(said: Said) -> str:
 
 def scene_of(task: Task[Any], camera: str) -> str:
     """What labels call the scene that they are about."""
-    return " ".join(filter(None, (task.name, getattr(task, "robot", ""), camera)))
+    about = task.name, getattr(task, "robot", ""), camera, things_of(task)
+    return " ".join(filter(None, about))

@@ -22,7 +22,6 @@ import numpy as np
 from reward_models.base import Segment
 from reward_models.config import DistillConfig
 from robo_rl.visual.data import ROLLED, collect
-from sims.any_goal import AnyGoal
 from sims.batch_env import BatchEnv
 from sims.cache import cache_dir
 from sims.task import Task
@@ -91,8 +90,20 @@ def scene_env(task: Task[Any], config: SceneConfig, num_threads: int = 0) -> Ite
 
 
 def _bare(task: Task[Any]) -> Task[Any]:
-    """The task without what is asked for in it."""
-    return replace(task.inner if isinstance(task, AnyGoal) else task, goal="")
+    """The task without what is asked for in it, or for how long, and any account of that."""
+    plain = task.unwrapped
+    return replace(plain, goal="", episode_s=type(plain).episode_s)
+
+
+def things_of(task: Task[Any]) -> str:
+    """12 hex digits of what stands there, where the task's name does not tell; "" where it does."""
+    task = _bare(task)
+    params = task.card()["params"]
+    if not (params.get("things") or params.get("scene")):
+        return ""
+    spec = task.spec()
+    spec.compile()
+    return hashlib.sha256(spec.to_xml().encode()).hexdigest()[:12]
 
 
 def scene_key(task: Task[Any], encoder: TorchEncoder, config: SceneConfig) -> str:

@@ -51,6 +51,7 @@ def read(text: str, card: TaskCard) -> Formula:
     words, named = without_articles(said)
     found: dict[Formula, Formula] = {}
     wrong: list[Refusal] = []
+    without: list[Refusal] = []  # what the card lacks for it, in a formula's words
     spoken = clauses.Clauses(words, named, things)
     for elements in sentences.Sentences(spoken).whole() if words and not asks else ():
         try:
@@ -59,10 +60,10 @@ def read(text: str, card: TaskCard) -> Formula:
         except Refusal as error:
             wrong.append(error)
         except FormulaError as error:
-            wrong.append(refuse("unsupported", str(error)))
+            without.append(refuse("unsupported", str(error)))
     if len(found) > 1:
         ways = " or ".join(str(f) for f in list(found.values())[:2])
         raise refuse("ambiguous", f"it may mean {ways}")
     if not found:
-        raise wrong[0] if wrong else unread(said, asks, refuse)
+        raise (*wrong, *without)[0] if wrong or without else unread(said, asks, refuse)
     return next(iter(found.values()))

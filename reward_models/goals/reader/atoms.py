@@ -175,6 +175,8 @@ class Atoms:
         much = clause.much
         assert much is not None
         if second == self.actor:
+            if clause.verb in MOVING and not clause.lasting:
+                raise self.refuse("unsupported", "only the gripper can go to or from an object")
             first, second = second, first
         if much.just and clause.predicate != "away":
             raise self.refuse("ambiguous", "at least so far, or at most? Say which")

@@ -205,7 +205,9 @@ class Clauses(Relations):
             yield from self.state(i)
         by = i + 1 if self.word(i) == "by" else i
         for found, end in self.much(by) if verb not in joints.NO_WAY else ():
-            if found.unit == "m":
+            if found.unit == "m" and not joints.HEIGHTS.isdisjoint(self.words[by:end]):
+                yield Clause("height", None, (), found), end  # and no way over the table
+            elif found.unit == "m":
                 yield Clause("displaced", None, (), found), end
                 for last in joints.ANYWHERE.ends(self.words, end):
                     yield Clause("displaced", None, (), found), last

@@ -217,5 +217,7 @@ BUMPS = frozenset(
     "touch|contact|reach|meet|make contact with|come into contact with|lean against|bump into|"
     "be in contact with|press against".split("|")
 )
+# What bounds a height or a speed, and no way from where a thing was.
+HEIGHTS = frozenset("higher lower above below faster slower quicker".split())
 # Verbs with which a length alone is no way from where a thing was.
 NO_WAY = STAY | frozenset("retreat|withdraw|back off|back away|back|pull back|pull away".split("|"))

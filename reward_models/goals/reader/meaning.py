@@ -10,7 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from reward_models.base import TaskCard
-from reward_models.goals.formula import Atom, Formula, Joined, atoms, join, kind, parts_of
+from reward_models.goals.formula import (
+    Atom,
+    Formula,
+    Joined,
+    Term,
+    atoms,
+    fill,
+    join,
+    kind,
+    parts_of,
+)
 from reward_models.goals.predicates import BODY
 from reward_models.goals.reader import together
 from reward_models.goals.reader.atoms import MOVING, Refuse
@@ -26,6 +36,7 @@ _SEEN = frozenset({"left_of", "right_of", "touch"})  # what is said of a picture
 _ENDS = frozenset({"end up", "end", "finish", "finish up"})
 _ALONG = frozenset({"while", "never", "always", "until"})
 _BOUNDS = frozenset({"apart", "near", "away"})
+_FROM_THE_START = frozenset({"moved", "displaced", "turned"})
 _PASSES = frozenset({"forward", "backward", "front_flip", "back_flip", "wave"})
 
 
@@ -283,6 +294,8 @@ class Meaning:
         """What is to be so while the last part comes about."""
         last = self.parts[-1]
         self._state(made, "what goes on 'while' must be a state")
+        if any(a.predicate in _PASSES for a in atoms(made)):
+            raise self.refuse("unsupported", "that takes the whole episode: say it as the goal")
         manner = clause.predicate in ("slower", "faster")
         if last.clause.lasting and clause.verb and not (clause.lasting or negated or manner):
             # "keep it upright while pushing the cube": what lasts is what goes along
@@ -557,6 +570,23 @@ class Meaning:
                 raise self.refuse("ambiguous", "at once or one after the other? Say 'then'")
         return joined("and", found)
 
+    def _number(self, atom: Formula, name: str) -> float:
+        """A number of an atom, said or not."""
+        [filled] = atoms(fill(atom, self.card))
+        return filled[name]
+
+    def _from_where(self, goal: Formula) -> None:
+        """Refuses ways of what something was done to before: as a formula they begin where it was
+        at the start, and who says "then 5 cm to the left" hardly means that."""
+        done: set[Term] = set()
+        for part in parts_of(goal, "then"):
+            for atom in atoms(part):
+                if atom.predicate in _FROM_THE_START and atom.terms[0] in done:
+                    raise self.refuse(
+                        "ambiguous", "from where it was at the start, or from where it is by then?"
+                    )
+            done |= {self.actor, *(atom.terms[0] for atom in atoms(part))}
+
     def _possible(self, goal: Formula) -> None:
         """Refuses a constraint that its own goal, or how everything begins, breaks."""
         wanted = set(atoms(goal))
@@ -564,6 +594,11 @@ class Meaning:
                    if bare(one, "always") != one]  # fmt: skip
         if together.contradict([*parts_of(goal, "and"), *lasting]):
             raise self.refuse("ambiguous", "these cannot be at once")
+        self._from_where(goal)
+        paces = [self._number(a, "pace") for a in wanted if a.predicate in ("forward", "backward")]
+        slow = [self._number(a, "speed") for a in lasting if a.predicate == "slower"]
+        if any(speed <= pace for speed in slow for pace in paces):
+            raise self.refuse("ambiguous", "at which pace? Say 'at 0.5 m/s'")
         handled = {a.terms[0] for a in wanted if a.terms[0] != self.actor}
         for one in self.constraints:
             kept = bare(one, "always") != one

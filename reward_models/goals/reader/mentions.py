@@ -115,6 +115,8 @@ class Mentions:
         if clause.predicate in ("unclear", "leads"):
             said = f"{clause.verb!r} and how it goes on" if clause.verb else "what comes first"
             raise self.refuse("ambiguous", f"{said} may mean several things; say it otherwise")
+        if clause.predicate == "height":
+            raise self.refuse("unsupported", "a height is measured here over a thing: say of which")
         subject = clause.subject or Thing(self.actor)
         self.above = clause.predicate == "above"
         how, subjects = self.terms(subject)

@@ -31,7 +31,11 @@ _TWOFOLD = (
     ("(?:hand|tip) over", "a verb, or the hand?"),
     ("(?:before|after) (?:that|this)|later|so as to|in order to", "what first, and who acts?"),
     ("(?:you|hand|gripper|arm|robot|it) (?:may|might|can|could)", "is it to be, or only possible?"),
-    (r"\S.*? , .*", "only a comma between two goals: say 'then' or 'and'"),
+    (r"\d+ , \d+", "a comma in a number? Write 5.5, and say 'and' between two numbers"),
+    (
+        r"\S.*? , (?!(?:and|or|then|but|while|first|until) ).*",
+        "only a comma between two goals: say 'then' or 'and'",
+    ),
 )
 _JOINERS = frozenset("and or then but while , first".split())
 

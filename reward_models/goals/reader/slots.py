@@ -91,6 +91,13 @@ class Slots:
         actor = self.things.actor
         return isinstance(phrase, Thing) and actor is not None and phrase.term == actor.name
 
+    def aids(self, phrase: Phrase) -> bool:
+        """Whether a phrase is about a handle or whoever acts: with what else would one open it?"""
+        if not isinstance(phrase, Thing) or not isinstance(phrase.term, str):
+            return isinstance(phrase, Said)
+        handle = "pull" in self.things.card.entity(phrase.term).affordances
+        return handle or self.acting(phrase)
+
     def slot(self, name: str, i: int) -> list[tuple[Any, int]]:
         """What may fill a slot of a pattern at ``i``, and where that ends."""
         return self._memo("slot", name, i, lambda: self._slot(name, i))
@@ -106,8 +113,10 @@ class Slots:
                 yield from self.phrases.at(i)
             case "O":
                 yield from dict.fromkeys((*self.phrases.one(i), *self.phrases.at(i)))
-            case "AID" | "THING":
+            case "THING":
                 yield from self.phrases.one(i)
+            case "AID":  # what is pulled at, or who pulls
+                yield from ((p, end) for p, end in self.phrases.one(i) if self.aids(p))
             case "HAND":
                 yield from ((p, end) for p, end in self.phrases.one(i) if self.acting(p))
             case "ANY":

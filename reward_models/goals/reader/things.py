@@ -293,16 +293,30 @@ class Phrases:
                     names = [str(p.term) for p in group.parts if isinstance(p, Thing)]
                     yield from self._choice(superlative, names, end)
         rule = superlative or SIDES.get(word)
-        for names, end, plural, _ in self._noun(start + 1) if rule or word in _SIZES else ():
+        for names, end, plural, generic in self._noun(start + 1) if rule or word in _SIZES else ():
+            if generic:
+                names = self._ones(names, start + 1)
             if rule and not plural:
                 yield from self._choice(rule, names, end)
             elif not plural and (name := self._by_size(word, names)):
                 yield Thing(name), end
-        for names, end, plural, _ in self._noun(start):
+        for names, end, plural, generic in self._noun(start):
+            if generic:
+                names = self._ones(names, start)
             if not plural and end > start:  # "the cube on the left"
                 yield from self._placed(names, next(_BEING.ends(self.words, end), end))
         for after in _WHAT.ends(self.words, i):  # "what is farthest from the ball"
             yield from self._placed(self.things.loose, after)
+
+    def _ones(self, names: list[str], i: int) -> list[str]:
+        """Which things "one" at ``i`` may be: "the left cube, then the right one" is of cubes."""
+        if self.word(i) != "one":
+            return names
+        for at in range(i - 1, -1, -1):
+            for found, _, plural, generic in self._noun(at):
+                if not generic and not plural and len(found) > 1:
+                    return found
+        return names
 
     def _placed(self, names: list[str], i: int) -> Iterator[tuple[Phrase, int]]:
         """Of these the one that is chosen by what is said at ``i``."""

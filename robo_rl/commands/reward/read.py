@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import tyro
 
 from robo_rl.commands.options import Json, Table
-from robo_rl.goals.reading import NotRead, read_goal, task_of
+from robo_rl.goals.reading import NotRead, judged_goal, read_goal, task_of
 from robo_rl.rewards.clip import captions_of
 
 
@@ -25,7 +25,8 @@ class ReadCommand(Table):
 def main(argv: Sequence[str]) -> int:
     """Prints the formula, what it says, its captions and the ground truth; exits 1 on a refusal."""
     command = tyro.cli(ReadCommand, args=list(argv), prog="robo-rl reward read")
-    goal = read_goal(task_of(vars(command)), command.text)
+    task = task_of(vars(command))
+    goal, (_, judged) = read_goal(task, command.text), judged_goal(task, command.text)
     if goal.formula is None:
         raise NotRead(goal)
     steps: list[list[str]] | None = None
@@ -37,9 +38,10 @@ def main(argv: Sequence[str]) -> int:
     if command.as_json:
         entry = {
             "formula": str(goal.formula), "understood": goal.understood, "captions": steps,
-            "truth": goal.key,
+            "truth": judged.key,
         }  # fmt: skip
         print(json.dumps(entry, indent=1))
     else:
-        print(f"{goal.formula}\nunderstood: {goal.understood}\ncaptions: {captions}\n{goal.truth}")
+        print(f"{goal.formula}\nunderstood: {goal.understood}\ncaptions: {captions}")
+        print(judged.truth)
     return 0

@@ -13,7 +13,6 @@ import tyro
 from rich.console import Console
 from rich.table import Table as Printed
 
-import sims
 from robo_rl.commands.options import Json, Table
 
 if TYPE_CHECKING:
@@ -142,11 +141,18 @@ def _scorer(path: Path, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]
             f"--encoder embedded:{path}"
         ) from None
     own = {"task": scene["task"], "robot": scene["robot"], "goal": scene["truth"]}
+    if options["task"] != scene["task"]:  # whose things they would be
+        own |= {"things": "", "scene": ""}
     return f"{kind}:{path}", {**options, **own}
 
 
 def _encoder(command: ReportCommand) -> int:
-    task = sims.make_task(command.task, robot=command.robot or None)
+    from robo_rl.goals.reading import task_of
+
+    for name in ("goal", "distill", "elsewhere", "policy", "film", "out"):
+        if getattr(command, name) != getattr(ReportCommand, name):
+            raise ValueError(f"--{name} is of rewards, and none is named: an encoder is judged")
+    task = task_of(vars(command))
     import torch  # takes seconds, which --help shall not
 
     from reward_models.visual.encoders import make_encoder

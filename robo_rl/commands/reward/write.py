@@ -12,11 +12,11 @@ from rich.console import Console
 
 from reward_models.base import TaskCard, from_dict
 from reward_models.programs import Diagnostic, errors, explain, load
-from reward_models.writers import offline
 from robo_rl.commands.options import Table
-from robo_rl.goals.reading import NotRead, read_goal, task_of
+from robo_rl.goals.reading import judged_goal, read_goal, task_of
 from robo_rl.judging.archive import screened
 from robo_rl.preflight import Job, preflight
+from robo_rl.rewards.code import written
 from robo_rl.search.model import ModelConfig, make_writer
 from sims.task import Task
 
@@ -41,10 +41,8 @@ def main(argv: Sequence[str]) -> int:
     card = from_dict(task.card())
     sentence = card.goals.get(command.goal, command.goal)
     if command.writer == "offline":
-        goal = read_goal(task, sentence)
-        if goal.formula is None:
-            raise NotRead(goal)
-        text = offline.write(goal.formula, card)
+        judged, goal = judged_goal(task, sentence)
+        text, card = written(judged, goal), goal.card
     else:
         text = _asked(command, task, card, sentence)
     text = f"# {sentence}\n{text}"
