@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -205,6 +206,14 @@ def test_a_model_is_refused_in_another_scene(encoder: EmbeddedClip) -> None:
             at_home(encoder, task)
     with pytest.raises(ValueError, match="of reach this CLIP knows the cameras front, top, not"):
         at_home(encoder, sims.make_task("reach"), camera="wrist")
+
+
+def test_a_table_is_no_home_where_other_things_stand_on_it(encoder: EmbeddedClip) -> None:
+    usual = sims.make_task("tabletop")
+    here = types.SimpleNamespace(homes=(tiny_clip.Home("tabletop", usual.robot, "front"),))
+    at_home(here, usual)
+    with pytest.raises(ValueError, match="trained on tabletop .* knows no other scene"):
+        at_home(here, sims.make_task("tabletop", things="yellow ball, two red cubes"))
 
 
 def test_weights_name_their_home(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from reward_models.visual.graded import words_of
 from robo_rl.goals.reading import NotRead, ReadGoal, read_goal
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
 from robo_rl.visual.data import collect, watched
-from robo_rl.visual.scene import SceneConfig, distilled, scene_env
+from robo_rl.visual.scene import SceneConfig, distilled, scene_env, things_of
 from sims.any_goal import ANY, ASKED, AnyGoal
 from sims.foreign import ForeignEnv
 from sims.task import Task
@@ -301,6 +301,9 @@ def _homes_of(encoder: TorchEncoder, task: Task[Any]) -> list[Home]:
     """The homes of an encoder whose scene is that of ``task``, to the last geom and camera."""
     here = [home for home in encoder.homes if home.robot == getattr(task, "robot", "")]
     by_name = [home for home in here if home.task == task.name]
+    if by_name and (things := things_of(task)):
+        usual = sims.make_task(task.name, robot=here[0].robot or None)
+        by_name = by_name if things_of(usual) == things else []
     if by_name:
         return by_name
     for name in dict.fromkeys(home.task for home in here if home.task in sims.TASKS):
