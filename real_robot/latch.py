@@ -35,7 +35,8 @@ class Latch:
         A USB adapter is known by its serial number, whichever port it is at.
         """
         state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-        name = re.sub(r"[^A-Za-z0-9.-]+", "_", f"{robot}_{serial_of(where)}")
+        where = serial_of(where) if "/" in where else where  # a path: of a port
+        name = re.sub(r"[^A-Za-z0-9.-]+", "_", f"{robot}_{where}")
         return cls(state / "robo-rl" / "latched" / f"{name}.json")
 
     def reason(self) -> str:

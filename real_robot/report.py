@@ -56,7 +56,7 @@ class RunResult:
     history: tuple[Transition, ...]
     notes: tuple[str, ...]  # what went wrong while stopping
     verdict: str = ""  # of the person who drove, or of who was asked afterwards; "": nobody was
-    signal: str = ""  # or key that asked to stop, also while it was parked; "": none did
+    signal: str = ""  # the newest, or key, that asked to stop, also while it was parked; "": none
     unlogged: str = ""  # what of the log was not written, and why; "" if all was, or none was asked
 
 
