@@ -91,7 +91,8 @@ class Clutched:
             return None
         self._verdict = ""
         hand = hand or Hand(-math.inf, False)
-        return replace(hand, engaged=hand.engaged and self._taken, verdict=verdict)
+        engaged, verdict = hand.engaged and self._taken, verdict or hand.verdict
+        return replace(hand, engaged=engaged, verdict=verdict)
 
     def close(self) -> None:
         """Lets go of the device."""

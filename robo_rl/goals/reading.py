@@ -91,7 +91,7 @@ class ReadGoal:
         if actions := [str(a) for a in atoms(self.formula) if not shown(a)]:
             raise ValueError(
                 f"{self.text!r} asks for {', '.join(actions)}: an action is no relation that one "
-                "frame shows; expected --reward offline, task or code:FILE"
+                "frame shows; expected --reward task, offline or code:FILE"
             )
         return stages(self.formula, self.card)
 
