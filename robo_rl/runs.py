@@ -195,8 +195,12 @@ class RunDir:
     def check_free(path: Path) -> None:
         """ValueError when ``path`` holds a run: asked before minutes are spent on a new one."""
         if (path / "config.json").exists():
+            ended = RunDir(path).config.get("learner") == "clone"
             raise ValueError(
-                f"{path} already holds a run; continue it with --resume {path}, or give "
+                f"{path} already holds a clone, in which nothing goes on; give the new run another "
+                "name"
+                if ended
+                else f"{path} already holds a run; continue it with --resume {path}, or give "
                 "the new run another name"
             )
 
@@ -275,6 +279,17 @@ class RunDir:
         return json.loads((self.path / RESULT).read_text())
 
     @property
+    def judged(self) -> dict[str, Any]:
+        """``result`` of a run that held an exam; ValueError where it was learned on an arm."""
+        result = self.result
+        if "evaluation" not in result:
+            raise ValueError(
+                f"{self.path} was learned on an arm, where its figures are from: robo-rl deploy "
+                f"{self.path / 'bundle'} judges it, {self.path / 'report.html'} is its page"
+            )
+        return result
+
+    @property
     def finished(self) -> bool:
         """Whether there is a result."""
         return (self.path / RESULT).exists()
@@ -289,8 +304,9 @@ class RunDir:
     def check_finished(self) -> None:
         """ValueError where there is no result yet."""
         if not self.finished:
+            command = "learn-on-arm" if self.config.get("learner") == "on-arm" else "train"
             raise ValueError(
-                f"{self.path} has not finished; continue it: robo-rl train --resume {self.path}"
+                f"{self.path} has not finished; continue it: robo-rl {command} --resume {self.path}"
             )
 
     # Metrics.

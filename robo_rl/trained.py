@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from robo_rl.evaluate import Evaluation
 from robo_rl.foreign import ForeignEvaluation
@@ -25,24 +24,13 @@ class Trained:
     seconds: Mapping[str, float]  # wall time of reward, training, evaluation
 
 
-def judged(run: RunDir) -> Mapping[str, Any]:
-    """What a run came to; ValueError before it has, or where no exam was held."""
-    result = run.result
-    if "evaluation" not in result:
-        raise ValueError(
-            f"{run.path} was learned on an arm, where its figures are from: "
-            f"robo-rl deploy {run.path / 'bundle'} judges it"
-        )
-    return result
-
-
 def load(path: Path | str) -> Trained:
     """The finished run in ``path``; its policy is the graph that was checked when it finished.
 
     ValueError where there is no run, or one that has not finished.
     """
     run = RunDir.open(Path(path))
-    result = judged(run)
+    result = run.judged
     bundle = run.path / "bundle"
     kind = ForeignEvaluation if run.config["task"].startswith("gym:") else Evaluation
     evaluation = kind.from_dict(result["evaluation"])

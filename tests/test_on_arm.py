@@ -27,6 +27,7 @@ from real_robot import PolicyBundle, VirtualClock
 from robo_rl.arm.conditions import Conditions
 from robo_rl.cli import main
 from robo_rl.commands.driving import Driving
+from robo_rl.judging.report import of_run
 from robo_rl.learners.checkpoint import weights_of
 from robo_rl.on_arm.config import BASE, EPISODES, OnArm, Told
 from robo_rl.on_arm.exploring import Exploring
@@ -36,6 +37,7 @@ from robo_rl.on_arm.session import Session
 from robo_rl.on_arm.tried import Tried
 from robo_rl.recorded.logs import Recorded, episodes, logs_of, reading
 from robo_rl.runs import RunDir
+from robo_rl.shown.report import write_report
 from robo_rl.trained import load
 
 
@@ -49,7 +51,8 @@ def bundle(tmp_path: Path) -> Path:
 
 def begun(path: Path, bundle: Path) -> RunDir:
     """A run of which no episode was driven yet."""
-    run = RunDir.create(path, OnArm(minutes=1.0))
+    about = dataclasses.asdict(OnArm(minutes=1.0)) | {"task": "reach", "learner": "on-arm"}
+    run = RunDir.create(path, about)
     shutil.copytree(bundle, run.path / BASE)
     (run.path / EPISODES).mkdir()
     return run
@@ -366,8 +369,18 @@ def test_what_was_learned_on_an_arm_is_judged_there(
         f"was learned on an arm, where its figures are from: robo-rl deploy {run.path / 'bundle'}"
     )
     assert said in capsys.readouterr().err
-    with pytest.raises(ValueError, match="was learned on an arm"):
-        load(run.path)
+    for reads in (load, write_report_of, of_run):
+        with pytest.raises(ValueError, match="was learned on an arm"):
+            reads(run.path)
+    assert main(["train", "--resume", str(run.path)]) == 1
+    assert f"robo-rl learn-on-arm --resume {run.path}" in capsys.readouterr().err
+    (run.path / "result.json").unlink()  # it was stopped
+    assert main(["evaluate", str(run.path)]) == 1
+    assert f"robo-rl learn-on-arm --resume {run.path}" in capsys.readouterr().err
+
+
+def write_report_of(path: Path) -> Path:
+    return write_report(RunDir.open(path))
 
 
 def test_bad_input_is_one_line(

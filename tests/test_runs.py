@@ -101,6 +101,12 @@ def test_a_run_that_fails_takes_nobody_elses_with_it(tmp_path):
     assert not (tmp_path / "alone").exists()
 
 
+def test_a_clone_s_folder_is_not_said_to_go_on(tmp_path):
+    RunDir.create(tmp_path / "a", {"learner": "clone"})
+    with pytest.raises(ValueError, match="a clone, in which nothing goes on; give the new run"):
+        RunDir.check_free(tmp_path / "a")
+
+
 def test_what_never_goes_on_is_not_left_half_done(tmp_path):
     with pytest.raises(ValueError), RunDir.under_way(tmp_path / "a", {}, goes_on=False) as run:
         run.append({"updates": 100})

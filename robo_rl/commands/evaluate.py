@@ -39,14 +39,13 @@ def main(argv: Sequence[str]) -> int:
     from robo_rl.goals.reading import one_of
     from robo_rl.policies import load_policy
     from robo_rl.progress import stages
-    from robo_rl.trained import judged
 
     run = RunDir.open(command.run)
     if command.goal and run.config["goal"] != ANY:
         raise ValueError(
             f"{command.run} knows one goal: leave out --goal, or train with --goal {ANY}"
         )
-    truth, seed = judged(run)["truth"], JUDGED_ON[command.judge]
+    truth, seed = run.judged["truth"], JUDGED_ON[command.judge]
     if command.expert and command.randomize:
         raise ValueError("--randomize judges a policy: an expert sees the true state of every row")
     if run.config["task"].startswith("gym:"):

@@ -218,7 +218,7 @@ def of_run(path: Path) -> Subject:
     from robo_rl.training import dtype_of, judged_task, reward_of
 
     run = RunDir.open(path)
-    run.check_finished()
+    _ = run.judged  # ValueError before it has been
     if run.config["task"].startswith("gym:"):
         raise ValueError(f"{path} is of {run.config['task']}: nobody judges success there")
     if run.config.get("learner") == "clone":

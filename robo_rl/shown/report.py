@@ -46,7 +46,7 @@ summary{cursor:pointer;color:var(--soft)}pre{font-size:.8rem;white-space:pre-wra
 
 def write_report(run: RunDir) -> Path:
     """Writes report.html of a finished run and returns its path; ValueError before it finished."""
-    result = run.result
+    result = run.judged
     config, versions = run.config, json.loads((run.path / "versions.json").read_text())
     foreign = config["task"].startswith("gym:")
     kind = ForeignEvaluation if foreign else Evaluation
