@@ -35,8 +35,8 @@ class _Stages:
         self._progress.start()
         return self._update
 
-    def __exit__(self, *_: object) -> None:
-        for task in self._tasks.values():
+    def __exit__(self, kind: object, *_: object) -> None:
+        for task in self._tasks.values() if kind is None else ():  # else it was not done
             self._progress.update(task, completed=1.0)
         self._progress.stop()
 

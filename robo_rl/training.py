@@ -132,7 +132,7 @@ def train(
         laps.over("reward")
         if judged:
             beneath = floors(task, **exam, progress=progress)
-            say(f"what learns nothing succeeds too: {beneath.line()}")
+            say(f"what learns nothing reaches: {beneath.line()}")
             laps.over("floors")
     recipe = judge_apart(config, path, made) if config.asynchronous else None
     labels = Labels(config, made.scene, data_env) if made.scene is not None else None

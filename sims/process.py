@@ -110,7 +110,8 @@ def _begin(limits: str, module: str, arguments: Sequence[str]) -> None:
     for name, most in json.loads(limits).items():
         what = getattr(resource, f"RLIMIT_{name}")
         hard = resource.getrlimit(what)[1]
-        resource.setrlimit(what, (most, most if hard < 0 else min(most, hard)))
+        most = most if hard < 0 else min(most, hard)  # whoever started us may have less
+        resource.setrlimit(what, (most, most))
     sys.argv[1:] = arguments
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

@@ -170,3 +170,13 @@ def test_a_persons_own_tasks_are_known_to_processes(
         "robo_rl.cli", "list", "robots", keep=[plugins.VARIABLE], stdout=subprocess.DEVNULL
     )
     assert child.wait() == 0 and noted.read_text().split() == ["imported", "imported"]
+
+
+def test_limits_are_within_those_of_whoever_started_us() -> None:
+    code = (
+        "import resource, json; from sims.process import _begin\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))\n"
+        "_begin(json.dumps({'AS': 16 << 30}), 'platform', [])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout, done.stderr

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from robo_rl.cli import COMMANDS, main
 from robo_rl.commands.reward import ACTIONS
 from robo_rl.learners import PPOConfig, SACConfig
+from robo_rl.progress import stages
 
 PROGRAM = [sys.executable, "-m", "robo_rl.cli"]
 EVERY = [*COMMANDS, *(f"reward {action}" for action in ACTIONS)]
@@ -174,3 +179,22 @@ def test_a_task_brings_its_own_defaults_and_what_is_typed_stays():
     assert parse_train(["reach"]).tuning == PPOConfig()
     said = parse_train(["ant", "--goal", "The ant lies down on its back."])
     assert said.further.episode_s == PRESETS["ant lie_down"].run["episode_s"]
+
+
+def test_what_was_stopped_is_not_drawn_as_done() -> None:
+    drawn = []
+    for error in (None, KeyboardInterrupt):
+        console = Console(file=io.StringIO(), force_terminal=True, width=80)
+        with contextlib.suppress(KeyboardInterrupt), stages(console) as progress:
+            progress("fit", 0.25)
+            if error:
+                raise error
+        drawn.append(console.file.getvalue())
+    assert "100 %" in drawn[0] and "100 %" not in drawn[1] and "25 %" in drawn[1]
+
+
+def test_a_model_that_reads_is_named_as_it_is_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    said = capsys.readouterr().out
+    assert "--reading.model" in said and not re.search(r"(?<![.\w])--model\b", said)

@@ -301,6 +301,8 @@ def test_write_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "the sum of behind, push, there" in out
     assert main([*arguments, "--out", str(tmp_path / "r.py")]) == 0
     assert main(["reward", "check", str(tmp_path / "r.py"), "--task", "push"]) == 0
+    assert main([*arguments, "--out", str(tmp_path / "r.py")]) == 1
+    assert "r.py exists already; give a new one" in capsys.readouterr().err
     capsys.readouterr()
     sentence = "touch the ball, then hover 5 cm above the cube for a second"
     assert main(["reward", "write", "--task", "reach", "--goal", sentence]) == 0

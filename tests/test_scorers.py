@@ -555,7 +555,10 @@ def test_labels_in_the_terminal_are_learned_from(
     made_ = make_reward(f"preferences:{out}", goal, env)
     assert "12 answers of Ann" in made_.sees and made_.asks is None
     capsys.readouterr()
-    assert main([*teach, "--store", str(store), "--out", str(out)]) == 1
+    assert main([*teach, *given]) == 1
+    assert "asked.safetensors exists already; give a new one" in capsys.readouterr().err
+    again = tmp_path / "again.safetensors"
+    assert main([*teach, "--store", str(store), "--out", str(again)]) == 1
     assert "stretches of 2 frames, asked is for 4" in capsys.readouterr().err
 
 

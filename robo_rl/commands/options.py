@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 import tyro
-
-from robo_rl.search.model import ModelConfig
 
 Json = Annotated[bool, tyro.conf.arg(name="json")]  # of a field that cannot be named so
 
@@ -20,7 +18,6 @@ class Unread:  # commands/offers.py takes it out before the others are parsed; -
     accept: int = 0
     # Who offers it: grammar (the embedded proposer) or llm, a model of --reading.
     reader: str = "grammar"
-    reading: ModelConfig = field(default_factory=ModelConfig)  # the model of --reader llm
 
 
 @dataclass(frozen=True, kw_only=True)

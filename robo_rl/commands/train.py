@@ -19,6 +19,7 @@ from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
 from robo_rl.presets import preset
 from robo_rl.rewards import RewardConfig, kind_of
 from robo_rl.runs import RunDir
+from robo_rl.search.model import ModelConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,7 @@ class TrainCommand(Common):
     as_json: Json = False  # print the result as JSON
     further: tyro.conf.OmitArgPrefixes[Further] = field(default_factory=Further)
     unread: tyro.conf.OmitArgPrefixes[Unread] = field(default_factory=Unread)
+    reading: ModelConfig = field(default_factory=ModelConfig)  # the model of --reader llm
     scoring: RewardConfig = field(default_factory=RewardConfig)
     tuning: LearnerConfig = field(default_factory=PPOConfig)
 
@@ -140,4 +142,6 @@ def _stored(run: Path) -> SettledConfig:
             f"{run} is a clone, in which nothing goes on: correct it in a run of its own, with "
             f"--learner residual-ppo --base {run}"
         )
+    if config.get("learner") == "on-arm":
+        raise ValueError(f"{run} goes on on its arm: robo-rl learn-on-arm --resume {run}")
     return from_json(SettledConfig, config)

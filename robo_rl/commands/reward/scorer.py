@@ -29,6 +29,8 @@ def main(argv: Sequence[str]) -> int:
         make_dataclass(kind, fields), args=rest, prog=f"robo-rl reward train {kind}",
         description=inspect.getdoc(KINDS[kind]),
     )  # fmt: skip
+    if command.scorer.out.exists():
+        raise ValueError(f"{command.scorer.out} exists already; give a new one")
     console = Console(stderr=True)
     with stages(console) as progress:
         said = shlex.join(["robo-rl", "reward", "train", *argv])

@@ -37,6 +37,8 @@ class WriteCommand(Table):
 def main(argv: Sequence[str]) -> int:
     """Prints the program, or writes it; ValueError says what in the sentence is not understood."""
     command = tyro.cli(WriteCommand, args=list(argv), prog="robo-rl reward write")
+    if command.out is not None and command.out.exists():
+        raise ValueError(f"{command.out} exists already; give a new one")
     task = task_of(vars(command))
     card = from_dict(task.card())
     sentence = card.goals.get(command.goal, command.goal)
