@@ -15,8 +15,8 @@ import numpy as np
 
 from reward_models.config import HeadConfig
 from reward_models.visual.episodes import Episodes
-from robo_rl.goals.reading import known_goal
-from robo_rl.rewards.clip import at_home
+from robo_rl.goals.reading import ReadGoal, known_goal, read_goal
+from robo_rl.rewards.clip import at_home, text_row
 from robo_rl.runs import jsonable, versions
 from robo_rl.visual.asked_model import AskedModel
 from robo_rl.visual.asking import QUICK, AskConfig, Oracle, ScriptedOracle, ask_before
@@ -64,7 +64,7 @@ class Lesson:
     """What a kind is taught from."""
 
     task: Task[Any]
-    goal: str  # the sentence
+    goal: ReadGoal
     encoder: TorchEncoder
     watched: Watched
     progress: Progress
@@ -137,6 +137,27 @@ class CriticScorer(ScorerConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ValueScorer(ScorerConfig):
+    """Trains a value of frames for the sentence: likeness of both, of which demonstrations say that
+    it rises with every step, and that actions and other sentences stay told apart."""
+
+    inverse: float = 1.0  # weight of telling the action between two frames; 0: LIV without pictures
+    contrast: float = 1.0  # weight of other sentences and of episodes that fail; 0: ARP
+
+    def teach(self, of: Lesson) -> Taught:
+        from reward_models.visual.value import fit_value
+
+        others = [read_goal(of.task, key) for key in of.task.goals()]
+        asked = [of.goal, *(goal for goal in others if goal.text != of.goal.text)]
+        texts = np.stack([text_row(of.encoder, goal) for goal in asked])
+        heads, figures = fit_value(
+            of.seen, texts, of.encoder.scale, self.head, inverse=self.inverse,
+            contrast=self.contrast, progress=of.progress,
+        )  # fmt: skip
+        return Taught(heads, figures, learned_from(of.seen))
+
+
+@dataclass(frozen=True, kw_only=True)
 class PreferencesScorer(ScorerConfig):
     """Trains a reward under which what was preferred is worth more: the answers in a store, and a
     scripted oracle's, which reads the simulator's dense reward and is wrong now and then, or those
@@ -161,7 +182,7 @@ class PreferencesScorer(ScorerConfig):
         def keep(one: Array, other: Array, said: str) -> None:
             if store is not None:
                 names = [store.keep(side) for side in (one, other)]
-                store.append(Answer(*names, of.goal, scene, said, str(oracle)))
+                store.append(Answer(*names, of.goal.text, scene, said, str(oracle)))
 
         def keep_all(first: Array, second: Array, answer: Array) -> None:
             if store is None or isinstance(oracle, AskedModel):  # which keeps each as it comes
@@ -175,7 +196,7 @@ class PreferencesScorer(ScorerConfig):
         with contextlib.ExitStack() as stack:
             if self.oracle and self.ask.by != "oracle":
                 env = stack.enter_context(contextlib.closing(BatchEnv(of.task, 1)))
-                oracle = AskedModel(*judge_of(self.ask.by, self.model), self.model, of.goal,
+                oracle = AskedModel(*judge_of(self.ask.by, self.model), self.model, of.goal.text,
                                     of.watched.states, of.encoder.camera, env, keep)  # fmt: skip
             elif self.oracle:
                 oracle = ScriptedOracle(self.ask.noise, self.ask.tie, rng)
@@ -200,7 +221,7 @@ def known_pairs(
     from reward_models.visual.preferences import Pairs
 
     answers = [a for a in store.read()
-               if a.said in ANSWERS and (a.goal, a.scene) == (of.goal, scene)]  # fmt: skip
+               if a.said in ANSWERS and (a.goal, a.scene) == (of.goal.text, scene)]  # fmt: skip
     if not answers:
         return None, []
     odd = {len(side) for a in answers for side in (a.first, a.second)} - {length}
@@ -221,6 +242,7 @@ KINDS: dict[str, type[ScorerConfig]] = {
     "success": SuccessScorer,
     "progress": ProgressScorer,
     "critic": CriticScorer,
+    "value": ValueScorer,
     "preferences": PreferencesScorer,
 }
 
@@ -243,7 +265,7 @@ def train_scorer(
     with simulation_waits():  # networks as small as heads learn fastest on one thread
         watched = watch(task, encoder, config.watch, lambda share: progress("episodes", share))
     taught = config.teach(
-        Lesson(task, goal.text, encoder, watched, lambda share: progress("fit", share))
+        Lesson(task, goal, encoder, watched, lambda share: progress("fit", share))
     )
     card = {
         "kind": next(name for name, kind in KINDS.items() if kind is type(config)),
@@ -256,6 +278,7 @@ def train_scorer(
         "heads": len(taught.heads),
         "dim": watched.seen.rows.shape[1],
         "frames": taught.heads[0].frames,
+        "outputs": taught.heads[0].outputs,
         "hidden": config.head.hidden,
         "config": jsonable(asdict(config)),
         "seconds": round(time.monotonic() - start),

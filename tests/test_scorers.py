@@ -29,6 +29,7 @@ from reward_models.visual.heads import load_scorer, made, save_scorer
 from reward_models.visual.preferences import Pairs, Preferences, chances, most_disputed
 from reward_models.visual.progress import LAGS, Progress, fit_progress, judged, taught
 from reward_models.visual.success import SuccessClassifier, fit_success, judged_on
+from reward_models.visual.value import Likeness, Value, fit_value
 from robo_rl.cli import main
 from robo_rl.goals.reading import judged_goal, read_goal
 from robo_rl.learners import PPOConfig, SACConfig
@@ -165,7 +166,8 @@ def episodes() -> Episodes:
     rows[:, 0], rows[:, 1] = np.cos(angle), np.sin(angle)
     by = tuple("a way" if number % 2 else "a wrong way" for number in range(40))
     number = np.repeat(np.arange(40), STEPS)
-    return Episodes(rows.astype(np.float32), number, np.concatenate(holds), angle, by)
+    actions = np.repeat([[1.0], [-1.0]] * 20, STEPS, axis=0).astype(np.float32)
+    return Episodes(rows.astype(np.float32), number, np.concatenate(holds), angle, by, actions)
 
 
 def test_parts_share_no_episode_and_each_has_both_kinds(episodes: Episodes) -> None:
@@ -214,8 +216,7 @@ def test_success_is_told_and_must_be_seen_twice(episodes: Episodes) -> None:
     assert again == {name: figures[name] for name in again}
     careless = judged_on(head, 0.0, 2, episodes, QUICK.seed)
     assert careless["false_positives"]["share"] == 1.0
-    nobody = Episodes(episodes.rows, episodes.episode, np.zeros(len(episodes.rows), bool),
-                      episodes.worth, episodes.by)  # fmt: skip
+    nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
     with pytest.raises(ValueError, match="no frame in which the goal is met: give more"):
         fit_success(nobody, QUICK)
     with pytest.raises(ValueError, match="too few"):
@@ -271,6 +272,34 @@ def test_a_critic_tells_ends_and_keeps_the_order_of_what_came_before(episodes) -
         fit_critic(nobody, QUICK)
 
 
+def test_a_value_rises_towards_what_the_sentence_says_and_no_other_one_says_it(episodes) -> None:
+    texts = unit(3, DIM)  # of words that say nothing of these frames, before anything is learned
+    heads, figures = fit_value(episodes, texts, 20.0, QUICK)
+    assert figures["order"] > 0.9 and figures["order_backwards"] < -0.9
+    assert figures["auc_of_the_end"] > 0.95 > figures["likeness"]["auc_of_the_end"]
+    ends = episodes.rows[[span[-1] for span in episodes.spans()]]
+    met, scale = episodes.met(), (figures["low"], figures["high"])
+    own, *others = (Value(Rows(), Likeness(*heads, texts[[i]], 20.0), *scale) for i in range(3))
+    good, bad = (own.rate(ends[part], np.zeros((20, 1), int)).reward for part in (met, ~met))
+    assert good.min() > 0.6 and good.mean() > bad.mean() + 0.2
+    # What rises is the likeness to this sentence alone, where the others are held against it.
+    for other in others:
+        assert other.rate(ends[met], np.zeros((20, 1), int)).reward.max() < good.min()
+    loose = fit_value(episodes, texts, 20.0, QUICK, contrast=0.0, inverse=0.0)[1]
+    assert loose["order"] > 0.9
+    nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
+    with pytest.raises(ValueError, match="0 meet the goal at their end: some that do and some"):
+        fit_value(nobody, texts, 20.0, QUICK)
+
+
+def test_a_value_begins_as_the_encoders_own_likeness(episodes: Episodes) -> None:
+    still = dataclasses.replace(QUICK, steps=0)
+    texts = unit(2, DIM)
+    heads, _ = fit_value(episodes, texts, 20.0, still)
+    found = Likeness(*heads, texts[:1], 20.0).values(episodes.rows[:, None])
+    np.testing.assert_allclose(found, 20.0 * episodes.rows @ texts[0], atol=1e-4)
+
+
 def test_episodes_are_played_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path))
     task, few = sims.make_task("reach", goal="touch_red_cube"), {"lost": 2, "random": 2}
@@ -280,6 +309,13 @@ def test_episodes_are_played_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(made_.seen.rows, again.seen.rows)
     assert made_.seen.by == again.seen.by and made_.seen.by[:2] == (EXPERT, EXPERT)
     assert made_.seen.met()[:2].all() and not made_.seen.met()[4:].any()
+    # Each frame is what its action made of the one before it.
+    env, seen = sims.BatchEnv(task, 1), made_.seen
+    env.reset()
+    for entry in (1, 30, 299):
+        env.set_state(made_.states[[entry - 1]])
+        env.step(seen.actions[[entry]])
+        np.testing.assert_allclose(env.state()[0], made_.states[entry], atol=1e-4)
     frames = made_.frames(task, encoder, np.array([7, 3]))
     np.testing.assert_array_equal(Rows().encode(frames), made_.seen.rows[[7, 3]])
     watch(task, encoder, EpisodesConfig(demonstrations=2, seed=1, **few))
@@ -303,6 +339,9 @@ def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_scorer(folder / "progress.safetensors", [made(HeadConfig(), card["dim"], 3)], card)
     card |= {"kind": "critic", "figures": {"low": -1.0, "high": 1.0}}
     save_scorer(folder / "critic.safetensors", [made(HeadConfig(), card["dim"], 3)], card)
+    card |= {"kind": "value", "frames": 1, "outputs": card["dim"], "heads": 2}
+    both = [made(HeadConfig(), card["dim"], outputs=card["dim"]) for _ in range(2)]
+    save_scorer(folder / "value.safetensors", both, card)
     return out
 
 
@@ -322,7 +361,7 @@ def test_a_scorer_says_from_whom_it_learned(scorer: Path, capsys) -> None:
     assert card["scene"]["truth"] == "touch_red_cube" and card["figures"]["auc"] > 0.6
     env = sims.make("reach", 4, seed=0, goal="touch_red_cube")
     goal = read_goal(env.task, "touch_red_cube")
-    for kind in ("success", "progress", "critic"):
+    for kind in ("success", "progress", "critic", "value"):
         made_ = make_reward(f"{kind}:{scorer.with_stem(kind)}", goal, env, dtype="float32")
         assert "the task's expert" in made_.sees and made_.camera == "front"
 

@@ -27,7 +27,7 @@ from reward_models.base import Encoder
 from reward_models.config import HeadConfig
 from reward_models.visual.clip_score import QUANTILES
 from reward_models.visual.embedding_reward import EmbeddingReward, Rated
-from reward_models.visual.episodes import Episodes, split, windows
+from reward_models.visual.episodes import Episodes, both_ends, split, windows
 from reward_models.visual.heads import Head, fit_head, made
 from reward_models.visual.progress import LAGS, judged
 
@@ -63,12 +63,7 @@ def fit_critic(
     ValueError where of those fitted on, chosen or judged by none meets its goal at the end, or all.
     """
     fit, held, test = split(episodes, config.seed)
-    met = episodes.met()
-    if not all((kind & part).any() for kind in (met, ~met) for part in (fit, held, test)):
-        raise ValueError(
-            f"of {episodes.count} episodes {int(met.sum())} meet the goal at their end: some that "
-            "do and some that do not are needed to fit on, to choose by and to judge by; give more"
-        )
+    met = both_ends(episodes, fit, held, test)
     spans = episodes.spans()
     frames = np.concatenate([windows(span, LAGS) for span in spans])  # (M, len(LAGS)), as rows
     later = np.concatenate([span[1:] for span in spans])  # frames that have one before them

@@ -20,6 +20,7 @@ class Episodes:
     holds: Array  # (M,) bool: the goal is met in the frame
     worth: Array  # (M,) f32 the simulator's dense reward, which scripted oracles alone may read
     by: tuple[str, ...]  # (E,) who acted
+    actions: Array  # (M, act_dim) f32 in [-1, 1], what each frame came of
 
     @property
     def count(self) -> int:
@@ -44,6 +45,18 @@ def split(episodes: Episodes, seed: int) -> tuple[Array, Array, Array]:
         ends = np.round(np.cumsum(SHARES) * len(ids)).astype(int)
         part[ids[ends[0] : ends[1]]], part[ids[ends[1] :]] = 1, 2
     return part == 0, part == 1, part == 2
+
+
+def both_ends(episodes: Episodes, *parts: Array) -> Array:
+    """``met``; ValueError where of one of the ``parts`` (E,) bool no episode meets its goal, or
+    all do."""
+    met = episodes.met()
+    if not all((kind & part).any() for kind in (met, ~met) for part in parts):
+        raise ValueError(
+            f"of {episodes.count} episodes {int(met.sum())} meet the goal at their end: some that "
+            "do and some that do not are needed to fit on, to choose by and to judge by; give more"
+        )
+    return met
 
 
 def windows(span: Array, lags: tuple[int, ...]) -> Array:

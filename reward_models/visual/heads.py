@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -23,24 +23,28 @@ from torch import nn
 from reward_models.config import HeadConfig
 
 Array = np.ndarray
+Fitted = TypeVar("Fitted", bound=nn.Module)
 
 LOOK_EVERY = 50  # gradient steps between looks at what is held out
 
 
 class Head(nn.Module):
-    """``k`` embeddings to a number; (n, k, D) -> (n,)."""
+    """``k`` embeddings to a number, or to several; (n, k, D) -> (n,) or (n, outputs)."""
 
-    def __init__(self, dim: int, frames: int = 1, hidden: int = HeadConfig.hidden):
+    def __init__(
+        self, dim: int, frames: int = 1, hidden: int = HeadConfig.hidden, outputs: int = 1
+    ):
         super().__init__()
-        self.frames = frames
+        self.frames, self.outputs = frames, outputs
         self.scale = dim**0.5  # a unit row's coordinates are small
         self.net = nn.Sequential(
             nn.Linear(dim * frames, hidden), nn.GELU(), nn.Dropout(0.1),
-            nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, 1),
+            nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, outputs),
         )  # fmt: skip
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        return self.net(self.scale * rows.flatten(1))[:, 0]
+        out = self.net(self.scale * rows.flatten(1))
+        return out[:, 0] if self.outputs == 1 else out
 
     def values(self, rows: Array) -> Array:
         """Numbers (n,) f32 of embeddings (n, k, D), the same however they are batched."""
@@ -57,15 +61,15 @@ def sigmoid(x: Array) -> Array:
     return 1.0 / (1.0 + np.exp(-np.clip(x, -60.0, 60.0)))
 
 
-def made(config: HeadConfig, dim: int, frames: int = 1, member: int = 0) -> Head:
+def made(config: HeadConfig, dim: int, frames: int = 1, member: int = 0, outputs: int = 1) -> Head:
     """A head that has learned nothing, a function of the config's seed."""
     torch.manual_seed(config.seed + member)
-    return Head(dim, frames, config.hidden)
+    return Head(dim, frames, config.hidden, outputs)
 
 
 def fit_head(
-    head: Head,
-    loss: Callable[[Head, Array], torch.Tensor],
+    head: Fitted,
+    loss: Callable[[Fitted, Array], torch.Tensor],
     fit: Array,
     held: Array,
     config: HeadConfig,
@@ -138,7 +142,7 @@ def load_scorer(
         if card["kind"] != kind:
             raise ValueError(f"{path} is a scorer of kind {card['kind']}, not {kind}; {train}")
         for number in range(card["heads"]):
-            head = Head(card["dim"], card["frames"], card["hidden"])
+            head = Head(card["dim"], card["frames"], card["hidden"], card.get("outputs", 1))
             prefix = f"{number}/"
             head.load_state_dict(
                 {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

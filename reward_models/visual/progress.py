@@ -18,7 +18,7 @@ or far. A frame unlike all that was seen can be worth anything.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -116,7 +116,15 @@ def taught(episodes: Episodes, rewinds: int, rng: np.random.Generator) -> Lesson
     return Lessons(*map(np.concatenate, zip(*out, strict=True)))
 
 
-def judged(head: Head, episodes: Episodes, test: Array) -> dict[str, Any]:
+class Values(Protocol):
+    """What gives frames a worth."""
+
+    def values(self, rows: Array) -> Array:
+        """Numbers (n,) of embeddings (n, k, D)."""
+        ...
+
+
+def judged(head: Values, episodes: Episodes, test: Array) -> dict[str, Any]:
     """Figures on the episodes ``test`` (E,) bool: order along demonstrations, played forth and
     backwards; how well the end tells those that meet the goal; order of all frames by worth."""
     met, far, forth, back, worth = episodes.met(), [], [], [], []

@@ -72,6 +72,14 @@ REWARDS = {
         argument="FILE",
         frames=True,
     ),
+    "value": Kind(
+        "value of frames for the sentence, which rises along demonstrations (`robo-rl reward train "
+        "value`)",
+        learned.value,
+        learned.LearnedConfig,
+        argument="FILE",
+        frames=True,
+    ),
     "preferences": Kind(
         "worth of what was preferred (`robo-rl reward train preferences`), and asked about further "
         "while a policy learns, if wanted",

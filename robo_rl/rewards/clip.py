@@ -115,6 +115,13 @@ def captions_for(encoder: TorchEncoder, goal: ReadGoal, config: ClipConfig) -> l
         raise NotRead(goal, f"{error}. ") if goal.refusal else ValueError(str(error)) from None
 
 
+def text_row(encoder: TorchEncoder, goal: ReadGoal) -> np.ndarray:
+    """The unit row (D,) of what a goal's last step is called, the mean where that is several."""
+    texts = tuple(caption.text for caption in captions_for(encoder, goal, ClipConfig())[-1])
+    mean = encoder.encode_texts(texts).mean(axis=0)
+    return mean / np.linalg.norm(mean)
+
+
 def _as_known(caption: Caption, taught: list[list[str]]) -> Caption:
     """The caption, held against nothing that an encoder was not taught; [] it knows any words."""
     if not taught or words_of(caption.baseline) in taught:

@@ -10,7 +10,7 @@ import numpy as np
 
 from reward_models.config import HeadConfig
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
-from robo_rl.rewards.clip import at_home
+from robo_rl.rewards.clip import at_home, text_row
 from robo_rl.visual.asking import QUICK, Asking, ScriptedOracle
 from robo_rl.visual.scene import things_of
 from sims.foreign import ForeignEnv
@@ -74,6 +74,16 @@ def critic(asked: Asked) -> MadeReward:
     [head], card, encoder, _ = opened(asked, "critic")
     scale = (card["figures"][name] for name in ("low", "high"))
     return made(asked, Critic(encoder, head, *scale), card, "a critic of films")
+
+
+def value(asked: Asked) -> MadeReward:
+    """A Value from its file, of the sentence that is asked for."""
+    from reward_models.visual.value import Likeness, Value
+
+    both, card, encoder, _ = opened(asked, "value")
+    likeness = Likeness(*both, text_row(encoder, asked.goal)[None], encoder.scale)
+    scale = (card["figures"][name] for name in ("low", "high"))
+    return made(asked, Value(encoder, likeness, *scale), card, "a value of frames for the sentence")
 
 
 def preferences(asked: Asked) -> MadeReward:

@@ -31,7 +31,7 @@ EXPERT, LOST = "the task's expert", "an expert that loses its way"
 WANDERING, SCATTERED = "random moves", "random moves from anywhere"
 HELD = 0.8  # share of the noise on actions that goes on from one step to the next
 DRAWN = 1024  # frames in memory at a time
-DRAWN_AS = 2  # raised when episodes are played or kept otherwise
+DRAWN_AS = 3  # raised when episodes are played or kept otherwise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ def watch(
         progress((first + len(part)) / len(played.states))
     env.close()
     arrays = {"rows": np.concatenate(rows), "episode": played.episode, "holds": played.holds,
-              "worth": played.worth}  # fmt: skip
+              "worth": played.worth, "actions": played.actions}  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".part.npz")
     np.savez(partial, **arrays, states=played.states, by=np.array(played.by))
@@ -108,6 +108,7 @@ class Played(NamedTuple):
     states: Array  # (M, nstate)
     holds: Array  # (M,) bool
     worth: Array  # (M,) f32
+    actions: Array  # (M, act_dim) f32
     episode: Array  # (M,)
     by: tuple[str, ...]  # (E,)
 
@@ -129,15 +130,13 @@ def play(task: Task[Any], config: EpisodesConfig) -> Played:
     ]
     if not parts:
         raise ValueError("nobody is to act: give --watch.random, --watch.run or another")
-    states, holds, worth = (np.concatenate([part[i] for part in parts], axis=1) for i in range(3))
-    steps, count = holds.shape
-    return Played(
-        states.transpose(1, 0, 2).reshape(steps * count, -1),
-        holds.T.reshape(-1),
-        worth.T.reshape(-1),
-        np.repeat(np.arange(count), steps),
-        tuple(who for part in parts for who in part[3]),
+    # One episode after the other, each in order.
+    states, holds, worth, actions = (
+        np.concatenate([np.concatenate(part[i].swapaxes(0, 1)) for part in parts]) for i in range(4)
     )
+    by = tuple(who for part in parts for who in part[4])
+    episode = np.repeat(np.arange(len(by)), len(holds) // len(by))
+    return Played(states, holds, worth, actions, episode, by)
 
 
 def _key(task: Task[Any], encoder: TorchEncoder, config: EpisodesConfig) -> str:
@@ -214,17 +213,20 @@ class Drift:
 
 def _played(
     task: Task[Any], who: str, begin: Callable[[], Choose], count: int, seed: int
-) -> tuple[Array, Array, Array, tuple[str, ...]]:
-    """(states (T, count, nstate), whether the goal is met (T, count), dense reward (T, count), who)
-    after each step of an episode of each row; a row that is over goes on as it is."""
+) -> tuple[Array, Array, Array, Array, tuple[str, ...]]:
+    """(states (T, count, nstate), whether the goal is met (T, count), dense reward (T, count), each
+    after a step of an episode of each row, the step's actions (T, count, act_dim), who); a row that
+    is over goes on as it is."""
     env = BatchEnv(task, count, seed=seed)
     obs, choose = env.scatter() if who == SCATTERED else env.reset(), begin()
-    states, holds, worth = [], [], []
+    states, holds, worth, actions = [], [], [], []
     for _ in range(env.max_steps):
-        step = env.step(np.clip(choose(env, obs), -1.0, 1.0))
+        actions.append(np.clip(choose(env, obs), -1.0, 1.0))
+        step = env.step(actions[-1])
         states.append(env.state())
         holds.append(np.array(step.info["success"]))
         worth.append(step.reward)
         obs = step.obs
     env.close()
-    return np.stack(states), np.stack(holds), np.stack(worth).astype(np.float32), (who,) * count
+    worth, actions = (np.stack(of).astype(np.float32) for of in (worth, actions))
+    return np.stack(states), np.stack(holds), worth, actions, (who,) * count
