@@ -6,7 +6,7 @@ import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +15,14 @@ import numpy as np
 
 from reward_models.config import HeadConfig
 from reward_models.visual.episodes import Episodes
+from reward_models.wire.questions import MOST
 from robo_rl.goals.reading import ReadGoal, known_goal, read_goal
 from robo_rl.rewards.clip import at_home, text_row
 from robo_rl.runs import jsonable, versions
 from robo_rl.visual.asked_model import AskedModel
 from robo_rl.visual.asking import QUICK, AskConfig, Oracle, ScriptedOracle, ask_before
 from robo_rl.visual.episodes import EpisodesConfig, Watched, watch
-from robo_rl.visual.label_store import ANSWERS, SAID, Answer, LabelStore, scene_of
+from robo_rl.visual.label_store import ANSWERS, RATED, RATINGS, SAID, Answer, LabelStore, scene_of
 from robo_rl.visual.scene import things_of
 from robo_rl.wire import JudgeConfig, judge_of
 from sims.batch_env import BatchEnv
@@ -92,21 +93,30 @@ class SuccessScorer(ScorerConfig):
     each: bool = False  # so few of the frames of each who acts, not only of all together
     consecutive: int = 2  # frames in which it must be sure, one after the other
     before: Path | None = None  # an earlier classifier, judged on the same episodes
+    # Folder of labels: a stretch rated the most ends with the goal met, for its rater, others not.
+    store: Path | None = None
 
     def teach(self, of: Lesson) -> Taught:
         from reward_models.visual.heads import load_scorer
         from reward_models.visual.success import fit_success, judged_on
 
         earlier = None if self.before is None else load_scorer(self.before, "success")
+        seen = of.seen
+        if self.store is not None:
+            store = LabelStore(self.store)
+            rated = told_of(store, of, RATINGS)
+            ends = seen_in(store, of, [a.first[-1:] for a in rated])[:, 0]
+            said = np.array([RATINGS[a.said] == MOST for a in rated])
+            seen = seen.beside(ends, said, [a.by for a in rated])
         head, figures = fit_success(
-            of.seen, self.head, bound=self.bound, each=self.each, consecutive=self.consecutive,
+            seen, self.head, bound=self.bound, each=self.each, consecutive=self.consecutive,
             progress=of.progress,
         )  # fmt: skip
         if earlier is not None:
             [old], card, _ = earlier
             known = card["figures"]["threshold"], card["figures"]["consecutive"]
-            figures["before"] = judged_on(old, *known, of.seen, self.head.seed)
-        return Taught([head], figures, learned_from(of.seen))
+            figures["before"] = judged_on(old, *known, seen, self.head.seed)
+        return Taught([head], figures, learned_from(seen))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,23 +185,24 @@ class PreferencesScorer(ScorerConfig):
     def teach(self, of: Lesson) -> Taught:
         store = None if self.store is None else LabelStore(self.store)
         scene = scene_of(of.task, of.encoder.camera)
-        known, by = (None, []) if store is None else known_pairs(store, of, scene, self.ask.length)
+        known, by = (None, []) if store is None else known_pairs(store, of, self)
         rng = np.random.default_rng([self.head.seed, 3])
         oracle: Oracle | None = None
 
-        def keep(one: Array, other: Array, said: str) -> None:
+        def keep(films: Sequence[Array], said: str) -> None:
             if store is not None:
-                names = [store.keep(side) for side in (one, other)]
-                store.append(Answer(*names, of.goal.text, scene, said, str(oracle)))
+                first, second = (*map(store.keep, films), ())[:2]
+                store.append(Answer(first, second, of.goal.text, scene, said, str(oracle)))
 
-        def keep_all(first: Array, second: Array, answer: Array) -> None:
+        def keep_all(asked: tuple[Array, ...], answer: Array) -> None:
             if store is None or isinstance(oracle, AskedModel):  # which keeps each as it comes
                 return
-            entries = np.stack([first, second], axis=1)  # (P, 2, L)
+            entries = np.stack(asked, axis=1)  # (P, 2, L), or (P, 1, L)
             frames = of.watched.frames(of.task, of.encoder, entries.ravel())
-            for pair, value in zip(np.split(frames, len(answer)), answer, strict=True):
-                said = next(said for said, worth in ANSWERS.items() if worth == value)
-                keep(*np.split(pair, 2), said)
+            words = ANSWERS if len(asked) == 2 else RATINGS
+            for films, value in zip(np.split(frames, len(answer)), answer, strict=True):
+                said = next(said for said, worth in words.items() if worth == value)
+                keep(np.split(films, len(asked)), said)
 
         with contextlib.ExitStack() as stack:
             if self.oracle and self.ask.by != "oracle":
@@ -201,41 +212,60 @@ class PreferencesScorer(ScorerConfig):
             elif self.oracle:
                 oracle = ScriptedOracle(self.ask.noise, self.ask.tie, rng)
             heads, pairs, figures = ask_before(
-                of.seen, oracle, self.ask, self.head, known, keep_all, of.progress
+                of.seen, oracle, self.ask, self.head, known, len(by), keep_all, of.progress
             )
         if isinstance(oracle, AskedModel):
-            figures |= {"asked": {word: oracle.said[word] for word in SAID}}
+            words = SAID if self.ask.form == "pair" else RATED
+            figures |= {"asked": {word: oracle.said[word] for word in words}}
             figures |= {"spent": str(oracle.budget)}
-        if oracle is not None and len(pairs) > len(by):
-            by += [str(oracle)] * (len(pairs) - len(by))
+        by += [str(oracle)] * (figures["answers"] - len(by))
         answers = "; ".join(f"{count} answers of {who}" for who, count in Counter(by).items())
-        halves = {name: array.astype(np.float16) for name, array in vars(pairs).items()}
-        return Taught(heads, figures, f"{answers}; about {learned_from(of.seen)}", halves)
+        kept = {name: array.astype(np.int32 if name == "group" else np.float16)
+                for name, array in vars(pairs).items()}  # fmt: skip
+        return Taught(heads, figures, f"{answers}; about {learned_from(of.seen)}", kept)
 
 
 def known_pairs(
-    store: LabelStore, of: Lesson, scene: str, length: int
+    store: LabelStore, of: Lesson, config: PreferencesScorer
 ) -> tuple[Pairs | None, list[str]]:
-    """(pairs, who answered each) of a store's answers about this goal in this scene; ValueError
-    where stretches are of another length."""
-    from reward_models.visual.preferences import Pairs
+    """(pairs, who gave each answer) of a store's answers about this goal in this scene, ratings
+    among them; ValueError where stretches are of another length."""
+    from reward_models.visual.preferences import Pairs, of_ratings
 
-    answers = [a for a in store.read()
-               if a.said in ANSWERS and (a.goal, a.scene) == (of.goal.text, scene)]  # fmt: skip
-    if not answers:
-        return None, []
-    odd = {len(side) for a in answers for side in (a.first, a.second)} - {length}
+    compared, rated = told_of(store, of, ANSWERS), told_of(store, of, RATINGS)
+    length = config.ask.length
+    odd = {len(side) for a in (*compared, *rated) for side in a.films} - {length}
     if odd:
         raise ValueError(
             f"{store.path} has stretches of {odd.pop()} frames, asked is for {length}: give "
             "--ask.length as they are"
         )
-    sides = [
-        np.stack([of.encoder.encode(store.frames(names)) for names in side])
-        for side in ([a.first for a in answers], [a.second for a in answers])
-    ]
-    said = np.array([ANSWERS[a.said] for a in answers])
-    return Pairs(*sides, said), [a.by for a in answers]
+
+    pairs = None
+    if compared:
+        sides = (
+            seen_in(store, of, side) for side in zip(*(a.films for a in compared), strict=True)
+        )
+        pairs = Pairs(*sides, np.array([ANSWERS[a.said] for a in compared]))
+    if rated:
+        ratings = np.array([RATINGS[a.said] for a in rated])
+        more = of_ratings(seen_in(store, of, [a.first for a in rated]), ratings, config.head.seed)
+        pairs = more if pairs is None else pairs + more
+    return pairs, [a.by for a in (*compared, *rated)]
+
+
+def told_of(store: LabelStore, of: Lesson, words: Container[str]) -> list[Answer]:
+    """The answers of a store that are among ``words``, about this goal in this scene."""
+    scene = scene_of(of.task, of.encoder.camera)
+    return [a for a in store.read()
+            if a.said in words and (a.goal, a.scene) == (of.goal.text, scene)]  # fmt: skip
+
+
+def seen_in(store: LabelStore, of: Lesson, films: Sequence[tuple[str, ...]]) -> Array:
+    """Unit rows (n, L, D) of films in a store."""
+    none = np.zeros((0, 1, of.seen.rows.shape[1]), np.float32)
+    rows = [of.encoder.encode(store.frames(names)) for names in films]
+    return np.stack(rows) if rows else none
 
 
 KINDS: dict[str, type[ScorerConfig]] = {

@@ -5,8 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import cv2
 import numpy as np
@@ -26,11 +30,18 @@ from reward_models.visual.encoders import EmbeddedClip
 from reward_models.visual.episodes import Episodes, split, windows
 from reward_models.visual.goal_image import GoalImage
 from reward_models.visual.heads import load_scorer, made, save_scorer
-from reward_models.visual.preferences import Pairs, Preferences, chances, most_disputed
+from reward_models.visual.preferences import (
+    Pairs,
+    Preferences,
+    chances,
+    most_disputed,
+    of_ratings,
+)
 from reward_models.visual.progress import LAGS, Progress, fit_progress, judged, taught
 from reward_models.visual.success import SuccessClassifier, fit_success, judged_on
 from reward_models.visual.value import Likeness, Value, fit_value
 from robo_rl.cli import main
+from robo_rl.commands.reward.label import PAIR_KEYS
 from robo_rl.goals.reading import judged_goal, read_goal
 from robo_rl.learners import PPOConfig, SACConfig
 from robo_rl.learners.learner import Learner, make_learner
@@ -39,6 +50,7 @@ from robo_rl.rewards.goal_image import read_pictures
 from robo_rl.rewards.learned import SuccessConfig
 from robo_rl.visual.asking import AskConfig, Asking, ScriptedOracle, ask_before, stretches
 from robo_rl.visual.episodes import EXPERT, EpisodesConfig, watch
+from robo_rl.visual.label_page import LabelPage
 from robo_rl.visual.label_store import Answer, LabelStore, agreement
 
 RNG = np.random.default_rng(0)
@@ -455,7 +467,7 @@ def test_what_a_noisy_oracle_prefers_is_learned(episodes: Episodes) -> None:
     told: list[np.ndarray] = []
     config = AskConfig(answers=120, a_time=40, length=3)
     _, pairs, figures = ask_before(
-        episodes, oracle, config, FEW, told=lambda first, second, answer: told.append(first)
+        episodes, oracle, config, FEW, told=lambda asked, answer: told.append(asked[0])
     )
     assert figures["order_by_worth"] > 0.8 and figures["answers"] == len(pairs) == 120
     assert sum(map(len, told)) == 120
@@ -463,6 +475,34 @@ def test_what_a_noisy_oracle_prefers_is_learned(episodes: Episodes) -> None:
     assert not judging[episodes.episode[np.concatenate(told)]].any()
     with pytest.raises(ValueError, match="no answer to learn from"):
         ask_before(episodes, None, config, FEW)
+
+
+def test_what_is_rated_is_learned_as_well(episodes: Episodes) -> None:
+    oracle = ScriptedOracle(0.2, 0.0, np.random.default_rng(2))
+    given = oracle.ratings(episodes, np.arange(len(episodes.rows))[:, None])
+    clear = ScriptedOracle(0.0, 0.0, oracle.rng).ratings(
+        episodes, np.arange(len(episodes.rows))[:, None]
+    )
+    assert set(clear) == set(given) == {1.0, 2.0, 3.0, 4.0, 5.0}
+    assert (np.diff(clear[np.argsort(episodes.worth)]) >= 0).all()
+    told: list[np.ndarray] = []
+    config = AskConfig(answers=120, a_time=40, length=3, form="rating")
+    _, pairs, figures = ask_before(
+        episodes, oracle, config, FEW, told=lambda asked, answer: told.append(*asked)
+    )
+    assert figures["order_by_worth"] > 0.8 and figures["answers"] == sum(map(len, told)) == 120
+    assert len(pairs) == figures["pairs"] > 400
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=40))
+def test_of_two_that_are_rated_otherwise_the_one_rated_more_is_better(rating: list[int]) -> None:
+    films = np.arange(len(rating), dtype=np.float32)[:, None, None]
+    pairs = of_ratings(films, np.array(rating), 0)
+    one, two = (side[:, 0, 0].astype(int) for side in (pairs.first, pairs.second))
+    assert [rating[i] > rating[j] for i, j in zip(one, two, strict=True)] == pairs.answer.tolist()
+    assert all(rating[i] != rating[j] for i, j in zip(one, two, strict=True))
+    held = set(one[pairs.group % 5 == 0]) | set(two[pairs.group % 5 == 0])
+    assert held.isdisjoint({*one[pairs.group % 5 > 0], *two[pairs.group % 5 > 0]})
 
 
 def test_the_most_disputed_are_asked_about() -> None:
@@ -601,6 +641,80 @@ def test_labels_in_the_terminal_are_learned_from(
     assert "stretches of 2 frames, asked is for 4" in capsys.readouterr().err
 
 
+def test_ratings_teach_what_is_preferred_and_what_is_a_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
+    store = tmp_path / "labels"
+    typed = iter("7" + "12345s" * 3)
+    monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
+    asked = ["reward", "label", str(store), "--ask", "rating", "--by", "Ann"]
+    assert main([*asked, "--questions", "18", "--length", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "from 1 (nothing done) to 5 (met)" in out and "got '7': type one of 1, 2, 3" in out
+    said = [a for a in LabelStore(store).read() if a.said]
+    assert [a.said for a in said] == ["1", "2", "3", "4", "5", "skip"] * 3
+    assert not any(a.second for a in said)
+    few = ["--watch.random", "4", "--head.steps", "50", "--store", str(store)]
+    teach = ["reward", "train", "preferences", *few, "--watch.scattered", "0"]
+    more = ["--ask.length", "2", "--ask.form", "rating", "--ask.answers", "19"]
+    assert main([*teach, *more, "--out", str(tmp_path / "p.safetensors")]) == 0
+    card = json.loads((tmp_path / "p.json").read_text())
+    assert "15 answers of Ann; 4 answers of a scripted oracle" in card["learned_from"]
+    assert len([a for a in LabelStore(store).read() if a.by.startswith("a scripted")]) == 4
+    teach = ["reward", "train", "success", *few, "--watch.lost", "0"]
+    more = ["--watch.demonstrations", "6", "--goal", "touch_red_cube"]
+    assert main([*teach, *more, "--out", str(tmp_path / "s.safetensors")]) == 0
+    card = json.loads((tmp_path / "s.json").read_text())
+    assert "15 episodes of Ann (3 meet the goal)" in card["learned_from"]
+    (store / "labels.jsonl").write_text(
+        json.dumps(dataclasses.asdict(dataclasses.replace(said[0], said="first"))) + "\n"
+    )
+    with pytest.raises(ValueError, match="said must be 1, 2, .*, no answer, got 'first'"):
+        LabelStore(store).read()
+
+
+def test_a_page_asks_and_keeps_an_answer_before_the_next(tmp_path: Path) -> None:
+    store, rng = LabelStore(tmp_path / "labels"), np.random.default_rng(0)
+    names = [store.keep(rng.integers(0, 255, (2, 8, 8, 3), dtype=np.uint8)) for _ in range(4)]
+    asked = [Answer(names[i], names[i + 1], "</script><b>", "reach") for i in range(3)]
+    kept: list[tuple[Answer, str]] = []
+    with LabelPage(asked, store, "which is nearer to: </script><b>?", PAIR_KEYS) as page:
+
+        def reply(number: int, said: str, at: str = "answer") -> int:
+            data = json.dumps({"question": number, "said": said}).encode()
+            try:
+                return urlopen(page.url + at, data, timeout=10).status
+            except HTTPError as error:
+                return error.code
+
+        shown = urlopen(page.url).read().decode()
+        assert "</script><b>" not in shown and names[3][1] in shown
+        assert urlopen(f"{page.url}frames/{names[0][0]}.png").read()[1:4] == b"PNG"
+        for path in ("x", "frames/../labels.jsonl", f"frames/{'0' * 20}.png"):
+            with pytest.raises(HTTPError, match="404"):
+                urlopen(page.url + path)
+        stranger = page.url.rsplit("/", 2)[0] + "/"
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(stranger + "answer", b"{}")
+        assert page.url.startswith("http://127.0.0.1:")
+        for number, said in ((0, "5"), (3, "first"), (-1, "first"), (0, "")):
+            assert reply(number, said) == 400
+        replies = ThreadPoolExecutor(4)
+        first = replies.submit(reply, 1, "tie")
+        answers = page.answers()
+        kept.append(next(answers))
+        time.sleep(0.3)
+        assert not first.done()  # it is not on the disk yet
+        twice, last, other = (replies.submit(reply, *told) for told in
+                              ((1, "first"), (2, "skip"), (0, "second")))  # fmt: skip
+        kept += answers
+        assert [f.result() for f in (first, twice, last, other)] == [200] * 4
+    assert {a.question: said for a, said in kept} == {
+        q.question: said for q, said in zip(asked, ("second", "tie", "skip"), strict=True)
+    }
+
+
 def test_a_reward_is_learned_from_what_a_model_prefers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
@@ -648,6 +762,6 @@ def test_who_says_nothing_teaches_nothing_and_nobody_is_asked_the_same(episodes:
     _, pairs, figures = ask_before(episodes, oracle, config, BRIEF)
     assert len(oracle.asked) == 60 and figures["answers"] == len(pairs) == 30
     before = set(oracle.asked)
-    _, more, _ = ask_before(episodes, oracle, config, BRIEF, known=pairs)  # as from a store
+    _, more, _ = ask_before(episodes, oracle, config, BRIEF, pairs, len(pairs))  # as from a store
     assert len(more) == 45 and len(oracle.asked) == 90
     assert not before & set(oracle.asked[60:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,19 @@ class Episodes:
     def spans(self) -> list[Array]:
         """The frames of each episode."""
         return np.split(np.arange(len(self.episode)), np.flatnonzero(np.diff(self.episode)) + 1)
+
+    def beside(self, rows: Array, holds: Array, by: Sequence[str]) -> Episodes:
+        """These, and episodes of one frame each, with unit rows (n, D), of whose worth and actions
+        nothing is known."""
+        unknown = np.full((len(rows), self.actions.shape[1]), np.nan, np.float32)
+        return Episodes(
+            np.concatenate([self.rows, rows]),
+            np.concatenate([self.episode, self.count + np.arange(len(rows))]),
+            np.concatenate([self.holds, holds]),
+            np.concatenate([self.worth, unknown[:, 0]]),
+            (*self.by, *by),
+            np.concatenate([self.actions, unknown]),
+        )
 
     def met(self) -> Array:
         """(E,) bool: whether an episode ends with its goal met."""

@@ -6,6 +6,10 @@ r = tanh(f(x)) of an embedding x, by cross-entropy; a tie counts half for each. 
 each fitted on pairs of its own draw; the reward is the mean of their r, its doubt their deviation.
 Pairs to ask about next are those on whose answer the members disagree most.
 
+A rating (ERL-VLM, arXiv:2506.12822) says of a stretch alone how far it is, and so of each that was
+rated otherwise which is better: each is paired with a few of those. Two of one rating say nothing
+of each other.
+
 A refit raises the version: what was rewarded before is rewarded anew by whoever keeps it.
 
 It fails where nobody was asked about what the policy now does: the first pairs are of random moves,
@@ -31,6 +35,7 @@ Array = np.ndarray
 
 HELD = 5  # one pair in so many is held out, to stop by and to judge by
 MEMBERS = 3
+PAIRED = 4  # a rated stretch with so many others
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,12 @@ class Pairs:
     first: Array  # (P, L, D) unit rows
     second: Array  # (P, L, D)
     answer: Array  # (P,) 1 the first is better, 0 the second, 0.5 neither
+    # (P,) int: those of one number are fitted on or held out together; None: each has its own.
+    group: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.group is None:
+            object.__setattr__(self, "group", np.arange(len(self.answer)))
 
     def __add__(self, other: Pairs) -> Pairs:
         parts = zip(vars(self).values(), vars(other).values(), strict=True)
@@ -47,6 +58,19 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.answer)
+
+
+def of_ratings(films: Array, rating: Array, seed: int) -> Pairs:
+    """Pairs of films (R, L, D), each with ``PAIRED`` that were rated otherwise, as far as there
+    are; those of a film that is held out are held out, too. ``rating`` (R,)."""
+    rng = np.random.default_rng([seed, len(rating)])
+    turn, sides = rng.permutation(len(rating)), []  # one film in ``HELD`` turns is held out
+    held = turn % HELD == 0
+    for one in range(len(rating)):
+        others = np.flatnonzero((rating != rating[one]) & (held == held[one]))
+        sides += [(one, other) for other in rng.permutation(others)[:PAIRED]]
+    one, other = np.array(sides, int).reshape(-1, 2).T
+    return Pairs(films[one], films[other], (rating[one] > rating[other]).astype(float), turn[one])
 
 
 class Preferences(EmbeddingReward):
@@ -108,8 +132,10 @@ def fit_preferences(
         raise ValueError(
             f"{len(pairs)} answers are too few to learn from: give {2 * HELD} at least"
         )
-    held = np.flatnonzero(np.arange(len(pairs)) % HELD == 0)
+    held = np.flatnonzero(pairs.group % HELD == 0)
     fit = np.setdiff1d(np.arange(len(pairs)), held)
+    if not (len(held) and len(fit)):
+        raise ValueError("of the ratings to learn from, or to judge by, no two differ: give more")
     first, second = (
         torch.from_numpy(side.astype(np.float32)) for side in (pairs.first, pairs.second)
     )
@@ -130,7 +156,7 @@ def fit_preferences(
     clear = pairs.answer[held] != 0.5
     right = (chance > 0.5) == (pairs.answer[held] > 0.5)
     figures = {
-        "answers": len(pairs),
+        "pairs": len(pairs),
         "ties": int((pairs.answer == 0.5).sum()),
         "agreement_held_out": float(right[clear].mean()) if clear.any() else None,
         "answers_held_out": int(clear.sum()),

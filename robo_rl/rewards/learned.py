@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from reward_models.visual.heads import Head
 
 
+PAIRS = ("first", "second", "answer", "group")  # what a file of preferences keeps of them
+
+
 @dataclass(frozen=True, kw_only=True)
 class LearnedConfig(RewardConfig):
     """How a learned scorer is used."""
@@ -91,14 +94,14 @@ def preferences(asked: Asked) -> MadeReward:
     from reward_models.visual.preferences import Pairs, Preferences
 
     config = asked.settings
-    heads, card, encoder, kept = opened(asked, "preferences", ("first", "second", "answer"))
+    heads, card, encoder, kept = opened(asked, "preferences", PAIRS)
     model = Preferences(encoder, heads)
     reward = made(asked, model, card, "a reward of preferences")
     if config.answers:
         model.keeps = True  # all that was seen is judged again after each refit
         rng = np.random.default_rng([config.head.seed, 2])
         oracle = ScriptedOracle(config.noise, 0.0, rng)
-        pairs = Pairs(**{name: array.astype(np.float32) for name, array in kept.items()})
+        pairs = Pairs(*(kept[name].astype(np.float32) for name in PAIRS[:3]), kept["group"])
         reward.asks = Asking(model, asked.env, pairs, oracle, config.head, config.answers,
                              config.every, config.a_time)  # fmt: skip
         reward.sees += f"; and, while it learns, from {config.answers} more of {oracle}"

@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from reward_models.config import HeadConfig
 from reward_models.visual.episodes import Episodes, split
+from reward_models.wire.questions import LEAST, MOST
 from robo_rl.learners.hooks import Hook
 from robo_rl.wire import JUDGES, is_judge
 from sims.batch_env import BatchEnv
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from robo_rl.learners.learner import Learner
 
 Array = np.ndarray
-Told = Callable[[Array, Array, Array], None]
+# What was asked about, entries (P, L) of both or of one, and what was said (P,).
+Told = Callable[[tuple[Array, ...], Array], None]
 
 QUICK = HeadConfig(
     hidden=64, steps=400, batch=64, learning_rate=1e-3
@@ -38,6 +40,7 @@ class AskConfig:
     answers: int = 300  # in all, those in the store included
     by: str = "oracle"  # the scripted one; or a model behind a wire: vlm:MODEL, robometer:URL
     a_time: int = 50  # between two fits
+    form: Literal["pair", "rating"] = "pair"  # which of two is better; or how far one is, 1 to 5
     length: int = 4  # frames of a stretch
     noise: float = 0.2  # share of the scripted oracle's answers that are turned round
     tie: float = 0.0  # of the dense reward's mean over a stretch: nearer ones are called equal
@@ -55,10 +58,14 @@ class AskConfig:
 
 
 class Oracle(Protocol):
-    """Who answers which of two stretches is better."""
+    """Who answers which of two stretches is better, or how far one is."""
 
     def answers(self, seen: Episodes, first: Array, second: Array) -> Array:
         """(P,) 1 first, 0 second, 0.5 neither, nan where nothing is learned, of entries (P, L)."""
+        ...
+
+    def ratings(self, seen: Episodes, films: Array) -> Array:
+        """(P,) 1 to 5, nan where nothing is learned, of entries (P, L)."""
         ...
 
 
@@ -84,6 +91,13 @@ class ScriptedOracle:
     def answers(self, seen: Episodes, first: Array, second: Array) -> Array:
         """See Oracle."""
         return self.ask(seen.worth[first], seen.worth[second])
+
+    def ratings(self, seen: Episodes, films: Array) -> Array:
+        """See Oracle: in which fifth of all frames the dense reward of a stretch lies."""
+        edges = np.quantile(seen.worth, np.linspace(0.0, 1.0, MOST - LEAST + 2)[1:-1])
+        rating = LEAST + np.searchsorted(edges, seen.worth[films].mean(axis=1))
+        turned = self.rng.random(len(films)) < self.noise
+        return np.where(turned, LEAST + MOST - rating, rating).astype(float)
 
 
 def stretches(episode: Array, length: int, count: int, rng: np.random.Generator) -> Array:
@@ -120,20 +134,22 @@ def ask_before(
     config: AskConfig,
     head: HeadConfig,
     known: Pairs | None = None,
-    told: Told = lambda first, second, answer: None,
+    have: int = 0,
+    told: Told = lambda asked, answer: None,
     progress: Callable[[float], None] = lambda share: None,
 ) -> tuple[list[Head], Pairs, dict[str, Any]]:
-    """(heads, all pairs, figures): ``known`` answers, then those of the oracle about ``seen``, with
-    a fit after each ``a_time`` of them. Nobody is asked about the episodes that judge it."""
+    """(heads, all pairs, figures): ``known`` ones, of ``have`` answers, then those of the oracle
+    about ``seen``, with a fit after each ``a_time`` of its answers. Nobody is asked about the
+    episodes that judge it."""
     from reward_models.metrics import auc, or_none, spearman
-    from reward_models.visual.preferences import HELD, Pairs, fit_preferences
+    from reward_models.visual.preferences import HELD, Pairs, fit_preferences, of_ratings
 
-    have = 0 if known is None else len(known)
     # Who goes on with a store is asked something else than what is in it.
     rng = np.random.default_rng([head.seed, 1, *([have] if have else [])])
     fit, held, test = split(seen, head.seed)
     asked_of = np.flatnonzero((fit | held)[seen.episode])
     dim, pairs, heads, figures = seen.rows.shape[1], known, None, {}
+    films, ratings, learned = np.zeros((0, config.length, dim), np.float32), np.zeros(0), have
     while oracle is not None and have < config.answers:
         first, second = questions(
             lambda entries: seen.rows[asked_of[entries]],
@@ -144,13 +160,21 @@ def ask_before(
             heads if config.active else None,
         )
         first, second = asked_of[first], asked_of[second]
-        answer = oracle.answers(seen, first, second)
-        told(first, second, answer)
-        have += len(answer)
+        one = config.form == "rating"
+        asked = (first,) if one else (first, second)
+        said = oracle.ratings(seen, first) if one else oracle.answers(seen, first, second)
+        told(asked, said)
+        have += len(said)
         progress(have / config.answers)
-        first, second, answer = (x[~np.isnan(answer)] for x in (first, second, answer))
-        new = Pairs(seen.rows[first], seen.rows[second], answer)
-        pairs = new if pairs is None else pairs + new
+        clear = ~np.isnan(said)
+        sides, said = [seen.rows[side[clear]] for side in asked], said[clear]
+        learned += len(said)
+        if one:
+            films, ratings = np.concatenate([films, *sides]), np.append(ratings, said)
+            new, before = of_ratings(films, ratings, head.seed), known
+        else:
+            new, before = Pairs(*sides, said), pairs
+        pairs = new if before is None else before + new
         if have < config.answers and config.active and len(pairs) >= 2 * HELD:
             heads, _ = fit_preferences(pairs, dim, head)
     if pairs is None:
@@ -160,6 +184,7 @@ def ask_before(
     ids = np.flatnonzero(test[seen.episode])
     worth = np.mean([np.tanh(h.values(seen.rows[ids][:, None])) for h in heads], axis=0)
     figures |= {
+        "answers": learned,
         "test_episodes": int(test.sum()),
         "order_by_worth": or_none(spearman(worth, seen.worth[ids])),
         "auc": or_none(auc(worth, seen.holds[ids])),

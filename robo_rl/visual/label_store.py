@@ -1,4 +1,5 @@
-"""Answers on disk: which of two stretches is better, who said so, and the frames they saw.
+"""Answers on disk: which of two stretches is better, or how far one is; who said so, and the frames
+they saw.
 
 A folder: ``labels.jsonl`` has an answer a line, appended and synced before the next one is asked
 for, so that nobody is asked twice; ``frames/`` the pictures by the hash of their content, so that a
@@ -19,7 +20,7 @@ import cv2
 import numpy as np
 
 from reward_models.wire.judge import NO_ANSWER, Said
-from reward_models.wire.questions import UNSURE
+from reward_models.wire.questions import LEAST, MOST, UNSURE
 from robo_rl.runs import atomic_write
 from robo_rl.visual.scene import things_of
 from sims.task import Task
@@ -27,9 +28,11 @@ from sims.task import Task
 Array = np.ndarray
 
 ANSWERS = {"first": 1.0, "second": 0.0, "tie": 0.5}
+RATINGS = {str(n): n for n in range(LEAST, MOST + 1)}  # of one stretch; the most: its goal is met
 # Of these nothing is learned: who was asked cannot tell, or said nothing that is an answer.
 SKIP = "skip"
 SAID = (*ANSWERS, SKIP, NO_ANSWER)
+RATED = (*RATINGS, SKIP, NO_ANSWER)
 
 
 @dataclass(frozen=True)
@@ -37,16 +40,26 @@ class Answer:
     """One answer; without ``said`` a question."""
 
     first: tuple[str, ...]  # names of its frames
-    second: tuple[str, ...]
+    second: tuple[str, ...]  # (): the first is rated, not compared
     goal: str  # the sentence that it is about
     scene: str  # task, robot and camera
-    said: str = ""  # first, second, tie, skip or no answer
+    said: str = ""  # one of ``may_be``
     by: str = ""  # who said so
 
     @property
     def question(self) -> tuple[tuple[str, ...], tuple[str, ...], str]:
         """What was asked."""
         return self.first, self.second, self.goal
+
+    @property
+    def films(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the frames of both, or of the one."""
+        return (self.first, self.second) if self.second else (self.first,)
+
+    @property
+    def may_be(self) -> tuple[str, ...]:
+        """What can be said."""
+        return SAID if self.second else RATED
 
 
 class LabelStore:
@@ -113,9 +126,9 @@ class LabelStore:
                 answer = Answer(**entry)
             except (ValueError, TypeError, KeyError) as error:
                 raise ValueError(f"{self.path}, line {number} is no label: {error}") from None
-            if answer.said and answer.said not in SAID:
+            if answer.said and answer.said not in answer.may_be:
                 raise ValueError(
-                    f"{self.path}, line {number}: said must be {', '.join(SAID)}, got "
+                    f"{self.path}, line {number}: said must be {', '.join(answer.may_be)}, got "
                     f"{answer.said!r}"
                 )
             yield answer
@@ -125,7 +138,7 @@ def agreement(store: LabelStore) -> tuple[int, int]:
     """(how often two who were asked the same said the same, how often two were), of answers."""
     same = of = 0
     for answers in store.answered().values():
-        said = {a.by: a.said for a in answers if a.said in ANSWERS}
+        said = {a.by: a.said for a in answers if a.said in (*ANSWERS, *RATINGS)}
         values = list(said.values())
         for i, one in enumerate(values):
             same += sum(one == other for other in values[i + 1 :])
@@ -134,8 +147,12 @@ def agreement(store: LabelStore) -> tuple[int, int]:
 
 
 def said_of(said: Said) -> str:
-    """What a model said, as a store has it."""
-    return said.value or (SKIP if said.why == UNSURE else NO_ANSWER)
+    """What a model said, as a store has it; a share of the goal as the nearest rating."""
+    if said.value is None:
+        return SKIP if said.why == UNSURE else NO_ANSWER
+    if isinstance(said.value, str):
+        return said.value
+    return str(LEAST + round((MOST - LEAST) * said.value))
 
 
 def scene_of(task: Task[Any], camera: str) -> str:

@@ -1,12 +1,16 @@
-"""`robo-rl reward label`: which of two stretches is better, asked in the terminal or of a model."""
+"""`robo-rl reward label`: which of two stretches is better, or how far one is, asked in the
+terminal, on a page, or of a model."""
 
 from __future__ import annotations
 
+import contextlib
 import getpass
+import webbrowser
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import cv2
 import numpy as np
@@ -19,22 +23,37 @@ from robo_rl.commands.options import Table
 from robo_rl.goals.reading import read_goal, task_of
 from robo_rl.visual.asking import AskConfig, stretches
 from robo_rl.visual.episodes import EpisodesConfig, play
-from robo_rl.visual.label_store import SAID, SKIP, Answer, LabelStore, agreement, said_of, scene_of
+from robo_rl.visual.label_page import LabelPage
+from robo_rl.visual.label_store import (
+    RATED,
+    RATINGS,
+    SAID,
+    SKIP,
+    Answer,
+    LabelStore,
+    agreement,
+    said_of,
+    scene_of,
+)
 from robo_rl.wire import SHOWN, JudgeConfig, drawn_at, is_judge, judge_of, told
 from sims.batch_env import BatchEnv
 from sims.task import Task
 
-KEYS = {"1": "first", "2": "second", "t": "tie", "s": SKIP}
+PAIR_KEYS = {"1": "first", "2": "second", "t": "tie", "s": SKIP}
+RATING_KEYS = {**{word: word for word in RATINGS}, "s": SKIP}
+KEYS = {"pair": PAIR_KEYS, "rating": RATING_KEYS}
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelCommand(Table):
-    """Shows two stretches of a few frames in a picture and asks which is nearer to the goal. Every
-    answer is kept at once; who stops goes on with the questions that are left."""
+    """Shows two stretches of a few frames and asks which is nearer to the goal, or one and asks how
+    far it is. Every answer is kept at once; who stops goes on with the questions that are left."""
 
     store: tyro.conf.Positional[Path]  # folder of labels, made if there is none
     task: str = "reach"  # as `robo-rl list tasks` shows
     goal: str = ""  # the sentence that the question is about; empty: the task's first
+    ask: Literal["pair", "rating"] = "pair"  # which of two is nearer; or how far one is, 1 to 5
+    page: bool = False  # answer in a browser, where films play side by side, not in the terminal
     questions: int = 20  # drawn where none is open: of random moves
     length: int = AskConfig.length  # frames of a stretch
     by: str = ""  # who answers; empty: the user; vlm:MODEL or robometer:URL: a model behind a wire
@@ -56,16 +75,19 @@ def main(argv: Sequence[str]) -> int:
         return [
             Answer(*question, scene)
             for question, answers in store.answered().items()
-            if question[2] == text and all(answer.by != by for answer in answers)
-        ]
+            if question[2] == text and bool(question[1]) == (command.ask == "pair")
+            and all(answer.by != by for answer in answers)
+        ]  # fmt: skip
 
     if not left():
         for question in drawn(task, text, scene, store, command):
             store.append(question)
-    if judge is None or budget is None:
-        said = typed(left(), store, text)
-    else:
+    if judge is not None and budget is not None:
         said = told_by(judge, left(), store, command.model, budget)
+    elif command.page:
+        said = clicked(left(), store, text, KEYS[command.ask])
+    else:
+        said = typed(left(), store, text, KEYS[command.ask])
     counts = Counter[str]()
     for question, word in said:
         store.append(Answer(question.first, question.second, text, scene, word, by))
@@ -73,25 +95,58 @@ def main(argv: Sequence[str]) -> int:
     same, of = agreement(store)
     agreed = f"; asked the same, two said the same {same} times of {of}" if of else ""
     if judge is not None:
-        print(f"{by}: {', '.join(f'{word} {counts[word]}' for word in SAID)}")
+        words = SAID if command.ask == "pair" else RATED
+        print(f"{by}: {', '.join(f'{word} {counts[word]}' for word in words)}")
     print(f"{sum(map(len, store.answered().values()))} answers in {store.path}{agreed}")
     return 0
 
 
-def typed(asked: list[Answer], store: LabelStore, text: str) -> Iterator[tuple[Answer, str]]:
+def typed(
+    asked: list[Answer], store: LabelStore, text: str, keys: Mapping[str, str]
+) -> Iterator[tuple[Answer, str]]:
     """(question, what is typed), as a store has it; a picture of each question lies beside it."""
     shown = store.folder / "asked.png"
-    print(f"which is nearer to: {text}? The first stretch is the upper row of {shown}")
+    print(f"{asking(text, keys)} It is shown in {shown}")
+    hint = ", ".join(key if key == word or key.isdigit() else f"{key} ({word})"
+                     for key, word in keys.items())  # fmt: skip
     for number, question in enumerate(asked, 1):
-        rows = [np.concatenate(list(store.frames(names)), axis=1)
-                for names in (question.first, question.second)]  # fmt: skip
-        height = SHOWN / rows[0].shape[0]
-        picture = cv2.resize(np.concatenate(rows), None, fx=height, fy=height)
-        cv2.imwrite(str(shown), picture[..., ::-1])
-        said = answer_of(f"{number}/{len(asked)}  1, 2, t (tie), s (skip) or q (quit): ")
+        rows = []
+        for row, names in enumerate(question.films, 1):
+            frames = np.concatenate(list(store.frames(names)), axis=1)
+            scale = SHOWN / frames.shape[0]
+            rows.append(cv2.resize(frames, None, fx=scale, fy=scale))
+            if question.second:
+                numbered(rows[-1], str(row))
+        cv2.imwrite(str(shown), np.concatenate(rows)[..., ::-1])
+        said = answer_of(f"{number}/{len(asked)}  {hint} or q (quit): ", keys)
         if not said:
             return
         yield question, said
+
+
+def numbered(picture: np.ndarray, number: str) -> None:
+    """Writes a number into the corner of a picture (H, W, 3)."""
+    for thick, shade in ((6, 0), (2, 255)):
+        cv2.putText(picture, number, (8, 34), cv2.FONT_HERSHEY_SIMPLEX, 1.1, (shade,) * 3, thick,
+                    cv2.LINE_AA)  # fmt: skip
+
+
+def asking(text: str, keys: Mapping[str, str]) -> str:
+    """The question, as a person is asked it."""
+    if keys is RATING_KEYS:
+        return f"how far is the end of this film, from 1 (nothing done) to 5 (met): {text}?"
+    return f"which is nearer to: {text}?"
+
+
+def clicked(
+    asked: list[Answer], store: LabelStore, text: str, keys: Mapping[str, str]
+) -> Iterator[tuple[Answer, str]]:
+    """(question, what is clicked), as a store has it, on a page that this machine alone can see."""
+    with LabelPage(asked, store, asking(text, keys), keys) as page:
+        print(f"answer at {page.url} (Ctrl-C ends it)")
+        webbrowser.open(page.url)
+        with contextlib.suppress(KeyboardInterrupt):
+            yield from page.answers()
 
 
 def told_by(
@@ -100,14 +155,14 @@ def told_by(
     """(question, what a model says), as a store has it, in the order in which it does."""
 
     def ask(question: Answer) -> Said:
-        sides = store.frames(question.first), store.frames(question.second)
-        return judge.compare(*sides, question.goal)
+        films = map(store.frames, question.films)
+        return (judge.compare if question.second else judge.rate)(*films, question.goal)
 
     for question, said in told(ask, asked, len(asked), config, budget, Console(stderr=True)):
         yield question, said_of(said)
 
 
-def answer_of(prompt: str) -> str:
+def answer_of(prompt: str, keys: Mapping[str, str]) -> str:
     """What was typed, as a store has it; empty at the end of the input or where one quits."""
     while True:
         try:
@@ -116,9 +171,9 @@ def answer_of(prompt: str) -> str:
             return ""
         if typed == "q":
             return ""
-        if typed in KEYS:
-            return KEYS[typed]
-        print(f"got {typed!r}: type one of {', '.join((*KEYS, 'q'))}")
+        if typed in keys:
+            return keys[typed]
+        print(f"got {typed!r}: type one of {', '.join((*keys, 'q'))}")
 
 
 def drawn(
@@ -130,14 +185,14 @@ def drawn(
         demonstrations=0, lost=0, random=half, scattered=half, seed=command.seed
     )
     played, rng = play(task, config), np.random.default_rng(command.seed)
-    env, questions = BatchEnv(task, 1), []
+    env, questions, films = BatchEnv(task, 1), [], 2 if command.ask == "pair" else 1
     height = command.height or (SHOWN if is_judge(command.by) else 0)
     size = drawn_at(env.camera(), height)
     for _ in range(command.questions):
         sides = [
             store.keep(env.render_states(played.states[stretch], size=size))
-            for stretch in stretches(played.episode, command.length, 2, rng)
+            for stretch in stretches(played.episode, command.length, films, rng)
         ]
-        questions.append(Answer(*sides, text, scene))
+        questions.append(Answer(sides[0], sides[1] if films == 2 else (), text, scene))
     env.close()
     return questions
