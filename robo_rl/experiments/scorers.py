@@ -79,8 +79,13 @@ SCORERS = {
     "progress, nothing rewound": _heads("progress", making={"rewinds": 0}, learned=False),
     "critic": _heads("critic"),
     "critic, nothing ranked": _heads("critic", making={"ranking": 0.0}, learned=False),
+    "value": _heads("value"),
+    "value, nothing contrasted": _heads("value", making={"contrast": 0.0}, learned=False),
     "success": _heads("success"),
     "preferences": _heads("preferences", making=_asked(ANSWERS)),
+    "preferences, rated": _heads(
+        "preferences", making={"ask": AskConfig(answers=ANSWERS, form="rating")}, learned=False
+    ),
     "preferences, asked on": _heads(
         "preferences", making=_asked(ANSWERS - ASKED_ON),
         scoring=PreferencesConfig(answers=ASKED_ON), judged=False,
