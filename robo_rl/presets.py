@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reward_models.base import TaskCard, from_dict
-from reward_models.goals.formula import Formula, atoms, check, parse, parts_of
+from reward_models.goals.formula import Atom, Formula, atoms, check, parse, parts_of
 from reward_models.goals.length import brought_by
 from robo_rl.config import CHECKPOINT_EVERY, ENV_STEPS, SettledConfig, TrainConfig
 from robo_rl.goals.reading import read_goal, task_of
@@ -149,7 +149,9 @@ def completed(config: TrainConfig) -> SettledConfig:
 def _fitting(config: TrainConfig) -> tuple[Preset, Callable[[bool], int] | None]:
     """The preset of what is wanted; of what has none of its own that of its hardest part, and how
     many steps all take of a learner to which steps are cheap, or are not."""
-    own = PRESETS.get(_name(config)) or PRESETS.get(config.task)
+    if of_goal := _of_goal(config):
+        return of_goal, None
+    own = PRESETS.get(config.task)
     wanted, card = _wanted(config, listed=own is None and config.reward == "offline")
     if wanted is None:
         return own or Preset({}), None
@@ -180,10 +182,21 @@ def _wanted(config: TrainConfig, listed: bool) -> tuple[Formula, TaskCard] | tup
     return (None, None) if own or read.formula is None else (read.formula, read.card)
 
 
-def _name(config: TrainConfig) -> str:
-    """What an entry for this goal alone would be called."""
+def _of_goal(config: TrainConfig) -> Preset | None:
+    """The entry of a listed goal, which is also that of one that is the same but for its
+    numbers."""
     if not any(name.startswith(f"{config.task} ") for name in PRESETS):
-        return config.task  # saves reading the sentence
+        return None  # saves reading the sentence
     made = task_of(vars(config))
-    key = read_goal(made, config.goal).key if config.goal else next(iter(made.goals()))
-    return f"{config.task} {key}"
+    own = {key: read_goal(made, key).formula for key in made.goals()}
+    if config.formula or config.goal:
+        formula = parse(config.formula) if config.formula else read_goal(made, config.goal).formula
+        key = next((key for key, of in own.items() if _numberless(of) == _numberless(formula)), "")
+    else:
+        key = next(iter(own))
+    return PRESETS.get(f"{config.task} {key}")
+
+
+def _numberless(formula: Formula | None) -> Formula | None:
+    """A single predicate without its numbers; any other formula as it is."""
+    return replace(formula, numbers=()) if isinstance(formula, Atom) else formula

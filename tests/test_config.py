@@ -41,6 +41,15 @@ def test_a_goal_without_an_entry_is_trained_from_its_program_as_what_brings_it_a
     assert seen.asked["learner"] == "ppo" and seen.asked["env_steps"] == ENV_STEPS
 
 
+def test_a_goal_with_numbers_of_its_own_is_trained_as_the_listed_one() -> None:
+    fast = preset("hopper", goal="hop forward at 2 m/s", base=TrainConfig(reward="offline"))
+    assert fast.env_steps == preset("hopper", goal="forward").env_steps > ENV_STEPS
+    typed = parse_train(["hopper", "--formula", "forward(hopper, pace=2)", "--reward", "offline"])
+    assert typed.tuning == fast.tuning and typed.asked["env_steps"] == fast.env_steps
+    up = preset("hopper", goal="the hopper is upright", base=TrainConfig(reward="offline"))
+    assert up.env_steps == ENV_STEPS
+
+
 def test_what_was_set_stays_whatever_the_preset() -> None:
     own = PPOConfig(num_envs=8)
     config = completed(TrainConfig(task="push", env_steps=ENV_STEPS, tuning=own))
