@@ -21,7 +21,8 @@ from robo_rl.visual.label_store import Answer, LabelStore
 FPS = 4  # frames a second; the last one stays for as long again
 MOST_BYTES = 1_000  # of a reply
 STYLE = """<style>
-#films{display:flex;gap:1rem;flex-wrap:wrap}#films figure{flex:1;margin:0;min-width:280px}
+#films{display:flex;gap:1rem;flex-wrap:wrap}
+#films figure{flex:1;margin:0;min-width:280px;max-width:30rem}
 #films img{width:100%;image-rendering:pixelated}figcaption{font-size:1.4rem;text-align:center}
 button{font:inherit;padding:.5rem 1rem;margin:.8rem .5rem 0 0;cursor:pointer}kbd{font-weight:700}
 </style>"""

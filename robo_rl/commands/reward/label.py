@@ -57,7 +57,7 @@ class LabelCommand(Table):
     questions: int = 20  # drawn where none is open: of random moves
     length: int = AskConfig.length  # frames of a stretch
     by: str = ""  # who answers; empty: the user; vlm:MODEL or robometer:URL: a model behind a wire
-    height: int = 0  # px, of frames that are drawn; 0: the camera's own, 288 for a model
+    height: int = 0  # px, of frames drawn; 0: the camera's own; on a page, for a model 288
     seed: int = 0  # of the episodes
     model: JudgeConfig = field(default_factory=JudgeConfig)  # where that is, and what it may cost
 
@@ -186,7 +186,7 @@ def drawn(
     )
     played, rng = play(task, config), np.random.default_rng(command.seed)
     env, questions, films = BatchEnv(task, 1), [], 2 if command.ask == "pair" else 1
-    height = command.height or (SHOWN if is_judge(command.by) else 0)
+    height = command.height or (SHOWN if command.page or is_judge(command.by) else 0)
     size = drawn_at(env.camera(), height)
     for _ in range(command.questions):
         sides = [
