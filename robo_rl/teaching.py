@@ -50,10 +50,22 @@ class ScorerConfig(ABC):
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     watch: EpisodesConfig = field(default_factory=EpisodesConfig)  # whose episodes
     head: HeadConfig = field(default_factory=HeadConfig)  # of the network
+    # Folder of labels: a stretch rated the most ends with the goal met, for its rater, others not.
+    store: Path | None = None
 
     @abstractmethod
     def teach(self, of: Lesson) -> Taught:
         """What this kind learns."""
+
+    def seen(self, of: Lesson) -> Episodes:
+        """The episodes that were watched, and the ends of what was rated."""
+        if self.store is None:
+            return of.watched.seen
+        store = LabelStore(self.store)
+        rated = told_of(store, of, RATINGS)
+        ends = seen_in(store, of, [a.first[-1:] for a in rated])[:, 0]
+        met = np.array([RATINGS[a.said] == MOST for a in rated], bool)
+        return of.watched.seen.beside(ends, met, [a.by for a in rated])
 
     def __post_init__(self) -> None:
         if self.out.suffix != ".safetensors":
@@ -69,10 +81,6 @@ class Lesson:
     encoder: TorchEncoder
     watched: Watched
     progress: Progress
-
-    @property
-    def seen(self) -> Episodes:
-        return self.watched.seen
 
 
 @dataclass(frozen=True)
@@ -93,21 +101,13 @@ class SuccessScorer(ScorerConfig):
     each: bool = False  # so few of the frames of each who acts, not only of all together
     consecutive: int = 2  # frames in which it must be sure, one after the other
     before: Path | None = None  # an earlier classifier, judged on the same episodes
-    # Folder of labels: a stretch rated the most ends with the goal met, for its rater, others not.
-    store: Path | None = None
 
     def teach(self, of: Lesson) -> Taught:
         from reward_models.visual.heads import load_scorer
         from reward_models.visual.success import fit_success, judged_on
 
         earlier = None if self.before is None else load_scorer(self.before, "success")
-        seen = of.seen
-        if self.store is not None:
-            store = LabelStore(self.store)
-            rated = told_of(store, of, RATINGS)
-            ends = seen_in(store, of, [a.first[-1:] for a in rated])[:, 0]
-            said = np.array([RATINGS[a.said] == MOST for a in rated])
-            seen = seen.beside(ends, said, [a.by for a in rated])
+        seen = self.seen(of)
         head, figures = fit_success(
             seen, self.head, bound=self.bound, each=self.each, consecutive=self.consecutive,
             progress=of.progress,
@@ -128,8 +128,9 @@ class ProgressScorer(ScorerConfig):
     def teach(self, of: Lesson) -> Taught:
         from reward_models.visual.progress import fit_progress
 
-        head, figures = fit_progress(of.seen, self.head, rewinds=self.rewinds, progress=of.progress)
-        return Taught([head], figures, learned_from(of.seen))
+        seen = self.seen(of)
+        head, figures = fit_progress(seen, self.head, rewinds=self.rewinds, progress=of.progress)
+        return Taught([head], figures, learned_from(seen))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +143,9 @@ class CriticScorer(ScorerConfig):
     def teach(self, of: Lesson) -> Taught:
         from reward_models.visual.critic import fit_critic
 
-        head, figures = fit_critic(of.seen, self.head, ranking=self.ranking, progress=of.progress)
-        return Taught([head], figures, learned_from(of.seen))
+        seen = self.seen(of)
+        head, figures = fit_critic(seen, self.head, ranking=self.ranking, progress=of.progress)
+        return Taught([head], figures, learned_from(seen))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,11 +162,12 @@ class ValueScorer(ScorerConfig):
         others = [read_goal(of.task, key) for key in of.task.goals()]
         asked = [of.goal, *(goal for goal in others if goal.text != of.goal.text)]
         texts = np.stack([text_row(of.encoder, goal) for goal in asked])
+        seen = self.seen(of)
         heads, figures = fit_value(
-            of.seen, texts, of.encoder.scale, self.head, inverse=self.inverse,
-            contrast=self.contrast, progress=of.progress,
+            seen, texts, of.encoder.scale, self.head, inverse=self.inverse, contrast=self.contrast,
+            progress=of.progress,
         )  # fmt: skip
-        return Taught(heads, figures, learned_from(of.seen))
+        return Taught(heads, figures, learned_from(seen))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +215,7 @@ class PreferencesScorer(ScorerConfig):
             elif self.oracle:
                 oracle = ScriptedOracle(self.ask.noise, self.ask.tie, rng)
             heads, pairs, figures = ask_before(
-                of.seen, oracle, self.ask, self.head, known, len(by), keep_all, of.progress
+                of.watched.seen, oracle, self.ask, self.head, known, len(by), keep_all, of.progress
             )
         if isinstance(oracle, AskedModel):
             words = SAID if self.ask.form == "pair" else RATED
@@ -222,7 +225,7 @@ class PreferencesScorer(ScorerConfig):
         answers = "; ".join(f"{count} answers of {who}" for who, count in Counter(by).items())
         kept = {name: array.astype(np.int32 if name == "group" else np.float16)
                 for name, array in vars(pairs).items()}  # fmt: skip
-        return Taught(heads, figures, f"{answers}; about {learned_from(of.seen)}", kept)
+        return Taught(heads, figures, f"{answers}; about {learned_from(of.watched.seen)}", kept)
 
 
 def known_pairs(
@@ -263,7 +266,7 @@ def told_of(store: LabelStore, of: Lesson, words: Container[str]) -> list[Answer
 
 def seen_in(store: LabelStore, of: Lesson, films: Sequence[tuple[str, ...]]) -> Array:
     """Unit rows (n, L, D) of films in a store."""
-    none = np.zeros((0, 1, of.seen.rows.shape[1]), np.float32)
+    none = np.zeros((0, 1, of.watched.seen.rows.shape[1]), np.float32)
     rows = [of.encoder.encode(store.frames(names)) for names in films]
     return np.stack(rows) if rows else none
 

@@ -662,11 +662,13 @@ def test_ratings_teach_what_is_preferred_and_what_is_a_success(
     card = json.loads((tmp_path / "p.json").read_text())
     assert "15 answers of Ann; 4 answers of a scripted oracle" in card["learned_from"]
     assert len([a for a in LabelStore(store).read() if a.by.startswith("a scripted")]) == 4
-    teach = ["reward", "train", "success", *few, "--watch.lost", "0"]
-    more = ["--watch.demonstrations", "6", "--goal", "touch_red_cube"]
-    assert main([*teach, *more, "--out", str(tmp_path / "s.safetensors")]) == 0
-    card = json.loads((tmp_path / "s.json").read_text())
-    assert "15 episodes of Ann (3 meet the goal)" in card["learned_from"]
+    for kind in ("success", "progress", "critic", "value"):
+        out = tmp_path / f"{kind}.safetensors"
+        teach = ["reward", "train", kind, *few, "--watch.lost", "0", "--out", str(out)]
+        assert main([*teach, "--watch.demonstrations", "7", "--goal", "touch_red_cube"]) == 0
+        card = json.loads(out.with_suffix(".json").read_text())
+        assert "15 episodes of Ann (3 meet the goal)" in card["learned_from"]
+        assert card["figures"].get("order_by_worth", 1.0) is not None
     (store / "labels.jsonl").write_text(
         json.dumps(dataclasses.asdict(dataclasses.replace(said[0], said="first"))) + "\n"
     )

@@ -142,11 +142,14 @@ def judged(head: Values, episodes: Episodes, test: Array) -> dict[str, Any]:
             turned = head.values(episodes.rows[windows(way[::-1], LAGS)])
             back.append(spearman(turned, steps))
     ids = np.concatenate([spans[number] for number in np.flatnonzero(test)])
+    known = np.isfinite(episodes.worth[ids])  # of what somebody rated it is not
     return {
         "test_episodes": int(test.sum()),
         "demonstrations_judged": len(forth),
         "order": or_none(np.nanmean(forth)) if forth else None,
         "order_backwards": or_none(np.nanmean(back)) if back else None,
         "auc_of_the_end": or_none(auc(np.array(far), met[test])),
-        "order_by_worth": or_none(spearman(np.concatenate(worth), episodes.worth[ids])),
+        "order_by_worth": or_none(
+            spearman(np.concatenate(worth)[known], episodes.worth[ids][known])
+        ),
     }
