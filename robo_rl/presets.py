@@ -33,10 +33,12 @@ class Preset:
     ppo: dict[str, Any] = field(default_factory=dict)  # of PPOConfig
     ensemble: dict[str, Any] = field(default_factory=dict)  # of EnsembleConfig
     dear_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, where steps are dear
+    ppo_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, for PPO
 
-    def run_of(self, cheap: bool) -> dict[str, Any]:
-        """Of TrainConfig, for a learner to which steps are cheap, or are not."""
-        return self.run | ({} if cheap else self.dear_run)
+    def run_of(self, kind: type[LearnerConfig]) -> dict[str, Any]:
+        """Of TrainConfig, for a learner of that kind."""
+        own = self.ppo_run if issubclass(kind, PPOConfig) else {}
+        return self.run | ({} if kind.cheap_steps else self.dear_run) | own
 
     def tuning(self, learner: str) -> LearnerConfig:
         """The settings of ``learner``."""
@@ -46,7 +48,15 @@ class Preset:
         return kind(horizon_s=self.horizon_s, **own)
 
 
-# Of all bodies: their rewards come in units of their own.
+# Of all bodies that go forward: as many updates as half of their steps, and much exploration, for
+# who has found one way of going seldom finds another.
+_GAIT: dict[str, Any] = {
+    "num_envs": 16,
+    "gradient_steps": 8,
+    "entropy_init": 0.2,
+    "learning_starts": 5_000,
+}
+# Of PPO on all bodies: their rewards come in units of their own.
 _BODY: dict[str, Any] = {
     "normalise_reward": True,
     "n_steps": 64,
@@ -67,7 +77,28 @@ PRESETS: dict[str, Preset] = {
     ),
     # With half of it, it learns to be fast and falls after 3 s; success is to be up after 8.
     "hopper forward": Preset(
-        {"env_steps": 1_200_000, "checkpoint_every": 200_000}, horizon_s=1.6, ppo=_BODY
+        {"env_steps": 300_000, "checkpoint_every": 50_000},
+        learner="ensemble",
+        horizon_s=1.6,
+        ppo=_BODY,
+        ppo_run={"env_steps": 1_200_000, "checkpoint_every": 200_000},
+        ensemble=_GAIT,
+    ),
+    "walker2d forward": Preset(
+        {"env_steps": 400_000, "checkpoint_every": 50_000},
+        learner="ensemble",
+        horizon_s=1.6,
+        ppo=_BODY,
+        ppo_run={"env_steps": 2_000_000, "checkpoint_every": 200_000},
+        ensemble=_GAIT,
+    ),
+    "half_cheetah forward": Preset(
+        {"env_steps": 1_000_000, "checkpoint_every": 100_000},
+        learner="ensemble",
+        horizon_s=5.0,
+        ppo=_BODY,
+        ppo_run={"env_steps": 2_000_000, "checkpoint_every": 200_000},
+        ensemble=_GAIT,
     ),
     # A flip is over within a second; whoever has fallen by then lies there for the other seven.
     "hopper front_flip": Preset(
@@ -76,7 +107,12 @@ PRESETS: dict[str, Preset] = {
         ppo=_BODY,
     ),
     "ant forward": Preset(
-        {"env_steps": 2_000_000, "checkpoint_every": 200_000}, horizon_s=5.0, ppo=_BODY
+        {"env_steps": 1_000_000, "checkpoint_every": 100_000},
+        learner="ensemble",
+        horizon_s=5.0,
+        ppo=_BODY,
+        ppo_run={"env_steps": 2_000_000, "checkpoint_every": 200_000},
+        ensemble=_GAIT,
     ),
     # It happens in the first seconds too. 300,000 steps are enough to turn over, not to keep still.
     "ant lie_down": Preset(
@@ -125,10 +161,10 @@ def preset(
     reward = base.reward or open_["reward"]
     found, parts = _fitting(replace(base, task=task, goal=goal, reward=reward))
     learner = learner or found.learner
-    cheap = LEARNERS[learner].config.cheap_steps
-    run = found.run_of(cheap)
+    kind = LEARNERS[learner].config
+    run = found.run_of(kind)
     if parts is not None:
-        run |= {"env_steps": parts(cheap)}
+        run |= {"env_steps": parts(kind)}
     if not (base.looks and (base.formula or reward == "offline")):
         run = {n: value for n, value in run.items() if n != "stop_at"}  # nobody would judge it
     given = {name: value for name, value in vars(base).items() if value is not None}
@@ -146,9 +182,9 @@ def completed(config: TrainConfig) -> SettledConfig:
     return config
 
 
-def _fitting(config: TrainConfig) -> tuple[Preset, Callable[[bool], int] | None]:
+def _fitting(config: TrainConfig) -> tuple[Preset, Callable[[type[LearnerConfig]], int] | None]:
     """The preset of what is wanted; of what has none of its own that of its hardest part, and how
-    many steps all take of a learner to which steps are cheap, or are not."""
+    many steps all take of a learner of some kind."""
     if of_goal := _of_goal(config):
         return of_goal, None
     own = PRESETS.get(config.task)
@@ -157,9 +193,9 @@ def _fitting(config: TrainConfig) -> tuple[Preset, Callable[[bool], int] | None]
         return own or Preset({}), None
     by = {atom: brought_by(atom, card) for atom in atoms(wanted)}
 
-    def steps(cheap: bool) -> int:
+    def steps(kind: type[LearnerConfig]) -> int:
         """Each part of a sequence takes as long to learn as a goal of its own."""
-        of = {a: EFFORTS[by[a]].run_of(cheap).get("env_steps", ENV_STEPS) for a in by}
+        of = {a: EFFORTS[by[a]].run_of(kind).get("env_steps", ENV_STEPS) for a in by}
         return max(
             sum(max(of[atom] for atom in atoms(part)) for part in parts_of(one, "then"))
             for one in parts_of(wanted, "and")

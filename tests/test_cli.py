@@ -172,7 +172,10 @@ def test_a_task_brings_its_own_defaults_and_what_is_typed_stays():
         task, *goal = name.split()
         parsed = parse_train([task, *(f"--goal={key}" for key in goal)])
         assert {k: parsed.asked[k] for k in preset.run} == preset.run
-        assert {k: getattr(parsed.tuning, k) for k in preset.ppo} == preset.ppo
+        assert parsed.tuning == preset.tuning(preset.learner)
+        ppo = parse_train([task, *(f"--goal={key}" for key in goal), "--learner", "ppo"])
+        assert {k: getattr(ppo.tuning, k) for k in preset.ppo} == preset.ppo
+        assert {k: ppo.asked[k] for k in preset.ppo_run} == preset.ppo_run
     typed = parse_train(["push", "--env-steps", "500", "--tuning.log-std-init", "-2"])
     assert (typed.env_steps, typed.tuning.log_std_init) == (500, -2.0)
     assert parse_train(["push", "--learner", "sac"]).tuning == SACConfig()
