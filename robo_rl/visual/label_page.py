@@ -38,18 +38,22 @@ function show(){
   films.innerHTML=names(asked[now]).map((_,i)=>"<figure><img alt='film "+(i+1)+"'>"+
     (asked[now].second.length?"<figcaption>"+(i+1)+"</figcaption>":"")+"</figure>").join("");
   for(const name of names(asked[now]).flat())new Image().src="frames/"+name+".png";
+  play();
 }
-setInterval(()=>{
+function play(){
   if(now>=asked.length)return;
   names(asked[now]).forEach((film,i)=>{
     const at=Math.min(turn%(2*film.length),film.length-1);
     films.querySelectorAll("img")[i].src="frames/"+film[at]+".png"});
-  turn++},1000/fps);
+  turn++;
+}
+setInterval(play,1000/fps);
 async function answer(word){
   if(busy||now>=asked.length)return;
   busy=true;
   try{
-    const reply=await fetch("answer",{method:"POST",body:JSON.stringify({question:now,said:word})});
+    const body=JSON.stringify({question:asked[now].number,said:word});
+    const reply=await fetch("answer",{method:"POST",body});
     if(!reply.ok)throw await reply.text();
     now++;show();
   }catch(error){document.getElementById("error").textContent="not kept: "+error}
@@ -65,11 +69,12 @@ show();
 
 @dataclass
 class _Said:
-    """What was said to a question, and when that is kept."""
+    """What was said to a question; whether that is kept, and the page knows."""
 
     question: int
     said: str
     kept: threading.Event = field(default_factory=threading.Event)
+    replied: threading.Event = field(default_factory=threading.Event)
 
 
 class LabelPage:
@@ -79,8 +84,8 @@ class LabelPage:
         self, asked: Sequence[Answer], store: LabelStore, text: str, keys: Mapping[str, str]
     ):
         self.asked, self._said, self._closed = list(asked), queue.Queue[_Said](), False
+        self._open = set(range(len(self.asked)))
         shown = {name for question in asked for film in question.films for name in film}
-        body = _page(asked, text, keys)
         page, word = self, secrets.token_urlsafe(16)
 
         class Handler(BaseHTTPRequestHandler):
@@ -88,6 +93,8 @@ class LabelPage:
                 name = self.path.removeprefix(f"/{word}/")
                 picture = name.removeprefix("frames/").removesuffix(".png")
                 if self.path == f"/{word}/":
+                    left = [(n, page.asked[n]) for n in sorted(page._open)]
+                    body = _page(left, text, keys)
                     self._reply(HTTPStatus.OK, body, "text/html; charset=utf-8")
                 elif name == f"frames/{picture}.png" and picture in shown:
                     data = (store.folder / "frames" / f"{picture}.png").read_bytes()
@@ -108,10 +115,14 @@ class LabelPage:
                     return self._reply(HTTPStatus.BAD_REQUEST, f"no answer: {error}".encode())
                 told = _Said(number, said)
                 page._said.put(told)
-                while not told.kept.wait(0.1):
+                while number in page._open and not told.kept.wait(0.1):
                     if page._closed:
                         return self._reply(HTTPStatus.GONE, b"nobody asks any more")
-                return self._reply(HTTPStatus.OK, b"kept")
+                if told.kept.is_set():
+                    self._reply(HTTPStatus.OK, b"kept")
+                else:
+                    self._reply(HTTPStatus.CONFLICT, b"it is answered already: load the page anew")
+                told.replied.set()
 
             def _reply(self, status: HTTPStatus, body: bytes, kind: str = "text/plain") -> None:
                 self.send_response(status)
@@ -139,17 +150,18 @@ class LabelPage:
     def answers(self) -> Iterator[tuple[Answer, str]]:
         """(question, what was said to it) as answers come, each question once, until all are
         answered. The page goes on when the next is asked for, so when this one is kept."""
-        open_ = set(range(len(self.asked)))
-        while open_:
+        while self._open:
             told = self._said.get()
-            if told.question in open_:
-                open_.remove(told.question)
-                yield self.asked[told.question], told.said
+            if told.question not in self._open:
+                continue
+            yield self.asked[told.question], told.said
             told.kept.set()
+            self._open.remove(told.question)
+            told.replied.wait(1.0)  # before the server is closed
 
 
-def _page(asked: Sequence[Answer], text: str, keys: Mapping[str, str]) -> bytes:
-    questions = [{"first": question.first, "second": question.second} for question in asked]
+def _page(asked: Sequence[tuple[int, Answer]], text: str, keys: Mapping[str, str]) -> bytes:
+    questions = [{"number": n, "first": q.first, "second": q.second} for n, q in asked]
     given = {"asked": questions, "keys": keys, "fps": FPS}
     # Nothing in a script ends it but its own end: sentences are the user's.
     told = "".join(f"const {name}={json.dumps(value).replace('<', chr(92) + 'u003c')};"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import getpass
-import webbrowser
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -143,8 +142,7 @@ def clicked(
 ) -> Iterator[tuple[Answer, str]]:
     """(question, what is clicked), as a store has it, on a page that this machine alone can see."""
     with LabelPage(asked, store, asking(text, keys), keys) as page:
-        print(f"answer at {page.url} (Ctrl-C ends it)")
-        webbrowser.open(page.url)
+        print(f"open {page.url} in a browser of this machine (Ctrl-C ends it)")
         with contextlib.suppress(KeyboardInterrupt):
             yield from page.answers()
 
