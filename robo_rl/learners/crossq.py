@@ -40,6 +40,6 @@ def build_crossq(config: CrossQConfig, parts: Parts) -> CrossQ:
     return CrossQ(
         **parts.keywords(config, renorm_warmup_steps=config.warmup_updates),
         **replay,
-        **entropy(config),
+        **entropy(config, parts),
         policy_delay=config.policy_delay,
     )

@@ -60,7 +60,7 @@ def arguments(config: EnsembleConfig, parts: Parts) -> dict[str, Any]:
     replay = parts.replay(config)
     replay["replay_buffer_kwargs"] |= {"n_steps": config.n_steps, "gamma": keywords["gamma"]}
     own = {n: getattr(config, n) for n in ("actor_every", "clone_updates", "guided_noise")}
-    return {**keywords, **replay, **entropy(config), **own}
+    return {**keywords, **replay, **entropy(config, parts), **own}
 
 
 def build_ensemble(config: EnsembleConfig, parts: Parts) -> EnsembleSAC:

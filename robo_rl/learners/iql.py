@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from robo_rl.learners.offline_iql import OfflineIQL
     from robo_rl.rollout.vec_sim import VecSim
 
+# Settings of the loop that it does not have.
+OF_STEPS = (
+    "entropy_init", "target_entropy", "actor_every", "clone_updates", "guided_noise", "hindsight",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, kw_only=True)
 class IQLConfig(EnsembleConfig):
@@ -29,8 +34,8 @@ class IQLConfig(EnsembleConfig):
     gradient_steps: int = 64  # updates between two looks at the clock
     expectile: float = 0.7  # of the values of what was done, that a state is worth
     temperature: float = 3.0  # how much more what was worth more is imitated
-    # Of the loop that it does not have.
     entropy_init: Annotated[float, tyro.conf.Suppress] = EnsembleConfig.entropy_init
+    target_entropy: Annotated[float, tyro.conf.Suppress] = EnsembleConfig.target_entropy
     actor_every: Annotated[int, tyro.conf.Suppress] = EnsembleConfig.actor_every
     clone_updates: Annotated[int, tyro.conf.Suppress] = 0
     guided_noise: Annotated[float, tyro.conf.Suppress] = 0.0
@@ -44,7 +49,7 @@ class IQLConfig(EnsembleConfig):
             raise ValueError(f"temperature must be at least 0, got {self.temperature}")
         if self.interventions:
             raise ValueError("iql learns of --demos alone: there are no episodes to take over")
-        for name in ("entropy_init", "actor_every", "clone_updates", "guided_noise", "hindsight"):
+        for name in OF_STEPS:
             if getattr(self, name) != getattr(IQLConfig, name):
                 raise ValueError(f"iql learns of --demos alone: {name} is of steps of one's own")
 

@@ -105,7 +105,10 @@ def build_residual_sac(config: ResidualSACConfig, parts: Parts) -> SAC:
 
     over = OverBase.of(config, parts)
     return ResidualSAC(
-        **over.keywords(config), **over.replay(config), **over.schedule(config), **entropy(config)
+        **over.keywords(config),
+        **over.replay(config),
+        **over.schedule(config),
+        **entropy(config, parts),
     )
 
 

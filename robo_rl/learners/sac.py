@@ -18,6 +18,7 @@ class SACConfig(OffPolicyConfig):
     """Soft actor-critic (arXiv:1812.05905): few steps, many updates."""
 
     entropy_init: float = 0.1  # first weight of the entropy bonus, tuned from there
+    target_entropy: float = -1.0  # nats per number of an action, that the weight is tuned to keep
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -25,13 +26,14 @@ class SACConfig(OffPolicyConfig):
             raise ValueError(f"entropy_init must be above 0, got {self.entropy_init}")
 
 
-def entropy(config: SACConfig) -> dict[str, Any]:
+def entropy(config: SACConfig, parts: Parts) -> dict[str, Any]:
     """How SB3 is told to tune the entropy bonus."""
-    return {"ent_coef": f"auto_{config.entropy_init}"}
+    target = config.target_entropy * parts.env.action_space.shape[0]
+    return {"ent_coef": f"auto_{config.entropy_init}", "target_entropy": target}
 
 
 def build_sac(config: SACConfig, parts: Parts) -> SAC:
     """SB3's SAC."""
     from stable_baselines3 import SAC
 
-    return SAC(**parts.keywords(config), **parts.replay(config), **entropy(config))
+    return SAC(**parts.keywords(config), **parts.replay(config), **entropy(config, parts))

@@ -36,6 +36,6 @@ def build_tqc(config: TQCConfig, parts: Parts) -> TQC:
     return TQC(
         **parts.keywords(config, n_quantiles=config.quantiles),
         **parts.replay(config),
-        **entropy(config),
+        **entropy(config, parts),
         top_quantiles_to_drop_per_net=config.drop_quantiles,
     )
