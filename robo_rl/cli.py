@@ -47,8 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = run(args)
         sys.stdout.flush()
         return status
-    except KeyboardInterrupt:
-        return fail("stopped by Ctrl-C", 130)
+    except KeyboardInterrupt as stop:
+        return fail(str(stop) or "stopped by Ctrl-C", 130)
     except ModuleNotFoundError as error:
         if error.name and error.name.split(".")[0] in ("robo_rl", "sims", "reward_models"):
             raise

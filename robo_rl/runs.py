@@ -230,8 +230,8 @@ class RunDir:
         """The run in which something is learned: a new one, or one that goes on.
 
         A new one that fails, or is stopped, before there is anything to go on from leaves no
-        folder, nor does one in which nothing ever ``goes_on``. One that goes on with another config
-        is no longer finished.
+        folder, nor does one in which nothing ever ``goes_on``; Ctrl-C says how any other goes on.
+        One that goes on with another config is no longer finished.
         """
         new = [folder for folder in (path, path.parent) if not resume and not folder.exists()]
         run = cls.open(path) if resume else cls.create(path, config)
@@ -241,13 +241,16 @@ class RunDir:
                     write_json(path / "config.json", config)
                     (path / RESULT).unlink(missing_ok=True)
                 yield run
-        except BaseException:
+        except BaseException as error:
             begun = run.metrics_path.exists() or bool(run.checkpoint_paths())
             if path in new and not (goes_on and begun):
                 shutil.rmtree(path)
                 if path.parent in new:
                     with contextlib.suppress(OSError):  # somebody else's run is there by now
                         path.parent.rmdir()
+            elif isinstance(error, KeyboardInterrupt):
+                said = str(error) or "stopped by Ctrl-C"
+                raise KeyboardInterrupt(f"{said}; it goes on: {run.going_on}") from None
             raise
 
     @contextlib.contextmanager
@@ -304,10 +307,13 @@ class RunDir:
     def check_finished(self) -> None:
         """ValueError where there is no result yet."""
         if not self.finished:
-            command = "learn-on-arm" if self.config.get("learner") == "on-arm" else "train"
-            raise ValueError(
-                f"{self.path} has not finished; continue it: robo-rl {command} --resume {self.path}"
-            )
+            raise ValueError(f"{self.path} has not finished; continue it: {self.going_on}")
+
+    @property
+    def going_on(self) -> str:
+        """The command by which it goes on."""
+        command = "learn-on-arm" if self.config.get("learner") == "on-arm" else "train"
+        return f"robo-rl {command} --resume {self.path}"
 
     # Metrics.
     def append(self, row: Mapping[str, float | int | str]) -> None:

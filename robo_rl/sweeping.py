@@ -84,11 +84,14 @@ def sweep(
     say(f"{len(configs) - len(missing)} of {len(configs)} runs are in {escape(str(folder))}")
     folder.mkdir(parents=True, exist_ok=True)
     failed: list[str] = []
-    for number, (key, error) in enumerate(_made(missing, jobs, console), 1):
-        if error:
-            failed.append(f"{configs[key].name}: {error}")
-        say(f"{number}/{len(missing)} {'failed' if error else 'done'}: {escape(_told(*key))}")
-        write(came(configs), folder)  # what there is by now
+    try:
+        for number, (key, error) in enumerate(_made(missing, jobs, console), 1):
+            if error:
+                failed.append(f"{configs[key].name}: {error}")
+            say(f"{number}/{len(missing)} {'failed' if error else 'done'}: {escape(_told(*key))}")
+            write(came(configs), folder)  # what there is by now
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("stopped by Ctrl-C; it goes on: the same line once more") from None
     found = came(configs)
     write(found, folder)
     if failed:

@@ -157,50 +157,50 @@ def train(
         if judged and config.looks:
             hooks.append(looks_at(run, config, look_env, board, made.model, say))
         fitted = _fitted(env, made.model, config, run, resume is not None, hooks, console, recipe)
-    learner = fitted.learner
-    laps.over("train")
-    frames = {
-        "scene": made.frames,
-        "training": learner.env.observer.frames_rendered,
-        "labels": sum(asks.frames for asks in (labels, made.asks) if asks is not None),
-        "looks": sum(hook.frames for hook in hooks if isinstance(hook, Looks)),
-    }
-    env.close()
+        learner = fitted.learner
+        laps.over("train")
+        frames = {
+            "scene": made.frames,
+            "training": learner.env.observer.frames_rendered,
+            "labels": sum(asks.frames for asks in (labels, made.asks) if asks is not None),
+            "looks": sum(hook.frames for hook in hooks if isinstance(hook, Looks)),
+        }
+        env.close()
 
-    evaluation = None
-    if judged:
-        with stages(console) as progress:
-            evaluation = evaluate(task, learner.act, **exam, progress=progress)
-    result = {
-        "goal": goal.text,
-        "formula": "" if goal.formula is None else str(goal.formula),
-        "truth": goal.key,
-        "reward": config.reward,
-        "captions": made.text,
-        "sees": made.sees,
-        "scorer": made.about,
-        "evaluation": None if evaluation is None else evaluation.as_dict(),
-        "env_steps": learner.env_steps,
-        "frames": frames,
-        "scene": label(config.scene) if config.scene else "",
-    }
-    if len(turned := overoptimised(run.looks.read())):
-        result["overoptimised"] = turned
-    if config.shaped and judged:
-        within = evaluate(task, learner.act, **exam, shaped=True)
-        result["evaluation_shaped"] = within.as_dict()
-    if made.scene is not None:
-        result["audit"] = on_policy_audit(made.scene, data_env, learner.act)
-    shown = record(task, learner.act, episodes=SHOWN, seed=exam["seed"], judged=judged)
-    film(run.path / "video.webm", task, shown, reward_along(made.model, data_env, shown))
-    bundle = packed(run, config, learner, task, goal, made, evaluation)
-    best = pack_best(run, fitted)
-    data_env.close()
-    laps.over("evaluate")
-    result["seconds"] = laps.rounded()
-    run.finish(result)
-    write_report(run)
-    return Trained(run, fitted, best, evaluation, bundle, laps.seconds)
+        evaluation = None
+        if judged:
+            with stages(console) as progress:
+                evaluation = evaluate(task, learner.act, **exam, progress=progress)
+        result = {
+            "goal": goal.text,
+            "formula": "" if goal.formula is None else str(goal.formula),
+            "truth": goal.key,
+            "reward": config.reward,
+            "captions": made.text,
+            "sees": made.sees,
+            "scorer": made.about,
+            "evaluation": None if evaluation is None else evaluation.as_dict(),
+            "env_steps": learner.env_steps,
+            "frames": frames,
+            "scene": label(config.scene) if config.scene else "",
+        }
+        if len(turned := overoptimised(run.looks.read())):
+            result["overoptimised"] = turned
+        if config.shaped and judged:
+            within = evaluate(task, learner.act, **exam, shaped=True)
+            result["evaluation_shaped"] = within.as_dict()
+        if made.scene is not None:
+            result["audit"] = on_policy_audit(made.scene, data_env, learner.act)
+        shown = record(task, learner.act, episodes=SHOWN, seed=exam["seed"], judged=judged)
+        film(run.path / "video.webm", task, shown, reward_along(made.model, data_env, shown))
+        bundle = packed(run, config, learner, task, goal, made, evaluation)
+        best = pack_best(run, fitted)
+        data_env.close()
+        laps.over("evaluate")
+        result["seconds"] = laps.rounded()
+        run.finish(result)
+        write_report(run)
+        return Trained(run, fitted, best, evaluation, bundle, laps.seconds)
 
 
 def _train_foreign(config: SettledConfig, resume: Path | None, console: Console | None) -> Trained:
@@ -253,40 +253,40 @@ def _train_foreign(config: SettledConfig, resume: Path | None, console: Console 
         if config.looks:
             hooks.append(looks_at_foreign(run, config, sim, board))
         fitted = _fitted(sim, made.model, config, run, resume is not None, hooks, console)
-    laps.over("train")
-    seen = [sim.reset()]
-    for _ in range(CHECKED_STEPS):
-        seen.append(sim.step(fitted.act(seen[-1])).obs)
-    obs = np.concatenate(seen)
-    graph = to_onnx(deterministic_actor(fitted.learner.algorithm), sim.obs_dim)
-    error = check(graph, obs, fitted.act(obs))
-    atomic_write(run.path / POLICY, graph)
-    best = pack_best(run, fitted)
-    sim.close()
-    exam = config.episodes, JUDGED_ON[config.judge]
-    evaluation = evaluate_foreign(config, fitted.act, *exam)
-    if made.camera:
-        shown = play(config, fitted.act, exam[1])
-        foreign_film(run.path, shown, paid(made.model, shown, size))
-    laps.over("evaluate")
-    rendered = fitted.learner.env.observer.frames_rendered
-    result = {
-        "goal": goal.text,
-        "formula": "",
-        "truth": "",
-        "reward": config.reward,
-        "captions": made.text,
-        "sees": made.sees,
-        "scorer": made.about,
-        "evaluation": evaluation.as_dict(),
-        "env_steps": fitted.learner.env_steps,
-        "frames": {"scene": made.frames, "training": rendered, "labels": 0},
-        "export_error": error,
-        "seconds": laps.rounded(),
-    }
-    run.finish(result)
-    write_report(run)
-    return Trained(run, fitted, best, evaluation, None, laps.seconds)
+        laps.over("train")
+        seen = [sim.reset()]
+        for _ in range(CHECKED_STEPS):
+            seen.append(sim.step(fitted.act(seen[-1])).obs)
+        obs = np.concatenate(seen)
+        graph = to_onnx(deterministic_actor(fitted.learner.algorithm), sim.obs_dim)
+        error = check(graph, obs, fitted.act(obs))
+        atomic_write(run.path / POLICY, graph)
+        best = pack_best(run, fitted)
+        sim.close()
+        exam = config.episodes, JUDGED_ON[config.judge]
+        evaluation = evaluate_foreign(config, fitted.act, *exam)
+        if made.camera:
+            shown = play(config, fitted.act, exam[1])
+            foreign_film(run.path, shown, paid(made.model, shown, size))
+        laps.over("evaluate")
+        rendered = fitted.learner.env.observer.frames_rendered
+        result = {
+            "goal": goal.text,
+            "formula": "",
+            "truth": "",
+            "reward": config.reward,
+            "captions": made.text,
+            "sees": made.sees,
+            "scorer": made.about,
+            "evaluation": evaluation.as_dict(),
+            "env_steps": fitted.learner.env_steps,
+            "frames": {"scene": made.frames, "training": rendered, "labels": 0},
+            "export_error": error,
+            "seconds": laps.rounded(),
+        }
+        run.finish(result)
+        write_report(run)
+        return Trained(run, fitted, best, evaluation, None, laps.seconds)
 
 
 def _fitted(

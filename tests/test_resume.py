@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,24 +35,75 @@ class Stopped(BaseException):
     """As Ctrl-C, or worse."""
 
 
-def learned(config: TrainConfig, stop_at_row: int | None, resume: Path | None = None) -> RunDir:
+def stop(*_: object, **__: object) -> None:
+    raise Stopped
+
+
+def learned(
+    config: TrainConfig,
+    stop_at_row: int | None,
+    resume: Path | None = None,
+    how: Callable[[], None] = stop,
+    ends: type[BaseException] = Stopped,
+    says: str | None = None,
+) -> RunDir:
     """The run, stopped at a row that is written, or else when learning is over."""
     append, rows = RunDir.append, []
-
-    def stop(*_: object, **__: object) -> None:
-        raise Stopped
 
     def appended(run: RunDir, row: dict[str, float]) -> None:
         append(run, row)
         rows.append(row)
         if len(rows) == stop_at_row:
-            stop()
+            how()
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(ends, match=says):
         patch.setattr(RunDir, "append", appended)
         patch.setattr(training, "evaluate", stop)
         training.train(config, resume=resume)
     return RunDir.open(config.runs / config.name)
+
+
+def same(one: RunDir, other: RunDir) -> None:
+    """Both ended at the same step with the same policy, simulator, generators and rows."""
+    mine, theirs = one.latest_checkpoint(), other.latest_checkpoint()
+    assert mine.step == theirs.step
+    for arrays, others in ((mine.weights, theirs.weights), (mine.state, theirs.state)):
+        assert arrays.keys() == others.keys()
+        for name in arrays:
+            np.testing.assert_array_equal(arrays[name], others[name], err_msg=name)
+    rows, again = one.metrics(), other.metrics()
+    for name in rows.keys() - CLOCKS:
+        if not name.startswith("train/"):  # what SB3 said of an update is gone with its logger
+            np.testing.assert_array_equal(rows[name], again[name], err_msg=name)
+
+
+def test_ctrl_c_is_saved_and_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    """In the middle of a step: it ends after the update. A second Ctrl-C ends at once."""
+    tuning = PPOConfig(num_envs=16, n_steps=ROLLOUT // 16, net=(16, 16))
+    config = TrainConfig(
+        reward="task", tuning=tuning, env_steps=3 * ROLLOUT, episodes=8, looks=0, runs=tmp_path
+    )
+
+    def stopped(name: str, times: int, says: str) -> RunDir:
+        def press() -> None:
+            for _ in range(times):
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return learned(replace(config, name=name), 1, None, press, KeyboardInterrupt, says)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        way = f"; it goes on: robo-rl train --resume {tmp_path}"
+        twice = stopped("twice", 2, f"^stopped by Ctrl-C{way}/twice$")
+        assert twice.latest_checkpoint() is None
+        once = stopped("once", 1, f"^stopped by Ctrl-C at 1,024 env steps{way}/once$")
+        assert once.latest_checkpoint().step == ROLLOUT
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    straight = learned(replace(config, name="straight"), None)
+    for run in (once, twice):
+        same(straight, learned(replace(config, name=run.path.name), None, run.path))
 
 
 @pytest.mark.slow
@@ -79,20 +133,13 @@ def test_the_default_reward_goes_on_bit_for_bit(
     stopped = learned(config("stopped"), stop_at_row=2)
     assert stopped.latest_checkpoint().step == ROLLOUT < stopped.metrics()["env_steps"][-1]
     learned(config("stopped"), None, resume=stopped.path)
-    one, two = straight.latest_checkpoint(), stopped.latest_checkpoint()
-    assert one.step == two.step == config("").env_steps
-    for mine, theirs in ((one.weights, two.weights), (one.state, two.state)):
-        assert mine.keys() == theirs.keys()
-        for name in mine:
-            np.testing.assert_array_equal(mine[name], theirs[name], err_msg=name)
-    rows, again = straight.metrics(), stopped.metrics()
-    for name in rows.keys() - CLOCKS:
-        if not name.startswith("train/"):  # what SB3 said of an update is gone with its logger
-            np.testing.assert_array_equal(rows[name], again[name], err_msg=name)
+    same(straight, stopped)
+    end = straight.latest_checkpoint()
+    assert end.step == config("").env_steps
     for name, column in straight.looks.read().items():
         np.testing.assert_array_equal(column, stopped.looks.read()[name], err_msg=name)
     if distill:
-        assert one.state["hook/labels/counters"].tolist() == [2, 16]
+        assert end.state["hook/labels/counters"].tolist() == [2, 16]
 
 
 @pytest.mark.slow
@@ -114,11 +161,7 @@ def test_a_killed_command_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert 0 < killed.latest_checkpoint().step < seen and not killed.finished
     subprocess.run([*robo_rl, "--resume", str(path)], check=True)
     subprocess.run([*robo_rl, *asked, "--name", "straight"], check=True)
-    one, two = (RunDir.open(tmp_path / n).latest_checkpoint() for n in ("straight", "killed"))
-    assert one.step == two.step == 25_600
-    for mine, theirs in ((one.weights, two.weights), (one.state, two.state)):
-        assert mine.keys() == theirs.keys()
-        for name in mine:
-            np.testing.assert_array_equal(mine[name], theirs[name], err_msg=name)
-    judged = [RunDir.open(tmp_path / n).result["evaluation"] for n in ("straight", "killed")]
-    assert judged[0] == judged[1]
+    straight = RunDir.open(tmp_path / "straight")
+    same(straight, killed)
+    assert straight.latest_checkpoint().step == 25_600
+    assert straight.result["evaluation"] == killed.result["evaluation"]

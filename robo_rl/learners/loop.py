@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import threading
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,6 +48,9 @@ def learn(
 ) -> list[Row]:
     """Trains until ``total_steps`` env steps are done in all; the metrics rows of this call.
 
+    Of a run, the first Ctrl-C ends it at the next pause, with everything saved, and a second at
+    once: a KeyboardInterrupt either way.
+
     Args:
         run: where metrics and checkpoints go; without it nothing is written.
         checkpoint_every: env steps between checkpoints; the last state is always saved.
@@ -71,20 +76,24 @@ def learn(
                     stacklevel=2,
                 )
         run.drop_metrics_after(learner.env_steps)
+        if console is not None:
+            console.print(f"goes on from {learner.env_steps:,} of {total_steps:,} env steps")
     remaining = total_steps - learner.env_steps
     if remaining <= 0:
         return []
     with _Bar(console, learner.env_steps, total_steps) as bar:
         loop.bar = bar
-        with contextlib.suppress(_Enough):
+        with loop.interruptible(console), contextlib.suppress(_Enough):
             learner.algorithm.learn(
                 remaining, callback=loop, log_interval=None, reset_num_timesteps=False
             )
+    if loop.interrupted:
+        raise KeyboardInterrupt(f"stopped by Ctrl-C at {learner.env_steps:,} env steps")
     return loop.rows
 
 
 class _Enough(Exception):
-    """A hook has asked for the end; raised between rollouts, with everything saved."""
+    """A hook or Ctrl-C has asked for the end; raised between rollouts, with everything saved."""
 
 
 class _Loop(BaseCallback):
@@ -100,6 +109,7 @@ class _Loop(BaseCallback):
         super().__init__()
         self.rows: list[Row] = []
         self.bar: _Bar | None = None
+        self.interrupted = False  # by Ctrl-C, which the next pause sees to
         self._learner, self._run, self._hooks = learner, run, hooks
         self._every, self._saved_at = checkpoint_every, learner.env_steps
         self._began = {name: clock() for name, clock in _CLOCKS.items()}
@@ -124,15 +134,39 @@ class _Loop(BaseCallback):
             if saved:
                 hook.load_state_dict(saved)
 
+    @contextlib.contextmanager
+    def interruptible(self, console: Console | None) -> Iterator[None]:
+        """While a first Ctrl-C is noted, and a second one ends at once; only of what is kept, and
+        where nobody else hears signals."""
+        before = signal.getsignal(signal.SIGINT)
+        main = threading.current_thread() is threading.main_thread()
+        if self._run is None or not main or before is not signal.default_int_handler:
+            yield
+            return
+
+        def note(*_: object) -> None:
+            signal.signal(signal.SIGINT, before)
+            self.interrupted = True
+            if console is not None:
+                with contextlib.suppress(RuntimeError):  # it came amid another line
+                    console.print("Ctrl-C: ends after this update; once more ends it at once")
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
     def _on_step(self) -> bool:
         return True
 
     def _on_rollout_start(self) -> None:
         # Between an update and the next rollout: the only moment at which nothing is half done.
         self._pause()
-        if self._stop or self._learner.env_steps - self._saved_at >= self._every:
+        stop = self._stop or self.interrupted
+        if stop or self._learner.env_steps - self._saved_at >= self._every:
             self._save()
-        if self._stop:
+        if stop:
             raise _Enough
 
     def _pause(self) -> None:
