@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+
+def at_least(config: Any, least: int, *names: str) -> None:
+    """ValueError where one of the settings ``names`` is below that, or no number."""
+    for name in names:
+        if not getattr(config, name) >= least:
+            raise ValueError(f"{name} must be at least {least}, got {getattr(config, name)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +25,10 @@ class DistillConfig:
     learning_rate: float = 8e-3
     seed: int = 0
     device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        at_least(self, 1, "members", "width", "steps", "refit_steps", "batch")
+        at_least(self, 0, "learning_rate", "seed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +48,11 @@ class FitConfig:
     seed: int = 0
     device: str = "cpu"
 
+    def __post_init__(self) -> None:
+        at_least(self, 1, "batch", "captions")
+        at_least(self, 0, "minutes", "steps", "learning_rate", "text_learning_rate", "seed")
+        at_least(self, 0, "weight_decay", "rank_weight", "position_weight")
+
 
 @dataclass(frozen=True, kw_only=True)
 class HeadConfig:
@@ -48,3 +65,7 @@ class HeadConfig:
     weight_decay: float = 1e-2
     patience: int = 10  # looks at the episodes held out that bring nothing, before it ends
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        at_least(self, 1, "hidden", "steps", "batch", "patience")
+        at_least(self, 0, "learning_rate", "weight_decay", "seed")

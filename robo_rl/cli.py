@@ -6,12 +6,15 @@ when it is called, so that help, listing, deploying and emulating load no torch.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import os
+import re
 import select
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 STDOUT = 1  # its descriptor, whatever sys.stdout was replaced by
 
@@ -59,7 +62,52 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         if not expected(error):
             raise
-        return fail(" ".join(str(error).split()) or type(error).__name__)
+        status = 2 if isinstance(error, Mistyped) else 1
+        return fail(" ".join(str(error).split()) or type(error).__name__, status)
+
+
+class Mistyped(ValueError):
+    """An option is not typed as it must be."""
+
+
+@contextlib.contextmanager
+def mistypes() -> Iterator[None]:
+    """While what tyro says of options in a box of many lines is a Mistyped. The hook is not of its
+    public API: where there is none, there are boxes."""
+    try:
+        from tyro._errors import on_parse_error
+    except ImportError:
+        yield
+        return
+    with on_parse_error(_mistyped):
+        yield
+
+
+def _mistyped(event: Any) -> None:
+    """Raises the line; not of options that nobody knows, of which tyro says what is near."""
+    kind, argument = type(event).__name__, getattr(event, "argument", None)
+    if argument is not None:
+        option, wanted = _as_typed(argument), str(argument.lowered.metavar).removeprefix("{None}|")
+    if kind == "InstantiationFailure":
+        last = event.message.splitlines()[-1].rpartition(">: ")[2]  # of the types that may be
+        got = re.findall(r"'([^']*)'", last)
+        if argument is None or not got:  # it says itself what was expected
+            raise Mistyped(event.message)
+        raise Mistyped(f"{option}: expected {wanted}, got {' '.join(got)!r}")
+    if kind == "InvalidChoice":
+        raise Mistyped(f"{option}: expected {', '.join(event.choices)}, got {event.value!r}")
+    if kind == "BadValue":
+        raise Mistyped(f"{option}: expected {wanted}, got nothing")
+    if kind == "MissingArgs":
+        missing = ", ".join(_as_typed(one.arg) for one in event.missing_arguments)
+        raise Mistyped(f"{event.prog} needs {missing}: {event.prog} --help")
+
+
+def _as_typed(argument: Any) -> str:
+    """An option's name; in capitals where it is told by its place."""
+    if argument.is_positional():
+        return argument.field.extern_name.upper()
+    return argument.lowered.name_or_flags[-1]
 
 
 def run(args: list[str]) -> int:
@@ -78,7 +126,9 @@ def run(args: list[str]) -> int:
         near = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         return fail(f"unknown command {name!r}; known: {', '.join(COMMANDS)}.{hint}", 2)
-    return int(importlib.import_module(f"robo_rl.commands.{name.replace('-', '_')}").main(args[1:]))
+    command = importlib.import_module(f"robo_rl.commands.{name.replace('-', '_')}")
+    with mistypes():
+        return int(command.main(args[1:]))
 
 
 def import_named(args: list[str]) -> list[str]:
@@ -116,7 +166,8 @@ def expected(error: Exception) -> bool:
     from sims.cameras import RenderError
 
     wire = ModelError | BudgetSpent | RobotFault
-    return isinstance(error, ValueError | OSError | RenderError | CheckpointError | wire)
+    ours = RenderError | CheckpointError | wire
+    return isinstance(error, ValueError | OSError | MemoryError | ours)
 
 
 def nobody_reads() -> bool:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from reward_models.config import at_least
 from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
 from robo_rl.rewards import RewardConfig, fitting, kind_of
 from sims.rng import JUDGING
@@ -111,14 +112,16 @@ class TrainConfig(Common, Further):
                 )
         if self.reward is not None:
             fitting(self.reward, self.scoring)
-        for name in ("env_steps", "episodes", "look_episodes", "labels_every", "checkpoint_every"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
-        for name in ("episode_s", "randomize", "looks"):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                raise ValueError(f"{name} must be at least 0, got {value}")
+        counts = ("env_steps", "episodes", "look_episodes", "labels_every", "checkpoint_every")
+        at_least(self, 1, *(name for name in counts if getattr(self, name) is not None))
+        at_least(self, 0, "randomize", "looks", "labels", "labels_above")
+        at_least(self, 0, *(["episode_s"] if self.episode_s is not None else []))
+        rollout = getattr(self.tuning, "n_steps", 0)
+        if self.env_steps is not None and rollout > self.env_steps:
+            raise ValueError(
+                f"tuning.n_steps of {rollout:,} is longer than all of the training, env_steps of "
+                f"{self.env_steps:,}"
+            )
         if not 0 <= self.scattered <= 1:
             raise ValueError(f"scattered must be in [0, 1], got {self.scattered}")
         if not 0 <= (self.stop_at or 0) <= 1 or (self.stop_at and not self.looks):

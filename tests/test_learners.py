@@ -446,6 +446,8 @@ def test_seeds_decide_everything():
         (SACConfig, {"gradient_steps": 0}, "gradient_steps must be at least 1"),
         (SACConfig, {"entropy_init": 0.0}, "entropy_init must be above 0"),
         (SACConfig, {"tau": 5.0}, "tau must be above 0 and at most 1, got 5"),
+        (PPOConfig, {"learning_rate": float("nan")}, "learning_rate must be above 0, got nan"),
+        (PPOConfig, {"net": (64, 0)}, "net must be layers of at least 1 unit"),
         (TD3Config, {"noise": -0.1}, "noise must be at least 0"),
         (TQCConfig, {"drop_quantiles": 25}, "drop_quantiles must be from 0 to 24, one less than"),
         (EnsembleConfig, {"demos": "set", "hindsight": 1.0}, "leaves nothing of a batch to --demo"),

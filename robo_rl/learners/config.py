@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import tyro
 
+from reward_models.config import at_least
 from sims.any_goal import ASKED
 
 if TYPE_CHECKING:
@@ -38,17 +39,17 @@ class LearnerConfig:
 
     def __post_init__(self) -> None:
         for name in ("num_envs", "learning_rate", "horizon_s"):
-            if getattr(self, name) <= 0:
+            if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
         self.at_least(0, "obs_stats_steps")
+        if any(units < 1 for units in self.net):
+            raise ValueError(f"net must be layers of at least 1 unit, got {self.net}")
         if not 0 <= self.final_rate <= 1:
             raise ValueError(f"final_rate must be in [0, 1], got {self.final_rate}")
 
     def at_least(self, least: int, *names: str) -> None:
-        """ValueError where one of the settings ``names`` is below that."""
-        for name in names:
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        """ValueError where one of the settings ``names`` is below that, or no number."""
+        at_least(self, least, *names)
 
     def check(self, sim: VecSim) -> None:
         """ValueError where what is named here does not fit ``sim``; before minutes pass."""
@@ -90,7 +91,7 @@ class OffPolicyConfig(LearnerConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.at_least(1, "buffer_size", "gradient_steps", "batch_size")
-        self.at_least(0, "learning_starts")
+        self.at_least(0, "learning_starts", "interventions_until")
         if not 0 < self.tau <= 1:
             raise ValueError(f"tau must be above 0 and at most 1, got {self.tau}")
         if self.demos and self.hindsight == 1:

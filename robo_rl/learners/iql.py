@@ -45,8 +45,7 @@ class IQLConfig(EnsembleConfig):
         super().__post_init__()
         if not 0.5 <= self.expectile < 1:
             raise ValueError(f"expectile must be in [0.5, 1), got {self.expectile}")
-        if self.temperature < 0:
-            raise ValueError(f"temperature must be at least 0, got {self.temperature}")
+        self.at_least(0, "temperature")
         if self.interventions:
             raise ValueError("iql learns of --demos alone: there are no episodes to take over")
         for name in OF_STEPS:

@@ -36,7 +36,7 @@ class PPOConfig(LearnerConfig):
         if not 0 <= self.gae_lambda <= 1:
             raise ValueError(f"gae_lambda must be in [0, 1], got {self.gae_lambda}")
         for name in ("clip_ratio", "max_grad_norm"):
-            if getattr(self, name) <= 0:
+            if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
 
 

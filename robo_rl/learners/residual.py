@@ -57,9 +57,7 @@ class ResidualOffPolicyConfig(OffPolicyConfig, ResidualConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("switch_on_steps", "critic_updates"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        self.at_least(0, "switch_on_steps", "critic_updates")
 
 
 @dataclass(frozen=True, kw_only=True)

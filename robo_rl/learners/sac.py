@@ -22,7 +22,7 @@ class SACConfig(OffPolicyConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.entropy_init <= 0:
+        if not self.entropy_init > 0:
             raise ValueError(f"entropy_init must be above 0, got {self.entropy_init}")
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reward_models.base import Segment
-from reward_models.config import DistillConfig
+from reward_models.config import DistillConfig, at_least
 from robo_rl.visual.data import ROLLED, collect
 from sims.batch_env import BatchEnv
 from sims.cache import cache_dir
@@ -50,6 +50,12 @@ class SceneConfig:
     rollouts: float = ROLLED  # share of states from random moves, the rest scattered
     seed: int = 77  # of the states; a run's own seed does not change them
     distill: DistillConfig = field(default_factory=DistillConfig)
+
+    def __post_init__(self) -> None:
+        at_least(self, 1, "frames", "holdout")
+        at_least(self, 0, "seed")
+        if not 0 <= self.rollouts <= 1:
+            raise ValueError(f"rollouts must be in [0, 1], got {self.rollouts}")
 
 
 @dataclass
@@ -130,6 +136,12 @@ def distilled(
     ``report["frames"]`` is the number of frames rendered by this call: 0 when cached.
     """
     config = config or SceneConfig()
+    if config.frames <= config.holdout:
+        raise ValueError(
+            f"a scene of {config.frames} frames has none to learn from beside the "
+            f"{config.holdout} that are held out: give more --clip.scene.frames, or less "
+            "--clip.scene.holdout"
+        )
     path = cache_dir() / f"{task.name}-{scene_key(task, encoder, config)}.safetensors"
     with scene_env(task, config, num_threads) as env:
         return _distilled(env, encoder, config, path, progress)

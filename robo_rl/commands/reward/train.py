@@ -15,7 +15,7 @@ from typing import Any
 import tyro
 from rich.console import Console
 
-from reward_models.config import FitConfig
+from reward_models.config import FitConfig, at_least
 from robo_rl.progress import stages
 from robo_rl.runs import versions
 from robo_rl.side_by_side import side_by_side
@@ -55,6 +55,10 @@ class TrainClipCommand:
     device: str = "cpu"  # cpu or cuda
     jobs: int = 1  # scenes that are drawn, and judged, side by side
     check: bool = True  # judge it afterwards and write the figures into its card
+
+    def __post_init__(self) -> None:
+        at_least(self, 1, "frames", "batch", "jobs")
+        at_least(self, 0, "steps", "minutes", "learning_rate", "seed")
 
     @property
     def scenes(self) -> list[tuple[str, str, str]]:
@@ -152,8 +156,6 @@ def _out(command: TrainClipCommand) -> Path:
         raise ValueError(
             "--without keeps things out of the table's captions, not out of --captions"
         )
-    if command.jobs < 1:
-        raise ValueError(f"jobs must be at least 1, got {command.jobs}")
     if command.ship == (command.out is not None):
         raise ValueError(
             "say where the weights shall go: --out FILE, or --ship to write over those inside the "
