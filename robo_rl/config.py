@@ -19,6 +19,7 @@ import tyro
 from reward_models.config import at_least
 from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
 from robo_rl.rewards import RewardConfig, fitting, kind_of
+from sims.foreign import PREFIX
 from sims.rng import JUDGING
 from sims.tasks.things.mjcf import kept, label
 
@@ -84,6 +85,10 @@ class TrainConfig(Common, Further):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scene", kept(self.scene))  # a run needs no file outside it
+        if not self.task.startswith(PREFIX) and (self.env_python or self.env_kwargs != "{}"):
+            raise ValueError(
+                f"env_python and env_kwargs are of gym:ID tasks, not of {self.task}: leave them out"
+            )
         if self.formula and self.goal:
             raise ValueError(
                 "a goal is a sentence or a formula: give --goal or --formula, not both"

@@ -208,10 +208,10 @@ def _train_foreign(config: SettledConfig, resume: Path | None, console: Console 
     the policy's graph alone."""
     ours = (
         "robot", "formula", "things", "scene", "randomize", "scattered", "shaped",
-        "stop_overoptimised", "asynchronous",
+        "stop_overoptimised", "asynchronous", "episode_s",
     )  # fmt: skip
-    if any(getattr(config, name) for name in ours):
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in ours)
+    if given := [name for name in ours if getattr(config, name)]:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise ValueError(
             f"{config.task} has no robot, things or goals of ours: leave out {options}"
         )

@@ -85,7 +85,11 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         looks = parsed.further.looks
         begin = preset(parsed.task, learner, TrainConfig(reward=reward, looks=looks, **goal))
     _check_fitting(args, begin.learner)
-    return _parse(args, begin)
+    parsed = _parse(args, begin)
+    labels = [arg for arg in args if arg.startswith("--labels")]
+    if labels and not getattr(parsed.scoring, "distill", False):
+        raise ValueError(f"{labels[0]} is of what --clip.distill asks for while it learns: give it")
+    return parsed
 
 
 def _check_fitting(args: Sequence[str], learner: str) -> None:
