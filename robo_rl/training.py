@@ -519,11 +519,17 @@ class Widening(Hook):
 
 
 def run_path(config: TrainConfig, goal: ReadGoal) -> Path:
-    """``runs/reach-the-gripper-touches-the-red-cube-clip-0``."""
+    """``runs/reach-touch-red-cube-clip-ppo-0``; an arm, things or a scene that were asked for stand
+    after the task."""
     words = goal.text if goal.key.startswith("[") else goal.key or goal.text
-    slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:60]
+    scene = label(config.scene) if config.scene else ""
+    asked = [config.robot, *(_slug(text) for text in (config.things, scene, words))]
     reward, _, file = config.reward.partition(":")
     if file:
         reward = f"{reward}-{re.sub(r'[^A-Za-z0-9_]+', '-', Path(file).stem)}"
-    name = config.name or f"{config.task}-{slug}-{reward}-{config.learner}-{config.seed}"
-    return config.runs / name
+    parts = [config.task, *asked, reward, config.learner, str(config.seed)]
+    return config.runs / (config.name or "-".join(filter(None, parts)))
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60]

@@ -125,6 +125,13 @@ def test_a_run_is_named_after_the_file() -> None:
     assert run_path(config, goal).name == "reach-touch-red-cube-code-b-c-ppo-0"
 
 
+def test_runs_of_other_arms_and_things_have_other_names() -> None:
+    goal = type("Goal", (), {"key": "", "text": "Touch the ball."})()
+    asked = {"task": "tabletop", "robot": "fr3", "things": "red cube, blue ball"}
+    name = run_path(completed(TrainConfig(**asked, reward="task")), goal).name
+    assert name == "tabletop-fr3-red-cube-blue-ball-touch-the-ball-task-ppo-0"
+
+
 @pytest.mark.parametrize("task", sorted(sims.TASKS))
 def test_every_task_can_be_written_for(task: str) -> None:
     """Every signal of every card has a unit and a shape that the language understands."""
