@@ -134,11 +134,17 @@ def evaluate(
     )
 
 
-def evaluate_expert(task: Task[Any], *, episodes: int = 1000, seed: int = TEST_SEED) -> Evaluation:
+def evaluate_expert(
+    task: Task[Any],
+    *,
+    episodes: int = 1000,
+    seed: int = TEST_SEED,
+    progress: Callable[[str, float], None] = lambda stage, share: None,
+) -> Evaluation:
     """The task's own expert on the same episodes."""
     rng = np.random.default_rng(seed)
     return _evaluated(
-        task, lambda env: lambda *_: task.expert(env.views, rng), episodes, {"seed": seed}
+        task, lambda env: lambda *_: task.expert(env.views, rng), episodes, {"seed": seed}, progress
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from sims.foreign import ForeignEnv
 
 Array = np.ndarray
 Act = Callable[[Array], Array]
+Progress = Callable[[str, float], None]  # (stage, share of it that is done)
 
 ROWS = 32  # simulated together
 FEW = 100  # episodes of each floor: somebody else's simulator may be slow
@@ -81,7 +83,7 @@ def foreign_reward(
     config: TrainConfig,
     name: str,
     dtype: str = "",
-    progress: Callable[[str, float], None] = lambda stage, share: None,
+    progress: Progress = lambda stage, share: None,
 ) -> tuple[MadeReward, ReadGoal]:
     """The reward called ``name`` for the config's sentence, or the env's own; and the sentence.
 
@@ -105,19 +107,29 @@ def reports_success(config: TrainConfig) -> bool:
 
 
 def evaluate_foreign(
-    config: TrainConfig, act: Act, episodes: int, seed: int = TEST_SEED, *, beneath: bool = True
+    config: TrainConfig,
+    act: Act,
+    episodes: int,
+    seed: int = TEST_SEED,
+    *,
+    beneath: bool = True,
+    progress: Progress = lambda stage, share: None,
 ) -> ForeignEvaluation:
     """``act`` for ``episodes`` episodes on a seed that nobody trained on.
 
     Floors are measured ``beneath`` it, each time: nobody here can tell when such an env has
     changed.
     """
-    worth, success = _played(config, episodes, seed, lambda sim: act)
+    told = partial(progress, "evaluate")
+    worth, success = _played(config, episodes, seed, lambda sim: act, told)
     floors, less = None, None
     if beneath:
         few = min(episodes, FEW)
         ways = {"doing nothing": _still, "untrained": _untrained}
-        played = {name: _played(config, few, seed, way) for name, way in ways.items()}
+        played = {
+            name: _played(config, few, seed, way, partial(progress, name))
+            for name, way in ways.items()
+        }
         less = {name: float(worth.mean()) for name, (worth, _) in played.items()}
         won = [w for _, w in played.values() if w is not None]
         if success is not None and len(won) == len(ways):
@@ -142,14 +154,21 @@ def _still(sim: ForeignEnv) -> Act:
 
 
 def _played(
-    config: TrainConfig, episodes: int, seed: int, way: Callable[[ForeignEnv], Act]
+    config: TrainConfig,
+    episodes: int,
+    seed: int,
+    way: Callable[[ForeignEnv], Act],
+    progress: Callable[[float], None] = lambda share: None,
 ) -> tuple[Array, Array | None]:
     """(return (episodes,), success (episodes,), or None where the env does not say)."""
     sim = make_sim(config, min(episodes, ROWS), seed)
     act, worths, successes = way(sim), np.zeros(0), np.zeros(0, bool)
     judged = True
     while len(worths) < episodes:
-        worth, success = _episode(sim, act)
+        done, more = len(worths) / episodes, min(sim.num_envs / episodes, 1.0)
+        worth, success = _episode(
+            sim, act, lambda share, done=done, more=more: progress(min(done + more * share, 1.0))
+        )
         worths = np.concatenate([worths, worth])[:episodes]
         judged = judged and success is not None
         if success is not None:
@@ -158,11 +177,14 @@ def _played(
     return worths, successes if judged else None
 
 
-def _episode(sim: ForeignEnv, act: Act) -> tuple[Array, Array | None]:
+def _episode(
+    sim: ForeignEnv, act: Act, progress: Callable[[float], None]
+) -> tuple[Array, Array | None]:
     """(return (N,), success (N,) at the end, or None) of one episode of every row."""
     obs = sim.reset()
     over, worth = np.zeros(sim.num_envs, bool), np.zeros(sim.num_envs)
     success: Any = None
+    steps = 0
     while not over.all():
         step = sim.step(act(obs))
         worth += np.where(over, 0.0, step.reward)
@@ -171,4 +193,6 @@ def _episode(sim: ForeignEnv, act: Act) -> tuple[Array, Array | None]:
             success = np.where(over, before, step.info["success"])
         over |= step.terminated | step.truncated
         obs = step.obs
+        steps += 1
+        progress(max(over.mean(), steps / sim.max_steps))
     return worth, success

@@ -21,15 +21,19 @@ def side_by_side(
     given: Mapping[Key, tuple[Any, ...]],
     jobs: int,
     died: Callable[[str], Made] | None = None,
+    begun: Callable[[Key], None] = lambda key: None,
 ) -> Iterator[tuple[Key, Made]]:
     """(key, what ``work`` made of the arguments given for it), as they are finished.
 
     One after the other in this process, or ``jobs`` at once, each in one of its own, which end with
     this one: on the first error of any, on Ctrl-C, or when nobody asks for more. A process that
-    ends by itself is an error too, a ChildProcessError, or what ``died`` makes of it.
+    ends by itself is an error too, a ChildProcessError, or what ``died`` makes of it. ``begun`` is
+    told of each that begins.
     """
     if jobs == 1:
-        yield from ((key, work(*arguments)) for key, arguments in given.items())
+        for key, arguments in given.items():
+            begun(key)
+            yield key, work(*arguments)
         return
     context, share = process.spawning(), max(1, cores() // jobs)
     waiting = dict(given)
@@ -44,6 +48,7 @@ def side_by_side(
                 )
                 running[ours] = key, child
                 begin(child)
+                begun(key)
                 theirs.close()  # so that ours ends with the child
             for answered in wait([*running]):
                 key, child = running[answered]

@@ -125,7 +125,12 @@ def _made(
     """The keys of runs as they end, and why one failed; "" where it did not."""
     if jobs > 1:
         given = {key: (config,) for key, config in configs.items()}
-        yield from side_by_side(_make, given, jobs, died=str)
+
+        def begun(key: tuple[str, int]) -> None:
+            if console is not None:
+                console.print(f"begun: {escape(_told(*key))}")
+
+        yield from side_by_side(_make, given, jobs, died=str, begun=begun)
         return
     for key, config in configs.items():
         if console is not None:

@@ -264,7 +264,8 @@ def _train_foreign(config: SettledConfig, resume: Path | None, console: Console 
         best = pack_best(run, fitted)
         sim.close()
         exam = config.episodes, JUDGED_ON[config.judge]
-        evaluation = evaluate_foreign(config, fitted.act, *exam)
+        with stages(console) as progress:
+            evaluation = evaluate_foreign(config, fitted.act, *exam, progress=progress)
         if made.camera:
             shown = play(config, fitted.act, exam[1])
             foreign_film(run.path, shown, paid(made.model, shown, size))

@@ -239,7 +239,9 @@ def test_the_line_trains_and_judges_on_somebody_elses_env(
     assert "return -" in capsys.readouterr().out
     same = ["--episodes", "6", "--judge", "select", "--json"]
     assert main(["evaluate", str(tmp_path / "reacher"), *same]) == 0
-    again = json.loads(capsys.readouterr().out)
+    told = capsys.readouterr()
+    again = json.loads(told.out)
+    assert "evaluate" in told.err and "untrained" in told.err and "100 %" in told.err
     first = json.loads((tmp_path / "reacher" / "result.json").read_text())["evaluation"]
     assert again["return_mean"] == pytest.approx(first["return_mean"], rel=1e-3)
     assert again["successes"] is None  # Gymnasium's reacher reports none

@@ -27,7 +27,10 @@ def heard() -> Iterator[None]:
 
 def test_every_answer_comes_with_its_key() -> None:
     given = {n: (n * n,) for n in range(4)}
-    assert dict(side_by_side(math.sqrt, given, 2)) == {0: 0.0, 1: 1.0, 2: 2.0, 3: 3.0}
+    for jobs in (1, 2):
+        begun: list[int] = []
+        made = dict(side_by_side(math.sqrt, given, jobs, begun=begun.append))
+        assert made == {0: 0.0, 1: 1.0, 2: 2.0, 3: 3.0} and begun == [*given]
     assert dict(side_by_side(cores, {"its share": ()}, 2)) == {"its share": max(1, cores() // 2)}
 
 

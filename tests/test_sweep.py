@@ -79,7 +79,8 @@ def test_what_is_made_is_not_made_again_and_more_is_added(
     run = tmp_path / "it" / "scattered=0.5-seed-0"
     made = (run / "result.json").stat().st_mtime_ns
     assert main([*line, "--seeds", "0,3", "--jobs", "2"]) == 0
-    assert "1 of 2 runs are in" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "1 of 2 runs are in" in said and "begun: scattered=0.5, seed 3" in said
     assert (run / "result.json").stat().st_mtime_ns == made
     rows = [*csv.DictReader((tmp_path / "it" / "runs.csv").open())]
     assert [(row["setting"], row["seed"]) for row in rows] == [

@@ -57,7 +57,8 @@ def main(argv: Sequence[str]) -> int:
 
         config = from_json(TrainConfig, run.config)
         act = load_policy(run.path).act
-        foreign = evaluate_foreign(config, act, command.episodes, seed)
+        with stages(Console(stderr=True)) as progress:
+            foreign = evaluate_foreign(config, act, command.episodes, seed, progress=progress)
         print(json.dumps(foreign.as_dict()) if command.as_json else foreign.line())
         return 0
     if not truth:
@@ -66,10 +67,10 @@ def main(argv: Sequence[str]) -> int:
     task, exam = make_task(run.config, truth), {"episodes": command.episodes, "seed": seed}
     if command.goal:
         task = one_of(task, command.goal)
-    if command.expert:
-        evaluation = evaluate_expert(task, **exam)
-    else:
-        with stages(Console(stderr=True)) as progress:
+    with stages(Console(stderr=True)) as progress:
+        if command.expert:
+            evaluation = evaluate_expert(task, **exam, progress=progress)
+        else:
             act, width = load_policy(run.path).act, command.randomize
             evaluation = evaluate(task, act, **exam, randomize=width, progress=progress)
     print(json.dumps(evaluation.as_dict(), indent=1) if command.as_json else said(evaluation))
