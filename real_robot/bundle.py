@@ -89,6 +89,11 @@ class PolicyBundle:
     ) -> PolicyBundle:
         """The bundle in ``folder``, refused with BundleError unless everything about it fits."""
         folder = Path(folder)
+        if not (folder / MANIFEST).exists() and (folder / "config.json").exists():
+            raise BundleError(
+                f"{folder} is a training run, not a bundle; robo-rl export {folder} DIR makes its "
+                "bundle"
+            )
         text = _read(folder / MANIFEST)
         manifest = Manifest.from_json(text.decode("utf-8", "replace"))
         contents = _verified(folder, manifest)

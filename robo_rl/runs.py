@@ -193,7 +193,11 @@ class RunDir:
 
     @staticmethod
     def check_free(path: Path) -> None:
-        """ValueError when ``path`` holds a run: asked before minutes are spent on a new one."""
+        """ValueError when ``path`` holds a run, or can hold none: asked before minutes are spent on
+        a new one."""
+        there = next(folder for folder in (path, *path.parents) if folder.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK):
+            raise ValueError(f"no run can be kept in {path}: {there} is no folder to write in")
         if (path / "config.json").exists():
             ended = RunDir(path).config.get("learner") == "clone"
             raise ValueError(
@@ -219,6 +223,11 @@ class RunDir:
         """The run in ``path``; ValueError when there is none."""
         run = cls(path)
         if not (run.path / "config.json").is_file():
+            if (run.path / "manifest.json").is_file():
+                raise ValueError(
+                    f"{run.path} is a policy's bundle, not the run that it is of; robo-rl deploy "
+                    f"{run.path} runs it"
+                )
             raise ValueError(f"no run in {run.path}: it has no config.json")
         return run
 

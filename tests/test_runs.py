@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from real_robot import BundleError, PolicyBundle
 from robo_rl.runs import (
     META,
     STATE,
@@ -65,6 +66,15 @@ def test_a_new_run_holds_its_config_and_versions(run):
         RunDir.create(run.path, Config())
     with pytest.raises(ValueError, match="no run in .*nowhere"):
         RunDir.open(run.path / "nowhere")
+    with pytest.raises(ValueError, match="config.json is no folder to write in"):
+        RunDir.check_free(run.path / "config.json" / "new")
+    bundle = run.path / "bundle"
+    bundle.mkdir()
+    (bundle / "manifest.json").touch()
+    with pytest.raises(ValueError, match="is a policy's bundle, not the run that it is of"):
+        RunDir.open(bundle)
+    with pytest.raises(BundleError, match=f"is a training run, not a bundle; .* export {run.path}"):
+        PolicyBundle.load(run.path)
 
 
 def test_jsonable_is_plain_json():
