@@ -79,7 +79,7 @@ def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None)
         run.finish(
             {
                 "goal": goal.text,
-                "formula": "",
+                "formula": "" if goal.formula is None else str(goal.formula),
                 "truth": goal.key,
                 "reward": "none",
                 "captions": told,

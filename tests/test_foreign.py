@@ -245,6 +245,8 @@ def test_the_line_trains_and_judges_on_somebody_elses_env(
     first = json.loads((tmp_path / "reacher" / "result.json").read_text())["evaluation"]
     assert again["return_mean"] == pytest.approx(first["return_mean"], rel=1e-3)
     assert again["successes"] is None  # Gymnasium's reacher reports none
+    page = (tmp_path / "reacher" / "report.html").read_text()
+    assert "<h1>gym:Reacher-v5</h1>" in page and "<p>Return -" in page
     asked = ["train", "gym:Reacher-v5", "--reward", "task", "--stop-at", "0.9"]
     assert main([*asked, "--runs", str(tmp_path / "none")]) == 1
     assert (

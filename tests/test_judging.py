@@ -4,6 +4,7 @@ and a run's whole way through the command."""
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from test_scorers import Rows, unit
 import sims
 from real_robot.bundle import PolicyBundle
 from reward_models.base import Segment, from_dict
+from reward_models.goals.formula import fill, parse, to_data
 from reward_models.programs import ProgramReward, load
 from reward_models.visual.goal_image import GoalImage
 from robo_rl.cli import main
@@ -320,6 +322,18 @@ def test_a_runs_reward_is_judged_and_kept(run: Path, capsys: pytest.CaptureFixtu
     carried = PolicyBundle.load(run / "bundle").manifest.metrics["reward_report"]
     assert carried["starc"]["all"] == near["all"]["starc"] and carried["reward"] == "offline"
     write_report(RunDir.open(run))  # as often as one likes
+
+
+def test_a_page_is_written_for_people(run: Path, tmp_path: Path) -> None:
+    told = RunDir.open(run).result
+    copy = RunDir(Path(shutil.copytree(run, tmp_path / "run")))
+    formula = fill(parse("then(touch(gripper, red_cube), touch(gripper, blue_ball))"), CARD)
+    copy.finish({**told, "goal": "", "formula": "", "truth": json.dumps(to_data(formula))})
+    page = write_report(copy).read_text()
+    assert "<h1>reach</h1>" in page and "Formula</th><td>none" in page
+    assert f"Ground truth</th><td>{formula}</td>" in page
+    assert "<td><pre># the gripper touches the red cube\ndef reward(" in page
+    assert "cached" not in page and "Frames rendered" not in page  # no frame was ever asked for
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from reward_models.goals.formula import from_data
 from reward_models.metrics import wilson
 from robo_rl.evaluate import SEED_NAMES, Evaluation
 from robo_rl.foreign import ForeignEvaluation
@@ -22,6 +23,8 @@ from sims.any_goal import ANY
 from sims.tasks.things.mjcf import label
 
 Array = np.ndarray
+
+SCENE = "scene.json"  # of a run whose frames are told by a distilled encoder
 
 STYLE = """
 :root{color-scheme:light dark;--ink:#1d2126;--soft:#5d6670;--line:#d9dee3;--card:#fff;
@@ -54,7 +57,7 @@ def write_report(run: RunDir) -> Path:
     told = "By its own reward" if foreign else "Success by the simulator's ground truth"
     page = "".join(
         [
-            head(result["goal"]),
+            head(result["goal"] or config["task"]),
             f"<p class=lead>{html.escape(_scene_of(config))}, "
             f"reward <b>{html.escape(result['reward'])}</b>, learner {config['learner']}, "
             f"{result['env_steps']:,} steps</p>",
@@ -64,7 +67,7 @@ def write_report(run: RunDir) -> Path:
             section("Training", _curves(run.metrics(), judged is not None)),
             section("Looks at selection episodes", _looks(run.looks.read(), config)),
             section("The reward, judged", _reward_report(run.path)),
-            section("What it took", _table(_costs(result))),
+            section("What it took", _table(_costs(run.path, result))),
             section("The distilled encoder", _table(_scene(run.path, result))),
             section("How it was made", _details(result, config, versions)),
             "</main></html>",
@@ -123,8 +126,8 @@ def _headline(judged: Evaluation | None) -> str:
 def _foreign(judged: ForeignEvaluation) -> str:
     """What the env itself made of the policy, which no reward of ours saw."""
     return (
-        f"<div class=big>{judged.return_mean:.1f}</div><p>Return: {html.escape(judged.line())} on "
-        f"the {SEED_NAMES.get(judged.seed, judged.seed)}; final deterministic policy.</p>"
+        f"<div class=big>{judged.return_mean:.1f}</div><p>{html.escape(judged.line()).capitalize()}"
+        f". On the {SEED_NAMES.get(judged.seed, judged.seed)}; final deterministic policy.</p>"
     )
 
 
@@ -257,16 +260,19 @@ def image(figure: Any, about: str) -> str:
     return f"<img alt='{about}' src='data:image/png;base64,{data}'>"
 
 
-def _costs(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _costs(path: Path, result: Mapping[str, Any]) -> list[tuple[str, str]]:
     frames, seconds = result["frames"], result["seconds"]
+    drawn = [
+        ("Frames rendered for the scene", frames["scene"]),
+        ("Frames rendered while training", frames["training"]),
+        ("Frames asked for where in doubt", frames["labels"]),
+        ("Frames rendered at looks", frames.get("looks", 0)),
+    ]
+    rows = [(name, f"{count:,}") for name, count in drawn if count]
+    if not frames["scene"] and (path / SCENE).exists():
+        rows.insert(0, (drawn[0][0], "0 (cached)"))
     return [
-        (
-            "Frames rendered for the scene",
-            f"{frames['scene']:,}" if frames["scene"] else "0 (cached)",
-        ),
-        ("Frames rendered while training", f"{frames['training']:,}"),
-        ("Frames asked for where in doubt", f"{frames['labels']:,}"),
-        ("Frames rendered at looks", f"{frames.get('looks', 0):,}"),
+        *rows,
         ("Time for the floors", f"{seconds['floors']:.0f} s" if "floors" in seconds else "-"),
         ("Time for the reward", f"{seconds['reward']:.0f} s"),
         ("Time for training", f"{seconds['train']:.0f} s"),
@@ -275,9 +281,9 @@ def _costs(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _scene(path: Path, result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    if not (path / "scene.json").exists():
+    if not (path / SCENE).exists():
         return []
-    scene = json.loads((path / "scene.json").read_text())
+    scene = json.loads((path / SCENE).read_text())
     rows = [
         (
             "Cosine to rendered frames, held-out states",
@@ -298,23 +304,35 @@ def _scene(path: Path, result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _table(rows: list[tuple[str, str]]) -> str:
     cells = "".join(
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
-        for name, value in rows
+        f"<tr><th>{html.escape(name)}</th><td>{_text(value)}</td></tr>" for name, value in rows
     )
     return f"<table>{cells}</table>" if rows else ""
+
+
+def _text(value: str) -> str:
+    """Lines as lines: of a program they mean something."""
+    text = html.escape(value.rstrip())
+    return f"<pre>{text}</pre>" if "\n" in text else text
+
+
+def _judge(key: str) -> str:
+    """What judges: a goal by its name, or a formula as people write it."""
+    return str(from_data(json.loads(key))) if key.startswith("[") else key or "none"
 
 
 def _details(
     result: Mapping[str, Any], config: Mapping[str, Any], versions: Mapping[str, str]
 ) -> str:
     seen = "Captions scored" if result["scorer"] else "Reward"
-    unread = "that of each goal" if config["goal"] == ANY else "the sentence was not read"
+    unread = "the sentence was not read" if result["goal"] else "none: no sentence was given"
+    if config["goal"] == ANY:
+        unread = "that of each goal"
     rows = [
         ("Formula", result["formula"] or unread),
         (seen, str(result["captions"])),
         ("What the reward saw", str(result["sees"])),
         *((name.capitalize(), text) for name, text in result["scorer"].items()),
-        ("Ground truth", result["truth"] or "none"),
+        ("Ground truth", _judge(result["truth"])),
         ("Seed", str(config["seed"])),
     ]
     text = html.escape(json.dumps({"config": config, "versions": versions}, indent=1))
