@@ -53,7 +53,7 @@ class Monitor:
         self._recently: set[str] = set()
         self._policy = 0.0
 
-    def begin(self, robot: Description, episode: int, episodes: int, successes: int) -> None:
+    def begin(self, robot: Description, episode: int, episodes: int | None, successes: int) -> None:
         """A new run; figures count from here. The terminal is the monitor's from here on."""
         self._clear()
         self.note(

@@ -85,7 +85,8 @@ def panel(robot: str, now: Mapping[str, Any]) -> Any:
     if now.get("dial", 1.0) != 1.0:
         line.append(f"dial {100 * now['dial']:.0f} %")
     if "episode" in now:
-        head += f" · episode {now['episode']} of {now['episodes']}, {now['successes']} reached"
+        of = f" of {now['episodes']}" if now["episodes"] else ""
+        head += f" · episode {now['episode']}{of}, {now['successes']} reached"
     parts = ["   ".join(line), both] + ([f"seen {ages} ago"] if ages else [])
     parts += [Text(now[name], style) for name, style in NOTES.items() if now.get(name)]
     return Panel(

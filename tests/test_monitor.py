@@ -194,3 +194,9 @@ def test_the_panel_can_be_drawn_before_anything_is_known() -> None:
     console = Console(width=100, record=True, file=open(os.devnull, "w"))
     console.print(panel("so101", {}))
     assert "OFFLINE" in console.export_text()
+
+
+def test_the_panel_counts_episodes_up_to_their_number_where_that_is_known() -> None:
+    for episodes, said in ((20, "episode 3 of 20, 1 reached"), (None, "episode 3, 1 reached")):
+        told = panel("so101", {"episode": 3, "episodes": episodes, "successes": 1})
+        assert said in str(told.title)

@@ -21,6 +21,7 @@ import psutil
 import pytest
 import reach_bundle
 import torch
+from rich.progress import Progress
 
 import sims
 from real_robot import PolicyBundle, VirtualClock
@@ -280,11 +281,23 @@ def test_a_camera_that_was_moved_misleads_the_policy_and_not_the_person() -> Non
     assert Conditions(noise=0.002).sight(lambda: truth, clock, 0) is None
 
 
-def test_logs_hold_what_rewards_of_state_and_of_pictures_need(bundle: Path, tmp_path: Path) -> None:
+def test_logs_hold_what_rewards_of_state_and_of_pictures_need(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The pay of a log's state is the simulator's own, where perception is exact."""
-    asked = f"learn-on-arm {bundle} --emulate --noise 0 --minutes 0.03 --reward clip --name run"
+    asked = f"learn-on-arm {bundle} --emulate --noise 0 --minutes 0.05 --reward clip --name run"
     asked += " --explore 0.3 --asks 1000"
-    assert main([*asked.split(), "--runs", str(tmp_path)]) == 0
+    bar: list[float] = []
+    with pytest.MonkeyPatch.context() as patch:
+        update = Progress.update
+        patch.setattr(
+            Progress, "update", lambda *a, **k: (bar.append(k["completed"]), update(*a, **k))
+        )
+        assert main([*asked.split(), "--runs", str(tmp_path)]) == 0
+    assert bar[0] == 0.0 and all(0.1 < share < 1.0 for share in bar[1:])  # of its time
+    said = capsys.readouterr().out
+    assert "minutes of arm time" in said and "AUC of clip, not known yet" in said
+    assert "{" not in said
     logs = logs_of([tmp_path / "run" / "episodes"])
     told = reading(logs)
     one = next(episodes(logs, told, frames=True))

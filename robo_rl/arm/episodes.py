@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress
 
 from real_robot import Ended, Fault, Phase, PolicyBundle, PolicyProcess, RunConfig, run
 from real_robot.human import DISCARD, FILTER, Human, Verdict
@@ -148,7 +149,7 @@ def run_episodes(
     task: Task[Any],
     stage: Stage,
     *,
-    episodes: int = 20,
+    episodes: int | None = 20,
     first: int = 0,
     seed: int = 0,
     log: Path | None = None,
@@ -161,24 +162,25 @@ def run_episodes(
     dial: Callable[[], float] = lambda: 1.0,
     shadow: bool = False,
     before: Callable[[int], tuple[PolicyBundle, PolicyProcess | None]] | None = None,
-    after: Callable[[int, RunResult], bool] = lambda index, result: True,
+    after: Callable[[int, RunResult], float] = lambda index, result: 0.0,
     cleared: Callable[[], bool] = lambda: False,
 ) -> ArmResult:
-    """Runs a bundle for ``episodes`` scenes of ``stage``, from number ``first`` on.
+    """Runs a bundle for ``episodes`` scenes of ``stage``, from number ``first`` on; None: until
+    ``after`` ends it.
 
     ``human(scene, seed)`` makes the person who may take the arm in a scene; ``dial`` and ``shadow``
     are those of ``real_robot.run``. What an episode came to is the simulator's word where there is
     one, else the operator's, who may also throw an episode away.
 
     ``before(index)`` is what acts in an episode in place of the bundle and its process;
-    ``after(index, result)`` hears what came of it, and says whether there is another. A fault
-    that latches ends the episodes unless an operator has ``cleared()`` it, and so does a signal,
-    also one that came while the arm was parked.
+    ``after(index, result)`` hears what came of it, and says how much of all is over: at 1 there is
+    no further one. A fault that latches ends the episodes unless an operator has ``cleared()`` it,
+    and so does a signal, also one that came while the arm was parked.
 
     Logs in the folder ``log`` whose writer was killed are made whole first, and new ones are
     numbered on from those. A log that cannot be written ends the episodes, once its run is over.
     """
-    if episodes < 1:
+    if episodes is not None and episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}")
     steps = round(task.episode_s / task.control_dt)
     if log is not None:
@@ -190,15 +192,17 @@ def run_episodes(
     judged = (person_sets or bool(bundle.manifest.goal)) and not shadow  # a still arm does nothing
     asks = person_sets and judged
     config = config or RunConfig(realtime=stage.realtime)
-    numbers, logged = range(first, first + episodes), next_number(log)
+    numbers = itertools.count(first) if episodes is None else range(first, first + episodes)
+    of, logged = "" if episodes is None else f" of {episodes}", next_number(log)
     quiet = console is None or person_sets or monitor is not None
     tally = _Tally()
-    for index in track(numbers, "arm     ", console=console, disable=quiet, transient=True):
+    for index in _shown(numbers, lambda: tally.over, None if quiet else console):
+        number = index - first + 1
         if monitor is not None and person_sets:
             monitor.hide()
         scene = stage.scene(_scene(seed, index))
         if monitor is not None:
-            monitor.begin(scene.driver.describe(), index - first + 1, episodes, tally.successes)
+            monitor.begin(scene.driver.describe(), number, episodes, tally.successes)
         person: Human | None = None
         if human is not None:
             scene, person = human(scene, _scene(seed, index))
@@ -253,7 +257,7 @@ def run_episodes(
         tally.add(index, result)
         if stage.realtime and console is not None and not console.is_terminal:
             console.print(
-                f"episode {index - first + 1} of {episodes}: {result.ended.value}, "
+                f"episode {number}{of}: {result.ended.value}, "
                 + (f"{tally.successes} reached so far, " if judged else "")
                 + f"{result.missed} periods missed"
             )
@@ -261,19 +265,31 @@ def run_episodes(
         # person's to clear.
         gone = before is None and policy is not None and not policy.alive
         asked = result.ended is Ended.INTERRUPTED or bool(result.signal)
-        over = asked or gone or bool(result.unlogged)
-        if not after(index, result) or over or (result.ended is Ended.FAULT and not cleared()):
+        tally.over = max(after(index, result), 0.0 if episodes is None else number / episodes)
+        cut_short = asked or gone or bool(result.unlogged)
+        if tally.over >= 1 or cut_short or (result.ended is Ended.FAULT and not cleared()):
             break
     found = tally.result(stage.name, None if stage.realtime else _think_time(bundle))
-    cut = GONE if gone and index < numbers[-1] and result.ended is Ended.DONE else ""
+    cut = GONE if gone and tally.over < 1 and result.ended is Ended.DONE else ""
     found = replace(found, under=stage.under, shadow=shadow, cut=cut)
     found = replace(found, successes=found.successes if judged else None)
     if hasattr(stage, "told"):
         found = replace(found, told=stage.told(about))
     if judged and not asks:
-        scenes = [_scene(seed, index) for index in numbers[: found.episodes]]
+        scenes = [_scene(seed, index) for index in range(first, first + found.episodes)]
         found = replace(found, floors=floors_of_scenes(task, scenes))
     return replace(found, advice=advice(found, bundle.manifest))
+
+
+def _shown(
+    numbers: Iterable[int], over: Callable[[], float], console: Console | None
+) -> Iterator[int]:
+    """``numbers``, beside a bar of how much of all is ``over()``, where there is a console."""
+    with Progress(console=console, transient=True, disable=console is None) as bar:
+        arm = bar.add_task("arm     ", total=1.0)
+        for number in numbers:
+            bar.update(arm, completed=over())
+            yield number
 
 
 def next_number(folder: Path | None) -> int:
@@ -294,6 +310,7 @@ class _Tally:
 
     def __init__(self) -> None:
         self.successes = 0
+        self.over = 0.0  # how much, of 1, of all that is to be done
         self._results: list[RunResult] = []
         self._reasons: list[str] = []
 

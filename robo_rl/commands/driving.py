@@ -171,7 +171,7 @@ def drive(
             bundle,
             task,
             stage,
-            episodes=command.episodes,
+            episodes=None if learning else command.episodes,  # its time ends it
             first=first,
             seed=command.seed,
             log=command.log,

@@ -22,7 +22,6 @@ from robo_rl.on_arm.session import Session
 from robo_rl.runs import RunDir
 
 THINK = 0.01  # s that the policy may take in real time
-ENOUGH = 100_000  # episodes: time is up before
 # What is said anew for each start; of these the last two by somebody who looks at the arm then.
 EACH_TIME = {"bundle", "resume", "clear_fault", "stiff"}
 
@@ -35,7 +34,7 @@ class LearnOnArmCommand(OnArm, Driving):
     name: str = ""  # of the run; empty: made of the bundle's task, goal and arm
     runs: Path = Path("runs")  # folder of all runs
     resume: Path | None = None  # a run that was stopped: it goes on, as it began
-    episodes: tyro.conf.Suppress[int] = ENOUGH
+    episodes: tyro.conf.Suppress[int] = 0  # as many as there is time for
     log: tyro.conf.Suppress[Path | None] = None
 
     def check(self) -> None:
@@ -102,7 +101,7 @@ def where(command: Driving, arm: str) -> str:
     return f"the {arm} at {command.port or command.host}"
 
 
-def finish(run: RunDir, command: OnArm) -> None:
+def finish(run: RunDir, command: LearnOnArmCommand) -> None:
     """Leaves the last bundle where runs have theirs, and says what it came to; of one that was
     stopped, how it goes on."""
     told = Told.read(run.path)
@@ -116,4 +115,4 @@ def finish(run: RunDir, command: OnArm) -> None:
     shutil.copytree(bundle_of(run.path, told.published), final)
     run.finish(dataclasses.asdict(told))
     console.print(f"{run.path / 'report.html'}; bundle: {final}")
-    print(json.dumps(dataclasses.asdict(told)))
+    print(json.dumps(dataclasses.asdict(told)) if command.as_json else told.line(command.reward))

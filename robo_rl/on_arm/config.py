@@ -83,6 +83,21 @@ class Told:
     auc: float | None = None  # of the reward against verdicts; None: not known yet
     trusted: bool = True  # whether the reward counts, and not the verdict alone
 
+    @property
+    def trust(self) -> str:
+        """How far verdicts bear the reward out."""
+        auc = "not known yet" if self.auc is None else f"{self.auc:.3f}"
+        return f"{auc}: {'it counts' if self.trusted else 'it does not count, verdicts do'}"
+
+    def line(self, reward: str) -> str:
+        """One line for people, about what was paid by ``reward``."""
+        kept = f"that after {self.published} episodes" if self.published else "as it was"
+        said = (
+            f"{self.episodes} episodes, {self.arm_s / 60:.1f} minutes of arm time, "
+            f"{self.updates:,} updates; the bundle is {kept}"
+        )
+        return said if reward == VERDICT else f"{said}; AUC of {reward}, {self.trust}"
+
     def write(self, folder: Path) -> None:
         """Into ``folder``."""
         write_json(folder / TOLD, self)

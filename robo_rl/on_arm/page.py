@@ -92,10 +92,8 @@ def _numbers(rows: dict[str, Array], config: OnArm, told: Told, left_out: str) -
             )  # fmt: skip
     cells.append(("stopped by the safety filter", f"{int(np.nansum(rows['stopped']))} episodes"))
     if config.reward != VERDICT:
-        auc = "not known yet" if told.auc is None else f"{told.auc:.3f}"
-        counts = "it counts" if told.trusted else "it does not count, verdicts do"
         cells.append(
-            (f"AUC of {config.reward} against the last {config.asks} verdicts", f"{auc}: {counts}")
+            (f"AUC of {config.reward} against the last {config.asks} verdicts", told.trust)
         )
     if left_out:
         cells.append(("not learned from", left_out))

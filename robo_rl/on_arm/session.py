@@ -102,12 +102,12 @@ class Session:
         acting: Any = Exploring(self._policy or bundle, bundle.manifest, sd, seed)
         return (bundle, acting) if self._policy else (acting, None)
 
-    def after(self, index: int, result: RunResult) -> bool:
-        """Whether there is time for another one."""
+    def after(self, index: int, result: RunResult) -> float:
+        """How much of the arm's time is over, of 1."""
         told = Told.read(self.folder)
         own = (index + 1 - told.episodes) * result.actions  # not read yet
         dt = self._bundle.manifest.control_dt if self._bundle else 0.0
-        return told.arm_s + own * dt < 60 * self._config.minutes
+        return (told.arm_s + own * dt) / (60 * self._config.minutes)
 
     def people(self, human: People) -> People:
         """``human``, in the episodes that they are there for."""
