@@ -28,9 +28,9 @@ import json
 import os
 import platform
 import re
+import secrets
 import shutil
 import struct
-import tempfile
 import warnings
 import zipfile
 import zlib
@@ -88,15 +88,16 @@ def jsonable(value: Any) -> Any:
 def atomic_write(path: Path, data: bytes) -> None:
     """Writes a file so that a reader sees the old content or the new, never half of either."""
     path = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    # Not by tempfile, whose files nobody else may read.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
 

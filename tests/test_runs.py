@@ -133,6 +133,12 @@ def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch
     assert (tmp_path / "f").read_bytes() == b"old"
 
 
+def test_a_written_file_may_be_read_by_whom_the_umask_lets(tmp_path):
+    (tmp_path / "opened").touch()
+    atomic_write(tmp_path / "f", b"new")
+    assert (tmp_path / "f").stat().st_mode == (tmp_path / "opened").stat().st_mode
+
+
 def test_metrics_append_widen_and_survive_a_cut_line(run):
     run.append({"env_steps": 10, "reward": 0.5})
     run.append({"env_steps": 20, "reward": 0.25, "train/loss": 1.0})
