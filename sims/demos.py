@@ -11,12 +11,13 @@ grow with their number.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,32 +96,44 @@ def write_demos(
     import h5py
 
     config = config or DemoConfig()
+    task.need_expert()
+    with new_folder(path) as partial:
+        (partial / "data").mkdir(parents=True)
+        env = BatchEnv(task, min(config.num_envs, config.episodes), seed=config.seed)
+        rng = np.random.default_rng(config.seed)
+        written = steps = successes = lost = 0
+        with h5py.File(partial / "data" / "main_data.hdf5", "w", track_order=True) as file:
+            while written < config.episodes:
+                played = play(env, config, rng)
+                for row in range(min(env.num_envs, config.episodes - written)):
+                    _write(file, written, played, row)
+                    written += 1
+                    steps += int(played.length[row])
+                    successes += bool(played.success[played.length[row], row])
+                    lost += bool(played.lost[row])
+                progress(written / config.episodes)
+        metadata = metadata_of(env, minari_name(path), written, steps, "scripted expert")
+        metadata["dataset_size"] = round(
+            (partial / "data" / "main_data.hdf5").stat().st_size / 1e6, 1
+        )
+        env.close()
+        (partial / "data" / "metadata.json").write_text(json.dumps(metadata, indent=1))
+    return Demos(path, written, steps, successes, lost)
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Where ``path`` is built, which it becomes once it is whole; nothing is left of one that is
+    not. ValueError where there is something already."""
     if path.exists():
         raise ValueError(f"{path} exists already; give a new folder")
-    task.need_expert()
     partial = path.with_name(f".{path.name}.part")
-    if partial.exists():
-        shutil.rmtree(partial)
-    (partial / "data").mkdir(parents=True)
-    env = BatchEnv(task, min(config.num_envs, config.episodes), seed=config.seed)
-    rng = np.random.default_rng(config.seed)
-    written = steps = successes = lost = 0
-    with h5py.File(partial / "data" / "main_data.hdf5", "w", track_order=True) as file:
-        while written < config.episodes:
-            played = play(env, config, rng)
-            for row in range(min(env.num_envs, config.episodes - written)):
-                _write(file, written, played, row)
-                written += 1
-                steps += int(played.length[row])
-                successes += bool(played.success[played.length[row], row])
-                lost += bool(played.lost[row])
-            progress(written / config.episodes)
-    metadata = metadata_of(env, minari_name(path), written, steps, "scripted expert")
-    metadata["dataset_size"] = round((partial / "data" / "main_data.hdf5").stat().st_size / 1e6, 1)
-    env.close()
-    (partial / "data" / "metadata.json").write_text(json.dumps(metadata, indent=1))
-    partial.rename(path)
-    return Demos(path, written, steps, successes, lost)
+    shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed
+    try:
+        yield partial
+        partial.rename(path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def minari_name(path: Path) -> str:

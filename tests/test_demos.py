@@ -94,6 +94,15 @@ def test_the_same_seed_writes_the_same_and_noise_is_noise(tmp_path: Path) -> Non
     assert gap > 0.1
 
 
+def test_one_that_was_stopped_leaves_nothing(tmp_path: Path) -> None:
+    def stop(share: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_demos(sims.make_task("reach"), tmp_path / "a", DemoConfig(episodes=4), stop)
+    assert not list(tmp_path.iterdir())
+
+
 def test_memory_does_not_grow_with_the_number_of_episodes(tmp_path: Path) -> None:
     task, peaks = sims.make_task("reach"), []
     for episodes in (8, 40):

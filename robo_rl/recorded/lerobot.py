@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from robo_rl.recorded.logs import Reading, Recorded, decoded, episodes, new_folder
+from robo_rl.recorded.logs import Reading, Recorded, decoded, episodes
+from sims.demos import new_folder
 
 Array = np.ndarray
 
@@ -46,26 +47,27 @@ def write_lerobot(
     (episodes, frames, successes, unsaid rad).
     """
     check_extra("--format lerobot")
-    partial = new_folder(path)
-    made = _Dataset(partial, told)
-    successes, unsaid = 0, []
-    try:
-        for one in episodes(paths, told, frames=True):
-            if not (one.success or failures):
-                told.left_out["that failed (--failures takes them in)"] += 1
-                continue
-            made.add(one)
-            successes += one.success
-            unsaid += one.unsaid.tolist()
-    finally:
-        made.films.close()
-    if not made.lengths:
-        raise ValueError(f"no episode can be written. {told.summary()}")
-    frames = sum(made.lengths)
-    if len(progress) not in (0, frames):
-        raise ValueError(f"--progress must hold {frames} scores, one a frame, got {len(progress)}")
-    made.write(np.asarray(progress, np.float32))
-    partial.rename(path)
+    with new_folder(path) as partial:
+        made = _Dataset(partial, told)
+        successes, unsaid = 0, []
+        try:
+            for one in episodes(paths, told, frames=True):
+                if not (one.success or failures):
+                    told.left_out["that failed (--failures takes them in)"] += 1
+                    continue
+                made.add(one)
+                successes += one.success
+                unsaid += one.unsaid.tolist()
+        finally:
+            made.films.close()
+        if not made.lengths:
+            raise ValueError(f"no episode can be written. {told.summary()}")
+        frames = sum(made.lengths)
+        if len(progress) not in (0, frames):
+            raise ValueError(
+                f"--progress must hold {frames} scores, one a frame, got {len(progress)}"
+            )
+        made.write(np.asarray(progress, np.float32))
     return len(made.lengths), frames, successes, unsaid
 
 

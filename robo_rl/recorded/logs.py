@@ -27,7 +27,7 @@ from real_robot.recorder import Log, read_log
 from real_robot.twin import Twin
 from robo_rl.arm.episodes import task_of
 from sims.batch_env import BatchEnv
-from sims.demos import metadata_of, minari_name
+from sims.demos import metadata_of, minari_name, new_folder
 from sims.task import Task
 
 Array = np.ndarray
@@ -270,51 +270,38 @@ def write_minari(
     """
     import h5py
 
-    partial = new_folder(path)
-    (partial / "data").mkdir(parents=True)
-    env = BatchEnv(told.task, 1)
-    written = steps = successes = 0
-    unsaid: list[float] = []
-    hands: set[bool] = set()
-    with h5py.File(partial / "data" / "main_data.hdf5", "w", track_order=True) as file:
-        for one in episodes(paths, told):
-            length = len(one.action)
-            last = np.arange(length) == length - 1
-            group = file.create_group(f"episode_{written}")
-            group.attrs["id"], group.attrs["total_steps"] = written, length
-            group.attrs["success"], group.attrs["judge"] = one.success, one.judge
-            group.attrs["log"] = one.path.name
-            group["observations"], group["actions"] = one.obs, one.action
-            group["rewards"] = np.where(last & one.success, 1.0, 0.0)
-            group["terminations"], group["truncations"] = np.zeros(length, bool), last
-            group["infos/success"] = np.append(np.zeros(length, bool), one.success)
-            group["infos/by_hand"], group["infos/policy_action"] = one.by_hand, one.policy
-            group["infos/t"] = one.t
-            written, steps, successes = written + 1, steps + length, successes + one.success
-            unsaid += one.unsaid.tolist()
-            hands |= set(one.by_hand.tolist())
-    if not written:
-        raise ValueError(f"no episode can be written. {told.summary()}")
-    policy = told.manifest.action.kind != "none"
-    by = {(True, False): "a policy", (True, True): "a policy and a person"}.get(
-        (policy, True in hands), "a person"
-    )
-    metadata = metadata_of(env, minari_name(path), written, steps, by) | {"recorded": True}
-    env.close()
-    size = (partial / "data" / "main_data.hdf5").stat().st_size
-    metadata["dataset_size"] = round(size / 1e6, 1)
-    (partial / "data" / "metadata.json").write_text(json.dumps(metadata, indent=1))
-    partial.rename(path)
+    with new_folder(path) as partial:
+        (partial / "data").mkdir(parents=True)
+        env = BatchEnv(told.task, 1)
+        written = steps = successes = 0
+        unsaid: list[float] = []
+        hands: set[bool] = set()
+        with h5py.File(partial / "data" / "main_data.hdf5", "w", track_order=True) as file:
+            for one in episodes(paths, told):
+                length = len(one.action)
+                last = np.arange(length) == length - 1
+                group = file.create_group(f"episode_{written}")
+                group.attrs["id"], group.attrs["total_steps"] = written, length
+                group.attrs["success"], group.attrs["judge"] = one.success, one.judge
+                group.attrs["log"] = one.path.name
+                group["observations"], group["actions"] = one.obs, one.action
+                group["rewards"] = np.where(last & one.success, 1.0, 0.0)
+                group["terminations"], group["truncations"] = np.zeros(length, bool), last
+                group["infos/success"] = np.append(np.zeros(length, bool), one.success)
+                group["infos/by_hand"], group["infos/policy_action"] = one.by_hand, one.policy
+                group["infos/t"] = one.t
+                written, steps, successes = written + 1, steps + length, successes + one.success
+                unsaid += one.unsaid.tolist()
+                hands |= set(one.by_hand.tolist())
+        if not written:
+            raise ValueError(f"no episode can be written. {told.summary()}")
+        policy = told.manifest.action.kind != "none"
+        by = {(True, False): "a policy", (True, True): "a policy and a person"}.get(
+            (policy, True in hands), "a person"
+        )
+        metadata = metadata_of(env, minari_name(path), written, steps, by) | {"recorded": True}
+        env.close()
+        size = (partial / "data" / "main_data.hdf5").stat().st_size
+        metadata["dataset_size"] = round(size / 1e6, 1)
+        (partial / "data" / "metadata.json").write_text(json.dumps(metadata, indent=1))
     return written, steps, successes, unsaid
-
-
-def new_folder(path: Path) -> Path:
-    """Where ``path`` is built until it is whole; ValueError where there is something already."""
-    import shutil
-
-    if path.exists():
-        raise ValueError(f"{path} exists already; give a new folder")
-    partial = path.with_name(f".{path.name}.part")
-    if partial.exists():
-        shutil.rmtree(partial)
-    return partial
