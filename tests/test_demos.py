@@ -94,6 +94,18 @@ def test_the_same_seed_writes_the_same_and_noise_is_noise(tmp_path: Path) -> Non
     assert gap > 0.1
 
 
+def test_goals_are_said_as_train_takes_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ["--episodes", "2", "--goal"]
+    assert main(["demos", "reach", str(tmp_path / "a"), *few, "Go above the blue ball!"]) == 0
+    about = json.loads((tmp_path / "a" / "data" / "metadata.json").read_text())
+    assert about["task"]["goal"] == "above_blue_ball"
+    for command in (["demos", "reach", str(tmp_path / "b")], ["teleop", "--emulate"]):
+        assert main([*command, "--goal", "touch the purple cube"]) == 1
+        assert "no such object here: 'purple cube'. Did you mean 1: " in capsys.readouterr().err
+
+
 def test_one_that_was_stopped_leaves_nothing(tmp_path: Path) -> None:
     def stop(share: float) -> None:
         raise KeyboardInterrupt

@@ -27,7 +27,7 @@ class DemosCommand(DemoConfig, Table):
 
     task: tyro.conf.Positional[str]  # as `robo-rl list tasks` shows
     to: tyro.conf.Positional[Path]  # a folder that does not exist yet
-    goal: str = ""  # the key of one of the task's goals; empty: the first one
+    goal: str = ""  # one of the task's goals, as a sentence or a key, or any; empty: the first one
     as_json: Json = False  # print JSON
 
 
@@ -48,10 +48,10 @@ def main(argv: Sequence[str]) -> int:
     if any(word == "--from" or word.startswith("--from=") for word in argv):
         return _of_logs(argv)
     command = tyro.cli(DemosCommand, args=list(argv), prog="robo-rl demos")
-    from robo_rl.goals.reading import task_of
+    from robo_rl.goals.reading import shown_task
     from sims.demos import write_demos
 
-    task = task_of(vars(command), goal=command.goal or None)
+    task = shown_task(vars(command), command.goal)
     config = DemoConfig(
         **{f.name: getattr(command, f.name) for f in dataclasses.fields(DemoConfig)}
     )

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import tyro
 
-import sims
 from real_robot import arms
 from robo_rl.arm.episodes import next_number
 from robo_rl.commands.driving import Driving, drive
@@ -22,7 +21,7 @@ class TeleopCommand(Driving):
     """A person drives an arm, with no policy, and every episode is recorded."""
 
     task: str = "reach"  # what is to be done, as `robo-rl list tasks` shows
-    goal: str = ""  # the key of one of the task's goals; empty: the first one
+    goal: str = ""  # one of the task's goals, as a sentence or a key; empty: the first one
     human: str = "keyboard"  # by what: keyboard, gamepad[:PATH], leader:PORT, scripted:FILE
     seconds: float = 0.0  # of an episode at most; 0: the task's own
     log: Path | None = Path("teleop")  # folder for one MCAP log per episode, which go on from there
@@ -43,8 +42,9 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(TeleopCommand, args=list(argv), prog="robo-rl teleop")
     command.check()
     from robo_rl.arm.nobody import nobody
+    from robo_rl.goals.reading import shown_task
 
-    task = sims.make_task(command.task, robot=command.robot, goal=command.goal or None)
+    task = shown_task(vars(command), command.goal)
     if getattr(task, "robot", None) not in arms.ARMS and not command.emulate:
         raise ValueError(f"task {task.name!r} moves no arm that has a driver; they are {arms.ARMS}")
     if command.seconds:

@@ -157,6 +157,14 @@ def known_goal(config: Mapping[str, Any], text: str) -> tuple[Task[Any], ReadGoa
     return task_of(config, goal=goal.key), goal
 
 
+def shown_task(config: Mapping[str, Any], text: str) -> Task[Any]:
+    """The task that a config means, to be shown by an expert or a person: ``known_goal``, or what
+    no sentence says: ``any``, and a formula as data."""
+    if text == ANY or text.startswith("["):
+        return task_of(config, goal=text)
+    return known_goal(config, text)[0]
+
+
 def judged_goal(task: Task[Any], text: str) -> tuple[Task[Any], ReadGoal]:
     """The task with the ground truth of a sentence, and the sentence as read.
 
