@@ -44,6 +44,7 @@ def card(task: str = "reach") -> TaskCard:
         ("inverted_pendulum", "no wobbling over now, keep the stick vertical-ish", ""),
         ("reach", "jab the red cube, then loiter kinda over the ball",
          "then(touch(gripper, red_cube), above(gripper, blue_ball))"),
+        ("reach", "touch the bal", "touch(gripper, blue_ball)"),  # a slip of the pen
         # what goes along with a part is read as it was said
         ("reach", "whackity the ball without touching the cube",
          "and(touch(gripper, blue_ball), never(touch(gripper, red_cube)))"),
@@ -72,6 +73,7 @@ def test_what_was_meant_is_among_the_offers(task: str, text: str, wanted: str) -
         "always hover above the ball, then jabby the cube",
         "touch the ball for at most 1 s",
         "touch the ball over 2 seconds",
+        "go -5 cm above the red cube",
         "",
     ],
 )

@@ -39,7 +39,7 @@ from reward_models.goals.reader.joints import THEN
 from reward_models.goals.reader.lexicon import UNSUPPORTED
 from reward_models.goals.reader.meaning import Meaning
 from reward_models.goals.reader.quantities import Much
-from reward_models.goals.reader.refusals import Refuser
+from reward_models.goals.reader.refusals import Refuser, spelled
 from reward_models.goals.reader.sentences import Element, ends
 from reward_models.goals.reader.things import Phrases, Thing, Things
 from reward_models.goals.reader.words import split, without_articles
@@ -80,7 +80,7 @@ def words_of(text: str, things: Things) -> Words:
     mentioned: list[str] = []
     amounts: list[Much] = []
     times: list[Element] = []
-    unsaid = False  # "for at most 1 s" is no time that a goal can have
+    unsaid = False  # "for at most 1 s", "-5 cm": no goal can have that
     at = 0
     while at < len(words):
         term, end = _longest(phrases, at)
@@ -104,6 +104,7 @@ def words_of(text: str, things: Things) -> Words:
             at = end
         else:
             said.append(words[at])
+            unsaid |= words[at] == "-" and any(quantities.much(words, at + 1))
             at += 1
     return Words(
         _features(said),
@@ -167,11 +168,15 @@ class Proposer:
         return save({**arrays, "kinds": kinds})
 
     def propose(self, text: str, card: TaskCard, most: int = 3) -> list[Formula]:
-        """Up to ``most`` formulas, the likeliest first; none where it likely asks for nothing.
+        """Up to ``most`` formulas, the likeliest first; none where it likely asks for nothing. What
+        is read once the names of things are spelled as they are is the likeliest.
 
         Of a sequence every part is read, or proposed, for itself, and so is what goes along with a
         part: "without touching the ball", "while ...", "for 2 s"; none is left out.
         """
+        words = split(text)
+        right = spelled(words, Things(card))
+        slips = _read(" ".join(right), card) if right != words else None
         best: list[tuple[float, tuple[Formula, ...]]] = [(0.0, ())]
         parts = _parts(text, card)
         for part in parts:
@@ -180,7 +185,8 @@ class Proposer:
                 (worth + more, (*before, one)) for worth, before in best for more, one in found
             ]
             best = sorted(longer, key=lambda one: -one[0])[:most]
-        return [made for _, formulas in best if (made := _then(formulas, card))]
+        found = [made for _, formulas in best if (made := _then(formulas, card))]
+        return [slips, *(made for made in found if made != slips)][:most] if slips else found
 
     def _part(
         self, text: str, card: TaskCard, most: int, alone: bool

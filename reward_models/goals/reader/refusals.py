@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from reward_models.goals.captions import describe_vocabulary
 from reward_models.goals.reader import clauses, quantities, sentences
@@ -37,6 +37,7 @@ _TWOFOLD = (
         "only a comma between two goals: say 'then' or 'and'",
     ),
 )
+SURELY = 0.8  # alike: "bal" is a ball, and a wall is none
 _JOINERS = frozenset("and or then but while , first".split())
 
 
@@ -45,6 +46,18 @@ def lexicon() -> frozenset[str]:
     known = clauses.vocabulary() | sentences.vocabulary() | quantities.WORDS | UNSUPPORTED.keys()
     known |= FUNCTION | DETERMINERS | GENERIC | GENERIC_PLURAL | LOOKS | COLOUR_WORDS | SCENERY
     return known | ASKING | COLOURS | SHADES.keys() | {"the", ",", "'s", "please"}
+
+
+def nearest(word: str, known: Iterable[str], alike: float = 0.7) -> str:
+    """The known word that ``word`` may be a slip of; "" where none is as ``alike``, of 1."""
+    close = difflib.get_close_matches(word, sorted(w for w in known if len(w) > 1), 1, alike)
+    return close[0] if close else ""
+
+
+def spelled(words: tuple[str, ...], things: Things) -> tuple[str, ...]:
+    """The words, with names of things in place of what nobody knows and is surely a slip of one."""
+    strange = {word for word in words if word.isalpha()} - things.words - lexicon()
+    return tuple(word in strange and nearest(word, things.words, SURELY) or word for word in words)
 
 
 class Refuser:
@@ -61,9 +74,9 @@ class Refuser:
 
     def unknown(self, word: str, code: str) -> Refusal:
         """Of a word that nobody knows; a slip of the pen is shown the word that it may be."""
-        known = sorted(self.things.words | (lexicon() if code == "unknown_word" else set()))
-        close = difflib.get_close_matches(word, [w for w in known if len(w) > 1], 1, 0.7)
-        hint = f"; nearest known word: {close[0]!r}" if close else ""
+        known = self.things.words | (lexicon() if code == "unknown_word" else set())
+        close = nearest(word, known)
+        hint = f"; nearest known word: {close!r}" if close else ""
         if code == "unknown_object" and close:  # rather a slip of the pen than another thing
             code = "unknown_word"
         word = word if len(word) <= 40 else word[:37] + "..."
