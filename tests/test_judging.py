@@ -34,7 +34,7 @@ from robo_rl.judging.language import _paid, language, opposite, paraphrases
 from robo_rl.judging.looks import Looks
 from robo_rl.judging.paid import back, by_entry, by_model, clock, dense, forth, sparse, whole
 from robo_rl.judging.proxy import PaidJudge
-from robo_rl.judging.tables import interval, overoptimised, short
+from robo_rl.judging.tables import in_words, interval, overoptimised, short
 from robo_rl.learners import PPOConfig
 from robo_rl.rewards.base import RewardConfig
 from robo_rl.runs import RunDir
@@ -381,3 +381,8 @@ def test_epic_imagines_what_a_program_would_pay_elsewhere(seen) -> None:
     expected = np.linalg.norm(seen.signals["tip"][:, :, None] - cube, axis=3).mean(axis=2)
     np.testing.assert_allclose(np.ptp(left - expected), 0.0, atol=1e-5)
     assert leaving(ProgramReward(load(HEIGHT, CARD))) is None
+
+
+def test_figures_are_said_in_words_on_a_line() -> None:
+    found = {"cells": 12, "auc": 0.98123456, "none": None, "asked": {"first": 3}, "said": ["a"]}
+    assert in_words(found) == "cells: 12; auc: 0.9812; none: -; asked: first 3; said: a"

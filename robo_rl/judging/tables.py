@@ -114,6 +114,21 @@ def interval(value: Sequence[float] | None) -> str:
     return f"{middle} ({low}-{high})"
 
 
+def in_words(figures: Mapping[str, Any]) -> str:
+    """Figures on a line for people: ``cells: 12; auc_median: 0.981; asked: first 3, second 2``."""
+    return "; ".join(f"{name}: {_worded(value)}" for name, value in figures.items())
+
+
+def _worded(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_worded(one)}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_worded, value))
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "-" if value is None else str(value)
+
+
 def figure(value: float | None) -> str:
     """Three digits; two of a correlation's would hide what is told apart here."""
     if value is None or value != value:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table as Printed
 
 from robo_rl.commands.options import Json, Table
+from robo_rl.judging.tables import in_words
 
 if TYPE_CHECKING:
     from robo_rl.judging.report import Subject
@@ -175,7 +176,7 @@ def _encoder(command: ReportCommand) -> int:
             table.add_row(cell["text"], area, rank, str(cell["true"]))
         console.print(table)
     for label in ("plain", "moved"):
-        console.print(label, figures[f"{label} summary"])
+        console.print(f"{label}: {in_words(figures[f'{label} summary'])}", highlight=False)
     if figures["swapped"] is not None:
         console.print(f"told apart by colour, both ways: {figures['swapped']:.1%}")
     console.print(f"frames/s {figures['frames_per_s']:.0f}")

@@ -16,6 +16,7 @@ from reward_models.metrics import or_none, spearman
 from reward_models.wire.judge import Said
 from robo_rl.commands.options import Json
 from robo_rl.goals.reading import read_goal
+from robo_rl.judging.tables import in_words
 from robo_rl.rewards.clip import ClipConfig, at_home, captions_for
 from robo_rl.sources import SOURCES, Seen, Watch, watched
 from robo_rl.sources.plot import MOST, row_of, write_plot
@@ -84,7 +85,7 @@ def _print(scored: Sequence[Figures], command: ScoreCommand) -> None:
     low = -0.3 if command.scorer == "clip" else 0.0
     for figures in scored:
         columns = ("at", "score", "success_prob")
-        print("; ".join(f"{k}: {v}" for k, v in figures.items() if k not in columns))
+        print(in_words({k: v for k, v in figures.items() if k not in columns}))
         for number, value in zip(figures["at"], figures["score"], strict=True):
             bar = "#" * max(0, round(30 * (value - low)))
             print(f"{number:4d} {value:+.3f} {bar}")

@@ -12,6 +12,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from robo_rl.judging.tables import in_words
 from robo_rl.progress import stages
 from robo_rl.teaching import KINDS, train_scorer
 
@@ -38,6 +39,6 @@ def main(argv: Sequence[str]) -> int:
     if command.as_json:
         print(json.dumps(card, indent=1))
     else:
-        console.print(card["figures"], highlight=False)
+        console.print(in_words(card["figures"]), highlight=False)
         print(command.scorer.out)
     return 0

@@ -16,6 +16,7 @@ import tyro
 from rich.console import Console
 
 from reward_models.config import FitConfig, at_least
+from robo_rl.judging.tables import in_words
 from robo_rl.progress import stages
 from robo_rl.runs import versions
 from robo_rl.side_by_side import side_by_side
@@ -123,7 +124,9 @@ def main(argv: Sequence[str]) -> int:
             console.print(told(card["cells"]), highlight=False)
         else:
             card |= _judged(out, command, console)
-        console.print(card["summary"], card.get("moved", ""))
+        for label in ("summary", "moved"):
+            if label in card:
+                console.print(f"{label}: {in_words(card[label])}", highlight=False)
         tiny_clip.save(model, out, card)
     if command.ship:
         write_guard(model.homes, out.with_suffix(".guard.npz"))
@@ -140,7 +143,7 @@ def _judged(out: Path, command: TrainClipCommand, console: Console) -> dict[str,
     given = {home: (out, home, command.device, asked) for home in homes_in(out)}
     found = {}
     for home, figures in side_by_side(gate_at, given, command.jobs):
-        console.print(f"{home}: {figures['plain summary']}", highlight=False)
+        console.print(f"{home}: {in_words(figures['plain summary'])}", highlight=False)
         console.print(told(figures["plain"]), highlight=False)
         found[home] = figures
     return of_all({home: found[home] for home in given})
