@@ -66,7 +66,9 @@ def test_an_operator_says_within_what_time_the_arm_can_stop(
 ) -> None:
     command = ["deploy", str(folder), "--emulate", "--episodes", "1", "--json"]
     assert main([*command, "--stop-within", "0.1"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    out, err = capsys.readouterr()
+    assert err.startswith("goal: the gripper is above the red cube\ntrained for "), err
+    told = json.loads(out)
     assert told["successes"] == 1 and told["ended"] == {"done": 1}
     for known, others in ((True, ["--stop-within", "0.05"]), (False, [])):
         main([*command, *others])

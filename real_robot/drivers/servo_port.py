@@ -97,6 +97,14 @@ class ServoPort:
     def _cable(self) -> Iterator[None]:
         try:
             yield
+        except serial.SerialTimeoutException as error:
+            self.is_using = False
+            raise RobotFault(
+                Fault.DISCONNECTED,
+                f"{self.port_name}: no bytes were taken for {WRITE_S:g} s: the adapter is stuck "
+                "(plug it in anew), or, of an emulated arm, the machine is too busy for its "
+                "process: end what else runs there",
+            ) from error
         except (OSError, termios.error, serial.SerialException, TypeError, ValueError) as error:
             # pyserial raises TypeError and ValueError on a port that another thread closed.
             self.is_using = False

@@ -166,6 +166,7 @@ def drive(
         answering = None
         if stage.realtime and policy is not None:  # compressed time stands still while one thinks
             answering = stack.enter_context(policy())
+        console.print(f"goal: {_goal_of(manifest, task)}", markup=False, highlight=False)
         _warn(command, manifest, task, console)
         result = run_episodes(
             bundle,
@@ -193,6 +194,12 @@ def drive(
             f"the log is not whole: {result.unlogged}; free space there, or give another --log"
         )
     return 0 if set(result.ended) == {Ended.DONE.value} and not result.cut else 1
+
+
+def _goal_of(manifest: Manifest, task: Task[Any]) -> str:
+    """What is to be done, as it was said where the bundle was made, or by the task's own words."""
+    own = task.goals().get(task.goal)
+    return manifest.metrics.get("sentence") or (own.sentence if own else str(task.goal))
 
 
 def _warn(command: Driving, manifest: Manifest, task: Task[Any], console: Console) -> None:
