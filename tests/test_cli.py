@@ -73,6 +73,7 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
     listing = json.loads(capsys.readouterr().out)
     assert {"reach", "push"} <= set(listing["tasks"])
     assert {"ppo", "sac"} <= set(listing["learners"]) and "clip" in listing["rewards"]
+    assert all(told.endswith(".") for told in listing["learners"].values()), "whole sentences"
     assert main(["list", "signals", "push", "--json"]) == 0
     assert "red_cube_pos" in json.loads(capsys.readouterr().out)["signals"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -69,4 +70,5 @@ def _entries(family: str, task: str) -> dict[str, str]:
 
 
 def _first(doc: str | None) -> str:
-    return (doc or "").strip().splitlines()[0]
+    """Its first sentence, on one line."""
+    return re.split(r"(?<=\.) ", " ".join((doc or "").split()))[0]
