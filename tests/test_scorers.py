@@ -305,7 +305,7 @@ def test_a_value_rises_towards_what_the_sentence_says_and_no_other_one_says_it(e
 
 
 def test_a_value_begins_as_the_encoders_own_likeness(episodes: Episodes) -> None:
-    still = dataclasses.replace(QUICK, steps=0)
+    still = dataclasses.replace(QUICK, steps=1)  # nothing is kept before the first look
     texts = unit(2, DIM)
     heads, _ = fit_value(episodes, texts, 20.0, still)
     found = Likeness(*heads, texts[:1], 20.0).values(episodes.rows[:, None])
