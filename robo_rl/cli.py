@@ -7,7 +7,6 @@ when it is called, so that help, listing, deploying and emulating load no torch.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 import os
 import re
@@ -123,9 +122,9 @@ def run(args: list[str]) -> int:
         return 0
     name = args[0]
     if name not in COMMANDS:
-        near = difflib.get_close_matches(name, COMMANDS, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        return fail(f"unknown command {name!r}; known: {', '.join(COMMANDS)}.{hint}", 2)
+        from sims.names import unknown
+
+        return fail(str(unknown(f"unknown command {name!r}", name, COMMANDS)), 2)
     command = importlib.import_module(f"robo_rl.commands.{name.replace('-', '_')}")
     with mistypes():
         return int(command.main(args[1:]))

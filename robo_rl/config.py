@@ -20,6 +20,7 @@ from reward_models.config import at_least
 from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
 from robo_rl.rewards import RewardConfig, fitting, kind_of
 from sims.foreign import PREFIX
+from sims.names import unknown
 from sims.rng import JUDGING
 from sims.tasks.things.mjcf import kept, label
 
@@ -103,7 +104,7 @@ class TrainConfig(Common, Further):
         if self.learner is None and self.tuning is not None:
             object.__setattr__(self, "learner", tuned_by(self.tuning))
         if self.learner not in (None, *LEARNERS):
-            raise ValueError(f"unknown learner {self.learner!r}; known: {', '.join(LEARNERS)}")
+            raise unknown(f"unknown learner {self.learner!r}", self.learner, LEARNERS)
         if self.tuning is not None and type(self.tuning) is not LEARNERS[self.learner].config:
             raise ValueError(
                 f"learner {self.learner!r} is tuned by {LEARNERS[self.learner].config.__name__}, "

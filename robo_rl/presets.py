@@ -20,6 +20,7 @@ from robo_rl.goals.reading import read_goal, task_of
 from robo_rl.learners import LEARNERS, EnsembleConfig, LearnerConfig, PPOConfig
 from robo_rl.rewards import fitting
 from sims.foreign import PREFIX
+from sims.names import unknown
 from sims.tasks.arranged import Arranged
 
 
@@ -146,7 +147,7 @@ def preset(
     the preset's value is taken; ``completed`` takes the other's.
     """
     if learner not in (None, *LEARNERS):
-        raise ValueError(f"unknown learner {learner!r}; known: {', '.join(LEARNERS)}")
+        raise unknown(f"unknown learner {learner!r}", learner, LEARNERS)
     base = base or TrainConfig()
     goal = goal or base.goal
     # No CLIP knows the things of a tabletop.

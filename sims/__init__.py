@@ -7,7 +7,6 @@ and ``gymnasium.make_vec("robo/Reach-v0", 64)`` are views of the same batch.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 import json
 from typing import Any
@@ -18,6 +17,7 @@ from sims import plugins
 from sims.any_goal import ANY, AnyGoal
 from sims.batch_env import BatchEnv, StepResult
 from sims.foreign import PREFIX, ForeignEnv
+from sims.names import unknown
 from sims.robots import ROBOTS
 from sims.task import Task
 from sims.tasks import TASKS
@@ -47,12 +47,9 @@ def make_task(
     them, one an episode.
     """
     if name not in TASKS:
-        near = difflib.get_close_matches(name, TASKS, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(
-            f"unknown task {name!r}; known tasks: {', '.join(TASKS)}.{hint} A task of your own: "
-            "robo-rl --import FILE.py, docs/your_own_task.md"
-        )
+        wrong = unknown(f"unknown task {name!r}", name, TASKS, "known tasks")
+        own = "A task of your own: robo-rl --import FILE.py, docs/your_own_task.md"
+        raise ValueError(f"{wrong} {own}")
     given = {"robot": robot, "goal": json.dumps(goal) if isinstance(goal, list) else goal}
     params |= {key: value for key, value in given.items() if value is not None}
     known = [f.name for f in dataclasses.fields(TASKS[name])]

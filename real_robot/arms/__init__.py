@@ -7,11 +7,12 @@ contract run on it (tests/test_arms.py sees to it that nothing else names an arm
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from sims.names import unknown
 
 ARMS = ("so101", "ur5e", "koch", "fr3")
 
@@ -37,9 +38,7 @@ class ArmSpec:
 def spec(name: str) -> ArmSpec:
     """The arm called ``name``; ValueError lists the known names."""
     if name not in ARMS:
-        close = difflib.get_close_matches(name, ARMS, n=1, cutoff=0.4)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"no driver for {name!r}; known: {', '.join(ARMS)}.{hint}")
+        raise unknown(f"no driver for {name!r}", name, ARMS)
     return importlib.import_module(f"{__name__}.{name}").ARM
 
 

@@ -6,7 +6,6 @@ arm and gives it back, y, n and x end the episode as a success, a failure, or to
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import math
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from real_robot.driver import Description, RobotDriver
 from real_robot.human import Hand, Human
 from real_robot.pacing import Clock
 from real_robot.perception import Perception
+from sims.names import unknown
 from sims.task import Task
 
 Array = np.ndarray
@@ -55,9 +55,7 @@ def named(text: str) -> tuple[str, str]:
     """(name, where) of ``NAME`` or ``NAME:WHERE``; ValueError lists the known names."""
     name, _, where = text.partition(":")
     if name not in HUMANS:
-        close = difflib.get_close_matches(name, HUMANS, n=1, cutoff=0.4)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"no device {name!r} for a person; known: {', '.join(HUMANS)}.{hint}")
+        raise unknown(f"no device {name!r} for a person", name, HUMANS)
     if name in ("leader", "scripted") and not where:
         what = "PORT" if name == "leader" else "FILE, or scripted:expert"
         raise ValueError(f"--human {name} needs to be told where: {name}:{what}")

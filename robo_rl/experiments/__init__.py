@@ -6,7 +6,6 @@ how one of them is measured, how they read as a table. ``runner.py`` does what i
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+
+from sims.names import unknown
 
 EXPERIMENTS = {
     # name, which with "_" for "-" is the module's: what it shows
@@ -94,7 +95,5 @@ class Experiment:
 def experiment(name: str) -> Experiment:
     """The experiment called ``name``; ValueError lists the known ones."""
     if name not in EXPERIMENTS:
-        near = difflib.get_close_matches(name, EXPERIMENTS, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"unknown experiment {name!r}; known: {', '.join(EXPERIMENTS)}.{hint}")
+        raise unknown(f"unknown experiment {name!r}", name, EXPERIMENTS)
     return importlib.import_module(f"{__name__}.{name.replace('-', '_')}").EXPERIMENT

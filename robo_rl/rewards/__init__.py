@@ -13,6 +13,7 @@ from robo_rl.rewards.code import checked_program
 from robo_rl.rewards.goal_image import GoalImageConfig
 from sims.batch_env import BatchEnv
 from sims.foreign import ForeignEnv
+from sims.names import unknown
 
 __all__ = [
     "CODE",
@@ -119,7 +120,7 @@ def kind_of(name: str) -> Kind:
     kind = REWARDS.get(stem)
     given = bool(colon and argument)
     if kind is None or (given != bool(kind.argument) and (colon or not kind.alone)):
-        raise ValueError(f"unknown reward {name!r}; known rewards: {', '.join(listed())}")
+        raise unknown(f"unknown reward {name!r}", name, listed(), "known rewards")
     return kind
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-
+from sims.names import unknown
 from sims.robots.fr3 import FR3
 from sims.robots.koch import KOCH
 from sims.robots.robot import Robot, Workspace
@@ -28,10 +27,7 @@ def get(name: str, task: str | None = None) -> Robot:
             msg = f"robot {name!r} is for {', '.join(arm.tasks)}; for {task}: "
             raise ValueError(msg + ", ".join(offered(task)))
         return arm
-    close = difflib.get_close_matches(name, ROBOTS, n=1, cutoff=0.4)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    msg = f"unknown robot {name!r}; known robots: {', '.join(sorted(ROBOTS))}.{hint}"
-    raise ValueError(msg)
+    raise unknown(f"unknown robot {name!r}", name, sorted(ROBOTS), "known robots")
 
 
 __all__ = ["FR3", "KOCH", "ROBOTS", "SO101", "UR5E", "Robot", "Workspace", "get", "offered"]

@@ -28,7 +28,9 @@ def main(argv: Sequence[str]) -> int:
         print("\n".join(f"  {name:8} {text}" for name, text in ACTIONS.items()))
         return 0
     if args[0] not in ACTIONS:
-        raise ValueError(f"unknown action {args[0]!r}; known: {', '.join(ACTIONS)}")
+        from sims.names import unknown
+
+        raise unknown(f"unknown action {args[0]!r}", args[0], ACTIONS)
     action, rest = args[0], args[1:]
     if action == "train" and rest[:1] == ["clip"]:
         rest = rest[1:]

@@ -15,14 +15,14 @@ from rich.console import Console
 from robo_rl.judging.tables import in_words
 from robo_rl.progress import stages
 from robo_rl.teaching import KINDS, train_scorer
+from sims.names import unknown
 
 
 def main(argv: Sequence[str]) -> int:
     """Writes a scorer with its card; ``argv`` begins with the kind."""
     kind, *rest = argv
     if kind not in KINDS:
-        known = ", ".join(("clip", *KINDS))
-        raise ValueError(f"unknown kind of scorer {kind!r}; known: {known}")
+        raise unknown(f"unknown kind of scorer {kind!r}", kind, ("clip", *KINDS))
     unnamed = tyro.conf.arg(name="")  # its options have nothing in front
     printed = Annotated[bool, tyro.conf.arg(name="json", help="print the card as JSON")]
     fields = [("scorer", Annotated[KINDS[kind], unnamed]), ("as_json", printed, False)]
