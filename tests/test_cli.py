@@ -132,7 +132,7 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "reach", "--env-steps", "900", "--tuning.n-steps", "1000"],
          "tuning.n_steps of 1,000 is longer than all of the training, env_steps of 900"),
         (["train", "reach", "--reward", "task", "--learner", "ensemble", "--tuning.buffer-size",
-          "20000000000"], "Unable to allocate"),
+          "20000000000", "--episodes", "4", "--looks", "0"], "Unable to allocate"),
         (["bench", "everything"], "unknown experiment 'everything'; known: demo, "),
     ],
 )  # fmt: skip
