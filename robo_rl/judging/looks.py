@@ -19,6 +19,7 @@ from robo_rl.runs import Checkpoint, RunDir
 from robo_rl.shown.board import Board
 from sims.batch_env import BatchEnv
 from sims.foreign import ForeignEnv
+from sims.nested import named, part_of
 
 Array = np.ndarray
 Figures = Mapping[str, float]
@@ -105,13 +106,11 @@ class Looks(Hook):
         }
         if not isinstance(self._judge, PaidJudge):
             return own
-        return own | {f"judge/{name}": a for name, a in self._judge.state_dict().items()}
+        return own | named("judge", self._judge.state_dict())
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         if isinstance(self._judge, PaidJudge):
-            prefix = "judge/"
-            parts = {n.removeprefix(prefix): a for n, a in saved.items() if n.startswith(prefix)}
-            self._judge.load_state_dict(parts)
+            self._judge.load_state_dict(part_of(saved, "judge"))
         *steps, self.best = (float(value) for value in saved["state"])
         self._next, self._seen_at, self.best_step = (int(step) for step in steps)
         if "seen" in saved:  # an older checkpoint does not say what was found

@@ -40,6 +40,7 @@ from robo_rl.rewards import kind_of, make_reward
 from robo_rl.rewards.base import MadeReward, RewardConfig
 from robo_rl.runs import RunDir, write_json
 from sims.batch_env import BatchEnv
+from sims.nested import part_of
 from sims.task import Task
 
 Array = np.ndarray
@@ -231,10 +232,7 @@ def of_run(path: Path) -> Subject:
 
         last = run.latest_checkpoint()
         if last is not None and isinstance(model, Stateful):
-            prefix = "reward/"
-            model.load_state_dict(
-                {n.removeprefix(prefix): a for n, a in last.state.items() if n.startswith(prefix)}
-            )
+            model.load_state_dict(part_of(last.state, "reward"))
 
     return Subject(
         task,

@@ -20,6 +20,7 @@ from robo_rl.learners.prior import Prior, mixed
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Trace
 from robo_rl.rollout.vec_env import SB3VecEnv
+from sims.nested import named, part_of
 
 Array = np.ndarray
 
@@ -128,10 +129,9 @@ class SavedReplayBuffer(NStepReplayBuffer):
 
     def state_dict(self) -> dict[str, Array]:
         """The filled part of the ring."""
-        filled = {f"ring/{name}": ring[: self.size()].copy() for name, ring in self.rings().items()}
+        filled = {name: ring[: self.size()].copy() for name, ring in self.rings().items()}
         prior = self.prior.state_dict() if self.prior is not None else {}
-        theirs = {f"prior/{name}": array for name, array in prior.items()}
-        return {"pos": np.array(self.pos), **filled, **theirs}
+        return {"pos": np.array(self.pos), **named("ring", filled), **named("prior", prior)}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``; ValueError when it does not fit."""
@@ -145,9 +145,7 @@ class SavedReplayBuffer(NStepReplayBuffer):
             ring[:size] = saved[f"ring/{name}"]
         self.pos, self.full = int(saved["pos"]), size == self.buffer_size
         if self.prior is not None:
-            prefix = "prior/"
-            theirs = {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
-            self.prior.load_state_dict(theirs)
+            self.prior.load_state_dict(part_of(saved, "prior"))
 
 
 class ScoredReplayBuffer(SavedReplayBuffer):
@@ -221,24 +219,20 @@ class ScoredReplayBuffer(SavedReplayBuffer):
             "scored": self.scored,
             "version": self.version,
             "episode_step": self.episode_step,
-            **{f"component/{name}": ring for name, ring in self.components.items()},
+            **named("component", self.components),
         }
 
     def state_dict(self) -> dict[str, Array]:
         return {
             **super().state_dict(),
-            **{f"trace/{name}": array for name, array in self.trace.state_dict().items()},
+            **named("trace", self.trace.state_dict()),
             "scored_to": np.array(self._scored_to),
         }
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        prefix = "ring/component/"
-        for name in (k.removeprefix(prefix) for k in saved if k.startswith(prefix)):
+        for name in part_of(saved, "ring/component"):
             self.components[name] = np.zeros(self.rewards.shape, np.float32)
         super().load_state_dict(saved)
-        prefix = "trace/"
-        self.trace.load_state_dict(
-            {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
-        )
+        self.trace.load_state_dict(part_of(saved, "trace"))
         self._scored_to = int(saved["scored_to"])
         self.scorer.version = int(self.version.max())

@@ -12,6 +12,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from robo_rl.learners.buffers import SavedReplayBuffer, ScoredRolloutBuffer
 from robo_rl.learners.streams import load_streams, streams
 from robo_rl.runs import Checkpoint, CheckpointError
+from sims.nested import named, part_of
 
 if TYPE_CHECKING:
     from robo_rl.learners.learner import Learner
@@ -34,17 +35,17 @@ def save(learner: Learner, extra: Mapping[str, Any]) -> Checkpoint:
     """The checkpoint of ``learner``, taken between two rollouts."""
     model, reward = learner.algorithm, learner.reward_model
     state = {
-        **_named("env", learner.env.state_dict()),
-        **_named("rng", streams()),
+        **named("env", learner.env.state_dict()),
+        **named("rng", streams()),
         "last_obs": model._last_obs,
         "last_episode_starts": model._last_episode_starts,
     }
     if isinstance(learner.buffer, SavedReplayBuffer | ScoredRolloutBuffer):
-        state |= _named("buffer", learner.buffer.state_dict())
+        state |= named("buffer", learner.buffer.state_dict())
     if learner.scorer is not None:
-        state |= _named("scorer", learner.scorer.state_dict())
+        state |= named("scorer", learner.scorer.state_dict())
     if isinstance(reward, Stateful):
-        state |= _named("reward", reward.state_dict())
+        state |= named("reward", reward.state_dict())
     return Checkpoint(
         step=learner.env_steps,
         weights=weights_of(model),
@@ -63,12 +64,12 @@ def load(learner: Learner, checkpoint: Checkpoint) -> bool:
     try:
         load_weights(model, checkpoint.weights)
         if isinstance(learner.buffer, SavedReplayBuffer | ScoredRolloutBuffer):
-            learner.buffer.load_state_dict(_part("buffer", state))
+            learner.buffer.load_state_dict(part_of(state, "buffer"))
         if learner.scorer is not None:
-            learner.scorer.load_state_dict(_part("scorer", state))
+            learner.scorer.load_state_dict(part_of(state, "scorer"))
         if isinstance(reward, Stateful):
-            reward.load_state_dict(_part("reward", state))
-        continues = learner.env.load_state_dict(_part("env", state))
+            reward.load_state_dict(part_of(state, "reward"))
+        continues = learner.env.load_state_dict(part_of(state, "env"))
         if continues:
             model._last_obs = state["last_obs"]
             model._last_episode_starts = state["last_episode_starts"]
@@ -76,7 +77,7 @@ def load(learner: Learner, checkpoint: Checkpoint) -> bool:
             setattr(model, name, checkpoint.meta["counters"][name])
         model.action_space.np_random.bit_generator.state = checkpoint.meta["action_rng"]
         # Last: what came before may have drawn random numbers.
-        load_streams(_part("rng", state))
+        load_streams(part_of(state, "rng"))
     except KeyError as error:
         paid = type(reward).__name__ if reward else "the task's reward"
         raise CheckpointError(
@@ -101,7 +102,9 @@ def weights_of(model: BaseAlgorithm) -> dict[str, Array]:
 def load_weights(model: BaseAlgorithm, weights: Mapping[str, Array]) -> None:
     parameters = model.get_parameters()
     for name, current in parameters.items():
-        part = {key: torch.from_numpy(array.copy()) for key, array in _part(name, weights).items()}
+        part = {
+            key: torch.from_numpy(array.copy()) for key, array in part_of(weights, name).items()
+        }
         if "param_groups" in current:
             state: dict[int, dict[str, torch.Tensor]] = {}
             for key, tensor in part.items():
@@ -131,12 +134,3 @@ def _tensors(model: BaseAlgorithm) -> dict[str, torch.Tensor]:
 
 def _numpy(tensor: torch.Tensor) -> Array:
     return tensor.detach().cpu().numpy().copy()
-
-
-def _named(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    return {f"{prefix}/{name}": array for name, array in arrays.items()}
-
-
-def _part(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    start = f"{prefix}/"
-    return {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}

@@ -22,6 +22,7 @@ from robo_rl.learners.learner import Learner
 from robo_rl.rollout import far_scorer
 from robo_rl.runs import Checkpoint, RunDir
 from sims import far_renderer
+from sims.nested import named, part_of
 
 Array = np.ndarray
 Row = dict[str, float]
@@ -125,13 +126,7 @@ class _Loop(BaseCallback):
         self._row_at, self._saved_at = int(extra["row_at"]), checkpoint.step
         self._measured = checkpoint.step
         for hook in self._hooks:
-            prefix = _state_of(hook)
-            saved = {
-                name.removeprefix(prefix): array
-                for name, array in checkpoint.state.items()
-                if hook.name and name.startswith(prefix)
-            }
-            if saved:
+            if saved := part_of(checkpoint.state, _state_of(hook)) if hook.name else {}:
                 hook.load_state_dict(saved)
 
     @contextlib.contextmanager
@@ -246,18 +241,16 @@ class _Loop(BaseCallback):
         if self._run is None or self._learner.env_steps == self._saved_at:
             return
         made = self._learner.checkpoint(self._spent() | {"row_at": self._row_at})
-        beside = {
-            f"{_state_of(hook)}{name}": array
-            for hook in self._hooks
-            for name, array in hook.state_dict().items()
-        }
-        self._run.save_checkpoint(replace(made, state={**made.state, **beside}))
+        state = dict(made.state)
+        for hook in self._hooks:
+            state |= named(_state_of(hook), hook.state_dict())
+        self._run.save_checkpoint(replace(made, state=state))
         self._saved_at = self._learner.env_steps
 
 
 def _state_of(hook: Hook) -> str:
-    """What the names of a hook's arrays begin with in a checkpoint."""
-    return f"hook/{hook.name}/"
+    """What a hook's arrays are part of in a checkpoint."""
+    return f"hook/{hook.name}"
 
 
 class _Bar:

@@ -18,6 +18,7 @@ import numpy as np
 from reward_models.base import Place, RewardModel, RewardOutput, Segment
 from robo_rl.rollout.trace import FRAMES, Observer, Trace
 from robo_rl.threads import simulation_waits
+from sims.nested import named, part_of
 
 Array = np.ndarray
 
@@ -244,18 +245,13 @@ class Scorer:
 
     def state_dict(self) -> dict[str, Array]:
         """What ``pop_means`` is to say next."""
-        sums = {f"sum/{name}": np.array(total) for name, total in self._sums.items()}
-        return {"scored": np.array(self._scored), **sums}
+        sums = {name: np.array(total) for name, total in self._sums.items()}
+        return {"scored": np.array(self._scored), **named("sum", sums)}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``."""
         self._scored = int(saved["scored"])
-        prefix = "sum/"
-        self._sums = {
-            name.removeprefix(prefix): float(total)
-            for name, total in saved.items()
-            if name.startswith(prefix)
-        }
+        self._sums = {name: float(total) for name, total in part_of(saved, "sum").items()}
 
     def pop_seconds(self) -> float:
         """Time spent scoring since the last call, s, rendering included."""
@@ -264,7 +260,7 @@ class Scorer:
 
 
 def _named(output: RewardOutput) -> dict[str, Array]:
-    return {f"reward/{name}": array for name, array in output.components.items()}
+    return named("reward", output.components)
 
 
 def _check(output: RewardOutput, valid: Array, model: str) -> None:
@@ -315,7 +311,7 @@ class _Blocks:
         optional: Mapping[str, Array | None] = {
             "reward": output.reward,
             "uncertainty": output.uncertainty,
-            **{f"reward/{name}": array for name, array in output.components.items()},
+            **named("reward", output.components),
         }
         for name, array in optional.items():
             if array is not None:
@@ -324,15 +320,10 @@ class _Blocks:
 
     def result(self, skip: int) -> RewardOutput:
         arrays = {name: array[skip:] for name, array in self._arrays.items()}
-        prefix = "reward/"
         return RewardOutput(
             reward=arrays["reward"],
             scored=arrays["scored"],
-            components={
-                name.removeprefix(prefix): array
-                for name, array in arrays.items()
-                if name.startswith(prefix)
-            },
+            components=part_of(arrays, "reward"),
             uncertainty=arrays.get("uncertainty"),
             version=max(self.versions),
         )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from robo_rl.rollout.vec_sim import HasStates, VecSim
+from sims.nested import named, part_of
 
 Array = np.ndarray
 Look = Mapping[str, Array]
@@ -190,8 +191,7 @@ class Trace:
             return
 
         def look(side: str) -> dict[str, Array]:
-            prefix = f"{side}/"
-            return {k.removeprefix(prefix): v[0] for k, v in saved.items() if k.startswith(prefix)}
+            return {name: array[0] for name, array in part_of(saved, side).items()}
 
         flags = {name: saved[name][0] for name in FLAGS}
         self._allocate(Transition(look("before"), look("after"), saved["action"][0], **flags))
@@ -206,8 +206,8 @@ class Trace:
         if not self.action.size:
             return {}
         return {
-            **{f"before/{name}": array for name, array in self.before.items()},
-            **{f"after/{name}": array for name, array in self.after.items()},
+            **named("before", self.before),
+            **named("after", self.after),
             "action": self.action,
             "done_before": self.done[0],
             "done_after": self.done[1],

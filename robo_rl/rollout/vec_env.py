@@ -16,6 +16,7 @@ from robo_rl.rollout.reward_scale import RewardScale
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Observer, Trace, Transition
 from robo_rl.rollout.vec_sim import Reseedable, Resumable, VecSim
+from sims.nested import named, part_of
 
 Array = np.ndarray
 
@@ -140,32 +141,28 @@ class SB3VecEnv(VecEnv):
         taken = self.interventions.state_dict() if self.interventions else {}
         past = self._trace.state_dict(self._trace.capacity - 1)  # {count: 0} where scored later
         return {
-            **{f"sim/{name}": array for name, array in sim.items()},
-            **{f"episodes/{name}": array for name, array in self.episodes.state_dict().items()},
-            **{f"scale/{name}": array for name, array in scale.items()},
-            **{f"interventions/{name}": array for name, array in taken.items()},
-            **{f"trace/{name}": array for name, array in past.items()},
+            **named("sim", sim),
+            **named("episodes", self.episodes.state_dict()),
+            **named("scale", scale),
+            **named("interventions", taken),
+            **named("trace", past),
             "step": self._step.copy(),
             "counters": np.array([self.env_steps, self.diverged, self.observer.frames_rendered]),
         }
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> bool:
         """Continues from ``state_dict``; False when the episodes had to be started anew."""
-
-        def part(prefix: str) -> dict[str, Array]:
-            return {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
-
         counters = (int(count) for count in saved["counters"])
         self.env_steps, self.diverged, self.observer.frames_rendered = counters
         if self.scale is not None:
-            self.scale.load_state_dict(part("scale/"))
+            self.scale.load_state_dict(part_of(saved, "scale"))
         if not isinstance(self.sim, Resumable):
             return False
-        self.sim.load_state_dict(part("sim/"))
+        self.sim.load_state_dict(part_of(saved, "sim"))
         if self.interventions is not None:
-            self.interventions.load_state_dict(part("interventions/"))
-        self.episodes.load_state_dict(part("episodes/"))
-        self._trace.load_state_dict(part("trace/"))
+            self.interventions.load_state_dict(part_of(saved, "interventions"))
+        self.episodes.load_state_dict(part_of(saved, "episodes"))
+        self._trace.load_state_dict(part_of(saved, "trace"))
         self._look = self.observer.look()
         self._step = saved["step"].copy()
         return True

@@ -16,6 +16,7 @@ from reward_models.wire.questions import LEAST, MOST
 from robo_rl.learners.hooks import Hook
 from robo_rl.wire import JUDGES, is_judge
 from sims.batch_env import BatchEnv
+from sims.nested import named, part_of
 
 if TYPE_CHECKING:
     from reward_models.visual.heads import Head
@@ -273,17 +274,13 @@ class Asking(Hook):
         return {
             "counters": np.array([self._rows, self.frames, self.asked]),
             "stream": np.frombuffer(stream, np.uint8),
-            **{f"pairs/{name}": array for name, array in vars(self.pairs).items()},
-            **{f"env/{name}": array for name, array in self.env.state_dict().items()},
+            **named("pairs", vars(self.pairs)),
+            **named("env", self.env.state_dict()),
         }
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``."""
-
-        def part(prefix: str) -> dict[str, Array]:
-            return {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
-
         self._rows, self.frames, self.asked = (int(count) for count in saved["counters"])
         self._rng.bit_generator.state = json.loads(saved["stream"].tobytes())
-        self.pairs = type(self.pairs)(**part("pairs/"))
-        self.env.load_state_dict(part("env/"))
+        self.pairs = type(self.pairs)(**part_of(saved, "pairs"))
+        self.env.load_state_dict(part_of(saved, "env"))

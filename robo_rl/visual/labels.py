@@ -13,6 +13,7 @@ from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
 from robo_rl.visual.scene import Scene, audit
 from sims.batch_env import BatchEnv
+from sims.nested import named, part_of
 
 Array = np.ndarray
 Act = Callable[[Array], Array]
@@ -70,17 +71,14 @@ class Labels(Hook):
         return {
             "counters": np.array([self._rows, self.frames]),
             "stream": np.frombuffer(stream, np.uint8),
-            **{f"env/{name}": array for name, array in self.env.state_dict().items()},
+            **named("env", self.env.state_dict()),
         }
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``."""
         self._rows, self.frames = (int(count) for count in saved["counters"])
         self._rng.bit_generator.state = json.loads(saved["stream"].tobytes())
-        prefix = "env/"
-        self.env.load_state_dict(
-            {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
-        )
+        self.env.load_state_dict(part_of(saved, "env"))
 
 
 def ask_labels(
