@@ -122,7 +122,7 @@ class TrainConfig(Common, Further):
         at_least(self, 1, *(name for name in counts if getattr(self, name) is not None))
         at_least(self, 0, "randomize", "looks", "labels", "labels_above")
         at_least(self, 0, *(["episode_s"] if self.episode_s is not None else []))
-        rollout = getattr(self.tuning, "n_steps", 0)
+        rollout = self.tuning.n_steps if isinstance(self.tuning, PPOConfig) else 0
         if self.env_steps is not None and rollout > self.env_steps:
             raise ValueError(
                 f"tuning.n_steps of {rollout:,} is longer than all of the training, env_steps of "

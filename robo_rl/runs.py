@@ -258,7 +258,7 @@ class RunDir:
                 if path.parent in new:
                     with contextlib.suppress(OSError):  # somebody else's run is there by now
                         path.parent.rmdir()
-            elif isinstance(error, KeyboardInterrupt):
+            elif goes_on and isinstance(error, KeyboardInterrupt):
                 said = str(error) or "stopped by Ctrl-C"
                 raise KeyboardInterrupt(f"{said}; it goes on: {run.going_on}") from None
             raise

@@ -20,7 +20,7 @@ from robo_rl.goals.reading import ReadGoal, known_goal, read_goal
 from robo_rl.rewards.clip import at_home, text_row
 from robo_rl.runs import jsonable, versions
 from robo_rl.visual.asked_model import AskedModel
-from robo_rl.visual.asking import QUICK, AskConfig, Oracle, ScriptedOracle, ask_before
+from robo_rl.visual.asking import QUICK, SCRIPTED, AskConfig, Oracle, ScriptedOracle, ask_before
 from robo_rl.visual.episodes import EpisodesConfig, Watched, watch
 from robo_rl.visual.label_store import ANSWERS, RATED, RATINGS, SAID, Answer, LabelStore, scene_of
 from robo_rl.visual.scene import things_of
@@ -50,7 +50,8 @@ class ScorerConfig(ABC):
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     watch: EpisodesConfig = field(default_factory=EpisodesConfig)  # whose episodes
     head: HeadConfig = field(default_factory=HeadConfig)  # of the network
-    # Folder of labels: a stretch rated the most ends with the goal met, for its rater, others not.
+    # Folder of labels: a stretch that people or a model rated the most ends with the goal met, one
+    # rated less does not.
     store: Path | None = None
 
     @abstractmethod
@@ -62,10 +63,14 @@ class ScorerConfig(ABC):
         if self.store is None:
             return of.watched.seen
         store = LabelStore(self.store)
-        rated = told_of(store, of, RATINGS)
-        ends = seen_in(store, of, [a.first[-1:] for a in rated])[:, 0]
-        met = np.array([RATINGS[a.said] == MOST for a in rated], bool)
-        return of.watched.seen.beside(ends, met, [a.by for a in rated])
+        said: dict[tuple[str, ...], list[Answer]] = {}
+        for answer in told_of(store, of, RATINGS):
+            if not answer.by.startswith(SCRIPTED):  # whose most is the best of what there was
+                said.setdefault(answer.first, []).append(answer)
+        ends = seen_in(store, of, [film[-1:] for film in said])[:, 0]
+        met = [np.median([RATINGS[a.said] for a in same]) == MOST for same in said.values()]
+        by = [" and ".join(dict.fromkeys(a.by for a in same)) for same in said.values()]
+        return of.watched.seen.beside(ends, np.array(met, bool), by)
 
     def __post_init__(self) -> None:
         if self.out.suffix != ".safetensors":
@@ -223,7 +228,7 @@ class PreferencesScorer(ScorerConfig):
             figures |= {"spent": str(oracle.budget)}
         by += [str(oracle)] * (figures["answers"] - len(by))
         answers = "; ".join(f"{count} answers of {who}" for who, count in Counter(by).items())
-        kept = {name: array.astype(np.int32 if name == "group" else np.float16)
+        kept = {name: array.astype(np.int32 if name == "turn" else np.float16)
                 for name, array in vars(pairs).items()}  # fmt: skip
         return Taught(heads, figures, f"{answers}; about {learned_from(of.watched.seen)}", kept)
 

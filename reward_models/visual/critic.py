@@ -72,13 +72,13 @@ def fit_critic(
     rows = torch.from_numpy(episodes.rows)
 
     def loss(head: Head, ids: Array) -> torch.Tensor:
-        whose = episodes.episode[ids]
-        failed = ends[~met & (fit if fit[whose[0]] else held)]  # a batch is of one part
-        now, before, end, bad = head(
-            rows[frames[np.concatenate([ids, ids - 1, ends[whose], failed])]]
-        ).split([len(ids)] * 3 + [len(failed)])
-        contrast = torch.nn.functional.softplus(torch.logsumexp(bad, 0) - end)
-        return (contrast + ranking * torch.relu(before - now)).mean()
+        part = fit if fit[episodes.episode[ids[0]]] else held  # of which all of a batch is
+        good, bad = ends[met & part], ends[~met & part]
+        now, before, end, failed = head(
+            rows[frames[np.concatenate([ids, ids - 1, good, bad])]]
+        ).split([len(ids)] * 2 + [len(good), len(bad)])
+        contrast = torch.nn.functional.softplus(torch.logsumexp(failed, 0) - end)
+        return contrast.mean() + ranking * torch.relu(before - now).mean()
 
     head = made(config, rows.shape[1], len(LAGS))
     parts = [later[part[episodes.episode[later]]] for part in (fit, held)]

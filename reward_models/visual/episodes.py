@@ -62,13 +62,14 @@ def split(episodes: Episodes, seed: int) -> tuple[Array, Array, Array]:
 
 
 def both_ends(episodes: Episodes, *parts: Array) -> Array:
-    """``met``; ValueError where of one of the ``parts`` (E,) bool no episode meets its goal, or
-    all do."""
-    met = episodes.met()
-    if not all((kind & part).any() for kind in (met, ~met) for part in parts):
+    """``met``; ValueError where of one of the ``parts`` (E,) bool no episode of several frames
+    meets its goal, or none fails."""
+    met, whole = episodes.met(), np.array([len(span) > 1 for span in episodes.spans()])
+    if not all((kind & part).any() for kind in (met & whole, ~met) for part in parts):
+        count = int((met & whole).sum())
         raise ValueError(
-            f"of {episodes.count} episodes {int(met.sum())} meet the goal at their end: some that "
-            "do and some that do not are needed to fit on, to choose by and to judge by; give more"
+            f"of {episodes.count} episodes {count} meet the goal at their end: some that do and "
+            "some that do not are needed to fit on, to choose by and to judge by; give more"
         )
     return met
 

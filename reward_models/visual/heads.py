@@ -89,7 +89,7 @@ def fit_head(
         optimizer.zero_grad(set_to_none=True)
         value.backward()
         optimizer.step()
-        if step % LOOK_EVERY:
+        if step % LOOK_EVERY and step < config.steps:
             continue
         head.eval()
         with torch.inference_mode():
@@ -128,10 +128,10 @@ def save_scorer(
 
 
 def load_scorer(
-    path: Path, kind: str, arrays: Sequence[str] = ()
+    path: Path, kind: str, arrays: Sequence[str] = (), beside: Sequence[str] = ()
 ) -> tuple[list[Head], dict[str, Any], dict[str, Array]]:
-    """(heads, card, ``arrays`` by name) of the scorer of a kind at ``path``; ValueError where there
-    is none."""
+    """(heads, card, ``arrays`` by name and what there is of those ``beside``) of the scorer of a
+    kind at ``path``; ValueError where there is none."""
     train = f"train one: robo-rl reward train {kind} --task TASK --goal KEY --out FILE.safetensors"
     if not path.is_file():
         raise ValueError(f"there is no scorer {path}; {train}")
@@ -148,7 +148,8 @@ def load_scorer(
                 {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
             )
             heads.append(head.eval())
-        found = {name: tensors[name].numpy() for name in arrays}
+        there = [name for name in beside if name in tensors]
+        found = {name: tensors[name].numpy() for name in (*arrays, *there)}
     except (SafetensorError, KeyError, TypeError, RuntimeError, json.JSONDecodeError) as error:
         first = str(error).splitlines()[0]
         raise ValueError(f"{path} is not a scorer ({first}); {train}") from error

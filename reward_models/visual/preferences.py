@@ -45,12 +45,23 @@ class Pairs:
     first: Array  # (P, L, D) unit rows
     second: Array  # (P, L, D)
     answer: Array  # (P,) 1 the first is better, 0 the second, 0.5 neither
-    # (P,) int: those of one number are fitted on or held out together; None: each has its own.
-    group: Array | None = None
+    # (P,) int, by which it is held out, one in ``HELD``; -1, or None for all: by its own place.
+    turn: Array | None = None
 
     def __post_init__(self) -> None:
-        if self.group is None:
-            object.__setattr__(self, "group", np.arange(len(self.answer)))
+        if self.turn is None:
+            object.__setattr__(self, "turn", np.full(len(self.answer), -1))
+
+    @property
+    def held(self) -> Array:
+        """(P,) bool: those that are not fitted on, to stop by and to judge by."""
+        alone = self.turn < 0
+        return np.where(alone, np.cumsum(alone) - 1, self.turn) % HELD == 0
+
+    @property
+    def enough(self) -> bool:
+        """Whether something can be learned from them, and judged."""
+        return len(self) >= 2 * HELD and self.held.any() and not self.held.all()
 
     def __add__(self, other: Pairs) -> Pairs:
         parts = zip(vars(self).values(), vars(other).values(), strict=True)
@@ -64,10 +75,12 @@ def of_ratings(films: Array, rating: Array, seed: int) -> Pairs:
     """Pairs of films (R, L, D), each with ``PAIRED`` that were rated otherwise, as far as there
     are; those of a film that is held out are held out, too. ``rating`` (R,)."""
     rng = np.random.default_rng([seed, len(rating)])
-    turn, sides = rng.permutation(len(rating)), []  # one film in ``HELD`` turns is held out
+    # What two people rated is one film.
+    _, film = np.unique(films.reshape(len(films), -1), axis=0, return_inverse=True)
+    turn, sides = rng.permutation(len(rating))[film.ravel()], []
     held = turn % HELD == 0
     for one in range(len(rating)):
-        others = np.flatnonzero((rating != rating[one]) & (held == held[one]))
+        others = np.flatnonzero((rating != rating[one]) & (held == held[one]) & (turn != turn[one]))
         sides += [(one, other) for other in rng.permutation(others)[:PAIRED]]
     one, other = np.array(sides, int).reshape(-1, 2).T
     return Pairs(films[one], films[other], (rating[one] > rating[other]).astype(float), turn[one])
@@ -132,10 +145,9 @@ def fit_preferences(
         raise ValueError(
             f"{len(pairs)} answers are too few to learn from: give {2 * HELD} at least"
         )
-    held = np.flatnonzero(pairs.group % HELD == 0)
-    fit = np.setdiff1d(np.arange(len(pairs)), held)
-    if not (len(held) and len(fit)):
+    if not pairs.enough:
         raise ValueError("of the ratings to learn from, or to judge by, no two differ: give more")
+    fit, held = np.flatnonzero(~pairs.held), np.flatnonzero(pairs.held)
     first, second = (
         torch.from_numpy(side.astype(np.float32)) for side in (pairs.first, pairs.second)
     )

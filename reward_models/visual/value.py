@@ -119,11 +119,11 @@ def fit_value(
     model.add_module("inverse", made(config, width, 3, member=2, outputs=wide))
 
     def loss(model: Likeness, ids: Array) -> torch.Tensor:
-        whose = episodes.episode[ids]
-        failed = ends[~met & (fit if fit[whose[0]] else held)]  # a batch is of one part
-        start, now, after, end, bad = model.seen(
-            rows[np.concatenate([begun[ids], ids - 1, ids, ends[whose], failed])]
-        ).split([len(ids)] * 4 + [len(failed)])
+        part = fit if fit[episodes.episode[ids[0]]] else held  # of which all of a batch is
+        good, bad = ends[met & part], ends[~met & part]
+        start, now, after, end, failed = model.seen(
+            rows[np.concatenate([begun[ids], ids - 1, ids, good, bad])]
+        ).split([len(ids)] * 3 + [len(good), len(bad)])
         said = model.said()
         k, of = model.scale, said[0]
         cost = 1.0 - torch.from_numpy(done[ids - 1]).float()
@@ -134,7 +134,7 @@ def fit_value(
             value = value + inverse * F.mse_loss(told.view_as(actions[ids]), actions[ids])
         if contrast:
             by_text = k * end @ said.T
-            by_end = torch.cat([by_text[:, :1], (k * bad @ of).expand(len(ids), -1)], dim=1)
+            by_end = torch.cat([by_text[:, :1], (k * failed @ of).expand(len(good), -1)], dim=1)
             for logits in (by_text, by_end):
                 value = value - contrast * logits.log_softmax(1)[:, 0].mean()
         return value

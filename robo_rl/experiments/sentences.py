@@ -20,6 +20,7 @@ from robo_rl.experiments.training import measure, seeded, shown
 from robo_rl.presets import preset
 
 SEEDS = (0, 1, 2)
+LEARNER = "ppo"
 COUNTS = 0.80  # success of the dense reward
 SHARE = 0.90  # of it that the program must reach
 REWARDS = ("offline", "task")
@@ -51,7 +52,9 @@ WRITTEN = (
 def rows(options: Options) -> list[Row]:
     """All goals once, before any has its second seed."""
     cases = {
-        case(one, reward): replace(preset(one.task, goal=one.goal), robot=one.robot, reward=reward)
+        case(one, reward): replace(
+            preset(one.task, LEARNER, goal=one.goal), robot=one.robot, reward=reward
+        )
         for one in WRITTEN
         for reward in REWARDS
     }

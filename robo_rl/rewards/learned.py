@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reward_models.visual.heads import Head
 
 
-PAIRS = ("first", "second", "answer", "group")  # what a file of preferences keeps of them
+PAIRS = ("first", "second", "answer")  # what a file of preferences has of them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,14 +94,14 @@ def preferences(asked: Asked) -> MadeReward:
     from reward_models.visual.preferences import Pairs, Preferences
 
     config = asked.settings
-    heads, card, encoder, kept = opened(asked, "preferences", PAIRS)
+    heads, card, encoder, kept = opened(asked, "preferences", PAIRS, ("turn",))
     model = Preferences(encoder, heads)
     reward = made(asked, model, card, "a reward of preferences")
     if config.answers:
         model.keeps = True  # all that was seen is judged again after each refit
         rng = np.random.default_rng([config.head.seed, 2])
         oracle = ScriptedOracle(config.noise, 0.0, rng)
-        pairs = Pairs(*(kept[name].astype(np.float32) for name in PAIRS[:3]), kept["group"])
+        pairs = Pairs(*(kept[name].astype(np.float32) for name in PAIRS), kept.get("turn"))
         reward.asks = Asking(model, asked.env, pairs, oracle, config.head, config.answers,
                              config.every, config.a_time)  # fmt: skip
         reward.sees += f"; and, while it learns, from {config.answers} more of {oracle}"
@@ -109,16 +109,16 @@ def preferences(asked: Asked) -> MadeReward:
 
 
 def opened(
-    asked: Asked, kind: str, arrays: tuple[str, ...] = ()
+    asked: Asked, kind: str, arrays: tuple[str, ...] = (), beside: tuple[str, ...] = ()
 ) -> tuple[list[Head], dict[str, Any], TorchEncoder, dict[str, np.ndarray]]:
-    """(heads, card, encoder, ``arrays``) of the scorer that was asked for; ValueError where it
-    reads another encoder's embeddings, or learned another scene or goal than that of the run and is
-    not to be used ``elsewhere``."""
+    """(heads, card, encoder, ``arrays`` and what there is of those ``beside``) of the scorer that
+    was asked for; ValueError where it reads another encoder's embeddings, or learned another scene
+    or goal than that of the run and is not to be used ``elsewhere``."""
     from reward_models.visual.encoders import make_encoder
     from reward_models.visual.heads import load_scorer
 
     path, env = Path(asked.argument), asked.env
-    heads, card, kept = load_scorer(path, kind, arrays)
+    heads, card, kept = load_scorer(path, kind, arrays, beside)
     if isinstance(env, ForeignEnv):
         raise ValueError(
             f"{path} learned {_said(card['scene'])}; here is {env.name}, where nobody can say when "

@@ -70,6 +70,9 @@ class Oracle(Protocol):
         ...
 
 
+SCRIPTED = "a scripted oracle"
+
+
 class ScriptedOracle:
     """A stand-in for a person or a vision model: it reads the simulator's dense reward of both
     stretches, and turns a share of its answers round."""
@@ -79,7 +82,7 @@ class ScriptedOracle:
 
     def __str__(self) -> str:
         return (
-            "a scripted oracle that reads the simulator's dense reward, "
+            f"{SCRIPTED} that reads the simulator's dense reward, "
             f"{100 * self.noise:g} % of its answers turned round"
         )
 
@@ -143,7 +146,7 @@ def ask_before(
     about ``seen``, with a fit after each ``a_time`` of its answers. Nobody is asked about the
     episodes that judge it."""
     from reward_models.metrics import auc, or_none, spearman
-    from reward_models.visual.preferences import HELD, Pairs, fit_preferences, of_ratings
+    from reward_models.visual.preferences import Pairs, fit_preferences, of_ratings
 
     # Who goes on with a store is asked something else than what is in it.
     rng = np.random.default_rng([head.seed, 1, *([have] if have else [])])
@@ -176,7 +179,7 @@ def ask_before(
         else:
             new, before = Pairs(*sides, said), pairs
         pairs = new if before is None else before + new
-        if have < config.answers and config.active and len(pairs) >= 2 * HELD:
+        if have < config.answers and config.active and pairs.enough:
             heads, _ = fit_preferences(pairs, dim, head)
     if pairs is None:
         raise ValueError("there is no answer to learn from: give --store DIR with some, or let the "

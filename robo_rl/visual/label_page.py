@@ -62,7 +62,9 @@ async function answer(word){
 for(const[key,word]of Object.entries(keys)){
   const b=document.createElement("button");b.innerHTML="<kbd>"+key+"</kbd>"+(key==word?"":" "+word);
   b.onclick=()=>answer(word);said.append(b)}
-document.onkeydown=e=>{if(keys[e.key.toLowerCase()]&&!e.ctrlKey&&!e.metaKey)answer(keys[e.key.toLowerCase()])};
+document.onkeydown=e=>{
+  const word=keys[e.key.toLowerCase()];
+  if(word&&!e.repeat&&!e.ctrlKey&&!e.metaKey)answer(word)};
 show();
 """
 
@@ -77,6 +79,13 @@ class _Said:
     replied: threading.Event = field(default_factory=threading.Event)
 
 
+class _Server(ThreadingHTTPServer):
+    """One whose terminal is a command's: of a page that is gone it says nothing."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass
+
+
 class LabelPage:
     """The page while it is served: ``with LabelPage(...) as page``."""
 
@@ -86,6 +95,7 @@ class LabelPage:
         self.asked, self._said, self._closed = list(asked), queue.Queue[_Said](), False
         self._open = set(range(len(self.asked)))
         shown = {name for question in asked for film in question.films for name in film}
+        files = {name: store.folder / "frames" / f"{name}.png" for name in shown}
         page, word = self, secrets.token_urlsafe(16)
 
         class Handler(BaseHTTPRequestHandler):
@@ -96,9 +106,10 @@ class LabelPage:
                     left = [(n, page.asked[n]) for n in sorted(page._open)]
                     body = _page(left, text, keys)
                     self._reply(HTTPStatus.OK, body, "text/html; charset=utf-8")
-                elif name == f"frames/{picture}.png" and picture in shown:
-                    data = (store.folder / "frames" / f"{picture}.png").read_bytes()
-                    self._reply(HTTPStatus.OK, data, "image/png")
+                elif (frame := files.get(picture)) and name == f"frames/{frame.name}":
+                    known = frame.is_file()
+                    data = frame.read_bytes() if known else b"it is gone"
+                    self._reply(HTTPStatus.OK if known else HTTPStatus.GONE, data, "image/png")
                 else:
                     self._reply(HTTPStatus.NOT_FOUND, b"there is no such page")
 
@@ -108,8 +119,10 @@ class LabelPage:
                 try:
                     length = min(int(self.headers.get("Content-Length", 0)), MOST_BYTES)
                     given = json.loads(self.rfile.read(length))
-                    number, said = int(given["question"]), str(given["said"])
-                    if said not in page.asked[number].may_be or number < 0:
+                    number, said = given["question"], given["said"]
+                    if type(number) is not int or number < 0:
+                        raise ValueError(f"no question {number!r}")
+                    if said not in page.asked[number].may_be:
                         raise ValueError(f"{said!r} is no answer to it")
                 except (ValueError, KeyError, TypeError, IndexError) as error:
                     return self._reply(HTTPStatus.BAD_REQUEST, f"no answer: {error}".encode())
@@ -135,7 +148,7 @@ class LabelPage:
             def log_message(self, *args: object) -> None:
                 """Says nothing: the terminal is the command's."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/{word}/"
 
     def __enter__(self) -> LabelPage:

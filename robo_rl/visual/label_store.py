@@ -35,6 +35,9 @@ SAID = (*ANSWERS, SKIP, NO_ANSWER)
 RATED = (*RATINGS, SKIP, NO_ANSWER)
 
 
+Question = tuple[tuple[str, ...], tuple[str, ...], str, str]
+
+
 @dataclass(frozen=True)
 class Answer:
     """One answer; without ``said`` a question."""
@@ -47,9 +50,9 @@ class Answer:
     by: str = ""  # who said so
 
     @property
-    def question(self) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    def question(self) -> Question:
         """What was asked."""
-        return self.first, self.second, self.goal
+        return self.first, self.second, self.goal, self.scene
 
     @property
     def films(self) -> tuple[tuple[str, ...], ...]:
@@ -105,9 +108,9 @@ class LabelStore:
         """All lines, questions too; ValueError names one that is none."""
         return list(self._lines())
 
-    def answered(self) -> dict[tuple[tuple[str, ...], tuple[str, ...], str], list[Answer]]:
+    def answered(self) -> dict[Question, list[Answer]]:
         """{question: what was said to it, in the order in which it was}."""
-        found: dict[tuple[tuple[str, ...], tuple[str, ...], str], list[Answer]] = {}
+        found: dict[Question, list[Answer]] = {}
         for answer in self._lines():
             found.setdefault(answer.question, [])
             if answer.said:

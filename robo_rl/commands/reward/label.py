@@ -64,6 +64,8 @@ class LabelCommand(Table):
 def main(argv: Sequence[str]) -> int:
     """Asks what is open until all is answered or the input ends; says how often two agree."""
     command = tyro.cli(LabelCommand, args=list(argv), prog="robo-rl reward label")
+    if command.page and is_judge(command.by):
+        raise ValueError(f"--page is for people, {command.by} is asked without: leave it out")
     task = task_of(vars(command))
     text = read_goal(task, command.goal or next(iter(task.goals()))).text
     judge, budget = judge_of(command.by, command.model) if is_judge(command.by) else (None, None)
@@ -72,9 +74,9 @@ def main(argv: Sequence[str]) -> int:
 
     def left() -> list[Answer]:
         return [
-            Answer(*question, scene)
+            Answer(*question)
             for question, answers in store.answered().items()
-            if question[2] == text and bool(question[1]) == (command.ask == "pair")
+            if question[2:] == (text, scene) and bool(question[1]) == (command.ask == "pair")
             and all(answer.by != by for answer in answers)
         ]  # fmt: skip
 
