@@ -49,9 +49,6 @@ class Preset:
         return kind(horizon_s=self.horizon_s, **own)
 
 
-# Of all bodies that go forward: as many updates as half of their steps, and much exploration, for
-# who has found one way of going seldom finds another: to stand, or to slide on its back.
-_GAIT: dict[str, Any] = {"num_envs": 16, "gradient_steps": 8, "entropy_init": 0.2}
 # Of PPO on all bodies: their rewards come in units of their own.
 _BODY: dict[str, Any] = {
     "normalise_reward": True,
@@ -61,6 +58,20 @@ _BODY: dict[str, Any] = {
     "learning_rate": 7e-4,
     "log_std_init": -0.7,
 }
+
+
+def _gait(env_steps: int, horizon_s: float, ppo_steps: int, **more: Any) -> Preset:
+    """Of a body that goes forward: as many updates as half of its steps, and much exploration, for
+    who has found one way of going seldom finds another: to stand, or to slide on its back."""
+    return Preset(
+        {"env_steps": env_steps, "checkpoint_every": 50_000},
+        learner="ensemble",
+        horizon_s=horizon_s,
+        ppo=_BODY,
+        ppo_run={"env_steps": ppo_steps, "checkpoint_every": 200_000},
+        ensemble={"num_envs": 16, "gradient_steps": 8, "entropy_init": 0.2, **more},
+    )
+
 
 PRESETS: dict[str, Preset] = {
     # The way round to the far side of the object is found by large first steps or not at all.
@@ -72,44 +83,16 @@ PRESETS: dict[str, Preset] = {
         {"env_steps": 200_000}, ppo={"log_std_init": -0.7}, dear_run={"env_steps": 50_000}
     ),
     # With half of it, it learns to be fast and falls after 3 s; success is to be up after 8.
-    "hopper forward": Preset(
-        {"env_steps": 300_000, "checkpoint_every": 50_000},
-        learner="ensemble",
-        horizon_s=1.6,
-        ppo=_BODY,
-        ppo_run={"env_steps": 1_200_000, "checkpoint_every": 200_000},
-        ensemble=_GAIT,
-    ),
-    "walker2d forward": Preset(
-        {"env_steps": 400_000, "checkpoint_every": 50_000},
-        learner="ensemble",
-        horizon_s=1.6,
-        ppo=_BODY,
-        ppo_run={"env_steps": 2_000_000, "checkpoint_every": 200_000},
-        ensemble=_GAIT,
-    ),
-    "half_cheetah forward": Preset(
-        {"env_steps": 1_000_000, "checkpoint_every": 100_000},
-        learner="ensemble",
-        horizon_s=5.0,
-        ppo=_BODY,
-        ppo_run={"env_steps": 2_000_000, "checkpoint_every": 200_000},
-        ensemble=_GAIT | {"learning_starts": 5_000},
-    ),
+    "hopper forward": _gait(300_000, 1.6, ppo_steps=1_200_000),
+    "walker2d forward": _gait(400_000, 1.6, ppo_steps=2_000_000),
+    "half_cheetah forward": _gait(1_000_000, 5.0, ppo_steps=2_000_000, learning_starts=5_000),
     # A flip is over within a second; whoever has fallen by then lies there for the other seven.
     "hopper front_flip": Preset(
         {"env_steps": 1_500_000, "checkpoint_every": 200_000, "episode_s": 2.0},
         horizon_s=0.8,
         ppo=_BODY,
     ),
-    "ant forward": Preset(
-        {"env_steps": 1_000_000, "checkpoint_every": 100_000},
-        learner="ensemble",
-        horizon_s=5.0,
-        ppo=_BODY,
-        ppo_run={"env_steps": 2_000_000, "checkpoint_every": 200_000},
-        ensemble=_GAIT,
-    ),
+    "ant forward": _gait(1_000_000, 5.0, ppo_steps=2_000_000),
     # It happens in the first seconds too. 300,000 steps are enough to turn over, not to keep still.
     "ant lie_down": Preset(
         {"env_steps": 1_000_000, "checkpoint_every": 100_000, "episode_s": 4.0},
