@@ -30,16 +30,21 @@ class Preset:
 
     run: dict[str, Any]  # of TrainConfig
     learner: str = "ppo"  # where none is asked for
+    dense: str = ""  # the learner of the task's own reward, where that is another
     horizon_s: float = LearnerConfig.horizon_s  # s, of every learner
     ppo: dict[str, Any] = field(default_factory=dict)  # of PPOConfig
     ensemble: dict[str, Any] = field(default_factory=dict)  # of EnsembleConfig
     dear_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, where steps are dear
-    ppo_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, for PPO
+    dense_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, for ``dense``
 
-    def run_of(self, kind: type[LearnerConfig]) -> dict[str, Any]:
-        """Of TrainConfig, for a learner of that kind."""
-        own = self.ppo_run if issubclass(kind, PPOConfig) else {}
-        return self.run | ({} if kind.cheap_steps else self.dear_run) | own
+    def learner_of(self, reward: str) -> str:
+        """The learner where none is asked for."""
+        return self.dense if self.dense and reward == "task" else self.learner
+
+    def run_of(self, learner: str) -> dict[str, Any]:
+        """Of TrainConfig, for a learner."""
+        dear = {} if LEARNERS[learner].config.cheap_steps else self.dear_run
+        return self.run | dear | (self.dense_run if learner == self.dense else {})
 
     def tuning(self, learner: str) -> LearnerConfig:
         """The settings of ``learner``."""
@@ -60,15 +65,16 @@ _BODY: dict[str, Any] = {
 }
 
 
-def _gait(env_steps: int, horizon_s: float, ppo_steps: int, **more: Any) -> Preset:
-    """Of a body that goes forward: as many updates as half of its steps, and much exploration, for
-    who has found one way of going seldom finds another: to stand, or to slide on its back."""
+def _gait(ppo_steps: int, horizon_s: float, env_steps: int, **more: Any) -> Preset:
+    """Of a body that goes forward. From its own reward: as many updates as half of the steps, and
+    much exploration, for who has found one way of going seldom finds another: to stand, or to slide
+    on its back. A program's reward gives so little for going that this learns to stand."""
     return Preset(
-        {"env_steps": env_steps, "checkpoint_every": 50_000},
-        learner="ensemble",
+        {"env_steps": ppo_steps, "checkpoint_every": 200_000},
         horizon_s=horizon_s,
         ppo=_BODY,
-        ppo_run={"env_steps": ppo_steps, "checkpoint_every": 200_000},
+        dense="ensemble",
+        dense_run={"env_steps": env_steps, "checkpoint_every": 50_000},
         ensemble={"num_envs": 16, "gradient_steps": 8, "entropy_init": 0.2, **more},
     )
 
@@ -83,16 +89,16 @@ PRESETS: dict[str, Preset] = {
         {"env_steps": 200_000}, ppo={"log_std_init": -0.7}, dear_run={"env_steps": 50_000}
     ),
     # With half of it, it learns to be fast and falls after 3 s; success is to be up after 8.
-    "hopper forward": _gait(300_000, 1.6, ppo_steps=1_200_000),
-    "walker2d forward": _gait(400_000, 1.6, ppo_steps=2_000_000),
-    "half_cheetah forward": _gait(1_000_000, 5.0, ppo_steps=2_000_000, learning_starts=5_000),
+    "hopper forward": _gait(1_200_000, 1.6, env_steps=300_000),
+    "walker2d forward": _gait(2_000_000, 1.6, env_steps=400_000),
+    "half_cheetah forward": _gait(2_000_000, 5.0, env_steps=1_000_000, learning_starts=5_000),
     # A flip is over within a second; whoever has fallen by then lies there for the other seven.
     "hopper front_flip": Preset(
         {"env_steps": 1_500_000, "checkpoint_every": 200_000, "episode_s": 2.0},
         horizon_s=0.8,
         ppo=_BODY,
     ),
-    "ant forward": _gait(1_000_000, 5.0, ppo_steps=2_000_000),
+    "ant forward": _gait(2_000_000, 5.0, env_steps=1_000_000),
     # It happens in the first seconds too. 300,000 steps are enough to turn over, not to keep still.
     "ant lie_down": Preset(
         {"env_steps": 1_000_000, "checkpoint_every": 100_000, "episode_s": 4.0},
@@ -139,11 +145,10 @@ def preset(
              "stop_at": 0.0, "reward": "offline" if told else "clip"}  # fmt: skip
     reward = base.reward or open_["reward"]
     found, parts = _fitting(replace(base, task=task, goal=goal, reward=reward))
-    learner = learner or found.learner
-    kind = LEARNERS[learner].config
-    run = found.run_of(kind)
+    learner = learner or found.learner_of(reward)
+    run = found.run_of(learner)
     if parts is not None:
-        run |= {"env_steps": parts(kind)}
+        run |= {"env_steps": parts(learner)}
     if not (base.looks and (base.formula or reward == "offline")):
         run = {n: value for n, value in run.items() if n != "stop_at"}  # nobody would judge it
     given = {name: value for name, value in vars(base).items() if value is not None}
@@ -161,9 +166,9 @@ def completed(config: TrainConfig) -> SettledConfig:
     return config
 
 
-def _fitting(config: TrainConfig) -> tuple[Preset, Callable[[type[LearnerConfig]], int] | None]:
+def _fitting(config: TrainConfig) -> tuple[Preset, Callable[[str], int] | None]:
     """The preset of what is wanted; of what has none of its own that of its hardest part, and how
-    many steps all take of a learner of some kind."""
+    many steps all take of a learner."""
     if of_goal := _of_goal(config):
         return of_goal, None
     own = PRESETS.get(config.task)
@@ -172,9 +177,9 @@ def _fitting(config: TrainConfig) -> tuple[Preset, Callable[[type[LearnerConfig]
         return own or Preset({}), None
     by = {atom: brought_by(atom, card) for atom in atoms(wanted)}
 
-    def steps(kind: type[LearnerConfig]) -> int:
+    def steps(learner: str) -> int:
         """Each part of a sequence takes as long to learn as a goal of its own."""
-        of = {a: EFFORTS[by[a]].run_of(kind).get("env_steps", ENV_STEPS) for a in by}
+        of = {a: EFFORTS[by[a]].run_of(learner).get("env_steps", ENV_STEPS) for a in by}
         return max(
             sum(max(of[atom] for atom in atoms(part)) for part in parts_of(one, "then"))
             for one in parts_of(wanted, "and")

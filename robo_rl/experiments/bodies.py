@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from robo_rl.config import TrainConfig
 from robo_rl.experiments import Experiment, Measured, Options, Row
 from robo_rl.experiments.table import percent, table
 from robo_rl.experiments.training import FLOORS, floors_of, measure, seeded
@@ -19,7 +19,8 @@ BODIES = (
 
 def rows(options: Options) -> list[Row]:
     """All goals with one seed before any with the next."""
-    cases = {f"{t} {goal}": replace(preset(t, goal=goal), reward="task") for t, goal in BODIES}
+    asked = TrainConfig(reward="task")
+    cases = {f"{t} {goal}": preset(t, base=asked, goal=goal) for t, goal in BODIES}
     return seeded(options, SEEDS, cases)
 
 
