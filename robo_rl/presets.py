@@ -51,6 +51,8 @@ class Preset:
         kind = LEARNERS[learner].config
         of = {PPOConfig: self.ppo, EnsembleConfig: self.ensemble}
         own = next((settings for base, settings in of.items() if issubclass(kind, base)), {})
+        if not kind.makes_steps:  # these are of how many, and of what they explore
+            own = {}
         return kind(horizon_s=self.horizon_s, **own)
 
 

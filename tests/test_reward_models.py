@@ -33,6 +33,7 @@ from reward_models.visual.heads import made
 from reward_models.visual.preferences import Preferences
 from reward_models.visual.progress import LAGS, Progress
 from reward_models.visual.success import SuccessClassifier
+from reward_models.visual.value import Likeness, Value
 from robo_rl.rewards import REWARDS
 
 RNG = np.random.default_rng(0)
@@ -114,6 +115,9 @@ def models() -> dict[str, RewardModel]:
     out["preferences"] = Preferences(encoder, [made(config, D, member=m) for m in range(3)])
     out["progress"] = Progress(encoder, made(config, D, len(LAGS)))
     out["critic"] = Critic(encoder, made(config, D, len(LAGS)), -1.0, 1.0)
+    both = [made(config, D, member=m, outputs=D) for m in range(2)]
+    likeness = Likeness(*both, encoder.encode_texts(("a",)), 10.0)
+    out["value"] = Value(encoder, likeness, -10.0, 10.0)
     samples = {name: kind.sample(encoder) for name, kind in REWARDS.items() if kind.sample}
     return out | samples
 

@@ -516,7 +516,7 @@ def test_what_is_rated_is_learned_as_well(episodes: Episodes) -> None:
     assert len(pairs) == figures["pairs"] > 400
 
 
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=40))
+@given(st.lists(st.integers(1, 5), max_size=40))
 def test_of_two_that_are_rated_otherwise_the_one_rated_more_is_better(rating: list[int]) -> None:
     films = np.arange(len(rating), dtype=np.float32)[:, None, None]
     pairs = of_ratings(films, np.array(rating), 0)

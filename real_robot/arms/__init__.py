@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sims.names import unknown
-
 ARMS = ("so101", "ur5e", "koch", "fr3")
 
 
@@ -38,6 +36,8 @@ class ArmSpec:
 def spec(name: str) -> ArmSpec:
     """The arm called ``name``; ValueError lists the known names."""
     if name not in ARMS:
+        from sims.names import unknown  # sims loads MuJoCo, which drivers do without
+
         raise unknown(f"no driver for {name!r}", name, ARMS)
     return importlib.import_module(f"{__name__}.{name}").ARM
 

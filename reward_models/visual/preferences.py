@@ -18,6 +18,7 @@ so more are asked while it learns. Answers that are wrong alike, not by chance, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,7 +77,8 @@ def of_ratings(films: Array, rating: Array, seed: int) -> Pairs:
     are; those of a film that is held out are held out, too. ``rating`` (R,)."""
     rng = np.random.default_rng([seed, len(rating)])
     # What two people rated is one film.
-    _, film = np.unique(films.reshape(len(films), -1), axis=0, return_inverse=True)
+    _, film = np.unique(films.reshape(len(films), math.prod(films.shape[1:])), axis=0,
+                        return_inverse=True)  # fmt: skip
     turn, sides = rng.permutation(len(rating))[film.ravel()], []
     held = turn % HELD == 0
     for one in range(len(rating)):
