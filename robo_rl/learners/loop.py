@@ -126,7 +126,8 @@ class _Loop(BaseCallback):
         self._row_at, self._saved_at = int(extra["row_at"]), checkpoint.step
         self._measured = checkpoint.step
         for hook in self._hooks:
-            if saved := part_of(checkpoint.state, _state_of(hook)) if hook.name else {}:
+            saved = part_of(checkpoint.state, _state_of(hook))
+            if hook.name and saved:
                 hook.load_state_dict(saved)
 
     @contextlib.contextmanager
