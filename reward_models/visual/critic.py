@@ -4,10 +4,10 @@ s = f(x_t, x_t-4, x_t-8) of a frame and two before it, fitted to lower
 
     log(1 + sum_j exp(s_j - s_end)) + ranking * relu(s_t - s_t+1)
 
-the first over ends at which the goal is met, against the ends s_j of episodes that fail; the second
-over successive frames t of episodes that end so, never less later than sooner (sequential ranking).
-Ends that somebody rated are among the former alone. Nothing says how much more a
-later frame is worth. The reward is s on a scale from the 5 % to the 99.5 % quantile of the frames
+the first over ends at which the goal is met, against the ends s_j of episodes that fail; the
+second over successive frames t of episodes that end so, never less later than sooner (sequential
+ranking). Ends that somebody rated are in the first alone. Nothing says how much more a later frame
+is worth. The reward is s on a scale from the 5 % to the 99.5 % quantile of the frames
 fitted on, cut off below 0 and above 1. The paper's critic reads a caption, and has other captions
 of the same film as further negatives; this one is of a single goal, and a small network on a few
 frames takes the place of its transformer.

@@ -12,9 +12,9 @@ lower, over a frame x_s of a demonstration and two successive ones x_t, x_t+1 be
     contrast (LIV's second)  a demonstration's end is of this sentence, not of the task's others,
                              and of this sentence are such ends, not those of episodes that fail
 
-The first two are ARP's, the first and the last LIV's, but for its goals that are pictures; ends that
-somebody rated are in the last alone. The reward is V on a scale from the 5 % to the 99.5 % quantile of the frames fitted on, cut off below 0
-and above 1.
+The first two are ARP's, the first and the last LIV's, but for its goals that are pictures; ends
+that somebody rated are in the last alone. The reward is V on a scale from the 5 % to the 99.5 %
+quantile of the frames fitted on, cut off below 0 and above 1.
 
 Demonstrations of one goal say little of other sentences: asked for another, B is only what tells
 that one from this. It fails where demonstrations take many ways, as progress does.
