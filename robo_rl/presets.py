@@ -77,7 +77,13 @@ def _gait(ppo_steps: int, horizon_s: float, env_steps: int, **more: Any) -> Pres
         ppo=_BODY,
         dense="ensemble",
         dense_run={"env_steps": env_steps, "checkpoint_every": 50_000},
-        ensemble={"num_envs": 16, "gradient_steps": 8, "entropy_init": 0.2, **more},
+        ensemble={
+            "num_envs": 16,
+            "gradient_steps": 8,
+            "entropy_init": 0.2,
+            "noise_s": 0.0,
+            **more,
+        },
     )
 
 

@@ -91,9 +91,35 @@ def test_the_actor_leaves_the_critics_alone_and_is_updated_less_often():
     assert all(int(s["step"]) == 16 for s in algorithm.critic.optimizer.state.values())
 
 
+def test_exploration_lasts_longer_from_row_to_row_and_is_no_larger() -> None:
+    """Correlations of what is tried, a step apart and more, are those of the times asked for."""
+    config = dataclasses.replace(SMALL, noise_s=2.0)  # 20 control steps
+    policy = new(config).algorithm.policy
+    obs, _ = sampled()
+    with torch.no_grad():
+        mean, log_std, _ = policy.actor.get_action_dist_params(obs[:8])
+        tried = torch.stack([policy._predict(obs[:8]) for _ in range(8_000)])
+    noise = ((tried.clamp(-0.9999, 0.9999).atanh() - mean) / log_std.exp()).numpy()
+    np.testing.assert_allclose(noise.mean(axis=(0, 2)), 0.0, atol=0.15)
+    np.testing.assert_allclose(noise.std(axis=(0, 2)), 1.0, atol=0.1)
+    for apart in (1, 5):
+        found = [(row[apart:] * row[:-apart]).mean() for row in noise.swapaxes(0, 1)]
+        asked = [0.0, *np.exp(-apart / np.linspace(0.0, 20.0, 8)[1:])]
+        np.testing.assert_allclose(found, asked, atol=0.1)
+
+
+def test_noise_that_does_not_last_is_white() -> None:
+    noise = new(dataclasses.replace(SMALL, noise_s=0.0)).algorithm.policy.noise
+    drawn = torch.stack([noise() for _ in range(4_000)]).numpy()
+    assert abs((drawn[1:] * drawn[:-1]).mean()) < 0.01
+    assert drawn.std() == pytest.approx(1.0, abs=0.02)
+
+
 def test_settings_that_make_no_sense_are_refused():
     with pytest.raises(ValueError, match="n_steps must be at least 1, got 0"):
         EnsembleConfig(n_steps=0)
+    with pytest.raises(ValueError, match="noise_s must be at least 0, got -1"):
+        EnsembleConfig(noise_s=-1.0)
 
 
 def test_the_policy_is_the_mean_of_the_newest_share_of_actors() -> None:

@@ -32,6 +32,9 @@ class EnsembleConfig(SACConfig):
     critics: int = 2  # members of the ensemble; the least hopeful one counts
     n_steps: int = 3  # control steps whose rewards are counted before a critic is asked
     actor_every: int = 2  # updates of the critics for each of the actor
+    # Seconds that the noise of exploration lasts in the last row; in those before less, down to one
+    # step.
+    noise_s: float = 0.5
     # First updates, in which the actor learns to do as --demos do; then their share may be 0.
     clone_updates: int = 0
     # Share of the rows that explore by noise as --demos differ from the policy; 0: none.
@@ -42,7 +45,7 @@ class EnsembleConfig(SACConfig):
         self.at_least(1, "critics", "n_steps", "actor_every")
         if not 0 <= self.averaged <= 1:
             raise ValueError(f"averaged must be in [0, 1], got {self.averaged}")
-        self.at_least(0, "clone_updates")
+        self.at_least(0, "clone_updates", "noise_s")
         if not 0 <= self.guided_noise <= 1:
             raise ValueError(f"guided_noise must be in [0, 1], got {self.guided_noise}")
         for name in ("clone_updates", "guided_noise"):
@@ -56,7 +59,13 @@ class EnsembleConfig(SACConfig):
 
 def arguments(config: EnsembleConfig, parts: Parts) -> dict[str, Any]:
     """Those of an EnsembleSAC, but for its ``policy``."""
-    keywords = parts.keywords(config, members=config.critics, averaged=config.averaged)
+    keywords = parts.keywords(
+        config,
+        members=config.critics,
+        averaged=config.averaged,
+        rows=config.num_envs,
+        lasting=config.noise_s / parts.env.sim.control_dt,
+    )
     replay = parts.replay(config)
     replay["replay_buffer_kwargs"] |= {"n_steps": config.n_steps, "gamma": keywords["gamma"]}
     own = {n: getattr(config, n) for n in ("actor_every", "clone_updates", "guided_noise")}

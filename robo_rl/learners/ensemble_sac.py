@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from robo_rl.learners.guided_noise import GuidedNoise
+from robo_rl.learners.lasting_noise import LastingNoise
 
 LIMIT = 0.99  # of actions that are imitated: those at the very ends have no finite likelihood
 
@@ -64,9 +65,13 @@ class EnsemblePolicy(SACPolicy):
     et al., arXiv:2312.02696).
     """
 
-    def __init__(self, *args: Any, members: int, averaged: float, **kwargs: Any):
+    def __init__(
+        self, *args: Any, members: int, averaged: float, rows: int, lasting: float, **kwargs: Any
+    ):
+        """``lasting`` control steps, of the noise of exploration in the last of ``rows``."""
         self.members, self.averaged = members, averaged
         super().__init__(*args, **kwargs, optimizer_kwargs={"fused": True})
+        self.noise = LastingNoise(rows, self.action_space.shape[0], lasting).to(self.device)
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
@@ -82,8 +87,9 @@ class EnsemblePolicy(SACPolicy):
         polyak_update(self.actor.parameters(), self.mean_actor.parameters(), share)
 
     def _predict(self, observation: Any, deterministic: bool = False) -> Tensor:
-        actor = self.mean_actor if deterministic else self.actor
-        return actor(observation, deterministic)
+        if deterministic:
+            return self.mean_actor(observation, deterministic)
+        return self.draw(observation, self.noise())[0]
 
     def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> Any:
         made = self._update_features_extractor(self.critic_kwargs, features_extractor)
@@ -91,10 +97,11 @@ class EnsemblePolicy(SACPolicy):
         critics = Critics(made["features_extractor"], inputs, made["net_arch"], self.members)
         return critics.to(self.device)
 
-    def draw(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """Actions (B, act_dim) of the actor in ``obs`` (B, obs_dim), their log densities (B,)."""
+    def draw(self, obs: Tensor, noise: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Actions (B, act_dim) of the actor in ``obs`` (B, obs_dim), their log densities (B,);
+        by standard normal ``noise`` (B, act_dim), if it is not drawn here."""
         mean, log_std, _ = self.actor.get_action_dist_params(obs)
-        noise = torch.randn_like(mean)
+        noise = torch.randn_like(mean) if noise is None else noise
         before = mean + noise * log_std.exp()
         gaussian = -0.5 * noise**2 - log_std - 0.5 * math.log(2 * math.pi)
         # log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)), exact far out as well

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 # Settings of the loop that it does not have.
 OF_STEPS = (
-    "entropy_init", "target_entropy", "actor_every", "clone_updates", "guided_noise", "hindsight",
+    "entropy_init", "target_entropy", "actor_every", "noise_s", "clone_updates", "guided_noise",
+    "hindsight",
 )  # fmt: skip
 
 
@@ -37,6 +38,7 @@ class IQLConfig(EnsembleConfig):
     entropy_init: Annotated[float, tyro.conf.Suppress] = EnsembleConfig.entropy_init
     target_entropy: Annotated[float, tyro.conf.Suppress] = EnsembleConfig.target_entropy
     actor_every: Annotated[int, tyro.conf.Suppress] = EnsembleConfig.actor_every
+    noise_s: Annotated[float, tyro.conf.Suppress] = EnsembleConfig.noise_s
     clone_updates: Annotated[int, tyro.conf.Suppress] = 0
     guided_noise: Annotated[float, tyro.conf.Suppress] = 0.0
     hindsight: Annotated[float, tyro.conf.Suppress] = 0.0

@@ -200,8 +200,8 @@ class ResidualSACPolicy(_ActorPolicy, SACPolicy):
 class ResidualEnsemblePolicy(_ActorPolicy, EnsemblePolicy):
     actor_class = _ResidualSACActor
 
-    def draw(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        residual, log_prob = super().draw(obs)
+    def draw(self, obs: Tensor, noise: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        residual, log_prob = super().draw(obs, noise)
         return self.actor.over_base(obs, residual), log_prob
 
 
