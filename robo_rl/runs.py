@@ -182,6 +182,13 @@ class Table:
         atomic_write(self.path, text.getvalue().encode())
 
 
+def check_writable(path: Path) -> None:
+    """ValueError where no folder ``path`` can be made, or written in."""
+    there = next(folder for folder in (path, *path.parents) if folder.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise ValueError(f"nothing can be kept in {path}: {there} is no folder to write in")
+
+
 class RunDir:
     """One run's folder. ``create`` starts a new one, ``open`` continues one."""
 
@@ -196,9 +203,7 @@ class RunDir:
     def check_free(path: Path) -> None:
         """ValueError when ``path`` holds a run, or can hold none: asked before minutes are spent on
         a new one."""
-        there = next(folder for folder in (path, *path.parents) if folder.exists())
-        if not there.is_dir() or not os.access(there, os.W_OK):
-            raise ValueError(f"no run can be kept in {path}: {there} is no folder to write in")
+        check_writable(path)
         if (path / "config.json").exists():
             ended = RunDir(path).config.get("learner") == "clone"
             raise ValueError(

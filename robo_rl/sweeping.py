@@ -27,7 +27,7 @@ from robo_rl.cli import expected
 from robo_rl.config import SettledConfig, TrainConfig, continued, from_json
 from robo_rl.evaluate import Evaluation
 from robo_rl.foreign import ForeignEvaluation
-from robo_rl.runs import RunDir, atomic_write
+from robo_rl.runs import RunDir, atomic_write, check_writable
 from robo_rl.shown.report import head, image, section
 from robo_rl.side_by_side import side_by_side
 from sims.foreign import PREFIX
@@ -72,6 +72,7 @@ def sweep(
     where runs failed: the others are made all the same.
     """
     folder = Path(folder)
+    check_writable(folder)
     configs = {
         (name, seed): replace(config, seed=seed, runs=folder, name=f"{_slug(name)}-seed-{seed}")
         for seed in seeds

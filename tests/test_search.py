@@ -312,6 +312,15 @@ def test_mistakes_are_one_line(
     assert not list(tmp_path.iterdir())
 
 
+def test_where_no_folder_can_be_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert main([*OPTIONS, "--runs", str(tmp_path / "file")]) != 0
+    err = capsys.readouterr().err
+    assert "is no folder to write in" in err and err.count("\n") == 1
+
+
 def test_a_goal_that_is_not_the_bodys_is_refused_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

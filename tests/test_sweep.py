@@ -62,6 +62,14 @@ def test_mistakes_are_one_line_and_begin_nothing(
     assert said in capsys.readouterr().err and not [*tmp_path.iterdir()]
 
 
+def test_where_no_folder_can_be_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["sweep", *SMALL, "--runs", str(tmp_path / "file")]) == 1
+    assert "is no folder to write in" in capsys.readouterr().err
+
+
 def test_seeds_are_summed_up_by_their_middle_half() -> None:
     middle, low, high = interquartile([0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.9, 1.0])
     assert middle == pytest.approx(np.mean([0.6, 0.7, 0.8, 0.9])) and low < middle < high

@@ -34,7 +34,7 @@ from robo_rl.evaluate import SELECT_SEED, TEST_SEED
 from robo_rl.goals.reading import NotRead, ReadGoal, read_goal, task_of
 from robo_rl.judging.archive import screened, trials
 from robo_rl.judging.floors import floors
-from robo_rl.runs import atomic_write, jsonable, versions, write_json
+from robo_rl.runs import atomic_write, check_writable, jsonable, versions, write_json
 from robo_rl.search.bar import Bar
 from robo_rl.search.config import TOTALS, SearchConfig
 from robo_rl.search.controls import random_program
@@ -70,6 +70,7 @@ def search(
         if (path / JOURNAL).exists():
             raise ValueError(f"{path} already holds a search; continue it with --resume {path}, or "
                              "give the new one another --name or --seed")  # fmt: skip
+        check_writable(path)
         path.mkdir(parents=True, exist_ok=True)
         journal = Journal(path / JOURNAL)
     try:
