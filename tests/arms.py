@@ -121,7 +121,7 @@ def apart(
 ) -> Iterator[Arm]:
     """An arm whose emulator is another process, and the owner of its port a third, ``bus`` of which
     are the settings. The wall clock rules here."""
-    command = [sys.executable, "-m", "robo_rl.cli", "emulate", name, "--goal", "above_red_cube"]
+    command = [sys.executable, "-m", "robo_rl.cli", "emulate", name, "--goal", "above the red cube"]
     if arms.spec(name).found_by == "host":
         command += ["--host", host]
     process = subprocess.Popen(

@@ -65,6 +65,11 @@ def test_an_option_of_another_arms_emulator_is_refused(
     assert "--uncalibrated is not for ur5e" in capsys.readouterr().err
 
 
+def test_a_goal_that_is_not_read_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["emulate", "so101", "--goal", "touch the green dragon"]) == 1
+    assert "dragon" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "robot"])
 def test_an_emulator_is_for_this_machine_alone(
     host: str, capsys: pytest.CaptureFixture[str]

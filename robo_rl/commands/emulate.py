@@ -21,7 +21,7 @@ from real_robot.emulators.device import EPOCH
 from real_robot.interrupts import StopSignals
 from real_robot.realtime import realtime
 from robo_rl.commands.options import Json
-from sims import make_task
+from robo_rl.goals.reading import shown_task
 
 ArmName = Literal[arms.ARMS]
 
@@ -32,7 +32,7 @@ class EmulateCommand:
 
     robot: tyro.conf.Positional[ArmName]  # which arm
     task: str = "reach"  # the scene on its table
-    goal: str | None = None  # key of the goal whose success the control port tells
+    goal: str = ""  # whose success the control port tells, as a sentence or a key; empty: the first
     seed: int = 0  # of the scene, of how servos are mounted and of faults
     control: int = 0  # loopback TCP port for tests: reset the scene, read the truth; 0: any free
     host: str = "127.0.0.1"  # a controller's: loopback address whose ports it takes
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
             f"--host must be a loopback address, as 127.0.0.2, got {command.host!r}: an emulator "
             "asks nobody who they are"
         )
-    task = make_task(command.task, robot=command.robot, goal=command.goal)
+    task = shown_task(vars(command), command.goal)
     spec = arms.spec(command.robot)
     told = _told(command)
     usual = _told(EmulateCommand(robot=command.robot))
