@@ -173,6 +173,24 @@ def test_the_table_writes_captions_for_every_task_that_it_speaks_of(name: str) -
     env.close()
 
 
+def test_a_held_cube_is_more_lifted_by_every_centimetre() -> None:
+    """Though elsewhere the hand is decimetres away: each condition has its own softness."""
+    env = BatchEnv(sims.make_task("lift"), 512, seed=1)
+    card = from_dict(env.card)
+    _, signals = collect(env, 512, 1)
+    captions = table_captions(card).softened(signals)
+    held = captions.truth(signals)[:, captions.texts.index("the red cube is grasped")].argmax()
+    heights = np.arange(0.0, 0.05, 0.01)
+    raised = {
+        name: np.repeat(v[held : held + 1], len(heights), axis=0) for name, v in signals.items()
+    }
+    low = raised["red_cube_pos"][0, 2] - env.task.objects[0].height
+    for name in ("red_cube_pos", "tip", "grip"):
+        raised[name][:, 2] += heights - low
+    lifted = captions.truth(raised)[:, captions.texts.index("the red cube is lifted")]
+    assert (lifted[1:] > 1.25 * lifted[:-1]).all() and lifted[0] < 0.06
+
+
 # Its scale.
 @given(st.floats(0.0, 20.0), st.floats(1e-3, 5.0))
 def test_better_is_always_told(share: float, more: float) -> None:

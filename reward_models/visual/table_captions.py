@@ -2,16 +2,18 @@
 
 Every relation of the table that one frame shows, of all things on the card that it may be about,
 with its usual numbers and in the words of ``goals/say.py``. How true it is: the mean of
-exp(-d / softness) and of the same a good deal sharper, of the distance d from holding with room to
-spare, which ``goals/margins.py`` measures by the card's signals: the one tells from afar, the other
-a hand around a cube from one that holds it. The judge of policies, ``sims/truth.py``, shares no
+exp(-d) and of the same a good deal sharper, of the distance d from holding with room to spare,
+which ``goals/margins.py`` measures by the card's signals, each condition of a relation in units of
+its own softness: the one tells from afar, the other a hand around a cube from one that holds it. A
+cube is lifted by centimetres and by a hand that may be decimetres away: in one unit the first would
+hardly tell. The judge of policies, ``sims/truth.py``, shares no
 code with that.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,7 +29,7 @@ Array = np.ndarray
 
 SOFTNESS = 0.05  # m, at which a caption is true to 1/e, or less where its distances are smaller
 SHARP = 0.15  # of the softness, of the half of the truth that tells what is close
-SMALL = 0.4  # of the distance that one state in ten exceeds
+SMALL = 0.4  # of a condition's distance that one state in ten exceeds
 ROOM = 0.1  # of the softness, inside the judge's edge: there a frame may be misread either way
 ENDS = 0.005, 0.985  # no caption is quite false, none quite true
 
@@ -40,30 +42,43 @@ class TableCaptions:
     texts: tuple[str, ...]
     atoms: tuple[Atom, ...]
     measures: tuple[Measures, ...]
-    softness: tuple[float, ...]  # m, of each caption
+    # m, of each condition of each caption; of those that are not named, SOFTNESS.
+    softness: tuple[Array, ...] = ()
 
-    def missing(self, signals: Mapping[str, Array], room: Sequence[float] = ()) -> Array:
-        """(M, captions) m, >= 0, of states {name: (M, k)}: 0 where it holds, by ``room`` m or more
-        for each caption."""
-        columns = []
-        for of, least in zip(self.measures, room or (0.0,) * len(self.measures), strict=True):
+    def margins(self, signals: Mapping[str, Array]) -> Iterator[Array]:
+        """Of each caption (M, conditions) m of states {name: (M, k)}: >= 0 where one holds."""
+        for of in self.measures:
             (margins,) = of(signals, {})[0].values()
-            columns.append(np.linalg.norm(np.maximum(least - margins, 0.0), axis=1))
-        return np.nan_to_num(np.stack(columns, axis=1), nan=1e3)
+            yield np.nan_to_num(margins, nan=-1e3)
+
+    def missing(self, signals: Mapping[str, Array]) -> Array:
+        """(M, captions) m, >= 0, of states {name: (M, k)}: 0 where it holds."""
+        return np.stack([_off(margins) for margins in self.margins(signals)], axis=1)
 
     def truth(self, signals: Mapping[str, Array]) -> Array:
         """(M, captions) in (0, 1) of states {name: (M, k)}."""
-        soft = np.asarray(self.softness)
-        off = self.missing(signals, tuple(ROOM * soft)) / soft
+        softness = self.softness or (SOFTNESS,) * len(self.measures)
+        off = np.stack(
+            [
+                _off(margins / soft - ROOM)
+                for margins, soft in zip(self.margins(signals), softness, strict=True)
+            ],
+            axis=1,
+        )
         grade = 0.5 * (np.exp(-off) + np.exp(-off / SHARP))
         return np.clip(grade, *ENDS).astype(np.float32)
 
     def softened(self, signals: Mapping[str, Array]) -> TableCaptions:
-        """The same, each as soft as its distances in such states allow: a button moves a
+        """The same, each condition as soft as its distances in such states allow: a button moves a
         centimetre, an arm half a metre."""
-        most = np.quantile(self.missing(signals), 0.9, axis=0)
-        soft = np.where(most > 0, np.minimum(SOFTNESS, SMALL * most), SOFTNESS)
-        return replace(self, softness=tuple(np.maximum(soft, 1e-4).tolist()))
+
+        def soft(margins: Array) -> Array:
+            most = np.quantile(np.maximum(-margins, 0.0), 0.9, axis=0)
+            return np.maximum(
+                np.where(most > 0, np.minimum(SOFTNESS, SMALL * most), SOFTNESS), 1e-4
+            )
+
+        return replace(self, softness=tuple(map(soft, self.margins(signals))))
 
     def repainted(self, colours: Mapping[str, str]) -> TableCaptions:
         """The same of a scene whose entities have other ``colours``, {entity: colour}: their names
@@ -96,7 +111,6 @@ def table_captions(card: TaskCard, formulas: Iterable[Formula] = ()) -> TableCap
         tuple(say(atom, card) for atom in measures),
         tuple(measures),
         tuple(measures.values()),
-        (SOFTNESS,) * len(measures),
     )
 
 
@@ -111,6 +125,11 @@ def _usual(card: TaskCard) -> Iterator[Atom]:
         for names in itertools.product(*fitting):
             if len(set(names)) == len(names):
                 yield Atom.of(row.name, *names)
+
+
+def _off(margins: Array) -> Array:
+    """(M,) how far margins (M, conditions) are from all holding."""
+    return np.linalg.norm(np.maximum(-margins, 0.0), axis=1)
 
 
 def _called(entity: Entity, colour: str) -> Entity:
