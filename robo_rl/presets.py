@@ -67,23 +67,27 @@ _BODY: dict[str, Any] = {
 }
 
 
-def _gait(ppo_steps: int, horizon_s: float, env_steps: int, **more: Any) -> Preset:
-    """Of a body that goes forward. From its own reward: as many updates as half of the steps, and
-    much exploration, for who has found one way of going seldom finds another: to stand, or to slide
-    on its back. A program's reward gives so little for going that this learns to stand."""
+# Of who goes forward, from its own reward: as many updates as half of the steps, and much
+# exploration, for who has found one way of going seldom finds another: to stand, or to slide on its
+# back.
+_GAIT: dict[str, Any] = {
+    "num_envs": 16,
+    "gradient_steps": 8,
+    "entropy_init": 0.2,
+    "noise_s": 0.0,
+}
+
+
+def _falls(ppo_steps: int, horizon_s: float, env_steps: int) -> Preset:
+    """Of a body that may fall, and is to go forward. A program's reward gives so little for going
+    that ``ensemble`` learns to stand, so PPO learns from those."""
     return Preset(
         {"env_steps": ppo_steps, "checkpoint_every": 200_000},
         horizon_s=horizon_s,
         ppo=_BODY,
         dense="ensemble",
         dense_run={"env_steps": env_steps, "checkpoint_every": 50_000},
-        ensemble={
-            "num_envs": 16,
-            "gradient_steps": 8,
-            "entropy_init": 0.2,
-            "noise_s": 0.0,
-            **more,
-        },
+        ensemble=_GAIT,
     )
 
 
@@ -97,16 +101,22 @@ PRESETS: dict[str, Preset] = {
         {"env_steps": 200_000}, ppo={"log_std_init": -0.7}, dear_run={"env_steps": 50_000}
     ),
     # With half of it, it learns to be fast and falls after 3 s; success is to be up after 8.
-    "hopper forward": _gait(1_200_000, 1.6, env_steps=300_000),
-    "walker2d forward": _gait(2_000_000, 1.6, env_steps=400_000),
-    "half_cheetah forward": _gait(2_000_000, 5.0, env_steps=1_000_000, learning_starts=5_000),
+    "hopper forward": _falls(1_200_000, 1.6, env_steps=300_000),
+    "walker2d forward": _falls(2_000_000, 1.6, env_steps=400_000),
+    # It cannot fall. PPO is as far after as many steps, in a thirtieth of the time.
+    "half_cheetah forward": Preset(
+        {"env_steps": 4_000_000, "checkpoint_every": 200_000},
+        horizon_s=5.0,
+        ppo=_BODY,
+        ensemble=_GAIT | {"learning_starts": 5_000},
+    ),
     # A flip is over within a second; whoever has fallen by then lies there for the other seven.
     "hopper front_flip": Preset(
         {"env_steps": 1_500_000, "checkpoint_every": 200_000, "episode_s": 2.0},
         horizon_s=0.8,
         ppo=_BODY,
     ),
-    "ant forward": _gait(2_000_000, 5.0, env_steps=1_000_000),
+    "ant forward": _falls(2_000_000, 5.0, env_steps=1_000_000),
     # It happens in the first seconds too. 300,000 steps are enough to turn over, not to keep still.
     "ant lie_down": Preset(
         {"env_steps": 1_000_000, "checkpoint_every": 100_000, "episode_s": 4.0},
