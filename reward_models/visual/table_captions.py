@@ -6,8 +6,7 @@ exp(-d) and of the same a good deal sharper, of the distance d from holding with
 which ``goals/margins.py`` measures by the card's signals, each condition of a relation in units of
 its own softness: the one tells from afar, the other a hand around a cube from one that holds it. A
 cube is lifted by centimetres and by a hand that may be decimetres away: in one unit the first would
-hardly tell. The judge of policies, ``sims/truth.py``, shares no
-code with that.
+hardly tell. The judge of policies, ``sims/truth``, shares no code with that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How well a CLIP sees what it was taught, caption by caption, against the simulator's truth.
 
 On held-out states, a third of which experts led to (no training saw such a state): the AUC of the
-judge's verdict (``sims/truth.py``, which shares no code with what graded the lessons), and the rank
+judge's verdict (``sims/truth``, which shares no code with what graded the lessons), and the rank
 correlation with the distance from holding. As the scene is; and with camera and light moved and
 the things' colours exchanged, where a caption must follow what a thing looks like. Captions that
 are true, or false, of too few states say nothing and are listed without a figure.
