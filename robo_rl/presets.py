@@ -35,7 +35,7 @@ class Preset:
     ppo: dict[str, Any] = field(default_factory=dict)  # of PPOConfig
     ensemble: dict[str, Any] = field(default_factory=dict)  # of EnsembleConfig
     dear_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, where steps are dear
-    dense_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, for ``dense``
+    ensemble_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, for ensemble
 
     def learner_of(self, reward: str) -> str:
         """The learner where none is asked for."""
@@ -44,7 +44,7 @@ class Preset:
     def run_of(self, learner: str) -> dict[str, Any]:
         """Of TrainConfig, for a learner."""
         dear = {} if LEARNERS[learner].config.cheap_steps else self.dear_run
-        return self.run | dear | (self.dense_run if learner == self.dense else {})
+        return self.run | dear | (self.ensemble_run if learner == "ensemble" else {})
 
     def tuning(self, learner: str) -> LearnerConfig:
         """The settings of ``learner``."""
@@ -86,7 +86,7 @@ def _falls(ppo_steps: int, horizon_s: float, env_steps: int) -> Preset:
         horizon_s=horizon_s,
         ppo=_BODY,
         dense="ensemble",
-        dense_run={"env_steps": env_steps, "checkpoint_every": 50_000},
+        ensemble_run={"env_steps": env_steps, "checkpoint_every": 50_000},
         ensemble=_GAIT,
     )
 
@@ -109,6 +109,7 @@ PRESETS: dict[str, Preset] = {
         horizon_s=5.0,
         ppo=_BODY,
         ensemble=_GAIT | {"learning_starts": 5_000},
+        ensemble_run={"env_steps": 1_000_000, "checkpoint_every": 50_000},
     ),
     # A flip is over within a second; whoever has fallen by then lies there for the other seven.
     "hopper front_flip": Preset(
