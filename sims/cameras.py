@@ -66,6 +66,26 @@ class Camera:
         up = np.cross(right, forward)
         return right, up / np.linalg.norm(up)
 
+    def sees(self, points: Array, look: Look | None = None) -> Array:
+        """(n,) bool: whether world points (n, 3) are in its frames, looked at as in ``look``.
+
+        What stands before them is not asked for; a camera that follows a body has all in view.
+        """
+        if self.body:
+            return np.ones(len(points), bool)
+        look = look or Look()
+        right, up = self.axes()
+        own = np.stack([right, up, np.cross(right, up)], axis=1)  # columns: right, up, back
+        off = (points - np.asarray(self.pos)) @ own
+        if look.camera_offset is not None:
+            off = off - look.camera_offset
+        if look.camera_roll is not None:
+            off = _turned(off, -look.camera_roll)
+        half = np.tan(np.deg2rad(self.fovy * (1.0 if look.fovy is None else look.fovy) / 2))
+        ahead = -off[:, 2] * half
+        wide = ahead * self.width / self.height
+        return (np.abs(off[:, 0]) < wide) & (np.abs(off[:, 1]) < ahead)
+
     def add_to(self, spec: mujoco.MjSpec) -> None:
         """Adds the camera to the world of ``spec``, or to its body."""
         right, up = self.axes()
@@ -100,6 +120,15 @@ class Look:
             geom_rgba=None if rgba is None else {name: rows[part] for name, rows in rgba.items()},
             **{name: None if rows is None else rows[part] for name, rows in given.items()},
         )
+
+
+def _turned(points: Array, turn: Array) -> Array:
+    """Points (n, 3) turned about ``turn`` (n, 3) rad (Rodrigues)."""
+    angle = np.linalg.norm(turn, axis=1, keepdims=True)
+    axis = turn / np.maximum(angle, 1e-12)
+    along = np.sum(axis * points, axis=1, keepdims=True) * axis
+    across = np.cross(axis, points)
+    return along + np.cos(angle) * (points - along) + np.sin(angle) * across
 
 
 def skies(spec: mujoco.MjSpec) -> list[mujoco.MjsTexture]:

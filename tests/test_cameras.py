@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import sims
+from robo_rl.visual.data import collect, jitter
 from sims import BatchEnv, cameras
 from sims.cameras import SKY, Camera, Look, Renderer, RenderError
 
@@ -102,6 +103,29 @@ def test_a_look_changes_its_own_frame_and_nothing_afterwards(env: BatchEnv, fiel
     assert (frames[0] != frames[1]).any()
     assert (env.render_states(states[1:], look=look(field, slice(1, 2)))[0] == frames[1]).all()
     assert (env.render_states(states) == plain).all()
+
+
+@pytest.mark.parametrize("name", ["front", "top"])
+def test_a_camera_sees_what_changes_its_frames(name: str) -> None:
+    """Painted otherwise, a cube beyond the edges changes no pixel, wherever the camera is moved."""
+    env = sims.make("lift", 64, seed=3)
+    states, signals = collect(env, 1500, 3)
+    view, rng = env.camera(name), np.random.default_rng(0)
+    moved = jitter(rng, len(states), view, camera=0.06, light=0.0)
+    seen = view.sees(signals["red_cube_pos"], Look(**moved))
+
+    def painted(colour: tuple[float, ...]) -> Array:
+        rgba = {"red_cube": np.tile(colour, (len(states), 1))}
+        return env.render_states(states, name, look=Look(geom_rgba=rgba, **moved)).astype(int)
+
+    apart = np.abs(painted((1, 0, 0, 1)) - painted((0, 1, 0, 1))).sum(axis=(1, 2, 3)) > 0
+    assert 10 < (~seen).sum() < 150
+    assert apart[seen].mean() > 0.9  # the arm may stand before it
+    # A corner of a cube whose middle is beyond the edge is in the picture still.
+    assert apart[~seen].mean() < 0.6
+    far = np.where(signals["red_cube_pos"] > 0, 5.0, -5.0)  # behind the camera, or far aside
+    assert not view.sees(far, Look(**moved)).any()
+    env.close()
 
 
 def test_a_look_is_undone_when_rendering_fails(env: BatchEnv) -> None:

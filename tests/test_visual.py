@@ -152,6 +152,24 @@ def test_the_read_out_leaves_out_what_is_not_there() -> None:
     assert "colour blue" not in told[0] and not made.targets[made.there == 0].any()
 
 
+def test_of_what_is_beyond_the_edge_captions_are_false_and_no_place_is_told() -> None:
+    env = BatchEnv(sims.make_task("reach"), 8, seed=0)
+    card = from_dict(env.card)
+    captions, signals = table_captions(card), collect(env, 40, 0)[1]
+    hidden = {"red_cube_pos": np.arange(40) % 2 == 0, "tip": np.zeros(40, bool)}
+    seen, plain = grade(captions, card, signals, hidden), grade(captions, card, signals)
+    about = np.array(["red cube" in text for text in captions.texts])
+    assert about.any() and not about.all()
+    assert (seen.truth[::2][:, about] <= 0.005).all() and (
+        seen.truth[1::2] == plain.truth[1::2]
+    ).all()
+    assert (seen.truth[:, ~about] == plain.truth[:, ~about]).all()
+    assert np.isnan(seen.shown["colour red"][::2]).all() and np.isnan(seen.shown["tip"]).sum() == 0
+    made = lessons([seen])
+    assert (made.there.sum(axis=1)[::2] < made.there.sum(axis=1)[1::2]).all()
+    assert np.isfinite(made.targets).all()
+
+
 @pytest.mark.parametrize("name", sims.TASKS)
 def test_the_table_writes_captions_for_every_task_that_it_speaks_of(name: str) -> None:
     task = sims.make_task(name)

@@ -37,8 +37,11 @@ class Graded:
     bodies: tuple[str, ...]  # the expressions, as written
     programs: tuple[Program, ...]
 
-    def truth(self, signals: Mapping[str, Array]) -> Array:
-        """(M, captions) in [0, 1] of states {name: (M, k)}; nan counts as false."""
+    def truth(
+        self, signals: Mapping[str, Array], hidden: Mapping[str, Array] | None = None
+    ) -> Array:
+        """(M, captions) in [0, 1] of states {name: (M, k)}, whatever is ``hidden``, for an
+        expression says itself what it is about; nan counts as false."""
         columns = [c for program in self.programs for c in program(signals).values()]
         graded = np.nan_to_num(np.stack(columns, axis=1).astype(np.float32), nan=0.0)
         return np.clip(graded, 0.0, 1.0)

@@ -54,8 +54,11 @@ class TableCaptions:
         """(M, captions) m, >= 0, of states {name: (M, k)}: 0 where it holds."""
         return np.stack([_off(margins) for margins in self.margins(signals)], axis=1)
 
-    def truth(self, signals: Mapping[str, Array]) -> Array:
-        """(M, captions) in (0, 1) of states {name: (M, k)}."""
+    def truth(
+        self, signals: Mapping[str, Array], hidden: Mapping[str, Array] | None = None
+    ) -> Array:
+        """(M, captions) in (0, 1) of states {name: (M, k)}: false of what is ``hidden`` {pose
+        signal: (M,) bool}, which a frame does not show."""
         softness = self.softness or (SOFTNESS,) * len(self.measures)
         off = np.stack(
             [
@@ -65,7 +68,20 @@ class TableCaptions:
             axis=1,
         )
         grade = 0.5 * (np.exp(-off) + np.exp(-off / SHARP))
+        if hidden:
+            grade[self.unseen(hidden)] = 0.0
         return np.clip(grade, *ENDS).astype(np.float32)
+
+    def unseen(self, hidden: Mapping[str, Array]) -> Array:
+        """(M, captions) bool: which speak of something ``hidden`` {pose signal: (M,) bool}."""
+        rows = len(next(iter(hidden.values())))
+        out = np.zeros((rows, len(self.atoms)), bool)
+        for column, atom in enumerate(self.atoms):
+            for term in atom.terms:
+                signal = self.card.entity(str(term)).pose_signal
+                if signal in hidden:
+                    out[:, column] |= hidden[signal]
+        return out
 
     def softened(self, signals: Mapping[str, Array]) -> TableCaptions:
         """The same, each condition as soft as its distances in such states allow: a button moves a

@@ -43,8 +43,11 @@ class Captions(Protocol):
 
     texts: tuple[str, ...]
 
-    def truth(self, signals: Mapping[str, Array]) -> Array:
-        """(M, captions) in [0, 1] of states {name: (M, ...)}."""
+    def truth(
+        self, signals: Mapping[str, Array], hidden: Mapping[str, Array] | None = None
+    ) -> Array:
+        """(M, captions) in [0, 1] of states {name: (M, ...)}, in whose frames some things are
+        ``hidden`` {pose signal: (M,) bool}."""
         ...
 
 
@@ -60,12 +63,25 @@ class GradedStates:
         return len(self.truth)
 
 
-def grade(captions: Captions, card: TaskCard, signals: Mapping[str, Array]) -> GradedStates:
+def grade(
+    captions: Captions,
+    card: TaskCard,
+    signals: Mapping[str, Array],
+    hidden: Mapping[str, Array] | None = None,
+) -> GradedStates:
     """States of ``signals`` {name: (m, ...)} as ``captions`` say them.
 
     Shown is where the thing of each colour and of each shape is, and every other signal that a
-    read-out is asked for.
+    read-out is asked for. Of what is ``hidden`` {pose signal: (m,) bool}, beyond a frame's edge,
+    the table's captions are false and nothing is shown: else a CLIP would have to guess there, and
+    a policy that carries a thing out of the picture would be paid for the guess.
     """
+    truth = captions.truth(signals, hidden)
+    if hidden:
+        signals = {
+            name: np.where(hidden[name][:, None], np.nan, signal) if name in hidden else signal
+            for name, signal in signals.items()
+        }
     things = {e.pose_signal: e for e in card.entities if e.colour and e.pose_signal}
     shown = {}
     for name, signal in signals.items():
@@ -79,7 +95,7 @@ def grade(captions: Captions, card: TaskCard, signals: Mapping[str, Array]) -> G
             own = getattr(thing, what)
             if sum(getattr(e, what) == own for e in things.values()) == 1:
                 shown[f"{what} {own}"] = flat
-    return GradedStates(captions.texts, captions.truth(signals), shown)
+    return GradedStates(captions.texts, truth, shown)
 
 
 @dataclass(frozen=True)

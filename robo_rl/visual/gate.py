@@ -25,7 +25,14 @@ from reward_models.visual.encoders import EmbeddedClip, TorchEncoder
 from reward_models.visual.table_captions import TableCaptions
 from reward_models.visual.tiny_clip import Home
 from robo_rl.visual.data import ROLLED, collect, jitter
-from robo_rl.visual.taught import GradedFrames, Paint, captions_of_task, paints_of, without
+from robo_rl.visual.taught import (
+    GradedFrames,
+    Paint,
+    beyond,
+    captions_of_task,
+    paints_of,
+    without,
+)
 from sims.batch_env import BatchEnv
 from sims.cameras import Look
 from sims.task import Task
@@ -96,15 +103,24 @@ def truths(env: BatchEnv, states: Array, captions: TableCaptions) -> Array:
     return found
 
 
-def cells(scores: Array, truth: Array, nearness: Array, texts: Sequence[str]) -> list[Cell]:
-    """One Cell for each caption from scores, verdicts (bool) and how nearly it is true, (M, C)."""
+def cells(
+    scores: Array,
+    truth: Array,
+    nearness: Array,
+    texts: Sequence[str],
+    unseen: Array | None = None,
+) -> list[Cell]:
+    """One Cell for each caption from scores, verdicts (bool) and how nearly it is true, (M, C);
+    states are left out in whose frames it speaks of something ``unseen`` (M, C)."""
     out = []
     for i, text in enumerate(texts):
-        true = int(truth[:, i].sum())
-        enough = min(true, len(truth) - true) >= min(FEW, 0.05 * len(truth))
-        area = auc(scores[:, i], truth[:, i]) if enough else None
-        rank = spearman(scores[:, i], nearness[:, i]) if np.ptp(nearness[:, i]) > 0 else None
-        out.append(Cell(text, area, rank, true, len(truth)))
+        asked = slice(None) if unseen is None else ~unseen[:, i]
+        score, holds, near = (of[asked, i] for of in (scores, truth, nearness))
+        true = int(holds.sum())
+        enough = min(true, len(holds) - true) >= min(FEW, 0.05 * len(holds))
+        area = auc(score, holds) if enough else None
+        rank = spearman(score, near) if np.ptp(near) > 0 else None
+        out.append(Cell(text, area, rank, true, len(holds)))
     return out
 
 
@@ -156,7 +172,8 @@ def gate(
             known = [i for i, text in enumerate(said.texts) if _taught(encoder, text)]
         asked = tuple(said.texts[i] for i in known)
         scores = images[-1] @ encoder.encode_texts(asked).T
-        found = cells(scores, truth[:, known], nearness[:, known], asked)
+        unseen = captions.unseen(beyond(view, captions.card, signals, look))
+        found = cells(scores, truth[:, known], nearness[:, known], asked, unseen[:, known])
         report[label] = [vars(cell) for cell in found]
         report[f"{label} summary"] = summary(found)
     report["swapped"] = swapped(encoder, images[:2], texts[:2], truth)

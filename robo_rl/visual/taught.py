@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import sims
-from reward_models.base import from_dict
+from reward_models.base import TaskCard, from_dict
 from reward_models.visual.graded import read_captions
 from reward_models.visual.table_captions import TableCaptions, table_captions
 from reward_models.visual.tiny_clip import Home
@@ -24,7 +24,7 @@ from reward_models.visual.train import GradedStates, grade
 from robo_rl.goals.reading import read_goal
 from robo_rl.side_by_side import side_by_side
 from robo_rl.visual.data import collect, jitter, watched
-from sims.cameras import Look
+from sims.cameras import Camera, Look
 from sims.foreign import PREFIX, ForeignEnv
 from sims.task import Task
 
@@ -117,12 +117,27 @@ def graded_frames(
         progress(min(1.0, (start + PART) / count))
     home = Home(made.name, getattr(made, "robot", ""), view.name)
     env.close()
+    hidden: dict[str, Array] = {}
+    if isinstance(written, TableCaptions):
+        hidden = beyond(view, card, signals, look)
     seen = []
     for paint, (first, last) in zip(paints, itertools.pairwise(edges), strict=True):
         said = written.repainted(paint.colours) if paint.colours else written
-        part = {name: s[first:last] for name, s in signals.items()}
-        seen.append(grade(said, getattr(said, "card", card), part))
+        part, out = ({name: s[first:last] for name, s in of.items()} for of in (signals, hidden))
+        seen.append(grade(said, getattr(said, "card", card), part, out))
     return GradedFrames(np.concatenate(parts), seen, (home,))
+
+
+def beyond(
+    view: Camera, card: TaskCard, signals: Mapping[str, Array], look: Look | None
+) -> dict[str, Array]:
+    """{pose signal: (M,) bool} of a card's entities: whether it is beyond the edges of a frame of
+    ``view``, looked at as in ``look``."""
+    return {
+        e.pose_signal: ~view.sees(signals[e.pose_signal], look)
+        for e in card.entities
+        if e.pose_signal in signals and signals[e.pose_signal].shape[1:] == (3,)
+    }
 
 
 def of_scenes(
