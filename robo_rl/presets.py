@@ -101,7 +101,10 @@ PRESETS: dict[str, Preset] = {
     "hopper forward": _forward(1.6, ensemble_steps=300_000),
     "walker2d forward": _forward(1.6, ensemble_steps=400_000),
     "half_cheetah forward": _forward(5.0, learning_starts=5_000),
-    "ant forward": _forward(5.0),
+    # Sixteen rows teach it nothing more, and take three times as long.
+    "ant forward": replace(
+        _forward(5.0), run={"env_steps": 2_000_000, "checkpoint_every": 200_000}, ppo=_BODY
+    ),
     # A flip is over within a second; whoever has fallen by then lies there for the other seven.
     "hopper front_flip": Preset(
         {"env_steps": 1_500_000, "checkpoint_every": 200_000, "episode_s": 2.0},
