@@ -15,7 +15,7 @@ from robo_rl.presets import completed
 from robo_rl.rewards import ClipConfig
 
 SEEDS = (0, 1, 2)
-LEARNER = "ensemble"  # of all: it takes the fewest steps to a push
+LEARNER = "ensemble"  # of most: it takes the fewest steps to a push
 STEPS = 100_000
 
 
@@ -27,13 +27,15 @@ class Case(NamedTuple):
     robot: str = "so101"
     steps: int = STEPS
     formula: str = ""  # what the sentence means, where the task has no such goal of its own
+    learner: str = LEARNER
 
 
 NEXT_TO = "push the red cube next to the blue ball"
 OWN = {
     "reach": Case("reach", "touch the red cube"),
     "push": Case("push", NEXT_TO, steps=400_000),
-    "lift": Case("lift", "lift the red cube", steps=600_000),
+    # ensemble learns to hold the cube, and never to raise it (docs/figures.md)
+    "lift": Case("lift", "lift the red cube", steps=600_000, learner="ppo"),
     "open the drawer": Case("drawer", "open the drawer"),
     "close the drawer": Case("drawer", "close the drawer"),
     "button": Case("button", "press the button"),
@@ -89,7 +91,9 @@ def _told(case: Case, reward: str, how: ClipConfig | None = None) -> TrainConfig
 
 
 def _config(case: Case, reward: str, **more: Any) -> TrainConfig:
-    asked = {"task": case.task, "robot": case.robot, "env_steps": case.steps, "learner": LEARNER}
+    asked = {
+        "task": case.task, "robot": case.robot, "env_steps": case.steps, "learner": case.learner,
+    }  # fmt: skip
     return completed(TrainConfig(reward=reward, **asked, **more))
 
 
