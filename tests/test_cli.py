@@ -197,7 +197,9 @@ def test_a_task_brings_its_own_defaults_and_what_is_typed_stays():
         ppo = parse_train([task, *(f"--goal={key}" for key in goal), "--learner", "ppo"])
         assert {k: getattr(ppo.tuning, k) for k in preset.ppo} == preset.ppo
         dense = parse_train([task, *(f"--goal={key}" for key in goal), "--reward", "task"])
-        assert dense.asked["learner"] == preset.learner
+        assert dense.asked["learner"] == (preset.dense or preset.learner)
+        if preset.dense == "ensemble":
+            assert {k: dense.asked[k] for k in preset.ensemble_run} == preset.ensemble_run
         many = parse_train([task, *(f"--goal={key}" for key in goal), "--learner", "ensemble"])
         assert {k: many.asked[k] for k in preset.ensemble_run} == preset.ensemble_run
         assert dense.tuning == preset.tuning(dense.asked["learner"])
