@@ -103,8 +103,8 @@ PRESETS: dict[str, Preset] = {
     # With half of it, it learns to be fast and falls after 3 s; success is to be up after 8.
     "hopper forward": _falls(1_200_000, 1.6, env_steps=300_000),
     "walker2d forward": _falls(2_000_000, 1.6, env_steps=400_000),
-    # It cannot fall. PPO has it run faster after as many steps, in a fifteenth of the time: few rows,
-    # long stretches and more passes over them. So learned, hoppers stand, one in two.
+    # It cannot fall. PPO has it run faster after as many steps, in a fifteenth of the time, by few
+    # rows, long stretches and more passes over them. So learned, one hopper in two stands.
     "half_cheetah forward": Preset(
         {"env_steps": 1_000_000, "checkpoint_every": 100_000},
         horizon_s=5.0,
