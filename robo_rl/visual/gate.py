@@ -172,8 +172,9 @@ def gate(
             known = [i for i, text in enumerate(said.texts) if _taught(encoder, text)]
         asked = tuple(said.texts[i] for i in known)
         scores = images[-1] @ encoder.encode_texts(asked).T
-        unseen = captions.unseen(beyond(view, captions.card, signals, look))
-        found = cells(scores, truth[:, known], nearness[:, known], asked, unseen[:, known])
+        hidden = beyond(view, captions.card, signals, look)
+        unseen = captions.unseen(hidden)[:, known] if hidden else None
+        found = cells(scores, truth[:, known], nearness[:, known], asked, unseen)
         report[label] = [vars(cell) for cell in found]
         report[f"{label} summary"] = summary(found)
     report["swapped"] = swapped(encoder, images[:2], texts[:2], truth)

@@ -27,6 +27,7 @@ from robo_rl.visual.data import collect, jitter, watched
 from sims.cameras import Camera, Look
 from sims.foreign import PREFIX, ForeignEnv
 from sims.task import Task
+from sims.truth import words
 
 Array = np.ndarray
 
@@ -239,14 +240,20 @@ def _shares(count: int, paints: int) -> list[int]:
 
 def captions_of_task(task: Task[Any], goals: Sequence[str] = ()) -> TableCaptions:
     """The table's captions of a task's things, and of what its own goals and the sentences
-    ``goals`` ask for; ValueError for a sentence that is not read, or that no frame shows."""
+    ``goals`` ask for, as far as somebody judges them there; ValueError for a sentence that is not
+    read, or that no frame shows."""
     asked = []
     for text in goals:
         goal = read_goal(task, text)
         _ = goal.plan  # says what is wrong with it
         asked.append(goal.formula)
     own = [read_goal(task, key).formula for key in task.goals()]
-    return table_captions(from_dict(task.card()), [f for f in (*own, *asked) if f is not None])
+    made = table_captions(from_dict(task.card()), [f for f in (*own, *asked) if f is not None])
+    judged = words(task)
+    of = zip(made.texts, made.atoms, made.measures, strict=True)
+    kept = [one for one in of if one[1].predicate in judged]
+    texts, said, measures = zip(*kept, strict=True)
+    return replace(made, texts=texts, atoms=said, measures=measures)
 
 
 def _abroad(

@@ -7,6 +7,6 @@ model, a writer or a policy.
 
 from __future__ import annotations
 
-from sims.truth.judge import Judge
+from sims.truth.judge import Judge, words
 
-__all__ = ["Judge"]
+__all__ = ["Judge", "words"]
