@@ -172,8 +172,8 @@ def gate(
             known = [i for i, text in enumerate(said.texts) if _taught(encoder, text)]
         asked = tuple(said.texts[i] for i in known)
         scores = images[-1] @ encoder.encode_texts(asked).T
-        hidden = beyond(view, captions.card, signals, look)
-        unseen = captions.unseen(hidden)[:, known] if hidden else None
+        outside = beyond(view, captions.card, signals, look)
+        unseen = captions.unseen(outside)[:, known] if outside else None
         found = cells(scores, truth[:, known], nearness[:, known], asked, unseen)
         report[label] = [vars(cell) for cell in found]
         report[f"{label} summary"] = summary(found)
