@@ -100,7 +100,7 @@ PRESETS: dict[str, Preset] = {
     "push": Preset({"env_steps": 600_000, "checkpoint_every": 100_000}, ppo={"log_std_init": -0.5}),
     # SB3's learners with a replay buffer need fewer steps, and pay for each with many more updates.
     "drawer": Preset({"env_steps": 200_000}, dear_run={"env_steps": 50_000}),
-    # As lifting is, and three times as long: so many it takes from pictures.
+    # Three times as long as other things that are to be held: from pictures it takes so many.
     "lift": replace(_HELD, run={"env_steps": 600_000, "checkpoint_every": 100_000}),
     # With half of it, it learns to be fast and falls after 3 s; success is to be up after 8.
     "hopper forward": _falls(1_200_000, 1.6, env_steps=300_000),
