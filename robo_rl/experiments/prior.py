@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from robo_rl.experiments import Experiment, Options, Place, Row, training
-from robo_rl.experiments.training import Policy, demonstrated, policy, shown
-from robo_rl.learners.config import LearnerConfig, OffPolicyConfig
+from robo_rl.experiments import Experiment, Options, Row
+from robo_rl.experiments.demonstrated import CODE, FromDemos, measure
+from robo_rl.experiments.training import policy, shown
+from robo_rl.learners.config import LearnerConfig
 from robo_rl.presets import preset
 from sims.demos import DemoConfig
 
@@ -49,16 +50,6 @@ TASKS: Mapping[str, Case] = {
     "pick_place": Case("cube_at_target", 300_000, beside=True),
     "lift": Case("lift_cube", 100_000, beside=True),
 }
-CODE = ("robo_rl.learners.prior", "robo_rl.recorded.demonstrations", "sims.demos")
-
-
-@dataclass(frozen=True)
-class FromDemos:
-    """A policy that learns from demonstrations, which are made first."""
-
-    policy: Policy
-    demos: DemoConfig
-    way: Mapping[str, Any]  # settings of the learner
 
 
 def rows(options: Options) -> list[Row]:
@@ -87,17 +78,6 @@ def _seed(options: Options, seed: int) -> list[Row]:
             named = f"{task} from nothing, begun anywhere, seed {seed}"
             made.append(policy(named, anywhere, options, seed))
     return made
-
-
-def measure(of: FromDemos | Policy, place: Place) -> dict[str, Any]:
-    """Success of the policy with its floors; what training took."""
-    if isinstance(of, Policy):
-        return training.measure(of, place)
-    config = of.policy.config
-    assert isinstance(config.tuning, OffPolicyConfig)
-    demos = str(demonstrated(config, of.demos, place))
-    tuning = replace(config.tuning, demos=demos, **of.way)
-    return training.measure(replace(of.policy, config=replace(config, tuning=tuning)), place)
 
 
 EXPERIMENT = Experiment(rows, measure, shown)

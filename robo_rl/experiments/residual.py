@@ -4,25 +4,20 @@ judged too."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from robo_rl.experiments import Experiment, Measured, Options, Place, Row, training
+from robo_rl.experiments import Experiment, Measured, Options, Row
+from robo_rl.experiments.demonstrated import BASES, CODE, FromDemos, measure
 from robo_rl.experiments.table import percent, table
-from robo_rl.experiments.training import FLOORS, Policy, demonstrated, floors_of, policy
-from robo_rl.learners.config import OffPolicyConfig
-from robo_rl.learners.residual import ResidualConfig
+from robo_rl.experiments.training import FLOORS, floors_of, policy
 from robo_rl.presets import preset
 from robo_rl.recorded.demonstrations import CloneConfig
-from robo_rl.trained import Trained, load
 from sims.demos import DemoConfig
 
 SEEDS = (0, 1, 2, 3, 4)
 ROBOT = "so101"
-BASES = ("robo_rl.clone", "robo_rl.recorded.demonstrations", "sims.demos")
-PRIOR = ("robo_rl.learners.prior",)
 
 
 @dataclass(frozen=True)
@@ -58,16 +53,6 @@ TASKS: Mapping[str, Case] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Taught:
-    """A policy that has demonstrations, which are made first; with ``clone`` a residual on one."""
-
-    policy: Policy
-    demos: DemoConfig
-    among: bool
-    clone: CloneConfig | None
-
-
 def rows(options: Options) -> list[Row]:
     """All of one seed before any of the next."""
     return [
@@ -96,47 +81,14 @@ def _pair(task: str, case: Case, options: Options, seed: int) -> tuple[Row, Row]
         demos=case.cloned, seed=trained_as.seed, episodes=trained_as.episodes,
         judge=trained_as.judge, updates=options.scaled(CloneConfig.updates, least=8),
     )  # fmt: skip
-    prior = PRIOR if case.among else ()
-    corrected = Taught(over.of, demos, case.among, clone)
-    alone = Taught(scratch.of, demos, True, None) if case.among else scratch.of
+    if not case.among:
+        corrected = FromDemos(over.of, demos, None, clone)
+        return replace(over, of=corrected, code=(*over.code, *BASES)), scratch
+    corrected, alone = FromDemos(over.of, demos, {}, clone), FromDemos(scratch.of, demos, {})
     return (
-        replace(over, of=corrected, code=(*over.code, *prior, *BASES)),
-        replace(scratch, of=alone, code=(*scratch.code, *prior)),
+        replace(over, of=corrected, code=(*over.code, *CODE, *BASES)),
+        replace(scratch, of=alone, code=(*scratch.code, *CODE)),
     )
-
-
-def measure(of: Taught | Policy, place: Place) -> dict[str, Any]:
-    """Success of the policy, and of its base where it has one; what training took."""
-    if isinstance(of, Policy):
-        return training.measure(of, place)
-    config, found = of.policy.config, {}
-    tuning = config.tuning
-    if of.among:
-        assert isinstance(tuning, OffPolicyConfig)
-        tuning = replace(tuning, demos=str(demonstrated(config, of.demos, place)))
-    if of.clone is not None:
-        assert isinstance(tuning, ResidualConfig)
-        base = _base(of, of.clone, place)
-        assert base.evaluation is not None
-        tuning = replace(tuning, base=str(base.run.path))
-        found["base"] = base.evaluation.as_dict()
-    return found | training.measure(
-        replace(of.policy, config=replace(config, tuning=tuning)), place
-    )
-
-
-def _base(of: Taught, asked: CloneConfig, place: Place) -> Trained:
-    """The clone, made once."""
-    from robo_rl.clone import clone
-
-    folder = place.folder.with_name(f"{place.folder.name}-base")
-    if (folder / "result.json").exists():
-        return load(folder)
-    if folder.exists():  # it was stopped halfway
-        shutil.rmtree(folder)
-    demos = demonstrated(of.policy.config, of.demos, place)
-    named = replace(asked, runs=folder.parent, name=folder.name)
-    return clone(demos, named, console=place.console)
 
 
 def shown(rows: Sequence[Measured]) -> str:

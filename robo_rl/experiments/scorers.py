@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import sims
 from robo_rl.config import TrainConfig
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row, training
+from robo_rl.experiments.demonstrated import demonstrated
 from robo_rl.experiments.table import percent, table
-from robo_rl.experiments.training import FLOORS, Policy, demonstrated, floors_of, policy, task_code
+from robo_rl.experiments.training import FLOORS, Policy, floors_of, policy, task_code
 from robo_rl.judging.tables import figure, interval, share
 from robo_rl.presets import completed, preset
 from robo_rl.rewards import ClipConfig, RewardConfig, kind_of

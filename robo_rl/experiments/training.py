@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 import sims
@@ -22,7 +21,6 @@ from robo_rl.rewards import kind_of
 from robo_rl.rewards.code import written
 from robo_rl.runs import RunDir
 from robo_rl.trained import Trained, load
-from sims.demos import DemoConfig, write_demos
 
 FRESH = 1_000  # of quoted trainings, the first seed; development stays below
 VISUAL = ("robo_rl.visual", "reward_models.visual", "reward_models.distill")
@@ -102,17 +100,6 @@ def trained(config: TrainConfig, place: Place) -> Trained:
     config = replace(config, runs=place.folder.parent, name=place.folder.name)
     begun = (place.folder / "config.json").exists()
     return train(config, resume=place.folder if begun else None, console=place.console)
-
-
-def demonstrated(config: TrainConfig, demos: DemoConfig, place: Place) -> Path:
-    """The data set of demonstrations beside a row's place, made once; by the expert of the task's
-    goal."""
-    folder = place.folder.with_name(f"{place.folder.name}-demos")
-    if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        task = sims.make_task(config.task, robot=config.robot or None, goal=config.goal)
-        write_demos(task, folder, demos)
-    return folder
 
 
 def measure(of: Policy, place: Place) -> dict[str, Any]:
