@@ -126,8 +126,39 @@ def run(args: list[str]) -> int:
 
         return fail(str(unknown(f"unknown command {name!r}", name, COMMANDS)), 2)
     command = importlib.import_module(f"robo_rl.commands.{name.replace('-', '_')}")
-    with mistypes():
+    with mistypes(), whole_numbers():
         return int(command.main(args[1:]))
+
+
+@contextlib.contextmanager
+def whole_numbers() -> Iterator[None]:
+    """While options that are whole numbers may be typed as 2e6, too."""
+    from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec
+
+    registry = ConstructorRegistry()
+
+    @registry.primitive_rule
+    def rule(asked: Any) -> PrimitiveConstructorSpec[int] | None:
+        if asked.type is not int:
+            return None
+        return PrimitiveConstructorSpec(
+            1, "INT", lambda typed: _whole(typed[0]),
+            lambda value: type(value) is int, lambda value: [str(value)],
+        )  # fmt: skip
+
+    with registry:
+        yield
+
+
+def _whole(typed: str) -> int:
+    """A whole number, in whatever way it is typed; int's own ValueError."""
+    try:
+        return int(typed)
+    except ValueError:
+        with contextlib.suppress(ValueError):
+            if (number := float(typed)).is_integer():
+                return int(number)
+        raise
 
 
 def import_named(args: list[str]) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from robo_rl.cli import COMMANDS, main
+from robo_rl.cli import COMMANDS, main, whole_numbers
 from robo_rl.commands.reward import ACTIONS
 from robo_rl.learners import PPOConfig, SACConfig
 from robo_rl.progress import stages
@@ -89,7 +89,8 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "reach", "--learner", "dqn"], "unknown learner 'dqn'; known: ppo"),
         (["train", "reach", "--reward", "magic"], "unknown reward 'magic'; known rewards: clip"),
         (["train", "--resume", "nowhere"], "no run in nowhere"),
-        (["train", "reach", "--env-steps", "1e4"], "--env-steps: expected INT, got '1e4'"),
+        (["train", "reach", "--env-steps", "1.5"], "--env-steps: expected INT, got '1.5'"),
+        (["train", "reach", "--env-steps", "1e400"], "--env-steps: expected INT, got '1e400'"),
         (["train", "reach", "--tuning.net", "x"], "--tuning.net: expected [INT [INT ...]], got"),
         (["train", "reach", "--judge", "me"], "--judge: expected select, test, got 'me'"),
         (["train", "reach", "--seed"], "--seed: expected INT, got nothing"),
@@ -209,6 +210,15 @@ def test_a_task_brings_its_own_defaults_and_what_is_typed_stays():
     assert parse_train(["reach"]).tuning == PPOConfig()
     said = parse_train(["ant", "--goal", "The ant lies down on its back."])
     assert said.further.episode_s == PRESETS["ant lie_down"].run["episode_s"]
+
+
+def test_whole_numbers_may_be_typed_as_powers_of_ten() -> None:
+    from robo_rl.commands.train import parse_train
+
+    with whole_numbers():
+        typed = parse_train(["reach", "--env-steps", "2.5e6", "--seed", "1_000"])
+        alone = parse_train(["reach", "--tuning.num-envs", "1e1", "--learner", "ppo"])
+    assert (typed.env_steps, typed.asked["seed"], alone.tuning.num_envs) == (2_500_000, 1_000, 10)
 
 
 def test_what_was_stopped_is_not_drawn_as_done() -> None:

@@ -37,8 +37,10 @@ def test_a_goal_without_an_entry_is_trained_from_its_program_as_what_brings_it_a
     assert typed.asked["learner"] == pushed.learner == "ensemble"
     assert typed.asked["env_steps"] == pushed.env_steps == 1_000_000
     assert typed.asked["stop_at"] == pushed.stop_at > 0 and typed.tuning == pushed.tuning
-    seen = parse_train(["pick_place", "--reward", "task"])
+    seen = parse_train(["stack", "--reward", "task"])
     assert seen.asked["learner"] == "ppo" and seen.asked["env_steps"] == ENV_STEPS
+    own = parse_train(["pick_place", "--reward", "task"])
+    assert own.asked["learner"] == "ppo" and own.asked["env_steps"] == 4_000_000
 
 
 def test_a_goal_with_numbers_of_its_own_is_trained_as_the_listed_one() -> None:

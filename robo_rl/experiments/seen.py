@@ -43,7 +43,9 @@ OWN = {
     "push, UR5e": Case("push", NEXT_TO, "ur5e", 400_000),
     "reach, FR3": Case("reach", "touch the red cube", "fr3"),
     "push, FR3": Case("push", NEXT_TO, "fr3", 400_000),
-    "pick and place": Case("pick_place", "put the red cube on the target", steps=400_000),
+    "pick and place": Case(
+        "pick_place", "put the red cube on the target", steps=4_000_000, learner="ppo"
+    ),
     "into the drawer": Case("drawer_then_place", "put the red cube in the drawer", steps=600_000),
 }
 TOLD = {  # each part takes as long to learn as a goal of its own
