@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as packed
 from torch.nn import functional as F
 
 from reward_models.config import DistillConfig
@@ -205,7 +206,8 @@ class Surrogate:
         }
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".part")
-        save_file(tensors, partial, metadata=meta)
+        # Not by save_file, whose files nobody else may read.
+        partial.write_bytes(packed(tensors, metadata=meta))
         partial.replace(path)
 
     @classmethod

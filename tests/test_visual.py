@@ -271,6 +271,8 @@ def test_an_encoder_is_named_by_its_weights_not_by_its_file(tmp_path: Path) -> N
             model.clip.logit_scale += change
         path = tmp_path / folder / "same.safetensors"
         tiny_clip.save(model, path, {})
+        # Whoever may read the card may read the weights.
+        assert path.stat().st_mode == path.with_suffix(".json").stat().st_mode
         names.append(EmbeddedClip(path).name)
     assert names[0] == names[1] == EmbeddedClip().name != names[2]
 

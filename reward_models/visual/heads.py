@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as packed
 from torch import nn
 
 from reward_models.config import HeadConfig
@@ -121,7 +122,8 @@ def save_scorer(
     }
     tensors |= {name: torch.from_numpy(array) for name, array in (arrays or {}).items()}
     partial = path.with_suffix(".part")
-    save_file(tensors, partial, metadata={"card": json.dumps(card)})
+    # Not by save_file, whose files nobody else may read.
+    partial.write_bytes(packed(tensors, metadata={"card": json.dumps(card)}))
     os.replace(partial, path)
     partial.write_text(json.dumps(card, indent=1) + "\n")
     os.replace(partial, path.with_suffix(".json"))

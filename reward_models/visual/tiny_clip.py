@@ -22,7 +22,8 @@ import numpy as np
 import torch
 from open_clip.model import CLIP, CLIPTextCfg, CLIPVisionCfg
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as packed
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from reward_models.visual.graded import words_of
@@ -192,7 +193,8 @@ def save(model: TinyClip, path: Path, card: dict[str, Any]) -> None:
         "captions": json.dumps(model.captions),
     }
     partial = path.with_suffix(".part")
-    save_file(tensors, partial, metadata=meta)
+    # Not by save_file, whose files nobody else may read.
+    partial.write_bytes(packed(tensors, metadata=meta))
     os.replace(partial, path)
     partial.write_text(json.dumps(card, indent=1) + "\n")
     os.replace(partial, path.with_suffix(".json"))
