@@ -42,7 +42,7 @@ from robo_rl.visual.gate import judged_states, truths
 from robo_rl.visual.label_store import scene_of
 from robo_rl.visual.labels import Labels
 from robo_rl.visual.scene import SceneConfig, _aside, distilled, scene_key
-from robo_rl.visual.taught import captions_of_task, paints_of
+from robo_rl.visual.taught import beyond, captions_of_task, paints_of
 from sims.batch_env import BatchEnv
 from sims.tasks.reach import Reach
 
@@ -150,6 +150,14 @@ def test_the_read_out_leaves_out_what_is_not_there() -> None:
         np.testing.assert_array_equal(rows, np.tile(there, (30, 1)))
     assert "colour red" in told[0] and "colour blue" in told[1]
     assert "colour blue" not in told[0] and not made.targets[made.there == 0].any()
+
+
+def test_a_hand_beyond_the_edge_is_told_by_its_arm_and_a_thing_by_nothing() -> None:
+    env = BatchEnv(sims.make_task("lift"), 8, seed=0)
+    card, signals = from_dict(env.card), collect(env, 40, 0)[1]
+    far = {"tip": signals["tip"] + 5.0, "red_cube_pos": signals["red_cube_pos"] + 5.0}
+    found = beyond(env.camera(None), card, signals | far, None)
+    assert found["red_cube_pos"].all() and "tip" not in found
 
 
 def test_of_what_is_beyond_the_edge_captions_are_false_and_no_place_is_told() -> None:

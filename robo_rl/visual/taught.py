@@ -17,6 +17,7 @@ import numpy as np
 
 import sims
 from reward_models.base import TaskCard, from_dict
+from reward_models.goals.predicates import GRIPPER, role
 from reward_models.visual.graded import read_captions
 from reward_models.visual.table_captions import TableCaptions, table_captions
 from reward_models.visual.tiny_clip import Home
@@ -133,10 +134,11 @@ def beyond(
     view: Camera, card: TaskCard, signals: Mapping[str, Array], look: Look | None
 ) -> dict[str, Array]:
     """{pose signal: (M,) bool} of a card's entities: whether it is beyond the edges of a frame of
-    ``view``, looked at as in ``look``."""
+    ``view``, looked at as in ``look``. Not of the gripper: the arm tells where its hand is."""
     return {
         e.pose_signal: ~view.sees(signals[e.pose_signal], look)
         for e in card.entities
+        if role(e) != GRIPPER
         if e.pose_signal in signals and signals[e.pose_signal].shape[1:] == (3,)
     }
 
