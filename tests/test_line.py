@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -56,7 +57,8 @@ def test_the_run_folder_is_complete(trained) -> None:
     assert {"video.webm", "bundle", "checkpoints", "scene.json"} <= names
     report = (trained.run.path / "report.html").read_text()
     assert "data:video/webm;base64," in report and "Please stay left" in report
-    assert "http" not in report.replace("http-equiv", ""), "the report must be self-contained"
+    written = re.sub(r"base64,[A-Za-z0-9+/=]+", "", report)  # whose letters may be any, "http" too
+    assert "http" not in written.replace("http-equiv", ""), "the report must be self-contained"
     stored = from_json(TrainConfig, trained.run.config)
     assert stored.scoring == SMALL and isinstance(stored.tuning, PPOConfig)
 
