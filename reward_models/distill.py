@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
-from safetensors.torch import save as packed
 from torch.nn import functional as F
 
 from reward_models.config import DistillConfig
+from reward_models.files import write_tensors
 
 Array = np.ndarray
 
@@ -204,11 +204,7 @@ class Surrogate:
             "version": str(self.version),
             "card": json.dumps(dict(card)),
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".part")
-        # Not by save_file, whose files nobody else may read.
-        partial.write_bytes(packed(tensors, metadata=meta))
-        partial.replace(path)
+        write_tensors(path, tensors, meta)
 
     @classmethod
     def load(cls, path: Path, config: DistillConfig | None = None) -> tuple[Surrogate, dict]:

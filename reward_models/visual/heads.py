@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,10 +17,10 @@ import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
-from safetensors.torch import save as packed
 from torch import nn
 
 from reward_models.config import HeadConfig
+from reward_models.files import write_tensors, write_text
 
 Array = np.ndarray
 Fitted = TypeVar("Fitted", bound=nn.Module)
@@ -114,19 +113,14 @@ def save_scorer(
 ) -> None:
     """Writes the heads with their card, and ``arrays`` that a refit needs; whoever reads ``path``
     sees all of it or the old file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     tensors = {
         f"{number}/{name}": tensor.contiguous()
         for number, head in enumerate(heads)
         for name, tensor in head.state_dict().items()
     }
     tensors |= {name: torch.from_numpy(array) for name, array in (arrays or {}).items()}
-    partial = path.with_suffix(".part")
-    # Not by save_file, whose files nobody else may read.
-    partial.write_bytes(packed(tensors, metadata={"card": json.dumps(card)}))
-    os.replace(partial, path)
-    partial.write_text(json.dumps(card, indent=1) + "\n")
-    os.replace(partial, path.with_suffix(".json"))
+    write_tensors(path, tensors, {"card": json.dumps(card)})
+    write_text(path.with_suffix(".json"), json.dumps(card, indent=1) + "\n")
 
 
 def load_scorer(

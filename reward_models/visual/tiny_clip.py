@@ -12,7 +12,6 @@ import difflib
 import hashlib
 import itertools
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,9 +22,9 @@ import torch
 from open_clip.model import CLIP, CLIPTextCfg, CLIPVisionCfg
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
-from safetensors.torch import save as packed
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
+from reward_models.files import write_tensors, write_text
 from reward_models.visual.graded import words_of
 from reward_models.visual.keypoint_tower import KeypointTower, TowerConfig
 
@@ -183,7 +182,6 @@ def save(model: TinyClip, path: Path, card: dict[str, Any]) -> None:
     """Writes fp16 weights that name their homes, and the card beside them (``.json``)."""
     if not model.homes:
         raise ValueError("a model is saved with the scenes it was trained on: give it a Home")
-    path.parent.mkdir(parents=True, exist_ok=True)
     tensors = {k: v.half().contiguous() for k, v in model.state_dict().items()}
     config = asdict(model.config)
     meta = {
@@ -192,12 +190,8 @@ def save(model: TinyClip, path: Path, card: dict[str, Any]) -> None:
         "homes": json.dumps([asdict(home) for home in model.homes]),
         "captions": json.dumps(model.captions),
     }
-    partial = path.with_suffix(".part")
-    # Not by save_file, whose files nobody else may read.
-    partial.write_bytes(packed(tensors, metadata=meta))
-    os.replace(partial, path)
-    partial.write_text(json.dumps(card, indent=1) + "\n")
-    os.replace(partial, path.with_suffix(".json"))
+    write_tensors(path, tensors, meta)
+    write_text(path.with_suffix(".json"), json.dumps(card, indent=1) + "\n")
 
 
 def load(path: Path = DEFAULT) -> TinyClip:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -21,12 +20,13 @@ from typing import Protocol
 import numpy as np
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from reward_models.base import TaskCard
 from reward_models.config import FitConfig
+from reward_models.files import write_tensors
 from reward_models.visual.encoders import fastest_dtype
 from reward_models.visual.graded import words_of
 from reward_models.visual.tiny_clip import LARGE, TinyClip, TinyClipConfig, content, tokenize
@@ -292,11 +292,9 @@ class _Fitting:
     def save(self, path: Path, seconds: float) -> None:
         """Writes it whole, or leaves what was there; ``seconds`` it has taken until now."""
         tensors = {k: v.detach().cpu().contiguous().clone() for k, v in self._tensors().items()}
-        partial = path.with_suffix(".part")
         meta = {"of": self._of.hexdigest(), "steps": str(self.steps), "seconds": str(seconds)}
         meta["bf16"] = str(self._bf16)
-        save_file(tensors, partial, metadata=meta)
-        os.replace(partial, path)
+        write_tensors(path, tensors, meta)
 
     def load(self, path: Path) -> float:
         """Goes on from what ``save`` wrote; the seconds that it had taken."""
