@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pytest
 import torch
@@ -21,7 +22,7 @@ from reward_models.visual.train import fit, lessons
 from robo_rl.cli import main
 from robo_rl.rewards.clip import at_home
 from robo_rl.visual.data import collect
-from robo_rl.visual.gate import gate, gate_at, swapped
+from robo_rl.visual.gate import gate, gate_at, hides, swapped
 from robo_rl.visual.look_guard import TOLERANCE, drift
 from robo_rl.visual.taught import Shown, graded_frames, of_scenes
 from sims.cameras import Look
@@ -107,6 +108,36 @@ def test_of_exchanged_colours_only_what_has_one_name_tells() -> None:
     assert swapped(Words, held, (said, other), truth) == 1.0  # type: ignore[arg-type]
     assert swapped(Words, held[::-1], (said, other), truth) == 0.0  # type: ignore[arg-type]
     assert swapped(Words, held, (said[:2], other[:2]), truth[:, :2]) is None  # type: ignore[arg-type]
+    told = [np.eye(4)[[2, 3]], np.eye(4)[[3, 0]]]  # blue in the first one's second frame
+    truth[1] = truth[0]
+    assert swapped(Words, told, (said, other), truth) == 0.5  # type: ignore[arg-type]
+    shows = np.array([[True] * 4, [False] * 4])
+    assert swapped(Words, told, (said, other), truth, [shows]) == 1.0  # type: ignore[arg-type]
+
+
+def test_a_frame_hides_what_is_beneath_the_arm_or_beyond_its_edge() -> None:
+    task = sims.make_task("lift", robot="so101")
+    env = sims.BatchEnv(task, 128, seed=3)
+    env.scatter()
+    states = env.state()
+
+    def hidden(look: Look | None) -> np.ndarray:
+        frames = env.render_states(states, "top", look=look)
+        return hides(env, states, "top", look, frames)["red_cube_pos"]
+
+    assert hidden(Look(camera_offset=np.full((128, 3), 3.0))).all()
+    found, data = hidden(None), mujoco.MjData(env.model)
+    assert 4 < found.sum() < 64
+    first = []  # what a ray from the camera to the middle of the cube meets
+    for state in states:
+        mujoco.mj_setState(env.model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
+        mujoco.mj_forward(env.model, data)
+        eye, geom = data.camera("top").xpos, np.zeros(1, np.int32)
+        way = data.geom("red_cube").xpos - eye
+        mujoco.mj_ray(env.model, data, eye, way, None, 1, -1, geom, None)
+        first.append(env.model.geom(geom[0]).name)
+    assert "red_cube" not in {name for name, out in zip(first, found, strict=True) if out}
+    env.close()
 
 
 def test_captions_of_different_objects_are_told_apart(encoder: EmbeddedClip) -> None:

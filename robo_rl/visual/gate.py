@@ -3,8 +3,9 @@
 On held-out states, a third of which experts led to (no training saw such a state): the AUC of the
 judge's verdict (``sims/truth``, which shares no code with what graded the lessons), and the rank
 correlation with the distance from holding. As the scene is; and with camera and light moved and
-the things' colours exchanged, where a caption must follow what a thing looks like. Captions that
-are true, or false, of too few states say nothing and are listed without a figure.
+the things' colours exchanged, where a caption must follow what a thing looks like, as far as the
+frame shows it. Captions that are true, or false, of too few states say nothing and are listed
+without a figure.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ ROWS = 256  # of the judge's batch
 TRUE = 0.5  # a grade from which on a caption of somebody's own counts as true
 SEED = 900_001  # disjoint from training's
 CAMERA, LIGHT = 0.05, 0.20
+LEAST = 4  # px of a thing from which on a frame shows its colour
+OTHER = 16  # of 255, by which a pixel differs whose thing was painted in another colour
 
 
 @dataclass(frozen=True)
@@ -158,12 +161,16 @@ def gate(
     looks = [("plain", as_is, shown[0]), ("moved", moved, shown[-1])]
     looks += [("unseen", Look(), paint) for paint in paints if paint not in shown][:1]
     report: dict[str, Any] = {"encoder": encoder.name, "states": count, "seed": seed}
-    images, texts = [], []
+    images, texts, shows = [], [], []
     for label, look, painted in looks:
         said = captions.repainted(painted.colours) if painted.colours else captions
-        frames = env.render_states(states, encoder.camera, look=_painted(look, painted, count))
+        look = _painted(look, painted, count)
+        frames = env.render_states(states, encoder.camera, look=look)
         images.append(encoder.encode(frames))
         texts.append(said.texts)
+        if len(paints) > 1:
+            covered = hides(env, states, encoder.camera, look, frames)
+            shows.append(~captions.unseen(covered))
         if label == "unseen":
             known = about = [
                 i for i, text in enumerate(said.texts) if any(thing in text for thing in hidden)
@@ -177,15 +184,34 @@ def gate(
         found = cells(scores, truth[:, known], nearness[:, known], asked, unseen)
         report[label] = [vars(cell) for cell in found]
         report[f"{label} summary"] = summary(found)
-    report["swapped"] = swapped(encoder, images[:2], texts[:2], truth)
+    report["swapped"] = swapped(encoder, images[:2], texts[:2], truth, shows[:2])
     if "unseen" in report:
         names = [[said[i] for i in about] for said in (texts[0], texts[-1])]
+        shows = [of[:, about] for of in shows]
         report["unseen told apart"] = swapped(
-            encoder, (images[0], images[-1]), names, truth[:, about], taught=False
+            encoder, images[::2], names, truth[:, about], shows[::2], taught=False
         )
     report["frames_per_s"] = speed(encoder, frames[:256])
     env.close()
     return report
+
+
+def hides(
+    env: BatchEnv, states: Array, camera: str, look: Look | None, frames: Array
+) -> dict[str, Array]:
+    """{pose signal: (M,) bool} of the loose things of a task: whether its frame of a state, seen so
+    by ``camera``, hides one, beyond its edge, beneath the arm or behind another thing. Drawn with
+    the thing in other colours, that frame is the same."""
+    found, look = {}, look or Look()
+    for thing in env.task.objects:
+        painted = look.geom_rgba or {}
+        own = painted.get(thing.name, np.tile(np.asarray(thing.rgba), (len(states), 1)))
+        other = np.concatenate([own[:, :3] < 0.5, own[:, 3:]], axis=1)
+        strange = dataclasses.replace(look, geom_rgba=painted | {thing.name: other})
+        change = env.render_states(states, camera, look=strange).astype(np.int16) - frames
+        shown = (np.abs(change).max(axis=-1) > OTHER).sum(axis=(1, 2))
+        found[f"{thing.name}_pos"] = shown < LEAST
+    return found
 
 
 def gate_at(path: Path, home: Home, device: str, asked: dict[str, Any]) -> dict[str, Any]:
@@ -200,14 +226,16 @@ def swapped(
     images: Sequence[Array],
     texts: Sequence[Sequence[str]],
     truth: Array,
+    shows: Sequence[Array] = (),
     taught: bool = True,
 ) -> float | None:
     """Of two paintings of the same states: the share of what is true of them in which, of the names
     that a thing bears in either, both frames prefer their own; None where no name differs. What is
     true under either name (of two cubes that touch) tells nothing.
 
-    ``images`` are the embeddings (M, D) of each, ``texts`` the captions as said of each; those
-    alone count, where ``taught``, that the encoder was.
+    ``images`` are the embeddings (M, D) of each, ``texts`` the captions as said of each, ``shows``
+    (M, captions) whether the frame shows what each speaks of; those alone count, where ``taught``,
+    that the encoder was.
     """
     column_of = [{text: column for column, text in enumerate(said)} for said in texts]
     right, of = 0, 0
@@ -215,7 +243,7 @@ def swapped(
         if len(set(names)) == 1 or (taught and not all(_taught(encoder, n) for n in names)):
             continue
         first, second = encoder.encode_texts(names)
-        held = truth[:, column].copy()
+        held = np.logical_and.reduce([truth[:, column], *(of[:, column] for of in shows)])
         for said, other in zip(column_of, reversed(names), strict=True):
             if other in said:
                 held &= ~truth[:, said[other]]
