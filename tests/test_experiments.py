@@ -90,6 +90,12 @@ def test_a_comment_or_the_command_line_does_not_undo_a_nights_work(
     assert hashed(d="K = 4\n") != first
     (tmp_path / "sims/weights.npz").write_bytes(b"others")
     assert hashed() != first
+    (tmp_path / "sims/tower.safetensors").write_bytes(b"taught")
+    taught = hashed()
+    (tmp_path / "sims/tower.json").write_text("{}")  # what was measured of it
+    assert hashed() == taught != first
+    (tmp_path / "sims/table.json").write_text("{}")
+    assert hashed() != taught
     with pytest.raises(ValueError, match="'sims.e', which there is not"):
         fingerprint.fingerprint(Row("r", {}, ("sims.e",)))
     for name in ("path_of", "imports", "modules", "digest"):

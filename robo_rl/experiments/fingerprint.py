@@ -3,7 +3,8 @@
 The code is what the row names and, through its imports, every module of ours that this reaches, as
 Python's syntax tree has it: comments, docstrings, layout and the version of Python do not count.
 Neither does what only shows, keeps or tells, nor a registry with all that it lists: a row names the
-entries that it needs. Data files that lie beside a module (weights, prompts) count with it.
+entries that it needs. Data files that lie beside a module (weights, prompts) count with it,
+but for what a card says of weights.
 """
 
 from __future__ import annotations
@@ -105,9 +106,14 @@ def digest(path: Path) -> str:
         if folder != path.parent and (folder / "__init__.py").exists():
             continue
         for file in sorted(folder.iterdir()):
-            if file.is_file() and file.suffix not in NOT_DATA:
+            if file.is_file() and file.suffix not in NOT_DATA and not _card(file):
                 found.update(file.read_bytes())
     return found.hexdigest()
+
+
+def _card(file: Path) -> bool:
+    """Whether a file only says what was measured of the weights beside it."""
+    return file.suffix == ".json" and file.with_suffix(".safetensors").exists()
 
 
 def _meaning(node: Any) -> Any:
