@@ -134,7 +134,7 @@ class ForeignEnv:
         rows = np.arange(self.num_envs) if ids is None else np.asarray(ids)
         from sims.frames import resized  # OpenCV: a sixth of a second that few need
 
-        return resized(self._side.render(rows.tolist()), self.frame_size)
+        return resized(self._side.render(rows.tolist(), self.frame_size), self.frame_size)
 
     def close(self) -> None:
         """Ends the env, and its process if it has one; safe to call twice."""
@@ -175,9 +175,9 @@ class _Near:
     def step(self) -> None:
         self._rows.step(self.action, self.reward, self.success)
 
-    def render(self, ids: list[int]) -> Array:
+    def render(self, ids: list[int], size: tuple[int, int] | None) -> Array:
         try:
-            return self._rows.render(ids)
+            return self._rows.render(ids, size)
         except Exception as error:  # whatever drawing an unknown env may raise
             raise ForeignError(f"{self._name} cannot be drawn: {_line(error)}") from error
 
@@ -226,8 +226,9 @@ class _Far:
     def step(self) -> None:
         self._ask(do="step")
 
-    def render(self, ids: list[int]) -> Array:
-        shape = tuple(self._ask(do="render", ids=ids, path=str(self._frames))["shape"])
+    def render(self, ids: list[int], size: tuple[int, int] | None) -> Array:
+        told = self._ask(do="render", ids=ids, size=size, path=str(self._frames))
+        shape = tuple(told["shape"])
         return np.array(np.memmap(self._frames, np.uint8, "r", 0, shape))
 
     def _ask(self, **request: Any) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 import sims
 from robo_rl.rollout.vec_sim import VecSim, episode_steps
 from sims.foreign import ForeignEnv, ForeignError
+from sims.frames import resized
 
 Array = np.ndarray
 
@@ -337,6 +338,21 @@ print(env.render().shape)
             [sys.executable, "-c", code], env=bare | more, capture_output=True, text=True
         )
         assert says in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("python", ["", sys.executable])
+def test_a_small_frame_is_drawn_small_and_shows_what_a_large_one_does(python: str) -> None:
+    small, large = (
+        ForeignEnv("gym:Reacher-v5", 2, seed=1, frames=True, frame_size=size, python=python)
+        for size in ((96, 96), None)
+    )
+    with contextlib.closing(small), contextlib.closing(large):
+        small.reset(), large.reset()
+        drawn, whole = small.render(), large.render()
+        assert whole.shape == (2, 480, 480, 3)
+        shrunk = resized(whole, (96, 96)).astype(float)
+        assert 0 < np.abs(drawn - shrunk).mean() < 3.0  # not the same frames, shrunk
+        assert np.abs(drawn[::-1] - shrunk).mean() > 2 * np.abs(drawn - shrunk).mean()
 
 
 def test_an_env_whose_module_imports_mujoco_is_drawn_without_a_screen(
