@@ -77,7 +77,7 @@ _GAIT: dict[str, Any] = {
     "gradient_steps": 8,
     "entropy_init": 0.2,
     "noise_s": 0.0,
-    "averaged": 0.03,
+    "averaged": 0.01,
 }
 
 
