@@ -118,6 +118,27 @@ def test_kneeling_is_upright_on_both_knees() -> None:
     assert truth.success(v).tolist() == [True, False, False, False]
 
 
+@pytest.mark.parametrize("name", ["humanoid", "ant"])
+def test_a_body_that_is_scattered_lies_stands_or_kneels_on_the_floor(name: str) -> None:
+    env = sims.BatchEnv(sims.make_task(name), 256, seed=3)
+    env.scatter()
+    model, data, lowest = env.model, mujoco.MjData(env.model), []
+    for qpos in env.views.qpos:
+        data.qpos[:] = qpos
+        mujoco.mj_forward(model, data)
+        gaps = [
+            mujoco.mj_geomDistance(model, data, 0, geom, 9.0, None)
+            for geom in range(1, model.ngeom)
+        ]
+        lowest.append(min(gaps))
+    np.testing.assert_allclose(lowest, 0.0, atol=1e-9)
+    upright = 1 - 2 * (env.views.qpos[:, 4:6] ** 2).sum(axis=1)
+    assert (upright > 0.9).sum() > 100 and (upright < 0).sum() > 50
+    if name == "humanoid":
+        knees = env.task.limbs(env.views, "shin")[:, :, 2].max(axis=1)
+        assert ((knees < 0.25) & (upright > 0.8)).sum() > 5
+
+
 def test_arms_are_raised_when_both_hands_are_above_the_head() -> None:
     env, truth = begun("humanoid", "arms_raised", 4)
     v, model = env.views, env.model

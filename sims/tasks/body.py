@@ -28,6 +28,7 @@ from sims.rng import RowRng
 from sims.task import Array, Entity, Signal, Task
 
 WALKING = 1.0  # m/s, mean over an episode that counts as having gone forward
+UPRIGHT = 0.4  # rad, that a body which is scattered upright leans by at most
 
 
 @dataclass
@@ -83,7 +84,8 @@ class Body(Task[B]):
         v.qvel[ids] += self.noise * speeds
 
     def scatter(self, v: B, ids: Array, rng: RowRng) -> None:
-        """Joints anywhere in their range, the body where it starts, some speed."""
+        """Joints anywhere in their range, some speed; the body where it starts, or, if it is tied
+        to nothing, on the floor: every other one upright, the others turned any way."""
         model = v.batch.model
         unit = rng.uniform(0.0, 1.0, (model.nq,))
         for joint in range(model.njnt):
@@ -91,6 +93,22 @@ class Body(Task[B]):
                 at, (low, high) = model.jnt_qposadr[joint], model.jnt_range[joint]
                 v.qpos[ids, at] = low + (high - low) * unit[:, at]
         v.qvel[ids] += rng.normal((model.nv,))
+        if model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE:
+            angle = np.where(rng.uniform(0.0, 1.0) < 0.5, UPRIGHT, np.pi) * rng.uniform(0.0, 1.0)
+            self._land(v, ids, rng.normal((3,)), angle)
+
+    def _land(self, v: B, ids: Array, about: Array, angle: Array) -> None:
+        """Rows ``ids`` turned by ``angle`` (n,) rad about axes (n, 3), down to where they meet the
+        floor. These bodies are of spheres and capsules."""
+        model = v.batch.model
+        data, moving = mujoco.MjData(model), model.geom_bodyid > 0
+        for row, axis, by in zip(ids, about, angle, strict=True):
+            data.qpos[:] = v.qpos[row]
+            mujoco.mju_axisAngle2Quat(data.qpos[3:7], axis / np.linalg.norm(axis), by)
+            mujoco.mj_kinematics(model, data)
+            reach = model.geom_size[:, 0] + np.abs(data.geom_xmat[:, 8]) * model.geom_size[:, 1]
+            v.qpos[row, 3:7] = data.qpos[3:7]
+            v.qpos[row, 2] -= (data.geom_xpos[:, 2] - reach)[moving].min()
 
     def expert(self, v: B, rng: np.random.Generator) -> Array:
         raise ValueError(
