@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -133,7 +134,7 @@ def test_a_body_that_is_scattered_lies_stands_or_kneels_on_the_floor(name: str) 
         lowest.append(min(gaps))
     np.testing.assert_allclose(lowest, 0.0, atol=1e-9)
     upright = 1 - 2 * (env.views.qpos[:, 4:6] ** 2).sum(axis=1)
-    assert (upright > 0.9).sum() > 100 and (upright < 0).sum() > 50
+    assert (upright > 0.9).sum() > 100 and (upright < 0).sum() > 25
     if name == "humanoid":
         knees = env.task.limbs(env.views, "shin")[:, :, 2].max(axis=1)
         assert ((knees < 0.25) & (upright > 0.8)).sum() > 5
