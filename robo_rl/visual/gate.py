@@ -48,7 +48,7 @@ TRUE = 0.5  # a grade from which on a caption of somebody's own counts as true
 SEED = 900_001  # disjoint from training's
 CAMERA, LIGHT = 0.05, 0.20
 LEAST = 4  # px of a thing from which on a frame shows its colour
-OTHER = 16  # of 255, by which a pixel differs whose thing was painted in another colour
+CHANGE = 16  # of 255, by which a pixel differs whose thing was painted in another colour
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def hides(
         other = np.concatenate([own[:, :3] < 0.5, own[:, 3:]], axis=1)
         strange = dataclasses.replace(look, geom_rgba=painted | {thing.name: other})
         change = env.render_states(states, camera, look=strange).astype(np.int16) - frames
-        shown = (np.abs(change).max(axis=-1) > OTHER).sum(axis=(1, 2))
+        shown = (np.abs(change).max(axis=-1) > CHANGE).sum(axis=(1, 2))
         found[f"{thing.name}_pos"] = shown < LEAST
     return found
 

@@ -28,7 +28,7 @@ from sims.rng import RowRng
 from sims.task import Array, Entity, Signal, Task
 
 WALKING = 1.0  # m/s, mean over an episode that counts as having gone forward
-UPRIGHT = 0.4  # rad, that a body which is scattered upright leans by at most
+LEANING = 0.4  # rad at most, of a body that is scattered upright
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Body(Task[B]):
 
     def scatter(self, v: B, ids: Array, rng: RowRng) -> None:
         """Joints anywhere in their range, some speed; the body where it starts, or, if it is tied
-        to nothing, on the floor: every other one upright, the others turned any way."""
+        to nothing, on the floor: half of them upright, the others turned any way."""
         model = v.batch.model
         unit = rng.uniform(0.0, 1.0, (model.nq,))
         for joint in range(model.njnt):
@@ -94,7 +94,7 @@ class Body(Task[B]):
                 v.qpos[ids, at] = low + (high - low) * unit[:, at]
         v.qvel[ids] += rng.normal((model.nv,))
         if model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE:
-            angle = np.where(rng.uniform(0.0, 1.0) < 0.5, UPRIGHT, np.pi) * rng.uniform(0.0, 1.0)
+            angle = np.where(rng.uniform(0.0, 1.0) < 0.5, LEANING, np.pi) * rng.uniform(0.0, 1.0)
             self._land(v, ids, rng.normal((3,)), angle)
 
     def _land(self, v: B, ids: Array, about: Array, angle: Array) -> None:
