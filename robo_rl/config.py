@@ -65,7 +65,7 @@ class Further:
     episode_s: Seconds = None  # s, of a training episode; 0: the task's; whole ones are judged
     randomize: float = 0.0  # width of the randomised rows, which it grows to; 0: all rows the same
     asynchronous: bool = False  # score in a process of its own; who learns does not wait for it
-    scattered: float = 0.0  # share of training episodes that begin anywhere in the workspace
+    scattered: Share = None  # share of training episodes that begin anywhere in the workspace
     shaped: bool = False  # rows move within the limits that the bridge on a real arm keeps to
     env_python: str = ""  # of gym:ID tasks: an interpreter to run the env in; empty: this one
     env_kwargs: str = "{}"  # of gym:ID tasks: JSON object their constructor gets; "$SEED": a row's
@@ -128,7 +128,7 @@ class TrainConfig(Common, Further):
                 f"tuning.n_steps of {rollout:,} is longer than all of the training, env_steps of "
                 f"{self.env_steps:,}"
             )
-        if not 0 <= self.scattered <= 1:
+        if not 0 <= (self.scattered or 0) <= 1:
             raise ValueError(f"scattered must be in [0, 1], got {self.scattered}")
         if not 0 <= (self.stop_at or 0) <= 1 or (self.stop_at and not self.looks):
             raise ValueError(
@@ -157,6 +157,7 @@ class SettledConfig(TrainConfig):
     env_steps: int = ENV_STEPS
     stop_at: float = 0.0
     episode_s: float = 0.0
+    scattered: float = 0.0
     checkpoint_every: int = CHECKPOINT_EVERY
     tuning: LearnerConfig = field(default_factory=PPOConfig)
 

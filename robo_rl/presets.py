@@ -44,8 +44,11 @@ class Preset:
 
     def run_of(self, learner: str) -> dict[str, Any]:
         """Of TrainConfig, for a learner."""
-        dear = {} if LEARNERS[learner].config.cheap_steps else self.dear_run
-        return self.run | dear | (self.ensemble_run if learner == "ensemble" else {})
+        kind = LEARNERS[learner].config
+        run = self.run | ({} if kind.cheap_steps else self.dear_run)
+        if not kind.makes_steps:  # its episodes have begun
+            run.pop("scattered", None)
+        return run | (self.ensemble_run if learner == "ensemble" else {})
 
     def tuning(self, learner: str) -> LearnerConfig:
         """The settings of ``learner``."""
@@ -85,6 +88,15 @@ _GAIT: dict[str, Any] = {
 _HELD = Preset({"env_steps": 200_000}, ppo={"log_std_init": -0.7}, dear_run={"env_steps": 50_000})
 
 
+# A flip is over within a second; whoever has fallen by then lies there for the other seven. Nobody
+# finds all of it by trying, so many episodes begin in the middle of one, in the air.
+_FLIP = Preset(
+    {"env_steps": 600_000, "checkpoint_every": 100_000, "episode_s": 2.0, "scattered": 0.6},
+    horizon_s=0.8,
+    ppo=_BODY | {"log_std_init": 0.0},
+)
+
+
 def _falls(ppo_steps: int, horizon_s: float, env_steps: int) -> Preset:
     """Of a body that may fall, and is to go forward. A program's reward gives so little for going
     that ``ensemble`` learns to stand, so PPO learns from those."""
@@ -120,12 +132,8 @@ PRESETS: dict[str, Preset] = {
         ensemble=_GAIT | {"learning_starts": 5_000},
         ensemble_run={"env_steps": 1_000_000, "checkpoint_every": 50_000},
     ),
-    # A flip is over within a second; whoever has fallen by then lies there for the other seven.
-    "hopper front_flip": Preset(
-        {"env_steps": 1_500_000, "checkpoint_every": 200_000, "episode_s": 2.0},
-        horizon_s=0.8,
-        ppo=_BODY,
-    ),
+    "hopper front_flip": _FLIP,
+    "hopper back_flip": _FLIP,
     "ant forward": _falls(2_000_000, 5.0, env_steps=1_000_000),
     # It happens in the first seconds too. 300,000 steps are enough to turn over, not to keep still.
     "ant lie_down": Preset(
@@ -170,7 +178,7 @@ def preset(
     # No CLIP knows the things of a tabletop.
     told = base.formula or task == Arranged.name
     open_ = {"env_steps": ENV_STEPS, "episode_s": 0.0, "checkpoint_every": CHECKPOINT_EVERY,
-             "stop_at": 0.0, "reward": "offline" if told else "clip"}  # fmt: skip
+             "scattered": 0.0, "stop_at": 0.0, "reward": "offline" if told else "clip"}  # fmt: skip
     reward = base.reward or open_["reward"]
     found, parts = _fitting(replace(base, task=task, goal=goal, reward=reward))
     learner = learner or found.learner_of(reward)

@@ -11,6 +11,7 @@ import numpy as np
 from mujoco.batch import Batch
 
 from sims.cameras import Camera
+from sims.rng import RowRng
 from sims.task import Array, Entity, Signal, TaskGoal
 from sims.tasks.body import Runner, RunnerViews, body_entity, inside, squares, tracking
 from sims.terms import outside
@@ -23,6 +24,8 @@ HALF_TORSO = 0.2  # m, from the torso's middle to its top
 OVER = 0.6  # rad, from upside down, where the head must be clear of the floor
 CLEAR = 0.10  # m, of the head when upside down; its radius is half of that
 LANDED = 0.5  # rad, from a whole turn, when it stands again
+# Of a flip that is under way when an episode begins: what the torso's middle may have, at most.
+TOSSED, RISING, TURNING = 1.9, 3.0, 10.0  # m, m/s, rad/s
 
 
 @dataclass
@@ -58,6 +61,18 @@ class Hopper(Runner[HopperViews]):
     def control(self, v: HopperViews, action: Array) -> None:
         v.before_pitch[:] = v.qpos[:, 2:3]
         super().control(v, action)
+
+    def scatter(self, v: HopperViews, ids: Array, rng: RowRng) -> None:
+        """Half of the rows are in the air, in the middle of a flip to either side."""
+        super().scatter(v, ids, rng)
+        part = rng.uniform(-1.0, 1.0, (5,))
+        tossed, part = ids[part[:, 0] < 0.0], part[part[:, 0] < 0.0]
+        turn = part[:, 1] * (2 * np.pi - LANDED)
+        v.qpos[tossed, 1] = TALL + (TOSSED - TALL) * np.abs(part[:, 2])
+        v.qpos[tossed, 2] = turn
+        v.qvel[tossed, 1] = RISING * part[:, 3]
+        v.qvel[tossed, 2] = TURNING * np.abs(part[:, 4]) * np.sign(turn)
+        v.over[tossed] = np.stack([turn, -turn], axis=1) > np.pi
 
     def after_step(self, v: HopperViews, ids: Array) -> None:
         """Remembers which flips have passed over the head, and which of those have landed."""
