@@ -135,6 +135,12 @@ PRESETS: dict[str, Preset] = {
     "hopper front_flip": _FLIP,
     "hopper back_flip": _FLIP,
     "ant forward": _falls(2_000_000, 5.0, env_steps=1_000_000),
+    # Down on its knees within a second; the other fourteen it has to keep still.
+    "humanoid kneel": Preset(
+        {"env_steps": 2_000_000, "checkpoint_every": 200_000, "episode_s": 3.0},
+        horizon_s=1.6,
+        ppo=_BODY,
+    ),
     # It happens in the first seconds too. 300,000 steps are enough to turn over, not to keep still.
     "ant lie_down": Preset(
         {"env_steps": 1_000_000, "checkpoint_every": 100_000, "episode_s": 4.0},
