@@ -140,22 +140,21 @@ def test_a_body_that_is_scattered_lies_stands_or_kneels_on_the_floor(name: str) 
         assert ((knees < 0.25) & (upright > 0.8)).sum() > 5
 
 
-@pytest.mark.parametrize(("goal", "side"), [("front_flip", 0), ("back_flip", 1)])
-def test_a_flip_may_be_under_way_when_an_episode_begins(goal: str, side: int) -> None:
-    task = sims.make_task("hopper", goal=goal)
-    env = sims.BatchEnv(task, 256, seed=3, scattered=1.0)
+def test_a_flip_may_be_under_way_when_an_episode_begins() -> None:
+    env = sims.BatchEnv(sims.make_task("hopper", goal="front_flip"), 256, seed=3, scattered=1.0)
     env.reset()
-    v, ends = env.views, task.goals()[goal]
+    v, goals = env.views, env.task.goals()
+    flips = [goals[name].success for name in ("front_flip", "back_flip")]
     turn = np.stack([v.qpos[:, 2], -v.qpos[:, 2]], axis=1)
     tossed = np.abs(turn[:, 0]) > 0.2
     assert 100 < tossed.sum() < 150 and 50 < (turn[tossed, 0] > 0).sum() < 75
     assert (v.over == (turn > np.pi)).all() and v.over.any(axis=0).all()
-    assert not ends.success(v).any()  # who is over must still land
-    landed = np.zeros(256, bool)
+    landed = np.stack([success(v) for success in flips], axis=1)
+    assert not landed.any()  # who is over must still land
     for _ in range(100):
         env.step(np.zeros((256, 3)))
-        landed |= ends.success(v)
-    assert 0 < landed.sum() < 32 and (turn[landed, side] > 0).all()
+        landed |= np.stack([success(v) for success in flips], axis=1)
+    assert ((0 < landed.sum(axis=0)) & (landed.sum(axis=0) < 32)).all() and (turn[landed] > 0).all()
 
 
 def test_arms_are_raised_when_both_hands_are_above_the_head() -> None:

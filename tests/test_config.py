@@ -52,6 +52,11 @@ def test_a_goal_with_numbers_of_its_own_is_trained_as_the_listed_one() -> None:
     assert up.env_steps == ENV_STEPS
 
 
+def test_a_learner_that_makes_no_step_begins_no_episode_anywhere() -> None:
+    asked = TrainConfig(task="hopper", goal="front_flip", reward="task", learner="iql")
+    assert completed(asked).scattered == 0
+
+
 def test_what_was_set_stays_whatever_the_preset() -> None:
     own = PPOConfig(num_envs=8)
     config = completed(TrainConfig(task="push", env_steps=ENV_STEPS, tuning=own))
@@ -59,6 +64,8 @@ def test_what_was_set_stays_whatever_the_preset() -> None:
     assert config.checkpoint_every == PRESETS["push"].run["checkpoint_every"]
     whole = completed(TrainConfig(task="ant", goal="lie_down", episode_s=0.0))
     assert whole.episode_s == 0.0
+    flip = TrainConfig(task="hopper", goal="front_flip", reward="task")
+    assert completed(flip).scattered > 0 and completed(replace(flip, scattered=0.0)).scattered == 0
     plain = completed(TrainConfig(learner="sac"))
     assert plain == SettledConfig(learner="sac", tuning=SACConfig(), scoring=ClipConfig())
     assert completed(plain) is plain
