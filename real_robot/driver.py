@@ -185,6 +185,7 @@ class Description:
                 "acceleration": robot.acceleration_limit,
                 "jerk": robot.jerk,
                 "effort": robot.effort_limit,
+                "overload": robot.overload * robot.effort_limit if robot.overload else None,
                 "period": period,
             }
             | known

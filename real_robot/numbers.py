@@ -28,6 +28,7 @@ class Numbers:
     acceleration_limit: Array  # (n,) rad/s^2
     jerk: Array  # (n,) rad/s^3
     effort_limit: Array  # (n,) N m
+    overload: float  # share of it that, kept up, makes a motor let go; 0: none does
     period: float  # s between two targets
 
     @classmethod
@@ -43,7 +44,7 @@ class Numbers:
     @classmethod
     def from_plain(cls, told: Mapping[str, Any]) -> Numbers:
         """What ``plain`` made of some."""
-        arrays = {k: np.array(v) for k, v in told.items() if k not in ("name", "period")}
+        arrays = {k: np.array(v) for k, v in told.items() if isinstance(v, list)}
         names = {k: tuple(told[k]) for k in ("joints", "actuators")}
         return cls(**{**told, **arrays, **names})
 

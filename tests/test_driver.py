@@ -8,8 +8,18 @@ import numpy as np
 import pytest
 
 import sims
-from real_robot import Fault, RobotDriver, RobotFault, SimDriver, Target, VirtualClock
+from real_robot import (
+    Fault,
+    RobotDriver,
+    RobotFault,
+    SafetyFilter,
+    SafetyStop,
+    SimDriver,
+    Target,
+    VirtualClock,
+)
 from real_robot.driver import Description, Response
+from real_robot.safety import Wish
 from real_robot.sim_driver import ENCODER
 from sims.batch_env import BatchEnv
 
@@ -67,6 +77,29 @@ def test_it_goes_where_it_is_sent_and_measures_in_encoder_steps() -> None:
     assert (
         driver.send(Target(np.full(5, 9.0), 2.0)).qpos == driver.describe().position[:, 1]
     ).all()
+
+
+def test_it_leans_on_a_table_as_long_as_a_real_one_may() -> None:
+    """Eased every second, before motors of its kind give up after two, and stopped after three."""
+    clock = VirtualClock()
+    driver = arm(clock)
+    about = driver.describe()
+    filter, start = SafetyFilter.build(about), clock.now_ns() * 1e-9
+    memory = filter.start(driver.read(), start)
+    wish = Wish(driver.scene.robot.home + [0.0, 0.45, 0.0, 0.0, 0.0], 0.5)  # 2 cm in the table
+    over, longest, began = 0.0, 0.0, np.inf
+    with pytest.raises(SafetyStop) as caught:
+        for _ in range(1000):
+            clock.advance(about.period)
+            state, now = driver.read(), clock.now_ns() * 1e-9 - start
+            pushes = (np.abs(state.effort) > about.overload).any()
+            began = min(began, now) if pushes else began
+            over = over + about.period if pushes else 0.0
+            longest = max(longest, over)
+            safe, memory, _ = filter.step(state, wish, now, memory)
+            driver.send(safe)
+    assert caught.value.fault is Fault.STALL and now - began > 2.9
+    assert 0.8 < longest < 1.4
 
 
 def test_the_same_instant_is_the_same_measurement() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from arms import ARMS, Arm, without
 
-from real_robot import Fault, RobotDriver, RobotFault, Target, arms
+import sims
+from real_robot import Fault, RobotDriver, RobotFault, SimDriver, Target, arms
 
 # They keep the wall clock.
 WALL = {name for name in arms.ARMS if arms.spec(name).apart} | {"so101 bus"}
@@ -40,6 +41,13 @@ def test_it_describes_itself_first_and_refuses_everything_else(arm: Arm) -> None
         driver.send(Target(np.zeros(n), 0.0))
     driver.close()
     driver.close()
+
+
+def test_a_simulated_one_of_its_kind_has_its_motors(arm: Arm) -> None:
+    about = arm.driver.describe()
+    simulated = SimDriver(sims.make_task("reach", robot=about.name)).describe()
+    np.testing.assert_array_equal(simulated.effort, about.effort)
+    np.testing.assert_array_equal(simulated.overload, about.overload)
 
 
 def test_a_measurement_is_the_truth_and_says_when(arm: Arm) -> None:

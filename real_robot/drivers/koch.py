@@ -81,9 +81,7 @@ class KochDriver(ServoBus):
     title = "Koch v1.1, 2 x XL430-W250, 4 x XL330-M288"
     models = (XL430, XL430, XL330, XL330, XL330, XL330)
     sdk, new_port, new_bus = sdk, DynamixelPort, lambda _: DynamixelPackets()
-    # At 12 and 5 V. The maker says that a load above the most for some time is an overload, and
-    # neither how much nor how long; the emulated servos give up at 0.8 for 2 s.
-    stall, overload = np.array([1.5, 1.5, 0.52, 0.52, 0.52, 0.52]), 0.8
+    stall = np.array([1.5, 1.5, 0.52, 0.52, 0.52, 0.52])  # at 12 and 5 V
     fastest = np.array([6.39, 6.39, 10.8, 10.8, 10.8, 10.8])
     MODEL, FIRMWARE, TORQUE, GOAL = (0, 2), (6, 1), (64, 1), (116, 4)
     BLOCK, LENGTHS, FRAME = 98, range(49, 56), 11  # registers 98 to 146 and a few behind

@@ -78,7 +78,6 @@ class ServoBus(ABC):
     new_port: ClassVar[Callable[[str, float], Any]]  # a ServoPort before the vendor's own
     new_bus: ClassVar[Callable[[], Any]]  # the vendor's packets
     stall: ClassVar[Array]  # (n,) N m that each servo can do
-    overload: ClassVar[float]  # share of that which, kept up, makes a servo protect itself
     fastest: ClassVar[Array]  # (n,) rad/s without load; twice this between two readings is none
     # Registers: (address, bytes).
     MODEL: ClassVar[tuple[int, int]]
@@ -129,10 +128,7 @@ class ServoBus(ABC):
                     np.minimum(position[:, 1], measured[:, 1]),
                 ]
             )
-        full = self.stall[:-1]
-        return Description.of(
-            robot, self._period, position=position, effort=full, overload=self.overload * full
-        )
+        return Description.of(robot, self._period, position=position)
 
     # What an arm's servos differ in.
     @abstractmethod

@@ -57,9 +57,8 @@ class So101Driver(ServoBus):
     models = ((777, "STS3215"),) * 6
     sdk, new_port, new_bus = sdk, FeetechPort, lambda _: sdk.PacketHandler(0)
     # Its load is the motor's share of full voltage. That is its share of torque where it does not
-    # turn, which is what a stall is told by, and what the servo's own protection goes by: after 2 s
-    # (its registers 36 and 35).
-    stall, overload = np.full(6, 2.94), 0.8
+    # turn, which is what a stall is told by, and what the servo's own protection goes by.
+    stall = np.full(6, 2.94)
     fastest = np.full(6, 4.71)
     MODEL, FIRMWARE, TORQUE, GOAL = (3, 2), (0, 2), (40, 1), (42, 2)
     BLOCK, LENGTHS, FRAME = 40, range(24, 31), 6  # registers 40 to 63 and a few behind

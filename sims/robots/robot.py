@@ -89,6 +89,7 @@ class Robot:
     jerk_limit: Array | None = None  # (n,) rad/s^3, where one is published
     feels: bool = False  # its controller tells what pushes on it from outside
     softest: float = 0.0  # N m/rad, of turning joints: the least they are known to have; 0: unknown
+    overload: float = 0.0  # share of a motor's torque that, kept up, makes it let go; 0: none does
     tasks: tuple[str, ...] | None = None  # those it is offered for; None: all
 
     def __post_init__(self) -> None:

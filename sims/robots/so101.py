@@ -252,5 +252,6 @@ SO101 = Robot(
     workspace=WORKSPACE,
     # What identifications of such servos come to (BAM, Open Duck: 10 to 18), against SERVO's 998.
     softest=10.0,
+    overload=0.8,  # for 2 s, as its servos' registers 36 and 35 leave the factory
     build=build,
 )
