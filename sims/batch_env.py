@@ -136,8 +136,8 @@ class BatchEnv:
     def reset(self, mask: Array | None = None) -> Array:
         """Observations (N, obs_dim) f32 after new episodes in the masked rows (all by default).
 
-        No episode begins with its goal met, unless all its draws are so (``sims/start.py``); those
-        are marked in ``held``.
+        No episode begins with its goal met, and none that begins anywhere is over at once, unless
+        all its draws are so (``sims/start.py``); those are marked in ``held``.
         """
         if mask is None:
             ids = np.arange(self.num_envs)
@@ -148,7 +148,10 @@ class BatchEnv:
                     f"mask must be ({self.num_envs},) bool, got {mask.shape} {mask.dtype}"
                 )
             ids = np.flatnonzero(mask)
-        self._begin(ids, self._anywhere if self.scattered else self.task.reset, self._met)
+        if self.scattered:
+            self._begin(ids, self._anywhere, lambda some: self._met(some) | self._over(some))
+        else:
+            self._begin(ids, self.task.reset, self._met)
         return self._obs()
 
     def _anywhere(self, v: Any, ids: Array, rng: RowRng) -> None:
@@ -166,6 +169,10 @@ class BatchEnv:
         if self._goal is None:
             return np.zeros(len(ids), bool)
         return np.asarray(self._goal.success(self.views))[ids]
+
+    def _over(self, ids: Array) -> Array:
+        """(n,) bool: whether the next step would end rows ``ids``: some lie who may not fall."""
+        return (np.zeros(self.num_envs, bool) | self.task.terminated(self.views))[ids]
 
     def scatter(self) -> Array:
         """Observations (N, obs_dim) f32 of states from the whole workspace (``Task.scatter``)."""

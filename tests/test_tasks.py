@@ -130,12 +130,13 @@ def test_signals_are_as_their_documents_say(name: str, robot: str | None) -> Non
             assert (value >= low - slack).all() and (value <= high + slack).all(), key
 
 
-@pytest.mark.parametrize("name", ["lift", "drawer_then_place", "tabletop", "hopper"])
+@pytest.mark.parametrize("name", ["lift", "drawer_then_place", "tabletop", "hopper", "ant"])
 def test_some_episodes_begin_anywhere_whatever_the_other_rows_do(name: str) -> None:
     env = sims.make(name, 24, seed=3, scattered=0.5)
     plain = sims.make(name, 24, seed=3)
     first, usual = env.reset(), plain.reset()
-    assert not env.held.any()  # no start has its goal met
+    assert not env.held.any()  # no start has its goal met, and nobody has fallen yet
+    assert not np.any(env.task.terminated(env.views))
     if name == "lift":
         held = env.task.held(env.views, 0)
         assert 0 < held.mean() < 0.5 and not plain.task.held(plain.views, 0).any()
