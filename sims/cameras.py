@@ -103,7 +103,8 @@ class Look:
 
     ``geom_rgba`` {geom name: (n, 4)}, ``light`` (n,) factor on every light, ``camera_offset``
     (n, 3) m in the camera's own axes (right, up, back), ``camera_roll`` (n, 3) rad small rotation
-    about those axes, ``fovy`` (n,) factor.
+    about those axes, ``fovy`` (n,) factor. ``numbered`` paints every geom in a number of its own,
+    which ``geoms_of`` reads.
     """
 
     geom_rgba: dict[str, Array] | None = None
@@ -111,15 +112,23 @@ class Look:
     camera_offset: Array | None = None
     camera_roll: Array | None = None
     fovy: Array | None = None
+    numbered: bool = False
 
     def rows(self, part: slice) -> Look:
         """The look of some of its frames."""
         given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        rgba = given.pop("geom_rgba")
+        rgba, numbered = given.pop("geom_rgba"), given.pop("numbered")
         return Look(
+            numbered=numbered,
             geom_rgba=None if rgba is None else {name: rows[part] for name, rows in rgba.items()},
             **{name: None if rows is None else rows[part] for name, rows in given.items()},
         )
+
+
+def geoms_of(frames: Array) -> Array:
+    """Ids (n, H, W) of the geoms that ``numbered`` frames (n, H, W, 3) show; -1 where there is
+    none."""
+    return frames.astype(np.int32) @ np.array([1, 1 << 8, 1 << 16], np.int32) - 1
 
 
 def _turned(points: Array, turn: Array) -> Array:
@@ -262,6 +271,9 @@ class Renderer:
         model, data = self._model, self._data
         self._camera.fixedcamid = _camera_id(model, camera)
         out = np.empty((len(states), self._rect.height, self._rect.width, 3), np.uint8)
+        numbered = look is not None and look.numbered
+        for flag in (mujoco.mjtRndFlag.mjRND_SEGMENT, mujoco.mjtRndFlag.mjRND_IDCOLOR):
+            self._scene.flags[flag] = numbered
         with self._restored(look):
             for i, state in enumerate(states):
                 if look is not None:
@@ -278,6 +290,9 @@ class Renderer:
                     mujoco.mjtCatBit.mjCAT_ALL,
                     self._scene,
                 )
+                for geom in self._scene.geoms[: self._scene.ngeom if numbered else 0]:
+                    ours = geom.objtype == mujoco.mjtObj.mjOBJ_GEOM
+                    geom.segid = geom.objid if ours else -1
                 with _screen:
                     self._gl.make_current()
                     mujoco.mjr_render(self._rect, self._scene, self._context)

@@ -122,8 +122,7 @@ def test_a_frame_hides_what_is_beneath_the_arm_or_beyond_its_edge() -> None:
     states = env.state()
 
     def hidden(look: Look | None) -> np.ndarray:
-        frames = env.render_states(states, "top", look=look)
-        return hides(env, states, "top", look, frames)["red_cube_pos"]
+        return hides(env, states, "top", look)["red_cube_pos"]
 
     assert hidden(Look(camera_offset=np.full((128, 3), 3.0))).all()
     found, data = hidden(None), mujoco.MjData(env.model)

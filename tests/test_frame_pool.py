@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import json
 import os
@@ -47,7 +48,7 @@ def test_threads_draw_the_very_frames_that_one_draws(env: BatchEnv, forced: None
         **jitter(np.random.default_rng(1), ROWS, env.camera("top"), camera=0.1, light=0.3),
     )
     states, one, pool = env.state(), Renderer(env.model, 48, 64), FramePool(env.model, 48, 64)
-    for given in (None, look):
+    for given in (None, look, dataclasses.replace(look, numbered=True)):
         frames = pool.frames(states, "top", given)
         assert (frames == one.frames(states, "top", given)).all()
     assert len(others()) == 2

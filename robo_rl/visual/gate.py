@@ -35,7 +35,7 @@ from robo_rl.visual.taught import (
     without,
 )
 from sims.batch_env import BatchEnv
-from sims.cameras import Look
+from sims.cameras import Look, geoms_of
 from sims.task import Task
 from sims.truth import Judge
 
@@ -48,7 +48,6 @@ TRUE = 0.5  # a grade from which on a caption of somebody's own counts as true
 SEED = 900_001  # disjoint from training's
 CAMERA, LIGHT = 0.05, 0.20
 LEAST = 4  # px of a thing from which on a frame shows its colour
-CHANGE = 16  # of 255, by which a pixel differs whose thing was painted in another colour
 
 
 @dataclass(frozen=True)
@@ -169,7 +168,7 @@ def gate(
         images.append(encoder.encode(frames))
         texts.append(said.texts)
         if len(paints) > 1:
-            covered = hides(env, states, encoder.camera, look, frames)
+            covered = hides(env, states, encoder.camera, look)
             shows.append(~captions.unseen(covered))
         if label == "unseen":
             known = about = [
@@ -196,22 +195,15 @@ def gate(
     return report
 
 
-def hides(
-    env: BatchEnv, states: Array, camera: str, look: Look | None, frames: Array
-) -> dict[str, Array]:
+def hides(env: BatchEnv, states: Array, camera: str, look: Look | None) -> dict[str, Array]:
     """{pose signal: (M,) bool} of the loose things of a task: whether its frame of a state, seen so
-    by ``camera``, hides one, beyond its edge, beneath the arm or behind another thing. Drawn with
-    the thing in other colours, that frame is the same."""
-    found, look = {}, look or Look()
-    for thing in env.task.objects:
-        painted = look.geom_rgba or {}
-        own = painted.get(thing.name, np.tile(np.asarray(thing.rgba), (len(states), 1)))
-        other = np.concatenate([own[:, :3] < 0.5, own[:, 3:]], axis=1)
-        strange = dataclasses.replace(look, geom_rgba=painted | {thing.name: other})
-        change = env.render_states(states, camera, look=strange).astype(np.int16) - frames
-        shown = (np.abs(change).max(axis=-1) > CHANGE).sum(axis=(1, 2))
-        found[f"{thing.name}_pos"] = shown < LEAST
-    return found
+    by ``camera``, hides one, beyond its edge, beneath the arm or behind another thing."""
+    numbered = dataclasses.replace(look or Look(), numbered=True)
+    seen = geoms_of(env.render_states(states, camera, look=numbered))
+    return {
+        f"{thing.name}_pos": (seen == env.model.geom(thing.name).id).sum(axis=(1, 2)) < LEAST
+        for thing in env.task.objects
+    }
 
 
 def gate_at(path: Path, home: Home, device: str, asked: dict[str, Any]) -> dict[str, Any]:
