@@ -56,7 +56,7 @@ CHOICES: dict[str, tuple[str | bool, ...]] = {
 EFFORT = 0.01  # weight of the cost of actions where a structure has one and the numbers do not
 
 
-SURELY = 0.002  # m within the tolerances, where a push is over for sure
+SURELY = 0.002  # m within the tolerances, where an atom holds for sure
 
 REALISED = HANDLED | ACTED  # by templates of their own
 
@@ -108,7 +108,7 @@ def _part(
         raise NoTemplate(f"no template for {left[0]}")
     gate = f"{done} * " if done else ""
     distances = [_gripper(atom, card, program, n) for atom in own]
-    there = [f"({away} <= 0.0)" for away in distances]
+    there = [_holds(atom, card) for atom in own]
     reached = []
     if distances:
         away = distances[0] if len(distances) == 1 else program.let("away", " + ".join(distances))
@@ -179,6 +179,11 @@ def _gripper(atom: Atom, card: TaskCard, program: Lines, n: Numbers) -> str:
     return program.let("away", program.reading(missing(found.conditions[atom], n.depth), card))
 
 
+def _holds(atom: Atom, card: TaskCard) -> str:
+    """The text of whether it holds for sure."""
+    return f"({least(_measured(atom, card).conditions[atom])} >= {SURELY})"
+
+
 def _pushed(
     atom: Atom,
     card: TaskCard,
@@ -218,7 +223,7 @@ def _pushed(
         share, rest = _n(n.ungated), _n(round(1 - n.ungated, 6))
         pushed += f" * ({share} + {rest} * {kernel}({off}, {_n(n.behind_gate)}))"
     p.components[f"{stem}push{tail}"] = pushed
-    return close, f"({least(found.conditions[atom])} >= {SURELY})"
+    return close, _holds(atom, card)
 
 
 def reflected(numbers: Numbers, curves: dict[str, tuple[float, ...]]) -> Numbers:
