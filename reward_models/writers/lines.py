@@ -82,7 +82,6 @@ class Numbers:
     push_scale: float = 0.07
     push_weight: float = 1.5
     room: float = 0.006  # within the tolerances, where a push is to end
-    depth: float = 0.01  # the same of a gripper, which sees things some millimetres off
     behind_weight: float = 0.5
     ungated: float = 0.3  # share of a push's pay that needs no gripper behind
     reach_weight: float = 0.5  # the hand where it can handle a thing

@@ -56,7 +56,7 @@ CHOICES: dict[str, tuple[str | bool, ...]] = {
 EFFORT = 0.01  # weight of the cost of actions where a structure has one and the numbers do not
 
 
-SURELY = 0.002  # m within the tolerances, where an atom holds for sure
+SURELY = 0.002  # m, of a gripper's place, within the tolerances, where it holds for sure
 
 REALISED = HANDLED | ACTED  # by templates of their own
 
@@ -107,8 +107,8 @@ def _part(
     if left := [atom for atom in atoms if atom not in (*own, *handled, *moved)]:
         raise NoTemplate(f"no template for {left[0]}")
     gate = f"{done} * " if done else ""
-    distances = [_gripper(atom, card, program, n) for atom in own]
-    there = [_holds(atom, card) for atom in own]
+    distances = [_gripper(atom, card, program) for atom in own]
+    there = [f"({away} <= 0.0)" for away in distances]
     reached = []
     if distances:
         away = distances[0] if len(distances) == 1 else program.let("away", " + ".join(distances))
@@ -172,16 +172,11 @@ def _measured(atom: Atom, card: TaskCard) -> Measured:
     return found
 
 
-def _gripper(atom: Atom, card: TaskCard, program: Lines, n: Numbers) -> str:
+def _gripper(atom: Atom, card: TaskCard, program: Lines) -> str:
     """The text of how far, in m, the gripper is from where it is to be."""
     found = _measured(atom, card)
-    program.say(f"{atom}: 0 m away well within it")
-    return program.let("away", program.reading(missing(found.conditions[atom], n.depth), card))
-
-
-def _holds(atom: Atom, card: TaskCard) -> str:
-    """The text of whether it holds for sure."""
-    return f"({least(_measured(atom, card).conditions[atom])} >= {SURELY})"
+    program.say(f"{atom}: 0 m away where it holds")
+    return program.let("away", program.reading(missing(found.conditions[atom], SURELY), card))
 
 
 def _pushed(
@@ -223,7 +218,7 @@ def _pushed(
         share, rest = _n(n.ungated), _n(round(1 - n.ungated, 6))
         pushed += f" * ({share} + {rest} * {kernel}({off}, {_n(n.behind_gate)}))"
     p.components[f"{stem}push{tail}"] = pushed
-    return close, _holds(atom, card)
+    return close, f"({least(found.conditions[atom])} >= {SURELY})"
 
 
 def reflected(numbers: Numbers, curves: dict[str, tuple[float, ...]]) -> Numbers:

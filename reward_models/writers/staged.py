@@ -129,10 +129,8 @@ class _Writer:
     def closeness(self, formula: Formula) -> str:
         """1 where a state holds, falling with what is missing."""
         n, moved = self.n, self.moved(formula)
-        # What is pushed to the very edge of what is asked for comes to rest outside of it, and a
-        # gripper that stays there leaves it for an error of millimetres.
-        pushed = any(not self.handles(atom) for atom in moved)
-        room = n.room if pushed else 0.0 if moved else n.depth
+        # What is pushed to the very edge of what is asked for comes to rest outside of it.
+        room = n.room if any(not self.handles(atom) for atom in moved) else 0.0
         away = self.let("away", self.missing(formula, room))
         share, rest = n.wide_share, round(1 - n.wide_share, 6)
         text = f"{share!r} * near({away}, {n.wide!r}) + {rest!r} * near({away}, {n.tight!r})"
