@@ -26,6 +26,7 @@ Array = np.ndarray
 
 BACKENDS = ("egl", "osmesa", "glfw")
 SKY = (0.72, 0.78, 0.84)
+FLOOR = 2_000.0  # m, half the side of a floor: a cheetah runs 500 in an episode
 # A vertex costs software GL more than a pixel. Cylinders and spheres have 16 rings by default; of 8
 # a small frame of a scene of balls and arms is the same but for a pixel or two, in 2/3 of the time.
 COARSE_UP_TO = 128  # px
@@ -218,6 +219,16 @@ def working() -> str:
     return renderer.backend
 
 
+def _widen(model: mujoco.MjModel) -> None:
+    """Floors of who is followed by a camera, drawn as far as anybody runs, in the same squares."""
+    for plane in np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE):
+        material = model.geom_matid[plane]
+        if material >= 0 and not model.mat_texuniform[material]:
+            model.mat_texrepeat[material] /= model.geom_size[plane, :2]  # now per m
+            model.mat_texuniform[material] = True
+        model.geom_size[plane, :2] = FLOOR
+
+
 class Renderer:
     """Renders stored state rows of one model; belongs to the thread that made it.
 
@@ -230,6 +241,8 @@ class Renderer:
         self._model.vis.quality.shadowsize = 0
         self._model.vis.quality.offsamples = 0
         self._model.vis.global_.offheight, self._model.vis.global_.offwidth = height, width
+        if (self._model.cam_mode != mujoco.mjtCamLight.mjCAMLIGHT_FIXED).any():
+            _widen(self._model)
         if max(height, width) <= COARSE_UP_TO:
             quality = self._model.vis.quality
             quality.numstacks = min(quality.numstacks, COARSE_STACKS)

@@ -140,6 +140,19 @@ def test_a_body_that_is_scattered_lies_stands_or_kneels_on_the_floor(name: str) 
         assert ((knees < 0.25) & (upright > 0.8)).sum() > 5
 
 
+@pytest.mark.parametrize("name", ["ant", "half_cheetah", "hopper", "humanoid", "walker2d"])
+def test_who_has_run_far_still_runs_on_a_floor(name: str) -> None:
+    env = sims.make(name, 1, seed=3)
+    env.reset()
+    here, floor = env.state(), env.model.geom("floor").size[0]
+    far, squares = here.copy(), env.model.material("MatPlane").texrepeat[0] / floor
+    far[0, 1] += np.round(400.0 * squares) / squares  # a whole number of them
+    frames = [env.render_states(state, size=(96, 96))[0].astype(int) for state in (here, far)]
+    assert (np.abs(frames[0] - frames[1]).max(axis=-1) > 32).mean() < 0.02
+    assert frames[0][-24:].std() > 40  # squares of a floor, and no sky
+    env.close()
+
+
 def test_a_flip_may_be_under_way_when_an_episode_begins() -> None:
     env = sims.BatchEnv(sims.make_task("hopper", goal="front_flip"), 256, seed=3, scattered=1.0)
     env.reset()
