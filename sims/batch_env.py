@@ -118,9 +118,12 @@ class BatchEnv:
         return self.task.card()
 
     @property
-    def least_spread(self) -> float:
-        """The task's (``Task.least_spread``)."""
-        return self.task.least_spread
+    def least_spread(self) -> Array:
+        """(obs_dim,) of each column (``Task.spread_of``)."""
+        parts = self.task.obs(self.views).items()
+        return np.concatenate(
+            [np.full(part.shape[1], self.task.spread_of(name), float) for name, part in parts]
+        )
 
     @property
     def nstate(self) -> int:

@@ -89,7 +89,8 @@ class Task(ABC, Generic[V]):
     cameras: ClassVar[tuple[Camera, ...]]
     has_expert: ClassVar[bool] = True  # False: ``expert`` raises, and says what to do instead
     # Of a column of ``obs``, in its own units, that means anything: who scales columns by how far
-    # they spread takes no less, for what hardly moves at first may be what the task is about.
+    # they spread takes no less, for what hardly moves at first may be what the task is about, and
+    # an arm sees it off by some millimetres.
     least_spread: ClassVar[float] = 0.0
     mirrors: ClassVar[str] = ""  # the Gymnasium id whose observations and rewards these are
 
@@ -178,6 +179,10 @@ class Task(ABC, Generic[V]):
     @abstractmethod
     def obs(self, v: V) -> dict[str, Array]:
         """Named columns {name: (N, k)}; the same for every goal."""
+
+    def spread_of(self, part: str) -> float | Array:
+        """``least_spread`` of one part of ``obs``, or of each of its columns."""
+        return self.least_spread
 
     @abstractmethod
     def signals(self, v: V) -> dict[str, Array]:

@@ -39,13 +39,12 @@ class Wrapped(Task[Any]):
         return getattr(self.inner, name)
 
     @property
-    def least_spread(self) -> float:  # type: ignore[override]
-        return self.inner.least_spread
-
-    @property
     def mirrors(self) -> str:  # type: ignore[override]
         """None: this goal is nobody else's."""
         return ""
+
+    def spread_of(self, part: str) -> float | Array:
+        return self.inner.spread_of(part)
 
     def spec(self) -> mujoco.MjSpec:
         return self.inner.spec()

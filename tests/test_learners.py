@@ -20,7 +20,9 @@ from rich.console import Console
 
 import sims
 from reward_models.base import RewardOutput
+from reward_models.goals.formula import parse
 from robo_rl.fit import fit
+from robo_rl.goals.account import GoalTask, judged_by
 from robo_rl.learners import (
     LEARNERS,
     CrossQConfig,
@@ -40,6 +42,7 @@ from robo_rl.rollout.vec_env import SimulationDiverged
 from robo_rl.rollout.vec_sim import VecSim
 from robo_rl.runs import CheckpointError, RunDir
 from robo_rl.threads import cores, seed_everything, set_threads, simulation_waits
+from sims.randomize import SENSED, Randomize, RandomizedEnv
 
 # A rate that falls would fall with the total, and these runs are cut into halves of one.
 SMALL = {"num_envs": 8, "net": (16, 16), "final_rate": 1.0}
@@ -138,6 +141,29 @@ def test_off_policy_learners_see_what_the_task_is_about_before_it_happens(name):
     far = {column: share for column, share in far.items() if not column.startswith("lag")}
     assert max(far.values()) <= 0.01, far
     assert scaled.max() < FAR + np.log1p(30)
+
+
+@pytest.mark.parametrize("config", [PPO_SMALL, SACConfig(**SMALL, **OFF)])
+def test_what_never_moved_and_is_seen_off_by_millimetres_is_no_other_world(config):
+    """No thing of reach is ever above the table: its height is one number in all that is met."""
+    task, nothing = sims.make_task("reach", robot="so101"), dict.fromkeys(SENSED, 0.0)
+    late = {"action_delay": 0.0, "obs_delay": 0.0}
+    biased = Randomize(**nothing | late | {"pose_bias": 0.003, "ends": True})
+    learner = fit(sims.BatchEnv(task, 8), None, config, env_steps=1_600).learner
+    exact = sims.BatchEnv(task, 64, seed=3).reset()
+    seen = RandomizedEnv(task, 64, seed=3, randomize=biased).reset()
+    assert 0.02 < np.abs(seen - exact).max() < 0.2
+    exact, seen = (learner.normaliser(torch.from_numpy(obs)) for obs in (exact, seen))
+    assert (seen - exact).abs().max() < 1.0
+
+
+def test_an_account_has_a_scale_of_its_own():
+    inner = sims.make_task("reach", robot="so101")
+    said = parse("then(touch(gripper, red_cube), touch(gripper, blue_ball))")
+    sim = sims.BatchEnv(GoalTask(inner=judged_by(inner, said)), 2)
+    least = dict(zip(sim.obs_names, sim.least_spread, strict=True))
+    assert least["tip[0]"] == inner.least_spread == 0.2
+    assert [*least.values()].count(0.0) > 0 and 0.05 in least.values()
 
 
 def test_no_two_states_look_the_same_however_far_they_are():

@@ -38,6 +38,7 @@ from sims.task import Array, Signal, Task
 from sims.wrapped import Wrapped
 
 SCALE, MOST = 10.0, 3.0  # of columns in m, and what they reach: 30 cm
+FINE = 0.005  # m, of a place that means anything
 ACCOUNT = "goal"  # the observation's columns about it
 PRACTICE = 0.3  # of the episodes one trains on
 
@@ -65,10 +66,12 @@ class GoalTask(Wrapped):
         """The formula."""
         return from_data(self.inner.formula)
 
-    @property
-    def least_spread(self) -> float:  # type: ignore[override]
-        """None: what the account's columns say is small where it matters."""
-        return 0.0
+    def spread_of(self, part: str) -> float | Array:
+        """What the account says of places is small where it matters, and of parts it is exact."""
+        if part != ACCOUNT:
+            return self.inner.spread_of(part)
+        places = math.prod(self._shape[:2])
+        return np.repeat([0.0, SCALE * FINE], [self._width - places, places])
 
     @property
     def has_expert(self) -> bool:  # type: ignore[override]

@@ -175,10 +175,11 @@ def _obs_scale(config: LearnerConfig, sim: VecSim) -> ObsNormaliser:
     A critic takes a scale that drifts, but not one that is found out late: by then it has learned
     from thousands of steps on another.
     """
-    if not (isinstance(config, OffPolicyConfig) and isinstance(sim, HasWorkspace)):
+    if not isinstance(sim, HasWorkspace):
         return ObsNormaliser(sim.obs_dim)
     scale = ObsNormaliser(sim.obs_dim, sim.least_spread)
-    scale.update(look_round(sim))
+    if isinstance(config, OffPolicyConfig):
+        scale.update(look_round(sim))
     return scale
 
 

@@ -81,7 +81,7 @@ class HasWorkspace(VecSim, Protocol):
     seed: int
 
     @property
-    def least_spread(self) -> float: ...  # of an observation's column, that means anything
+    def least_spread(self) -> Array: ...  # (obs_dim,) of each column, that means anything
 
     def scatter(self) -> Array: ...
     def reseed(self, seed: int) -> None: ...
