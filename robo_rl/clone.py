@@ -107,6 +107,7 @@ def cloned(
     env = BatchEnv(demos.task, 1, seed=config.seed)
     learner = make_learner(tuning, env, seed=config.seed)
     assert learner.normaliser is not None
+    learner.normaliser.take_at_least(env.least_spread)  # few episodes say little of a spread
     shown = np.ones(len(demos.obs), bool)
     if demos.episodes >= HELD_OUT:
         shown = demos.episode % HELD_OUT != HELD_OUT - 1

@@ -154,7 +154,7 @@ def test_what_never_moved_and_is_seen_off_by_millimetres_is_no_other_world(confi
     seen = RandomizedEnv(task, 64, seed=3, randomize=biased).reset()
     assert 0.02 < np.abs(seen - exact).max() < 0.2
     exact, seen = (learner.normaliser(torch.from_numpy(obs)) for obs in (exact, seen))
-    assert (seen - exact).abs().max() < 1.0
+    assert (seen - exact).abs().max() < 3.0
 
 
 def test_an_account_has_a_scale_of_its_own():

@@ -30,14 +30,19 @@ class ObsNormaliser(nn.Module):
 
     def __init__(self, obs_dim: int, least_std: float | Array = 0.0):
         super().__init__()
-        least = torch.as_tensor(np.maximum(least_std, _LEAST_STD), dtype=torch.float64)
-        self.register_buffer("least_std", least, persistent=False)
+        self.register_buffer("least_std", torch.zeros(()), persistent=False)
+        self.take_at_least(least_std)
         for name, start in (("mean", torch.zeros), ("m2", torch.zeros)):
             self.register_buffer(name, start(obs_dim, dtype=torch.float64))
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
         # What forward uses, in the policy's precision.
         self.register_buffer("shift", torch.zeros(obs_dim))
         self.register_buffer("scale", torch.ones(obs_dim))
+
+    def take_at_least(self, std: float | Array) -> None:
+        """Sets ``least_std``."""
+        least = torch.as_tensor(np.maximum(std, _LEAST_STD), dtype=torch.float64)
+        self.least_std = least.to(self.least_std.device)
 
     def forward(self, obs: Tensor) -> Tensor:
         """Scaled ``obs`` (N, obs_dim)."""
