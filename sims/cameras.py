@@ -26,7 +26,8 @@ Array = np.ndarray
 
 BACKENDS = ("egl", "osmesa", "glfw")
 SKY = (0.72, 0.78, 0.84)
-FLOOR = 2_000.0  # m, half the side of a floor: a cheetah runs 500 in an episode
+ROOM = 10.0  # m, half the side of the least plane that is a floor, and no table
+FLOOR = 2_000.0  # m, that of a floor as it is drawn: a cheetah runs 500 in an episode
 # A vertex costs software GL more than a pixel. Cylinders and spheres have 16 rings by default; of 8
 # a small frame of a scene of balls and arms is the same but for a pixel or two, in 2/3 of the time.
 COARSE_UP_TO = 128  # px
@@ -221,7 +222,8 @@ def working() -> str:
 
 def _widen(model: mujoco.MjModel) -> None:
     """Floors of who is followed by a camera, drawn as far as anybody runs, in the same squares."""
-    for plane in np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE):
+    planes = model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE
+    for plane in np.flatnonzero(planes & (model.geom_size[:, 0] >= ROOM)):
         material = model.geom_matid[plane]
         if material >= 0 and not model.mat_texuniform[material]:
             model.mat_texrepeat[material] /= model.geom_size[plane, :2]  # now per m
