@@ -19,6 +19,7 @@ from robo_rl.learners.config import LearnerConfig, OffPolicyConfig, asked_column
 from robo_rl.learners.features import NormalisedObs, ObsNormaliser, look_round
 from robo_rl.learners.hindsight import HindsightReplayBuffer
 from robo_rl.learners.late import LateReplayBuffer
+from robo_rl.learners.ppo import PPOConfig
 from robo_rl.learners.prior import prior_of
 from robo_rl.rollout.far_scorer import Recipe
 from robo_rl.rollout.scoring import Scorer
@@ -137,11 +138,6 @@ class Parts:
         }
 
 
-# Of the spread that means anything, for who meets all there is while learning: some millimetres, by
-# which an arm sees things off. With all of it PPO pushes in twice the steps.
-_SENSED = 0.1
-
-
 def make_learner(
     config: LearnerConfig,
     sim: VecSim,
@@ -182,8 +178,8 @@ def _obs_scale(config: LearnerConfig, sim: VecSim) -> ObsNormaliser:
     """
     if not isinstance(sim, HasWorkspace):
         return ObsNormaliser(sim.obs_dim)
-    if not isinstance(config, OffPolicyConfig):
-        return ObsNormaliser(sim.obs_dim, _SENSED * sim.least_spread)
+    if isinstance(config, PPOConfig):
+        return ObsNormaliser(sim.obs_dim, config.obs_floor * sim.least_spread)
     scale = ObsNormaliser(sim.obs_dim, sim.least_spread)
     scale.update(look_round(sim))
     return scale
