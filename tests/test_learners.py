@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,9 @@ def test_off_policy_learners_see_what_the_task_is_about_before_it_happens(name):
     assert scaled.max() < FAR + np.log1p(30)
 
 
-@pytest.mark.parametrize("config", [PPO_SMALL, SACConfig(**SMALL, **OFF)])
+@pytest.mark.parametrize(
+    "config", [PPO_SMALL, replace(PPO_SMALL, obs_floor_from=0.5), SACConfig(**SMALL, **OFF)]
+)
 def test_what_never_moved_and_is_seen_off_by_millimetres_is_no_other_world(config):
     """No thing of reach is ever above the table: its height is one number in all that is met."""
     task, nothing = sims.make_task("reach", robot="so101"), dict.fromkeys(SENSED, 0.0)
@@ -155,6 +158,13 @@ def test_what_never_moved_and_is_seen_off_by_millimetres_is_no_other_world(confi
     assert 0.02 < np.abs(seen - exact).max() < 0.2
     exact, seen = (learner.normaliser(torch.from_numpy(obs)) for obs in (exact, seen))
     assert (seen - exact).abs().max() < 3.0
+
+
+def test_a_floor_may_come_late():
+    late = replace(PPO_SMALL, obs_floor=0.2, obs_floor_from=0.6)
+    floors = [late.floor_at(done) for done in (0.0, 0.6, 0.7, 0.8, 1.0)]
+    np.testing.assert_allclose(floors, [0.0, 0.0, 0.1, 0.2, 0.2])
+    assert PPO_SMALL.floor_at(0.0) == PPO_SMALL.floor_at(1.0) == 0.1
 
 
 def test_an_account_has_a_scale_of_its_own():
