@@ -19,10 +19,9 @@ OPERATORS = "torch.onnx._internal.exporter._registration"
 SHOWN = pytest.StashKey[Shown]()
 # Files that take 20 s and more: they come first, so that none is left to one worker at the end.
 LONG = {
-    "test_control_loop", "test_experiments", "test_feasible", "test_goal_task", "test_goals",
-    "test_learners", "test_line", "test_open_words", "test_python_page", "test_residual",
-    "test_resume", "test_search", "test_so101_faults", "test_tasks", "test_visual",
-    "test_your_own_task",
+    "test_any_goal", "test_batch_env", "test_cameras", "test_cli", "test_embedded_clip",
+    "test_far_scorer", "test_goal_task", "test_goals", "test_learners", "test_line", "test_on_arm",
+    "test_residual", "test_scorers", "test_so101_faults", "test_sweep", "test_tasks", "test_visual",
 }  # fmt: skip
 
 

@@ -302,12 +302,13 @@ def test_one_model_may_be_of_several_scenes(
     assert [(home.task, home.robot, home.camera) for home in seen.homes] == scenes
     assert not (seen.frames.reshape(40, -1) == 0).all(axis=1).any()
     out = tmp_path / "two.safetensors"
-    asked = f"--task button drawer --frames 64 --steps 2 --batch 16 --out {out}"
+    asked = f"--task button drawer --frames 64 --steps 2 --batch 16 --check-states 500 --out {out}"
     assert main(["reward", "train", *asked.split()]) == 0
     encoder, card = EmbeddedClip(out), json.loads(out.with_suffix(".json").read_text())
     for task in ("button", "drawer"):
         at_home(encoder, sims.make_task(task))
-        assert {cell["text"] for cell in card["cells"] if cell["task"] == task}
+        judged = [cell for cell in card["cells"] if cell["task"] == task]
+        assert judged and {cell["of"] for cell in judged} == {500}
     with pytest.raises(ValueError, match="drawer with the so101, camera front"):
         at_home(encoder, sims.make_task("lift"))
     assert [scene["task"] for scene in card["scenes"]] == ["button", "drawer"]

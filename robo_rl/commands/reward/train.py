@@ -56,9 +56,11 @@ class TrainClipCommand:
     device: str = "cpu"  # cpu or cuda
     jobs: int = 1  # scenes that are drawn, and judged, side by side
     check: bool = True  # judge it afterwards and write the figures into its card
+    # States of each scene that it is judged on; 50 of which a caption is true are few enough.
+    check_states: int = 4_000
 
     def __post_init__(self) -> None:
-        at_least(self, 1, "frames", "batch", "jobs")
+        at_least(self, 1, "frames", "batch", "jobs", "check_states")
         at_least(self, 0, "steps", "minutes", "learning_rate", "seed")
 
     @property
@@ -139,7 +141,7 @@ def _judged(out: Path, command: TrainClipCommand, console: Console) -> dict[str,
     from reward_models.visual.tiny_clip import homes_in
     from robo_rl.visual.gate import gate_at, of_all, told
 
-    asked = {"goals": command.goals, "hidden": command.without}
+    asked = {"goals": command.goals, "hidden": command.without, "count": command.check_states}
     given = {home: (out, home, command.device, asked) for home in homes_in(out)}
     found = {}
     for home, figures in side_by_side(gate_at, given, command.jobs):
