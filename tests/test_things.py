@@ -183,6 +183,13 @@ SENTENCES = {
     "lift the yellow sphere by 10 cm": "lifted(yellow_ball, height=10cm)",
     "put the ball on the dish": "on(yellow_ball, white_plate)",
     "stack red cube 1 on red cube 2": "on(red_cube_1, red_cube_2)",
+    "stack the red cubes": "or(on(red_cube_1, red_cube_2), on(red_cube_2, red_cube_1))",
+    "put one red cube on the other": "or(on(red_cube_1, red_cube_2), on(red_cube_2, red_cube_1))",
+    "push a red cube next to the other one": "next_to(red_cube_1, red_cube_2)",
+    "lift a red cube": "or(lifted(red_cube_1), lifted(red_cube_2))",
+    "put one of the cubes on the plate":
+        "or(on(red_cube_1, white_plate), on(red_cube_2, white_plate))",
+    "gather the red cubes": "next_to(red_cube_1, red_cube_2)",
     "hold the gripper 5 cm above the ball without touching the plate":
         "and(above(gripper, yellow_ball, height=5cm), never(touch(gripper, white_plate)))",
 }  # fmt: skip

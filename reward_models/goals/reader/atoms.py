@@ -48,6 +48,11 @@ class Atoms:
                     return self._apart(clause, *pair)
                 beside = "touch" if pair[0] == self.actor else "next_to"
                 name, terms = ("far" if clause.predicate == "parted" else beside), pair
+            case "stacked":
+                if len(subjects) != 2 or how in ("or", "nor"):
+                    raise self.refuse("ambiguous", "which on which? Say 'A on B'")
+                return join("or", *(self._checked(Atom.of("on", *terms), clause)
+                                    for terms in (subjects, subjects[::-1])))  # fmt: skip
             case "tower":
                 blocks = [e.name for e in self.card.entities if "stack" in e.affordances]
                 top = things[0]

@@ -4,6 +4,7 @@ the one before said."""
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 
 from reward_models.base import TaskCard
@@ -122,8 +123,14 @@ class Mentions:
         how, subjects = self.terms(subject)
         if clause.subject is not None or clause.objects:
             self.named |= Thing(self.actor) in (clause.subject, *clause.objects)
-        sides: list[tuple[str, list[Term]]] = [self.terms(o) for o in clause.objects]
         self.last = replace(clause, subject=subject)
+        if how == "or" and len(subjects) == 2 and self._other(clause.objects, subjects):
+            ways = [self.atoms.one(clause, (a, b)) for a, b in (subjects, subjects[::-1])]
+            first = ways[0]
+            if isinstance(first, Atom) and PREDICATES[first.predicate].mirror == first.predicate:
+                return first, False
+            return join("or", *ways), False
+        sides: list[tuple[str, list[Term]]] = [self.terms(o) for o in clause.objects]
         many = [side for side in ((how, subjects), *sides) if len(side[1]) > 1]
         negated = any(h == "nor" for h, _ in many)
         if made := self.atoms.several(clause, how, subjects, sides):
@@ -147,6 +154,14 @@ class Mentions:
                                     and f.terms[0] == self.actor for f in found):  # fmt: skip
             found = [join("once", f) for f in found]  # not all at once
         return join("or" if joiner == "or" else "and", *found), negated
+
+    @staticmethod
+    def _other(objects: Sequence[Phrase], pair: Sequence[Term]) -> bool:
+        """Whether "the other" of a pair is meant, of which one was said: "put one on the other"."""
+        other = objects[0] if len(objects) == 1 else None
+        if not isinstance(other, Said) or other.how != "other" or other.count != 1:
+            return False
+        return {*pair} <= {*other.of}
 
     def terms(self, phrase: Phrase) -> tuple[str, list[Term]]:
         """How several things are meant, and which they are."""

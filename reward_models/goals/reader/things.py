@@ -63,6 +63,8 @@ _QUANTIFIERS = (
     ("nor", True, Table("(none|neither) of")),
     ("nor", False, Table("no|neither")),
 )
+# "A red cube" of two is any of them; "an object" of whatever there is says too little.
+_INDEFINITE = ((True, Table("(one|some) of")), (False, Table("a|an|one|some|any one")))
 _ALL = {"everything": "each", "anything": "or", "nothing": "nor"}
 _COLOURED = Table("[that is] (coloured|colored)|(that|which) is|(of|with) [a]")
 _SELF = (("you",), ("yourself",), ("itself",))
@@ -242,8 +244,8 @@ class Phrases:
         if end := next(_OTHERS.ends(self.words, i), 0):
             yield Said("other", everything), end
         if start := self._is(i, "other", "another"):
-            if self.word(start) == "one":
-                yield Said("other", everything, 1), start + 1
+            if self.word(start) == "one" or self.words[max(0, i - 2) : i] != ("one", "after"):
+                yield Said("other", everything, 1), start + (self.word(start) == "one")
             number = int(NUMBERS.get(self.word(start), 0))
             if number:
                 yield Said("other", everything, number), start + 1
@@ -262,6 +264,9 @@ class Phrases:
                             yield Many(how, (said,)), end
                 pair = self.word(i) in ("both", "either", "neither")
                 yield from self._several(start, how, wants, pair)
+        for wants, table in _INDEFINITE:
+            for start in table.ends(self.words, i):
+                yield from self._several(start, "or", wants, named=True)
         if self.word(i) in NUMBERS:  # "two cubes"
             yield from self._several(i, "and", True)
         elif i in self.named:  # "the cubes": each of them
@@ -271,14 +276,15 @@ class Phrases:
             yield Many(how, tuple(Thing(n) for n in self.things.loose)), i + 1
 
     def _several(
-        self, i: int, how: str, wants: bool, pair: bool = False
+        self, i: int, how: str, wants: bool, pair: bool = False, named: bool = False
     ) -> Iterator[tuple[Phrase, int]]:
-        """Those that a noun names, of the number that may stand before it."""
+        """Those that a noun names, of the number that may stand before it; with ``named`` none that
+        every thing bears."""
         number = int(NUMBERS.get(self.word(i), 0))
-        for names, end, plural, _ in self._noun(i + bool(number)):
+        for names, end, plural, generic in self._noun(i + bool(number)):
             names = [n for n in names if n in self.things.objects]
             many = len(names) > 1 and number in (0, len(names)) and (len(names) == 2 or not pair)
-            if plural == wants and many:
+            if plural == wants and many and not (named and generic):
                 yield Many(how, tuple(Thing(n) for n in names)), end
 
     def _chosen(self, i: int) -> Iterator[tuple[Phrase, int]]:

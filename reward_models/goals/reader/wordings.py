@@ -240,6 +240,9 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
      ),
     ("tower", "build|make|stack", "[a] [little] (tower|stack|cubes|blocks|two cubes) [,] [with] O "
      "[one|being|sitting|is|goes] (on top|at top|on top of T|sitting on T|on T|uppermost)"),
+    ("stacked", "stack|stack up|pile|pile up|put|place",
+     f"S [up] (on|onto|on top of|over) {_EACH}"),
+    ("stacked", "stack|stack up|pile|pile up", "S [up]"),
     ("toppled", "topple|topple over|tip|tip over|knock over|knock down|overturn|push over|upset|"
      "tumble|flip over|turn over", "S"),
     ("toppled", "topple|tip|knock|push|turn", "S (over|down) [on its side|onto its side]"),
@@ -258,7 +261,7 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("together", "push|bring|move|put|slide|place|get|shove|nudge|draw|keep",
      "S [close] (together|side by side)"),
     ("together", "bring|put|push|move|position|get", f"S [up] (next|close) to {_EACH}"),
-    ("together", "bring together|push together|put together", "S"),
+    ("together", "bring together|push together|put together|gather|gather up", "S"),
     ("leads", "take|get|find|fetch|go get|collect|grip|take hold of", "S"),
     ("leads", "steer|move|drive|bring|guide", "HAND (towards|toward) O"),
     ("leads", "head for|head towards|reach towards|reach for|go towards|move towards", "O"),

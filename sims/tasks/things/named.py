@@ -105,12 +105,12 @@ def _item(item: str, text: str) -> list[Described]:
         known = [*COLOURS, *_WORDS, *_SIZED, *NUMBERS]
         near = [m for w in words if w not in known
                 for m in difflib.get_close_matches(w, known, 1, 0.75)]  # fmt: skip
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        hint = f"; did you mean {' or '.join(map(repr, near))}? Expected" if near else "; expected"
         raise ValueError(
-            f"--things does not know {item.strip()!r} in {text!r}{hint} Expected things such as "
-            "'two small red cubes', with commas between them: a number if there are several, small "
-            f"or large if it is, a colour ({', '.join(COLOURS)}) and a shape "
-            f"({', '.join(SHAPES)})"
+            f"--things does not know {item.strip()!r} in {text!r}{hint} things such as 'two small "
+            "red cubes', with commas between them: a number if there are several, small or large "
+            f"if it is, a colour ({', '.join(COLOURS)}) and a shape ({', '.join(SHAPES)}); "
+            "anything else comes from a scene of your own, --scene FILE.xml"
         )
     return [Described(colour[0], _WORDS[shape[0]], size)] * min(count, MOST + 1)
 
