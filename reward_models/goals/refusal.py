@@ -10,5 +10,6 @@ class Refusal(ValueError):
     ``known`` instead, if anything is; ``str`` says both."""
 
     def __init__(self, code: str, why: str, known: str = "") -> None:
-        super().__init__(f"{why}. Known: {known}" if known else f"{why}.")
+        said = why if why.endswith("?") else f"{why}."
+        super().__init__(f"{said} Known: {known}" if known else said)
         self.code, self.why, self.known = code, why, known
