@@ -200,14 +200,19 @@ class Ramp:
     def __init__(self, start: Array, pose: Array, gripper: float, step: float):
         self._reference, self._pose = start, pose
         self._gripper, self._step = gripper, step
-        self.away = float("inf")  # rad, of the measured joints from the pose, once wished for
+        self.away = float(
+            "inf"
+        )  # rad, of the joint that is farthest from the pose, once wished for
+        self.joint = 0  # which that is
 
     def __call__(self, state: RobotState) -> Target:
         """The next point, at most ``step`` rad further for the joint with the longest way."""
         way = self._pose - self._reference
         farthest = np.abs(way).max()
         if farthest == 0.0:
-            self.away = float(np.abs(state.qpos - self._pose).max())
+            off = np.abs(state.qpos - self._pose)
+            self.joint = int(off.argmax())
+            self.away = float(off[self.joint])
         near = farthest <= self._step
         self._reference = self._pose if near else self._reference + way * (self._step / farthest)
         return Target(self._reference, self._gripper)

@@ -650,8 +650,9 @@ class _Session:
             if self._now() - begun > allowed:
                 raise SafetyStop(
                     Fault.TRACKING,
-                    f"no arrival within {allowed:.1f} s: {ramp.away:.3f} rad away, allowed is "
-                    f"{arrive} rad{'; ' + lacking if lacking else ''}",
+                    f"no arrival within {allowed:.1f} s: {self._arm.safety.joints[ramp.joint]} is "
+                    f"{ramp.away:.3f} rad away, allowed is {arrive} rad"
+                    f"{'; ' + lacking if lacking else ''}",
                 )
 
     def _pace(self) -> None:

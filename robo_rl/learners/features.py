@@ -25,11 +25,13 @@ class ObsNormaliser(nn.Module):
 
     Beyond 10 deviations a value goes on with its logarithm: whatever the scale was measured on, no
     two states that differ look the same. ``least_std``, of each column or of all, is the least that
-    is taken for a deviation: an error of millimetres in what never moved is no other world.
+    is taken for a deviation: an error of millimetres in what never moved is no other world. Columns
+    whose deviation is above the share ``still`` of that have moved, and keep their own.
     """
 
-    def __init__(self, obs_dim: int, least_std: float | Array = 0.0):
+    def __init__(self, obs_dim: int, least_std: float | Array = 0.0, still: float = 1.0):
         super().__init__()
+        self.still = still
         self.register_buffer("least_std", torch.zeros(()), persistent=False)
         self.take_at_least(least_std)
         for name, start in (("mean", torch.zeros), ("m2", torch.zeros)):
@@ -59,7 +61,9 @@ class ObsNormaliser(nn.Module):
         self.m2 += ((rows - mean) ** 2).sum(dim=0) + delta**2 * self.count * count / total
         self.mean += delta * count / total
         self.count += count
-        std = torch.sqrt(self.m2 / self.count).clamp(min=self.least_std)
+        std = torch.sqrt(self.m2 / self.count)
+        least = self.least_std.expand_as(std)
+        std = torch.where(std < self.still * least, least, std).clamp(min=_LEAST_STD)
         self.shift.copy_(self.mean)
         self.scale.copy_(1.0 / std)
 

@@ -63,16 +63,6 @@ class Learner:
         """Deterministic actions (N, act_dim) in [-1, 1] of raw observations (N, obs_dim)."""
         return self.algorithm.predict(obs, deterministic=True)[0]
 
-    def count(self, obs: Array) -> None:
-        """Adds observations (..., obs_dim) to the scale of observations, if it has one."""
-        if self.normaliser is None:
-            return
-        config, sim = self.config, self.env.sim
-        if isinstance(config, PPOConfig) and isinstance(sim, HasWorkspace):
-            done = 1.0 - self.algorithm._current_progress_remaining
-            self.normaliser.take_at_least(config.floor_at(done) * sim.least_spread)
-        self.normaliser.update(obs)
-
     def close(self) -> None:
         """Ends what it has beside this process: a judge, perhaps."""
         if isinstance(self.buffer, LateReplayBuffer):
@@ -189,7 +179,7 @@ def _obs_scale(config: LearnerConfig, sim: VecSim) -> ObsNormaliser:
     if not isinstance(sim, HasWorkspace):
         return ObsNormaliser(sim.obs_dim)
     if isinstance(config, PPOConfig):
-        return ObsNormaliser(sim.obs_dim)  # its floor depends on how far training is
+        return ObsNormaliser(sim.obs_dim, config.obs_floor * sim.least_spread, config.obs_still)
     scale = ObsNormaliser(sim.obs_dim, sim.least_spread)
     scale.update(look_round(sim))
     return scale

@@ -196,16 +196,16 @@ class _Loop(BaseCallback):
         if isinstance(buffer, SavedReplayBuffer):
             if not buffer.size():
                 return  # nothing is simulated
-            learner.count(buffer.observations[buffer.pos - 1])  # the step before this update
+            normaliser.update(buffer.observations[buffer.pos - 1])  # the step before this update
         elif not float(normaliser.count):
             # A new policy acts almost alike on any scale, so its first update can have the scale.
-            learner.count(buffer.observations)
+            normaliser.update(buffer.observations)
         else:
             self._unseen = buffer.observations
 
     def _count_obs(self) -> None:
-        if self._unseen is not None:
-            self._learner.count(self._unseen)
+        if self._unseen is not None and self._learner.normaliser is not None:
+            self._learner.normaliser.update(self._unseen)
             self._unseen = None
 
     def _write_row(self) -> None:

@@ -32,26 +32,20 @@ class PPOConfig(LearnerConfig):
     # for its deviation: some millimetres, by which an arm sees things off. With all of it a push
     # takes twice the steps.
     obs_floor: float = 0.1
-    obs_floor_from: float = 0.0  # share of training before which there is none; then it grows
+    # Share of it: a column whose deviation is above that has moved, and no floor.
+    obs_still: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.at_least(1, "minibatches", "epochs")
         self.at_least(0, "n_steps", "entropy", "obs_floor")
-        if not 0 <= self.obs_floor_from < 1:
-            raise ValueError(f"obs_floor_from must be in [0, 1), got {self.obs_floor_from}")
+        if not 0 < self.obs_still <= 1:
+            raise ValueError(f"obs_still must be in (0, 1], got {self.obs_still}")
         if not 0 <= self.gae_lambda <= 1:
             raise ValueError(f"gae_lambda must be in [0, 1], got {self.gae_lambda}")
         for name in ("clip_ratio", "max_grad_norm"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
-
-    def floor_at(self, done: float) -> float:
-        """``obs_floor`` once the share ``done`` of training is: whole by the middle of what is left
-        after ``obs_floor_from``."""
-        start = self.obs_floor_from
-        grown = 2.0 * (done - start) / (1.0 - start)
-        return self.obs_floor * min(max(grown, 0.0), 1.0) if start else self.obs_floor
 
 
 def build_ppo(config: PPOConfig, parts: Parts) -> PPO:
