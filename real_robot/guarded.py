@@ -200,10 +200,9 @@ class Ramp:
     def __init__(self, start: Array, pose: Array, gripper: float, step: float):
         self._reference, self._pose = start, pose
         self._gripper, self._step = gripper, step
-        self.away = float(
-            "inf"
-        )  # rad, of the joint that is farthest from the pose, once wished for
-        self.joint = 0  # which that is
+        # Of the measured joint that is farthest from the pose, once that is wished for: which it
+        # is, and by how many rad.
+        self.joint, self.away = 0, float("inf")
 
     def __call__(self, state: RobotState) -> Target:
         """The next point, at most ``step`` rad further for the joint with the longest way."""

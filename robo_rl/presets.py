@@ -84,13 +84,13 @@ _GAIT: dict[str, Any] = {
 }
 
 
-# A thing is first held by chance, which needs jaws that move far enough to close on it. That it
-# rises is first seen by a millimetre: with a floor under that, lift from pictures takes twice the
-# steps, so only what has moved less than a millimetre has one.
+# A thing is first held by chance, which needs jaws that move far enough to close on it, and takes
+# long among others, or from pictures. That it rises is first seen by a millimetre: with a floor
+# under that, lift from pictures takes twice the steps, so only what moved by less has one.
 _HELD = Preset(
-    {"env_steps": 200_000},
+    {"env_steps": 600_000, "checkpoint_every": 100_000},
     ppo={"log_std_init": -0.7, "obs_still": 0.05},
-    dear_run={"env_steps": 50_000},
+    dear_run={"env_steps": 50_000, "checkpoint_every": CHECKPOINT_EVERY},
 )
 
 
@@ -133,8 +133,7 @@ PRESETS: dict[str, Preset] = {
     "push": Preset({"env_steps": 600_000, "checkpoint_every": 100_000}, ppo={"log_std_init": -0.5}),
     # SB3's learners with a replay buffer need fewer steps, and pay for each with many more updates.
     "drawer": Preset({"env_steps": 200_000}, dear_run={"env_steps": 50_000}),
-    # Three times as long as other things that are to be held: from pictures it takes so many.
-    "lift": replace(_HELD, run={"env_steps": 600_000, "checkpoint_every": 100_000}),
+    "lift": _HELD,
     # A cube is soon held, or pushed, and long after that let go of where it is wanted.
     "pick_place": replace(
         _HELD, run={"env_steps": 4_000_000, "checkpoint_every": 200_000}, of_programs=False
@@ -159,8 +158,7 @@ PRESETS: dict[str, Preset] = {
     ),
 }
 
-# Among other things that lie there a thing is held later than alone.
-_TAKEN = replace(_HELD, run={"env_steps": 600_000, "checkpoint_every": 100_000, "stop_at": 0.97})
+_TAKEN = replace(_HELD, run=_HELD.run | {"stop_at": 0.97})
 
 # What brings about what nobody listed (predicates' BY), the hardest last, is trained as where it
 # was met before; a push to some place by the learner that leaves a thing nearest to it.

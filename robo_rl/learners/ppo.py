@@ -32,8 +32,7 @@ class PPOConfig(LearnerConfig):
     # for its deviation: some millimetres, by which an arm sees things off. With all of it a push
     # takes twice the steps.
     obs_floor: float = 0.1
-    # Share of it: a column whose deviation is above that has moved, and no floor.
-    obs_still: float = 1.0
+    obs_still: float = 1.0  # share of the floor above which a column has moved, and has none
 
     def __post_init__(self) -> None:
         super().__post_init__()

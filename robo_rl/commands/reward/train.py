@@ -56,8 +56,7 @@ class TrainClipCommand:
     device: str = "cpu"  # cpu or cuda
     jobs: int = 1  # scenes that are drawn, and judged, side by side
     check: bool = True  # judge it afterwards and write the figures into its card
-    # States of each scene that it is judged on; 50 of which a caption is true are few enough.
-    check_states: int = 4_000
+    check_states: int = 4_000  # of each scene, that it is judged on
 
     def __post_init__(self) -> None:
         at_least(self, 1, "frames", "batch", "jobs", "check_states")
