@@ -158,6 +158,7 @@ PRESETS: dict[str, Preset] = {
     ),
 }
 
+# What nobody listed may be learned in a part of that.
 _TAKEN = replace(_HELD, run=_HELD.run | {"stop_at": 0.97})
 
 # What brings about what nobody listed (predicates' BY), the hardest last, is trained as where it

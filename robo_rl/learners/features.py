@@ -43,7 +43,7 @@ class ObsNormaliser(nn.Module):
 
     def take_at_least(self, std: float | Array) -> None:
         """Sets ``least_std``."""
-        least = torch.as_tensor(np.maximum(std, _LEAST_STD), dtype=torch.float64)
+        least = torch.as_tensor(std, dtype=torch.float64)
         self.least_std = least.to(self.least_std.device)
 
     def forward(self, obs: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ card."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from reward_models.base import TaskCard
 from reward_models.goals.formula import Atom, Choice, Formula, Term, check, join
@@ -51,8 +52,7 @@ class Atoms:
             case "stacked":
                 if len(subjects) != 2 or how in ("or", "nor"):
                     raise self.refuse("ambiguous", "which on which? Say 'A on B'")
-                return join("or", *(self._checked(Atom.of("on", *terms), clause)
-                                    for terms in (subjects, subjects[::-1])))  # fmt: skip
+                return self.either_way(replace(clause, predicate="on"), subjects)
             case "tower":
                 blocks = [e.name for e in self.card.entities if "stack" in e.affordances]
                 top = things[0]
@@ -71,6 +71,12 @@ class Atoms:
             case _:
                 return None
         return self._checked(Atom.of(name, *terms), clause)
+
+    def either_way(self, clause: Clause, pair: list[Term]) -> Formula:
+        """What a clause asks for of a pair of which it does not say which is which."""
+        first, second = (self.one(clause, (a, b)) for a, b in (pair, pair[::-1]))
+        same = isinstance(first, Atom) and PREDICATES[first.predicate].mirror == first.predicate
+        return first if same else join("or", first, second)
 
     def one(self, clause: Clause, terms: tuple[Term, ...]) -> Formula:
         """The atom of a clause about these things."""

@@ -125,11 +125,7 @@ class Mentions:
             self.named |= Thing(self.actor) in (clause.subject, *clause.objects)
         self.last = replace(clause, subject=subject)
         if how == "or" and len(subjects) == 2 and self._other(clause.objects, subjects):
-            ways = [self.atoms.one(clause, (a, b)) for a, b in (subjects, subjects[::-1])]
-            first = ways[0]
-            if isinstance(first, Atom) and PREDICATES[first.predicate].mirror == first.predicate:
-                return first, False
-            return join("or", *ways), False
+            return self.atoms.either_way(clause, subjects), False
         sides: list[tuple[str, list[Term]]] = [self.terms(o) for o in clause.objects]
         many = [side for side in ((how, subjects), *sides) if len(side[1]) > 1]
         negated = any(h == "nor" for h, _ in many)

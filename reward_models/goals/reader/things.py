@@ -244,6 +244,7 @@ class Phrases:
         if end := next(_OTHERS.ends(self.words, i), 0):
             yield Said("other", everything), end
         if start := self._is(i, "other", "another"):
+            # What is done "one after the other" speaks of no other one.
             if self.word(start) == "one" or self.words[max(0, i - 2) : i] != ("one", "after"):
                 yield Said("other", everything, 1), start + (self.word(start) == "one")
             number = int(NUMBERS.get(self.word(start), 0))
