@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+import sims
 from robo_rl.cli import COMMANDS, main, whole_numbers
 from robo_rl.commands.reward import ACTIONS
 from robo_rl.learners import PPOConfig, SACConfig
@@ -83,6 +84,10 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["trian"], "Did you mean 'train'"),
         (["train", "raech"], "unknown task 'raech'; known tasks: "),
+        (["train", "put the blue box away"], "'put the blue box away' is neither a task (robo-rl "),
+        (["train", "go forward"], "'go forward' is a goal of hopper, half_cheetah, walker2d"),
+        (["train", "touch the red cube", "--goal", "lift it"], "unknown task 'touch the red cube'"),
+        (["reward", "read", "go forward"], "is a goal of hopper, half_cheetah"),
         (["train", "reach", "--goal", "blorf the wug"], "Known: the gripper touches"),
         (["train", "reach", "--goal", "do not touch the red cube"], "not"),
         (["train", "reach", "--robot", "ur99"], "unknown robot 'ur99'"),
@@ -184,6 +189,29 @@ def test_missing_gl_is_one_line(tmp_path: Path) -> None:
     last = done.stderr.strip().splitlines()[-1]
     assert "no OpenGL backend works" in last and "apt install libegl1" in last
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("task", [name for name in sims.TASKS if name != "tabletop"])
+def test_a_sentence_alone_finds_its_task(task: str) -> None:
+    from robo_rl.goals.finding import task_for
+
+    for key, goal in sims.make_task(task).goals().items():
+        try:
+            assert task_for(goal.sentence) == task
+        except ValueError as error:  # several bodies go forward
+            assert f"is a goal of {task}, " in str(error) or f", {task}" in str(error), key
+
+
+def test_a_sentence_stands_for_task_and_goal() -> None:
+    from robo_rl.commands.train import parse_train
+
+    typed = parse_train(["--seed", "2", "put the red cube in the drawer", "--reward", "task"])
+    assert (typed.task, typed.goal) == ("drawer_then_place", "put the red cube in the drawer")
+    said = ["drawer_then_place", "--goal", typed.goal, "--seed", "2", "--reward", "task"]
+    assert typed.asked == parse_train(said).asked
+    assert parse_train(["the gripper is 12 cm above the blue ball"]).task == "reach"
+    mine = parse_train(["lift a red cube", "--things", "two red cubes"])
+    assert (mine.task, mine.goal) == ("tabletop", "lift a red cube")
 
 
 def test_a_task_brings_its_own_defaults_and_what_is_typed_stays():

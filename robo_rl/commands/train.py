@@ -15,18 +15,22 @@ from real_robot.bundle import POLICY
 from robo_rl.commands.offers import offering
 from robo_rl.commands.options import Json, Unread
 from robo_rl.config import Common, Further, SettledConfig, TrainConfig, continued, from_json
+from robo_rl.goals.finding import task_for
 from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
 from robo_rl.presets import preset
 from robo_rl.rewards import RewardConfig, kind_of
 from robo_rl.runs import RunDir
 from robo_rl.search.model import ModelConfig
+from sims.foreign import PREFIX
+from sims.tasks.arranged import Arranged
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainCommand(Common):
-    """Trains a policy: TASK --goal "a sentence" --reward clip."""
+    """Trains a policy: TASK --goal "a sentence" --reward clip; or "a sentence" alone."""
 
-    task: tyro.conf.Positional[str] = "reach"  # as `robo-rl list tasks` shows, or gym:ID
+    # As `robo-rl list tasks` shows, or gym:ID; or a sentence that one of those reads.
+    task: tyro.conf.Positional[str] = "reach"
     resume: Path | None = None  # a run folder to continue, as it began; --env-steps MORE extends it
     as_json: Json = False  # print the result as JSON
     further: tyro.conf.OmitArgPrefixes[Further] = field(default_factory=Further)
@@ -50,6 +54,8 @@ def main(argv: Sequence[str]) -> int:
 def _train(argv: Sequence[str]) -> int:
     command = parse_train(argv)
     console = Console(stderr=True)
+    if command.goal in argv and command.task not in argv:  # nobody said which
+        console.print(f"task: {command.task}")
     if command.resume is None:
         config = TrainConfig(**command.asked)
     else:
@@ -78,6 +84,10 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     learner = option_in(args, "--learner") or None
     begin = preset(TrainCommand.task, learner)
     parsed = _parse(args, begin, whole=False)
+    if found := _found(parsed):
+        at = args.index(parsed.task)
+        args[at : at + 1] = [found, "--goal", parsed.task]
+        parsed = _parse(args, begin, whole=False)
     if parsed.task in sims.TASKS:  # else somebody else's, or none: whoever trains it says so
         reward = option_in(args, "--reward") or None
         told = ("goal", "formula", "robot", "things", "scene")
@@ -90,6 +100,21 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     if labels and not getattr(parsed.scoring, "distill", False):
         raise ValueError(f"{labels[0]} is of what --clip.distill asks for while it learns: give it")
     return parsed
+
+
+def _found(parsed: TrainCommand) -> str:
+    """The task of a sentence that stands where a task is expected; "" where none does."""
+    said = parsed.task
+    if said in sims.TASKS or said.startswith(PREFIX) or parsed.goal or parsed.formula:
+        return ""
+    found = Arranged.name if parsed.things or parsed.scene else task_for(said)
+    if not found and " " in said:
+        raise ValueError(
+            f"{said!r} is neither a task (robo-rl list tasks) nor a goal that one of them reads: "
+            f'train TASK --goal {said!r} says why not there, and --things "yellow ball, two red '
+            'cubes" puts your own things on a table'
+        )
+    return found
 
 
 def _check_fitting(args: Sequence[str], learner: str) -> None:

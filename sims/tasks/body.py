@@ -64,10 +64,7 @@ class Body(Task[B]):
         return spec
 
     def model(self) -> mujoco.MjModel:
-        with warnings.catch_warnings():
-            # What MuJoCo thinks of the style of these files is nothing that a user here can mend.
-            warnings.filterwarnings("ignore", "compiler attribute", UserWarning)
-            model = self.spec().compile()
+        model = _compiled(self.spec())
         if model.ntree == 1:
             # One island in any case: looking for more costs up to 7 % and changes no bit.
             model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ISLAND)
@@ -249,9 +246,15 @@ def asset(xml: str) -> Path:
 @cache
 def compiled(xml: str) -> mujoco.MjModel:
     """The model of a scene, for its sizes."""
+    return _compiled(mujoco.MjSpec.from_file(str(asset(xml))))
+
+
+def _compiled(spec: mujoco.MjSpec) -> mujoco.MjModel:
+    """The model of a scene: what MuJoCo thinks of the style of these files is nothing that a user
+    here can mend."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "compiler attribute", UserWarning)
-        return mujoco.MjModel.from_xml_path(str(asset(xml)))
+        return spec.compile()
 
 
 def up(quat: Array) -> Array:

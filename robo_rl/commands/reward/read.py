@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tyro
 
 from robo_rl.commands.options import Json, Table
+from robo_rl.goals.finding import task_for
 from robo_rl.goals.reading import NotRead, judged_goal, read_goal, task_of
 from robo_rl.rewards.clip import captions_of
+from sims.tasks.arranged import Arranged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,13 +20,16 @@ class ReadCommand(Table):
     """Shows how a sentence is understood."""
 
     text: tyro.conf.Positional[str]  # the sentence
-    task: str = "reach"  # whose objects it is about
+    task: str = ""  # whose objects it is about; empty: the first that reads it
     as_json: Json = False  # print JSON
 
 
 def main(argv: Sequence[str]) -> int:
     """Prints the formula, what it says, its captions and the ground truth; exits 1 on a refusal."""
     command = tyro.cli(ReadCommand, args=list(argv), prog="robo-rl reward read")
+    if not command.task:
+        own = command.things or command.scene
+        command = replace(command, task=Arranged.name if own else task_for(command.text) or "reach")
     task = task_of(vars(command))
     goal, (_, judged) = read_goal(task, command.text), judged_goal(task, command.text)
     if goal.formula is None:
