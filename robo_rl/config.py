@@ -99,8 +99,6 @@ class TrainConfig(Common, Further):
                 "--reward task does not know how far a formula is: with --formula use "
                 "--reward clip, offline, sparse, constant or code:FILE"
             )
-        if self.formula and self.randomize:
-            raise ValueError("rows of a formula's goal are not randomised: leave out --randomize")
         if self.learner is None and self.tuning is not None:
             object.__setattr__(self, "learner", tuned_by(self.tuning))
         if self.learner not in (None, *LEARNERS):

@@ -241,7 +241,8 @@ class BatchEnv:
             self.batch.forward(np.flatnonzero(diverged))
             self.num_diverged += int(diverged.sum())
         self._before, self._kept = self._kept, before
-        self.task.after_step(self.views, np.flatnonzero(~diverged & self._started))
+        moved = np.flatnonzero(~diverged & self._started)
+        self.task.after_step(self.views, moved)
         self._step += self._started
         self.env_steps += int(self._started.sum())
         info, reward = {"diverged": diverged}, np.full(self.num_envs, np.nan)
@@ -262,7 +263,7 @@ class BatchEnv:
             reward = info["success"].astype(float)
         truncated = (self._step >= self.max_steps) | diverged
         return StepResult(
-            self._after_step_obs(),
+            self._after_step_obs(moved),
             np.where(diverged, 0.0, reward).astype(np.float32),
             terminated & ~diverged,
             truncated,
@@ -297,7 +298,8 @@ class BatchEnv:
         except SimulationError as error:
             failed[list(error.ids)] = True
 
-    def _after_step_obs(self) -> Array:
+    def _after_step_obs(self, moved: Array) -> Array:
+        """What is observed of all rows once those of ``moved`` have made a step."""
         return self._obs()
 
     def _obs(self) -> Array:

@@ -19,6 +19,7 @@ import numpy as np
 
 from sims import robots
 from sims.batch_env import BatchEnv, StepResult
+from sims.believed import Believed
 from sims.cameras import Look
 from sims.rng import RowRng
 from sims.sensing import Sensing
@@ -141,12 +142,6 @@ class RandomizedEnv(BatchEnv):
         self._geoms = [model.geom(i).name for i in range(model.ngeom) if model.geom(i).name]
         columns = self.task.obs(self.views)
         told = self.task.obs_parts()
-        sensed = any(randomize.width * getattr(randomize, name) for name in SENSED)
-        if not told and sensed and getattr(task, "robot", ""):
-            raise ValueError(
-                f"rows of {task.goal!r} cannot be randomised: what its observation says of what "
-                "was done would stay exact, as no arm knows it; leave out --randomize"
-            )
         sensing = Sensing(task, self.views, batch, columns) if told else None
         places = 3 * len(sensing.bodies) if sensing else 0
         widths = {
@@ -172,6 +167,16 @@ class RandomizedEnv(BatchEnv):
         if self._shaped:
             self._shaped.hear_late(math.ceil(longest[0] * self._shaped.ticks))
         self._sensing = sensing
+        remembered = [name for name in columns if sensing and name not in told]
+        ends = dict(zip(columns, np.cumsum([c.shape[1] for c in columns.values()]), strict=True))
+        self._remembered = np.array(
+            [i for n in remembered for i in range(ends[n] - columns[n].shape[1], ends[n])], int
+        )
+        self._believed = (
+            Believed(task, self.views, batch, sensing, remembered)
+            if sensing and remembered
+            else None
+        )
         late = math.ceil(randomize.width * randomize.pose_delay)
         self._places = np.zeros((1 + late, num_envs, places))  # newest first
         self._shown = np.zeros((num_envs, self.obs_dim), np.float32)
@@ -268,23 +273,26 @@ class RandomizedEnv(BatchEnv):
         if self._sensing is not None:
             self._sensing.begin(ids)
             self._places[:, ids] = self._sensing.places()[ids].reshape(len(ids), -1)
-        self._seen[:, ids] = self._sensed(ids)
+        self._seen[:, ids] = self._sensed(ids, ids, begun=False)
         self._show(ids)
 
-    def _after_step_obs(self) -> Array:
+    def _after_step_obs(self, moved: Array) -> Array:
         if self._sensing is not None:
             self._places[1:] = self._places[:-1]
             self._places[0] = self._sensing.places().reshape(self.num_envs, -1)
         self._seen[1:] = self._seen[:-1]
         everyone = np.arange(self.num_envs)
-        self._seen[0] = self._sensed(everyone)
+        self._seen[0] = self._sensed(everyone, moved, begun=True)
         self._show(everyone)
         return self._shown.copy()
 
-    def _sensed(self, ids: Array) -> Array:
-        """The observations (n, obs_dim) that rows ``ids`` make of their states now."""
+    def _sensed(self, ids: Array, new: Array, *, begun: bool) -> Array:
+        """The observations (n, obs_dim) that rows ``ids`` make of their states now, which are new
+        to rows ``new``."""
         clean, r, sensing = super()._obs()[ids], self.randomize, self._sensing
         if sensing is None or not self.width or not any(getattr(r, name) for name in SENSED):
+            if self._believed is not None:
+                self._believed.follow(new)
             return clean
         size = {
             name: self.width * getattr(r, name)
@@ -297,7 +305,11 @@ class RandomizedEnv(BatchEnv):
         places = self._late(self._places, "pose_delay", ids).reshape(len(ids), -1, 3)
         drawn = {n: self._drawn[ids, self._part[n]] for n in ("joint_zero", "pose_bias")}
         error = sensing.look(ids, places, self._normal(ids, sensing.draws), drawn, size)
-        return clean + error.astype(np.float32)
+        seen = clean + error.astype(np.float32)
+        if self._believed is not None:
+            self._believed.see(new, begun=begun)
+            seen[:, self._remembered] = self._believed.columns()[ids]
+        return seen
 
     def _normal(self, ids: Array, count: int) -> Array:
         """(n, count) standard normal numbers of this step of rows ``ids``."""
@@ -377,9 +389,13 @@ class RandomizedEnv(BatchEnv):
             "random/shown": self._shown.copy(),
             "random/places": self._places.copy(),
             **{f"sensing/{n}": a for n, a in self._sensing_state().items()},
+            **{f"believed/{n}": a for n, a in self._believed_state().items()},
             **({"random/sent": self._shaped.sent.copy()} if self._shaped else {}),
             "random/width": np.array(self.width),
         }
+
+    def _believed_state(self) -> dict[str, Array]:
+        return {} if self._believed is None else self._believed.state_dict()
 
     def _sensing_state(self) -> dict[str, Array]:
         return {} if self._sensing is None else self._sensing.state_dict()
@@ -397,6 +413,9 @@ class RandomizedEnv(BatchEnv):
         self._places[:] = saved["random/places"]
         if self._sensing is not None:
             self._sensing.load_state_dict({n: saved[f"sensing/{n}"] for n in self._sensing_state()})
+        if self._believed is not None:
+            own = self._believed_state()
+            self._believed.load_state_dict({n: saved[f"believed/{n}"] for n in own})
         if self._shaped:
             self._shaped.sent[:] = saved["random/sent"]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import mujoco
 import numpy as np
 from mujoco.batch import Batch
 
@@ -53,6 +54,7 @@ class Sensing:
         self._weight = self._weights(task, columns, int(ends[-1]))  # (errors, obs_dim)
         n, k = batch.qpos.shape[0], len(self.bodies)
         self._error = np.zeros((n, int(ends[-1])))
+        self._off, self._slid = np.zeros((n, k, 3)), np.zeros((n, len(self._slides)))  # m
         self.known, self.variance = np.zeros((n, k, 3)), np.zeros((n, k))
         self._since = np.zeros((n, k))  # s since each was last seen
         turned = sum(width[name] for name in self._turns)
@@ -79,7 +81,10 @@ class Sensing:
         """What an error of each sensed number is worth in each column of the observation."""
         weight, first = np.zeros((errors, sum(c.shape[1] for c in columns.values()))), 0
         parts = task.obs_parts()
-        for name in columns:
+        for name, column in columns.items():
+            if name not in parts:  # what is remembered is no sum
+                first += column.shape[1]
+                continue
             for part in parts[name]:
                 for sensed, sign in ((part.plus, 1.0), (part.minus, -1.0)):
                     if sensed in self._at:
@@ -130,6 +135,7 @@ class Sensing:
                 np.einsum("nx,nx->n", self._batch.xaxis[ids, joint], off[:, own] - off[:, root])
                 for joint, own, root in self._slides
             ]
+            self._off[ids], self._slid[ids] = off, np.array(slid).reshape(-1, len(ids)).T
             for name, (place, slide) in self._source.items():
                 columns = self._at[name]
                 if columns.stop - columns.start == 1:
@@ -143,7 +149,27 @@ class Sensing:
             columns = self._at[name]
             some, turned = np.split(turned, [columns.stop - columns.start], axis=1)
             error[:, columns] = size["turn_noise"] * some
+        self._error[ids] = error
         return error @ self._weight
+
+    def believe(self, views: Any, batch: Batch, ids: Array) -> None:
+        """Puts rows ``ids`` of another batch of the model, and its ``views``, where the newest look
+        has them. As the bridge has it, things are at rest; they are turned as they are."""
+        batch.state[ids] = self._batch.state[ids]
+        views.qpos[ids] += self._error[ids, self._at["qpos"]]
+        views.qvel[ids] += self._error[ids, self._at["qvel"]]
+        model = batch.model
+        for place, body in enumerate(self.bodies):
+            joint, off = int(model.body_jntadr[body]), self._off[ids, place]
+            if (mocap := int(model.body_mocapid[body])) >= 0:
+                batch.mocap_pos[ids, mocap] += off
+            elif joint >= 0 and model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE:
+                at, speed = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+                batch.qpos[ids, at : at + 3] += off
+                batch.qvel[ids, speed : speed + 6] = 0.0
+        for slide, (joint, _, _) in enumerate(self._slides):
+            batch.qpos[ids, int(model.jnt_qposadr[joint])] += self._slid[ids, slide]
+            batch.qvel[ids, int(model.jnt_dofadr[joint])] = 0.0
 
     def _filtered(self, ids: Array, seen: Array, lost: Array, noise: float) -> Array:
         known, variance, since = self.known[ids], self.variance[ids], self._since[ids] + self._dt

@@ -226,7 +226,8 @@ class Task(ABC, Generic[V]):
     def obs_parts(self) -> Mapping[str, tuple[ObsPart, ...]]:
         """{column of ``obs``: what it is made of, in order}; {} where nobody wrote it down.
 
-        For those who feed a policy without this code; a test holds it against ``obs``.
+        For those who feed a policy without this code; a test holds it against ``obs``. Columns of
+        what the task remembers of an episode are made of no one state, so they have no entry.
         """
         return {}
 

@@ -37,7 +37,6 @@ from robo_rl.presets import completed
 from robo_rl.rewards import make_reward
 from robo_rl.training import train
 from sims.batch_env import BatchEnv
-from sims.randomize import Randomize, RandomizedEnv
 
 Array = np.ndarray
 REACH = sims.make_task("reach")
@@ -282,14 +281,9 @@ def test_options_that_do_not_go_together_are_refused() -> None:
     for options, told in (
         ({"goal": "touch it", "reward": "offline"}, "a sentence or a formula"),
         ({"reward": "task"}, "does not know how far a formula is"),
-        ({"reward": "offline", "randomize": 1.0}, "not randomised"),
     ):
         with pytest.raises(ValueError, match=told):
             TrainConfig(formula=TWO, **options)
-    task, _ = judged_goal(REACH, "hover 4 cm above the blue ball")
-    with pytest.raises(ValueError, match="cannot be randomised: what its observation says of what"):
-        RandomizedEnv(task, 2, randomize=Randomize(width=0.5))
-    assert RandomizedEnv(task, 2, randomize=Randomize(width=0.0)).num_envs == 2
     with pytest.raises(NoMargin, match="front_flip has no margin"):
         formula_goal(sims.make_task("hopper"), "front_flip(hopper)")
 

@@ -14,6 +14,7 @@ from real_robot.sim_scene import Scene
 from reward_models.goals import parse
 from robo_rl.goals.account import goal_task
 from sims.batch_env import BatchEnv
+from sims.randomize import Randomize, RandomizedEnv
 from sims.robots import SO101
 from sims.tasks import TASKS
 
@@ -71,6 +72,40 @@ def test_it_keeps_the_account_of_a_formula() -> None:
         obs = env.step(np.clip(action, -1, 1)).obs
         memory.append(env.views.goal_memory.copy())
     assert (np.diff(memory, axis=0) != 0).any(axis=(0, 1)).sum() >= 2  # parts were done on the way
+
+
+def test_randomised_rows_keep_the_account_as_the_twin_does() -> None:
+    """Of where things are seen, not of where they are."""
+    text = "then(displaced(gripper, least=2cm), near(gripper, red_cube), far(gripper, red_cube))"
+    task = goal_task(sims.make_task("reach", robot="so101"), parse(text))
+    seeing = Randomize(
+        mass=0, friction=0, damping=0, gain=0, soft=0, action_delay=0, obs_delay=0,
+        pose_bias=0.01, turn_noise=0,
+    )  # fmt: skip
+    env, rng = RandomizedEnv(task, 4, randomize=seeing, seed=3), np.random.default_rng(0)
+    twins, at = [Twin(task) for _ in range(4)], {}
+    for column, width in twins[0].columns.items():
+        start = sum(w.stop - w.start for w in at.values())
+        at[column] = slice(start, start + width)
+    obs, off = env.reset(), 0.0
+    for _ in range(40):
+        action = rng.uniform(-1, 1, (4, env.act_dim)).astype(np.float32) + [0.5, 0.5, 0.5]
+        true = task.obs(env.views)["goal"]
+        for row, twin in enumerate(twins):
+            state, poses, sent = measured(env, row)
+            twin.commit(sent.qpos, sent.gripper)
+            seen = obs[row].astype(float)
+            state = dataclasses.replace(state, qpos=seen[at["qpos"]], qvel=10.0 * seen[at["qvel"]])
+            things = 0.25 * seen[at["thing"]].reshape(-1, 3)
+            poses = {
+                name: pose._replace(pos=pos)
+                for (name, pose), pos in zip(poses.items(), things, strict=True)
+            }
+            kept = twin.observe(state, poses)[at["goal"]]
+            np.testing.assert_allclose(kept, obs[row, at["goal"]], atol=1e-4)
+            off = max(off, np.abs(kept - true[row]).max())
+        obs = env.step(np.clip(action, -1, 1)).obs
+    assert off > 0.1  # 1 cm, and more where a part was taken for done
 
 
 def test_targets_count_from_what_was_really_sent() -> None:

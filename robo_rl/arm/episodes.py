@@ -101,9 +101,8 @@ def advice(result: ArmResult, manifest: Manifest) -> str:
     measured = Rate(result.successes, result.episodes)
     if measured.interval[1] >= known["low"]:
         return ""
-    told = ACCOUNT in {spec.name for spec in manifest.inputs}  # whose rows are all alike
     left = {
-        "--randomize 0.7 (noise and delay)": not told and not training.get("randomize"),
+        "--randomize 0.7 (noise and delay)": not training.get("randomize"),
         "--shaped (the limits of speed, acceleration and jerk)": not training.get("shaped"),
     }
     options = " and ".join(option for option, missing in left.items() if missing)

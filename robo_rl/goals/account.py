@@ -34,7 +34,7 @@ from reward_models.goals.formula import (
 from reward_models.goals.length import seconds
 from reward_models.goals.margins import Measured, Measures, measured
 from sims.rng import RowRng
-from sims.task import Array, Signal, Task
+from sims.task import Array, ObsPart, Signal, Task
 from sims.wrapped import Wrapped
 
 SCALE, MOST = 10.0, 3.0  # of columns in m, and what they reach: 30 cm
@@ -203,6 +203,16 @@ class GoalTask(Wrapped):
 
     def obs(self, v: Any) -> dict[str, Array]:
         return {**self.inner.obs(v), ACCOUNT: v.goal_columns}
+
+    def obs_parts(self) -> Mapping[str, tuple[ObsPart, ...]]:
+        """Of the inner task's columns: the account's are remembered."""
+        return self.inner.obs_parts()
+
+    def sensed(self, v: Any) -> Mapping[str, Array]:
+        return self.inner.sensed(v)
+
+    def sensed_docs(self) -> tuple[Signal, ...]:
+        return self.inner.sensed_docs()
 
     def signals(self, v: Any) -> dict[str, Array]:
         memory = {s.name: v.goal_memory[:, i : i + 1] for i, s in enumerate(self.automaton.slots)}
