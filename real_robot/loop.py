@@ -500,7 +500,8 @@ class _Session:
         pose, gripper = np.array(self._parking), self._arm.memory.gripper
         config = self._config
         # It is low over the table, and things may lie there; a soft arm hangs below it.
-        self._move(pose, gripper, config.park_speed, config.arrive, lambda: "", config.rests)
+        for place in self._arm.safety.way(self._arm.yielding(), pose, gripper):
+            self._move(place, gripper, config.park_speed, config.arrive, lambda: "", config.rests)
 
     def _relax(self) -> None:
         self._acks = dict.fromkeys(self._joints, False)

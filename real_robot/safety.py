@@ -35,6 +35,7 @@ from real_robot.filters.shaping import Shaping
 from real_robot.filters.smoothing import Smoothing
 from real_robot.filters.stage import Moment, Motion, SafetyStop, Source, Stage, Wish
 from real_robot.manifest import Limits
+from real_robot.way import way
 from sims.shaping import ALMOST
 
 Array = np.ndarray
@@ -190,6 +191,12 @@ class SafetyFilter:
                 f"{START_SLACK} rad; move it inside by hand",
             )
         return FilterMemory(state.seq, still, own, np.full((len(self.stages), zero.size), np.inf))
+
+    def way(self, start: Array, goal: Array, gripper: float) -> list[Array]:
+        """Poses (n,) rad to go to in turn from ``start`` to ``goal``, so that no stage need hold
+        the arm on the way; ``goal`` alone where nothing is known of the surroundings."""
+        known = next(stage.clearance for stage in self.stages if isinstance(stage, Clear))
+        return [goal] if known is None else way(known, start, goal, gripper, self.position)
 
     def step(
         self, state: RobotState, wish: Target, now: float, memory: FilterMemory

@@ -427,6 +427,32 @@ def test_an_arm_that_touches_may_only_move_away() -> None:
     np.testing.assert_allclose(up[-1], robot.home, atol=1e-6)
 
 
+def test_an_arm_that_leans_on_the_table_steps_aside_before_it_leaves() -> None:
+    """With a finger on the table and the wrist turned, the straight way to where it is parked loses
+    a hair of the room that is left: it never parked."""
+    clearance = Clearance.of(sims.make_task("lift", robot="so101"))
+    filter = SafetyFilter.build(NullDriver(sims.ROBOTS["so101"]).describe(), clearance=clearance)
+    start, park = (
+        np.array([0.73, 1.37, -1.27, 0.55, 2.80]),
+        np.array([-0.04, 0.18, 0.1, 1.36, 1.57]),
+    )
+    stuck, _, _ = follow(filter, [park] * 200, start=start)
+    assert np.abs(stuck[-1] - park).max() > 0.5
+    legs = filter.way(start, park, 0.0)
+    assert len(legs) == 2 and (legs[-1] == park).all()
+    assert (np.count_nonzero(legs[0] - start), np.abs(legs[0] - start).max()) == (
+        1,
+        pytest.approx(0.1),
+    )
+    wishes = [*[legs[0]] * 60, *[park] * 400]
+    targets, _, _ = follow(filter, wishes, start=start)
+    np.testing.assert_allclose(targets[-1], park, atol=1e-6)
+    assert filter.way(np.array(sims.ROBOTS["so101"].home), park, 0.0)[0] is park  # nothing is near
+    at_an_end = np.where(np.arange(5) == 1, filter.position[:, 0], start)
+    for pose in filter.way(at_an_end, park, 0.0):
+        assert (pose >= filter.position[:, 0]).all() and (pose <= filter.position[:, 1]).all()
+
+
 @pytest.mark.parametrize("name", ["so101", "ur5e"])
 def test_an_arm_low_over_the_table_leaves_where_the_straight_way_is_clear(name: str) -> None:
     """Joints that set off alike, each as quick as it can, would lower it first: so it parked not at

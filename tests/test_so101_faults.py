@@ -580,6 +580,7 @@ def test_who_takes_over_parks_clear_of_the_table(arm: Arm, known: bool) -> None:
     result = rescue(arm.driver, home, clock=arm.clock, clearance=clearance if known else None)
     assert all(result.acks.values()) and len(rooms) > 100
     assert (min(rooms) >= 0.0) == known, min(rooms)
+    assert not any(note.startswith("park") for note in result.notes), result.notes
 
 
 @pytest.mark.fault(22)
