@@ -167,15 +167,13 @@ class RandomizedEnv(BatchEnv):
         if self._shaped:
             self._shaped.hear_late(math.ceil(longest[0] * self._shaped.ticks))
         self._sensing = sensing
-        remembered = [name for name in columns if sensing and name not in told]
-        ends = dict(zip(columns, np.cumsum([c.shape[1] for c in columns.values()]), strict=True))
-        self._remembered = np.array(
-            [i for n in remembered for i in range(ends[n] - columns[n].shape[1], ends[n])], int
+        # What the task remembers is no sum of what is sensed.
+        remembered = [name for name in columns if name not in told] if sensing else []
+        self._remembered = np.repeat(
+            [name in remembered for name in columns], [c.shape[1] for c in columns.values()]
         )
         self._believed = (
-            Believed(task, self.views, batch, sensing, remembered)
-            if sensing and remembered
-            else None
+            Believed(task, self.views, batch, sensing, remembered) if remembered else None
         )
         late = math.ceil(randomize.width * randomize.pose_delay)
         self._places = np.zeros((1 + late, num_envs, places))  # newest first

@@ -197,7 +197,7 @@ def test_a_sentence_alone_finds_its_task(task: str) -> None:
 
     for key, goal in sims.make_task(task).goals().items():
         try:
-            assert task_for(goal.sentence) == task
+            assert task_for(goal.sentence, own=False) == task
         except ValueError as error:  # several bodies go forward
             assert f"is a goal of {task}, " in str(error) or f", {task}" in str(error), key
 

@@ -307,6 +307,44 @@ def test_conditions_that_are_told_are_the_same_in_every_row() -> None:
     assert set(np.unique(bias)) == {-0.002, 0.002}
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("drawer_then_place", "then(open(drawer), inside(red_cube, drawer))"),
+        ("peg", "inserted(peg, hole)"),
+        ("button", "pressed(button)"),
+        ("tabletop", "on(red_cube, white_plate)"),
+    ],
+)
+def test_what_is_remembered_is_of_where_things_were_last_seen(name: str, text: str) -> None:
+    """Loose things, furniture, and what slides in it; and nothing that is seen moves."""
+    task = goal_task(sims.make_task(name, robot="so101"), parse(text))
+    env = RandomizedEnv(task, 8, randomize=Randomize(pose_bias=0.01), seed=3)
+    sensing, seen = env._sensing, env._believed._batch
+    _ = seen.xpos, seen.xaxis  # kept from here on
+    env.reset()
+    for action in actions(env, 12):
+        env.step(action)
+    slides = {own: (joint, root) for joint, own, root in sensing._slides}
+    for k, body in enumerate(sensing.bodies):
+        off = seen.xpos[:, body] - sensing.known[:, k]
+        if k in slides:  # how far out it is, of what carries it
+            off = np.einsum("nx,nx->n", off, seen.xaxis[:, slides[k][0]])
+        np.testing.assert_allclose(off, 0.0, atol=1e-9)
+        assert np.abs(seen.xpos[:, body] - env.batch.xpos[:, body]).max() > 0.003
+    assert len(sensing.bodies) >= len(task.entities()) - 1
+    still = np.setdiff1d(np.arange(env.model.nv), _arm_dofs(env))
+    assert (seen.qvel[:, still] == 0.0).all() and (env.batch.qvel[:, still] != 0.0).any() == (
+        len(still) > 0
+    )
+
+
+def _arm_dofs(env: RandomizedEnv) -> Array:
+    """Those of whatever is seen by its own encoders."""
+    root = env.model.body(sims.ROBOTS["so101"].base_body).rootid[0]
+    return np.flatnonzero(env.model.body_rootid[env.model.dof_bodyid] == root)
+
+
 @NAMES
 def test_a_saved_batch_continues_bit_for_bit(name: str) -> None:
     env, other = made(name), made(name, seed=99)

@@ -22,7 +22,6 @@ from robo_rl.rewards import RewardConfig, kind_of
 from robo_rl.runs import RunDir
 from robo_rl.search.model import ModelConfig
 from sims.foreign import PREFIX
-from sims.tasks.arranged import Arranged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +106,7 @@ def _found(parsed: TrainCommand) -> str:
     said = parsed.task
     if said in sims.TASKS or said.startswith(PREFIX) or parsed.goal or parsed.formula:
         return ""
-    found = Arranged.name if parsed.things or parsed.scene else task_for(said)
+    found = task_for(said, own=bool(parsed.things or parsed.scene))
     if not found and " " in said:
         raise ValueError(
             f"{said!r} is neither a task (robo-rl list tasks) nor a goal that one of them reads: "

@@ -7,19 +7,21 @@ from robo_rl.goals.reading import read_goal
 from sims.tasks.arranged import Arranged
 
 
-def task_for(sentence: str) -> str:
+def task_for(sentence: str, *, own: bool) -> str:
     """The task that has what ``sentence`` asks for among its goals; else the first on whose table
     it can be read; "" where it is read on none. ValueError where several have that goal.
 
-    Things of one's own are of no table but their own, so task ``tabletop`` is never found.
+    ``own``: it is about somebody's own things, which are on the table of task ``tabletop``.
     """
+    if own:
+        return Arranged.name
     goals = {
         name: read_goal(sims.make_task(name), sentence)
         for name in sims.TASKS
         if name != Arranged.name
     }
-    if own := [name for name, goal in goals.items() if goal.key]:
-        if len(own) > 1:
-            raise ValueError(f"{sentence!r} is a goal of {', '.join(own)}: say of which")
-        return own[0]
+    if of := [name for name, goal in goals.items() if goal.key]:
+        if len(of) > 1:
+            raise ValueError(f"{sentence!r} is a goal of {', '.join(of)}: say of which")
+        return of[0]
     return next((name for name, goal in goals.items() if goal.formula is not None), "")

@@ -12,7 +12,6 @@ from robo_rl.commands.options import Json, Table
 from robo_rl.goals.finding import task_for
 from robo_rl.goals.reading import NotRead, judged_goal, read_goal, task_of
 from robo_rl.rewards.clip import captions_of
-from sims.tasks.arranged import Arranged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +27,8 @@ def main(argv: Sequence[str]) -> int:
     """Prints the formula, what it says, its captions and the ground truth; exits 1 on a refusal."""
     command = tyro.cli(ReadCommand, args=list(argv), prog="robo-rl reward read")
     if not command.task:
-        own = command.things or command.scene
-        command = replace(command, task=Arranged.name if own else task_for(command.text) or "reach")
+        own = bool(command.things or command.scene)
+        command = replace(command, task=task_for(command.text, own=own) or "reach")
     task = task_of(vars(command))
     goal, (_, judged) = read_goal(task, command.text), judged_goal(task, command.text)
     if goal.formula is None:
