@@ -22,8 +22,8 @@ def way(
     clearance: Clearance, start: Array, goal: Array, gripper: float, position: Array
 ) -> list[Array]:
     """Poses (n,) rad to go to in turn, the last of them ``goal``, each on a straight way that
-    loses no room below the margin; ``goal`` alone where none is found. All are within ``position``
-    (n, 2) rad."""
+    loses no room below the margin; ``goal`` alone where none is found. Those before it are
+    within ``position`` (n, 2) rad."""
     for step in _steps(start, position):
         legs = [*step, goal]
         if _clear(clearance, [start, *legs], gripper):

@@ -142,6 +142,12 @@ class RandomizedEnv(BatchEnv):
         self._geoms = [model.geom(i).name for i in range(model.ngeom) if model.geom(i).name]
         columns = self.task.obs(self.views)
         told = self.task.obs_parts()
+        sensed = any(randomize.width * getattr(randomize, name) for name in SENSED)
+        if not told and sensed and getattr(task, "robot", ""):
+            raise ValueError(
+                f"rows of {task.goal!r} cannot be randomised: nobody says what its observation is "
+                "made of (obs_parts), so an arm's sensors cannot be in error; leave out --randomize"
+            )
         sensing = Sensing(task, self.views, batch, columns) if told else None
         places = 3 * len(sensing.bodies) if sensing else 0
         widths = {

@@ -14,7 +14,7 @@ from robo_rl.evaluate import evaluate
 from robo_rl.goals.account import goal_task
 from sims import BatchEnv
 from sims.randomize import Randomize, RandomizedEnv, widened
-from sims.task import Task
+from sims.task import ObsPart, Task
 
 Array = np.ndarray
 
@@ -305,6 +305,21 @@ def test_conditions_that_are_told_are_the_same_in_every_row() -> None:
     assert (env._drawn[:, env._part["obs_delay"]] == 0.4).all()
     bias = env._drawn[:, env._part["pose_bias"]]
     assert set(np.unique(bias)) == {-0.002, 0.002}
+
+
+def test_an_arm_whose_observation_nobody_tells_apart_is_refused() -> None:
+    reach = sims.make_task("reach")
+
+    class Untold(type(reach)):
+        def obs_parts(self) -> dict[str, tuple[ObsPart, ...]]:
+            return {}
+
+    with pytest.raises(ValueError, match=r"cannot be randomised: nobody says .* \(obs_parts\)"):
+        RandomizedEnv(Untold(), 2, randomize=Randomize(width=0.5))
+    assert RandomizedEnv(Untold(), 2, randomize=Randomize(width=0.0)).num_envs == 2
+    told = goal_task(Untold(), parse("touch(gripper, red_cube)"))
+    with pytest.raises(ValueError, match="cannot be randomised"):
+        RandomizedEnv(told, 2, randomize=Randomize(width=0.5))
 
 
 @pytest.mark.parametrize(
