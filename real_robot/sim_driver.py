@@ -46,9 +46,10 @@ class SimDriver:
         latency: float = 0.0,  # s by which measurements are old when read
         encoder: float = ENCODER,  # rad, resolution of angles and targets; 0: exact
         noise: float = 0.0,  # rad, standard deviation of a measured angle
+        stiffness: float | None = None,  # N m/rad, at most, of its servos; None: their own
         seed: int = 0,
     ):
-        self.scene = Scene(task, seed)
+        self.scene = Scene(task, seed, stiffness)
         self.fault = Fault.NONE
         self._clock = clock or RealClock()
         self._period, self._command_delay, self._latency = period, command_delay, latency

@@ -11,6 +11,7 @@ from mujoco.batch import Batch
 
 from real_robot.layout import ArmLayout, robot_of
 from real_robot.places import places
+from sims.randomize import Servos
 from sims.rng import RowRng
 from sims.start import start
 from sims.task import Task
@@ -24,7 +25,8 @@ _NO_ACTUATION = int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
 class Scene:
     """One row of physics. Device models step it; a policy sees it through them alone."""
 
-    def __init__(self, task: Task[Any], seed: int = 0):
+    def __init__(self, task: Task[Any], seed: int = 0, stiffness: float | None = None):
+        """``stiffness`` N m/rad, at most, of the turning joints' servos; None: their own."""
         self.task, self.robot = task, robot_of(task)
         model = task.spec().compile()
         self.timestep = float(model.opt.timestep)  # s
@@ -46,6 +48,11 @@ class Scene:
         self.constraint = self.batch.qfrc_constraint[0]  # (nv,) N m live
         # A batch computes the fields that were asked for before the step.
         self._xpos, self._xquat = self.batch.xpos[0], self.batch.xquat[0]
+        if stiffness is not None:
+            servos = Servos.of(task, model)
+            gain, bias = (self.batch.expand(f"actuator_{name}prm") for name in ("gain", "bias"))
+            shares = np.minimum(1.0, stiffness / servos.stiffness)[None]
+            servos.soften(gain, bias, np.zeros(1, np.int64), shares)
         self.reset(seed)
 
     def reset(self, seed: int) -> None:

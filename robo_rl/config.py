@@ -64,6 +64,10 @@ class Further:
     stop_overoptimised: bool = False  # ends it once the policy is paid more and succeeds less
     episode_s: Seconds = None  # s, of a training episode; 0: the task's; whole ones are judged
     randomize: float = 0.0  # width of the randomised rows, which it grows to; 0: all rows the same
+    # s, of the arm as it is known, half to what is seen and half to what is commanded
+    latency: float = 0.0
+    # N m/rad, of its servos as they are known: no row has stiffer ones; 0: the model's own
+    stiffness: float = 0.0
     asynchronous: bool = False  # score in a process of its own; who learns does not wait for it
     scattered: Share = None  # share of training episodes that begin anywhere in the workspace
     shaped: bool = False  # rows move within the limits that the bridge on a real arm keeps to
@@ -118,7 +122,7 @@ class TrainConfig(Common, Further):
             fitting(self.reward, self.scoring)
         counts = ("env_steps", "episodes", "look_episodes", "labels_every", "checkpoint_every")
         at_least(self, 1, *(name for name in counts if getattr(self, name) is not None))
-        at_least(self, 0, "randomize", "looks", "labels", "labels_above")
+        at_least(self, 0, "randomize", "looks", "labels", "labels_above", "latency", "stiffness")
         at_least(self, 0, *(["episode_s"] if self.episode_s is not None else []))
         rollout = self.tuning.n_steps if isinstance(self.tuning, PPOConfig) else 0
         if self.env_steps is not None and rollout > self.env_steps:

@@ -13,6 +13,7 @@ from reward_models.base import Place, from_dict, from_the_start
 from reward_models.goals.formula import from_data
 from reward_models.goals.margins import NoMargin
 from reward_models.metrics import wilson
+from robo_rl.arm.conditions import PLAIN, Conditions
 from robo_rl.goals.account import goal_task, judged_by
 from robo_rl.goals.misses import misses, told, unreached
 from robo_rl.goals.reading import task_of
@@ -50,6 +51,7 @@ class Evaluation:
     distance_unit: str = "m"  # empty: it is no quantity
     floors: Floors | None = None  # None: not asked for
     randomize: float = 0.0  # width by which rows differed
+    arm: str = ""  # what of the arm was told to all rows, for people
     # {part of a formula, or one of several goals: episodes that lacked it first}
     misses: dict[str, int] = field(default_factory=dict)
     return_mean: float | None = None  # of a body's own reward, by which bodies are compared
@@ -72,6 +74,7 @@ class Evaluation:
         """``success 97.3 % (95.8-98.3, n=1000) on the selection seed; doing nothing ...``."""
         on = SEED_NAMES.get(self.seed, f"seed {self.seed}")
         on += f", rows randomised by {self.randomize:g}" if self.randomize else ""
+        on += f", with {self.arm}" if self.arm else ""
         parts = [f"success {Rate(self.successes, self.episodes).line()} on the {on}"]
         if self.floors is not None:
             parts.append(self.floors.line(self.episodes))
@@ -178,10 +181,18 @@ def summary(env: BatchEnv, outcome: Outcome, beneath: Floors | None = None) -> E
         "" if formula else env.task.goals()[env.task.goal].unit,
         beneath,
         env.width if isinstance(env, RandomizedEnv) else 0.0,
+        told_of(env),
         _misses(env, outcome.success),
         None if returned is None else float(returned.mean()),
         None if returned is None else float(returned.std()),
     )
+
+
+def told_of(env: BatchEnv) -> str:
+    """What of the arm was told to all rows of ``env``, for people; empty: nothing."""
+    if not isinstance(env, RandomizedEnv) or not env.randomize.told:
+        return ""
+    return Conditions.told_in({"randomize": asdict(env.randomize)}, env.task).told(only=True)
 
 
 def _misses(env: BatchEnv, success: Array) -> dict[str, int]:
@@ -204,12 +215,21 @@ class Recording:
 
 
 def record(
-    task: Task[Any], act: Act, *, episodes: int, seed: int = SELECT_SEED, judged: bool = True
+    task: Task[Any],
+    act: Act,
+    *,
+    episodes: int,
+    seed: int = SELECT_SEED,
+    judged: bool = True,
+    randomize: float | Randomize = 0.0,
 ) -> Recording:
-    """``episodes`` whole episodes of ``act``; without ``judged`` the task's goal is not meant."""
-    env = BatchEnv(task, episodes, seed=seed, judged=judged)
+    """``episodes`` whole episodes of ``act``; without ``judged`` the task's goal is not meant.
+
+    ``randomize`` as of ``evaluate``; what is kept are states of the plain simulator.
+    """
+    env = spread(task, episodes, width=randomize, seed=seed, judged=judged)
     obs = env.reset()
-    states, signals, actions = [env.state()], [env.signals()], []
+    states, signals, actions = [BatchEnv.state(env)], [env.signals()], []
     measured = judged and env.judge is None
     success, distance = [env.held.copy()], [env.distance()] if measured else []
     live, terminated, over = [], [], np.zeros(episodes, bool)
@@ -219,7 +239,7 @@ def record(
         live.append(~over)
         terminated.append(step.terminated)
         over = over | step.terminated | step.truncated
-        states.append(env.state())
+        states.append(BatchEnv.state(env))
         signals.append(env.signals())
         actions.append(action)
         if judged:
@@ -237,6 +257,14 @@ def record(
         env.control_dt,
         from_the_start(np.stack(live), np.stack(terminated)),
     )
+
+
+def rows_of(config: Mapping[str, Any], task: Task[Any], width: float = 0.0) -> float | Randomize:
+    """What rows of a run's config are like: of the arm as it is known, and randomised by ``width``
+    in all else."""
+    latency, stiffness = config.get("latency", 0.0), config.get("stiffness")  # older runs: none
+    known = Conditions(latency=latency, stiffness=stiffness or None)
+    return width if known == PLAIN else known.rows(task, width)
 
 
 def make_task(config: Mapping[str, Any], key: str) -> Task[Any]:

@@ -24,7 +24,7 @@ from reward_models.goals.formula import parts_of
 from reward_models.goals.margins import NoMargin
 from robo_rl.bundles.export import check, deterministic_actor, export, export_policy, to_onnx
 from robo_rl.config import SettledConfig, TrainConfig, continued, from_json
-from robo_rl.evaluate import JUDGED_ON, Evaluation, evaluate, record
+from robo_rl.evaluate import JUDGED_ON, Evaluation, evaluate, record, rows_of
 from robo_rl.fit import Fitted, fit, usable
 from robo_rl.foreign import evaluate_foreign, foreign_reward, make_sim, reports_success
 from robo_rl.goals.account import GoalTask, trained_on
@@ -62,7 +62,7 @@ from robo_rl.visual.scene import describe, write_card
 from sims.any_goal import ANY, AnyGoal
 from sims.batch_env import BatchEnv
 from sims.foreign import PREFIX
-from sims.randomize import Randomize, RandomizedEnv, widened
+from sims.randomize import Randomize, RandomizedEnv, spread, widened
 from sims.task import Task
 from sims.tasks.things.mjcf import label
 
@@ -119,6 +119,7 @@ def train(
     config.tuning.check(env)
     data_env = BatchEnv(task, max(env.num_envs, 128), seed=config.seed + 1, num_threads=threads)
     exam = {"episodes": config.episodes, "seed": JUDGED_ON[config.judge]}
+    arm = rows_of(vars(config), task)  # what is judged
     with stages(console) as progress:
         made = make_reward(
             reward_of(config, resume),
@@ -131,7 +132,7 @@ def train(
         )
         laps.over("reward")
         if judged:
-            beneath = floors(task, **exam, progress=progress)
+            beneath = floors(task, **exam, width=arm, progress=progress)
             say(f"what learns nothing reaches: {beneath.line()}")
             laps.over("floors")
     recipe = judge_apart(config, path, made) if config.asynchronous else None
@@ -140,7 +141,7 @@ def train(
     with (
         RunDir.under_way(path, config, resume=resume is not None) as run,
         closing(Board(run.path / BOARD)) as board,
-        closing(BatchEnv(task, config.look_episodes, num_threads=threads)) as look_env,
+        closing(spread(task, config.look_episodes, width=arm, num_threads=threads)) as look_env,
     ):
         keep_reward(run, made)
         say(f"reward: {config.reward}: {escape(made.text)}")
@@ -170,7 +171,7 @@ def train(
         evaluation = None
         if judged:
             with stages(console) as progress:
-                evaluation = evaluate(task, learner.act, **exam, progress=progress)
+                evaluation = evaluate(task, learner.act, **exam, randomize=arm, progress=progress)
         result = {
             "goal": goal.text,
             "formula": "" if goal.formula is None else str(goal.formula),
@@ -187,11 +188,13 @@ def train(
         if len(turned := overoptimised(run.looks.read())):
             result["overoptimised"] = turned
         if config.shaped and judged:
-            within = evaluate(task, learner.act, **exam, shaped=True)
+            within = evaluate(task, learner.act, **exam, shaped=True, randomize=arm)
             result["evaluation_shaped"] = within.as_dict()
         if made.scene is not None:
             result["audit"] = on_policy_audit(made.scene, data_env, learner.act)
-        shown = record(task, learner.act, episodes=SHOWN, seed=exam["seed"], judged=judged)
+        shown = record(
+            task, learner.act, episodes=SHOWN, seed=exam["seed"], judged=judged, randomize=arm
+        )
         film(run.path / "video.webm", task, shown, reward_along(made.model, data_env, shown))
         bundle = packed(run, config, learner, task, goal, made, evaluation)
         best = pack_best(run, fitted)
@@ -208,7 +211,7 @@ def _train_foreign(config: SettledConfig, resume: Path | None, console: Console 
     the policy's graph alone."""
     ours = (
         "robot", "formula", "things", "scene", "randomize", "scattered", "shaped",
-        "stop_overoptimised", "asynchronous", "episode_s",
+        "stop_overoptimised", "asynchronous", "episode_s", "latency", "stiffness",
     )  # fmt: skip
     if given := [name for name in ours if getattr(config, name)]:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
@@ -330,8 +333,9 @@ def check_apart(config: SettledConfig, goal: ReadGoal) -> None:
          "is not slow"),
         (bool(asked), "this reward is taught while the policy learns"),
         (in_turn, "what is wanted in turn hangs on what was scored before"),
-        (kind.frames and bool(config.randomize or config.shaped), "frames are drawn of plain rows: "
-         "leave out --randomize and --shaped"),
+        (kind.frames and bool(config.randomize or config.shaped or config.latency
+                              or config.stiffness), "frames are drawn of plain rows: leave out "
+         "--randomize, --shaped, --latency and --stiffness"),
         (config.device != "cpu", f"a judge has one core and no --device {config.device}"),
     ):  # fmt: skip
         if refused:
@@ -429,7 +433,7 @@ def packed(
         figures,
         run.path / "bundle",
         reward_hash=made.program.hash if made.program is not None else "",
-        training=how(config, learner.env_steps),
+        training=how(config, task, learner.env_steps),
     )
 
 
@@ -486,24 +490,24 @@ def training_env(
         "seed": config.seed, "num_threads": threads, "shaped": config.shaped, "judged": judged,
         "sparse": config.reward == "sparse", "scattered": config.scattered,
     }  # fmt: skip
-    if not config.randomize:
-        return BatchEnv(task, config.tuning.num_envs, **options)
-    env = RandomizedEnv(
-        task, config.tuning.num_envs, randomize=Randomize(width=config.randomize), **options
-    )
-    env.width = 0.0
+    width = rows_of(vars(config), task, config.randomize)
+    env = spread(task, config.tuning.num_envs, width=width, **options)
+    if isinstance(env, RandomizedEnv):
+        env.width = 0.0
     return env
 
 
-def how(config: TrainConfig, env_steps: int) -> dict[str, Any]:
+def how(config: TrainConfig, task: Task[Any], env_steps: int) -> dict[str, Any]:
     """What a bundle says of its training; with no ``randomize`` there was no noise and no delay."""
-    spread = asdict(Randomize(width=config.randomize)) if config.randomize else {}
+    rows = rows_of(vars(config), task, config.randomize)
+    if rows and not isinstance(rows, Randomize):
+        rows = Randomize(width=rows)
     return {
         "reward": config.reward,
         "learner": config.learner,
         "env_steps": env_steps,
         "seed": config.seed,
-        "randomize": spread,
+        "randomize": asdict(rows) if rows else {},
         "shaped": config.shaped,
     }
 

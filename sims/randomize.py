@@ -43,8 +43,9 @@ _STRIDE = 1_009  # entries from one step to the next; prime, and wider than any 
 class Randomize:
     """Half widths of the ranges at ``width`` 1; a share is of the model's own value."""
 
-    width: float = 1.0  # scales everything below
-    ends: bool = False  # every row at an end of each range: what is told, not what is drawn
+    width: float = 1.0  # scales everything below that is not told
+    # Ranges that are told, not drawn from: every row is at one of their ends, whatever the width.
+    told: tuple[str, ...] = ()
     mass: float = 0.3  # share, of each body, its inertia with it
     friction: float = 0.4  # share, of each shape's sliding friction
     damping: float = 0.4  # share, of each joint
@@ -71,16 +72,22 @@ class Randomize:
     colour: float = 0.1  # of 1, on red, green and blue of each shape
 
     def __post_init__(self) -> None:
+        if unknown := set(self.told) - (set(vars(self)) - {"width", "told"}):
+            raise ValueError(f"told must be names of ranges, got {', '.join(sorted(unknown))}")
         for name, value in vars(self).items():
-            if not 0 <= value < 10:
+            if name != "told" and not 0 <= value < 10:
                 raise ValueError(f"{name} must be in [0, 10), got {value}")
         for name in ("mass", "friction", "damping", "gain", "fovy", "light"):
-            share = self.width * getattr(self, name)
+            share = self.half(name, self.width)
             if share >= 1:
                 raise ValueError(
                     f"width {self.width} times {name} {getattr(self, name)} is a share of "
                     f"{share:.2f}; below 1 is needed"
                 )
+
+    def half(self, name: str, width: float) -> float:
+        """Half of the range ``name`` where those that are drawn from have ``width``."""
+        return getattr(self, name) * (1.0 if name in self.told else width)
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,13 @@ class Servos:
             return np.ones((len(softness), 0))
         return np.minimum(1.0, self.at(softness) / self.stiffness)
 
+    def soften(self, gain: Array, bias: Array, rows: Array, shares: Array) -> None:
+        """In ``rows`` of a model's (N, nu, ...) ``gain`` and ``bias`` the servos push with so much
+        of what they do, ``shares`` (k, n), as damped as before."""
+        gain[np.ix_(rows, self.ids, [0])] *= shares[:, :, None]
+        bias[np.ix_(rows, self.ids, [1])] *= shares[:, :, None]
+        bias[np.ix_(rows, self.ids, [2])] *= np.sqrt(shares)[:, :, None]
+
 
 class RandomizedEnv(BatchEnv):
     """A BatchEnv whose rows differ as ``randomize`` says. Success and signals stay the truth."""
@@ -128,21 +142,21 @@ class RandomizedEnv(BatchEnv):
         model, batch = self.model, self.batch
         self._fields = {
             name: (np.array(getattr(model, name)), batch.expand(name))
-            for name, share in (
-                ("body_mass", randomize.mass),
-                ("body_inertia", randomize.mass),
-                ("geom_friction", randomize.friction),
-                ("dof_damping", randomize.damping),
-                ("actuator_gainprm", randomize.gain + randomize.soft),
-                ("actuator_biasprm", randomize.gain + randomize.soft),
+            for name, ranges in (
+                ("body_mass", ("mass",)),
+                ("body_inertia", ("mass",)),
+                ("geom_friction", ("friction",)),
+                ("dof_damping", ("damping",)),
+                ("actuator_gainprm", ("gain", "soft")),
+                ("actuator_biasprm", ("gain", "soft")),
             )
-            if share
+            if any(randomize.half(range_, randomize.width) for range_ in ranges)
         }
         self._servos = Servos.of(task, model)
         self._geoms = [model.geom(i).name for i in range(model.ngeom) if model.geom(i).name]
         columns = self.task.obs(self.views)
         told = self.task.obs_parts()
-        sensed = any(randomize.width * getattr(randomize, name) for name in SENSED)
+        sensed = any(randomize.half(name, randomize.width) for name in SENSED)
         if not told and sensed and getattr(task, "robot", ""):
             raise ValueError(
                 f"rows of {task.goal!r} cannot be randomised: nobody says what its observation is "
@@ -165,13 +179,17 @@ class RandomizedEnv(BatchEnv):
         }
         # Everything drawn, (N, p): shares, delays in steps, the place in the noise table.
         self._drawn = np.zeros((num_envs, ends[-1]))
-        longest = [randomize.width * late for late in (randomize.action_delay, randomize.obs_delay)]
+        longest = {
+            name: randomize.half(name, randomize.width)
+            for name in ("action_delay", "obs_delay", "pose_delay")
+        }
         # Newest first. Shaped rows choose their goals at once; their arms hear late of commands.
-        late = 0 if self._shaped else math.ceil(longest[0])
+        late = 0 if self._shaped else math.ceil(longest["action_delay"])
         self._actions = np.zeros((1 + late, num_envs, self.act_dim))
-        self._seen = np.zeros((1 + math.ceil(longest[1]), num_envs, self.obs_dim), np.float32)
+        late = math.ceil(longest["obs_delay"])
+        self._seen = np.zeros((1 + late, num_envs, self.obs_dim), np.float32)
         if self._shaped:
-            self._shaped.hear_late(math.ceil(longest[0] * self._shaped.ticks))
+            self._shaped.hear_late(math.ceil(longest["action_delay"] * self._shaped.ticks))
         self._sensing = sensing
         # What the task remembers is no sum of what is sensed.
         remembered = [name for name in columns if name not in told] if sensing else []
@@ -181,7 +199,7 @@ class RandomizedEnv(BatchEnv):
         self._believed = (
             Believed(task, self.views, batch, sensing, remembered) if remembered else None
         )
-        late = math.ceil(randomize.width * randomize.pose_delay)
+        late = math.ceil(longest["pose_delay"])
         self._places = np.zeros((1 + late, num_envs, places))  # newest first
         self._shown = np.zeros((num_envs, self.obs_dim), np.float32)
         self._table = np.random.default_rng(20_240_229).standard_normal(_NOISE).astype(np.float32)
@@ -210,12 +228,14 @@ class RandomizedEnv(BatchEnv):
             if name == "noise":
                 unit[:, columns] = np.floor(0.5 * (unit[:, columns] + 1.0) * _NOISE)
                 continue
-            wide = self.width * getattr(r, name)
-            if r.ends:
+            wide, told = r.half(name, self.width), name in r.told
+            if told:
                 unit[:, columns] = np.sign(unit[:, columns])
             if name == "soft" or name.endswith("delay"):  # from 0 on
-                share = 1.0 if r.ends else 0.5 * (unit[:, columns] + 1.0)
-                unit[:, columns] = share**2 * min(1.0, wide) if name == "soft" else share * wide
+                share = 1.0 if told else 0.5 * (unit[:, columns] + 1.0)
+                if name == "soft" and not told:
+                    share, wide = share**2, min(1.0, wide)
+                unit[:, columns] = share * wide
             else:
                 unit[:, columns] *= wide
         assert unit.shape == (n, self._drawn.shape[1])
@@ -243,11 +263,10 @@ class RandomizedEnv(BatchEnv):
                 # A servo's gain and bias by the same factor: it holds another stiffness, not
                 # another place.
                 rows[ids] = base * factor["gain"][:, :, None]
-                share = self._servos.shares(self._drawn[ids, self._part["soft"]])
-                stiffness = int(name == "actuator_biasprm")  # its column
-                rows[np.ix_(ids, self._servos.ids, [stiffness])] *= share[:, :, None]
-                if stiffness:  # damped as before
-                    rows[np.ix_(ids, self._servos.ids, [2])] *= np.sqrt(share)[:, :, None]
+        if "actuator_gainprm" in self._fields:
+            gain, bias = (self._fields[f"actuator_{name}prm"][1] for name in ("gain", "bias"))
+            shares = self._servos.shares(self._drawn[ids, self._part["soft"]])
+            self._servos.soften(gain, bias, ids, shares)
         if "body_mass" in self._fields and (factor["mass"] != 1.0).any():
             self.batch.set_const(ids)
 
@@ -294,15 +313,15 @@ class RandomizedEnv(BatchEnv):
         """The observations (n, obs_dim) that rows ``ids`` make of their states now, which are new
         to rows ``new``."""
         clean, r, sensing = super()._obs()[ids], self.randomize, self._sensing
-        if sensing is None or not self.width or not any(getattr(r, name) for name in SENSED):
+        if sensing is None or not any(r.half(name, self.width) for name in SENSED):
             if self._believed is not None:
                 self._believed.follow(new)
             return clean
         size = {
-            name: self.width * getattr(r, name)
+            name: r.half(name, self.width)
             for name in ("joint_noise", "speed_noise", "pose_noise", "turn_noise")
         }
-        chance = self.width * r.pose_lost
+        chance = r.half("pose_lost", self.width)
         size["pose_lost"] = np.inf if chance == 0 else -np.inf  # no look, every look
         if 0 < chance < 1:
             size["pose_lost"] = NormalDist().inv_cdf(1.0 - chance)
@@ -323,7 +342,7 @@ class RandomizedEnv(BatchEnv):
 
     def _show(self, ids: Array) -> None:
         self._shown[ids] = self._late(self._seen, "obs_delay", ids)
-        sigma = np.float32(self.width * self.randomize.obs_noise)
+        sigma = np.float32(self.randomize.half("obs_noise", self.width))
         if sigma and self._sensing is None:
             self._shown[ids] += sigma * self._normal(ids, self.obs_dim)
 

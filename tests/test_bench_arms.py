@@ -29,11 +29,12 @@ def test_rows_are_under_what_the_arm_is_put_to() -> None:
     for robot in arms.ARMS:
         task = sims.make_task("push", robot=robot)
         for way in arms.ways(robot):
-            told = arms.as_rows(task, way)
+            told = way.conditions.rows(task)
             env = RandomizedEnv(task, 4, randomize=told, seed=1, shaped=True)
             env.reset()
-            late = task.control_dt * (told.action_delay + told.obs_delay)
-            assert abs(late - way.conditions.latency) < 1e-9
+            drawn = {name: env._drawn[:, part] for name, part in env._part.items()}
+            late = task.control_dt * (drawn["action_delay"] + drawn["obs_delay"])
+            assert (abs(late - way.conditions.latency) < 1e-9).all()
             rows = env.batch.expanded("actuator_gainprm")
             own = env.model.actuator_gainprm[env._servos.ids, 0]
             gain = own if rows is None else rows[:, env._servos.ids, 0]  # None: all alike

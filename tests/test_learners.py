@@ -156,7 +156,7 @@ def test_what_never_moved_and_is_seen_off_by_millimetres_is_no_other_world(confi
     """No thing of reach is ever above the table: its height is one number in all that is met."""
     task, nothing = sims.make_task("reach", robot="so101"), dict.fromkeys(SENSED, 0.0)
     late = {"action_delay": 0.0, "obs_delay": 0.0}
-    biased = Randomize(**nothing | late | {"pose_bias": 0.003, "ends": True})
+    biased = Randomize(**nothing | late | {"pose_bias": 0.003}, told=("pose_bias",))
     learner = fit(sims.BatchEnv(task, 8), None, config, env_steps=1_600).learner
     exact = sims.BatchEnv(task, 64, seed=3).reset()
     seen = RandomizedEnv(task, 64, seed=3, randomize=biased).reset()

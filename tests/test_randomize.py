@@ -18,13 +18,13 @@ from sims.task import ObsPart, Task
 
 Array = np.ndarray
 
-NOTHING = {f.name: 0.0 for f in dataclasses.fields(Randomize) if f.name not in ("width", "ends")}
+NOTHING = {f.name: 0.0 for f in dataclasses.fields(Randomize) if f.name not in ("width", "told")}
 TOLD = "then(above(gripper, red_cube), moved(blue_ball, left=3cm), touch(gripper, red_cube))"
 NAMES = pytest.mark.parametrize("name", ("reach", "push", "hopper", "ant", TOLD))
 
 
-def only(ends: bool = False, **given: float) -> Randomize:
-    return Randomize(**(NOTHING | given), ends=ends)
+def only(told: bool = False, **given: float) -> Randomize:
+    return Randomize(**(NOTHING | given), told=tuple(given) if told else ())
 
 
 def task_of(name: str) -> Task:

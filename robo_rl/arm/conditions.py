@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from real_robot.pacing import Clock
 from real_robot.perception import Perception, SimPerception
-from sims.randomize import Servos
+from sims.randomize import Randomize, Servos
 from sims.task import Task
 
 Array = np.ndarray
@@ -43,21 +43,58 @@ class Conditions:
             SimPerception(poses, clock, noise=self.noise, seed=seed) if any(self.offset) else None
         )
 
+    def rows(self, task: Task[Any], width: float = 0.0) -> Randomize:
+        """Rows of ``task`` that are all under these, and differ by ``width`` in all else.
+
+        ValueError where nobody knows how soft the servos of its arm may be.
+        """
+        half = self.latency / 2 / task.control_dt  # control steps
+        if half >= 10:
+            raise ValueError(
+                f"--latency must be below {20 * task.control_dt:g} s, 10 control steps each way, "
+                f"got {self.latency:g}"
+            )
+        known: dict[str, float] = {}
+        if self.latency:
+            late = math.ceil(half) - half  # the bridge's eyes are late by whole actions
+            known |= {"action_delay": half, "obs_delay": half, "pose_delay": late}
+        if self.stiffness is not None:
+            servos = Servos.of(task, task.model())
+            if not len(servos.ids):
+                raise ValueError(
+                    f"--stiffness is of an arm's servos: {task.name} has none of which it is known"
+                )
+            known["soft"] = max(0.0, servos.softness(self.stiffness))
+        if self.noise:
+            known["pose_noise"] = self.noise
+        if self.bias:
+            known["pose_bias"] = self.bias / math.sqrt(3)
+        return Randomize(width=width, told=tuple(known), **known)
+
     @classmethod
     def met(cls, training: Mapping[str, Any], task: Task[Any]) -> Conditions:
         """The worst that a policy of ``training``, as a bundle tells it, has met on ``task``."""
         spread = training.get("randomize") or {}
-        if not (width := spread.get("width", 0.0)):
-            return cls()
-        late = min(spread.get(f"{what}_delay", 0.0) for what in ("action", "obs"))
+        names = [field.name for field in fields(Randomize) if field.name != "told"]
+        rows = Randomize(
+            **{name: spread.get(name, 0.0) for name in names},  # older ones have fewer
+            told=tuple(spread.get("told", ())),
+        )
+        half = {name: rows.half(name, rows.width) for name in names}
         servos = Servos.of(task, task.model())
-        soft = min(1.0, width * spread.get("soft", 0.0))
+        soft = half["soft"] if "soft" in rows.told else min(1.0, half["soft"])
         return cls(
-            noise=width * spread.get("pose_noise", 0.0),
-            bias=math.sqrt(3) * width * spread.get("pose_bias", 0.0),
-            latency=2 * width * late * task.control_dt,
+            noise=half["pose_noise"],
+            bias=math.sqrt(3) * half["pose_bias"],
+            latency=2 * min(half["action_delay"], half["obs_delay"]) * task.control_dt,
             stiffness=servos.at(soft) if soft and len(servos.ids) else None,
         )
+
+    @classmethod
+    def told_in(cls, training: Mapping[str, Any], task: Task[Any]) -> Conditions:
+        """What of the arm a policy of ``training`` was told, and met in every row."""
+        rows = training.get("randomize") or {}
+        return cls.met({"randomize": {**rows, "width": 0.0}}, task)
 
     def beyond(self, met: Conditions, *, tags: bool = False) -> str:
         """What of it is worse than what was ``met``, for people; "" if nothing is. ``tags``: as of

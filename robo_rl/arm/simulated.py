@@ -42,7 +42,10 @@ class SimStage:
         """A new simulation."""
         clock = RealClock() if self.realtime else VirtualClock(1000.0)
         half = self.conditions.latency / 2
-        driver = SimDriver(self.task, clock=clock, command_delay=half, latency=half, seed=seed)
+        driver = SimDriver(
+            self.task, clock=clock, command_delay=half, latency=half,
+            stiffness=self.conditions.stiffness, seed=seed,
+        )  # fmt: skip
         self._scene = driver.scene
         self._clock, poses = clock, driver.scene.poses
         eyes = self.conditions.eyes(poses, clock, seed)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from rich.console import Console
 from rich.prompt import Confirm, Prompt
@@ -82,11 +82,13 @@ class Driving:
     silence: float = 1.0  # s without a sign of this process after which the arm is taken from it
     episodes: int = 20  # each from a new scene
     realtime: bool = False  # keep the wall clock; without, emulated time is compressed
-    latency: float = 0.0  # s, between a measurement or a target and its effect
+    # s, between a measurement or a target and its effect; None: as the policy was told, or none
+    latency: float | None = None
     noise: float = 0.002  # m, standard deviation of perceived object positions
     bias: float = 0.0  # m, by which each object is seen off for an episode, each to another side
     offset: Offset = STRAIGHT  # m, by which all are off: x y z, as after a camera was moved
-    stiffness: float | None = None  # N m/rad: --robot --emulate with servos that are no stiffer
+    # N m/rad, of servos that are no stiffer; None: as the policy was told, or the model's own
+    stiffness: float | None = None
     tool_speed: float = RunConfig.tool_speed  # m/s, at which the tool is slowed
     # s, at least 0.02: the arm is kept so slow that it can always brake to rest within that; to
     # notice that nobody drives it any more takes 10 to 20 ms before
@@ -99,8 +101,20 @@ class Driving:
     @property
     def conditions(self) -> Conditions:
         """What an emulated arm adds."""
+        names = [field.name for field in dataclasses.fields(Conditions)]
         return Conditions(
-            **{field.name: getattr(self, field.name) for field in dataclasses.fields(Conditions)}
+            **{name: getattr(self, name) for name in names} | {"latency": self.latency or 0.0}
+        )
+
+    def on_the_arm_of(self, manifest: Manifest, task: Task[Any]) -> Self:
+        """Emulated where nothing else is asked for: the arm that the policy was told to be on."""
+        if not self.emulate:
+            return self
+        told = Conditions.told_in(manifest.training, task)
+        return dataclasses.replace(
+            self,
+            latency=told.latency if self.latency is None else self.latency,
+            stiffness=told.stiffness if self.stiffness is None else self.stiffness,
         )
 
     def check(self) -> None:
@@ -144,6 +158,7 @@ def drive(
     what acts next; ``filmed``: what is emulated has a camera.
     """
     console, manifest = Console(stderr=True), bundle.manifest
+    command = command.on_the_arm_of(manifest, task)
     with contextlib.ExitStack() as stack:
         stage = stack.enter_context(
             closing(stage_of(command, task, manifest.needs_perception, console, filmed))
@@ -318,7 +333,7 @@ def stage_of(
                 "say which arm: --emulate for a simulation, --robot NAME --emulate for its "
                 "emulated wire, --robot NAME --port PORT or --host HOST for what is there"
             )
-        for name in _given(command, ("stiffness", "rendered")):
+        for name in _given(command, ("rendered",)):
             raise ValueError(f"--{name} is for an emulated arm: add --robot NAME")
         return SimStage(task, command.realtime, command.conditions, filmed)
     if command.robot != task.robot:

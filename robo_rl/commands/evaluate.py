@@ -11,6 +11,7 @@ from typing import Literal
 import tyro
 from rich.console import Console
 
+from reward_models.config import at_least
 from robo_rl.commands.options import Json
 from robo_rl.config import TrainConfig, from_json
 from robo_rl.runs import RunDir
@@ -27,6 +28,9 @@ class EvaluateCommand:
     goal: str = ""  # of a run with --goal any: this one alone, a sentence or a key
     expert: bool = False  # judge the task's expert instead
     randomize: float = 0.0  # width of the rows it is judged on, as of `train`; 0: all rows the same
+    # s, and N m/rad, of the arm it is judged on, as of `train`; None: as the run was told
+    latency: float | None = None
+    stiffness: float | None = None
     as_json: Json = False  # print JSON
 
 
@@ -35,7 +39,8 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(EvaluateCommand, args=list(argv), prog="robo-rl evaluate")
     if command.episodes < 1:
         raise ValueError(f"--episodes must be at least 1, got {command.episodes}")
-    from robo_rl.evaluate import JUDGED_ON, NOT_JUDGED, evaluate, evaluate_expert, make_task, said
+    from robo_rl.evaluate import JUDGED_ON, NOT_JUDGED, evaluate, evaluate_expert, rows_of, said
+    from robo_rl.evaluate import make_task as task_of
     from robo_rl.goals.reading import one_of
     from robo_rl.policies import load_policy
     from robo_rl.progress import stages
@@ -46,13 +51,21 @@ def main(argv: Sequence[str]) -> int:
             f"{command.run} knows one goal: leave out --goal, or train with --goal {ANY}"
         )
     truth, seed = run.judged["truth"], JUDGED_ON[command.judge]
-    if command.expert and command.randomize:
-        raise ValueError("--randomize judges a policy: an expert sees the true state of every row")
+    asked = {name: getattr(command, name) for name in ("latency", "stiffness")}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    at_least(command, 0, *asked)
+    given = [*(["randomize"] if command.randomize else []), *asked]
+    if command.expert and given:
+        raise ValueError(
+            f"--{given[0]} judges a policy: an expert sees the true state of every row"
+        )
     if run.config["task"].startswith("gym:"):
         if command.expert:
             raise ValueError(f"{run.config['task']} has no expert of ours")
-        if command.randomize:
-            raise ValueError(f"{run.config['task']} cannot be randomised: its physics is its own")
+        if given:
+            raise ValueError(
+                f"{run.config['task']} has no --{given[0]} of ours: its physics is its own"
+            )
         from robo_rl.foreign import evaluate_foreign
 
         config = from_json(TrainConfig, run.config)
@@ -64,14 +77,15 @@ def main(argv: Sequence[str]) -> int:
     if not truth:
         print(json.dumps({"goal": ""}) if command.as_json else NOT_JUDGED)
         return 0
-    task, exam = make_task(run.config, truth), {"episodes": command.episodes, "seed": seed}
+    task, exam = task_of(run.config, truth), {"episodes": command.episodes, "seed": seed}
     if command.goal:
         task = one_of(task, command.goal)
     with stages(Console(stderr=True)) as progress:
         if command.expert:
             evaluation = evaluate_expert(task, **exam, progress=progress)
         else:
-            act, width = load_policy(run.path).act, command.randomize
-            evaluation = evaluate(task, act, **exam, randomize=width, progress=progress)
+            act = load_policy(run.path).act
+            rows = rows_of(run.config | asked, task, command.randomize)
+            evaluation = evaluate(task, act, **exam, randomize=rows, progress=progress)
     print(json.dumps(evaluation.as_dict(), indent=1) if command.as_json else said(evaluation))
     return 0

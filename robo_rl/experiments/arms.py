@@ -9,10 +9,9 @@ done again.
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from real_robot import PolicyBundle
@@ -29,8 +28,6 @@ from robo_rl.goals.account import GoalTask
 from robo_rl.judging.floors import Rate
 from robo_rl.presets import preset
 from robo_rl.runs import jsonable, write_json
-from sims.randomize import Randomize, Servos
-from sims.task import Task
 
 ARMS = ("so101", "ur5e")
 GOALS = {"reach": "touch_red_cube", "push": "red_cube_next_to_blue_ball"}
@@ -142,26 +139,10 @@ def _simulated(way: Way, of: Driven, place: Place) -> dict[str, Any] | None:
             return None
         found = evaluate(
             task, lambda obs: bundle.act(obs)[0], episodes=of.policy.episodes,
-            seed=JUDGED_ON[of.policy.judge], shaped=True, randomize=as_rows(task, way),
+            seed=JUDGED_ON[of.policy.judge], shaped=True, randomize=way.conditions.rows(task),
         )  # fmt: skip
         write_json(kept, jsonable(found.as_dict()))
     return json.loads(kept.read_text())
-
-
-def as_rows(task: Task[Any], way: Way) -> Randomize:
-    """Rows of ``task`` that are all under the conditions of ``way``, and differ in nothing else."""
-    told, nothing = way.conditions, dict.fromkeys((f.name for f in fields(Randomize)), 0.0)
-    half = told.latency / 2 / task.control_dt  # control steps
-    soft = 0.0
-    if told.stiffness is not None:
-        soft = Servos.of(task, task.model()).softness(told.stiffness)
-    return Randomize(
-        **nothing | {
-            "width": 1.0, "ends": True, "soft": soft, "action_delay": half, "obs_delay": half,
-            "pose_delay": math.ceil(half) - half,  # the bridge's eyes are late by whole actions
-            "pose_noise": told.noise, "pose_bias": told.bias / math.sqrt(3),
-        }
-    )  # fmt: skip
 
 
 def _driven(way: Way, episodes: int, place: Place) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from robo_rl.evaluate import TEST_SEED, make_task, record
+from robo_rl.evaluate import TEST_SEED, make_task, record, rows_of
 from robo_rl.policies import load_policy
 from robo_rl.runs import RunDir
 from robo_rl.sources.base import Seen, Watch, drawn
@@ -22,7 +22,8 @@ def episodes(path: Path, watch: Watch) -> Iterator[Seen]:
     run, count = RunDir.open(path), watch.episodes or 1
     task = make_task(run.config, run.result["truth"])
     text = watch.sentence(task, run.result["goal"], path)
-    shown = record(task, load_policy(path).act, episodes=count, seed=TEST_SEED + 1)
+    act, arm = load_policy(path).act, rows_of(run.config, task)
+    shown = record(task, act, episodes=count, seed=TEST_SEED + 1, randomize=arm)
     env = BatchEnv(task, 1)
     for row in range(count):
         distance = None if shown.distance is None else shown.distance[:, row]
