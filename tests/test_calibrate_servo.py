@@ -75,9 +75,9 @@ def test_what_saturation_hides_is_a_bound() -> None:
     ("low", "value", "high", "said"),
     [
         (900.0, 950.0, 1100.0, "as stiff as the simulated one"),
-        (17.0, 18.0, 19.0, "train with --randomize 0.9: its softest rows have 15.8 N m/rad"),
-        (9.0, 10.0, 11.0, "train with --randomize 1: its softest rows have 10 N m/rad"),
-        (4.0, 5.0, 6.0, "softer than any row of --randomize 1, which has 10 N m/rad at least"),
+        (17.0, 18.0, 19.0, "with --randomize 0.9: its softest rows have 15.8 N m/rad"),
+        (9.0, 10.0, 11.0, "with --randomize 1: its softest rows have 10 N m/rad"),
+        (4.0, 5.0, 6.0, "no row of --randomize 1 is as soft, which has 10 N m/rad at least"),
         (1500.0, 1600.0, 1700.0, "it is stiffer than in training"),
     ],
 )
@@ -85,7 +85,8 @@ def test_it_says_what_training_covers_a_servo(
     low: float, value: float, high: float, said: str
 ) -> None:
     found = Found(value, low, high, 100, "N m/rad", "")
-    assert said in meaning(found, SERVOS, ELBOW)
+    told = meaning(found, SERVOS, ELBOW)
+    assert said in told and (f"train with --stiffness {value:g}" in told) == (value < 900)
 
 
 def test_the_start_up_force_is_found_where_no_weight_hides_it() -> None:

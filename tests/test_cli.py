@@ -87,7 +87,9 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "put the blue box away"], "'put the blue box away' is neither a task (robo-rl "),
         (["train", "go forward"], "'go forward' is a goal of hopper, half_cheetah, walker2d"),
         (["train", "touch the red cube", "--goal", "lift it"], "unknown task 'touch the red cube'"),
+        (["train", "go forward"], 'say of which, as train hopper --goal "go forward"'),
         (["reward", "read", "go forward"], "is a goal of hopper, half_cheetah"),
+        (["reward", "read", "go forward"], "say of which, as --task hopper"),
         (["train", "reach", "--goal", "blorf the wug"], "Known: the gripper touches"),
         (["train", "reach", "--goal", "do not touch the red cube"], "not"),
         (["train", "reach", "--robot", "ur99"], "unknown robot 'ur99'"),
@@ -197,7 +199,7 @@ def test_a_sentence_alone_finds_its_task(task: str) -> None:
 
     for key, goal in sims.make_task(task).goals().items():
         try:
-            assert task_for(goal.sentence, own=False) == task
+            assert task_for(goal.sentence, own=False, typed="{task}") == task
         except ValueError as error:  # several bodies go forward
             assert f"is a goal of {task}, " in str(error) or f", {task}" in str(error), key
 

@@ -257,7 +257,8 @@ def test_a_stiff_arm_is_parked_before_its_fault_is_cleared(
     [
         ([], "say which arm"),
         (["--emulate", "--clear-fault"], "--clear-fault is for an arm at a port or a host"),
-        (["--emulate", "--stiffness", "30"], "--stiffness is for an emulated arm: add --robot"),
+        (["--emulate", "--rendered"], "--rendered is for an emulated arm: add --robot"),
+        (["--robot", "so101", "--port", "x", "--stiffness", "30"], "--stiffness is for --emulate"),
         (["--robot", "so101", "--emulate", "--stiffness", "0"], "--stiffness must be finite and"),
         (["--robot", "so101", "--port", "/dev/null", "--bias", "0.1"], "--bias is for --emulate"),
         (["--emulate", "--noise", "-1"], "--noise must be finite and not below 0, got -1"),

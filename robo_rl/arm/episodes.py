@@ -102,7 +102,7 @@ def advice(result: ArmResult, manifest: Manifest) -> str:
     if measured.interval[1] >= known["low"]:
         return ""
     left = {
-        "--randomize 0.7 (noise and delay)": not training.get("randomize"),
+        "--randomize 0.7 (noise and delay)": not training.get("randomize", {}).get("width"),
         "--shaped (the limits of speed, acceleration and jerk)": not training.get("shaped"),
     }
     options = " and ".join(option for option, missing in left.items() if missing)

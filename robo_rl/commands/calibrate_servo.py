@@ -137,14 +137,16 @@ def meaning(stiffness: Found, servos: Servos, joint: int) -> str:
     if stiffness.value > own:
         return f"it is stiffer than in training: {usual}; {told}"
     width = math.ceil(20 * servos.softness(max(stiffness.low, servos.softest))) / 20
-    cover = (
-        f"train with --randomize {width:.2g}: its softest rows have {servos.at(width):.3g} N m/rad"
+    others = (
+        f"for arms that differ with --randomize {width:.2g}: its softest rows have "
+        f"{servos.at(width):.3g} N m/rad"
     )
     if stiffness.value < servos.softest:
-        cover = (
-            f"softer than any row of --randomize 1, which has {servos.softest:g} N m/rad at least"
+        others = (
+            f"no row of --randomize 1 is as soft, which has {servos.softest:g} N m/rad at least"
         )
-    return f"it is softer than the simulated one: {usual}; {told}; {cover}"
+    cover = f"train with --stiffness {stiffness.value:.3g} for an arm whose joints are all so; "
+    return f"it is softer than the simulated one: {usual}; {told}; {cover}{others}"
 
 
 def show(told: dict[str, Any], console: Console) -> None:

@@ -106,7 +106,8 @@ def _found(parsed: TrainCommand) -> str:
     said = parsed.task
     if said in sims.TASKS or said.startswith(PREFIX) or parsed.goal or parsed.formula:
         return ""
-    found = task_for(said, own=bool(parsed.things or parsed.scene))
+    own = bool(parsed.things or parsed.scene)
+    found = task_for(said, own=own, typed='train {task} --goal "{sentence}"')
     if not found and " " in said:
         raise ValueError(
             f"{said!r} is neither a task (robo-rl list tasks) nor a goal that one of them reads: "

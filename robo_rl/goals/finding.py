@@ -7,11 +7,12 @@ from robo_rl.goals.reading import read_goal
 from sims.tasks.arranged import Arranged
 
 
-def task_for(sentence: str, *, own: bool) -> str:
+def task_for(sentence: str, *, own: bool, typed: str) -> str:
     """The task that has what ``sentence`` asks for among its goals; else the first on whose table
     it can be read; "" where it is read on none. ValueError where several have that goal.
 
     ``own``: it is about somebody's own things, which are on the table of task ``tabletop``.
+    ``typed``: how a task is named beside a sentence, with {task} and {sentence}.
     """
     if own:
         return Arranged.name
@@ -22,6 +23,7 @@ def task_for(sentence: str, *, own: bool) -> str:
     }
     if of := [name for name, goal in goals.items() if goal.key]:
         if len(of) > 1:
-            raise ValueError(f"{sentence!r} is a goal of {', '.join(of)}: say of which")
+            one = typed.format(task=of[0], sentence=sentence)
+            raise ValueError(f"{sentence!r} is a goal of {', '.join(of)}: say of which, as {one}")
         return of[0]
     return next((name for name, goal in goals.items() if goal.formula is not None), "")

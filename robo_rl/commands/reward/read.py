@@ -28,7 +28,8 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(ReadCommand, args=list(argv), prog="robo-rl reward read")
     if not command.task:
         own = bool(command.things or command.scene)
-        command = replace(command, task=task_for(command.text, own=own) or "reach")
+        found = task_for(command.text, own=own, typed="--task {task}")
+        command = replace(command, task=found or "reach")
     task = task_of(vars(command))
     goal, (_, judged) = read_goal(task, command.text), judged_goal(task, command.text)
     if goal.formula is None:
