@@ -132,7 +132,8 @@ def test_a_row_moves_later_than_one_without_limits_and_is_told_of_its_goal() -> 
 
 
 def test_an_arm_hears_of_commands_as_many_ticks_late_as_its_row_has_drawn() -> None:
-    nothing = {f.name: 0.0 for f in dataclasses.fields(Randomize) if f.name not in ("width", "told")}
+    ranges = {f.name for f in dataclasses.fields(Randomize)} - {"width", "told"}
+    nothing = dict.fromkeys(ranges, 0.0)
     task = sims.make_task("push", robot="ur5e")
     late = Randomize(**(nothing | {"action_delay": 1.0}))
     env = RandomizedEnv(task, 48, randomize=late, seed=3, shaped=True)
