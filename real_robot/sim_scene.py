@@ -51,7 +51,7 @@ class Scene:
         if stiffness is not None:
             servos = Servos.of(task, model)
             gain, bias = (self.batch.expand(f"actuator_{name}prm") for name in ("gain", "bias"))
-            shares = np.minimum(1.0, stiffness / servos.stiffness)[None]
+            shares = servos.shares(np.array([[servos.softness(stiffness)]]))
             servos.soften(gain, bias, np.zeros(1, np.int64), shares)
         self.reset(seed)
 

@@ -94,6 +94,7 @@ class Randomize:
 class Servos:
     """The turning joints' servos of an arm, and how soft the whole arm may be."""
 
+    task: str  # whose arm's
     ids: Array  # (n,) actuators
     stiffness: Array  # (n,) N m/rad, their own
     softest: float  # N m/rad
@@ -106,12 +107,19 @@ class Servos:
             n for n in arm.actuators if model.joint(n).type[0] == mujoco.mjtJoint.mjJNT_HINGE
         ]  # fmt: skip
         ids = np.array([model.actuator(name).id for name in names], int)
-        return cls(ids, model.actuator_gainprm[ids, 0].copy(), arm.softest if names else 0.0)
+        return cls(
+            task.name, ids, model.actuator_gainprm[ids, 0].copy(), arm.softest if names else 0.0
+        )
 
     def softness(self, stiffness: float) -> float:
-        """Where ``stiffness`` N m/rad is on the way from the stiffest servo, 0, to 1."""
+        """Where ``stiffness`` N m/rad is on the way from the stiffest servo, 0 as is what is
+        stiffer, to 1; ValueError where nobody knows how soft they may be."""
+        if not len(self.ids):
+            raise ValueError(
+                f"--stiffness is of an arm's servos: {self.task} has none of which it is known"
+            )
         top = self.stiffness.max()
-        return math.log(top / stiffness) / math.log(top / self.softest)
+        return max(0.0, math.log(top / stiffness) / math.log(top / self.softest))
 
     def at(self, softness: Any) -> Any:
         """The stiffness there, N m/rad."""

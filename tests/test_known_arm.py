@@ -3,8 +3,8 @@ on the simulated arm that the policy is deployed to."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +17,10 @@ from robo_rl.arm.conditions import PLAIN, Conditions
 from robo_rl.cli import main
 from robo_rl.config import TrainConfig
 from robo_rl.learners import PPOConfig
+from robo_rl.presets import completed
 from robo_rl.trained import Trained
 from robo_rl.training import train, training_env
+from sims import robots
 from sims.randomize import Randomize, RandomizedEnv
 
 TASK = sims.make_task("reach", robot="so101")
@@ -45,17 +47,32 @@ def test_what_is_told_is_the_same_in_every_row_and_the_rest_is_drawn(width: floa
         # The servos' own gain is drawn around what is told.
         gain = env.batch.expanded("actuator_gainprm")[:, env._servos.ids, 0]
         assert np.abs(gain / 12.0 - 1).max() <= 0.15 * env.width + 1e-9
-    training = {"randomize": json.loads(json.dumps(asdict(rows)))}
+    training = {"randomize": json.loads(json.dumps(dataclasses.asdict(rows)))}
     assert Conditions.told_in(training, TASK).told(only=True) == SAID
     met = Conditions.met(training, TASK)
     assert (met.noise > 0) == (width > 0) and met.latency == pytest.approx(0.06)
 
 
 def test_nothing_told_is_nothing() -> None:
-    assert Conditions.told_in({"randomize": asdict(Randomize(width=0.7))}, TASK) == PLAIN
+    assert (
+        Conditions.told_in({"randomize": dataclasses.asdict(Randomize(width=0.7))}, TASK) == PLAIN
+    )
     assert Conditions.told_in({}, TASK) == PLAIN
     stiffer = Conditions(stiffness=1e6).rows(TASK)  # than the model's own: it has these
-    assert Conditions.told_in({"randomize": asdict(stiffer)}, TASK) == PLAIN
+    assert Conditions.told_in({"randomize": dataclasses.asdict(stiffer)}, TASK) == PLAIN
+
+
+def test_what_cannot_be_told_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = dataclasses.replace(robots.ROBOTS["so101"], softest=0.0)
+    monkeypatch.setitem(robots.ROBOTS, "so101", unknown)
+    for ask in (
+        lambda: SimDriver(TASK, clock=VirtualClock(1000.0), stiffness=10.0),
+        lambda: Conditions(stiffness=10.0).rows(TASK),
+    ):
+        with pytest.raises(ValueError, match="reach has none of which it is known"):
+            ask()
+    with pytest.raises(ValueError, match="leave the offset out"):
+        Conditions(offset=(0.05, 0.0, 0.0)).rows(TASK)
 
 
 def test_a_simulated_arm_of_soft_servos_hangs_as_rows_of_them_do() -> None:
@@ -82,16 +99,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Trained:
         env_steps=1_024, looks=1, look_episodes=4, episodes=8, runs=tmp_path_factory.mktemp("runs"),
         tuning=PPOConfig(num_envs=8, n_steps=128),
     )  # fmt: skip
-    env = training_env(TASK, config_of(config), 1)
+    env = training_env(TASK, completed(config), 1)
     assert isinstance(env, RandomizedEnv) and env.width == 0.0
     return train(config)
-
-
-def config_of(config: TrainConfig):
-    """As training settles it."""
-    from robo_rl.presets import completed
-
-    return completed(config)
 
 
 def test_what_is_judged_is_the_known_arm_and_what_is_deployed_knows_it(run, capsys) -> None:

@@ -46,8 +46,11 @@ class Conditions:
     def rows(self, task: Task[Any], width: float = 0.0) -> Randomize:
         """Rows of ``task`` that are all under these, and differ by ``width`` in all else.
 
-        ValueError where nobody knows how soft the servos of its arm may be.
+        ValueError where nobody knows how soft the servos of its arm may be, and where all is seen
+        off to one side, which rows cannot be.
         """
+        if any(self.offset):
+            raise ValueError(f"no rows are all seen off by {self.offset} m: leave the offset out")
         half = self.latency / 2 / task.control_dt  # control steps
         if half >= 10:
             raise ValueError(
@@ -59,12 +62,7 @@ class Conditions:
             late = math.ceil(half) - half  # the bridge's eyes are late by whole actions
             known |= {"action_delay": half, "obs_delay": half, "pose_delay": late}
         if self.stiffness is not None:
-            servos = Servos.of(task, task.model())
-            if not len(servos.ids):
-                raise ValueError(
-                    f"--stiffness is of an arm's servos: {task.name} has none of which it is known"
-                )
-            known["soft"] = max(0.0, servos.softness(self.stiffness))
+            known["soft"] = Servos.of(task, task.model()).softness(self.stiffness)
         if self.noise:
             known["pose_noise"] = self.noise
         if self.bias:

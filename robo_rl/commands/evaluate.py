@@ -39,8 +39,15 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(EvaluateCommand, args=list(argv), prog="robo-rl evaluate")
     if command.episodes < 1:
         raise ValueError(f"--episodes must be at least 1, got {command.episodes}")
-    from robo_rl.evaluate import JUDGED_ON, NOT_JUDGED, evaluate, evaluate_expert, rows_of, said
-    from robo_rl.evaluate import make_task as task_of
+    from robo_rl.evaluate import (
+        JUDGED_ON,
+        NOT_JUDGED,
+        evaluate,
+        evaluate_expert,
+        make_task,
+        rows_of,
+        said,
+    )
     from robo_rl.goals.reading import one_of
     from robo_rl.policies import load_policy
     from robo_rl.progress import stages
@@ -77,7 +84,7 @@ def main(argv: Sequence[str]) -> int:
     if not truth:
         print(json.dumps({"goal": ""}) if command.as_json else NOT_JUDGED)
         return 0
-    task, exam = task_of(run.config, truth), {"episodes": command.episodes, "seed": seed}
+    task, exam = make_task(run.config, truth), {"episodes": command.episodes, "seed": seed}
     if command.goal:
         task = one_of(task, command.goal)
     with stages(Console(stderr=True)) as progress:
