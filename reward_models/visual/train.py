@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -146,6 +146,14 @@ def lessons(seen: Sequence[GradedStates]) -> Lessons:
     return Lessons(texts, truth, weight, targets.astype(np.float32), there.astype(np.float32))
 
 
+def untaught(lessons: Lessons, size: int, **towers: Any) -> TinyClip:
+    """A model of random weights that has the words of ``lessons``, for frames of ``size`` px.
+    ``towers`` are sizes of TinyClipConfig."""
+    longest = max(len(words_of(text)) for text in lessons.captions)
+    sizes = TinyClipConfig(size=size, words=lessons.words, context=longest + 1, **towers)
+    return TinyClip(sizes, captions=lessons.captions)
+
+
 def fit(
     frames: Array,
     lessons: Lessons,
@@ -190,16 +198,12 @@ class _Fitting:
         self._config, self.steps = config, 0
         self._device = device = torch.device(config.device)
         if start is None:
-            longest = max(len(words_of(text)) for text in lessons.captions)
-            sizes = TinyClipConfig(
-                size=frames.shape[1], words=lessons.words, context=longest + 1,
-                **(LARGE if config.large else {}),
-            )  # fmt: skip
-            self.model = TinyClip(sizes, captions=lessons.captions).to(device).eval()
+            self.model = untaught(lessons, frames.shape[1], **(LARGE if config.large else {}))
         else:
-            sizes = start.config
-            self.model = TinyClip(sizes, captions=lessons.captions).to(device).eval()
+            self.model = TinyClip(start.config, captions=lessons.captions)
             self.model.load_state_dict(start.state_dict())
+        sizes = self.model.config
+        self.model.to(device).eval()
         self.model.to(memory_format=torch.channels_last)
         told = frames, lessons.targets, lessons.there, lessons.truth, lessons.weight
         # Where the batches are worked on: else a GPU waits for them to be gathered.

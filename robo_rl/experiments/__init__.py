@@ -23,6 +23,7 @@ EXPERIMENTS = {
     "push": "push from its sentence beside the dense reward",
     "seen": "what one model of nine tasks and three arms sees, beside the dense reward",
     "formulas": "four ways to turn embeddings into a score: judged, and learned from",
+    "encoders": "image towers of four sizes, taught the same: what they see, what they pay",
     "scorers": "every scorer on five tasks: judged, and on three of them learned from",
     "dense": "arm tasks from their hand-written dense reward",
     "bodies": "what bodies do, from their hand-written dense reward",

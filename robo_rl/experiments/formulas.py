@@ -10,7 +10,7 @@ from typing import Any
 
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row, training
 from robo_rl.experiments.seen import OWN, seen
-from robo_rl.experiments.table import percent, table
+from robo_rl.experiments.table import interval, percent, table
 from robo_rl.experiments.training import FLOORS, Policy, floors_of, policy
 from robo_rl.rewards import ClipConfig
 
@@ -66,20 +66,12 @@ def shown(rows: Sequence[Measured]) -> str:
     heads = ("run", "STARC to dense", "STARC to sparse", "AUC", "success (95 % interval, n)",
              FLOORS, "steps")  # fmt: skip
     lines = [
-        (row["name"], *(_interval(row["judged"]["starc"][truth]) for truth in ("task", "sparse")),
-         _interval(row["judged"]["auc"]), percent(row["evaluation"]),
+        (row["name"], *(interval(row["judged"]["starc"][truth]) for truth in ("task", "sparse")),
+         interval(row["judged"]["auc"]), percent(row["evaluation"]),
          floors_of(row["evaluation"]), f"{row['env_steps']:,}")
         for row in rows
     ]  # fmt: skip
     return table(heads, lines)
-
-
-def _interval(figure: Sequence[float] | None) -> str:
-    """``.192 (.157-.261)``; nothing where it could not be measured."""
-    if figure is None:
-        return ""
-    value, low, high = (f"{one:.3f}".removeprefix("0") for one in figure)
-    return f"{value} ({low}-{high})"
 
 
 EXPERIMENT = Experiment(rows, measure, shown)

@@ -7,7 +7,7 @@ from typing import Any
 
 from robo_rl.search.report import percent
 
-__all__ = ["footnote", "percent", "table"]
+__all__ = ["footnote", "interval", "percent", "table"]
 
 
 def table(heads: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
@@ -19,6 +19,14 @@ def table(heads: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
     rule = "|".join(rows.pop(1))
     first, *rest = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([first, f"|{rule}|", *rest]) + "\n"
+
+
+def interval(figure: Sequence[float] | None) -> str:
+    """``.192 (.157-.261)``; nothing where it could not be measured."""
+    if figure is None:
+        return ""
+    value, low, high = (f"{one:.3f}".removeprefix("0") for one in figure)
+    return f"{value} ({low}-{high})"
 
 
 def footnote(rows: Sequence[Mapping[str, Any]]) -> str:
