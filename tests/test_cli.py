@@ -204,6 +204,14 @@ def test_a_sentence_alone_finds_its_task(task: str) -> None:
             assert f"is a goal of {task}, " in str(error) or f", {task}" in str(error), key
 
 
+def test_who_knows_what_a_sentence_is_about_says_why_it_is_not_read() -> None:
+    from robo_rl.goals.finding import task_for
+
+    with pytest.raises(ValueError, match="as a goal of button: .*a quantity"):
+        task_for("press the button twice", own=False, typed="{task}")
+    assert task_for("wash the dishes", own=False, typed="{task}") == ""
+
+
 def test_a_sentence_stands_for_task_and_goal() -> None:
     from robo_rl.commands.train import parse_train
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sims
-from robo_rl.goals.reading import read_goal
+from robo_rl.goals.reading import NotRead, read_goal
 from sims.tasks.arranged import Arranged
+
+STRANGE = ("unknown_word", "unknown_object")  # refusals of who does not know what it is about
 
 
 def task_for(sentence: str, *, own: bool, typed: str) -> str:
     """The task that has what ``sentence`` asks for among its goals; else the first on whose table
-    it can be read; "" where it is read on none. ValueError where several have that goal.
+    it can be read; "" where no task knows what it speaks of. ValueError where several have that
+    goal, and where a task that knows all it speaks of does not read it: that one's refusal.
 
     ``own``: it is about somebody's own things, which are on the table of task ``tabletop``.
     ``typed``: how a task is named beside a sentence, with {task} and {sentence}.
@@ -26,4 +29,14 @@ def task_for(sentence: str, *, own: bool, typed: str) -> str:
             one = typed.format(task=of[0], sentence=sentence)
             raise ValueError(f"{sentence!r} is a goal of {', '.join(of)}: say of which, as {one}")
         return of[0]
-    return next((name for name, goal in goals.items() if goal.formula is not None), "")
+    if read := next((name for name, goal in goals.items() if goal.formula is not None), ""):
+        return read
+    knows = {
+        name: NotRead(goal)
+        for name, goal in goals.items()
+        if goal.refusal is not None and goal.refusal.code not in STRANGE
+    }
+    if knows:  # first of all whoever can say what may have been meant
+        name = max(knows, key=lambda name: bool(knows[name].offers))
+        raise ValueError(f"as a goal of {name}: {knows[name]}")
+    return ""
