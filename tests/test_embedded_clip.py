@@ -24,7 +24,7 @@ from robo_rl.rewards.clip import at_home
 from robo_rl.visual.data import collect
 from robo_rl.visual.gate import gate, gate_at, hides, swapped
 from robo_rl.visual.look_guard import TOLERANCE, drift
-from robo_rl.visual.taught import Shown, graded_frames, of_scenes
+from robo_rl.visual.taught import Shown, View, graded_frames, of_scenes
 from sims.cameras import Look
 
 SUITE = (
@@ -53,9 +53,9 @@ def test_the_weights_are_small_and_their_card_says_what_is_measured() -> None:
     homes = tiny_clip.homes_in(path)
     asked = itertools.product(SUITE, ("so101", "ur5e", "fr3"), ("front", "top"))
     assert {(home.task, home.robot, home.camera) for home in homes} == set(asked)
-    home = tiny_clip.Home("drawer", "ur5e", "top")
-    found = gate_at(path, home, "cpu", {"count": 800})
-    [said] = [s for s in card["scenes"] if vars(home).items() <= s.items()]
+    home = {"task": "drawer", "robot": "ur5e", "camera": "top"}
+    found = gate_at(path, View(**home), "cpu", {"count": 800})
+    [said] = [s for s in card["scenes"] if home.items() <= s.items()]
     for name in ("auc_median", "rank_median"):
         assert found["plain summary"][name] == pytest.approx(said[name], abs=0.01)
 
@@ -223,7 +223,7 @@ def test_make_encoder_by_name() -> None:
 
 
 def test_a_few_steps_of_training_reduce_the_loss() -> None:
-    seen = graded_frames("drawer", "so101", "", Shown(), 512, seed=9)
+    seen = graded_frames(View("drawer"), Shown(), 512, seed=9)
     losses: list[float] = []
     fit(
         seen.frames,
@@ -238,7 +238,7 @@ def test_training_that_was_killed_goes_on_to_the_same_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train, "KEPT_S", 0.0)
-    seen = graded_frames("drawer", "so101", "", Shown(), 80, seed=9)
+    seen = graded_frames(View("drawer"), Shown(), 80, seed=9)
     told, config, kept = lessons(seen.seen), FitConfig(steps=24, batch=16), tmp_path / "under_way"
     whole = fit(seen.frames, told, config)
 
@@ -257,7 +257,7 @@ def test_training_that_was_killed_goes_on_to_the_same_weights(
 
 
 def test_training_begins_with_other_weights_of_the_same_words() -> None:
-    seen = graded_frames("drawer", "so101", "top", Shown(), 64, seed=9)
+    seen = graded_frames(View("drawer", camera="top"), Shown(), 64, seed=9)
     told, start = lessons(seen.seen), tiny_clip.load()
     config = FitConfig(steps=1, batch=32, learning_rate=0.0, text_learning_rate=0.0)
     model = fit(seen.frames, told, config, start=start)
@@ -272,7 +272,7 @@ def test_training_begins_with_other_weights_of_the_same_words() -> None:
 def test_what_is_kept_out_is_shown_nowhere_and_judged_apart(
     encoder: EmbeddedClip, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seen = graded_frames("reach", "so101", "", Shown(without=("red ball",)), 64, seed=9)
+    seen = graded_frames(View("reach"), Shown(without=("red ball",)), 64, seed=9)
     said = {text for part in seen.seen for text in part.texts}
     assert "the gripper touches the green ball" in said
     assert not any("red ball" in text for text in said)
@@ -289,14 +289,38 @@ def test_what_is_kept_out_is_shown_nowhere_and_judged_apart(
     assert "--without 'red bal' keeps out nothing" in err and "red ball, red cube" in err
 
 
+def test_a_model_of_somebodys_own_things_and_scene(tmp_path: Path) -> None:
+    """It is at home among them alone, and says in its card how it was trained."""
+    out = tmp_path / "own.safetensors"
+    (tmp_path / "kitchen.xml").write_text(
+        "<mujoco><worldbody><body name='mug' pos='0 0 .03'><freejoint/><geom type='cylinder' "
+        "size='.022 .03' rgba='.1 .3 .8 1' mass='.06'/></body></worldbody></mujoco>"
+    )
+    (tmp_path / "kitchen.toml").write_text('[mug]\nkind = "item"\nnames = ["cup"]\n')
+    given = {"things": "yellow ball", "scene": str(tmp_path / "kitchen.xml")}
+    few = "--frames 64 --steps 2 --batch 16 --check-states 300".split()
+    asked = ["--task", "tabletop", *few, "--out", str(out)]
+    for name, value in given.items():
+        asked += [f"--{name}", value]
+    assert main(["reward", "train", *asked]) == 0
+    encoder, card = EmbeddedClip(out), json.loads(out.with_suffix(".json").read_text())
+    at_home(encoder, sims.make_task("tabletop", **given))
+    assert "the gripper touches the mug" in encoder.taught
+    assert "--things 'yellow ball' --scene kitchen.xml" in card["command"]
+    for things in ("", "yellow ball"):
+        with pytest.raises(ValueError, match="knows no other scene; here is tabletop"):
+            at_home(encoder, sims.make_task("tabletop", things=things))
+
+
 def test_one_model_may_be_of_several_scenes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As many frames of each; it is at home in all of them, and judged in each."""
     scenes = [("lift", "so101", "front"), ("lift", "ur5e", "top"), ("button", "so101", "top"),
               ("button", "ur5e", "front")]  # fmt: skip
-    seen = of_scenes(scenes, Shown(), 40, seed=3)
-    aside = of_scenes(scenes, Shown(), 40, seed=3, jobs=2)
+    views = [View(*scene) for scene in scenes]
+    seen = of_scenes(views, Shown(), 40, seed=3)
+    aside = of_scenes(views, Shown(), 40, seed=3, jobs=2)
     np.testing.assert_array_equal(seen.frames, aside.frames)
     assert seen.frames.shape == (40, 96, 96, 3) and sum(map(len, seen.seen)) == 40
     assert [(home.task, home.robot, home.camera) for home in seen.homes] == scenes

@@ -19,7 +19,7 @@ from robo_rl.rewards.clip import ClipConfig, own_words_of
 from robo_rl.shown.foreign_film import most_paid
 from robo_rl.sight import OWN, SeenReward, SeenRewards, Sight, WithFrames
 from robo_rl.visual.data import watched
-from robo_rl.visual.taught import held_out
+from robo_rl.visual.taught import View, held_out
 from sims.foreign import ForeignEnv
 
 CAPTIONS = Path(__file__).parents[1] / "docs" / "captions" / "cartpole.toml"
@@ -63,10 +63,10 @@ def test_frames_come_in_the_size_that_was_asked_for() -> None:
 def test_what_one_camera_taught_is_judged_by_that_camera(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text('[captions]\n"up" = "tip[2] > 0.1"\n"down" = "tip[2] < 0.1"\n')
-    held = held_out(("reach", "so101", "top"), file, 60, seed=3)
+    held = held_out(View("reach", camera="top"), file, 60, seed=3)
     assert [home.camera for home in held.homes] == ["top"] and len(held.frames) == 6
     with pytest.raises(ValueError, match="has no camera 'top' but its own picture"):
-        held_out((CARTPOLE, "", "top"), CAPTIONS, 60, seed=3)
+        held_out(View(CARTPOLE, camera="top"), CAPTIONS, 60, seed=3)
 
 
 def test_captions_are_graded_by_the_state() -> None:

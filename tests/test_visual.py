@@ -41,7 +41,7 @@ from robo_rl.visual.data import collect
 from robo_rl.visual.gate import judged_states, truths
 from robo_rl.visual.label_store import scene_of
 from robo_rl.visual.labels import Labels
-from robo_rl.visual.scene import SceneConfig, _aside, distilled, scene_key
+from robo_rl.visual.scene import SceneConfig, _aside, distilled, scene_key, things_of
 from robo_rl.visual.taught import beyond, captions_of_task, paints_of
 from sims.batch_env import BatchEnv
 from sims.tasks.reach import Reach
@@ -257,8 +257,19 @@ def test_a_table_is_no_home_where_other_things_stand_on_it(encoder: EmbeddedClip
     usual = sims.make_task("tabletop")
     here = types.SimpleNamespace(homes=(tiny_clip.Home("tabletop", usual.robot, "front"),))
     at_home(here, usual)
-    with pytest.raises(ValueError, match="trained on tabletop .* knows no other scene"):
-        at_home(here, sims.make_task("tabletop", things="yellow ball, two red cubes"))
+    own = sims.make_task("tabletop", things="yellow ball, two red cubes")
+    with pytest.raises(ValueError, match="trained on tabletop .*--things 'yellow ball, two red"):
+        at_home(here, own)
+    theirs = tiny_clip.Home("tabletop", usual.robot, "top", things_of(own))
+    here.homes += (theirs,)
+    at_home(here, own)
+    assert here.camera == "top"
+    at_home(here, usual)
+    assert here.camera == "front"
+    with pytest.raises(
+        ValueError, match=rf"trained on tabletop .*; tabletop \(of things {theirs.things}"
+    ):
+        at_home(here, sims.make_task("tabletop", things="yellow ball"))
 
 
 def test_weights_name_their_home(tmp_path: Path) -> None:

@@ -41,16 +41,22 @@ class Home:
     task: str
     robot: str
     camera: str
+    things: str = ""  # hash of what somebody put there; empty: what the task's name tells
+
+    @property
+    def place(self) -> str:
+        """The task, and whether its things are somebody's own."""
+        return f"{self.task} (of things {self.things})" if self.things else self.task
 
     def __str__(self) -> str:
-        return f"{self.task} with the {self.robot}, camera {self.camera}"
+        return f"{self.place} with the {self.robot}, camera {self.camera}"
 
 
 def named(homes: Sequence[Home]) -> str:
     """``reach, lift with the so101, ur5e, cameras front, top``."""
     groups: dict[tuple[str, ...], list[str]] = {}  # tasks by the arms and cameras of each
-    for task in dict.fromkeys(home.task for home in homes):
-        own = [home for home in homes if home.task == task]
+    for task in dict.fromkeys(home.place for home in homes):
+        own = [home for home in homes if home.place == task]
         arms = ", ".join(dict.fromkeys(home.robot for home in own))
         cameras = ", ".join(dict.fromkeys(home.camera for home in own))
         groups.setdefault((arms, cameras), []).append(task)

@@ -72,18 +72,18 @@ def rows(options: Options) -> list[Row]:
 def measure(of: Taught, place: Place) -> dict[str, Any]:
     """How well the captions are seen, the distances of the reward that every drawn step is paid
     from them to both truths, and its AUC of success."""
-    from reward_models.visual.tiny_clip import homes_in, load
+    from reward_models.visual.tiny_clip import load
     from robo_rl.goals.reading import judged_goal
     from robo_rl.judging.report import Subject, judge
     from robo_rl.learners import PPOConfig
     from robo_rl.rewards import ClipConfig
     from robo_rl.visual.gate import gate_at
+    from robo_rl.visual.taught import View
 
     path = place.folder / "encoder.safetensors"
     if not path.exists():
         _teach(of, path)
-    [home] = homes_in(path)
-    seen = gate_at(path, home, "cpu", {"count": of.states})
+    seen = gate_at(path, View(of.task), "cpu", {"count": of.states})
     task, goal = judged_goal(make_task(of.task), of.sentence)
     scoring = {"clip": ClipConfig(encoder=f"embedded:{path}")}
     subject = Subject(task, goal, scoring, {}, PPOConfig().gamma(task.control_dt))
@@ -101,11 +101,11 @@ def _teach(of: Taught, path: Path) -> None:
 
     from reward_models.visual import tiny_clip
     from reward_models.visual.train import fit, lessons, untaught
-    from robo_rl.visual.taught import Shown, of_scenes
+    from robo_rl.visual.taught import Shown, View, of_scenes
 
     path.parent.mkdir(parents=True, exist_ok=True)
     under_way = path.with_suffix(".under_way")
-    seen = of_scenes([(of.task, "", "")], Shown(), of.frames, of.fit.seed)
+    seen = of_scenes([View(of.task)], Shown(), of.frames, of.fit.seed)
     what = lessons(seen.seen)
     torch.manual_seed(of.fit.seed)
     begun = untaught(what, seen.frames.shape[1], tower=of.tower)

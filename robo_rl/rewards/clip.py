@@ -273,7 +273,7 @@ def at_home(
     ValueError where it knows other scenes alone, or not that camera. ``option`` is how a person
     gives an encoder.
     """
-    from reward_models.visual.tiny_clip import named
+    from reward_models.visual.tiny_clip import Home, named
 
     homes, robot = encoder.homes, getattr(task, "robot", "")
     if isinstance(task, ForeignEnv):
@@ -291,12 +291,16 @@ def at_home(
     else:
         known = tuple(home.camera for home in _homes_of(encoder, task))
         if not known:
-            arm = f" --robot {robot}" if robot else ""
+            made_of = task.unwrapped.card()["params"]
+            asked = f" --robot {robot}" if robot else ""
+            asked += f" --things {made_of['things']!r}" if made_of.get("things") else ""
+            asked += " --scene FILE.xml" if made_of.get("scene") else ""
             raise ValueError(
                 f"this CLIP was trained on {named(homes)} and knows no other scene; here is "
-                f"{task.name}{f' with the {robot}' if robot else ''}. Train one for it: robo-rl "
-                f"reward train --task {task.name}{arm} --out FILE.safetensors, then give {option} "
-                "embedded:FILE.safetensors"
+                f"{Home(task.name, robot, '', things_of(task)).place}"
+                f"{f' with the {robot}' if robot else ''}. Train one for it: robo-rl "
+                f"reward train --task {task.name}{asked} --out FILE.safetensors, then give "
+                f"{option} embedded:FILE.safetensors"
             )
     if camera and camera not in known:
         raise ValueError(f"of {task.name} this CLIP knows the cameras {', '.join(known)}, "
@@ -307,16 +311,14 @@ def at_home(
 def _homes_of(encoder: TorchEncoder, task: Task[Any]) -> list[Home]:
     """The homes of an encoder whose scene is that of ``task``, to the last geom and camera."""
     here = [home for home in encoder.homes if home.robot == getattr(task, "robot", "")]
-    by_name = [home for home in here if home.task == task.name]
-    if by_name and (things := things_of(task)):
-        usual = sims.make_task(task.name, robot=here[0].robot or None)
-        by_name = by_name if things_of(usual) == things else []
-    if by_name:
+    own = (task.name, things_of(task))
+    if by_name := [home for home in here if (home.task, home.things) == own]:
         return by_name
-    for name in dict.fromkeys(home.task for home in here if home.task in sims.TASKS):
+    usual = [home for home in here if home.task in sims.TASKS and not home.things]
+    for name in dict.fromkeys(home.task for home in usual):
         other = sims.make_task(name, robot=here[0].robot or None)
         if _scene(other) == _scene(task):
-            return [home for home in here if home.task == name]
+            return [home for home in usual if home.task == name]
     return []
 
 

@@ -29,6 +29,7 @@ from robo_rl.visual.data import ROLLED, collect, jitter
 from robo_rl.visual.taught import (
     GradedFrames,
     Paint,
+    View,
     beyond,
     captions_of_task,
     paints_of,
@@ -206,11 +207,11 @@ def hides(env: BatchEnv, states: Array, camera: str, look: Look | None) -> dict[
     }
 
 
-def gate_at(path: Path, home: Home, device: str, asked: dict[str, Any]) -> dict[str, Any]:
-    """The gate of the embedded CLIP in the file ``path`` at one of its homes."""
+def gate_at(path: Path, view: View, device: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """The gate of the embedded CLIP in the file ``path``, by one of its cameras."""
     encoder = EmbeddedClip(path, device)
-    encoder.camera = home.camera
-    return gate(encoder, sims.make_task(home.task, robot=home.robot or None), **asked)
+    encoder.camera = view.camera or encoder.camera
+    return gate(encoder, view.made(), **asked)
 
 
 def swapped(

@@ -22,9 +22,10 @@ from reward_models.visual.graded import read_captions
 from reward_models.visual.table_captions import TableCaptions, table_captions
 from reward_models.visual.tiny_clip import Home
 from reward_models.visual.train import GradedStates, grade
-from robo_rl.goals.reading import read_goal
+from robo_rl.goals.reading import read_goal, task_of
 from robo_rl.side_by_side import side_by_side
 from robo_rl.visual.data import collect, jitter, watched
+from robo_rl.visual.scene import things_of
 from sims.cameras import Camera, Look
 from sims.foreign import PREFIX, ForeignEnv
 from sims.task import Task
@@ -40,6 +41,21 @@ OTHER = 7_919  # from the seed of those that teach to that of those that judge
 PART = 1024  # frames drawn at once
 PAINTS = 6  # ways to paint a scene, at most
 CAMERA, LIGHT, SHARE = 0.06, 0.25, 0.7  # how far both are moved, and in what share of the frames
+
+
+@dataclass(frozen=True)
+class View:
+    """What is looked at, and from where."""
+
+    task: str  # or gym:ID
+    robot: str = ""  # empty: the task's own
+    camera: str = ""  # empty: its first one
+    things: str = ""  # on the table of task tabletop, as a config has them
+    scene: str = ""
+
+    def made(self) -> Task[Any]:
+        """The task; ValueError where there is none such."""
+        return task_of(vars(self))
 
 
 @dataclass(frozen=True)
@@ -69,24 +85,24 @@ class Shown:
 
 
 def graded_frames(
-    task: str,
-    robot: str,
-    camera: str,
+    of: View,
     shown: Shown,
     count: int,
     seed: int,
     progress: Callable[[float], None] = lambda share: None,
 ) -> GradedFrames:
-    """``count`` frames of a task or of ``gym:ID``, seen by ``camera``; empty: by its first one.
+    """``count`` frames of what is looked at.
 
     ValueError where captions or goals ask for what is not measured there.
     """
     captions = shown.captions
-    if task.startswith(PREFIX):
+    if of.task.startswith(PREFIX):
         if captions is None:
-            raise ValueError(f"{task} has no things that words are known for: give --captions FILE")
-        return _abroad(task, camera, captions, count, seed, progress)
-    made = sims.make_task(task, robot=robot or None)
+            raise ValueError(
+                f"{of.task} has no things that words are known for: give --captions FILE"
+            )
+        return _abroad(of.task, of.camera, captions, count, seed, progress)
+    made = of.made()
     card = from_dict(made.card())
     written = (
         read_captions(captions, card)
@@ -97,7 +113,7 @@ def graded_frames(
     if isinstance(written, TableCaptions):
         paints = without(paints_of(made), made, shown.without)
     env = sims.BatchEnv(made, ROWS, seed=seed)
-    view = env.camera(camera or None)
+    view = env.camera(of.camera or None)
     states, signals = collect(env, count, seed)
     rng = np.random.default_rng(seed + 1)
     order = rng.permutation(count)  # scattered ones come first, those of episodes after them
@@ -117,7 +133,7 @@ def graded_frames(
         some = slice(start, start + PART)
         parts.append(env.render_states(states[some], view.name, size=SIZE, look=look.rows(some)))
         progress(min(1.0, (start + PART) / count))
-    home = Home(made.name, getattr(made, "robot", ""), view.name)
+    home = Home(made.name, getattr(made, "robot", ""), view.name, things_of(made))
     env.close()
     hidden: dict[str, Array] = {}
     if isinstance(written, TableCaptions):
@@ -144,22 +160,22 @@ def beyond(
 
 
 def of_scenes(
-    scenes: Sequence[tuple[str, str, str]],
+    views: Sequence[View],
     shown: Shown,
     count: int,
     seed: int,
     progress: Callable[[float], None] = lambda share: None,
     jobs: int = 1,
 ) -> GradedFrames:
-    """``count`` frames of several ``scenes`` (task, arm, camera), one after the other, more of one
-    that looks more ways; ``jobs`` of them are drawn side by side. Each has states of its own."""
-    shares = np.cumsum([0.0, *(_paintings(*scene[:2]) ** 0.5 for scene in scenes)])
+    """``count`` frames of several ``views``, one after the other, more of one that can be painted
+    more ways; ``jobs`` of them are drawn side by side. Each has states of its own."""
+    shares = np.cumsum([0.0, *(_paintings(view) ** 0.5 for view in views)])
     edges = (count * shares / shares[-1]).round().astype(int).tolist()
     given: dict[int, tuple[Any, ...]] = {}
     for i, (first, last) in enumerate(itertools.pairwise(edges)):
-        given[i] = (*scenes[i], shown, last - first, seed + SCENE * i)
+        given[i] = (views[i], shown, last - first, seed + SCENE * i)
         if jobs == 1:  # other processes tell nothing before they are done
-            given[i] += (lambda share, i=i: progress((i + share) / len(scenes)),)
+            given[i] += (lambda share, i=i: progress((i + share) / len(views)),)
     frames = np.empty((count, *SIZE, 3), np.uint8)
     made: dict[int, GradedFrames] = {}
     for i, one in side_by_side(graded_frames, given, jobs):
@@ -172,17 +188,15 @@ def of_scenes(
     return GradedFrames(frames, seen, tuple(one.homes[0] for one in in_order))
 
 
-def _paintings(task: str, robot: str) -> int:
-    """How many ways there are to paint a scene."""
-    if task.startswith(PREFIX):
-        return 1
-    return len(paints_of(sims.make_task(task, robot=robot or None)))
+def _paintings(view: View) -> int:
+    """How many ways there are to paint what is looked at."""
+    return 1 if view.task.startswith(PREFIX) else len(paints_of(view.made()))
 
 
-def held_out(scene: tuple[str, str, str], captions: Path, count: int, seed: int) -> GradedFrames:
-    """Frames to judge by what ``count`` frames of a ``scene`` (task, arm, camera) taught: of other
-    episodes, a tenth as many."""
-    return graded_frames(*scene, Shown(captions), max(2, round(HELD * count)), seed + OTHER)
+def held_out(view: View, captions: Path, count: int, seed: int) -> GradedFrames:
+    """Frames to judge by what ``count`` frames of a ``view`` taught: of other episodes, a tenth as
+    many."""
+    return graded_frames(view, Shown(captions), max(2, round(HELD * count)), seed + OTHER)
 
 
 def paints_of(task: Task[Any]) -> list[Paint]:
@@ -221,11 +235,11 @@ def looks_of(paint: Paint, task: Task[Any]) -> set[str]:
     return {f"{paint.colours.get(thing.name, thing.colour)} {thing.kind}" for thing in things}
 
 
-def check_shown(scenes: Sequence[tuple[str, str, str]], things: Sequence[str]) -> None:
-    """ValueError where one of ``things`` that are to be kept out is shown in none of the scenes."""
+def check_shown(views: Sequence[View], things: Sequence[str]) -> None:
+    """ValueError where one of ``things`` that are to be kept out is shown in none of them."""
     if not things:
         return
-    made = [sims.make_task(task, robot=robot or None) for task, robot, _ in scenes]
+    made = [view.made() for view in views]
     known = {look for task in made for paint in paints_of(task) for look in looks_of(paint, task)}
     for thing in things:
         if thing not in known:

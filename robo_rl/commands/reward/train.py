@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tyro
 from rich.console import Console
@@ -20,6 +20,10 @@ from robo_rl.judging.tables import in_words
 from robo_rl.progress import stages
 from robo_rl.runs import versions
 from robo_rl.side_by_side import side_by_side
+
+if TYPE_CHECKING:
+    from reward_models.visual.tiny_clip import Home
+    from robo_rl.visual.taught import View
 
 RATE = FitConfig.learning_rate
 # Tasks, arms and cameras of the weights inside the package.
@@ -38,6 +42,8 @@ class TrainClipCommand:
 
     # Whose scenes: any tasks with things; with --captions any one task, and gym:ID.
     task: tuple[str, ...] = ("reach",)
+    things: str = ""  # on the table of --task tabletop: "yellow ball, two red cubes, white plate"
+    scene: str = ""  # on that table: your FILE.xml, with its card FILE.toml beside it
     captions: Path | None = None  # TOML file of your own captions and what makes each of them true
     goals: tuple[str, ...] = ()  # sentences with numbers of their own, taught beside the usual
     robot: tuple[str, ...] = ()  # with each of these arms; none: with the task's own
@@ -63,12 +69,15 @@ class TrainClipCommand:
         at_least(self, 0, "steps", "minutes", "learning_rate", "seed")
 
     @property
-    def scenes(self) -> list[tuple[str, str, str]]:
-        """(task, arm, camera) of each; an empty arm is the task's own, an empty camera its first
-        one."""
+    def views(self) -> list[View]:
+        """Everything that it is to see."""
+        from robo_rl.visual.taught import View  # with torch, which takes seconds
+
         if self.ship:
-            return list(itertools.product(SHIPPED_TASKS, SHIPPED_ARMS, SHIPPED_CAMERAS))
-        return list(itertools.product(self.task, self.robot or ("",), self.camera or ("",)))
+            asked = itertools.product(SHIPPED_TASKS, SHIPPED_ARMS, SHIPPED_CAMERAS)
+        else:
+            asked = itertools.product(self.task, self.robot or ("",), self.camera or ("",))
+        return [View(*one, self.things, self.scene) for one in asked]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -85,7 +94,7 @@ def main(argv: Sequence[str]) -> int:
     from robo_rl.visual.look_guard import write_guard
     from robo_rl.visual.taught import Shown, check_shown, held_out, of_scenes
 
-    check_shown(command.scenes, command.without)
+    check_shown(command.views, command.without)
     begun = tiny_clip.load(command.start) if command.start else None
     torch.set_num_threads(set_threads())
     console, start = Console(stderr=True), time.monotonic()
@@ -107,7 +116,7 @@ def main(argv: Sequence[str]) -> int:
             progress("fit", share, text)
 
         shown = Shown(command.captions, command.goals, command.without)
-        seen = of_scenes(command.scenes, shown, command.frames, command.seed, drawn, command.jobs)
+        seen = of_scenes(command.views, shown, command.frames, command.seed, drawn, command.jobs)
         model = fit(seen.frames, lessons(seen.seen), config, fitted, kept, begun).cpu()
     model.homes = seen.homes
     card = _card(command, seen.homes, config, time.monotonic() - start)
@@ -118,13 +127,13 @@ def main(argv: Sequence[str]) -> int:
     if command.check:
         if command.captions is not None:
             encoder = EmbeddedClip(out)
-            [scene] = command.scenes
-            held = held_out(scene, command.captions, command.frames, command.seed)
+            [view] = command.views
+            held = held_out(view, command.captions, command.frames, command.seed)
             found = own_cells(encoder, held)
             card |= {"cells": [vars(cell) for cell in found], "summary": summary(found)}
             console.print(told(card["cells"]), highlight=False)
         else:
-            card |= _judged(out, command, console)
+            card |= _judged(out, command, model.homes, console)
         for label in ("summary", "moved"):
             if label in card:
                 console.print(f"{label}: {in_words(card[label])}", highlight=False)
@@ -135,13 +144,17 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _judged(out: Path, command: TrainClipCommand, console: Console) -> dict[str, Any]:
+def _judged(
+    out: Path, command: TrainClipCommand, homes: Sequence[Home], console: Console
+) -> dict[str, Any]:
     """What the card says of how well captions are seen: scene by scene, and in all."""
-    from reward_models.visual.tiny_clip import homes_in
     from robo_rl.visual.gate import gate_at, of_all, told
 
     asked = {"goals": command.goals, "hidden": command.without, "count": command.check_states}
-    given = {home: (out, home, command.device, asked) for home in homes_in(out)}
+    given = {
+        home: (out, dataclasses.replace(view, camera=home.camera), command.device, asked)
+        for home, view in zip(homes, command.views, strict=True)
+    }
     found = {}
     for home, figures in side_by_side(gate_at, given, command.jobs):
         console.print(f"{home}: {in_words(figures['plain summary'])}", highlight=False)
@@ -152,7 +165,7 @@ def _judged(out: Path, command: TrainClipCommand, console: Console) -> dict[str,
 
 def _out(command: TrainClipCommand) -> Path:
     """The file to write; ValueError unless one was named, or the shipped one was meant."""
-    if command.captions is not None and len(command.scenes) != 1:
+    if command.captions is not None and len(command.views) != 1:
         raise ValueError(
             "--captions are of one scene's signals: give one --task, one --robot and one --camera"
         )
@@ -166,12 +179,12 @@ def _out(command: TrainClipCommand) -> Path:
             "package"
         )
     if command.out is None:
-        given = (command.task, command.robot, command.camera, command.without, command.captions)
-        if given != (("reach",), (), (), (), None):
+        own = ("task", "things", "scene", "robot", "camera", "without", "captions")
+        usual = TrainClipCommand()
+        if any(getattr(command, name) != getattr(usual, name) for name in own):
             raise ValueError(
                 "the package's weights are those of all its scenes, and of no captions of "
-                "your own: give --out FILE, or --ship without --task, --robot, --camera, --without "
-                "and --captions"
+                f"your own: give --out FILE, or --ship without --{', --'.join(own)}"
             )
         from reward_models.visual.tiny_clip import DEFAULT
 
@@ -191,6 +204,8 @@ def _card(
         robots = dict.fromkeys(home.robot for home in homes if home.robot)
         of = f"--task {' '.join(command.task)} "
         of += f"--robot {' '.join(robots)} " if robots else ""
+    of += f"--things {shlex.quote(command.things)} " if command.things else ""
+    of += f"--scene {Path(command.scene).name} " if command.scene else ""
     of += f"--camera {' '.join(command.camera)} " if command.camera else ""
     of += f"--without {' '.join(map(shlex.quote, command.without))} " if command.without else ""
     of += f"--captions {command.captions.name} " if command.captions else ""
