@@ -51,6 +51,8 @@ class Sight:
         **settings: Any,
     ):
         config = ClipConfig(encoder=encoder, **settings)
+        if config.term:
+            raise ValueError("a term is of an env's state, and here there are frames alone")
         self.encoder = make_encoder(encoder, device)
         if own := [home for home in self.encoder.homes if home.task in sims.TASKS]:
             raise ValueError(

@@ -102,6 +102,12 @@ def test_own_words_are_taken_whatever_the_grammar_thinks() -> None:
     config = ClipConfig(formula="contrast", target="it kneels", negatives=("it stands", "it lies"))
     [[caption]] = own_words_of("whatever", config)
     assert (caption.text, caption.negatives) == ("it kneels", ("it stands", "it lies"))
+    several = ClipConfig(
+        formula="goal_baseline", target=("it kneels", "it is on its knees"), baseline="it is there"
+    )
+    [[caption]] = own_words_of("whatever", several)
+    assert (caption.text, caption.further) == ("it kneels", ("it is on its knees",))
+    assert caption.baseline == ("it is there",)
     for formula, option in (("contrast", "negatives"), ("goal_baseline", "baseline")):
         with pytest.raises(ValueError, match=f"give --clip.{option} TEXT"):
             own_words_of("it kneels", ClipConfig(formula=formula))

@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from reward_models.base import Place, RewardModel, RewardOutput, Segment, from_the_start
+from reward_models.base import (
+    Place,
+    RewardModel,
+    RewardOutput,
+    Segment,
+    Signal,
+    TaskCard,
+    from_the_start,
+)
 from reward_models.config import DistillConfig, HeadConfig
 from reward_models.constant import Constant
 from reward_models.distill import Surrogate
@@ -20,6 +28,7 @@ from reward_models.visual.clip_score import (
     FORMULAS,
     Caption,
     ClipScore,
+    Formula,
     FrameEmbedder,
     SurrogateEmbedder,
     compose,
@@ -29,6 +38,7 @@ from reward_models.visual.clip_score import (
 )
 from reward_models.visual.critic import Critic
 from reward_models.visual.goal_image import GoalImage
+from reward_models.visual.graded import expressions
 from reward_models.visual.heads import made
 from reward_models.visual.preferences import Preferences
 from reward_models.visual.progress import LAGS, Progress
@@ -86,8 +96,8 @@ def columns(s: Segment, ids: slice) -> Segment:
     return Segment(signals, part, s.action[:, ids], s.valid[:, ids], place)
 
 
-CAPTION = Caption("touch it", "nothing", ("leave it", "lose it"))
-OTHER = Caption("next to it", "nothing", ("far from it",), arm_free=True)
+CAPTION = Caption("touch it", ("nothing",), ("leave it", "lose it"))
+OTHER = Caption("next to it", ("nothing",), ("far from it",), arm_free=True)
 
 
 def fitted() -> Surrogate:
@@ -216,6 +226,45 @@ def test_arm_free_captions_ignore_the_arm() -> None:
     np.testing.assert_array_equal(
         model.score(s).reward, model.score(Segment(moved, s.frames, s.action, s.valid)).reward
     )
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_several_wordings_stand_as_their_mean(formula: Formula) -> None:
+    encoder, s = HashEncoder(), segment()
+    rows = encoder.encode(s.frames("", np.ones((6, 4), bool)))
+    several = replace(CAPTION, further=("reach it",), baseline=("nothing", "empty"))
+    model = ClipScore(FrameEmbedder(encoder), [[several]], formula=formula, alpha=0.3)
+
+    def mean(*texts: str) -> np.ndarray:
+        row = encoder.encode_texts(texts).mean(axis=0)
+        return row / np.linalg.norm(row)
+
+    goal, against = mean("touch it", "reach it"), encoder.encode_texts(CAPTION.negatives)
+    cosines = rows @ np.stack([goal, *against]).T
+    shares = np.exp(100.0 * (cosines - cosines.max(axis=1, keepdims=True)))
+    expected = {
+        "cosine": cosines[:, 0],
+        "goal_baseline": goal_baseline(rows, goal, mean("nothing", "empty"), 0.3),
+        "contrast": cosines[:, 0] - cosines[:, 1:].mean(axis=1),
+        "softmax": shares[:, 0] / shares.sum(axis=1),
+    }
+    np.testing.assert_allclose(model.raw(several, rows), expected[formula], atol=1e-5)
+
+
+def test_a_term_of_the_state_takes_from_what_is_seen() -> None:
+    """Of the state after each step, from 0 to 1, and of what was done."""
+    s = segment(valid=np.arange(5)[:, None] < np.array([5, 3, 5, 1]))
+    s = replace(s, action=np.random.default_rng(1).normal(size=s.action.shape))
+    card = TaskCard("t", (Signal("x", (3,), "", "", (-9.0, 9.0), "", False),), (), {}, (), 0.1, 1.0, act_dim=2)
+    term = expressions(["1.2 * exp(-norm(x)) - 0.1 * norm(action)"], card, step=True)
+    plain = ClipScore(FrameEmbedder(HashEncoder()), [[CAPTION]])
+    termed = ClipScore(FrameEmbedder(HashEncoder()), [[CAPTION]], term=term)
+    assert termed.needs == {"frames", "signals"} and plain.needs == {"frames"}
+    share = 1.2 * np.exp(-np.linalg.norm(s.signals["x"][1:], axis=-1))
+    share = np.clip(share - 0.1 * np.linalg.norm(s.action, axis=-1), 0.0, 1.0)
+    expected = plain.score(s).reward * share
+    np.testing.assert_allclose(termed.score(s).reward, expected, atol=1e-6)
+    assert (share[s.valid] == 0).any() and (expected > 0).any()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,12 @@ rising, ever more slowly. A plan with several steps is gated: a later step count
 earlier ones hold. How surely one holds is said by an encoder whose logit is a probability.
 Phi, which tells from afar, says of a hand around a cube little less than of one that holds it.
 
+A caption, and the scene that it is held against, may be put in several wordings: the mean of their
+embeddings stands for them (prompt ensembles, arXiv:2103.00020, 3.1.4).
+
+What no frame shows, speed or effort, may be a term of the state that the score is multiplied by
+(VLM-RL).
+
 What is wanted in turn ("red, then blue") has a plan for each part. A part is done once its end was
 more likely seen than not; it is paid whole from then on, whatever becomes of it, and the next one
 counts. The last one is paid as it is now.
@@ -22,6 +28,7 @@ counts. The last one is paid as it is now.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -32,6 +39,7 @@ from reward_models.base import Encoder, RewardOutput, Segment
 
 if TYPE_CHECKING:  # torch is not needed to read a sentence or a plan
     from reward_models.distill import Surrogate
+    from reward_models.programs import Program
 
 Array = np.ndarray
 Formula = Literal["cosine", "goal_baseline", "contrast", "softmax"]
@@ -39,6 +47,7 @@ FORMULAS: tuple[Formula, ...] = ("cosine", "goal_baseline", "contrast", "softmax
 
 QUANTILES = (0.05, 0.995)  # of a caption's score over the scene's states: phi 0 and 1
 DONE = 0.5  # how surely a part must be seen to hold
+TERM = "a term of the state"
 GATE = 3.0  # sharpness with which phi stands for a probability: exp(GATE (phi - 1)), at most 1
 
 
@@ -47,8 +56,9 @@ class Caption:
     """One sentence to score, and the sentences it is scored against."""
 
     text: str
-    baseline: str = ""  # the neutral scene, for goal_baseline
+    baseline: tuple[str, ...] = ()  # the neutral scene, for goal_baseline
     negatives: tuple[str, ...] = ()  # opposites, for contrast and softmax
+    further: tuple[str, ...] = ()  # wordings of the text
     arm_free: bool = False  # says nothing of the arm: score it with the arm put aside
     part: int = 0  # of what is wanted one after the other, the one it belongs to
 
@@ -159,8 +169,10 @@ class ClipScore:
         scale: float = 100.0,
         bias: float | None = None,
         calibration: Mapping[str, tuple[float, float]] | None = None,
+        term: Program | None = None,
     ):
-        """``bias``: with it, scale * cosine + bias is the logit of a probability."""
+        """``bias``: with it, scale * cosine + bias is the logit of a probability. ``term``: of the
+        state after a step, what its reward is multiplied by, from 0 to 1."""
         if formula not in FORMULAS:
             raise ValueError(f"formula must be one of {', '.join(FORMULAS)}, got {formula!r}")
         if not 0.0 <= alpha <= 1.0:
@@ -174,7 +186,8 @@ class ClipScore:
         self.embedder, self.steps = embedder, tuple(tuple(step) for step in steps)
         self.formula, self.alpha, self.scale, self.bias = formula, alpha, scale, bias
         self.calibration = dict(calibration or {})
-        self.needs = embedder.needs
+        self.term = term
+        self.needs = embedder.needs | (frozenset({"signals"}) if term else frozenset())
         numbers = dict.fromkeys(step[0].part for step in self.steps)
         self.parts = [[step for step in self.steps if step[0].part == n] for n in numbers]
         self._heads = {c.text: self._head(c) for step in self.steps for c in step}
@@ -211,10 +224,15 @@ class ClipScore:
 
     def _head(self, caption: Caption) -> Array:
         """Text rows (1 + others, D): the caption first."""
-        others = (caption.baseline,) if self.formula == "goal_baseline" else caption.negatives
-        if self.formula == "cosine":
-            others = ()
-        return self.embedder.texts((caption.text, *others))
+        one = (caption.text, *caption.further)
+        others: list[tuple[str, ...]] = []
+        if self.formula == "goal_baseline":
+            others = [caption.baseline]
+        elif self.formula != "cosine":
+            others = [(text,) for text in caption.negatives]
+        rows = self.embedder.texts(tuple(itertools.chain(one, *others)))
+        ends = np.cumsum([len(one), *map(len, others)])[:-1]
+        return np.stack([_mean(some) for some in np.split(rows, ends)])
 
     def raw(self, caption: Caption, rows: Array) -> Array:
         """Scores (n,) of unit rows (n, D), before calibration."""
@@ -278,14 +296,32 @@ class ClipScore:
                 np.array([most(len(part)) for part in self.parts], np.float32),
                 np.zeros(where.shape[1], int) if segment.done is None else segment.done,
             )
+        components = {text: full(values) for text, values in phi.items()}
+        if self.term is not None:
+            looks = {n: segment.signals[n] for n in self.term.signals if n != "action"}
+            after, before = (
+                {n: of[some][where] for n, of in looks.items()}
+                for some in (slice(1, None), slice(None, -1))
+            )
+            [kept] = self.term(after, segment.action[where], before).values()
+            components[TERM] = full(np.clip(np.nan_to_num(kept), 0.0, 1.0))
+            total = total * components[TERM]
         return RewardOutput(
             reward=np.where(where, total, np.float32(0.0)),
             scored=where.copy(),
-            components={text: full(values) for text, values in phi.items()},
+            components=components,
             uncertainty=full(spread),
             done=done,
             version=self.version,
         )
+
+
+def _mean(rows: Array) -> Array:
+    """The unit row (D,) of several wordings' (n, D); of one, that."""
+    if len(rows) == 1:
+        return rows[0]
+    mean = rows.mean(axis=0)
+    return mean / np.linalg.norm(mean)
 
 
 def progress(share: Array) -> Array:

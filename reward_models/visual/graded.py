@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,16 +68,25 @@ def read_captions(path: Path, card: TaskCard) -> Graded:
         if not words_of(text) or not isinstance(body, str):
             raise ValueError(f"{path}: {text!r} needs words, and an expression in quotes")
         try:
-            _program([body], card)
-        except Refused as error:
-            known = ", ".join(f"{s.name} {s.shape}" for s in card.signals)
-            raise ValueError(f"{path}: {text!r}: {error}; signals: {known}") from error
+            expressions([body], card)
+        except ValueError as error:
+            raise ValueError(f"{path}: {text!r}: {error}") from error
     parts = (bodies[i : i + MAX_COMPONENTS] for i in range(0, len(bodies), MAX_COMPONENTS))
-    return Graded(texts, tuple(bodies), tuple(_program(part, card) for part in parts))
+    return Graded(texts, tuple(bodies), tuple(expressions(part, card) for part in parts))
 
 
-def _program(bodies: list[str], card: TaskCard) -> Program:
+def expressions(bodies: Sequence[str], card: TaskCard, step: bool = False) -> Program:
+    """The program of which each expression over the card's signals is a component, in this order;
+    of a ``step`` also over the signals before it (``prev_NAME``) and its ``action``. ValueError
+    says what is wrong, and which signals there are."""
     named = re.findall(r"[A-Za-z_]\w*", " ".join(bodies))
-    signals = [s.name for s in card.signals if s.name in named]
+    known = [s.name for s in card.signals]
+    if step:
+        known += [*(f"prev_{name}" for name in known), "action"]
+    signals = [name for name in known if name in named]
     lines = "".join(f'        "c{i}": {body},\n' for i, body in enumerate(bodies))
-    return load(f"def reward({', '.join(signals)}):\n    return {{\n{lines}    }}\n", card)
+    try:
+        return load(f"def reward({', '.join(signals)}):\n    return {{\n{lines}    }}\n", card)
+    except Refused as error:
+        told = ", ".join(f"{s.name} {s.shape}" for s in card.signals)
+        raise ValueError(f"{error}; signals: {told}") from error

@@ -17,7 +17,7 @@ from reward_models.goals.formula import fill, parts_of
 from reward_models.goals.predicates import PREDICATES
 from reward_models.goals.say import say
 from reward_models.visual.clip_score import Caption
-from reward_models.visual.graded import words_of
+from reward_models.visual.graded import expressions, words_of
 from robo_rl.goals.reading import NotRead, ReadGoal, read_goal
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
 from robo_rl.visual.data import collect, watched
@@ -27,6 +27,7 @@ from sims.foreign import ForeignEnv
 from sims.task import Task
 
 if TYPE_CHECKING:
+    from reward_models.programs import Program
     from reward_models.visual.clip_score import ClipScore
     from reward_models.visual.encoders import TorchEncoder
     from reward_models.visual.tiny_clip import Home
@@ -53,15 +54,22 @@ class ClipConfig(RewardConfig):
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     formula: Literal["cosine", "goal_baseline", "contrast", "softmax"] = "cosine"
     alpha: float = 0.5  # of goal_baseline: 0 plain cosine, 1 only the line to the goal counts
-    target: str = ""  # what a pretrained CLIP is to see; empty: the goal's own words
-    baseline: str = ""  # of a pretrained CLIP: the scene whatever happens, for goal_baseline
+    # What a pretrained CLIP is to see, in one wording or several; none: the goal's own words.
+    target: tuple[str, ...] = ()
+    # Of a pretrained CLIP: the scene whatever happens, likewise, for goal_baseline.
+    baseline: tuple[str, ...] = ()
     negatives: tuple[str, ...] = ()  # of a pretrained CLIP: what it is not, for contrast, softmax
+    # What no frame shows: each step's pay is multiplied by that, "exp(-norm(qvel))", from 0 to 1.
+    term: str = ""
     camera: str = ""  # that it looks through; empty: the first that the encoder knows there
     distill: bool = False  # score simulator state by a copy of the CLIP; else draw every step
     arm_aside: bool = True  # score captions about two objects with the arm put aside (distilled)
     scene: SceneConfig = field(default_factory=SceneConfig)
 
     def __post_init__(self) -> None:
+        for name in ("target", "baseline"):
+            if isinstance(given := getattr(self, name), str):  # one wording is no tuple of letters
+                object.__setattr__(self, name, (given,) if given else ())
         against = self.formula in ("contrast", "softmax")
         for name, counts, of in (
             ("baseline", self.formula != "cosine", "goal_baseline, contrast and softmax"),
@@ -93,7 +101,7 @@ def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
             arm_free = not about_gripper and row.level
             against = (say(other, goal.card),) if other else ()
             said = say(fill(atom, goal.card), goal.card)
-            step.append(Caption(said, "".join(against), against, arm_free, number))
+            step.append(Caption(said, against, against, arm_free=arm_free, part=number))
         steps.append(step)
     if raw and len(steps[-1]) == 1 and len(parts_of(goal.formula, "then")) == 1:
         steps[-1] = [replace(steps[-1][0], text=goal.text)]
@@ -124,9 +132,9 @@ def text_row(encoder: TorchEncoder, goal: ReadGoal) -> np.ndarray:
 
 def _as_known(caption: Caption, taught: list[list[str]]) -> Caption:
     """The caption, held against nothing that an encoder was not taught; [] it knows any words."""
-    if not taught or words_of(caption.baseline) in taught:
+    if not taught or all(words_of(text) in taught for text in caption.baseline):
         return caption
-    return replace(caption, baseline="", negatives=())
+    return replace(caption, baseline=(), negatives=())
 
 
 def own_words_of(
@@ -137,8 +145,9 @@ def own_words_of(
     ValueError where the formula lacks what it holds it against, or where the CLIP was ``taught``
     other captions; () for one that knows any words.
     """
-    against = config.negatives or ((config.baseline,) if config.baseline else ())
-    caption = Caption(config.target or sentence, config.baseline, against)
+    text, *further = config.target or (sentence,)
+    against = config.negatives or config.baseline
+    caption = Caption(text, config.baseline, against, tuple(further))
     needed = {"goal_baseline": "baseline", "contrast": "negatives", "softmax": "negatives"}
     option = needed.get(config.formula, "")
     if option and not getattr(caption, option):
@@ -147,7 +156,7 @@ def own_words_of(
             f"--clip.{option} TEXT"
         )
     words = [words_of(text) for text in taught]
-    for text in (caption.text, *against):
+    for text in (caption.text, *further, *against):
         if taught and words_of(text) not in words:
             near = difflib.get_close_matches(text, taught, 5, 0.0)
             raise ValueError(
@@ -177,7 +186,7 @@ def _each_goal(asked: Asked, encoder: TorchEncoder, task: AnyGoal) -> MadeReward
     from reward_models.visual.by_goal import ByGoal
 
     if asked.settings.target:
-        raise ValueError(f"{asked.option}target is one sentence, and --goal {ANY} has many")
+        raise ValueError(f"{asked.option}target is of one goal, and --goal {ANY} has many")
     goals = [read_goal(task.inner, goal.sentence) for goal in task.each]
     plans = [captions_for(encoder, goal, asked.settings) for goal in goals]
     if any(plan[-1][0].part for plan in plans):
@@ -230,13 +239,28 @@ def scores(
         made = MadeReward(None, "", FRAMES, None, len(shown), about=about, camera=encoder.camera)
     options: dict[str, Any] = {
         "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale,
-        "bias": encoder.bias,
+        "bias": encoder.bias, "term": _term(asked),
     }  # fmt: skip
+    if config.term:
+        made.sees += f"; times a term of the state, {config.term}"
     shared = OnceEmbedder(embedder) if len(plans) > 1 else embedder  # what it saw, it keeps
     models = [ClipScore(shared, plan, **options) for plan in plans]
     for model in models:
         model.calibrate(seen)
     return models, made
+
+
+def _term(asked: Asked) -> Program | None:
+    """What a score is multiplied by; ValueError where it cannot be read."""
+    if not (text := asked.settings.term):
+        return None
+    try:
+        program = expressions([text], asked.goal.card, step=True)
+    except ValueError as error:
+        raise ValueError(f"{asked.option}term {text!r}: {error}") from None
+    if program.lowered.remembers:
+        raise ValueError(f"{asked.option}term {text!r} is of earlier steps, and each is paid alone")
+    return program
 
 
 def look_round(asked: Asked, encoder: TorchEncoder, scene: SceneConfig) -> np.ndarray:
