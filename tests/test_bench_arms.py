@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sims
-from robo_rl.experiments import arms
+from robo_rl.experiments import Options, arms
 from sims.randomize import RandomizedEnv
 
 
@@ -28,7 +28,7 @@ def test_rows_are_under_what_the_arm_is_put_to() -> None:
     """Delays in control steps, as the bridge has them; servos of that stiffness."""
     for robot in arms.ARMS:
         task = sims.make_task("push", robot=robot)
-        for way in arms.ways(robot):
+        for way in arms.ways(arms.config("push", robot)):
             told = way.conditions.rows(task)
             env = RandomizedEnv(task, 4, randomize=told, seed=1, shaped=True)
             env.reset()
@@ -41,3 +41,14 @@ def test_rows_are_under_what_the_arm_is_put_to() -> None:
             most = way.conditions.stiffness or own.max()
             assert abs(gain.max() / min(most, own.max()) - 1) < 1e-9
             assert (gain <= own * (1 + 1e-9)).all()
+
+
+def test_who_was_told_its_servos_drives_these_and_its_own() -> None:
+    made = {row.name: row.of.policy for row in arms.rows(Options(only="told"))}
+    known = {name: of for name, of in made.items() if of.stiffness}
+    assert {(of.task, of.robot, of.stiffness) for of in known.values()} == {
+        ("push", "so101", 10.0), ("push", "ur5e", 200.0),
+    }  # fmt: skip
+    for name, of in known.items():
+        assert f"told {of.stiffness:g} N m/rad" in name
+        assert [way.conditions.stiffness for way in arms.ways(of)] == [of.stiffness, None]

@@ -255,7 +255,8 @@ def test_a_term_of_the_state_takes_from_what_is_seen() -> None:
     """Of the state after each step, from 0 to 1, and of what was done."""
     s = segment(valid=np.arange(5)[:, None] < np.array([5, 3, 5, 1]))
     s = replace(s, action=np.random.default_rng(1).normal(size=s.action.shape))
-    card = TaskCard("t", (Signal("x", (3,), "", "", (-9.0, 9.0), "", False),), (), {}, (), 0.1, 1.0, act_dim=2)
+    x = Signal("x", (3,), "", "", (-9.0, 9.0), "", False)
+    card = TaskCard("t", (x,), (), {}, (), 0.1, 1.0, act_dim=2)
     term = expressions(["1.2 * exp(-norm(x)) - 0.1 * norm(action)"], card, step=True)
     plain = ClipScore(FrameEmbedder(HashEncoder()), [[CAPTION]])
     termed = ClipScore(FrameEmbedder(HashEncoder()), [[CAPTION]], term=term)

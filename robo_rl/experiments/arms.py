@@ -40,6 +40,7 @@ PART = 25  # of them, whose figures are kept if the rest is interrupted
 WIDTH = 0.7  # of randomised rows: what the arm adds is met in training
 STEPS = {"reach": 300_000, "push": 800_000}
 SOFT = {"so101": (100.0, 30.0, 10.0), "ur5e": (1000.0, 500.0, 200.0)}  # N m/rad
+KNOWN = ("push",)  # one more policy is told that its arm's servos are the softest of these
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,20 @@ class Way:
         return self.name.replace(" ", "-").replace(",", "").replace("/", "-")
 
 
-def ways(arm: str) -> tuple[Way, ...]:
-    """Those of ``arm``, the last three with servos softer and softer."""
+def ways(of: TrainConfig) -> tuple[Way, ...]:
+    """Those of a policy's arm, the last three with servos softer and softer; of one that was told
+    its servos, with these and as it is."""
+    plain = Way("as it is", told=True)
+    soft = tuple(
+        Way(f"{k:g} N m/rad", Conditions(noise=0.002, stiffness=k)) for k in SOFT[of.robot]
+    )
+    if of.stiffness:
+        return (soft[-1], plain)
     return (
-        Way("as it is", told=True),
+        plain,
         Way("40 ms, 2 mm, 3 mm off", Conditions(noise=0.002, bias=0.003, latency=0.04), told=True),
         Way("rendered cameras", rendered=True),
-        *(Way(f"{k:g} N m/rad", Conditions(noise=0.002, stiffness=k)) for k in SOFT[arm]),
+        *soft,
     )
 
 
@@ -82,14 +90,21 @@ def rows(options: Options) -> list[Row]:
         for arm in ARMS:
             for trained_as in (
                 *(config(task, arm) for task in GOALS),
+                *(replace(config(task, arm), stiffness=SOFT[arm][-1]) for task in KNOWN),
                 *(told(s, arm) for s in TOLD),
             ):
-                name = f"{trained_as.task} {trained_as.goal}, {arm}, seed {seed}"
+                name = f"{_name(vars(trained_as))}, {arm}, seed {seed}"
                 one = policy(name, trained_as, options, seed)
                 of = Driven(one.of.config, episodes)
                 code = (*one.code, __name__, "robo_rl.arm.episodes", "robo_rl.arm.emulated")
                 made.append(replace(one, of=of, code=code, without=VISUAL + WRITTEN))
     return made
+
+
+def _name(of: Mapping[str, Any]) -> str:
+    """What a policy does, and what of its arm it was told."""
+    known = of.get("stiffness")  # rows of before have none
+    return f"{of['task']} {of['goal']}" + (f", told {known:g} N m/rad" if known else "")
 
 
 def config(task: str, arm: str) -> TrainConfig:
@@ -115,10 +130,10 @@ def measure(of: Driven, place: Place) -> dict[str, Any]:
     result = trained(of.policy, place).run.result
     row = {
         "task": of.policy.task, "goal": of.policy.goal, "arm": of.policy.robot,
-        "simulation": result["evaluation_shaped"], "without_limits": result["evaluation"],
-        "env_steps": result["env_steps"],
+        "stiffness": of.policy.stiffness, "simulation": result["evaluation_shaped"],
+        "without_limits": result["evaluation"], "env_steps": result["env_steps"],
     }  # fmt: skip
-    for way in ways(of.policy.robot):
+    for way in ways(of.policy):
         if way.told or of.policy.goal not in TOLD:
             row[way.name] = _driven(way, of.episodes, place) | {
                 "simulated": _simulated(way, of, place)
@@ -130,7 +145,7 @@ def _simulated(way: Way, of: Driven, place: Place) -> dict[str, Any] | None:
     """In simulation under the same conditions, kept in the run's folder; a bias is as long, but its
     sides are the corners of a cube. What tags come to nobody has a model of: as it is. None: nobody
     has one of what the account of a formula's goal comes to, either."""
-    alike = next(one for one in ways(of.policy.robot) if one.conditions == way.conditions)
+    alike = next(one for one in ways(of.policy) if one.conditions == way.conditions)
     kept = place.folder / f"arm-{alike.slug}-simulated.json"
     if not kept.exists():
         bundle = PolicyBundle.load(place.folder / "bundle")
@@ -182,7 +197,7 @@ def shown(rows: Sequence[Measured]) -> str:
     """
     lines = []
     for row in rows:
-        policy = f"{row['task']} {row['goal']}", row["arm"]
+        policy = _name(row), row["arm"]
         for way, driven in row.items():
             if isinstance(driven, Mapping) and "ended" in driven:
                 # Rows that were kept before had one simulation for all ways.
