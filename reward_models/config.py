@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+ANY_THINGS = "any"  # of which a model is, in place of those on one table
+
 
 def at_least(config: Any, least: int, *names: str) -> None:
     """ValueError where one of the settings ``names`` is below that, or no number."""

@@ -57,7 +57,7 @@ class TorchEncoder(ABC):
     # Where the logit's sigmoid was trained to be how surely a caption holds; None elsewhere. A
     # SigLIP's says how surely it is this image's alone: next to nothing for most that is true.
     bias: float | None = None
-    taught: tuple[str, ...] = ()  # the only captions that it knows; (): any words
+    taught = tiny_clip.Taught()  # the only captions that it knows; none: any words
 
     def __init__(self, device: str, batch: int, dtype: torch.dtype | None):
         self.device, self.batch, self._dtype = torch.device(device), batch, dtype
@@ -122,7 +122,7 @@ class EmbeddedClip(TorchEncoder):
         model = tiny_clip.load(path or tiny_clip.DEFAULT)
         self.name, self.homes = f"embedded-{tiny_clip.content(model)}", model.homes
         self.camera = model.homes[0].camera if model.homes else self.camera
-        self.taught = model.captions
+        self.taught = model.taught
         self.size = (model.config.size, model.config.size)
         self.model = model.to(self.device).to(memory_format=torch.channels_last)
         self._tower = tiny_clip.folded(self.model.clip.visual)

@@ -21,7 +21,7 @@ from reward_models.base import Entity, TaskCard
 from reward_models.goals.captions import shown
 from reward_models.goals.formula import Atom, Formula, FormulaError, atoms, fill
 from reward_models.goals.margins import Measures, NoMargin, measured
-from reward_models.goals.predicates import PREDICATES, roles
+from reward_models.goals.predicates import GRIPPER, PREDICATES, role, roles
 from reward_models.goals.say import say
 
 Array = np.ndarray
@@ -94,6 +94,17 @@ class TableCaptions:
             )
 
         return replace(self, softness=tuple(map(soft, self.margins(signals))))
+
+    def some(self, rng: np.random.Generator, pairs: int) -> TableCaptions:
+        """Those of one thing and the gripper, and of those of several things so many, drawn."""
+        loose = {e.name for e in self.card.entities if role(e) != GRIPPER}
+        of = [len(loose.intersection(map(str, atom.terms))) for atom in self.atoms]
+        several = [column for column, things in enumerate(of) if things > 1]
+        drawn = set(rng.permutation(several)[:pairs].tolist())
+        kept = [column for column, things in enumerate(of) if things <= 1 or column in drawn]
+        columns = ("texts", "atoms", "measures", "softness")
+        parts = {name: getattr(self, name) for name in columns}
+        return replace(self, **{n: tuple(p[k] for k in kept) if p else p for n, p in parts.items()})
 
     def repainted(self, colours: Mapping[str, str]) -> TableCaptions:
         """The same of a scene whose entities have other ``colours``, {entity: colour}: their names

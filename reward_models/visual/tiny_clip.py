@@ -12,8 +12,9 @@ import difflib
 import hashlib
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
+from reward_models.config import ANY_THINGS
 from reward_models.files import write_tensors, write_text
 from reward_models.visual.graded import words_of
 from reward_models.visual.keypoint_tower import KeypointTower, TowerConfig
@@ -35,17 +37,54 @@ DEFAULT = Path(__file__).parent / "weights" / "embedded.safetensors"
 
 
 @dataclass(frozen=True)
+class Taught:
+    """The captions that a model was taught, or (none) any words.
+
+    With ``names`` of things ("red cube"), it knows a caption of any of them that it was taught of
+    some of them.
+    """
+
+    texts: tuple[str, ...] = ()
+    names: frozenset[str] = frozenset()
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __contains__(self, text: object) -> bool:
+        return not self.texts or self._form(str(text)) in self._forms
+
+    @cached_property
+    def _forms(self) -> set[tuple[str, ...]]:
+        return {self._form(text) for text in self.texts}
+
+    def _form(self, text: str) -> tuple[str, ...]:
+        """Its words, with a star in the place of each thing."""
+        words, form = words_of(text), []
+        while words:
+            named = " ".join(words[:2]) in self.names
+            form.append("*" if named else words[0])
+            words = words[2 if named else 1 :]
+        return tuple(form)
+
+
+@dataclass(frozen=True)
 class Home:
     """A scene that a model was trained on; it knows no others."""
 
     task: str
     robot: str
     camera: str
-    things: str = ""  # hash of what somebody put there; empty: what the task's name tells
+    # Hash of what somebody put there, or ANY_THINGS; empty: what the task's name tells.
+    things: str = ""
 
     @property
     def place(self) -> str:
-        """The task, and whether its things are somebody's own."""
+        """The task, and which things it is of where its name does not tell."""
+        if self.things == ANY_THINGS:
+            return f"{self.task} (of any things)"
         return f"{self.task} (of things {self.things})" if self.things else self.task
 
     def __str__(self) -> str:
@@ -94,11 +133,10 @@ class TinyClip(torch.nn.Module):
         self,
         config: TinyClipConfig | None = None,
         homes: tuple[Home, ...] = (),
-        captions: tuple[str, ...] = (),
+        taught: Taught | None = None,
     ):
-        """``captions``: those that it was taught."""
         super().__init__()
-        self.homes, self.captions = homes, captions
+        self.homes, self.taught = homes, taught or Taught()
         self.config = config = config or TinyClipConfig()
         self.clip = CLIP(
             config.embed_dim,
@@ -194,7 +232,8 @@ def save(model: TinyClip, path: Path, card: dict[str, Any]) -> None:
         "words": " ".join(config.pop("words")),
         "config": json.dumps(config),
         "homes": json.dumps([asdict(home) for home in model.homes]),
-        "captions": json.dumps(model.captions),
+        "captions": json.dumps(model.taught.texts),
+        "names": json.dumps(sorted(model.taught.names)),
     }
     write_tensors(path, tensors, meta)
     write_text(path.with_suffix(".json"), json.dumps(card, indent=1) + "\n")
@@ -208,10 +247,11 @@ def load(path: Path = DEFAULT) -> TinyClip:
     try:
         with safe_open(path, "pt") as file:
             meta = file.metadata() or {}
-        words, captions = tuple(meta["words"].split()), tuple(json.loads(meta["captions"]))
+        words, texts = tuple(meta["words"].split()), tuple(json.loads(meta["captions"]))
+        names = frozenset(json.loads(meta.get("names", "[]")))  # older weights have none
         config = json.loads(meta["config"])
         config |= {"tower": TowerConfig(**config["tower"]), "words": words}
-        model = TinyClip(TinyClipConfig(**config), _homes(meta), captions)
+        model = TinyClip(TinyClipConfig(**config), _homes(meta), Taught(texts, names))
         model.load_state_dict({k: v.float() for k, v in load_file(path).items()})
     except (SafetensorError, KeyError, TypeError, RuntimeError, json.JSONDecodeError) as error:
         first = str(error).splitlines()[0]

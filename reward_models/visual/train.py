@@ -29,7 +29,14 @@ from reward_models.config import FitConfig
 from reward_models.files import write_tensors
 from reward_models.visual.encoders import fastest_dtype
 from reward_models.visual.graded import words_of
-from reward_models.visual.tiny_clip import LARGE, TinyClip, TinyClipConfig, content, tokenize
+from reward_models.visual.tiny_clip import (
+    LARGE,
+    Taught,
+    TinyClip,
+    TinyClipConfig,
+    content,
+    tokenize,
+)
 
 Array = np.ndarray
 
@@ -151,7 +158,7 @@ def untaught(lessons: Lessons, size: int, **towers: Any) -> TinyClip:
     ``towers`` are sizes of TinyClipConfig."""
     longest = max(len(words_of(text)) for text in lessons.captions)
     sizes = TinyClipConfig(size=size, words=lessons.words, context=longest + 1, **towers)
-    return TinyClip(sizes, captions=lessons.captions)
+    return TinyClip(sizes, taught=Taught(lessons.captions))
 
 
 def fit(
@@ -200,7 +207,7 @@ class _Fitting:
         if start is None:
             self.model = untaught(lessons, frames.shape[1], **(LARGE if config.large else {}))
         else:
-            self.model = TinyClip(start.config, captions=lessons.captions)
+            self.model = TinyClip(start.config, taught=Taught(lessons.captions))
             self.model.load_state_dict(start.state_dict())
         sizes = self.model.config
         self.model.to(device).eval()
@@ -248,7 +255,10 @@ class _Fitting:
             group["lr"] = highest * max(rate, 0.01)
         ids, total = torch.from_numpy(self._drawn()).to(device), len(self._tokens)
         batch = photometric(self._frames[ids], rng)
-        asked = torch.from_numpy(rng.permutation(total)[: min(config.captions, total)]).to(device)
+        # First of all what is said of what these frames show.
+        order = torch.from_numpy(rng.permutation(total)).to(device)
+        said = (self._weights[ids] == 1.0).any(dim=0)[order]
+        asked = order[torch.argsort(~said, stable=True)[: min(config.captions, total)]]
         truth, weight = (a[ids][:, asked] for a in (self._truths, self._weights))
         with self._amp:
             raw = self.model.images(batch)

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 import sims
-from reward_models.base import Segment
+from reward_models.base import Segment, from_dict
+from reward_models.config import ANY_THINGS
 from reward_models.goals.captions import stages
 from reward_models.goals.formula import fill, parts_of
-from reward_models.goals.predicates import PREDICATES
+from reward_models.goals.predicates import GRIPPER, PREDICATES, role
 from reward_models.goals.say import say
 from reward_models.visual.clip_score import Caption
-from reward_models.visual.graded import expressions, words_of
+from reward_models.visual.graded import expressions
 from robo_rl.goals.reading import NotRead, ReadGoal, read_goal
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
 from robo_rl.visual.data import collect, watched
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from reward_models.programs import Program
     from reward_models.visual.clip_score import ClipScore
     from reward_models.visual.encoders import TorchEncoder
-    from reward_models.visual.tiny_clip import Home
+    from reward_models.visual.tiny_clip import Home, Taught
 
 FRAMES = "frames"  # what the reward sees
 IMITATED = "simulator state, imitating a CLIP"
@@ -112,13 +113,13 @@ def captions_for(encoder: TorchEncoder, goal: ReadGoal, config: ClipConfig) -> l
     """The captions by which an encoder is asked for a goal: of a plan as far as the encoder was
     taught their words, else the sentence itself; ValueError where it was taught neither."""
     said = not (config.target or config.baseline or config.negatives)
-    taught = [words_of(text) for text in encoder.taught]
+    taught = encoder.taught
     with contextlib.suppress(ValueError):  # it was not read: then its words are all there is
         steps = captions_of(goal, raw=not taught) if said else []
-        if steps and (not taught or all(words_of(c.text) in taught for s in steps for c in s)):
+        if steps and all(c.text in taught for s in steps for c in s):
             return [[_as_known(c, taught) for c in step] for step in steps]
     try:
-        return own_words_of(goal.text, config, encoder.taught)
+        return own_words_of(goal.text, config, taught)
     except ValueError as error:
         raise NotRead(goal, f"{error}. ") if goal.refusal else ValueError(str(error)) from None
 
@@ -130,20 +131,20 @@ def text_row(encoder: TorchEncoder, goal: ReadGoal) -> np.ndarray:
     return mean / np.linalg.norm(mean)
 
 
-def _as_known(caption: Caption, taught: list[list[str]]) -> Caption:
-    """The caption, held against nothing that an encoder was not taught; [] it knows any words."""
-    if not taught or all(words_of(text) in taught for text in caption.baseline):
+def _as_known(caption: Caption, taught: Taught) -> Caption:
+    """The caption, held against nothing that an encoder was not taught."""
+    if all(text in taught for text in caption.baseline):
         return caption
     return replace(caption, baseline=(), negatives=())
 
 
 def own_words_of(
-    sentence: str, config: ClipConfig, taught: tuple[str, ...] = ()
+    sentence: str, config: ClipConfig, taught: Taught | None = None
 ) -> list[list[Caption]]:
     """One step with one caption, the sentence or what the config says in its place.
 
     ValueError where the formula lacks what it holds it against, or where the CLIP was ``taught``
-    other captions; () for one that knows any words.
+    other captions.
     """
     text, *further = config.target or (sentence,)
     against = config.negatives or config.baseline
@@ -155,9 +156,8 @@ def own_words_of(
             f"--clip.formula {config.formula} holds {caption.text!r} against something: give "
             f"--clip.{option} TEXT"
         )
-    words = [words_of(text) for text in taught]
     for text in (caption.text, *further, *against):
-        if taught and words_of(text) not in words:
+        if taught is not None and text not in taught:
             near = difflib.get_close_matches(text, taught, 5, 0.0)
             raise ValueError(
                 f"this CLIP was never taught {text!r}, nor what it was read as; of its "
@@ -338,12 +338,22 @@ def _homes_of(encoder: TorchEncoder, task: Task[Any]) -> list[Home]:
     own = (task.name, things_of(task))
     if by_name := [home for home in here if (home.task, home.things) == own]:
         return by_name
+    anywhere = [home for home in here if (home.task, home.things) == (task.name, ANY_THINGS)]
+    if anywhere and _plainly_called(task) <= encoder.taught.names:
+        return anywhere
     usual = [home for home in here if home.task in sims.TASKS and not home.things]
     for name in dict.fromkeys(home.task for home in usual):
         other = sims.make_task(name, robot=here[0].robot or None)
         if _scene(other) == _scene(task):
             return [home for home in usual if home.task == name]
     return []
+
+
+def _plainly_called(task: Task[Any]) -> set[str]:
+    """What is there, ``red cube``; what is not called by colour and shape alone, by its name."""
+    entities = [e for e in from_dict(task.card()).entities if role(e) != GRIPPER]
+    plain = {f"{e.colour}_{e.kind}": f"{e.colour} {e.kind}" for e in entities}
+    return {plain.get(e.name, e.name) for e in entities}
 
 
 def _scene(task: Task[Any]) -> str:

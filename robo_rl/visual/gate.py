@@ -176,7 +176,7 @@ def gate(
                 i for i, text in enumerate(said.texts) if any(thing in text for thing in hidden)
             ]
         else:
-            known = [i for i, text in enumerate(said.texts) if _taught(encoder, text)]
+            known = [i for i, text in enumerate(said.texts) if text in encoder.taught]
         asked = tuple(said.texts[i] for i in known)
         scores = images[-1] @ encoder.encode_texts(asked).T
         outside = beyond(view, captions.card, signals, look)
@@ -210,7 +210,7 @@ def hides(env: BatchEnv, states: Array, camera: str, look: Look | None) -> dict[
 def gate_at(path: Path, view: View, device: str, asked: dict[str, Any]) -> dict[str, Any]:
     """The gate of the embedded CLIP in the file ``path``, by one of its cameras."""
     encoder = EmbeddedClip(path, device)
-    encoder.camera = view.camera or encoder.camera
+    encoder.camera = view.home().camera
     return gate(encoder, view.made(), **asked)
 
 
@@ -233,7 +233,7 @@ def swapped(
     column_of = [{text: column for column, text in enumerate(said)} for said in texts]
     right, of = 0, 0
     for column, names in enumerate(zip(*texts, strict=True)):
-        if len(set(names)) == 1 or (taught and not all(_taught(encoder, n) for n in names)):
+        if len(set(names)) == 1 or (taught and not all(n in encoder.taught for n in names)):
             continue
         first, second = encoder.encode_texts(names)
         held = np.logical_and.reduce([truth[:, column], *(of[:, column] for of in shows)])
@@ -244,10 +244,6 @@ def swapped(
         right += int(((prefers[0] > 0) & (prefers[1] < 0)).sum())
         of += int(held.sum())
     return right / of if of else None
-
-
-def _taught(encoder: TorchEncoder, text: str) -> bool:
-    return not encoder.taught or text in encoder.taught
 
 
 def _painted(look: Look | None, paint: Paint, count: int) -> Look | None:

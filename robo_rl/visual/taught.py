@@ -29,6 +29,7 @@ from robo_rl.visual.scene import things_of
 from sims.cameras import Camera, Look
 from sims.foreign import PREFIX, ForeignEnv
 from sims.task import Task
+from sims.tasks.things.named import COLOURS, SHAPES, described
 from sims.truth import words
 
 Array = np.ndarray
@@ -40,6 +41,9 @@ SCENE = 1_009  # from one scene's seed to the next one's
 OTHER = 7_919  # from the seed of those that teach to that of those that judge
 PART = 1024  # frames drawn at once
 PAINTS = 6  # ways to paint a scene, at most
+# Of any things: tables to teach and to judge by, the most on each, how many ways each is painted,
+# and how much is said of several things at once each time.
+TABLES, JUDGED_TABLES, CROWD, COLOURINGS, PAIRS = 16, 4, 4, 40, 12
 CAMERA, LIGHT, SHARE = 0.06, 0.25, 0.7  # how far both are moved, and in what share of the frames
 
 
@@ -56,6 +60,12 @@ class View:
     def made(self) -> Task[Any]:
         """The task; ValueError where there is none such."""
         return task_of(vars(self))
+
+    def home(self) -> Home:
+        """By which weights name it."""
+        task = self.made()
+        camera = self.camera or task.cameras[0].name
+        return Home(task.name, getattr(task, "robot", ""), camera, things_of(task))
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,7 @@ class Shown:
     captions: Path | None = None  # somebody's own; None: the table's
     goals: tuple[str, ...] = ()  # sentences that are taught beside the table's
     without: tuple[str, ...] = ()  # things, "red ball", that are shown nowhere
+    coloured: bool = False  # things in any colours, not in those that are there alone
 
 
 def graded_frames(
@@ -112,6 +123,9 @@ def graded_frames(
     paints = [Paint({}, {})]
     if isinstance(written, TableCaptions):
         paints = without(paints_of(made), made, shown.without)
+    chance = np.random.default_rng([seed, COLOURINGS])
+    if shown.coloured:
+        paints = coloured(made, COLOURINGS, chance)
     env = sims.BatchEnv(made, ROWS, seed=seed)
     view = env.camera(of.camera or None)
     states, signals = collect(env, count, seed)
@@ -133,7 +147,6 @@ def graded_frames(
         some = slice(start, start + PART)
         parts.append(env.render_states(states[some], view.name, size=SIZE, look=look.rows(some)))
         progress(min(1.0, (start + PART) / count))
-    home = Home(made.name, getattr(made, "robot", ""), view.name, things_of(made))
     env.close()
     hidden: dict[str, Array] = {}
     if isinstance(written, TableCaptions):
@@ -141,9 +154,11 @@ def graded_frames(
     seen = []
     for paint, (first, last) in zip(paints, itertools.pairwise(edges), strict=True):
         said = written.repainted(paint.colours) if paint.colours else written
+        if shown.coloured:
+            said = said.some(chance, PAIRS)
         part, out = ({name: s[first:last] for name, s in of.items()} for of in (signals, hidden))
         seen.append(grade(said, getattr(said, "card", card), part, out))
-    return GradedFrames(np.concatenate(parts), seen, (home,))
+    return GradedFrames(np.concatenate(parts), seen, (of.home(),))
 
 
 def beyond(
@@ -217,6 +232,38 @@ def paints_of(task: Task[Any]) -> list[Paint]:
             rgba = {t.name: np.asarray(g.rgba) for t, g in zip(things, given, strict=True)}
             found.append(Paint(rgba, colours))
     return found[:PAINTS]
+
+
+def coloured(task: Task[Any], count: int, rng: np.random.Generator) -> list[Paint]:
+    """So many ways to paint things in any colours, each alone of its colour and kind."""
+    kinds = {e.name: e.kind for e in from_dict(task.card()).entities if role(e) != GRIPPER}
+    found: list[Paint] = []
+    while len(found) < count:
+        drawn = map(str, rng.choice([*COLOURS], len(kinds)))
+        colours = dict(zip(kinds, drawn, strict=True))
+        if len({(colour, kinds[name]) for name, colour in colours.items()}) == len(kinds):
+            rgba = {name: np.array(COLOURS[colour]) for name, colour in colours.items()}
+            found.append(Paint(rgba, colours))
+    return found
+
+
+def any_tables(count: int, seed: int) -> list[str]:
+    """So many lists of two to ``CROWD`` things, each the only one of its colour and shape."""
+    rng = np.random.default_rng([seed, TABLES])
+    known = [f"{colour} {shape}" for colour in COLOURS for shape in SHAPES]
+    loose = [name for name in known if not name.endswith("plate")]
+    tables = []
+    for _ in range(count):
+        first = str(rng.choice(loose))
+        more = [name for name in rng.permutation(known) if name != first]
+        tables.append(", ".join([first, *more[: rng.integers(1, CROWD)]]))
+    return tables
+
+
+def names_of(views: Sequence[View]) -> frozenset[str]:
+    """What things of the tables may be called, in any colours: ``red ball``."""
+    things = [thing for view in views for thing in described(view.things)]
+    return frozenset(f"{colour} {thing.shape}" for thing in things for colour in COLOURS)
 
 
 def without(paints: Sequence[Paint], task: Task[Any], things: Sequence[str]) -> list[Paint]:

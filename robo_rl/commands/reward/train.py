@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 import tyro
 from rich.console import Console
 
-from reward_models.config import FitConfig, at_least
+from reward_models.config import ANY_THINGS, FitConfig, at_least
 from robo_rl.judging.tables import in_words
 from robo_rl.progress import stages
 from robo_rl.runs import versions
 from robo_rl.side_by_side import side_by_side
 
 if TYPE_CHECKING:
-    from reward_models.visual.tiny_clip import Home
     from robo_rl.visual.taught import View
 
 RATE = FitConfig.learning_rate
@@ -42,7 +41,9 @@ class TrainClipCommand:
 
     # Whose scenes: any tasks with things; with --captions any one task, and gym:ID.
     task: tuple[str, ...] = ("reach",)
-    things: str = ""  # on the table of --task tabletop: "yellow ball, two red cubes, white plate"
+    # On the table of --task tabletop: "yellow ball, two red cubes, white plate", or "any": whatever
+    # is called by its colour and shape.
+    things: str = ""
     scene: str = ""  # on that table: your FILE.xml, with its card FILE.toml beside it
     captions: Path | None = None  # TOML file of your own captions and what makes each of them true
     goals: tuple[str, ...] = ()  # sentences with numbers of their own, taught beside the usual
@@ -70,14 +71,27 @@ class TrainClipCommand:
 
     @property
     def views(self) -> list[View]:
-        """Everything that it is to see."""
-        from robo_rl.visual.taught import View  # with torch, which takes seconds
+        """Everything that it is taught."""
+        from robo_rl.visual.taught import TABLES
 
+        return self._views(TABLES, self.seed)
+
+    @property
+    def judged(self) -> list[View]:
+        """Everything that it is judged by: of any things, tables that it was not taught."""
+        from robo_rl.visual.taught import JUDGED_TABLES, OTHER
+
+        return self._views(JUDGED_TABLES, self.seed + OTHER)
+
+    def _views(self, tables: int, seed: int) -> list[View]:
+        from robo_rl.visual.taught import View, any_tables  # with torch, which takes seconds
+
+        things = any_tables(tables, seed) if self.things == ANY_THINGS else [self.things]
         if self.ship:
             asked = itertools.product(SHIPPED_TASKS, SHIPPED_ARMS, SHIPPED_CAMERAS)
         else:
             asked = itertools.product(self.task, self.robot or ("",), self.camera or ("",))
-        return [View(*one, self.things, self.scene) for one in asked]
+        return [View(*one, table, self.scene) for one in asked for table in things]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -92,7 +106,7 @@ def main(argv: Sequence[str]) -> int:
     from robo_rl.threads import set_threads
     from robo_rl.visual.gate import own_cells, summary, told
     from robo_rl.visual.look_guard import write_guard
-    from robo_rl.visual.taught import Shown, check_shown, held_out, of_scenes
+    from robo_rl.visual.taught import Shown, check_shown, held_out, names_of, of_scenes
 
     check_shown(command.views, command.without)
     begun = tiny_clip.load(command.start) if command.start else None
@@ -115,11 +129,16 @@ def main(argv: Sequence[str]) -> int:
             text = " ".join(f"{k} {v:.3f}" for k, v in losses.items() if k != "step")
             progress("fit", share, text)
 
-        shown = Shown(command.captions, command.goals, command.without)
+        any_things = command.things == ANY_THINGS
+        shown = Shown(command.captions, command.goals, command.without, any_things)
         seen = of_scenes(command.views, shown, command.frames, command.seed, drawn, command.jobs)
         model = fit(seen.frames, lessons(seen.seen), config, fitted, kept, begun).cpu()
     model.homes = seen.homes
-    card = _card(command, seen.homes, config, time.monotonic() - start)
+    if any_things:
+        homes = (dataclasses.replace(home, things=ANY_THINGS) for home in seen.homes)
+        model.homes = tuple(dict.fromkeys(homes))
+        model.taught = dataclasses.replace(model.taught, names=names_of(command.views))
+    card = _card(command, model.homes, config, time.monotonic() - start)
     if command.captions is not None:
         card["captions"] = tomllib.loads(command.captions.read_text("utf-8"))["captions"]
     tiny_clip.save(model, out, card)
@@ -133,7 +152,7 @@ def main(argv: Sequence[str]) -> int:
             card |= {"cells": [vars(cell) for cell in found], "summary": summary(found)}
             console.print(told(card["cells"]), highlight=False)
         else:
-            card |= _judged(out, command, model.homes, console)
+            card |= _judged(out, command, console)
         for label in ("summary", "moved"):
             if label in card:
                 console.print(f"{label}: {in_words(card[label])}", highlight=False)
@@ -144,17 +163,12 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _judged(
-    out: Path, command: TrainClipCommand, homes: Sequence[Home], console: Console
-) -> dict[str, Any]:
+def _judged(out: Path, command: TrainClipCommand, console: Console) -> dict[str, Any]:
     """What the card says of how well captions are seen: scene by scene, and in all."""
     from robo_rl.visual.gate import gate_at, of_all, told
 
     asked = {"goals": command.goals, "hidden": command.without, "count": command.check_states}
-    given = {
-        home: (out, dataclasses.replace(view, camera=home.camera), command.device, asked)
-        for home, view in zip(homes, command.views, strict=True)
-    }
+    given = {view.home(): (out, view, command.device, asked) for view in command.judged}
     found = {}
     for home, figures in side_by_side(gate_at, given, command.jobs):
         console.print(f"{home}: {in_words(figures['plain summary'])}", highlight=False)
@@ -172,6 +186,11 @@ def _out(command: TrainClipCommand) -> Path:
     if command.captions is not None and command.without:
         raise ValueError(
             "--without keeps things out of the table's captions, not out of --captions"
+        )
+    if command.things == ANY_THINGS and (command.captions or command.without or command.scene):
+        raise ValueError(
+            "--things any is of what is called by colour and shape: leave out --captions, "
+            "--without and --scene"
         )
     if command.ship == (command.out is not None):
         raise ValueError(
