@@ -20,12 +20,15 @@ from reward_models.visual import tiny_clip, train
 from reward_models.visual.encoders import EmbeddedClip, OpenClip, fastest_dtype, make_encoder
 from reward_models.visual.train import fit, lessons
 from robo_rl.cli import main
-from robo_rl.rewards.clip import at_home
+from robo_rl.goals.reading import read_goal
+from robo_rl.rewards.clip import ClipConfig, at_home, captions_for
+from robo_rl.visual import taught
 from robo_rl.visual.data import collect
 from robo_rl.visual.gate import gate, gate_at, hides, swapped
 from robo_rl.visual.look_guard import TOLERANCE, drift
 from robo_rl.visual.taught import Shown, View, graded_frames, of_scenes
 from sims.cameras import Look
+from sims.tasks.things.named import COLOURS, SHAPES
 
 SUITE = (
     "reach", "lift", "pick_place", "stack", "drawer", "button", "peg", "drawer_then_place", "push",
@@ -261,7 +264,7 @@ def test_training_begins_with_other_weights_of_the_same_words() -> None:
     told, start = lessons(seen.seen), tiny_clip.load()
     config = FitConfig(steps=1, batch=32, learning_rate=0.0, text_learning_rate=0.0)
     model = fit(seen.frames, told, config, start=start)
-    assert model.config == start.config and model.captions == told.captions
+    assert model.config == start.config and model.taught.texts == told.captions
     for name, weight in start.named_parameters():
         assert torch.equal(weight, model.get_parameter(name)), name
     other = replace(told, captions=("the drawer is ajar", *told.captions[1:]))
@@ -310,6 +313,50 @@ def test_a_model_of_somebodys_own_things_and_scene(tmp_path: Path) -> None:
     for things in ("", "yellow ball"):
         with pytest.raises(ValueError, match="knows no other scene; here is tabletop"):
             at_home(encoder, sims.make_task("tabletop", things=things))
+
+
+def test_what_was_taught_of_some_things_is_known_of_all_that_are_named() -> None:
+    said = ("the gripper touches the red cube", "the red cube is next to the white ball")
+    known = tiny_clip.Taught(said, frozenset({"red cube", "white ball", "blue ball"}))
+    for text in ("The gripper touches the blue ball.", "the blue ball is next to the red cube"):
+        assert text in known and text not in tiny_clip.Taught(said) and text in tiny_clip.Taught()
+    for text in (
+        "the gripper grasps the red cube",
+        "the gripper touches the blue cube",
+        "red cube",
+    ):
+        assert text not in known
+
+
+def test_a_model_of_any_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taught of some tables, it is at home on every one whose things are called so."""
+    for name, few in (("TABLES", 3), ("JUDGED_TABLES", 1), ("COLOURINGS", 4)):
+        monkeypatch.setattr(taught, name, few)
+    views = [View("tabletop", things=table) for table in taught.any_tables(3, seed=11)]
+    seen = of_scenes(views, Shown(coloured=True), 60, seed=11)
+    assert len(seen.seen) == 12 and len({view.things for view in views}) == 3
+    names = {f"{colour} {kind}" for colour in COLOURS for kind in SHAPES}
+    for part in seen.seen:
+        told = {name for name in names if any(name in text for text in part.texts)}
+        assert len(told) in (2, 3, 4) and len(part.texts) == len(set(part.texts))
+    out = tmp_path / "any.safetensors"
+    asked = ["--task", "tabletop", "--things", "any", "--frames", "60", "--steps", "2"]
+    asked += ["--batch", "16", "--check-states", "260", "--out", str(out)]
+    assert main(["reward", "train", *asked]) == 0
+    encoder, card = EmbeddedClip(out), json.loads(out.with_suffix(".json").read_text())
+    assert encoder.homes == (tiny_clip.Home("tabletop", "so101", "front", "any"),)
+    assert "--things any" in card["command"] and card["summary"]["cells"]
+    kinds = sorted({name.split()[1] for name in encoder.taught.names} - {"plate"})
+    strange = f"white {kinds[0]}, pink {kinds[-1]}"
+    task = sims.make_task("tabletop", things=strange)
+    at_home(encoder, task)
+    goal = read_goal(task, f"touch the pink {kinds[-1]}")
+    [[caption]] = captions_for(encoder, goal, ClipConfig())
+    assert caption.text == f"the gripper touches the pink {kinds[-1]}"
+    for things in ("two red cubes", "small red cube"):
+        with pytest.raises(ValueError, match="of any things.* knows no other scene"):
+            at_home(encoder, sims.make_task("tabletop", things=things))
+    assert main(["reward", "train", *asked, "--scene", "k.xml"]) == 1
 
 
 def test_one_model_may_be_of_several_scenes(
