@@ -85,10 +85,12 @@ def judged_states(env: BatchEnv, count: int, seed: int) -> tuple[Array, dict[str
             noise = 0.8 * noise + 0.6 * rng.normal(size=noise.shape)
             expert = np.stack([guide.expert(env.views, rng) for guide in guides])
             env.step((1 - 0.7 * drift) * expert[chosen, everyone] + drift * noise)
-            if step % 5 == 4 and wanted > 0:
+            if step % 5 == 4:
                 ids = np.sort(rng.permutation(env.num_envs)[: min(wanted, env.num_envs // 2)])
                 driven.append((env.state(ids), {k: v[ids] for k, v in env.signals().items()}))
                 wanted -= len(ids)
+            if wanted == 0:
+                break
     states = np.concatenate([states, *(rows for rows, _ in driven)])
     return states, {n: np.concatenate([s, *(r[n] for _, r in driven)]) for n, s in signals.items()}
 
