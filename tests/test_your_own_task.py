@@ -59,10 +59,11 @@ def kitchen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def commands() -> dict[str, list[str]]:
-    """{its first option: the words} of the page's `robo-rl train tabletop` commands."""
+    """{its first option: the words} of the page's `robo-rl train tabletop` commands; of several
+    that begin alike, the first."""
     text = PAGE.read_text().replace("\\\n", " ")
     lines = re.findall(r"^\s*robo-rl (train tabletop .*)$", text, re.M)
-    return {line.split()[2]: shlex.split(line) for line in lines}
+    return {line.split()[2]: shlex.split(line) for line in reversed(lines)}
 
 
 def trained(option: str, capsys: pytest.CaptureFixture[str]) -> RunDir:
