@@ -85,7 +85,7 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["trian"], "Did you mean 'train'"),
         (["train", "raech"], "unknown task 'raech'; known tasks: "),
         (["train", "wash the dishes"], "'wash the dishes' is neither a task (robo-rl list tasks)"),
-        (["train", "put the blue box away"], "as a goal of stack: did not understand \"put the blue"),
+        (["train", "put the blue box away"], "as a goal of stack: did not understand"),
         (["train", "go forward"], "'go forward' is a goal of hopper, half_cheetah, walker2d"),
         (["train", "touch the red cube", "--goal", "lift it"], "unknown task 'touch the red cube'"),
         (["train", "go forward"], 'say of which, as train hopper --goal "go forward"'),

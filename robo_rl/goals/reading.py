@@ -53,7 +53,8 @@ class NotRead(ValueError):
         """Offers these instead."""
         goal, self.offers = self.goal, offers
         assert goal.refusal is not None
-        self.why = f"{before}{goal.refusal.why}."
+        why = goal.refusal.why
+        self.why = f"{before}{why}" if why.endswith("?") else f"{before}{why}."
         ways = "; ".join(f"{i}: {offer.understood}" for i, offer in enumerate(self.offers, 1))
         # What may be meant says more than all that could be said.
         told = f"{self.why} Did you mean {ways}? Say it so." if ways else f"{before}{goal.refusal}"
