@@ -41,8 +41,9 @@ from robo_rl.visual.data import collect
 from robo_rl.visual.gate import judged_states, truths
 from robo_rl.visual.label_store import scene_of
 from robo_rl.visual.labels import Labels
+from robo_rl.visual.paints import paints_of
 from robo_rl.visual.scene import SceneConfig, _aside, distilled, scene_key, things_of
-from robo_rl.visual.taught import beyond, captions_of_task, paints_of
+from robo_rl.visual.taught import beyond, captions_of_task
 from sims.batch_env import BatchEnv
 from sims.tasks.reach import Reach
 

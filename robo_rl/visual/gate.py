@@ -26,15 +26,8 @@ from reward_models.visual.encoders import EmbeddedClip, TorchEncoder
 from reward_models.visual.table_captions import TableCaptions
 from reward_models.visual.tiny_clip import Home
 from robo_rl.visual.data import ROLLED, collect, jitter
-from robo_rl.visual.taught import (
-    GradedFrames,
-    Paint,
-    View,
-    beyond,
-    captions_of_task,
-    paints_of,
-    without,
-)
+from robo_rl.visual.paints import Paint, paints_of, without
+from robo_rl.visual.taught import GradedFrames, View, beyond, captions_of_task
 from sims.batch_env import BatchEnv
 from sims.cameras import Look, geoms_of
 from sims.task import Task

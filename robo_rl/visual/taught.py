@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from reward_models.visual.train import GradedStates, grade
 from robo_rl.goals.reading import read_goal, task_of
 from robo_rl.side_by_side import side_by_side
 from robo_rl.visual.data import collect, jitter, watched
+from robo_rl.visual.paints import Paint, coloured, looks_of, paints_of, without
 from robo_rl.visual.scene import things_of
 from sims.cameras import Camera, Look
 from sims.foreign import PREFIX, ForeignEnv
@@ -40,7 +41,6 @@ HELD = 0.1  # times the frames that teach, of other episodes: what it is judged 
 SCENE = 1_009  # from one scene's seed to the next one's
 OTHER = 7_919  # from the seed of those that teach to that of those that judge
 PART = 1024  # frames drawn at once
-PAINTS = 6  # ways to paint a scene, at most
 # Of any things: tables to teach and to judge by, the most on each, how many ways each is painted,
 # and how much is said of several things at once each time.
 TABLES, JUDGED_TABLES, CROWD, COLOURINGS, PAIRS = 16, 4, 4, 40, 12
@@ -75,14 +75,6 @@ class GradedFrames:
     frames: Array  # (M, H, W, 3) uint8
     seen: list[GradedStates]  # M states in all, in the order of the frames
     homes: tuple[Home, ...]
-
-
-@dataclass(frozen=True)
-class Paint:
-    """One way to paint a scene's things: each has the colour of another."""
-
-    rgba: Mapping[str, Array] = field(compare=False)  # {geom: (4,)}; {}: as they are
-    colours: Mapping[str, str]  # {entity: colour}
 
 
 @dataclass(frozen=True)
@@ -214,39 +206,6 @@ def held_out(view: View, captions: Path, count: int, seed: int) -> GradedFrames:
     return graded_frames(view, Shown(captions), max(2, round(HELD * count)), seed + OTHER)
 
 
-def paints_of(task: Task[Any]) -> list[Paint]:
-    """As the scene is, and with the colours of its loose things exchanged.
-
-    Only where each thing's name is its colour and shape, and stays the only one of that name.
-    """
-    things = [t for t in getattr(task, "objects", ()) if t.colour]
-    own = Paint({t.name: np.asarray(t.rgba) for t in things}, {})
-    if len(things) < 2 or any(t.name != f"{t.colour}_{t.kind}" for t in things):
-        return [Paint({}, {})]
-    found = [own]
-    for order in itertools.permutations(range(len(things))):
-        given = [things[i] for i in order]
-        colours = {t.name: g.colour for t, g in zip(things, given, strict=True)}
-        names = {f"{colour}_{t.kind}" for t, colour in zip(things, colours.values(), strict=True)}
-        if list(order) != sorted(order) and len(names) == len(things):
-            rgba = {t.name: np.asarray(g.rgba) for t, g in zip(things, given, strict=True)}
-            found.append(Paint(rgba, colours))
-    return found[:PAINTS]
-
-
-def coloured(task: Task[Any], count: int, rng: np.random.Generator) -> list[Paint]:
-    """So many ways to paint things in any colours, each alone of its colour and kind."""
-    kinds = {e.name: e.kind for e in from_dict(task.card()).entities if role(e) != GRIPPER}
-    found: list[Paint] = []
-    while len(found) < count:
-        drawn = map(str, rng.choice([*COLOURS], len(kinds)))
-        colours = dict(zip(kinds, drawn, strict=True))
-        if len({(colour, kinds[name]) for name, colour in colours.items()}) == len(kinds):
-            rgba = {name: np.array(COLOURS[colour]) for name, colour in colours.items()}
-            found.append(Paint(rgba, colours))
-    return found
-
-
 def any_tables(count: int, seed: int) -> list[str]:
     """So many lists of two to ``CROWD`` things, each the only one of its colour and shape."""
     rng = np.random.default_rng([seed, TABLES])
@@ -264,22 +223,6 @@ def names_of(views: Sequence[View]) -> frozenset[str]:
     """What things of the tables may be called, in any colours: ``red ball``."""
     things = [thing for view in views for thing in described(view.things)]
     return frozenset(f"{colour} {thing.shape}" for thing in things for colour in COLOURS)
-
-
-def without(paints: Sequence[Paint], task: Task[Any], things: Sequence[str]) -> list[Paint]:
-    """Those of ``paints`` in which no thing looks like one of ``things`` ("red ball")."""
-    kept = [paint for paint in paints if not looks_of(paint, task) & set(things)]
-    if not kept:
-        raise ValueError(
-            f"{task.name} without {', '.join(things)}: it is shown in every way to paint its things"
-        )
-    return kept
-
-
-def looks_of(paint: Paint, task: Task[Any]) -> set[str]:
-    """Colour and kind of every loose thing, as it is painted: ``red ball``."""
-    things = getattr(task, "objects", ())
-    return {f"{paint.colours.get(thing.name, thing.colour)} {thing.kind}" for thing in things}
 
 
 def check_shown(views: Sequence[View], things: Sequence[str]) -> None:
