@@ -1,7 +1,8 @@
-"""Work on several things at once, each in a process of its own with its share of the cores."""
+"""Work on several things at once, in a few processes that have their share of the cores."""
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -25,48 +26,59 @@ def side_by_side(
 ) -> Iterator[tuple[Key, Made]]:
     """(key, what ``work`` made of the arguments given for it), as they are finished.
 
-    One after the other in this process, or ``jobs`` at once, each in one of its own, which end with
-    this one: on the first error of any, on Ctrl-C, or when nobody asks for more. A process that
-    ends by itself is an error too, a ChildProcessError, or what ``died`` makes of it. ``begun`` is
-    told of each that begins.
+    One after the other in this process, or in ``jobs`` others, which take one after the other each,
+    for to begin takes seconds. They end with this one: on the first error of any, on Ctrl-C, or
+    when nobody asks for more. A process that ends by itself is an error too, a ChildProcessError,
+    or what ``died`` makes of it. ``begun`` is told of each that begins.
     """
     if jobs == 1:
         for key, arguments in given.items():
             begun(key)
             yield key, work(*arguments)
         return
-    context, share = process.spawning(), max(1, cores() // jobs)
-    waiting = dict(given)
-    running: dict[Connection, tuple[Key, BaseProcess]] = {}
+    share, waiting = max(1, cores() // jobs), dict(given)
+    workers: dict[Connection, BaseProcess] = {}
+    idle: list[Connection] = []
+    busy: dict[Connection, Key] = {}
     try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
+        while waiting or busy:
+            while waiting and len(busy) < jobs:
                 key = next(iter(waiting))
-                ours, theirs = context.Pipe(duplex=False)
-                child = context.Process(
-                    target=_answer, args=(theirs, share, work, waiting.pop(key))
-                )
-                running[ours] = key, child
-                begin(child)
+                to = idle.pop() if idle else _begun(work, share, workers)
+                busy[to] = key
+                with contextlib.suppress(ConnectionError):  # it is gone: found out below
+                    to.send(waiting.pop(key))
                 begun(key)
-                theirs.close()  # so that ours ends with the child
-            for answered in wait([*running]):
-                key, child = running[answered]
+            for answered in wait([*busy]):
+                key = busy.pop(answered)
                 try:
                     made, error = answered.recv()
-                except EOFError:
+                    idle.append(answered)
+                except (EOFError, ConnectionError):
+                    child = workers.pop(answered)
                     child.join()
                     why = f"its process ended with {child.exitcode}"
                     made, error = (died(why), None) if died else (None, ChildProcessError(why))
-                child.join()
-                del running[answered]
                 if error is not None:
                     raise error
                 yield key, made
     finally:
-        for _, child in running.values():
-            if child.pid is not None:
+        for to, child in workers.items():
+            to.close()  # with which those end that wait for more
+            if to in busy:
                 child.terminate()
+
+
+def _begun(
+    work: Callable[..., Any], share: int, workers: dict[Connection, BaseProcess]
+) -> Connection:
+    """The end of a pipe to a process that has begun, and is noted as one of ``workers``."""
+    context = process.spawning()
+    ours, theirs = context.Pipe()
+    workers[ours] = context.Process(target=_answers, args=(theirs, share, work))
+    begin(workers[ours])
+    theirs.close()  # so that ours ends with the process
+    return ours
 
 
 def begin(child: BaseProcess) -> None:
@@ -80,12 +92,17 @@ def begin(child: BaseProcess) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _answer(to: Connection, share: int, work: Callable[..., Any], given: tuple[Any, ...]) -> None:
-    """In the process: sends what became of it."""
+def _answers(pipe: Connection, share: int, work: Callable[..., Any]) -> None:
+    """In the process: sends what became of each piece of work, until there is no more."""
     limit_cores(share)
-    try:
-        answer = work(*given), None
-    except Exception as error:
-        error.add_note(traceback.format_exc())
-        answer = None, error
-    to.send(answer)
+    while True:
+        try:
+            given = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answer = work(*given), None
+        except Exception as error:
+            error.add_note(traceback.format_exc())
+            answer = None, error
+        pipe.send(answer)

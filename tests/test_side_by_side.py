@@ -34,6 +34,11 @@ def test_every_answer_comes_with_its_key() -> None:
     assert dict(side_by_side(cores, {"its share": ()}, 2)) == {"its share": max(1, cores() // 2)}
 
 
+def test_a_process_that_has_begun_takes_more_than_one() -> None:
+    at = dict(side_by_side(os.getpid, dict.fromkeys(range(6), ()), 2))
+    assert len(at) == 6 and len({*at.values()}) <= 2 and os.getpid() not in at.values()
+
+
 def test_an_error_is_the_callers_and_ends_the_others() -> None:
     began = time.monotonic()
     with pytest.raises(ValueError, match="math domain error"):
