@@ -150,7 +150,8 @@ def test_units_and_what_is_left_out() -> None:
         ("touch(gripper, red_cub)", "its second, 'red_cub', is no entity of reach; did you mean "
          "'red_cube'?"),
         ("near(red_cube, gripper)", "its second must be object, got 'gripper'; fits here: red_"),
-        ("lifted(red_cube)", "its first must be lift, got 'red_cube'; fits here: nothing"),
+        ("lifted(red_cube)", "its first must be something to lift, got 'red_cube'; fits here: "
+         "nothing"),
         ("near(red_cube, red_cube)", "must be different"),
         ("above(gripper, red_cube, hight=3)", "no number 'hight'; it takes height, tol"),
         ("above(gripper, red_cube, height=50)", "height must be from 0 to 2 m, got 50"),

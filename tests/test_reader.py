@@ -93,6 +93,9 @@ def test_what_was_read_as_another_goal_is_refused(task: str, text: str) -> None:
         ("push", "move the cube 10 cm towards the camera", "moved(red_cube, front=0.1)"),
         ("drawer", "open the drawer by 30 percent", "open(drawer, share=0.3)"),
         ("drawer", "close the drawer halfway", "closed(drawer, share=0.5)"),
+        ("drawer", "open the drawer at least 5 cm", "open(drawer, share=0.5)"),
+        ("drawer", "pull the drawer out by 3 cm", "open(drawer, share=0.3)"),
+        ("button", "press the button down by 6 mm", "pressed(button, share=0.5)"),
         ("humanoid", "walk forward at 2 m/s", "forward(humanoid, pace=2)"),
         # order and time
         ("reach", "touch the ball before the cube",
@@ -127,6 +130,20 @@ def test_what_was_read_as_another_goal_is_refused(task: str, text: str) -> None:
         ("reach", "touch the object farthest from the ball",
          "touch(gripper, farthest(blue_ball, red_cube, green_cylinder))"),
         ("reach", "touch the tallest object", "touch(gripper, green_cylinder)"),
+        # how high the gripper is, over the table or than where it began
+        ("reach", "hold the gripper 20 cm above the table",
+         "at_height(gripper, least=18.5cm, most=21.5cm)"),
+        ("reach", "stay at least 5 cm above the table", "at_height(gripper, least=5cm)"),
+        ("reach", "be between 10 and 15 cm above the tabletop",
+         "at_height(gripper, least=10cm, most=15cm)"),
+        ("reach", "touch the ball while staying below 10 cm above the table",
+         "while(touch(gripper, blue_ball), at_height(gripper, most=10cm))"),
+        ("reach", "raise your hand", "raised(gripper, height=5cm)"),
+        ("reach", "touch the can, then lift the gripper by 12 cm",
+         "then(touch(gripper, green_cylinder), raised(gripper, height=12cm))"),
+        ("reach", "move down 3 cm, give or take 1 cm",
+         "raised(gripper, height=-3cm, tolerance=1cm)"),
+        ("lift", "raise the cube 10 cm above the table", "lifted(red_cube, height=10cm)"),
     ],
 )  # fmt: skip
 def test_reads(task: str, text: str, formula: str) -> None:
@@ -190,6 +207,9 @@ def test_reads_terse_commands_and_protocols(task: str, text: str, formula: str) 
     ("task", "text"),
     [
         ("hopper", "hop forward fast"),  # how fast?
+        ("reach", "hold the gripper high above the table"),  # how high?
+        ("reach", "raise the gripper at least 10 cm"),  # it takes one height
+        ("hopper", "go up"),
         ("ant", "walk forward at most 0.5 m/s"),  # and how fast at least?
         ("ant", "wave a leg while walking forward"),  # both take the whole episode
         ("humanoid", "raise both arms while walking forward"),
@@ -236,7 +256,9 @@ def test_no_word_is_passed_over(task: str, text: str) -> None:
         ("reach", "be at least 5 cm above the ball", "above takes one height"),
         ("reach", "stay near the ball", "within 5 cm of"),
         ("push", "move the cube 5 cm", "which way"),
-        ("drawer", "open the drawer 5 cm", "open takes no number in m"),
+        ("drawer", "open the drawer by 30 degrees",
+         "open takes no number in rad; it takes a share (halfway, 60 %)"),
+        ("drawer", "open the drawer 15 cm", "the drawer slides 10 cm at most"),
         ("push", "lift the cube by 5 cm", "cannot be lifted"),
         ("button", "press the button without ever pressing it", "cannot be kept"),
         ("reach", "touch the ball, then the cube slowly", "all of it, or one part"),

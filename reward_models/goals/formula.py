@@ -311,6 +311,11 @@ def _filled_atom(atom: Atom, card: TaskCard, avoided: bool) -> Atom:
     return Atom(atom.predicate, atom.terms, tuple(numbers.items()))
 
 
+# What a role asks for where it is what can be done with a thing.
+_DONE = "balance", "close", "insert", "lift", "open", "place", "press", "push", "stack"
+_FOR = {name: f"something to {name}" for name in _DONE}
+
+
 def _checked(atom: Atom, card: TaskCard) -> list[Entity]:
     """The entities of an atom, of a choice the first; FormulaError unless all of them fit."""
     known, first, named = PREDICATES[atom.predicate], [], []
@@ -322,8 +327,9 @@ def _checked(atom: Atom, card: TaskCard) -> list[Entity]:
         for entity in found:
             if not fits & roles(entity):
                 able = [e.name for e in card.entities if fits & roles(e)]
+                wanted = " or ".join(sorted(_FOR.get(one, one) for one in fits))
                 raise FormulaError(
-                    f"{atom.predicate}: its {place} must be {' or '.join(sorted(fits))}, got "
+                    f"{atom.predicate}: its {place} must be {wanted}, got "
                     f"{entity.name!r}; fits here: {', '.join(able) or 'nothing'}"
                 )
         first.append(found[0])

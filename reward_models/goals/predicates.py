@@ -455,6 +455,18 @@ PREDICATES: dict[str, Predicate] = {
             level=True,
         ),
         Predicate(
+            "raised",
+            (_HAND,),
+            "{subject} is higher than at the start",
+            (
+                Number("height", "m", 0.05, low=-2.0, said="just"),
+                Number("tolerance", "m", 0.02, said="tolerance"),
+            ),
+            seen="clip",
+            margin=("{tolerance} - abs({a}[2] - {a.start}[2] - {height})",),
+            aim="vec(0.0, 0.0, {a.start}[2] + {height} - {a}[2])",
+        ),
+        Predicate(
             "displaced",
             (_MOVER,),
             "{subject} is away from where it was",
@@ -620,7 +632,7 @@ PREDICATES: dict[str, Predicate] = {
         ),
         Predicate(
             "at_height",
-            (_BODY,),
+            (_fits("gripper", "body"),),
             "{subject} is at a height",
             (
                 Number("least", "m", 0.0, high=100.0, said="least"),
@@ -629,6 +641,7 @@ PREDICATES: dict[str, Predicate] = {
             needs=("least", "most"),
             by="act",
             margin=("{a}[2] - {least}", "{most} - {a}[2]"),
+            aim="vec(0.0, 0.0, minimum(maximum({a}[2], {least}), {most}) - {a}[2])",
         ),
     )
 }

@@ -134,11 +134,6 @@ def upright(w: World, body: str, *, cosine: float) -> Array:
     return _up(w) >= cosine
 
 
-def at_height(w: World, body: str, *, least: float, most: float) -> Array:
-    height = w.point(body)[:, 2]
-    return (height >= least) & (height <= most)
-
-
 def _place(w: World, body: str, **numbers: float) -> Array:
     return w.point(body)[:, :2].copy()
 
@@ -161,7 +156,7 @@ WORDS: dict[str, tuple[Predicate, tuple[str, ...]]] = {
     "balanced": (now(balanced), ("inverted_pendulum",)),
     "on": (now(on), ("pusher",)),
     "upright": (now(upright), TORSOS),
-    "at_height": (now(at_height), TORSOS),
+    "at_height": (tabletop.PREDICATES["at_height"], TORSOS),
     "still": (over_time(_place, tabletop.slower), GOERS),
     "slower": (over_time(_place, tabletop.slower), GOERS),
     "faster": (over_time(_place, tabletop.faster), GOERS),

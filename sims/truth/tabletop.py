@@ -109,6 +109,11 @@ def lifted(w: World, a: str, *, height: float, hand: float) -> Array:
     return high & (norm(w.point(a) - w.grip_point()) < hand)
 
 
+def at_height(w: World, a: str, *, least: float, most: float) -> Array:
+    height = w.point(a)[:, 2]
+    return (height >= least) & (height <= most)
+
+
 def at(w: World, a: str, b: str, *, within: float) -> Array:
     return flat(w.point(a) - w.point(b)) <= within
 
@@ -153,6 +158,10 @@ def _place(w: World, a: str, **numbers: float) -> Array:
 def moved(track: Array, clock: Clock, *, left: float, front: float, tolerance: float) -> Array:
     way = (track - track[0])[..., :2]
     return flat(way - (left * LEFT + front * FRONT)) <= tolerance
+
+
+def raised(track: Array, clock: Clock, *, height: float, tolerance: float) -> Array:
+    return np.abs((track - track[0])[..., 2] - height) <= tolerance
 
 
 def displaced(track: Array, clock: Clock, *, least: float, most: float) -> Array:
@@ -205,7 +214,9 @@ PREDICATES: dict[str, Predicate] = {
     "inserted": now(inserted),
     "lifted": now(lifted),
     "moved": over_time(_place, moved),
+    "raised": over_time(_place, raised),
     "displaced": over_time(_place, displaced),
+    "at_height": now(at_height),
     "at": now(at),
     "at_point": now(at_point),
     "upright": now(upright),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from reward_models.base import TaskCard
 from reward_models.goals.formula import Atom, Choice, Formula, Term, check, join
-from reward_models.goals.predicates import BODY, FURNITURE, MARKS, PREDICATES
+from reward_models.goals.predicates import BODY, FURNITURE, GRIPPER, MARKS, PREDICATES
 from reward_models.goals.reader.clauses import Clause
 from reward_models.goals.reader.quantities import Much
 from reward_models.goals.reader.things import Things
@@ -20,6 +20,10 @@ _BEING = frozenset({"", "be", "touch", "contact", "reach", "meet", "lie", "stand
 MOVING = frozenset("push|move|slide|shove|nudge|roll|drag|pull|carry|send|take|go|come".split("|"))
 _LIFTING = frozenset({"lift", "raise", "lower", "drop"})
 _MOVES = frozenset({"push", "place", "insert", "lift"})
+_OFF_HEIGHT = 0.015  # m, either way, where nobody says how exactly
+_AMOUNTS = {"m": "a length (5 cm)", "1": "a share (halfway, 60 %)", "rad": "an angle (30 degrees)",
+            "m/s": "a speed (10 cm/s)"}  # fmt: skip
+_DOWN = 0.05  # m, as far as up, where nobody says how far
 
 
 def _short(value: float) -> float:
@@ -145,6 +149,14 @@ class Atoms:
                 return self._moved(clause, first)
             case "at_point":
                 return self._point(clause, first)
+            case "at_height" if clause.much is None:
+                raise self.refuse("ambiguous", "how high? Say '15 cm above the table'")
+            case "at_height" if clause.much.just and self.kind(first) == GRIPPER:
+                return self._over_table(clause, first)
+            case "lowered":
+                said = dict(self._numbered("raised", terms, clause.much).numbers)
+                said["height"] = -said.get("height", _DOWN)
+                return self._checked(self._of("raised", terms, said), clause)
             case "touch" if len(terms) == 2 and terms[1] == self.actor:
                 terms = (terms[1], terms[0])
         if terms[-1] == self.actor and not hand and clause.verb and not clause.lasting:
@@ -218,6 +230,14 @@ class Atoms:
             numbers["tolerance"] = much.tolerance
         return self._checked(self._of("moved", (first,), numbers), clause)
 
+    def _over_table(self, clause: Clause, first: Term) -> Formula:
+        """ "20 cm above the table", as nearly as above a thing."""
+        much = clause.much
+        assert much is not None
+        off = _OFF_HEIGHT if much.tolerance is None else much.tolerance
+        numbers = {"least": max(much.value - off, 0.0), "most": much.value + off}
+        return self._checked(self._of("at_height", (first,), numbers), clause)
+
     def _point(self, clause: Clause, first: Term) -> Formula:
         numbers = dict(clause.numbers)
         if clause.much is not None:
@@ -228,15 +248,17 @@ class Atoms:
         """The atom with a quantity in the number that takes it."""
         if much is None:
             return self._of(name, terms, {})
+        if much.unit == "m" and name in ("open", "pressed"):
+            much = self._share(terms[0], much)
         slots = {n.said: n for n in PREDICATES[name].numbers if n.said and n.unit == much.unit}
         if name == "closed" and much.just:
             much = Much(much.unit, None, 1 - much.value)  # 80 % closed is 20 % open
         if not slots:
-            takes = [f"{n.name} in {n.unit}" for n in PREDICATES[name].numbers if n.said]
+            takes = [_AMOUNTS.get(n.unit, n.name) for n in PREDICATES[name].numbers if n.said]
             raise self.refuse(
                 "unsupported",
                 f"{name} takes no number in {much.unit or 'that unit'}; "
-                f"it takes {', '.join(takes) or 'none'}",
+                f"it takes {' or '.join(dict.fromkeys(takes)) or 'none'}",
             )
         said: dict[str, float | None] = {"least": much.least, "most": much.most}
         if "just" not in slots and much.just:
@@ -258,6 +280,17 @@ class Atoms:
                     raise self.refuse("unsupported", f"{name} takes no {bound} number")
                 numbers[slots[bound].name] = value
         return self._of(name, terms, numbers)
+
+    def _share(self, term: Term, much: Much) -> Much:
+        """A length as a share of the way that a thing slides; itself where no card says how far."""
+        joint = f"{self.card.entity(str(term)).body}_joint"
+        way = next((s.range[1] for s in self.card.signals if s.name == joint), 0.0)
+        if not way:
+            return much
+        if max(much.least or 0.0, much.most or 0.0) > way:
+            raise self.refuse("unsupported", f"the {term} slides {100 * way:.3g} cm at most")
+        least, most = (None if n is None else n / way for n in (much.least, much.most))
+        return replace(much, unit="1", least=least, most=most)
 
     def _of(self, name: str, terms: tuple[Term, ...], numbers: dict[str, float]) -> Atom:
         units = {n.name: n.unit for n in PREDICATES[name].numbers}

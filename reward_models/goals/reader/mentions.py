@@ -117,7 +117,9 @@ class Mentions:
             said = f"{clause.verb!r} and how it goes on" if clause.verb else "what comes first"
             raise self.refuse("ambiguous", f"{said} may mean several things; say it otherwise")
         if clause.predicate == "height":
-            raise self.refuse("unsupported", "a height is measured here over a thing: say of which")
+            raise self.refuse(
+                "unsupported", "over what? Say '10 cm above the table', or above a thing"
+            )
         subject = clause.subject or Thing(self.actor)
         self.above = clause.predicate == "above"
         how, subjects = self.terms(subject)

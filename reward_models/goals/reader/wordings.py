@@ -36,8 +36,10 @@ _OFF = (
     "(off|off of|above|over|from|up from|up off|clear of) (table|tabletop|desk|ground|floor|bench|"
     "surface)|(in|into|up in|up into|high in) air|aloft"
 )
+_TABLE = "(table|tabletop|desk|bench|workbench)"
 _UP = f"[up] [high] [{_OFF}]"
 _HIGH = f"{_UP} [by|to|at|above|over] [a height of] [MUCH] [up] [high] [{_OFF}]"
+_UPWARDS, _DOWNWARDS = "up|upward|upwards|higher", "down|downward|downwards|lower"
 
 # What stands between the subject and the object.
 _PLACE = (
@@ -48,6 +50,8 @@ RELATIONS: dict[str, tuple[str, ...]] = {
               "[right|straight|up] over [the] top of O", "[directly] overhead of O",
               "up [above|over] O"),
     "below": (f"{_AT} [MUCH] {_EXACT} (below|under|underneath|beneath) O",),
+    "at_height": (f"{_AT} [a height of] MUCH [up|high] (above|over|off|clear of) {_TABLE}",
+                  f"[up] (high|well|far|way|low|just) (above|over) {_TABLE}"),
     "left_of": (
         f"{_AT} [MUCH] {_SIDE} left [hand] [side] of O",
         f"[MUCH] {_TO} O 's left [hand] [side]",
@@ -196,6 +200,16 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("lifted", "hold|keep|bring|get|take|move", f"S [up] MUCH ({_OFF})"),
     ("lifted", "hold|keep", "S up [at MUCH]"),
     ("lifted", "hold|keep|lift|raise", "S [at] MUCH (high|up)"),
+    ("raised", "raise|lift|hoist|elevate|lift up|raise up",
+     "HAND [up|upward|upwards|higher] [by] [MUCH] [up|higher]"),
+    *((name, "move|bring|shift|take|pull|push|get|put|drive|send|draw",
+       f"HAND ({way}) [by] [MUCH]|HAND [by] MUCH ({way})")
+      for name, way in (("raised", _UPWARDS), ("lowered", _DOWNWARDS))),
+    *((name, "go|move|come|shift|travel|drive", f"({way}) [by] [MUCH]|[by] MUCH ({way})")
+      for name, way in (("raised", _UPWARDS), ("lowered", _DOWNWARDS))),
+    ("raised", "rise|ascend|climb", "[by] MUCH [up]"),
+    ("lowered", "lower|sink|drop", "HAND [down] [by] [MUCH]"),
+    ("lowered", "descend|sink|drop", "[by] MUCH [down]"),
     ("open", "open|open up|pull open|slide open|draw open|pull out|slide out|tug open|draw out",
      "S [up] [all the way|fully|completely|wide] [by|to] [MUCH|PART]"),
     ("open", "pull|slide|draw|push|tug|yank", "S [all the way] (open|out) [by|to] [MUCH|PART]"),
