@@ -49,7 +49,7 @@ OWN = {
     ),
     "into the drawer": Case("drawer_then_place", "put the red cube in the drawer", steps=600_000),
 }
-TOLD = {  # each part takes as long to learn as a goal of its own
+TOLD = {  # of twelve that nothing was tuned for; each part takes as long as a goal of its own
     "red, then blue": Case(
         "reach", "touch the red cube, then the blue ball", steps=2 * STEPS,
         formula="then(touch(gripper, red_cube), touch(gripper, blue_ball))",
@@ -63,6 +63,14 @@ TOLD = {  # each part takes as long to learn as a goal of its own
         "reach", "move the gripper between the red cube and the blue ball",
         formula="between(gripper, red_cube, blue_ball)",
     ),
+    "red without blue": Case(
+        "reach", "touch the red cube without touching the blue ball",
+        formula="and(touch(gripper, red_cube), never(touch(gripper, blue_ball)))",
+    ),
+    "beside the ball for a second": Case(
+        "reach", "stay left of the blue ball for a second",
+        formula="hold(left_of(gripper, blue_ball), seconds=1)",
+    ),
 }  # fmt: skip
 DISTILLED, DRAWN = ClipConfig(distill=True), ClipConfig()
 
@@ -73,7 +81,8 @@ def rows(options: Options) -> list[Row]:
     is done already, but for where it observes the account of the formula."""
     cases = {f"{name}, distilled": seen(case, DISTILLED) for name, case in (OWN | TOLD).items()}
     cases |= {
-        f"{name}, distilled, with the account": _told(case, "clip", DISTILLED)
+        f"{name}, {how}, with the account": _told(case, "clip", scoring)
+        for how, scoring in (("distilled", DISTILLED), ("drawn", DRAWN))
         for name, case in TOLD.items()
     }
     cases |= {
