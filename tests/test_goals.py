@@ -404,7 +404,7 @@ def plan(text: str) -> list[list[str]]:
 
 def test_stages() -> None:
     touch = Atom.of("touch", "gripper", "red_cube")
-    assert stages(touch, TABLE) == Plan(((touch,),))
+    assert stages(touch, TABLE) == Plan(((touch,),), (0,))
     assert plan("next_to(red_cube, blue_ball)") == [
         ["touch(gripper, red_cube)"],
         ["next_to(red_cube, blue_ball)"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import types
@@ -16,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sims
-from reward_models.base import from_dict
+from reward_models.base import Segment, from_dict
 from reward_models.config import DistillConfig
 from reward_models.goals import parse
 from reward_models.visual import tiny_clip
-from reward_models.visual.clip_score import progress
+from reward_models.visual.clip_score import FAILED, ClipScore, FrameEmbedder, progress
 from reward_models.visual.encoders import EmbeddedClip, make_encoder
 from reward_models.visual.graded import words_of
 from reward_models.visual.table_captions import table_captions
@@ -35,7 +36,7 @@ from robo_rl.learners.learner import make_learner
 from robo_rl.learners.loop import learn
 from robo_rl.presets import completed
 from robo_rl.rewards import REWARDS, ClipConfig, fitting, make_reward
-from robo_rl.rewards.clip import FRAMES, IMITATED, at_home, captions_of
+from robo_rl.rewards.clip import FRAMES, IMITATED, at_home, captions_of, told
 from robo_rl.runs import RunDir, jsonable
 from robo_rl.visual.data import collect
 from robo_rl.visual.gate import judged_states, truths
@@ -515,3 +516,56 @@ def test_what_is_wanted_in_turn_are_parts_of_a_plan() -> None:
     for said, parts in ((pushed, [0, 0]), (f"{pushed}, then touch the green cylinder", [0, 0, 1])):
         steps = captions_of(read_goal(task, said), raw=False)
         assert [step[0].part for step in steps] == parts
+
+
+def test_what_is_never_to_be_and_what_is_to_last_are_of_a_plan() -> None:
+    task = sims.make_task("reach")
+    never = read_goal(task, "touch the red cube, then the green can, without touching the ball")
+    plan = captions_of(never, raw=False)
+    assert told(plan) == (
+        "never the gripper touches the blue ball; the gripper touches the red cube -> the gripper "
+        "touches the green cylinder"
+    )
+    assert [step[0].part for step in plan if not step[0].shunned] == [0, 1]
+    with pytest.raises(ValueError, match="pretrained CLIP does not say how surely"):
+        captions_of(never, raw=True)
+    held = read_goal(task, "touch the red cube, then stay left of the ball for a second")
+    assert told(captions_of(held, raw=False)).endswith(" -> the gripper is left of the blue ball")
+    for text in (
+        "stay left of the ball for a second, then touch the red cube",
+        "touch the red cube or the blue ball",
+        "do not touch the ball until you have touched the cube",
+    ):
+        with pytest.raises(ValueError, match="captions show relations one after the other"):
+            captions_of(read_goal(task, text), raw=False)
+
+
+def test_a_policy_is_paid_by_what_is_seen_until_what_is_never_to_be_is_seen() -> None:
+    """Drawn frames of an arm that goes to the ball and away from it again."""
+    task = sims.make_task("reach", goal="touch_blue_ball")
+    goal = read_goal(task, "touch the red cube without touching the ball")
+    with contextlib.closing(sims.BatchEnv(task, 8, seed=4)) as env:
+        env.reset()
+        rng, states = np.random.default_rng(0), []
+        for _ in range(40):
+            env.step(env.task.expert(env.views, rng))
+            states.append(env.state())
+        frames = np.stack([env.render_states(s) for s in states])
+    encoder = EmbeddedClip()
+    [caption] = [c for step in captions_of(goal, raw=False) for c in step if c.shunned]
+    model = ClipScore(
+        FrameEmbedder(encoder), captions_of(goal, raw=False), scale=encoder.scale,
+        bias=encoder.bias,
+    )  # fmt: skip
+
+    def draw(camera: str, where: np.ndarray) -> np.ndarray:
+        return np.concatenate([frames[:1], frames])[where]
+
+    valid = np.ones(frames.shape[:2], bool)
+    segment = Segment({}, draw, np.zeros((*valid.shape, 0)), valid)
+    model.calibrate(segment)
+    seen = model.score(segment)
+    assert seen.done is not None and (seen.done[-1] == FAILED).mean() > 0.8
+    over = np.maximum.accumulate(seen.done == FAILED, axis=0)
+    assert (seen.reward[over] == 0).all() and (seen.reward[~over] > 0).mean() > 0.5
+    assert caption.text in seen.components

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reward_models.base import Entity, TaskCard
-from reward_models.goals.formula import Atom, Formula, parts_of
+from reward_models.goals.formula import Atom, Formula, Joined, join, parts_of
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role, roles
 
 
@@ -15,6 +15,8 @@ class Plan:
     far as the steps before it were reached."""
 
     steps: tuple[tuple[Atom, ...], ...]
+    parts: tuple[int, ...]  # of what is wanted one after the other, the one a step belongs to
+    shunned: tuple[Atom, ...] = ()  # none of which is ever to be
 
 
 def paraphrases(atom: Atom, card: TaskCard) -> tuple[str, ...]:
@@ -68,15 +70,31 @@ def stages(formula: Formula, card: TaskCard) -> Plan:
     A goal about a thing gives no signal before the arm is there, so touching comes first: the thing
     that is to be moved, or the handle of a drawer; and what is to be lifted is grasped before. Of
     several such goals at once, each is reached while the ones before it are kept, and the last step
-    asks for all.
+    asks for all. What is to be held for a time in the end is asked for at each step.
     """
-    return Plan(tuple(_steps(formula, card)))
+    wanted, shunned = _apart(formula)
+    *before, last = parts_of(wanted, "then")
+    held = last.parts[0] if isinstance(last, Joined) and last.operator == "hold" else last
+    steps = [(n, s) for n, part in enumerate((*before, held)) for s in _steps(part, card)]
+    return Plan(tuple(s for _, s in steps), tuple(n for n, _ in steps), shunned)
+
+
+def _apart(formula: Formula) -> tuple[Formula, tuple[Atom, ...]]:
+    """What is wanted, and what is never to be besides."""
+    wanted: list[Formula] = []
+    shunned: list[Atom] = []
+    for part in parts_of(formula, "and"):
+        never = isinstance(part, Joined) and part.operator == "never"
+        if never and isinstance(part.parts[0], Atom):
+            shunned.append(part.parts[0])
+        else:
+            wanted.append(part)
+    if not wanted or not shunned:
+        return formula, ()
+    return wanted[0] if len(wanted) == 1 else join("and", *wanted), tuple(shunned)
 
 
 def _steps(formula: Formula, card: TaskCard) -> list[tuple[Atom, ...]]:
-    parts = parts_of(formula, "then")
-    if len(parts) > 1:
-        return [step for part in parts for step in _steps(part, card)]
     together = _together(formula)
     gripper = next((e.name for e in card.entities if role(e) == GRIPPER), "")
     steps: list[tuple[Atom, ...]] = []
@@ -102,7 +120,8 @@ def _together(formula: Formula) -> tuple[Atom, ...]:
     if all(isinstance(part, Atom) for part in parts):
         return tuple(dict.fromkeys(part for part in parts if isinstance(part, Atom)))
     raise ValueError(f"captions show relations one after the other, not {formula}: expected atoms "
-                     "joined by 'and' inside 'then'; use --reward offline")  # fmt: skip
+                     "joined by 'and' inside 'then', held in the end, beside what is never to be; "
+                     "use --reward offline")  # fmt: skip
 
 
 def _names(entity: Entity, card: TaskCard) -> tuple[str, ...]:

@@ -23,7 +23,8 @@ What no frame shows, speed or effort, may be a term of the state that the score 
 
 What is wanted in turn ("red, then blue") has a plan for each part. A part is done once its end was
 more likely seen than not; it is paid whole from then on, whatever becomes of it, and the next one
-counts. The last one is paid as it is now.
+counts. The last one is paid as it is now. Once what is never to be was more likely seen than not,
+nothing is paid any more.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ Formula = Literal["cosine", "goal_baseline", "contrast", "softmax"]
 FORMULAS: tuple[Formula, ...] = ("cosine", "goal_baseline", "contrast", "softmax")
 
 QUANTILES = (0.05, 0.995)  # of a caption's score over the scene's states: phi 0 and 1
-DONE = 0.5  # how surely a part must be seen to hold
+DONE = 0.5  # how surely a part must be seen to hold, and what is never to be
+FAILED = -1  # in place of the number of parts done
 TERM = "a term of the state"
 GATE = 3.0  # sharpness with which phi stands for a probability: exp(GATE (phi - 1)), at most 1
 
@@ -61,6 +63,7 @@ class Caption:
     further: tuple[str, ...] = ()  # wordings of the text
     arm_free: bool = False  # says nothing of the arm: score it with the arm put aside
     part: int = 0  # of what is wanted one after the other, the one it belongs to
+    shunned: bool = False  # it is never to be
 
 
 class Embedder(Protocol):
@@ -171,8 +174,9 @@ class ClipScore:
         calibration: Mapping[str, tuple[float, float]] | None = None,
         term: Program | None = None,
     ):
-        """``bias``: with it, scale * cosine + bias is the logit of a probability. ``term``: of the
-        state after a step, what its reward is multiplied by, from 0 to 1."""
+        """Of ``steps`` those of what is never to be are no part of the plan. ``bias``: with it,
+        scale * cosine + bias is the logit of a probability. ``term``: of the state after a step,
+        what its reward is multiplied by, from 0 to 1."""
         if formula not in FORMULAS:
             raise ValueError(f"formula must be one of {', '.join(FORMULAS)}, got {formula!r}")
         if not 0.0 <= alpha <= 1.0:
@@ -183,14 +187,16 @@ class ClipScore:
             raise ValueError(f"{formula} needs negatives for every caption")
         if formula == "goal_baseline" and not all(c.baseline for s in steps for c in s):
             raise ValueError("goal_baseline needs a baseline for every caption")
-        self.embedder, self.steps = embedder, tuple(tuple(step) for step in steps)
+        self.shunned = tuple(c for step in steps for c in step if c.shunned)
+        self.steps = tuple(tuple(step) for step in steps if not step[0].shunned)
+        self.embedder = embedder
         self.formula, self.alpha, self.scale, self.bias = formula, alpha, scale, bias
         self.calibration = dict(calibration or {})
         self.term = term
         self.needs = embedder.needs | (frozenset({"signals"}) if term else frozenset())
         numbers = dict.fromkeys(step[0].part for step in self.steps)
         self.parts = [[step for step in self.steps if step[0].part == n] for n in numbers]
-        self._heads = {c.text: self._head(c) for step in self.steps for c in step}
+        self._heads = {c.text: self._head(c) for c in self.captions}
 
     @property
     def version(self) -> int:
@@ -219,8 +225,8 @@ class ClipScore:
 
     @property
     def captions(self) -> tuple[Caption, ...]:
-        """Every caption of the plan, once."""
-        return tuple(dict.fromkeys(c for step in self.steps for c in step))
+        """Every caption of the plan and of what is never to be, once."""
+        return tuple(dict.fromkeys((*(c for step in self.steps for c in step), *self.shunned)))
 
     def _head(self, caption: Caption) -> Array:
         """Text rows (1 + others, D): the caption first."""
@@ -288,13 +294,15 @@ class ClipScore:
             return out
 
         total, done = full(worth[-1]), None
-        if len(self.parts) > 1:
+        if len(self.parts) > 1 or self.shunned:
             there = [np.minimum.reduce([held[c.text] for c in part[-1]]) for part in self.parts]
+            shunned = [full(held[c.text]) > DONE for c in self.shunned]
             total, done = in_turn(
                 np.stack([full(values) for values in worth]),
                 np.stack([full(values) for values in there]) > DONE,
                 np.array([most(len(part)) for part in self.parts], np.float32),
                 np.zeros(where.shape[1], int) if segment.done is None else segment.done,
+                np.any(shunned, axis=0) if shunned else None,
             )
         components = {text: full(values) for text, values in phi.items()}
         if self.term is not None:
@@ -376,20 +384,26 @@ def most(steps: int) -> float:
     return 1.0 if steps == 1 else 0.5 * (steps - 1) + 1.5
 
 
-def in_turn(worth: Array, there: Array, most: Array, before: Array) -> tuple[Array, Array]:
+def in_turn(
+    worth: Array, there: Array, most: Array, before: Array, broken: Array | None = None
+) -> tuple[Array, Array]:
     """(reward (T, N) f32, parts done (T, N) int) of parts that are wanted one after the other.
 
     ``worth`` (P, T, N) of each part's plan, ``there`` (P, T, N) bool where its end is seen to hold,
     ``most`` (P,) what it is worth then, ``before`` (N,) int parts done before the first step. A
-    part is done from the step after the one in which its end was seen; the last one never is.
+    part is done from the step after the one in which its end was seen; the last one never is. From
+    a step that is ``broken`` (T, N) bool on the parts done are ``FAILED``, and nothing is paid.
     """
     parts, steps, rows = worth.shape
     paid = np.concatenate([[0.0], np.cumsum(most)[:-1]])
     number, row = np.minimum(before, parts - 1), np.arange(rows)
     reward, done = np.zeros((steps, rows), np.float32), np.zeros((steps, rows), int)
     for t in range(steps):
-        now = worth[number, t, row]
-        reward[t] = paid[number] + np.where(number < parts - 1, np.minimum(now, most[number]), now)
-        number = np.minimum(number + there[number, t, row], parts - 1)
+        if broken is not None:
+            number = np.where(broken[t], FAILED, number)
+        now, lost = worth[number, t, row], number == FAILED
+        due = paid[number] + np.where(number < parts - 1, np.minimum(now, most[number]), now)
+        reward[t] = np.where(lost, 0.0, due)
+        number = np.where(lost, FAILED, np.minimum(number + there[number, t, row], parts - 1))
         done[t] = number
     return reward, done

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 import sims
-from reward_models.base import Segment, from_dict
+from reward_models.base import Segment, TaskCard, from_dict
 from reward_models.config import ANY_THINGS
-from reward_models.goals.captions import stages
-from reward_models.goals.formula import fill, parts_of
+from reward_models.goals.formula import Atom, fill
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role
 from reward_models.goals.say import say
 from reward_models.visual.clip_score import Caption
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 FRAMES = "frames"  # what the reward sees
 IMITATED = "simulator state, imitating a CLIP"
 IN_TURN = "what is wanted in turn counts as done once it is seen"
+NEVER = "once what is never to be was seen, nothing is paid"
 
 SCALED_ON = 2048  # frames at most, that the scale of a score is measured on
 SCALED_ABROAD = 512  # and in somebody else's env, which may be slow
@@ -87,26 +87,29 @@ def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
 
     ValueError for what one frame does not show.
     """
-    plan, steps = goal.plan.steps, []
-    parts = enumerate(parts_of(goal.formula, "then"))
-    of = [number for number, part in parts for _ in stages(part, goal.card).steps]
-    for number, atoms in zip(of, plan, strict=True):
-        step = []
-        for atom in atoms:
-            row, opposite = PREDICATES[atom.predicate], OPPOSITE.get(atom.predicate, "")
-            about_gripper = goal.card.entity(str(atom.subject)).kind == "gripper"
-            if not about_gripper and opposite == "touch":
-                opposite = "next_to"
-            other = replace(atom, predicate=opposite, numbers=()) if opposite else None
-            # Where two things are does not hang on the arm, that may hide them.
-            arm_free = not about_gripper and row.level
-            against = (say(other, goal.card),) if other else ()
-            said = say(fill(atom, goal.card), goal.card)
-            step.append(Caption(said, against, against, arm_free=arm_free, part=number))
-        steps.append(step)
-    if raw and len(steps[-1]) == 1 and len(parts_of(goal.formula, "then")) == 1:
+    plan = goal.plan
+    if raw and plan.shunned:
+        raise ValueError("a pretrained CLIP does not say how surely anything is so, or never was")
+    steps = [
+        [_caption(atom, goal.card, part=number) for atom in atoms]
+        for number, atoms in zip(plan.parts, plan.steps, strict=True)
+    ]
+    if raw and len(steps[-1]) == 1 and not plan.parts[-1]:
         steps[-1] = [replace(steps[-1][0], text=goal.text)]
-    return steps
+    never = [[_caption(atom, goal.card, shunned=True)] for atom in plan.shunned]
+    return [*never, *steps]
+
+
+def _caption(atom: Atom, card: TaskCard, **more: Any) -> Caption:
+    opposite = OPPOSITE.get(atom.predicate, "")
+    about_gripper = card.entity(str(atom.subject)).kind == "gripper"
+    if not about_gripper and opposite == "touch":
+        opposite = "next_to"
+    other = replace(atom, predicate=opposite, numbers=()) if opposite else None
+    # Where two things are does not hang on the arm, that may hide them.
+    arm_free = not about_gripper and PREDICATES[atom.predicate].level
+    against = (say(other, card),) if other else ()
+    return Caption(say(fill(atom, card), card), against, against, arm_free=arm_free, **more)
 
 
 def captions_for(encoder: TorchEncoder, goal: ReadGoal, config: ClipConfig) -> list[list[Caption]]:
@@ -177,9 +180,10 @@ def build(asked: Asked) -> MadeReward:
         return _each_goal(asked, encoder, task)
     steps = captions_for(encoder, asked.goal, asked.settings)
     [model], made = scores(asked, encoder, [steps])
-    if steps[-1][0].part:
-        made = replace(made, sees=f"{made.sees}; {IN_TURN}")
-    return replace(made, model=model, text=_told(steps))
+    for kept, told in ((steps[-1][0].part, IN_TURN), (steps[0][0].shunned, NEVER)):
+        if kept:
+            made = replace(made, sees=f"{made.sees}; {told}")
+    return replace(made, model=model, text=told(steps))
 
 
 def _each_goal(asked: Asked, encoder: TorchEncoder, task: AnyGoal) -> MadeReward:
@@ -189,14 +193,17 @@ def _each_goal(asked: Asked, encoder: TorchEncoder, task: AnyGoal) -> MadeReward
         raise ValueError(f"{asked.option}target is of one goal, and --goal {ANY} has many")
     goals = [read_goal(task.inner, goal.sentence) for goal in task.each]
     plans = [captions_for(encoder, goal, asked.settings) for goal in goals]
-    if any(plan[-1][0].part for plan in plans):
-        raise ValueError(f"--goal {ANY} keeps no account of what is wanted in turn: give one goal")
+    if any(plan[-1][0].part or plan[0][0].shunned for plan in plans):
+        raise ValueError(f"--goal {ANY} keeps no account of what was done: give one goal")
     models, made = scores(asked, encoder, plans)
-    return replace(made, model=ByGoal(models, ASKED), text="; ".join(map(_told, plans)))
+    return replace(made, model=ByGoal(models, ASKED), text="; ".join(map(told, plans)))
 
 
-def _told(steps: Sequence[Sequence[Caption]]) -> str:
-    return " -> ".join(" and ".join(c.text for c in step) for step in steps)
+def told(steps: Sequence[Sequence[Caption]]) -> str:
+    """A plan's captions in one line: what is never to be, then its steps."""
+    never = "".join(f"never {c.text}; " for step in steps for c in step if c.shunned)
+    wanted = [step for step in steps if not step[0].shunned]
+    return never + " -> ".join(" and ".join(c.text for c in step) for step in wanted)
 
 
 def encoder_of(asked: Asked) -> TorchEncoder:

@@ -11,7 +11,7 @@ import tyro
 from robo_rl.commands.options import Json, Table
 from robo_rl.goals.finding import task_for
 from robo_rl.goals.reading import NotRead, judged_goal, read_goal, task_of
-from robo_rl.rewards.clip import captions_of
+from robo_rl.rewards.clip import captions_of, told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,15 +35,17 @@ def main(argv: Sequence[str]) -> int:
     if goal.formula is None:
         raise NotRead(goal)
     steps: list[list[str]] | None = None
+    never: list[str] = []
     try:
-        steps = [[c.text for c in step] for step in captions_of(goal, raw=False)]
-        captions = " -> ".join(" and ".join(step) for step in steps)
+        plan = captions_of(goal, raw=False)
+        steps = [[c.text for c in step] for step in plan if not step[0].shunned]
+        never, captions = [c.text for step in plan for c in step if c.shunned], told(plan)
     except ValueError as error:  # read, but no sentence about gripper and objects in one frame
         captions = f"none: {error}"
     if command.as_json:
         entry = {
             "formula": str(goal.formula), "understood": goal.understood, "captions": steps,
-            "truth": judged.key,
+            "never": never, "truth": judged.key,
         }  # fmt: skip
         print(json.dumps(entry, indent=1))
     else:
