@@ -325,7 +325,7 @@ def check_apart(config: SettledConfig, goal: ReadGoal) -> None:
     kind = kind_of(config.reward)
     plain = isinstance(config.tuning, OffPolicyConfig) and not isinstance(config.tuning, IQLConfig)
     parts = parts_of(goal.formula, "and") if goal.formula is not None else ()
-    kept = any(isinstance(p, Joined) and p.operator in ("then", "never") for p in parts)
+    joined = {part.operator for part in parts if isinstance(part, Joined)}
     asked = getattr(config.scoring, "answers", 0) or getattr(config.scoring, "distill", False)
     for refused, why in (
         (not plain, f"{config.learner} learns from no steps that are judged later: use a learner "
@@ -333,7 +333,9 @@ def check_apart(config: SettledConfig, goal: ReadGoal) -> None:
         (config.reward in ("task", "sparse"), f"--reward {config.reward} is the simulator's, which "
          "is not slow"),
         (bool(asked), "this reward is taught while the policy learns"),
-        (kept, "what is wanted in turn, or never, hangs on what was scored before"),
+        ("then" in joined, "what is wanted in turn hangs on what was scored before"),
+        (kind.frames and "never" in joined, "what is never to be seen hangs on what was scored "
+         "before"),
         (kind.frames and bool(config.randomize or config.shaped or config.latency
                               or config.stiffness), "frames are drawn of plain rows: leave out "
          "--randomize, --shaped, --latency and --stiffness"),

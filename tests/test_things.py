@@ -184,6 +184,10 @@ SENTENCES = {
     "put the ball on the dish": "on(yellow_ball, white_plate)",
     "stack red cube 1 on red cube 2": "on(red_cube_1, red_cube_2)",
     "stack the red cubes": "or(on(red_cube_1, red_cube_2), on(red_cube_2, red_cube_1))",
+    "stack the red cubes on the plate": (
+        "or(and(on(red_cube_1, white_plate), on(red_cube_2, red_cube_1)), "
+        "and(on(red_cube_2, white_plate), on(red_cube_1, red_cube_2)))"
+    ),
     "put one red cube on the other": "or(on(red_cube_1, red_cube_2), on(red_cube_2, red_cube_1))",
     "push a red cube next to the other one": "next_to(red_cube_1, red_cube_2)",
     "lift a red cube": "or(lifted(red_cube_1), lifted(red_cube_2))",

@@ -57,6 +57,17 @@ class Atoms:
                 if len(subjects) != 2 or how in ("or", "nor"):
                     raise self.refuse("ambiguous", "which on which? Say 'A on B'")
                 return self.either_way(replace(clause, predicate="on"), subjects)
+            case "on" | "on_top" if clause.verb.split(" ")[0] in ("stack", "pile") and (
+                len(subjects) > 1 and how not in ("or", "nor") and len(things) == 1
+            ):  # one of them there, and the other on top
+                if len(subjects) > 2:
+                    raise self.refuse("ambiguous", "which on which? Say 'A on B'")
+                on = replace(clause, predicate="on")
+                piles = (
+                    (self.one(on, (a, things[0])), self.one(on, (b, a)))
+                    for a, b in (subjects, subjects[::-1])
+                )
+                return join("or", *(join("and", *pile) for pile in piles))
             case "tower":
                 blocks = [e.name for e in self.card.entities if "stack" in e.affordances]
                 top = things[0]
