@@ -267,7 +267,7 @@ def test_a_sentence_that_no_task_wrote_down_is_rewarded_and_judged() -> None:
     [
         ("touch(gripper, red_cub)", FormulaError, "did you mean 'red_cube'?"),
         ("front_flip(hopper)", FormulaError, "is no entity of reach"),
-        ("lifted(red_cube)", FormulaError, "must be lift"),
+        ("lifted(red_cube)", FormulaError, "must be something to lift"),
     ],
 )
 def test_a_formula_that_means_nothing_here_is_refused(

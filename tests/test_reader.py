@@ -139,11 +139,19 @@ def test_what_was_read_as_another_goal_is_refused(task: str, text: str) -> None:
         ("reach", "touch the ball while staying below 10 cm above the table",
          "while(touch(gripper, blue_ball), at_height(gripper, most=10cm))"),
         ("reach", "raise your hand", "raised(gripper, height=5cm)"),
-        ("reach", "touch the can, then lift the gripper by 12 cm",
-         "then(touch(gripper, green_cylinder), raised(gripper, height=12cm))"),
+        ("reach", "lift the gripper by 12 cm", "raised(gripper, height=12cm)"),
         ("reach", "move down 3 cm, give or take 1 cm",
          "raised(gripper, height=-3cm, tolerance=1cm)"),
         ("lift", "raise the cube 10 cm above the table", "lifted(red_cube, height=10cm)"),
+        # back where it was, which no order makes ambiguous
+        ("reach", "touch the can, then go back to where you started",
+         "then(touch(gripper, green_cylinder), "
+         "and(moved(gripper, left=0, front=0), raised(gripper, height=0)))"),
+        ("reach", "touch the can and come back",
+         "then(touch(gripper, green_cylinder), "
+         "and(moved(gripper, left=0, front=0), raised(gripper, height=0)))"),
+        ("push", "push the cube to the ball, then bring the cube back to where it was",
+         "then(next_to(red_cube, blue_ball), moved(red_cube, left=0, front=0))"),
     ],
 )  # fmt: skip
 def test_reads(task: str, text: str, formula: str) -> None:
@@ -225,6 +233,7 @@ def test_reads_terse_commands_and_protocols(task: str, text: str, formula: str) 
         ("push", "push the cube 5 cm left, then 5 cm left again"),
         ("push", "push the cube 5 cm to the left, then 5 cm towards the camera"),
         ("reach", "touch the cube, then move the gripper 10 cm forward"),
+        ("reach", "touch the cube, then raise the gripper by 10 cm"),
         ("drawer_then_place", "open the drawer with the cube"),
         ("lift", "lift the cube no higher than 10 cm"),
         ("lift", "lift the cube between 5 and 10 cm"),
@@ -258,6 +267,7 @@ def test_no_word_is_passed_over(task: str, text: str) -> None:
         ("push", "move the cube 5 cm", "which way"),
         ("drawer", "open the drawer by 30 degrees",
          "open takes no number in rad; it takes a share (halfway, 60 %)"),
+        ("reach", "go back to where you started", "what comes before?"),
         ("drawer", "open the drawer 15 cm", "the drawer slides 10 cm at most"),
         ("push", "lift the cube by 5 cm", "cannot be lifted"),
         ("button", "press the button without ever pressing it", "cannot be kept"),

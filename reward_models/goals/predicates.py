@@ -8,7 +8,7 @@ shows them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from reward_models.base import Entity
@@ -65,6 +65,7 @@ class Predicate:
     # What fits for each entity: of {"gripper", "thing", "object", "body"}, a kind, an affordance.
     roles: tuple[frozenset[str], ...]
     caption: str  # the canonical sentence, filled with subject, object and third
+    back: str = field(default="", kw_only=True)  # the same where its numbers are all 0
     numbers: tuple[Number, ...] = ()
     mirror: str = ""  # the predicate that holds with the first two swapped
     needs: tuple[str, ...] = ()  # numbers of which one must be said
@@ -446,6 +447,7 @@ PREDICATES: dict[str, Predicate] = {
                 Number("tolerance", "m", 0.02, said="tolerance"),
             ),
             needs=("left", "front"),
+            back="{subject} is back in its place, seen from above",
             seen="clip",
             margin=(
                 "{tolerance} - hypot({a}[0] - {a.start}[0] - {front}, "
@@ -462,6 +464,7 @@ PREDICATES: dict[str, Predicate] = {
                 Number("height", "m", 0.05, low=-2.0, said="just"),
                 Number("tolerance", "m", 0.02, said="tolerance"),
             ),
+            back="{subject} is as high as at the start",
             seen="clip",
             margin=("{tolerance} - abs({a}[2] - {a.start}[2] - {height})",),
             aim="vec(0.0, 0.0, {a.start}[2] + {height} - {a}[2])",

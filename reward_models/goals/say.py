@@ -77,15 +77,17 @@ def quantity(value: float, unit: str) -> str:
 def _atom(atom: Atom, card: TaskCard) -> str:
     row = PREDICATES[atom.predicate]
     names = dict(zip(("subject", "object", "third"), (_term(t) for t in atom.terms), strict=False))
-    words = row.caption.format(**names)
+    said = dict(atom.numbers)
+    ways = [said.pop(n.name) for n in row.numbers if n.said != "tolerance" and n.name in said]
+    back = bool(row.back and ways) and not any(ways)
+    words = (row.back if back else row.caption).format(**names)
     entities = [card.entity(t if isinstance(t, str) else t.among[0]) for t in atom.terms]
     usual = {n.name: n.meant(entities, False, False) for n in row.numbers}
-    if all(usual[name] == value for name, value in atom.numbers):
+    left = said if back else dict(atom.numbers)
+    if all(usual[name] == value for name, value in left.items()):
         return words
     given = ", ".join(
-        f"{n.name} {quantity(atom[n.name], n.unit)}"
-        for n in row.numbers
-        if n.name in dict(atom.numbers)
+        f"{n.name} {quantity(atom[n.name], n.unit)}" for n in row.numbers if n.name in left
     )
     return f"{words} ({given})"
 

@@ -180,9 +180,9 @@ def build(asked: Asked) -> MadeReward:
         return _each_goal(asked, encoder, task)
     steps = captions_for(encoder, asked.goal, asked.settings)
     [model], made = scores(asked, encoder, [steps])
-    for kept, told in ((steps[-1][0].part, IN_TURN), (steps[0][0].shunned, NEVER)):
+    for kept, how in ((steps[-1][0].part, IN_TURN), (steps[0][0].shunned, NEVER)):
         if kept:
-            made = replace(made, sees=f"{made.sees}; {told}")
+            made = replace(made, sees=f"{made.sees}; {how}")
     return replace(made, model=model, text=told(steps))
 
 

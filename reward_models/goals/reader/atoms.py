@@ -12,6 +12,7 @@ from reward_models.goals.predicates import BODY, FURNITURE, GRIPPER, MARKS, PRED
 from reward_models.goals.reader.clauses import Clause
 from reward_models.goals.reader.quantities import Much
 from reward_models.goals.reader.things import Things
+from reward_models.goals.reader.together import joined
 from reward_models.goals.reader.wordings import OF
 from reward_models.goals.refusal import Refusal
 
@@ -164,6 +165,10 @@ class Atoms:
                 raise self.refuse("ambiguous", "how high? Say '15 cm above the table'")
             case "at_height" if clause.much.just and self.kind(first) == GRIPPER:
                 return self._over_table(clause, first)
+            case "returned":
+                there = [self._of("moved", (first,), {"left": 0.0, "front": 0.0})]
+                there += [self._of("raised", (first,), {"height": 0.0})] if hand else []
+                return joined("and", [self._checked(atom, clause) for atom in there])
             case "lowered":
                 said = dict(self._numbered("raised", terms, clause.much).numbers)
                 said["height"] = -said.get("height", _DOWN)

@@ -36,7 +36,7 @@ _SEEN = frozenset({"left_of", "right_of", "touch"})  # what is said of a picture
 _ENDS = frozenset({"end up", "end", "finish", "finish up"})
 _ALONG = frozenset({"while", "never", "always", "until"})
 _BOUNDS = frozenset({"apart", "near", "away"})
-_FROM_THE_START = frozenset({"moved", "displaced", "turned"})
+_FROM_THE_START = frozenset({"moved", "raised", "displaced", "turned"})
 _PASSES = frozenset({"forward", "backward", "front_flip", "back_flip", "wave"})
 
 
@@ -98,6 +98,8 @@ class Meaning:
         made = self._whole()
         if self.waiting:
             raise self.refuse("ambiguous", "what is to be so for a time, or while what?")
+        if self.parts and all(part.clause.predicate == "returned" for part in self.parts):
+            raise self.refuse("ambiguous", "it is there as an episode begins: what comes before?")
         if "view" in self.said and any(a.predicate not in _SEEN for a in atoms(made)):
             raise self.refuse("ambiguous", "only left and right are as the picture shows them")
         if "remark" in self.said and not (isinstance(made, Atom) and not made.numbers):
@@ -153,6 +155,8 @@ class Meaning:
             return
         if by == "and" and clause.verb in _ENDS:
             by = "end"
+        if by == "and" and clause.predicate == "returned":
+            by = "then"
         # "above the ball, at least 10 cm from the can"; "the cube left of it, the can right of it"
         goes_on = clause.bare and bound and clause.predicate in _BOUNDS
         if by == "," and (goes_on or clause.verb == "likewise"):
@@ -577,11 +581,14 @@ class Meaning:
 
     def _from_where(self, goal: Formula) -> None:
         """Refuses ways of what something was done to before: as a formula they begin where it was
-        at the start, and who says "then 5 cm to the left" hardly means that."""
+        at the start, and who says "then 5 cm to the left" hardly means that. Back where it was it
+        is all the same."""
         done: set[Term] = set()
         for part in parts_of(goal, "then"):
             for atom in atoms(part):
-                if atom.predicate in _FROM_THE_START and atom.terms[0] in done:
+                ways = [value for name, value in atom.numbers if name != "tolerance"]
+                back = ways and not any(ways)
+                if atom.predicate in _FROM_THE_START and atom.terms[0] in done and not back:
                     raise self.refuse(
                         "ambiguous", "from where it was at the start, or from where it is by then?"
                     )

@@ -75,6 +75,7 @@ RELATIONS: dict[str, tuple[str, ...]] = {
     "near": (f"{_PLACE} {_AT} [to] within MUCH (of|from|to) O", "MUCH (to|of) O"),
     "displaced": (f"within NEAR (of|from) {START}", f"MUCH [away] from {START}",
                   f"[away] from {START} by MUCH"),
+    "returned": (f"[right|all way] [back] (to|at|in) {START}|[right|all way] back {START}",),
     "apart": (f"{_AT} MUCH [away|off] from O", "[away] from O by MUCH",
               "BOUND (to|from|away from|off|of) T"),  # "at least 10 cm away from them"
     "away": (
@@ -200,6 +201,7 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("lifted", "hold|keep|bring|get|take|move", f"S [up] MUCH ({_OFF})"),
     ("lifted", "hold|keep", "S up [at MUCH]"),
     ("lifted", "hold|keep|lift|raise", "S [at] MUCH (high|up)"),
+    ("returned", "come back|return|go home|return home|come home", "[again]"),
     ("raised", "raise|lift|hoist|elevate|lift up|raise up",
      "HAND [up|upward|upwards|higher] [by] [MUCH] [up|higher]"),
     *((name, "move|bring|shift|take|pull|push|get|put|drive|send|draw",
