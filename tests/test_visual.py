@@ -527,6 +527,8 @@ def test_what_is_never_to_be_and_what_is_to_last_are_of_a_plan() -> None:
         "touches the green cylinder"
     )
     assert [step[0].part for step in plan if not step[0].shunned] == [0, 1]
+    filled = judged_goal(task, never.text)[1]  # as a run has it, every number there
+    assert told(captions_of(filled, raw=False)) == told(plan)
     with pytest.raises(ValueError, match="pretrained CLIP does not say how surely"):
         captions_of(never, raw=True)
     held = read_goal(task, "touch the red cube, then stay left of the ball for a second")
