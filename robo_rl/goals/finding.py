@@ -36,7 +36,8 @@ def task_for(sentence: str, *, own: bool, typed: str) -> str:
         for name, goal in goals.items()
         if goal.refusal is not None and goal.refusal.code not in STRANGE
     }
-    if knows:  # first of all whoever can say what may have been meant
-        name = max(knows, key=lambda name: bool(knows[name].offers))
+    if knows:  # first of all whoever lacks but a word, or can say what may have been meant
+        lacks = {name: goals[name].refusal.code == "ambiguous" for name in knows}
+        name = max(knows, key=lambda name: (lacks[name], bool(knows[name].offers)))
         raise ValueError(f"as a goal of {name}: {knows[name]}")
     return ""
