@@ -20,7 +20,7 @@ from rich.markup import escape
 from real_robot.bundle import POLICY
 from real_robot.layout import has_arm
 from reward_models.base import RewardModel
-from reward_models.goals.formula import Joined, parts_of
+from reward_models.goals.formula import parts_of
 from reward_models.goals.margins import NoMargin
 from robo_rl.bundles.export import check, deterministic_actor, export, export_policy, to_onnx
 from robo_rl.config import SettledConfig, TrainConfig, continued, from_json
@@ -325,7 +325,7 @@ def check_apart(config: SettledConfig, goal: ReadGoal) -> None:
     kind = kind_of(config.reward)
     plain = isinstance(config.tuning, OffPolicyConfig) and not isinstance(config.tuning, IQLConfig)
     parts = parts_of(goal.formula, "and") if goal.formula is not None else ()
-    joined = {part.operator for part in parts if isinstance(part, Joined)}
+    in_turn = any(len(parts_of(part, "then")) > 1 for part in parts)
     asked = getattr(config.scoring, "answers", 0) or getattr(config.scoring, "distill", False)
     for refused, why in (
         (not plain, f"{config.learner} learns from no steps that are judged later: use a learner "
@@ -333,9 +333,7 @@ def check_apart(config: SettledConfig, goal: ReadGoal) -> None:
         (config.reward in ("task", "sparse"), f"--reward {config.reward} is the simulator's, which "
          "is not slow"),
         (bool(asked), "this reward is taught while the policy learns"),
-        ("then" in joined, "what is wanted in turn hangs on what was scored before"),
-        (kind.frames and "never" in joined, "what is never to be seen hangs on what was scored "
-         "before"),
+        (in_turn, "what is wanted in turn hangs on what was scored before"),
         (kind.frames and bool(config.randomize or config.shaped or config.latency
                               or config.stiffness), "frames are drawn of plain rows: leave out "
          "--randomize, --shaped, --latency and --stiffness"),

@@ -191,8 +191,6 @@ def test_it_ends_with_who_asks_however_that_ends() -> None:
         ({"reward": "task", "learner": "ensemble"}, "is the simulator's, which is not slow"),
         ({"goal": "touch the red cube, then the blue ball", "reward": "offline",
           "learner": "ensemble"}, "in turn hangs on what was scored before"),
-        ({"goal": "touch the red cube, never the blue ball", "learner": "ensemble"},
-         "never to be seen hangs on what was scored before"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_judged_apart_is_one_line(options: dict, why: str, tmp_path: Path) -> None:

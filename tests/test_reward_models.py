@@ -306,19 +306,6 @@ def test_what_is_done_in_turn_stays_done_and_the_next_part_counts() -> None:
     np.testing.assert_array_equal(later, reward[2:])
 
 
-def test_once_what_is_never_to_be_was_seen_nothing_is_paid() -> None:
-    """In the second of two parts; also where the next stretch begins after it."""
-    worth = np.array([[0.9, 1.3, 0.9, 0.9], [0.2, 0.3, 0.4, 1.2]])[:, :, None]
-    broken = np.array([False, False, True, False])[:, None]
-    reward, done = in_turn(worth, worth > 0.95, np.ones(2), np.zeros(1, int), broken)
-    np.testing.assert_allclose(reward[:, 0], [0.9, 1.0, 0.0, 0.0])
-    assert done[:, 0].tolist() == [0, 1, -1, -1]
-    later, _ = in_turn(worth[:, 3:], worth[:, 3:] > 0.95, np.ones(2), done[2], broken[3:])
-    assert later == 0.0
-    alone, _ = in_turn(worth[:1], worth[:1] > 0.95, np.ones(1), np.zeros(1, int), broken)
-    np.testing.assert_allclose(alone[:, 0], [0.9, 1.3, 0.0, 0.0])
-
-
 STEP = st.lists(st.tuples(st.floats(0, 1.1), st.floats(0, 1)), min_size=1, max_size=3)
 
 

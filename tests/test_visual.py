@@ -21,7 +21,7 @@ from reward_models.base import Segment, from_dict
 from reward_models.config import DistillConfig
 from reward_models.goals import parse
 from reward_models.visual import tiny_clip
-from reward_models.visual.clip_score import FAILED, ClipScore, FrameEmbedder, progress
+from reward_models.visual.clip_score import ClipScore, FrameEmbedder, progress
 from reward_models.visual.encoders import EmbeddedClip, make_encoder
 from reward_models.visual.graded import words_of
 from reward_models.visual.table_captions import table_captions
@@ -542,32 +542,25 @@ def test_what_is_never_to_be_and_what_is_to_last_are_of_a_plan() -> None:
             captions_of(read_goal(task, text), raw=False)
 
 
-def test_a_policy_is_paid_by_what_is_seen_until_what_is_never_to_be_is_seen() -> None:
-    """Drawn frames of an arm that goes to the ball and away from it again."""
+def test_what_is_never_to_be_costs_while_it_is_seen() -> None:
+    """Drawn frames of an arm that goes to the ball, and of one that stays where it began."""
     task = sims.make_task("reach", goal="touch_blue_ball")
-    goal = read_goal(task, "touch the red cube without touching the ball")
-    with contextlib.closing(sims.BatchEnv(task, 8, seed=4)) as env:
+    goal = read_goal(task, "touch the red cube, then the green can, without touching the ball")
+    with contextlib.closing(sims.BatchEnv(task, 16, seed=4)) as env:
         env.reset()
-        rng, states = np.random.default_rng(0), []
+        rng, states, near = np.random.default_rng(0), [env.state()], []
         for _ in range(40):
-            env.step(env.task.expert(env.views, rng))
+            env.step(np.where(np.arange(16)[:, None] % 2, 0.0, env.task.expert(env.views, rng)))
             states.append(env.state())
+            near.append(env.signals()["blue_ball_fingers"][:, 0])
         frames = np.stack([env.render_states(s) for s in states])
-    encoder = EmbeddedClip()
-    [caption] = [c for step in captions_of(goal, raw=False) for c in step if c.shunned]
+    encoder, valid = EmbeddedClip(), np.ones((40, 16), bool)
+    segment = Segment({}, lambda camera, where: frames[where], np.zeros((40, 16, 0)), valid)
     model = ClipScore(
-        FrameEmbedder(encoder), captions_of(goal, raw=False), scale=encoder.scale,
-        bias=encoder.bias,
-    )  # fmt: skip
-
-    def draw(camera: str, where: np.ndarray) -> np.ndarray:
-        return np.concatenate([frames[:1], frames])[where]
-
-    valid = np.ones(frames.shape[:2], bool)
-    segment = Segment({}, draw, np.zeros((*valid.shape, 0)), valid)
+        FrameEmbedder(encoder), captions_of(goal, raw=False), scale=encoder.scale, bias=encoder.bias
+    )
     model.calibrate(segment)
-    seen = model.score(segment)
-    assert seen.done is not None and (seen.done[-1] == FAILED).mean() > 0.8
-    over = np.maximum.accumulate(seen.done == FAILED, axis=0)
-    assert (seen.reward[over] == 0).all() and (seen.reward[~over] > 0).mean() > 0.5
-    assert caption.text in seen.components
+    reward = model.score(segment).reward
+    assert (reward[-1, ::2] == -2).all()  # each of two parts is worth 1
+    costs, far = reward == -2, np.stack(near)
+    assert far[costs].max() < 0.025 and far[~costs].min() > 0.01 and not costs[:, 1::2].any()

@@ -23,8 +23,10 @@ What no frame shows, speed or effort, may be a term of the state that the score 
 
 What is wanted in turn ("red, then blue") has a plan for each part. A part is done once its end was
 more likely seen than not; it is paid whole from then on, whatever becomes of it, and the next one
-counts. The last one is paid as it is now. Once what is never to be was more likely seen than not,
-nothing is paid any more.
+counts. The last one is paid as it is now.
+
+While what is never to be is seen, a step costs as much as it pays where all that is wanted is so.
+It hangs on what is seen now alone: a policy does not see what was before (docs/seen.md).
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ Formula = Literal["cosine", "goal_baseline", "contrast", "softmax"]
 FORMULAS: tuple[Formula, ...] = ("cosine", "goal_baseline", "contrast", "softmax")
 
 QUANTILES = (0.05, 0.995)  # of a caption's score over the scene's states: phi 0 and 1
-DONE = 0.5  # how surely a part must be seen to hold, and what is never to be
-FAILED = -1  # in place of the number of parts done
+DONE = 0.5  # how surely a part must be seen to hold
+SHUNNED = 0.8  # likewise what is never to be, which may be near
 TERM = "a term of the state"
 GATE = 3.0  # sharpness with which phi stands for a probability: exp(GATE (phi - 1)), at most 1
 
@@ -294,16 +296,17 @@ class ClipScore:
             return out
 
         total, done = full(worth[-1]), None
-        if len(self.parts) > 1 or self.shunned:
+        if len(self.parts) > 1:
             there = [np.minimum.reduce([held[c.text] for c in part[-1]]) for part in self.parts]
-            shunned = [full(held[c.text]) > DONE for c in self.shunned]
             total, done = in_turn(
                 np.stack([full(values) for values in worth]),
                 np.stack([full(values) for values in there]) > DONE,
                 np.array([most(len(part)) for part in self.parts], np.float32),
                 np.zeros(where.shape[1], int) if segment.done is None else segment.done,
-                np.any(shunned, axis=0) if shunned else None,
             )
+        if self.shunned:
+            seen = np.any([full(held[c.text]) > SHUNNED for c in self.shunned], axis=0)
+            total = np.where(seen, -sum(most(len(part)) for part in self.parts), total)
         components = {text: full(values) for text, values in phi.items()}
         if self.term is not None:
             looks = {n: segment.signals[n] for n in self.term.signals if n != "action"}
@@ -384,26 +387,20 @@ def most(steps: int) -> float:
     return 1.0 if steps == 1 else 0.5 * (steps - 1) + 1.5
 
 
-def in_turn(
-    worth: Array, there: Array, most: Array, before: Array, broken: Array | None = None
-) -> tuple[Array, Array]:
+def in_turn(worth: Array, there: Array, most: Array, before: Array) -> tuple[Array, Array]:
     """(reward (T, N) f32, parts done (T, N) int) of parts that are wanted one after the other.
 
     ``worth`` (P, T, N) of each part's plan, ``there`` (P, T, N) bool where its end is seen to hold,
     ``most`` (P,) what it is worth then, ``before`` (N,) int parts done before the first step. A
-    part is done from the step after the one in which its end was seen; the last one never is. From
-    a step that is ``broken`` (T, N) bool on the parts done are ``FAILED``, and nothing is paid.
+    part is done from the step after the one in which its end was seen; the last one never is.
     """
     parts, steps, rows = worth.shape
     paid = np.concatenate([[0.0], np.cumsum(most)[:-1]])
     number, row = np.minimum(before, parts - 1), np.arange(rows)
     reward, done = np.zeros((steps, rows), np.float32), np.zeros((steps, rows), int)
     for t in range(steps):
-        if broken is not None:
-            number = np.where(broken[t], FAILED, number)
-        now, lost = worth[number, t, row], number == FAILED
-        due = paid[number] + np.where(number < parts - 1, np.minimum(now, most[number]), now)
-        reward[t] = np.where(lost, 0.0, due)
-        number = np.where(lost, FAILED, np.minimum(number + there[number, t, row], parts - 1))
+        now = worth[number, t, row]
+        reward[t] = paid[number] + np.where(number < parts - 1, np.minimum(now, most[number]), now)
+        number = np.minimum(number + there[number, t, row], parts - 1)
         done[t] = number
     return reward, done

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FRAMES = "frames"  # what the reward sees
 IMITATED = "simulator state, imitating a CLIP"
 IN_TURN = "what is wanted in turn counts as done once it is seen"
-NEVER = "once what is never to be was seen, nothing is paid"
+NEVER = "what is never to be costs while it is seen"
 
 SCALED_ON = 2048  # frames at most, that the scale of a score is measured on
 SCALED_ABROAD = 512  # and in somebody else's env, which may be slow
@@ -201,8 +201,8 @@ def _each_goal(asked: Asked, encoder: TorchEncoder, task: AnyGoal) -> MadeReward
         raise ValueError(f"{asked.option}target is of one goal, and --goal {ANY} has many")
     goals = [read_goal(task.inner, goal.sentence) for goal in task.each]
     plans = [captions_for(encoder, goal, asked.settings) for goal in goals]
-    if any(plan[-1][0].part or plan[0][0].shunned for plan in plans):
-        raise ValueError(f"--goal {ANY} keeps no account of what was done: give one goal")
+    if any(plan[-1][0].part for plan in plans):
+        raise ValueError(f"--goal {ANY} keeps no account of what is wanted in turn: give one goal")
     models, made = scores(asked, encoder, plans)
     return replace(made, model=ByGoal(models, ASKED), text="; ".join(map(told, plans)))
 
