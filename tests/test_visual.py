@@ -531,6 +531,10 @@ def test_what_is_never_to_be_and_what_is_to_last_are_of_a_plan() -> None:
     assert told(captions_of(filled, raw=False)) == told(plan)
     with pytest.raises(ValueError, match="pretrained CLIP does not say how surely"):
         captions_of(never, raw=True)
+    shut = read_goal(sims.make_task("drawer"), "open the drawer without touching the handle")
+    assert told(captions_of(shut, raw=False)) == (
+        "never the gripper touches the handle; the drawer is open"
+    )
     held = read_goal(task, "touch the red cube, then stay left of the ball for a second")
     assert told(captions_of(held, raw=False)).endswith(" -> the gripper is left of the blue ball")
     for text in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reward_models.base import Entity, TaskCard
@@ -70,12 +71,14 @@ def stages(formula: Formula, card: TaskCard) -> Plan:
     A goal about a thing gives no signal before the arm is there, so touching comes first: the thing
     that is to be moved, or the handle of a drawer; and what is to be lifted is grasped before. Of
     several such goals at once, each is reached while the ones before it are kept, and the last step
-    asks for all. What is to be held for a time in the end is asked for at each step.
+    asks for all. What is to be held for a time in the end is asked for at each step. What is never
+    to be leads nowhere.
     """
     wanted, shunned = _apart(formula)
     *before, last = parts_of(wanted, "then")
     held = last.parts[0] if isinstance(last, Joined) and last.operator == "hold" else last
-    steps = [(n, s) for n, part in enumerate((*before, held)) for s in _steps(part, card)]
+    parts = enumerate((*before, held))
+    steps = [(n, step) for n, part in parts for step in _steps(part, card, shunned)]
     return Plan(tuple(s for _, s in steps), tuple(n for n, _ in steps), shunned)
 
 
@@ -94,14 +97,16 @@ def _apart(formula: Formula) -> tuple[Formula, tuple[Atom, ...]]:
     return wanted[0] if len(wanted) == 1 else join("and", *wanted), tuple(shunned)
 
 
-def _steps(formula: Formula, card: TaskCard) -> list[tuple[Atom, ...]]:
+def _steps(formula: Formula, card: TaskCard, shunned: Sequence[Atom]) -> list[tuple[Atom, ...]]:
     together = _together(formula)
     gripper = next((e.name for e in card.entities if role(e) == GRIPPER), "")
     steps: list[tuple[Atom, ...]] = []
     moved: list[Atom] = []
     for atom in together:
         if gripper and atom.subject != gripper:
-            steps.append((*moved, Atom.of("touch", gripper, _taken_by(atom.subject, card))))
+            touched = Atom.of("touch", gripper, _taken_by(atom.subject, card))
+            if not any((a.predicate, a.terms) == ("touch", touched.terms) for a in shunned):
+                steps.append((*moved, touched))
             if atom.predicate == "lifted":
                 steps.append((*moved, Atom.of("grasped", atom.subject)))
             moved.append(atom)
