@@ -21,15 +21,20 @@ _BEING = frozenset({"", "be", "touch", "contact", "reach", "meet", "lie", "stand
 MOVING = frozenset("push|move|slide|shove|nudge|roll|drag|pull|carry|send|take|go|come".split("|"))
 _LIFTING = frozenset({"lift", "raise", "lower", "drop"})
 _MOVES = frozenset({"push", "place", "insert", "lift"})
-_OFF_HEIGHT = 0.015  # m, either way, where nobody says how exactly
 _AMOUNTS = {"m": "a length (5 cm)", "1": "a share (halfway, 60 %)", "rad": "an angle (30 degrees)",
             "m/s": "a speed (10 cm/s)"}  # fmt: skip
-_DOWN = 0.05  # m, as far as up, where nobody says how far
 
 
 def _short(value: float) -> float:
     """Without what binary fractions add: 7 cm are .07 m."""
     return round(value, 9) if abs(round(value, 9) - value) < 1e-12 else value
+
+
+def _meant(predicate: str, number: str, said: bool = False) -> float:
+    """A number of a predicate where it was not said; ``said``: another was."""
+    [found] = [n.meant((), said, False) for n in PREDICATES[predicate].numbers if n.name == number]
+    assert found is not None
+    return found
 
 
 class Atoms:
@@ -171,7 +176,7 @@ class Atoms:
                 return joined("and", [self._checked(atom, clause) for atom in there])
             case "lowered":
                 said = dict(self._numbered("raised", terms, clause.much).numbers)
-                said["height"] = -said.get("height", _DOWN)
+                said["height"] = -said.get("height", _meant("raised", "height"))
                 return self._checked(self._of("raised", terms, said), clause)
             case "touch" if len(terms) == 2 and terms[1] == self.actor:
                 terms = (terms[1], terms[0])
@@ -250,7 +255,8 @@ class Atoms:
         """ "20 cm above the table", as nearly as above a thing."""
         much = clause.much
         assert much is not None
-        off = _OFF_HEIGHT if much.tolerance is None else much.tolerance
+        usual = _meant("above", "tolerance", said=True)
+        off = usual if much.tolerance is None else much.tolerance
         numbers = {"least": max(much.value - off, 0.0), "most": much.value + off}
         return self._checked(self._of("at_height", (first,), numbers), clause)
 

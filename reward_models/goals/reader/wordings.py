@@ -32,11 +32,11 @@ ANYWHERE = (
 _EACH = "(each other|one another)"
 _POINT = ("([point|position|coordinates] [at|with] x [=] X [and|,] y [=] Y|"
           "(point|position|coordinates) X [,|and] Y)")  # fmt: skip
+_TABLE = "table|tabletop|desk|bench"
 _OFF = (
-    "(off|off of|above|over|from|up from|up off|clear of) (table|tabletop|desk|ground|floor|bench|"
-    "surface)|(in|into|up in|up into|high in) air|aloft"
+    f"(off|off of|above|over|from|up from|up off|clear of) ({_TABLE}|ground|floor|surface)|"
+    "(in|into|up in|up into|high in) air|aloft"
 )
-_TABLE = "(table|tabletop|desk|bench|workbench)"
 _UP = f"[up] [high] [{_OFF}]"
 _HIGH = f"{_UP} [by|to|at|above|over] [a height of] [MUCH] [up] [high] [{_OFF}]"
 _UPWARDS, _DOWNWARDS = "up|upward|upwards|higher", "down|downward|downwards|lower"
@@ -50,8 +50,8 @@ RELATIONS: dict[str, tuple[str, ...]] = {
               "[right|straight|up] over [the] top of O", "[directly] overhead of O",
               "up [above|over] O"),
     "below": (f"{_AT} [MUCH] {_EXACT} (below|under|underneath|beneath) O",),
-    "at_height": (f"{_AT} [a height of] MUCH [up|high] (above|over|off|clear of) {_TABLE}",
-                  f"[up] (high|well|far|way|low|just) (above|over) {_TABLE}"),
+    "at_height": (f"{_AT} [a height of] MUCH [up|high] (above|over|off|clear of) ({_TABLE})",
+                  f"[up] (high|well|far|way|low|just) (above|over) ({_TABLE})"),
     "left_of": (
         f"{_AT} [MUCH] {_SIDE} left [hand] [side] of O",
         f"[MUCH] {_TO} O 's left [hand] [side]",
