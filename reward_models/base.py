@@ -54,6 +54,7 @@ class TaskCard:
     control_dt: float
     episode_s: float
     act_dim: int = 0  # numbers in an action; 0: the card does not say
+    area: tuple[float, ...] = ()  # m, x from, x to, y from, y to: where things lie on a table
 
     def entity(self, name: str) -> Entity:
         """The entity called ``name``; ValueError lists those that exist."""
@@ -87,6 +88,7 @@ def from_dict(card: Mapping[str, Any]) -> TaskCard:
             control_dt=float(card["control_dt"]),
             episode_s=float(card["episode_s"]),
             act_dim=int(card.get("act_dim", 0)),
+            area=tuple(card.get("area", ())),
         )
     except KeyError as error:
         raise ValueError(f"task card lacks {error.args[0]!r}") from error

@@ -235,6 +235,10 @@ class Task(ABC, Generic[V]):
         """(act_dim,) what each element of an action in [-1, 1] means; () where nobody wrote it."""
         return ()
 
+    def area(self) -> tuple[float, ...]:
+        """(x from, x to, y from, y to) m: where on a table things may lie; empty: on none."""
+        return ()
+
     def card(self) -> dict[str, Any]:
         """The JSON-able description of the task that crosses to reward models and writers."""
         return {
@@ -247,6 +251,7 @@ class Task(ABC, Generic[V]):
             "control_dt": self.control_dt,
             "episode_s": self.episode_s,
             "act_dim": self.act_dim,
+            "area": self.area(),
             "params": {
                 f.name: getattr(self, f.name)
                 for f in dataclasses.fields(self)

@@ -100,5 +100,8 @@ class Wrapped(Task[Any]):
     def action_doc(self) -> tuple[str, ...]:
         return self.inner.action_doc()
 
+    def area(self) -> tuple[float, ...]:
+        return self.inner.area()
+
     def card(self) -> dict[str, Any]:
         return self.inner.card()

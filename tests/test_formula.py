@@ -25,7 +25,7 @@ from reward_models.goals.formula import (
     parse,
     to_data,
 )
-from reward_models.goals.predicates import PREDICATES, Number, roles
+from reward_models.goals.predicates import AFTER, PREDICATES, Number, roles
 from robo_rl.goals.reading import read_goal
 
 DOCS = Path(__file__).parent.parent / "docs" / "goals.md"
@@ -35,6 +35,8 @@ REACH = CARDS["reach"]
 
 
 def number(slot: Number) -> st.SearchStrategy[float]:
+    if slot.name == AFTER:
+        return st.just(0.0)  # of any part of any formula
     return st.floats(slot.low, slot.high)
 
 

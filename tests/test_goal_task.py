@@ -50,6 +50,11 @@ MOVED = "once(moved(gripper, front=4cm, tolerance=3cm))"
 ANY = (
     "or(once(left_of(gripper, red_cube)), within(far(gripper, blue_ball, least=12cm), seconds=0.5))"
 )
+THERE = (
+    "within(then(near(gripper, red_cube, within=6cm), raised(gripper, height=2cm, tolerance=1cm, "
+    "after=1), displaced(gripper, least=4cm, after=2)), seconds=2)"
+)
+NEARER = "then(touch(gripper, red_cube), nearer(gripper, blue_ball, by=3cm, after=1))"
 GUARDED = (
     "while(until(far(gripper, red_cube, least=4cm), near(gripper, blue_ball)), "
     "far(gripper, green_cylinder, least=6cm))"
@@ -64,7 +69,7 @@ def reward(task: GoalTask) -> Any:
     return load(write_staged(task.measured, task.automaton), from_dict(task.card()))
 
 
-@pytest.mark.parametrize("text", [TWO, MIXED, CHOSEN, MOVED, ANY, GUARDED])
+@pytest.mark.parametrize("text", [TWO, MIXED, CHOSEN, MOVED, ANY, GUARDED, THERE, NEARER])
 def test_the_account_is_the_judge_s(text: str) -> None:
     """Beside each other over episodes of random play that often gets somewhere; the program reads
     the account, is sound, and pays most where the goal is done."""

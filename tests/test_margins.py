@@ -38,6 +38,9 @@ TABLE = {
         "turned(red_cube, angle=5deg)", "still(gripper, speed=0.1)", "slower(red_cube, speed=0.05)",
         "faster(gripper, speed=0.1)", "at_height(gripper, least=6cm, most=12cm)",
         "raised(gripper, height=2cm)", "raised(gripper, height=-3cm, tolerance=3cm)",
+        "on_left(gripper)", "on_right(red_cube, share=0.5)", "at_front(gripper, share=0.6)",
+        "at_back(blue_ball)", "in_middle(gripper, share=0.5)",
+        "nearer(gripper, red_cube, by=1cm)", "nearer(red_cube, blue_ball, by=2mm)",
     ),
     "drawer_then_place": ("inside(red_cube, drawer)", "open(drawer)", "closed(drawer)"),
     "button": ("pressed(button)", "touch(gripper, button, within=6cm)"),
@@ -71,7 +74,7 @@ def margins(task: str, formula: Formula) -> Array:
     env, _, signals = scene(task)
     of = measured(formula, from_dict(env.card))
     measures, found, before = Measures(of), [], signals[0]
-    remembered = of.remembered(signals[0], of.chosen(signals[0]))
+    remembered = of.remembered(of.begun(signals[0]), of.chosen(signals[0]))
     for now in signals:
         [margin], _ = (list(m.values()) if i == 0 else m for i, m in enumerate(
             measures({**now, **remembered}, before)

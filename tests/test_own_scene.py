@@ -170,8 +170,7 @@ def test_margins_and_judge_agree(scene: Path, robot: str) -> None:
     held = {}
     for one, judge in zip(of, judges, strict=True):
         judge.step(np.zeros(256, bool))
-        start = {name: before[name] for name in one.starts}
-        signals = {**env.signals(), **one.remembered(start, one.chosen(before))}
+        signals = {**env.signals(), **one.remembered(one.begun(before), one.chosen(before))}
         margin = Measures(one)(signals, before)[0][one.formula].min(axis=1)
         differ = ((margin >= 0) != judge.success()) & (np.abs(margin) > 0.003)
         assert not differ.any(), one.formula

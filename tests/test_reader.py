@@ -152,6 +152,46 @@ def test_what_was_read_as_another_goal_is_refused(task: str, text: str) -> None:
          "and(moved(gripper, left=0, front=0), raised(gripper, height=0)))"),
         ("push", "push the cube to the ball, then bring the cube back to where it was",
          "then(next_to(red_cube, blue_ball), moved(red_cube, left=0, front=0))"),
+        # ways of what something was done to before: from where it is by then
+        ("reach", "touch the cube, then raise the gripper by 10 cm",
+         "then(touch(gripper, red_cube), raised(gripper, height=10cm, after=1))"),
+        ("button", "after pressing the button, go up 5 cm",
+         "then(pressed(button), raised(gripper, height=5cm, after=1))"),
+        ("reach", "within 8 s touch the cube, go up 5 cm, then go 10 cm to the left",
+         "within(then(touch(gripper, red_cube), raised(gripper, height=5cm, after=1), "
+         "moved(gripper, left=10cm, after=2)), seconds=8)"),
+        ("push", "push the cube 5 cm to the left, then 5 cm towards the camera",
+         "then(moved(red_cube, left=5cm), moved(red_cube, front=5cm, after=1))"),
+        ("reach", "touch the cube, then move at least 10 cm away from where you are",
+         "then(touch(gripper, red_cube), displaced(gripper, least=10cm, after=1))"),
+        ("push", "touch the ball, then push the cube 5 cm to the left",  # it is where it was
+         "then(touch(gripper, blue_ball), moved(red_cube, left=5cm))"),
+        # from where it began, where that is said
+        ("reach", "touch the cube, then go 5 cm to the left of where you started",
+         "then(touch(gripper, red_cube), moved(gripper, left=5cm))"),
+        # parts of the table
+        ("push", "move the ball to the left side of the table", "on_left(blue_ball)"),
+        ("push", "push the cube into the right half of the table", "on_right(red_cube, share=0.5)"),
+        ("push", "push the can to the table's back edge", "at_back(green_cylinder)"),
+        ("reach", "go to the centre of the table", "in_middle(gripper)"),
+        ("push", "push the ball into the front left corner of the table",
+         "and(at_front(blue_ball), on_left(blue_ball))"),
+        ("push", "put the cube on the left side of the table and the ball in the table's middle",
+         "and(on_left(red_cube), in_middle(blue_ball))"),
+        ("push", "move all objects to the right side of the table",
+         "and(on_right(red_cube), on_right(blue_ball), on_right(green_cylinder))"),
+        ("lift", "pick up the cube and put it in the middle of the table", "in_middle(red_cube)"),
+        ("lift", "lift the cube and hold it in the middle of the table",
+         "and(lifted(red_cube), in_middle(red_cube))"),
+        # nearer than it was
+        ("push", "move the cube 3 cm closer to the ball", "nearer(red_cube, blue_ball, by=3cm)"),
+        ("push", "push the cube towards the ball", "nearer(red_cube, blue_ball)"),
+        ("reach", "come closer to the can", "nearer(gripper, green_cylinder)"),
+        ("reach", "move towards the can", "touch(gripper, green_cylinder)"),
+        ("reach", "touch the ball without getting closer to the can",
+         "and(touch(gripper, blue_ball), never(nearer(gripper, green_cylinder)))"),
+        ("reach", "hover over the can, then go 4 cm closer to the ball",
+         "then(above(gripper, green_cylinder), nearer(gripper, blue_ball, by=4cm, after=1))"),
     ],
 )  # fmt: skip
 def test_reads(task: str, text: str, formula: str) -> None:
@@ -221,6 +261,8 @@ def test_reads_terse_commands_and_protocols(task: str, text: str, formula: str) 
         ("ant", "walk forward at most 0.5 m/s"),  # and how fast at least?
         ("ant", "wave a leg while walking forward"),  # both take the whole episode
         ("humanoid", "raise both arms while walking forward"),
+        ("push", "put the cube in front of the table"),
+        ("push", "push the cube off the left side of the table"),
         # a height over the table, which is no way from where something was
         ("reach", "touch the cube without going higher than 20 cm"),
         ("reach", "touch the cube, never going lower than 5 cm"),
@@ -229,11 +271,6 @@ def test_reads_terse_commands_and_protocols(task: str, text: str, formula: str) 
         ("push", "move the cube higher than 5 cm"),
         ("push", "push the ball 5 cm away from the robot"),  # it is no ball that is moved then
         ("push", "move the ball at least 30 cm away from the robot"),
-        # from where it was at the start, or from where it is by then?
-        ("push", "push the cube 5 cm left, then 5 cm left again"),
-        ("push", "push the cube 5 cm to the left, then 5 cm towards the camera"),
-        ("reach", "touch the cube, then move the gripper 10 cm forward"),
-        ("reach", "touch the cube, then raise the gripper by 10 cm"),
         ("drawer_then_place", "open the drawer with the cube"),
         ("lift", "lift the cube no higher than 10 cm"),
         ("lift", "lift the cube between 5 and 10 cm"),

@@ -277,15 +277,15 @@ def test_margins_and_judge_agree_on_every_predicate_that_fits(robot: str) -> Non
     after = env.signals()
     for of, judge in judges:
         judge.step(np.zeros(512, bool))
-        start = {name: before[name] for name in of.starts}
-        signals = {**after, **of.remembered(start, of.chosen(before))}
+        signals = {**after, **of.remembered(of.begun(before), of.chosen(before))}
         margin = Measures(of)(signals, before)[0][of.formula].min(axis=1)
         differ = ((margin >= 0) != judge.success()) & (np.abs(margin) > 0.003)
         assert differ.mean() <= 0.005, (of.formula, np.flatnonzero(differ)[:5])
     env.close()
     met = {of.formula.predicate for of, _ in judges}
     assert met >= {"touch", "above", "left_of", "behind", "near", "far", "next_to", "between",
-                   "in_line", "on", "lifted", "moved", "at", "turned", "grasped"}  # fmt: skip
+                   "in_line", "on", "lifted", "moved", "nearer", "at", "turned", "grasped",
+                   "on_left", "at_back", "in_middle"}  # fmt: skip
 
 
 def _named(row, card: TaskCard, rng: np.random.Generator) -> list[tuple[str, ...]]:

@@ -54,10 +54,10 @@ def test_it_observes_and_aims_as_the_simulation_does() -> None:
 
 
 def test_it_keeps_the_account_of_a_formula() -> None:
-    """Order, holding and where a thing was at the start: remembered as in training."""
+    """Order, holding, where a thing was at the start and where a part ended: as in training."""
     text = (
         "then(displaced(gripper, least=2cm), hold(far(gripper, red_cube, least=5cm), seconds=0.1), "
-        "moved(gripper, left=1cm, tolerance=5cm))"
+        "moved(gripper, left=1cm, tolerance=5cm), moved(gripper, front=1cm, after=2))"
     )
     task = goal_task(sims.make_task("reach", robot="so101"), parse(text))
     env, rng = BatchEnv(task, 4, seed=3), np.random.default_rng(0)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from reward_models.base import Signal
-from reward_models.goals.formula import Atom, Formula, Joined, kind
+from reward_models.goals.formula import Atom, Formula, Joined, kind, sequence
 
 Array = np.ndarray
 Holds = Mapping[Atom, Array]  # (N,) bool
@@ -82,6 +82,13 @@ class Automaton:
             return None
         assert isinstance(formula, Joined)
         return self.names[path]["part"], len(formula.parts)
+
+    def parts_done(self, memory: Array) -> Array:
+        """(N,) how many parts of the outermost sequence are done, in whatever it stands."""
+        path = sequence(self.formula)
+        if path is None:
+            return np.zeros(len(memory))
+        return self.column(memory, self.names[path]["part"])
 
     def steps(self, formula: Joined) -> int:
         """How many steps ``hold`` asks for and ``within`` allows."""

@@ -62,7 +62,7 @@ def describe_vocabulary(card: TaskCard) -> str:
 def shown(atom: Atom) -> bool:
     """Whether one frame shows that it holds; not of a thing that is chosen as an episode begins."""
     fixed = all(isinstance(term, str) for term in atom.terms)
-    return fixed and PREDICATES[atom.predicate].seen == "frame"
+    return fixed and PREDICATES[atom.predicate].seen in ("frame", "asked")
 
 
 def stages(formula: Formula, card: TaskCard) -> Plan:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 from reward_models.base import Entity, TaskCard
-from reward_models.goals.predicates import PREDICATES, Number, roles
+from reward_models.goals.predicates import AFTER, PREDICATES, Number, roles
 
 Kind = Literal["state", "event", "constraint"]
 
@@ -227,6 +227,26 @@ def parts_of(formula: Formula, operator: str) -> tuple[Formula, ...]:
     return (formula,)
 
 
+def sequence(formula: Formula) -> tuple[int, ...] | None:
+    """The way to the outermost ``then``, by the numbers of parts; None where there is none."""
+    if isinstance(formula, Atom) or kind(formula) != "event" or formula.operator == "or":
+        return None
+    if formula.operator == "then":
+        return ()
+    for at, part in enumerate(formula.parts):
+        if (found := sequence(part)) is not None:
+            return (at, *found)
+    return None
+
+
+def part_at(formula: Formula, path: tuple[int, ...]) -> Formula:
+    """The part of a part at the end of a way of numbers."""
+    for at in path:
+        assert isinstance(formula, Joined)
+        formula = formula.parts[at]
+    return formula
+
+
 def alike(formula: Formula) -> Formula:
     """The formula in the one way to write it: equal where two differ only in the order of the parts
     of ``and`` and ``or``, in what is nested, or in the last digits of a number."""
@@ -245,12 +265,15 @@ def alike(formula: Formula) -> Formula:
     )
 
 
-def fill(formula: Formula, card: TaskCard) -> Formula:
+def fill(formula: Formula, card: TaskCard, part: bool = False) -> Formula:
     """The formula as meant: held against the card, every number given; FormulaError otherwise.
 
     Numbers that were not said are the table's: one is meant more exactly where another was said,
-    and what is to be avoided has a tolerance of its own.
+    and what is to be avoided has a tolerance of its own. Of a ``part`` of a formula nobody knows
+    what comes before it.
     """
+    if not part:
+        _check_order(formula, sequence(formula))
     return _filled(formula, card, avoided=False)
 
 
@@ -281,6 +304,24 @@ def to_data(formula: Formula) -> list[Any]:
 def from_data(data: Any) -> Formula:
     """The formula of ``to_data``'s lists; FormulaError says where they are something else."""
     return _from_data(data, "formula", [0], 0)
+
+
+def _check_order(formula: Formula, way: tuple[int, ...] | None, before: int = 0) -> None:
+    """FormulaError where something is compared with the end of a part that does not come before:
+    ``way`` is that to the sequence, ``before`` how many of its parts are."""
+    if isinstance(formula, Atom):
+        after = dict(formula.numbers).get(AFTER, 0.0)
+        if after not in range(before + 1):
+            raise FormulaError(
+                f"{formula}: {AFTER} counts parts of the sequence before its own: a whole number "
+                f"from 0 to {before} here, got {after:g}"
+            )
+        return
+    for at, part in enumerate(formula.parts):
+        if way == ():
+            _check_order(part, None, at)
+        else:
+            _check_order(part, way[1:] if way and way[0] == at else None, before)
 
 
 def _filled(formula: Formula, card: TaskCard, avoided: bool) -> Formula:

@@ -2,27 +2,45 @@
 
 A margin is text of the reward language, so that a reward program can hold it; here it is also
 compiled to numpy for a formula's automaton. Signals that only a goal has (where a thing was at the
-first step, which one was chosen then) are named ``start_..`` and ``chosen_..``; whoever runs the
-formula remembers them for each row.
+first step, or as a part of the sequence was done; which one was chosen) are named ``start_..``,
+``after1_..`` and ``chosen_..``; whoever runs the formula remembers them for each row.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from reward_models.base import Entity, Signal, TaskCard
 from reward_models.goals.formula import Atom, Choice, Formula, atoms, fill
-from reward_models.goals.predicates import BODY, FURNITURE, GRIPPER, MARKS, PREDICATES
+from reward_models.goals.predicates import AFTER, BODY, FURNITURE, GRIPPER, MARKS, PREDICATES
 from reward_models.programs import Program, load
 from reward_models.programs.language import MAX_COMPONENTS
 
 Array = np.ndarray
-START = "start_"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A signal as it was at the first step, or when so many parts of the sequence were done; until
+    then, as it is."""
+
+    signal: str
+    after: int = 0
+
+    @property
+    def name(self) -> str:
+        """What it is called among the signals."""
+        return f"after{self.after}_{self.signal}" if self.after else f"start_{self.signal}"
+
+    @property
+    def when(self) -> str:
+        """When it was so, in words."""
+        return f"after part {self.after} of the goal" if self.after else "at the start"
 
 
 class NoMargin(ValueError):
@@ -43,7 +61,7 @@ class Measured:
         default_factory=dict
     )  # each >= 0 where it holds
     aims: dict[Atom, str] = field(default_factory=dict)  # vectors (3) m; "": it has none
-    starts: tuple[str, ...] = ()  # signals of which the first step's value is remembered
+    kept: tuple[Kept, ...] = ()
     choices: tuple[Choice, ...] = ()
 
     @property
@@ -51,8 +69,8 @@ class Measured:
         """The task's card with the signals that the formula remembers."""
         known = {s.name: s for s in self.task_card.signals}
         extra = [
-            replace(known[n], name=START + n, doc=f"{known[n].doc}, at the start")
-            for n in self.starts
+            replace(known[k.signal], name=k.name, doc=f"{known[k.signal].doc}, {k.when}")
+            for k in self.kept
         ]
         for number, choice in enumerate(self.choices, 1):
             most = len(choice.among) - 1.0
@@ -83,28 +101,32 @@ class Measured:
         columns = [_choose(c, signals, self.task_card) for c in self.choices]
         return np.stack(columns, axis=1) if columns else np.zeros((len(signals[_any(signals)]), 0))
 
-    def remembered(self, start: Mapping[str, Array], chosen: Array) -> dict[str, Array]:
-        """The signals that only the goal has: from those at the start and ``chosen``."""
-        return {START + name: start[name] for name in self.starts} | {
+    def begun(self, signals: Mapping[str, Array]) -> dict[str, Array]:
+        """What is remembered by name, in an episode that begins where the signals are now."""
+        return {kept.name: signals[kept.signal] for kept in self.kept}
+
+    def remembered(self, kept: Mapping[str, Array], chosen: Array) -> dict[str, Array]:
+        """The signals that only the goal has: those kept, by name, and ``chosen``."""
+        return {one.name: kept[one.name] for one in self.kept} | {
             f"chosen_{i}": chosen[:, i - 1 : i] for i in range(1, 1 + len(self.choices))
         }
 
 
 def measured(formula: Formula, card: TaskCard) -> Measured:
     """The text of every atom's conditions; NoMargin names what cannot be measured."""
-    formula = fill(formula, card)
+    formula = fill(formula, card, part=True)
     every = tuple(dict.fromkeys(atoms(formula)))
     choices = dict.fromkeys(t for a in every for t in a.terms if isinstance(t, Choice))
     made = Measured(formula, card, choices=tuple(choices))
-    starts: dict[str, None] = {}
+    kept: dict[Kept, None] = {}
     for atom in every:
-        written = [_written(one, card, starts) for one in resolved(atom)]
+        written = [_written(one, card, kept) for one in resolved(atom)]
         made.conditions[atom] = tuple(
             made.picked(atom, texts)
             for texts in zip(*(conditions for conditions, _ in written), strict=True)
         )
         made.aims[atom] = made.picked(atom, [aim for _, aim in written])
-    made.starts = tuple(starts)
+    made.kept = tuple(kept)
     return made
 
 
@@ -196,14 +218,14 @@ def _picked(texts: list[str], picks: list[str], counts: list[int]) -> str:
     return text
 
 
-def _written(atom: Atom, card: TaskCard, starts: dict[str, None]) -> tuple[list[str], str]:
+def _written(atom: Atom, card: TaskCard, kept: dict[Kept, None]) -> tuple[list[str], str]:
     row = PREDICATES[atom.predicate]
     if not row.margin:
         raise NoMargin(
             f"{atom.predicate} has no margin: give the goal as a sentence, or train with "
             "--reward task or reward code"
         )
-    slots = _Slots(atom, card, starts)
+    slots = _Slots(atom, card, kept)
     conditions = []
     for text in row.margin:
         try:
@@ -218,12 +240,26 @@ def _written(atom: Atom, card: TaskCard, starts: dict[str, None]) -> tuple[list[
         return conditions, ""
 
 
+# Of the rectangle on a table in which things lie.
+_EDGES: dict[str, Callable[[Sequence[float]], float]] = {
+    "low_x": lambda area: area[0],
+    "high_x": lambda area: area[1],
+    "low_y": lambda area: area[2],
+    "high_y": lambda area: area[3],
+    "middle_x": lambda area: 0.5 * (area[0] + area[1]),
+    "middle_y": lambda area: 0.5 * (area[2] + area[3]),
+    "wide": lambda area: area[1] - area[0],
+    "deep": lambda area: area[3] - area[2],
+}
+
+
 class _Slots(dict[str, object]):
     """What stands in a row's braces."""
 
-    def __init__(self, atom: Atom, card: TaskCard, starts: dict[str, None]):
+    def __init__(self, atom: Atom, card: TaskCard, kept: dict[Kept, None]):
+        after = int(dict(atom.numbers).get(AFTER, 0))
         things = {
-            letter: Quantities(card.entity(str(term)), card, starts)
+            letter: Quantities(card.entity(str(term)), card, kept, after)
             for letter, term in zip("abc", atom.terms, strict=False)
         }
         numbers = {name: repr(value) for name, value in atom.numbers}
@@ -243,6 +279,10 @@ class _Slots(dict[str, object]):
             return a.signal("finger_middles")
         if name == "grip":
             return a.signal("grip", "tip")
+        if name in _EDGES and self.card.area:
+            return repr(round(float(_EDGES[name](self.card.area)), 6))
+        if name in _EDGES:
+            raise _Unknown(name)
         raise KeyError(name)
 
 
@@ -252,7 +292,8 @@ class Quantities:
 
     entity: Entity
     card: TaskCard
-    starts: dict[str, None]
+    kept: dict[Kept, None]
+    after: int = 0
 
     def __str__(self) -> str:
         return self.entity.pose_signal
@@ -270,8 +311,12 @@ class Quantities:
 
     @property
     def start(self) -> str:
-        self.starts[self.entity.pose_signal] = None
-        return START + self.entity.pose_signal
+        return self._kept(self.entity.pose_signal)
+
+    def _kept(self, signal: str) -> str:
+        found = Kept(signal, self.after)
+        self.kept[found] = None
+        return found.name
 
     @property
     def before(self) -> str:
@@ -330,9 +375,8 @@ class Quantities:
 
     @property
     def turn_before(self) -> str:
-        facing = self.signal(f"{self.entity.name}_facing")
-        self.starts[facing] = None
-        return f"arctan2({START}{facing}[1], {START}{facing}[0])"
+        facing = self._kept(self.signal(f"{self.entity.name}_facing"))
+        return f"arctan2({facing}[1], {facing}[0])"
 
     @property
     def joint(self) -> str:

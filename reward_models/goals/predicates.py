@@ -20,6 +20,8 @@ FURNITURE = frozenset({"button", "drawer", "handle", "hole", "fixture"})
 
 
 _AT_OTHER = "{b} - {a}"
+THIRD = round(1 / 3, 4)
+AFTER = "after"  # the number: how many parts of the sequence were done when it begins to compare
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class Predicate:
     language over the card's signals, in m or what is worth as much, at least 0 where they hold.
     ``margins`` fills in the entities ``a``, ``b`` and ``c`` and the numbers. ``aim`` likewise is
     the vector (3) m from the first entity to about where it is to be. A ``level`` one says of a
-    thing only where on the table it is.
+    thing only where on the table it is. One that compares with the first step has the number
+    ``after``.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Predicate:
     roles: tuple[frozenset[str], ...]
     caption: str  # the canonical sentence, filled with subject, object and third
     back: str = field(default="", kw_only=True)  # the same where its numbers are all 0
+    there: str = field(default="", kw_only=True)  # the same compared with where a part ended
     numbers: tuple[Number, ...] = ()
     mirror: str = ""  # the predicate that holds with the first two swapped
     needs: tuple[str, ...] = ()  # numbers of which one must be said
@@ -75,12 +79,18 @@ class Predicate:
     aim: str = _AT_OTHER
     level: bool = False
     by: str = "push"  # what brings it about where the first entity is a thing: a key of BY
-    seen: Literal["frame", "clip", "none"] = "frame"  # in what a camera would have to look at
+    # In what a camera would have to look at; "asked": a frame shows it to who is taught that goal.
+    seen: Literal["frame", "asked", "clip", "none"] = "frame"
 
     @property
     def arity(self) -> int:
         """How many entities it is about."""
         return len(self.roles)
+
+    @property
+    def compares(self) -> bool:
+        """Whether it is about where something was before, and not only about where it is."""
+        return any(number.name == AFTER for number in self.numbers)
 
 
 # What brings a predicate about, and the time s that an episode gives it; bodies have their task's.
@@ -146,6 +156,7 @@ def _act(name: str, words: str, *numbers: Number, said: bool = True) -> Predicat
     return Predicate(name, (_BODY,), caption, numbers, spoken=spoken, by="act", seen="none")
 
 
+_AFTER = Number(AFTER, "1", 0.0, high=200.0)
 _HEIGHTS = (
     Number("height", "m", 0.055, said="just"),
     Number("tolerance", "m", 0.035, exact=0.015, said="tolerance"),
@@ -188,6 +199,15 @@ def _beside(name: str, along: str, across: str, aim: str, mirror: str, **more: A
         level=True,
         **more,
     )
+
+
+def _on_side(name: str, words: str, far_in: str, aim: str) -> Predicate:
+    """A part of the table's area: the outermost ``share`` of it to one side."""
+    share = Number("share", "1", THIRD, high=1.0, said="least")
+    return Predicate(
+        name, (_MOVER,), f"{{subject}} is {words} of the table", (share,),
+        margin=(far_in,), aim=aim, level=True, seen="asked",
+    )  # fmt: skip
 
 
 _ACROSS_X, _ACROSS_Y = "{a}[0] - {b}[0]", "{a}[1] - {b}[1]"
@@ -320,6 +340,16 @@ PREDICATES: dict[str, Predicate] = {
             level=True,
         ),
         Predicate(
+            "nearer",
+            (_MOVER, _OBJECT),
+            "{subject} is nearer to {object} than at the start",
+            (Number("by", "m", 0.05, avoid=0.01, said="least"), _AFTER),
+            there="{subject} is nearer to {object} than it was there",
+            seen="clip",
+            margin=("norm({a.start} - {b.start}) - norm({a} - {b}) - {by}",),
+            level=True,
+        ),
+        Predicate(
             "next_to",
             (_OBJECT, _OBJECT),
             "{subject} is next to {object}",
@@ -445,9 +475,11 @@ PREDICATES: dict[str, Predicate] = {
                 Number("left", "m", 0.0, low=-2.0),
                 Number("front", "m", 0.0, low=-2.0),
                 Number("tolerance", "m", 0.02, said="tolerance"),
+                _AFTER,
             ),
             needs=("left", "front"),
             back="{subject} is back in its place, seen from above",
+            there="{subject} has moved from there",
             seen="clip",
             margin=(
                 "{tolerance} - hypot({a}[0] - {a.start}[0] - {front}, "
@@ -463,8 +495,10 @@ PREDICATES: dict[str, Predicate] = {
             (
                 Number("height", "m", 0.05, low=-2.0, said="just"),
                 Number("tolerance", "m", 0.02, said="tolerance"),
+                _AFTER,
             ),
             back="{subject} is as high as at the start",
+            there="{subject} is higher than it was there",
             seen="clip",
             margin=("{tolerance} - abs({a}[2] - {a.start}[2] - {height})",),
             aim="vec(0.0, 0.0, {a.start}[2] + {height} - {a}[2])",
@@ -476,7 +510,9 @@ PREDICATES: dict[str, Predicate] = {
             (
                 Number("least", "m", 0.05, said="least"),
                 Number("most", "m", 2.0, said="most"),
+                _AFTER,
             ),
+            there="{subject} is away from there",
             seen="clip",
             margin=(
                 "norm({a}[:2] - {a.start}[:2]) - {least}",
@@ -492,6 +528,43 @@ PREDICATES: dict[str, Predicate] = {
             (Number("within", "m", 0.02),),
             spoken=_BODY,
             margin=(f"{{within}} - {_OFF}",),
+            level=True,
+        ),
+        _on_side(
+            "on_left",
+            "on the left side",
+            "{low_y} + {share} * {deep} - {a}[1]",
+            "vec(0.0, {low_y} + 0.5 * {share} * {deep} - {a}[1], 0.0)",
+        ),
+        _on_side(
+            "on_right",
+            "on the right side",
+            "{a}[1] - {high_y} + {share} * {deep}",
+            "vec(0.0, {high_y} - 0.5 * {share} * {deep} - {a}[1], 0.0)",
+        ),
+        _on_side(
+            "at_front",
+            "at the front",
+            "{a}[0] - {high_x} + {share} * {wide}",
+            "vec({high_x} - 0.5 * {share} * {wide} - {a}[0], 0.0, 0.0)",
+        ),
+        _on_side(
+            "at_back",
+            "at the back",
+            "{low_x} + {share} * {wide} - {a}[0]",
+            "vec({low_x} + 0.5 * {share} * {wide} - {a}[0], 0.0, 0.0)",
+        ),
+        Predicate(
+            "in_middle",
+            (_MOVER,),
+            "{subject} is in the middle of the table",
+            (Number("share", "1", THIRD, high=1.0, said="most"),),
+            seen="asked",
+            margin=(
+                "0.5 * {share} * {wide} - abs({a}[0] - {middle_x})",
+                "0.5 * {share} * {deep} - abs({a}[1] - {middle_y})",
+            ),
+            aim="vec({middle_x} - {a}[0], {middle_y} - {a}[1], 0.0)",
             level=True,
         ),
         Predicate(
@@ -528,7 +601,9 @@ PREDICATES: dict[str, Predicate] = {
             (
                 Number("angle", "rad", None, low=-6.3, high=6.3, said="just"),
                 Number("tolerance", "rad", 0.17, said="tolerance"),
+                _AFTER,
             ),
+            there="{subject} has turned from there",
             seen="clip",
             margin=(
                 "0.05 * ({tolerance} - 0.25 * abs(wrapped({a.turn} - {a.turn_before} "
@@ -648,3 +723,5 @@ PREDICATES: dict[str, Predicate] = {
         ),
     )
 }
+# Those that are about the table itself.
+SIDES = frozenset("on_left on_right at_front at_back in_middle".split())

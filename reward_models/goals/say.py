@@ -6,7 +6,7 @@ import math
 
 from reward_models.base import TaskCard
 from reward_models.goals.formula import Atom, Choice, Formula, Joined, Term, kind
-from reward_models.goals.predicates import PREDICATES
+from reward_models.goals.predicates import AFTER, PREDICATES
 
 _WORDS = {
     "nearest": "whichever of {} is nearest to {} at the start",
@@ -78,12 +78,13 @@ def _atom(atom: Atom, card: TaskCard) -> str:
     row = PREDICATES[atom.predicate]
     names = dict(zip(("subject", "object", "third"), (_term(t) for t in atom.terms), strict=False))
     said = dict(atom.numbers)
+    there = bool(said.pop(AFTER, 0))
     ways = [said.pop(n.name) for n in row.numbers if n.said != "tolerance" and n.name in said]
-    back = bool(row.back and ways) and not any(ways)
-    words = (row.back if back else row.caption).format(**names)
+    back = bool(row.back and ways) and not any(ways) and not there
+    words = (row.there if there else row.back if back else row.caption).format(**names)
     entities = [card.entity(t if isinstance(t, str) else t.among[0]) for t in atom.terms]
     usual = {n.name: n.meant(entities, False, False) for n in row.numbers}
-    left = said if back else dict(atom.numbers)
+    left = {n: value for n, value in atom.numbers if n in said or not back and n != AFTER}
     if all(usual[name] == value for name, value in left.items()):
         return words
     given = ", ".join(

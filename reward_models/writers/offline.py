@@ -167,7 +167,7 @@ def _measured(atom: Atom, card: TaskCard) -> Measured:
         found = measured(atom, card)
     except NoMargin as error:
         raise NoTemplate(f"no template for {atom}: {error}") from None
-    if found.starts or found.choices:
+    if found.kept or found.choices:
         raise NoTemplate(f"no template for {atom}: it needs an account of the episode")
     return found
 

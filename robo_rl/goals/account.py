@@ -111,13 +111,13 @@ class GoalTask(Wrapped):
     def bind(self, batch: Batch) -> Any:
         v, n = self.inner.bind(batch), batch.nsim
         signals = self.inner.signals(v)
-        start = {name: np.zeros_like(signals[name], float) for name in self.measured.starts}
+        kept = self.measured.begun(signals)
         before = {name: np.zeros_like(signals[name], float) for name in self.measures.before}
         account = {
             "goal_memory": self.automaton.begin(n),
             "goal_chosen": np.zeros((n, len(self.measured.choices))),
             "goal_begin": np.zeros((n, 2)),
-            **{f"goal_start_{name}": array for name, array in start.items()},
+            **{f"goal_{name}": np.zeros_like(array, float) for name, array in kept.items()},
             **{f"goal_before_{name}": array for name, array in before.items()},
         }
         return self.with_own(v, account, goal_columns=np.zeros((n, self._width)))
@@ -133,8 +133,8 @@ class GoalTask(Wrapped):
     def after_reset(self, v: Any, ids: Array) -> None:
         self.inner.after_reset(v, ids)
         signals = self.inner.signals(v)
-        for name in self.measured.starts:
-            getattr(v, f"goal_start_{name}")[ids] = signals[name][ids]
+        for name, value in self.measured.begun(signals).items():
+            getattr(v, f"goal_{name}")[ids] = value[ids]
         for name in self.measures.before:
             getattr(v, f"goal_before_{name}")[ids] = signals[name][ids]
         v.goal_chosen[ids] = self.measured.chosen(signals)[ids]
@@ -149,9 +149,17 @@ class GoalTask(Wrapped):
     def after_step(self, v: Any, ids: Array) -> None:
         self.inner.after_step(v, ids)
         signals = self.inner.signals(v)
+        self._keep(v, ids, signals)
         self._enter(v, ids, signals)
         for name in self.measures.before:
             getattr(v, f"goal_before_{name}")[ids] = signals[name][ids]
+
+    def _keep(self, v: Any, ids: Array, signals: Mapping[str, Array]) -> None:
+        """What is kept from when a part was done is as now until then."""
+        done = self.automaton.parts_done(v.goal_memory)[ids]
+        for kept in self.measured.kept:
+            rows = ids[done < kept.after]
+            getattr(v, f"goal_{kept.name}")[rows] = signals[kept.signal][rows]
 
     def _enter(self, v: Any, ids: Array, signals: Mapping[str, Array]) -> None:
         """Enters the state of rows ``ids`` as it is now into the account and the columns."""
@@ -164,8 +172,8 @@ class GoalTask(Wrapped):
         v.goal_columns[:] = self._columns(v.goal_memory, margins, aims)
 
     def _remembered(self, v: Any) -> dict[str, Array]:
-        start = {name: getattr(v, f"goal_start_{name}") for name in self.measured.starts}
-        return self.measured.remembered(start, v.goal_chosen)
+        kept = {one.name: getattr(v, f"goal_{one.name}") for one in self.measured.kept}
+        return self.measured.remembered(kept, v.goal_chosen)
 
     @cached_property
     def _shape(self) -> tuple[int, int, int]:

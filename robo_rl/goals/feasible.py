@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from reward_models.goals.formula import Atom, Choice, Formula, Joined, atoms, kind
-from reward_models.goals.margins import START, Measures, measured
+from reward_models.goals.margins import Measures, measured
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role
 from reward_models.goals.say import say
 from robo_rl.goals.account import GoalTask
@@ -64,8 +64,7 @@ class _States:
 
     def __init__(self, task: GoalTask, env: BatchEnv):
         self.task, self._env = task, env
-        start = env.signals()
-        self._begun = {START + name: start[name] for name in task.measured.starts}
+        self._begun = task.measured.begun(env.signals())
         self.signals: dict[str, Array] = {}  # (M, k)
         self.scatter(1)
 
@@ -119,8 +118,7 @@ class _States:
 
     def _margins(self, atom: Atom) -> Array:
         of = measured(atom, self.task.measured.task_card)
-        start = {name: self.signals[START + name] for name in of.starts}
-        signals = {**self.signals, **of.remembered(start, of.chosen(self.signals))}
+        signals = {**self.signals, **of.remembered(self.signals, of.chosen(self.signals))}
         return Measures(of)(signals, self.signals)[0][atom]  # as if nothing moved
 
     def __len__(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import Protocol
 
@@ -57,6 +58,13 @@ class Workspace:
     span: float  # m, the tip never leaves this cube about the base
     front: Camera  # looks back at the arm
     top: Camera  # looks down, at an angle where the arm would hide what it works on
+
+    @property
+    def area(self) -> tuple[float, float, float, float]:
+        """(x from, x to, y from, y to) m: the rectangle about all places where things may lie."""
+        near, far = self.reach
+        side = far * math.sin(min(self.sector, math.pi / 2))
+        return (self.shoulder_x + near * math.cos(self.sector), self.shoulder_x + far, -side, side)
 
 
 @dataclass(frozen=True, eq=False)

@@ -366,6 +366,9 @@ class Tabletop(Task[TabletopViews]):
             },
         }
 
+    def area(self) -> tuple[float, ...]:
+        return self.arm.workspace.area
+
     def signal_docs(self) -> tuple[Signal, ...]:
         arm, span = self.arm, self.arm.workspace.span
         n = len(arm.joints)

@@ -53,6 +53,16 @@ def is_state(node: Node) -> bool:
     return name not in OPERATORS
 
 
+def outermost(node: Node) -> Node | None:
+    """The sequence that is not part of another; None where there is none, or one of several."""
+    name, arguments, _ = node
+    if name == "then":
+        return node
+    if name not in ("and", "within", "while", "until"):
+        return None
+    return next((found for part in arguments if (found := outermost(part))), None)
+
+
 def holds(node: Node, of: Episode) -> Array:
     """(S, N) bool: the steps at which a state formula holds."""
     name, arguments, _ = node

@@ -10,6 +10,7 @@ import numpy as np
 
 from sims.robots.robot import Workspace
 from sims.tasks.tabletop import Tabletop
+from sims.terms import norm
 from sims.truth.course import Node
 from sims.truth.world import World
 
@@ -22,7 +23,7 @@ def beyond(goal: Node, world: World, rows: Array) -> Array:
     """(n,) bool: as rows ``rows`` stand, a part of the goal that has to hold is out of reach."""
     if not isinstance(world.task, Tabletop):
         return np.zeros(len(rows), bool)
-    name, arguments, _ = goal
+    name, arguments, numbers = goal
     if name in ("and", "then"):
         return np.logical_or.reduce([beyond(part, world, rows) for part in arguments])
     if name == "or":
@@ -31,6 +32,11 @@ def beyond(goal: Node, world: World, rows: Array) -> Array:
         return beyond(arguments[1], world, rows)
     if name in ("hold", "once", "within", "while", "always"):  # of not and never nothing is asked
         return beyond(arguments[0], world, rows)
+    if numbers.get("after"):
+        return np.zeros(len(rows), bool)  # it depends on where it will be by then
+    if name == "nearer" and all(isinstance(argument, str) for argument in arguments):
+        apart = world.point(arguments[0])[rows] - world.point(arguments[1])[rows]
+        return norm(apart) < numbers["by"]
     end = _end(goal, world, rows)
     if end is None:
         return np.zeros(len(rows), bool)

@@ -13,7 +13,7 @@ from mujoco.batch import Batch
 from sims.task import Task
 from sims.tasks.tabletop import Tabletop
 from sims.truth import bodies, tabletop
-from sims.truth.course import OPERATORS, Course, Episode, Node, course
+from sims.truth.course import OPERATORS, Course, Episode, Node, course, first, outermost
 from sims.truth.ends import beyond
 from sims.truth.predicate import Clock, Predicate
 from sims.truth.world import CHOICES, World, chosen
@@ -132,8 +132,24 @@ class Judge:
             for argument, (index, _) in zip(arguments, picks, strict=True):
                 if not isinstance(argument, str):
                     mine &= self._choice(argument) == index
-            held |= self._words[name].held(record, self._clock, **numbers) & mine
+            held |= self._compared(name, record, numbers) & mine
         return held
+
+    def _compared(self, name: str, record: Array, numbers: Mapping[str, float]) -> Array:
+        """(S, N) bool: where it held by its record (S, N, k); a part that comes ``after`` others
+        is compared with the step in which the last of these was done, and not with the first."""
+        after = int(numbers.get("after", 0))
+        own = {key: value for key, value in numbers.items() if key != "after"}
+        held = self._words[name].held
+        if not after:
+            return held(record, self._clock, **own)
+        then = outermost(self.goal)
+        assert then is not None
+        begin = np.zeros(self._n, np.int64)
+        done = first(course(["then", then[1][:after], {}], begin, self._episode()).done)
+        start = record[np.minimum(done, len(record) - 1), np.arange(self._n)]
+        since = held(np.concatenate([start[None], record]), self._clock, **own)[1:]
+        return since & (np.arange(len(record))[:, None] >= done)
 
     def _choice(self, choice: Node) -> Array:
         """(N,) which candidate it was at the first step."""

@@ -122,6 +122,22 @@ def at_point(w: World, a: str, *, x: float, y: float, within: float) -> Array:
     return flat(w.point(a)[:, :2] - (x, y)) <= within
 
 
+def _to_a_side(axis: int, sign: int) -> Callable[..., Array]:
+    """In the outermost share of the area in which things lie, to that end of an axis."""
+
+    def to_a_side(w: World, a: str, *, share: float) -> Array:
+        low, high = w.area[axis]
+        inner = high - share * (high - low) if sign > 0 else low + share * (high - low)
+        return sign * (w.point(a)[:, axis] - inner) >= 0.0
+
+    return to_a_side
+
+
+def in_middle(w: World, a: str, *, share: float) -> Array:
+    middle, size = w.area.mean(axis=1), np.diff(w.area, axis=1)[:, 0]
+    return (np.abs(w.point(a)[:, :2] - middle) <= 0.5 * share * size).all(axis=1)
+
+
 def upright(w: World, a: str, *, cosine: float) -> Array:
     return w.axes(a)[:, 2, 2] >= cosine
 
@@ -162,6 +178,14 @@ def moved(track: Array, clock: Clock, *, left: float, front: float, tolerance: f
 
 def raised(track: Array, clock: Clock, *, height: float, tolerance: float) -> Array:
     return np.abs((track - track[0])[..., 2] - height) <= tolerance
+
+
+def _distance(w: World, a: str, b: str, **numbers: float) -> Array:
+    return norm(w.point(a) - w.point(b))[:, None]
+
+
+def nearer(track: Array, clock: Clock, *, by: float) -> Array:
+    return (track[0] - track)[..., 0] >= by
 
 
 def displaced(track: Array, clock: Clock, *, least: float, most: float) -> Array:
@@ -215,9 +239,15 @@ PREDICATES: dict[str, Predicate] = {
     "lifted": now(lifted),
     "moved": over_time(_place, moved),
     "raised": over_time(_place, raised),
+    "nearer": over_time(_distance, nearer),
     "displaced": over_time(_place, displaced),
     "at_height": now(at_height),
     "at": now(at),
+    "on_left": now(_to_a_side(1, -1)),
+    "on_right": now(_to_a_side(1, 1)),
+    "at_front": now(_to_a_side(0, 1)),
+    "at_back": now(_to_a_side(0, -1)),
+    "in_middle": now(in_middle),
     "at_point": now(at_point),
     "upright": now(upright),
     "toppled": now(toppled),

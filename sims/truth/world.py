@@ -49,6 +49,11 @@ class World:
         self._placed = {g: batch.geom(g) for geoms in ids.values() for g in geoms}
         self._scratch = mujoco.MjData(self._model)
 
+    @property
+    def area(self) -> Array:
+        """((x from, to), (y from, to)) m of a table's rectangle in which things lie."""
+        return np.reshape(self.task.area(), (2, 2))
+
     def point(self, name: str) -> Array:
         """(N, 3) the point of an entity."""
         if name not in self._entities:

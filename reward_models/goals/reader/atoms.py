@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from reward_models.base import TaskCard
 from reward_models.goals.formula import Atom, Choice, Formula, Term, check, join
-from reward_models.goals.predicates import BODY, FURNITURE, GRIPPER, MARKS, PREDICATES
+from reward_models.goals.predicates import AFTER, BODY, FURNITURE, GRIPPER, MARKS, PREDICATES, SIDES
 from reward_models.goals.reader.clauses import Clause
 from reward_models.goals.reader.quantities import Much
 from reward_models.goals.reader.things import Things
@@ -23,6 +23,9 @@ _LIFTING = frozenset({"lift", "raise", "lower", "drop"})
 _MOVES = frozenset({"push", "place", "insert", "lift"})
 _AMOUNTS = {"m": "a length (5 cm)", "1": "a share (halfway, 60 %)", "rad": "an angle (30 degrees)",
             "m/s": "a speed (10 cm/s)"}  # fmt: skip
+
+
+_CORNERS = [(x, y) for x in ("at_front", "at_back") for y in ("on_left", "on_right")]
 
 
 def _short(value: float) -> float:
@@ -116,6 +119,8 @@ class Atoms:
         match name:
             case "to" | "against" | "at":
                 return self._reached(clause, terms)
+            case "toward":
+                name = "touch" if hand else "nearer"
             case "by":
                 if clause.verb in MOVING and not hand:
                     raise self.refuse("unsupported", "past it, or beside it? Say 'next to'")
@@ -163,9 +168,15 @@ class Atoms:
             case "upright" if "balance" in self.card.entity(str(first)).affordances:
                 name = "balanced"
             case "moved" | "displaced":
-                return self._moved(clause, first)
+                made = self._moved(clause, first)
+                since = ((AFTER, 0.0),) if clause.began else ()
+                return Atom(made.predicate, made.terms, (*made.numbers, *since))
             case "at_point":
                 return self._point(clause, first)
+            case "corner":
+                return join("or", *(self._corner(clause, first, *ends) for ends in _CORNERS))
+            case _ if " " in name:
+                return self._corner(clause, first, *name.split())
             case "at_height" if clause.much is None:
                 raise self.refuse("ambiguous", "how high? Say '15 cm above the table'")
             case "at_height" if clause.much.just and self.kind(first) == GRIPPER:
@@ -232,7 +243,7 @@ class Atoms:
             found.append(self._checked(self._of("near", (first, second), {"within": most}), clause))
         return found[0] if len(found) == 1 else join("and", *found)
 
-    def _moved(self, clause: Clause, first: Term) -> Formula:
+    def _moved(self, clause: Clause, first: Term) -> Atom:
         much = clause.much
         assert much is not None
         if clause.predicate == "displaced":
@@ -250,6 +261,10 @@ class Atoms:
         if much.tolerance is not None:
             numbers["tolerance"] = much.tolerance
         return self._checked(self._of("moved", (first,), numbers), clause)
+
+    def _corner(self, clause: Clause, first: Term, *ends: str) -> Formula:
+        """In the outermost part of a table to two of its sides."""
+        return join("and", *(self._checked(Atom.of(end, first), clause) for end in ends))
 
     def _over_table(self, clause: Clause, first: Term) -> Formula:
         """ "20 cm above the table", as nearly as above a thing."""
@@ -319,18 +334,20 @@ class Atoms:
         rounded = {k: v if units[k] == "rad" else _short(v) for k, v in numbers.items()}
         return Atom.of(name, *terms, **rounded)
 
-    def _checked(self, atom: Formula, clause: Clause) -> Formula:
+    def _checked(self, atom: Formula, clause: Clause) -> Atom:
         """The atom, held against the card; FormulaError where that has no such thing."""
         assert isinstance(atom, Atom)
         known = PREDICATES[atom.predicate]
         apart = self.things.objects and self.things.actor.kind == BODY
         if apart and known.name not in ("on", "at"):
             raise self.refuse("unsupported", f"{known.name} is not measured here")
+        if known.name in SIDES and not self.card.area:
+            raise self.refuse("unsupported", "there is no table here whose sides are known")
         if atom.predicate in OF and atom.terms[0] != OF[atom.predicate]:
             raise self.refuse("unsupported", f"the {atom.terms[0]} cannot do that")
         check(atom, self.card)
         mover = atom.terms[0]
-        moved = known.arity > 1 or atom.predicate in ("moved", "displaced", "turned", "toppled")
+        moved = known.arity > 1 or known.level or atom.predicate in ("turned", "toppled")
         if moved and mover != self.actor and not self._can(mover, *_MOVES):
             raise self.refuse("unsupported", f"the {mover} cannot be moved to something")
         return atom

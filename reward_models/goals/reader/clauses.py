@@ -211,6 +211,8 @@ class Clauses(Relations):
                 yield Clause("displaced", None, (), found), end
                 for last in joints.ANYWHERE.ends(self.words, end):
                     yield Clause("displaced", None, (), found), last
+                for last in joints.FROM_START.ends(self.words, end):
+                    yield Clause("displaced", None, (), found, began=True), last
 
     # ------------------------------------------------------------------------------ statements
 

@@ -3,7 +3,7 @@ as tables of phrases (``words.Table``)."""
 
 from __future__ import annotations
 
-from reward_models.goals.reader.wordings import ANYWHERE, START, STAY
+from reward_models.goals.reader.wordings import ANYWHERE, HERE, START, STAY
 from reward_models.goals.reader.words import Table
 
 # ------------------------------------------------------------------------- between clauses
@@ -173,7 +173,8 @@ YOU_HAVE = "(you have|you get|there are) ENDS to"
 STAND = frozenset("be stay hold keep stand remain hover hang wait float rest".split())
 ORDERED = Table("in (this|following) (order|sequence) ,")
 ANYWHERE = Table(ANYWHERE)
-FROM_START = Table(f"[from|of] {START}")
+FROM_START = Table(f"[[away] from|of] {START}")
+FROM_HERE = Table(f"[[away] from|of] ({HERE}|here|there)")
 FROM_ABOVE = "[[,] [as] [seen|viewed|looking|looked at] from (above|top)]"
 TURNS = {
     -1.0: Table(f"clockwise {FROM_ABOVE}"),

@@ -21,7 +21,7 @@ from reward_models.goals.formula import (
     kind,
     parts_of,
 )
-from reward_models.goals.predicates import BODY
+from reward_models.goals.predicates import AFTER, BODY, PREDICATES
 from reward_models.goals.reader import together
 from reward_models.goals.reader.atoms import MOVING, Refuse
 from reward_models.goals.reader.clauses import Clause
@@ -36,7 +36,7 @@ _SEEN = frozenset({"left_of", "right_of", "touch"})  # what is said of a picture
 _ENDS = frozenset({"end up", "end", "finish", "finish up"})
 _ALONG = frozenset({"while", "never", "always", "until"})
 _BOUNDS = frozenset({"apart", "near", "away"})
-_FROM_THE_START = frozenset({"moved", "raised", "displaced", "turned"})
+_PUTS = frozenset({"put", "place", "set", "lay", "deposit"})
 _PASSES = frozenset({"forward", "backward", "front_flip", "back_flip", "wave"})
 
 
@@ -457,7 +457,7 @@ class Meaning:
         if not self.parts:
             return joined("and", self.constraints)
         self._commas()
-        goal = self._in_turn()
+        goal = self._from_there(self._in_turn())
         if self.deadline is not None:
             goal = join("within", bare(goal, "once"), seconds=self.deadline)
         if isinstance(goal, Atom) and goal.predicate == "balanced":
@@ -533,6 +533,7 @@ class Meaning:
 
     def _step(self, parts: list[_Part]) -> Formula:
         """What one step asks for: its parts at once, or one of them."""
+        parts = _put_down(parts)
         joins = {part.by for part in parts[1:]} - {"before", "after"}
         found = together.said_once([part.formula for part in parts])
         if len(found) == 1:
@@ -579,20 +580,16 @@ class Meaning:
         [filled] = atoms(fill(atom, self.card))
         return filled[name]
 
-    def _from_where(self, goal: Formula) -> None:
-        """Refuses ways of what something was done to before: as a formula they begin where it was
-        at the start, and who says "then 5 cm to the left" hardly means that. Back where it was it
-        is all the same."""
+    def _from_there(self, goal: Formula) -> Formula:
+        """A way of what something was done to before begins where it is by then: "touch it, then
+        go up 5 cm"; unless where it began is said."""
+        then = isinstance(goal, Joined) and goal.operator == "then"
         done: set[Term] = set()
-        for part in parts_of(goal, "then"):
-            for atom in atoms(part):
-                ways = [value for name, value in atom.numbers if name != "tolerance"]
-                back = ways and not any(ways)
-                if atom.predicate in _FROM_THE_START and atom.terms[0] in done and not back:
-                    raise self.refuse(
-                        "ambiguous", "from where it was at the start, or from where it is by then?"
-                    )
+        parts = []
+        for count, part in enumerate(parts_of(goal, "then")):
+            parts.append(_compared(part, done, count))
             done |= {self.actor, *(atom.terms[0] for atom in atoms(part))}
+        return join("then", *parts) if then else parts[0]
 
     def _possible(self, goal: Formula) -> None:
         """Refuses a constraint that its own goal, or how everything begins, breaks."""
@@ -601,7 +598,6 @@ class Meaning:
                    if bare(one, "always") != one]  # fmt: skip
         if together.contradict([*parts_of(goal, "and"), *lasting]):
             raise self.refuse("ambiguous", "these cannot be at once")
-        self._from_where(goal)
         paces = [self._number(a, "pace") for a in wanted if a.predicate in ("forward", "backward")]
         slow = [self._number(a, "speed") for a in lasting if a.predicate == "slower"]
         if any(speed <= pace for speed in slow for pace in paces):
@@ -618,3 +614,30 @@ class Meaning:
                     broken = atom in wanted or touched or atom.predicate in ("still", "slower")
                 if broken:
                     raise self.refuse("unsupported", f"{one} cannot be kept here")
+
+
+def _put_down(parts: list[_Part]) -> list[_Part]:
+    """Without the lifting of what is put down right after: "pick it up and put it on the left"."""
+    return [
+        part
+        for part, after in zip(parts, (*parts[1:], None), strict=True)
+        if not (after is not None and after.clause.verb in _PUTS and after.by == "and"
+                and isinstance(part.formula, Atom) and isinstance(after.formula, Atom)
+                and part.formula.predicate in ("lifted", "grasped") and not part.formula.numbers
+                and PREDICATES[after.formula.predicate].level
+                and after.formula.terms[0] == part.formula.terms[0])
+    ]  # fmt: skip
+
+
+def _compared(formula: Formula, done: set[Term], after: int) -> Formula:
+    """The formula with what is said of things that are ``done`` compared with the end of part
+    ``after``."""
+    if isinstance(formula, Joined):
+        parts = (_compared(part, done, after) for part in formula.parts)
+        return Joined(formula.operator, tuple(parts), formula.numbers)
+    numbers = dict(formula.numbers)
+    ways = [value for name, value in numbers.items() if name != "tolerance"]
+    told = numbers.pop(AFTER, None) is not None or ways and not any(ways)  # "back"
+    if PREDICATES[formula.predicate].compares and formula.terms[0] in done and not told:
+        numbers[AFTER] = float(after)
+    return Atom(formula.predicate, formula.terms, tuple(numbers.items()))

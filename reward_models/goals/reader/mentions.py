@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from reward_models.base import TaskCard
 from reward_models.goals.formula import Atom, Formula, FormulaError, Term, join
-from reward_models.goals.predicates import PREDICATES
+from reward_models.goals.predicates import PREDICATES, SIDES
 from reward_models.goals.reader.atoms import Atoms, Refuse
 from reward_models.goals.reader.clauses import Clause
 from reward_models.goals.reader.things import Many, Phrase, Said, Thing, Things
@@ -73,7 +73,8 @@ class Mentions:
             if last is None or last.subject == hand:
                 raise self.refuse("ambiguous", "a verb is missing; say 'is', or 'push' again")
             pair = {clause.predicate, last.predicate}
-            if len(pair) > 1 and not (pair <= _SIDES or by == "and" and pair <= _PLACED):
+            placed = by == "and" and pair <= _PLACED | SIDES
+            if len(pair) > 1 and not (pair <= _SIDES or placed):
                 raise self.refuse("unsupported", "these words are not understood in this order")
             return replace(clause, bare=False, verb=last.verb)
         if clause.verb == "from" and (last is None or last.predicate not in _FROM):

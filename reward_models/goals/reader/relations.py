@@ -11,7 +11,7 @@ from reward_models.goals.reader import joints, quantities
 from reward_models.goals.reader.quantities import Much
 from reward_models.goals.reader.slots import Slots
 from reward_models.goals.reader.things import Phrase
-from reward_models.goals.reader.wordings import DIRECTIONS, POSES, RELATIONS, STATES
+from reward_models.goals.reader.wordings import DIRECTIONS, POSES, RELATIONS, START, STATES
 from reward_models.goals.reader.words import pattern
 
 
@@ -34,6 +34,7 @@ class Clause:
     told: bool = False  # of a thing, that it is or should be so; not an order
     ended: bool = False  # nothing that leaves its verb out may follow
     also: str = ""  # a state of the subject besides: "be still beside it"
+    began: bool = False  # of where it was as the episode began, in so many words
 
 
 Found = tuple[Clause, int]
@@ -52,11 +53,12 @@ class Relations(Slots):
             much = slots.get("MUCH") or slots.get("NEAR") or slots.get("BOUND")
             if much is not None and much.unit != "m":
                 continue
+            much = slots.get("PART", much)
             numbers = tuple((n, slots[n.upper()]) for n in "xy" if n.upper() in slots)
             if name == "near" and much is not None and text.startswith("MUCH"):
                 if much.least is not None or much.most is None:
                     continue  # "closer than 5 cm to", and not "5 cm of"
-            found = Clause(name, None, objects, much, numbers)
+            found = Clause(name, None, objects, much, numbers, began=START in text)
             yield found, end
             yield from self._measured(found, end)
 
@@ -120,6 +122,14 @@ class Relations(Slots):
         return self._memo("ways", "", i, lambda: self._ways(i))
 
     def _ways(self, i: int) -> Iterator[Found]:
+        for found, end in self._plain_ways(i):
+            yield found, end
+            for last in joints.FROM_START.ends(self.words, end):
+                yield replace(found, began=True), last
+            for last in joints.FROM_HERE.ends(self.words, end):
+                yield found, last
+
+    def _plain_ways(self, i: int) -> Iterator[Found]:
         for left, front, exact, end in self._way(i):
             yield self._moved(left, front, exact), end
             for taken, last in quantities.taken(exact, self.words, end) if exact else ():
@@ -152,7 +162,8 @@ class Relations(Slots):
     def _direction(self, i: int) -> Iterator[tuple[int, int, int]]:
         for text, (left, front) in DIRECTIONS.items():
             for _, end in self.filled(pattern(text), i):
-                if end > i and self.word(end) != "of":
+                whose = self.word(end) == "of" and not joints.FROM_START.ends(self.words, end)
+                if end > i and not whose:
                     yield left, front, end
                     for after in {end, end + (self.word(end) == ",")}:  # "back, away from camera"
                         for _, last in self.filled(pattern(text), after):
@@ -160,8 +171,6 @@ class Relations(Slots):
                                 yield left, front, last
                                 if self.word(last) == ",":
                                     yield left, front, last + 1
-                for last in joints.FROM_START.ends(self.words, end) if end > i else ():
-                    yield left, front, last
 
     def pose(self, i: int) -> list[Found]:
         """What a body does or is, without a verb: "a front flip", "arms up"."""

@@ -22,17 +22,21 @@ _WIDE = (
 )
 _ROOM = "(distance|gap|space|room|clearance|separation)"
 START = (
-    "(where (it|you|they) (was|were|started|starts|start|are|is|began) [now|at start]|"
+    "(where (it|you|they) (was|were|started|starts|start|began) [at start]|"
     "[its|your] (start|starting (point|position|place)|(original|initial) (position|place)))"
 )
+HERE = "(where (it|you|they) (are|is) [now])"
 ANYWHERE = (
     "[,] (in|into) (any|whatever) (direction|way) [you (like|want|please)]|[,] (whichever|no "
-    f"matter which|whatever) (way|direction)|[away] from {START}|anywhere"
+    f"matter which|whatever) (way|direction)|[away] from {HERE}|anywhere"
 )
 _EACH = "(each other|one another)"
 _POINT = ("([point|position|coordinates] [at|with] x [=] X [and|,] y [=] Y|"
           "(point|position|coordinates) X [,|and] Y)")  # fmt: skip
 _TABLE = "table|tabletop|desk|bench"
+_ONTO = "[over|all way] (to|on|in|at|into|onto|towards|along)"
+# The parts of a table, and what they are called.
+_SIDES = {"on_left": "left", "on_right": "right", "at_front": "front", "at_back": "back|rear"}
 _OFF = (
     f"(off|off of|above|over|from|up from|up off|clear of) ({_TABLE}|ground|floor|surface)|"
     "(in|into|up in|up into|high in) air|aloft"
@@ -52,6 +56,19 @@ RELATIONS: dict[str, tuple[str, ...]] = {
     "below": (f"{_AT} [MUCH] {_EXACT} (below|under|underneath|beneath) O",),
     "at_height": (f"{_AT} [a height of] MUCH [up|high] (above|over|off|clear of) ({_TABLE})",
                   f"[up] (high|well|far|way|low|just) (above|over) ({_TABLE})"),
+    **{name: (
+           f"{_ONTO} ({way}) [hand] (side|end|edge|part|area|region|third) of ({_TABLE})",
+           f"{_ONTO} ({way}) PART of ({_TABLE})",
+           f"{_ONTO} ({_TABLE}) 's ({way}) [hand] [side|end|edge|part|PART]",
+           f"(to|on|onto|at) ({way}) of ({_TABLE})",  # "in front of it" is not on it
+       ) for name, way in _SIDES.items()},
+    "in_middle": (f"{_ONTO} [very|exact|dead] (middle|centre|center) [part|third] of ({_TABLE})",
+                  f"{_ONTO} ({_TABLE}) 's (middle|centre|center)"),
+    **{f"{one} {other}": (
+           f"{_ONTO} (({_SIDES[one]}) ({_SIDES[other]})|({_SIDES[other]}) ({_SIDES[one]})) "
+           f"[hand] corner [of ({_TABLE})]",)
+       for one in ("at_front", "at_back") for other in ("on_left", "on_right")},
+    "corner": (f"{_ONTO} (a|one|any|some) corner [of ({_TABLE})]",),
     "left_of": (
         f"{_AT} [MUCH] {_SIDE} left [hand] [side] of O",
         f"[MUCH] {_TO} O 's left [hand] [side]",
@@ -74,7 +91,10 @@ RELATIONS: dict[str, tuple[str, ...]] = {
     ),
     "near": (f"{_PLACE} {_AT} [to] within MUCH (of|from|to) O", "MUCH (to|of) O"),
     "displaced": (f"within NEAR (of|from) {START}", f"MUCH [away] from {START}",
-                  f"[away] from {START} by MUCH"),
+                  f"[away] from {START} by MUCH", f"MUCH [away] from {HERE}"),
+    "nearer": ("[MUCH] [any|much|slightly|a bit|a little] (closer|nearer) [to|towards] O",
+               "[any|slightly|a bit|a little] (closer|nearer) (to|towards) O by MUCH"),
+    "toward": ("(towards|toward|in direction of) O",),
     "returned": (f"[right|all way] [back] (to|at|in) {START}|[right|all way] back {START}",),
     "apart": (f"{_AT} MUCH [away|off] from O", "[away] from O by MUCH",
               "BOUND (to|from|away from|off|of) T"),  # "at least 10 cm away from them"
