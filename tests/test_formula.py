@@ -172,6 +172,11 @@ def test_units_and_what_is_left_out() -> None:
         ("touch(gripper, leftmost(red_cube, green))", "is no entity of reach"),
         ("touch(gripper", "at character 14: expected , or ) in touch, got the end"),
         ("touch(gripper, red_cube) x", "expected the end, got 'x'"),
+        ("raised(gripper, after=1)", "parts of the sequence before its own: a whole number from 0 "
+         "to 0 here, got 1"),
+        ("and(then(touch(gripper, red_cube), within(raised(gripper, after=2), seconds=1)), "
+         "never(far(gripper, red_cube)))", "a whole number from 0 to 1 here, got 2"),
+        ("then(touch(gripper, red_cube), raised(gripper, after=0.5))", "got 0.5"),
         ("not(" * 30 + "far(a, b)" + ")" * 30, "20 deep"),
     ],
 )  # fmt: skip

@@ -231,6 +231,11 @@ def test_what_was_understood_is_read_back() -> None:
          "the gripper touches whichever of the red cube and the blue ball is nearest to the "
          "gripper at the start"),
         (MOVED, "at some time the gripper has moved (left 0 cm, front 4 cm, tolerance 3 cm)"),
+        ("raised(gripper, height=-3cm)",
+         "the gripper is lower than at the start (height 3 cm, tolerance 2 cm)"),
+        ("then(touch(gripper, red_cube), raised(gripper, after=1), on_left(red_cube))",
+         "first the gripper touches the red cube, then the gripper is higher than it was there, "
+         "then the red cube is on the left side of the table"),
     ):  # fmt: skip
         assert say(goal_task(REACH, parse(text)).wanted, card) == words
 

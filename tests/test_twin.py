@@ -76,7 +76,10 @@ def test_it_keeps_the_account_of_a_formula() -> None:
 
 def test_randomised_rows_keep_the_account_as_the_twin_does() -> None:
     """Of where things are seen, not of where they are."""
-    text = "then(displaced(gripper, least=2cm), near(gripper, red_cube), far(gripper, red_cube))"
+    text = (
+        "then(displaced(gripper, least=2cm), moved(gripper, front=2cm, tolerance=4cm, after=1), "
+        "near(gripper, red_cube), far(gripper, red_cube))"
+    )
     task = goal_task(sims.make_task("reach", robot="so101"), parse(text))
     seeing = Randomize(
         mass=0, friction=0, damping=0, gain=0, soft=0, action_delay=0, obs_delay=0,

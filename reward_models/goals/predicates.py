@@ -70,6 +70,8 @@ class Predicate:
     caption: str  # the canonical sentence, filled with subject, object and third
     back: str = field(default="", kw_only=True)  # the same where its numbers are all 0
     there: str = field(default="", kw_only=True)  # the same compared with where a part ended
+    # A word of these, and what stands in its place where the first number is negative.
+    less: tuple[str, str] | None = field(default=None, kw_only=True)
     numbers: tuple[Number, ...] = ()
     mirror: str = ""  # the predicate that holds with the first two swapped
     needs: tuple[str, ...] = ()  # numbers of which one must be said
@@ -499,6 +501,7 @@ PREDICATES: dict[str, Predicate] = {
             ),
             back="{subject} is as high as at the start",
             there="{subject} is higher than it was there",
+            less=("higher", "lower"),
             seen="clip",
             margin=("{tolerance} - abs({a}[2] - {a.start}[2] - {height})",),
             aim="vec(0.0, 0.0, {a.start}[2] + {height} - {a}[2])",

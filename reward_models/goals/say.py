@@ -85,10 +85,13 @@ def _atom(atom: Atom, card: TaskCard) -> str:
     entities = [card.entity(t if isinstance(t, str) else t.among[0]) for t in atom.terms]
     usual = {n.name: n.meant(entities, False, False) for n in row.numbers}
     left = {n: value for n, value in atom.numbers if n in said or not back and n != AFTER}
-    if all(usual[name] == value for name, value in left.items()):
+    if row.less and ways and ways[0] < 0:
+        words = words.replace(*row.less)
+        left[row.numbers[0].name] = -ways[0]
+    elif all(usual[name] == value for name, value in left.items()):
         return words
     given = ", ".join(
-        f"{n.name} {quantity(atom[n.name], n.unit)}" for n in row.numbers if n.name in left
+        f"{n.name} {quantity(left[n.name], n.unit)}" for n in row.numbers if n.name in left
     )
     return f"{words} ({given})"
 
