@@ -162,6 +162,12 @@ def test_what_was_read_as_another_goal_is_refused(task: str, text: str) -> None:
          "moved(gripper, left=10cm, after=2)), seconds=8)"),
         ("push", "push the cube 5 cm to the left, then 5 cm towards the camera",
          "then(moved(red_cube, left=5cm), moved(red_cube, front=5cm, after=1))"),
+        ("reach", "move up 5 cm, then left 6 cm, then down 5 cm",
+         "then(raised(gripper, height=5cm), moved(gripper, left=6cm, after=1), "
+         "raised(gripper, height=-5cm, after=2))"),
+        ("reach", "touch the cube, then go 5 cm left and 5 cm up",
+         "then(touch(gripper, red_cube), "
+         "and(moved(gripper, left=5cm, after=1), raised(gripper, after=1)))"),
         ("reach", "touch the cube, then move at least 10 cm away from where you are",
          "then(touch(gripper, red_cube), displaced(gripper, least=10cm, after=1))"),
         ("push", "touch the ball, then push the cube 5 cm to the left",  # it is where it was
@@ -261,6 +267,8 @@ def test_reads_terse_commands_and_protocols(task: str, text: str, formula: str) 
         ("ant", "walk forward at most 0.5 m/s"),  # and how fast at least?
         ("ant", "wave a leg while walking forward"),  # both take the whole episode
         ("humanoid", "raise both arms while walking forward"),
+        ("reach", "touch the cube, then go up 5 cm and touch the ball"),  # at once?
+        ("push", "push the cube 5 cm to the left, then up 5 cm"),
         ("push", "put the cube in front of the table"),
         ("push", "push the cube off the left side of the table"),
         # a height over the table, which is no way from where something was

@@ -25,6 +25,7 @@ from reward_models.goals.reader.wordings import (
     STATEMENTS,
     STATES,
     STAY,
+    UPRIGHT_WAYS,
 )
 from reward_models.goals.reader.words import pattern
 
@@ -484,6 +485,10 @@ class Clauses(Relations):
         if self.word(i) == "to":
             for phrase, end in self.phrases.at(i + 1):
                 yield Clause("to", None, (phrase,), bare=True), end
+        for name, texts in UPRIGHT_WAYS.items():
+            for slots, end in self.filled(pattern(texts), i):
+                if slots["MUCH"].unit == "m":
+                    yield from self._with(Clause(name, bare=True), slots, end)
         for found, end in self.state(i):
             if found.predicate in ("slower", "faster", "still"):
                 yield replace(found, bare=True), end

@@ -567,8 +567,10 @@ class Meaning:
             if len(found) > 2 and all(isinstance(f, Atom) for f in found) and "," in joins:
                 return join("then", *found)  # "open it, put the cube inside and close it"
             raise self.refuse("ambiguous", "these cannot be at once: say 'then' if one follows")
-        reached = any(isinstance(f, Atom) and f.predicate in ("touch", "above") and
-                      f.terms[0] == self.actor for f in found)  # fmt: skip
+        own = [f for f in found if isinstance(f, Atom) and f.terms[0] == self.actor]
+        if len({PREDICATES[f.predicate].compares for f in own}) > 1:  # "go up 5 cm and touch it"
+            raise self.refuse("ambiguous", "at once or one after the other? Say 'then'")
+        reached = any(f.predicate in ("touch", "above") for f in own)
         if self.mentions.it and reached and len(found) > 1:
             ordered = [p.clause for p in parts if p.formula in found]
             if any(clause.verb and not clause.lasting for clause in ordered[1:]):

@@ -17,6 +17,7 @@ from reward_models.goals.refusal import Refusal
 
 _FROM = frozenset({"far", "apart", "away", "left_of", "right_of"})
 _SIDES = {"left_of", "right_of"}
+_WAYS = frozenset({"moved", "raised", "lowered"})
 # Where a thing may be put: what one verb says of two things.
 _PLACED = _FROM | frozenset("near next_to in_front_of behind on on_top inside between".split())
 
@@ -91,7 +92,7 @@ class Mentions:
         if last.ended:
             raise each
         if clause.predicate:
-            if last.predicate == "moved" != clause.predicate:
+            if last.predicate == "moved" and clause.predicate not in _WAYS:
                 raise self.refuse("ambiguous", "from where it was, or beside something?")
             return replace(clause, subject=clause.subject or last.subject, bare=False)
         if last.subject != hand and not last.objects and last.predicate in PREDICATES:

@@ -494,6 +494,10 @@ DIRECTIONS: dict[str, tuple[int, int]] = {
     "(toward|towards) back|rearward|rearwards|(toward|towards) robot 's base": (0, -1),
 }
 
+# Ways up and down without a verb: "then up 5 cm".
+UPRIGHT_WAYS = {name: f"({way}) [by] MUCH|[by] MUCH ({way})"
+                for name, way in (("raised", _UPWARDS), ("lowered", _DOWNWARDS))}  # fmt: skip
+
 # Verbs of motion. With a thing or the gripper, with the gripper alone, and of whoever acts.
 PLACE = (
     "move|push|put|place|bring|slide|shove|nudge|set|position|get|take|drag|pull|carry|shift|keep|"
