@@ -239,14 +239,6 @@ def sequence(formula: Formula) -> tuple[int, ...] | None:
     return None
 
 
-def part_at(formula: Formula, path: tuple[int, ...]) -> Formula:
-    """The part of a part at the end of a way of numbers."""
-    for at in path:
-        assert isinstance(formula, Joined)
-        formula = formula.parts[at]
-    return formula
-
-
 def alike(formula: Formula) -> Formula:
     """The formula in the one way to write it: equal where two differ only in the order of the parts
     of ``and`` and ``or``, in what is nested, or in the last digits of a number."""

@@ -162,8 +162,8 @@ class Relations(Slots):
     def _direction(self, i: int) -> Iterator[tuple[int, int, int]]:
         for text, (left, front) in DIRECTIONS.items():
             for _, end in self.filled(pattern(text), i):
-                whose = self.word(end) == "of" and not joints.FROM_START.ends(self.words, end)
-                if end > i and not whose:
+                beside = self.word(end) == "of" and not [*joints.FROM_START.ends(self.words, end)]
+                if end > i and not beside:
                     yield left, front, end
                     for after in {end, end + (self.word(end) == ",")}:  # "back, away from camera"
                         for _, last in self.filled(pattern(text), after):
