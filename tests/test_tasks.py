@@ -377,6 +377,10 @@ def test_the_layouts_keep_their_gap(robot: str) -> None:
     assert terms.norm(at - np.roll(at, 1, axis=1)).min() > 0.07
     radius = np.hypot(at[..., 0] - place.shoulder_x, at[..., 1])
     assert (radius > place.reach[0]).all() and (radius < place.reach[1]).all()
+    low, high = np.reshape(place.area, (2, 2)).T
+    room = 0.25 * (high - low)  # the rectangle is about them, and not much larger
+    assert (at >= low).all() and (at <= high).all() and env.card["area"] == place.area
+    assert (at.min((0, 1)) < low + room).all() and (at.max((0, 1)) > high - room).all()
 
 
 def test_distances_to_solids() -> None:
