@@ -186,6 +186,8 @@ def test_what_was_read_as_another_goal_is_refused(task: str, text: str) -> None:
          "and(on_left(red_cube), in_middle(blue_ball))"),
         ("push", "move all objects to the right side of the table",
          "and(on_right(red_cube), on_right(blue_ball), on_right(green_cylinder))"),
+        ("push", "gather the cube and the ball in the middle of the table",
+         "and(in_middle(red_cube), in_middle(blue_ball))"),
         ("lift", "pick up the cube and put it in the middle of the table", "in_middle(red_cube)"),
         ("lift", "lift the cube and hold it in the middle of the table",
          "and(lifted(red_cube), in_middle(red_cube))"),

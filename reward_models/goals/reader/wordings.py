@@ -504,7 +504,7 @@ PLACE = (
     "hold|have|leave|roll|send|transport|transfer|deliver|lay|stack|drop|rest|store|guide|steer|"
     "lead|drive|park|relocate|stow|pop|pile|sit|raise|lower|hover|hang|stop|lift|deposit|scoot|"
     "direct|land|stand|pick up and move|pick up and carry|balance|settle|sweep|draw|plop|"
-    "bring back"
+    "bring back|gather|collect"
 )
 PLACE_HAND = (
     "press|lean|extend|stretch|reach|plant|suspend|dangle|float|navigate|maneuver|manoeuvre|"
