@@ -202,6 +202,16 @@ def test_data_of_another_kind_is_refused(data: object, told: str) -> None:
         from_data(data)
 
 
+def test_what_begins_at_the_start_is_the_same_data_as_before_there_was_a_number_for_it() -> None:
+    """A run that was made then is judged, and what it lacks is told."""
+    data = ["moved", ["red_cube"], {"left": 0.05, "front": 0.0, "tolerance": 0.02}]
+    meant = fill(parse("moved(red_cube, left=5cm)"), REACH)
+    assert to_data(meant) == data and from_data(data) == meant
+    assert to_data(from_data(data)) == data
+    later = fill(parse("then(touch(gripper, red_cube), moved(red_cube, left=5cm, after=1))"), REACH)
+    assert from_data(to_data(later)) == later and to_data(later)[1][1][2]["after"] == 1.0
+
+
 def test_what_is_only_as_said_has_no_spelling_as_data() -> None:
     with pytest.raises(FormulaError, match="lacks within: fill it against a card first"):
         to_data(parse("touch(gripper, red_cube)"))

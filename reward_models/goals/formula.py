@@ -281,7 +281,8 @@ def parse(text: str) -> Formula:
 
 
 def to_data(formula: Formula) -> list[Any]:
-    """``[name, [arguments], {numbers}]``, which JSON keeps; of a filled formula alone."""
+    """``[name, [arguments], {numbers}]``, which JSON keeps; of a filled formula alone. ``after``
+    stands there where it is not 0, so what compares with the start is spelled as it ever was."""
     if isinstance(formula, Atom):
         known = {n.name for n in PREDICATES[formula.predicate].numbers}
         if missing := sorted(known - dict(formula.numbers).keys()):
@@ -289,7 +290,8 @@ def to_data(formula: Formula) -> list[Any]:
                 f"{formula} lacks {', '.join(missing)}: fill it against a card first"
             )
         terms = [t if isinstance(t, str) else [t.rule, [*t.names], {}] for t in formula.terms]
-        return [formula.predicate, terms, dict(formula.numbers)]
+        numbers = {n: value for n, value in formula.numbers if n != AFTER or value}
+        return [formula.predicate, terms, numbers]
     return [formula.operator, [to_data(p) for p in formula.parts], dict(formula.numbers)]
 
 
@@ -466,6 +468,8 @@ def _from_data(data: Any, where: str, nodes: list[int], depth: int) -> Formula:
         if none:
             raise FormulaError(f"{where}[1][{i}]: {rule} has no numbers, got {none}")
         terms.append(Choice(rule, tuple(names)))
+    if name in PREDICATES and PREDICATES[name].compares and AFTER not in numbers:
+        given += ((AFTER, 0.0),)
     return Atom(name, tuple(terms), given)
 
 
