@@ -49,6 +49,7 @@ class Automaton:
 
     def __post_init__(self) -> None:
         self._lay_out(self.formula, ())
+        self._whole = sequence(self.formula)
         self.slots += [
             Slot(DONE, 1.0, "1 where the goal is done"),
             Slot(FAILED, 1.0, "1 where the goal can no longer be done"),
@@ -84,11 +85,11 @@ class Automaton:
         return self.names[path]["part"], len(formula.parts)
 
     def parts_done(self, memory: Array) -> Array:
-        """(N,) how many parts of the outermost sequence are done, in whatever it stands."""
-        path = sequence(self.formula)
-        if path is None:
+        """(N,) how many parts are done of the outermost ``then``, whatever it stands in; 0 where
+        there is none. ``sequence`` is that of an ``and`` at most, which policies observe."""
+        if self._whole is None:
             return np.zeros(len(memory))
-        return self.column(memory, self.names[path]["part"])
+        return self.column(memory, self.names[self._whole]["part"])
 
     def steps(self, formula: Joined) -> int:
         """How many steps ``hold`` asks for and ``within`` allows."""

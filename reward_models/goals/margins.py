@@ -61,7 +61,7 @@ class Measured:
         default_factory=dict
     )  # each >= 0 where it holds
     aims: dict[Atom, str] = field(default_factory=dict)  # vectors (3) m; "": it has none
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[Kept, ...] = ()  # what has to be remembered
     choices: tuple[Choice, ...] = ()
 
     @property
@@ -279,10 +279,10 @@ class _Slots(dict[str, object]):
             return a.signal("finger_middles")
         if name == "grip":
             return a.signal("grip", "tip")
-        if name in _EDGES and self.card.area:
-            return repr(round(float(_EDGES[name](self.card.area)), 6))
         if name in _EDGES:
-            raise _Unknown(name)
+            if not self.card.area:
+                raise _Unknown(name)
+            return repr(round(float(_EDGES[name](self.card.area)), 6))
         raise KeyError(name)
 
 

@@ -32,7 +32,7 @@ from reward_models.goals.formula import (
     to_data,
 )
 from reward_models.goals.length import seconds
-from reward_models.goals.margins import Measured, Measures, measured
+from reward_models.goals.margins import Kept, Measured, Measures, measured
 from sims.rng import RowRng
 from sims.task import Array, ObsPart, Signal, Task
 from sims.wrapped import Wrapped
@@ -156,8 +156,10 @@ class GoalTask(Wrapped):
 
     def _keep(self, v: Any, ids: Array, signals: Mapping[str, Array]) -> None:
         """What is kept from when a part was done is as now until then."""
+        if not self._later:
+            return
         done = self.automaton.parts_done(v.goal_memory)[ids]
-        for kept in self.measured.kept:
+        for kept in self._later:
             rows = ids[done < kept.after]
             getattr(v, f"goal_{kept.name}")[rows] = signals[kept.signal][rows]
 
@@ -170,6 +172,11 @@ class GoalTask(Wrapped):
         holds = {atom: (m >= 0.0).all(axis=1) for atom, m in margins.items()}
         self.automaton.update(v.goal_memory, holds, live)
         v.goal_columns[:] = self._columns(v.goal_memory, margins, aims)
+
+    @cached_property
+    def _later(self) -> tuple[Kept, ...]:
+        """What is kept from later than the first step."""
+        return tuple(kept for kept in self.measured.kept if kept.after)
 
     def _remembered(self, v: Any) -> dict[str, Array]:
         kept = {one.name: getattr(v, f"goal_{one.name}") for one in self.measured.kept}
