@@ -11,7 +11,7 @@ from typing import Any
 
 import sims
 from robo_rl.config import TrainConfig
-from robo_rl.experiments import Place, training
+from robo_rl.experiments import Place, Row, training
 from robo_rl.experiments.training import Policy
 from robo_rl.learners.config import OffPolicyConfig
 from robo_rl.learners.residual import ResidualConfig
@@ -31,6 +31,11 @@ class FromDemos:
     demos: DemoConfig
     way: Mapping[str, Any] | None  # settings of a learner that is given them; None: it is not
     clone: CloneConfig | None = None  # of them, the base that a residual corrects
+
+
+def among(row: Row, demos: DemoConfig, way: Mapping[str, Any]) -> Row:
+    """The ``row`` of a policy, which is given demonstrations in this ``way``."""
+    return replace(row, of=FromDemos(row.of, demos, way), code=(*row.code, *CODE))
 
 
 def measure(of: FromDemos | Policy, place: Place) -> dict[str, Any]:

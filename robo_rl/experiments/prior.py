@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from robo_rl.experiments import Experiment, Options, Row
-from robo_rl.experiments.demonstrated import CODE, FromDemos, measure
+from robo_rl.experiments.demonstrated import among, measure
 from robo_rl.experiments.training import policy, shown
 from robo_rl.learners.config import LearnerConfig
 from robo_rl.presets import preset
@@ -70,8 +70,7 @@ def _seed(options: Options, seed: int) -> list[Row]:
             demos = DemoConfig(
                 episodes=DEMOS, noise=case.noise, num_envs=DEMOS, seed=one.of.config.seed
             )
-            of = FromDemos(one.of, demos, WAYS[way])
-            made.append(replace(one, of=of, code=(*one.code, *CODE)))
+            made.append(among(one, demos, WAYS[way]))
         if case.beside:
             made.append(policy(f"{task} from nothing, seed {seed}", config, options, seed))
             anywhere = replace(config, scattered=SCATTERED)

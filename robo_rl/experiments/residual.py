@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from robo_rl.experiments import Experiment, Measured, Options, Row
-from robo_rl.experiments.demonstrated import BASES, CODE, FromDemos, measure
+from robo_rl.experiments.demonstrated import BASES, CODE, FromDemos, among, measure
 from robo_rl.experiments.table import percent, table
 from robo_rl.experiments.training import FLOORS, floors_of, policy
 from robo_rl.presets import preset
@@ -84,10 +84,10 @@ def _pair(task: str, case: Case, options: Options, seed: int) -> tuple[Row, Row]
     if not case.among:
         corrected = FromDemos(over.of, demos, None, clone)
         return replace(over, of=corrected, code=(*over.code, *BASES)), scratch
-    corrected, alone = FromDemos(over.of, demos, {}, clone), FromDemos(scratch.of, demos, {})
+    corrected = FromDemos(over.of, demos, {}, clone)
     return (
         replace(over, of=corrected, code=(*over.code, *CODE, *BASES)),
-        replace(scratch, of=alone, code=(*scratch.code, *CODE)),
+        among(scratch, demos, {}),
     )
 
 

@@ -6,13 +6,17 @@ the reward is its captions' alone, and what the policy observes is the task's ow
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from robo_rl.config import TrainConfig
-from robo_rl.experiments import Options, Row
-from robo_rl.experiments.training import policies, seeded
+from robo_rl.experiments import Experiment, Options, Row
+from robo_rl.experiments.demonstrated import among, measure
+from robo_rl.experiments.prior import CLONED, DEMOS
+from robo_rl.experiments.training import policy, seeded, shown
 from robo_rl.presets import completed
 from robo_rl.rewards import ClipConfig
+from sims.demos import DemoConfig
 
 SEEDS = (0, 1, 2)
 LEARNER = "ensemble"  # of most: it takes the fewest steps to a push
@@ -72,6 +76,10 @@ TOLD = {  # of twelve that nothing was tuned for; each part takes as long as a g
         formula="hold(left_of(gripper, blue_ball), seconds=1)",
     ),
 }  # fmt: skip
+SHOWN = {  # what has to be carried, with demonstrations in every batch
+    "pick and place": Case("pick_place", "put the red cube on the target", steps=300_000),
+    "into the drawer": Case("drawer_then_place", "put the red cube in the drawer", steps=300_000),
+}
 DISTILLED, DRAWN = ClipConfig(distill=True), ClipConfig()
 
 
@@ -93,7 +101,21 @@ def rows(options: Options) -> list[Row]:
         f"{name}, drawn": seen(case._replace(steps=case.drawn or case.steps), DRAWN)
         for name, case in (OWN | TOLD).items()
     }
-    return seeded(options, SEEDS, cases)
+    seeds = options.seeds or SEEDS
+    return [
+        *seeded(options, SEEDS, cases),
+        *(row for seed in seeds for row in _demonstrated(options, seed)),
+    ]
+
+
+def _demonstrated(options: Options, seed: int) -> Iterator[Row]:
+    """Each seed has demonstrations of its own."""
+    for how, scoring in (("distilled", DISTILLED), ("drawn", DRAWN)):
+        for name, case in SHOWN.items():
+            named = f"{name}, {how}, with demonstrations, seed {seed}"
+            row = policy(named, seen(case, scoring), options, seed)
+            demos = DemoConfig(episodes=DEMOS, num_envs=DEMOS, seed=row.of.config.seed)
+            yield among(row, demos, {"clone_updates": CLONED})
 
 
 def seen(case: Case, how: ClipConfig) -> TrainConfig:
@@ -112,4 +134,4 @@ def _config(case: Case, reward: str, **more: Any) -> TrainConfig:
     return completed(TrainConfig(reward=reward, **asked, **more))
 
 
-EXPERIMENT = policies(rows)
+EXPERIMENT = Experiment(rows, measure, shown)
