@@ -36,27 +36,32 @@ class Preset:
     ensemble: dict[str, Any] = field(default_factory=dict)  # of EnsembleConfig
     dear_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, where steps are dear
     ensemble_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, for ensemble
+    shown_run: dict[str, Any] = field(default_factory=dict)  # the same, with demonstrations
     of_programs: bool = True  # what is paid by a program has it too, not what its parts need
 
     def learner_of(self, reward: str) -> str:
         """The learner where none is asked for."""
         return self.dense if self.dense and reward == "task" else self.learner
 
-    def run_of(self, learner: str) -> dict[str, Any]:
-        """Of TrainConfig, for a learner."""
+    def run_of(self, learner: str, shown: bool = False) -> dict[str, Any]:
+        """Of TrainConfig, for a learner, which may be ``shown`` demonstrations."""
         kind = LEARNERS[learner].config
         run = self.run | ({} if kind.cheap_steps else self.dear_run)
         if not kind.makes_steps:  # its episodes have begun
             run.pop("scattered", None)
-        return run | (self.ensemble_run if learner == "ensemble" else {})
+        if learner != "ensemble":
+            return run
+        return run | self.ensemble_run | (self.shown_run if shown else {})
 
-    def tuning(self, learner: str) -> LearnerConfig:
-        """The settings of ``learner``."""
+    def tuning(self, learner: str, demos: str = "") -> LearnerConfig:
+        """The settings of ``learner``, which is given ``demos``."""
         kind = LEARNERS[learner].config
         of = {PPOConfig: self.ppo, EnsembleConfig: self.ensemble}
         own = next((settings for base, settings in of.items() if issubclass(kind, base)), {})
         if not kind.makes_steps:  # these are of how many, and of what they explore
             own = {}
+        if demos and hasattr(kind, "demos"):
+            own = own | {"demos": demos} | (CLONED if learner == "ensemble" else {})
         return kind(horizon_s=self.horizon_s, **own)
 
 
@@ -84,6 +89,10 @@ _GAIT: dict[str, Any] = {
 }
 
 
+# Who is shown how it is done begins as a clone of that, and goes on from there.
+CLONED = {"clone_updates": 2_000}
+
+
 # A thing is first held by chance, which needs jaws that move far enough to close on it, and takes
 # long among others, or from pictures. That it rises is first seen by a millimetre: with a floor
 # under that, lift from pictures takes twice the steps, so only what moved by less has one.
@@ -91,7 +100,11 @@ _HELD = Preset(
     {"env_steps": 600_000, "checkpoint_every": 100_000},
     ppo={"log_std_init": -0.7, "obs_still": 0.05},
     dear_run={"env_steps": 50_000, "checkpoint_every": CHECKPOINT_EVERY},
+    shown_run={"env_steps": 100_000, "checkpoint_every": CHECKPOINT_EVERY},
 )
+
+# What is carried somewhere and let go of there, where somebody shows it.
+_SHOWN = {"env_steps": 300_000, "checkpoint_every": 50_000}
 
 
 # A flip is over within a second; whoever has fallen by then lies there for the other seven. Nobody
@@ -136,8 +149,14 @@ PRESETS: dict[str, Preset] = {
     "lift": _HELD,
     # A cube is soon held, or pushed, and long after that let go of where it is wanted.
     "pick_place": replace(
-        _HELD, run={"env_steps": 4_000_000, "checkpoint_every": 200_000}, of_programs=False
+        _HELD,
+        run={"env_steps": 4_000_000, "checkpoint_every": 200_000},
+        of_programs=False,
+        shown_run=_SHOWN,
     ),
+    "stack": Preset({}, shown_run=_SHOWN, of_programs=False),
+    "drawer_then_place": Preset({}, shown_run=_SHOWN, of_programs=False),
+    "peg": Preset({}, shown_run=_SHOWN, of_programs=False),
     # With half of it, it learns to be fast and falls after 3 s; success is to be up after 8.
     "hopper forward": _hops(1_200_000, env_steps=600_000),
     "walker2d forward": _hops(2_000_000, env_steps=400_000),
@@ -200,14 +219,15 @@ def preset(
              "scattered": 0.0, "stop_at": 0.0, "reward": "offline" if told else "clip"}  # fmt: skip
     reward = base.reward or open_["reward"]
     found, parts = _fitting(replace(base, task=task, goal=goal, reward=reward))
-    learner = learner or found.learner_of(reward)
-    run = found.run_of(learner)
+    demos = getattr(base.tuning, "demos", "")
+    learner = learner or ("ensemble" if demos else found.learner_of(reward))
+    run = found.run_of(learner, bool(demos))
     if parts is not None:
         run |= {"env_steps": parts(learner)}
     if not (base.looks and (base.formula or reward == "offline")):
         run = {n: value for n, value in run.items() if n != "stop_at"}  # nobody would judge it
     given = {name: value for name, value in vars(base).items() if value is not None}
-    named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner)}
+    named = {"task": task, "goal": goal, "learner": learner, "tuning": found.tuning(learner, demos)}
     return SettledConfig(**open_ | given | run | named)
 
 

@@ -43,6 +43,19 @@ def test_a_goal_without_an_entry_is_trained_from_its_program_as_what_brings_it_a
     assert own.asked["learner"] == "ppo" and own.asked["env_steps"] == 4_000_000
 
 
+def test_who_is_shown_how_learns_by_what_is_learned_from_so_and_for_as_long_as_that_takes() -> None:
+    shown = parse_train(["put the red cube in the drawer", "--demos", "50"])
+    assert (shown.task, shown.asked["learner"]) == ("drawer_then_place", "ensemble")
+    assert shown.asked["env_steps"] == 300_000
+    assert (shown.tuning.demos, shown.tuning.clone_updates) == ("50", 2_000)
+    of = completed(TrainConfig(task="drawer_then_place", tuning=shown.tuning))
+    assert (of.learner, of.env_steps, of.tuning) == ("ensemble", 300_000, shown.tuning)
+    typed = parse_train(["lift", "--learner", "sac", "--demos", "50", "--env-steps", "7"])
+    assert (typed.asked["learner"], typed.asked["env_steps"]) == ("sac", 7)
+    alone = parse_train(["put the red cube in the drawer"])
+    assert (alone.asked["learner"], alone.asked["env_steps"]) == ("ppo", ENV_STEPS)
+
+
 def test_a_goal_with_numbers_of_its_own_is_trained_as_the_listed_one() -> None:
     fast = preset("hopper", goal="hop forward at 2 m/s", base=TrainConfig(reward="offline"))
     assert fast.env_steps == preset("hopper", goal="forward").env_steps > ENV_STEPS

@@ -320,6 +320,30 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     assert_same(straight, again)
 
 
+def test_a_number_is_so_many_episodes_of_the_tasks_own_expert(tmp_path: Path) -> None:
+    sim = sims.make("lift", ROWS, seed=5)
+    config = replace(TD3Config(**SMALL), demos="3")
+    config.check(sim)
+    made = make_learner(config, sim).algorithm.replay_buffer.prior
+    again = make_learner(config, sims.make("lift", ROWS, seed=5)).algorithm.replay_buffer.prior
+    write_demos(sim.task, tmp_path / "demos", DemoConfig(episodes=3, seed=5))
+    asked = replace(config, demos=str(tmp_path / "demos"))
+    written = make_learner(asked, sims.make("lift", ROWS)).algorithm.replay_buffer.prior
+    other = make_learner(config, sims.make("lift", ROWS, seed=6)).algorithm.replay_buffer.prior
+    assert made.last.sum() == 3
+    assert np.array_equal(made.obs, written.obs) and np.array_equal(made.action, written.action)
+    again.load_state_dict(made.state_dict())  # as a run that goes on has it
+    with pytest.raises(ValueError, match="other demonstrations than this run began with"):
+        other.load_state_dict(made.state_dict())
+    for wrong, asked_of, said in (
+        ("0", sim, "episodes and num_envs must be at least 1"),
+        ("3", sims.make("swimmer", 1), "expert"),
+        ("3", sims.make("lift", 1, shaped=True), "leave out --shaped"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            replace(config, demos=wrong).check(asked_of)
+
+
 def test_a_run_goes_on_with_the_demonstrations_it_began_with(demos: Path, tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", SACConfig(**SMALL))
     learn(new(demos), 80, run=run, checkpoint_every=40)
@@ -372,7 +396,7 @@ def test_from_the_shell(demos: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     env = training_env(sims.make_task("lift"), config, 1)
     env.reset()
     assert env.sparse and not env.step(np.zeros((env.num_envs, 4))).reward.any()
-    assert main(["train", "lift", "--demos", str(demos)]) == 1
+    assert main(["train", "lift", "--learner", "ppo", "--demos", str(demos)]) == 1
     said = " ".join(capsys.readouterr().err.split())
     assert "--demos is an option of --learner sac, td3, tqc, crossq, " in said and "of ppo" in said
     assert main(["train", *asked, "--demos", "nowhere", "--name", "two"]) == 1

@@ -16,7 +16,7 @@ from robo_rl.commands.offers import offering
 from robo_rl.commands.options import Json, Unread
 from robo_rl.config import Common, Further, SettledConfig, TrainConfig, continued, from_json
 from robo_rl.goals.finding import task_for
-from robo_rl.learners import LEARNERS, LearnerConfig, PPOConfig
+from robo_rl.learners import LEARNERS, EnsembleConfig, LearnerConfig, PPOConfig
 from robo_rl.presets import preset
 from robo_rl.rewards import RewardConfig, kind_of
 from robo_rl.runs import RunDir
@@ -81,7 +81,9 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     if resumed := option_in(args, "--resume"):
         return _parse(args, _stored(Path(resumed)))
     learner = option_in(args, "--learner") or None
-    begin = preset(TrainCommand.task, learner)
+    demos = option_in(args, "--demos") or option_in(args, "--tuning.demos")
+    shown = EnsembleConfig(demos=demos) if demos else None  # whoever is shown something
+    begin = preset(TrainCommand.task, learner, TrainConfig(tuning=shown))
     parsed = _parse(args, begin, whole=False)
     if found := _found(parsed):
         at = args.index(parsed.task)
@@ -91,8 +93,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         reward = option_in(args, "--reward") or None
         told = ("goal", "formula", "robot", "things", "scene")
         goal = {name: getattr(parsed, name) for name in told}
-        looks = parsed.further.looks
-        begin = preset(parsed.task, learner, TrainConfig(reward=reward, looks=looks, **goal))
+        asked = TrainConfig(reward=reward, looks=parsed.further.looks, tuning=shown, **goal)
+        begin = preset(parsed.task, learner, asked)
     _check_fitting(args, begin.learner)
     parsed = _parse(args, begin)
     labels = [arg for arg in args if arg.startswith("--labels")]

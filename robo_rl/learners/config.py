@@ -80,7 +80,9 @@ class OffPolicyConfig(LearnerConfig):
     gradient_steps: int = 8  # updates per control step of all rows
     batch_size: int = 256  # transitions per update
     tau: float = 0.005  # share of the critic that enters its target per update
-    demos: DataSet = ""  # data set of `robo-rl demos` whose steps are part of every batch
+    # Data set of `robo-rl demos` whose steps are part of every batch, or how many episodes of the
+    # task's own expert.
+    demos: DataSet = ""
     demo_share: float = 0.5  # share of every batch, but for what is in hindsight, that is theirs
     interventions: TakenOver = 0.0  # share of early episodes in which the task's expert acts
     interventions_until: int = 20_000  # env steps up to which episodes are early
@@ -110,9 +112,9 @@ class OffPolicyConfig(LearnerConfig):
     def check(self, sim: VecSim) -> None:
         super().check(sim)
         if self.demos:
-            from robo_rl.learners.prior import demos_for
+            from robo_rl.learners.prior import check_demos
 
-            demos_for(self.demos, sim)
+            check_demos(self.demos, sim)
         self.somebody(sim)
         if self.hindsight and not (asked_columns(sim) and getattr(sim, "sparse", False)):
             raise ValueError(

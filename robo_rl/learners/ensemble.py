@@ -50,7 +50,7 @@ class EnsembleConfig(SACConfig):
             raise ValueError(f"guided_noise must be in [0, 1], got {self.guided_noise}")
         for name in ("clone_updates", "guided_noise"):
             if getattr(self, name) and not self.demos:
-                raise ValueError(f"{name} is of demonstrations: give --demos DIR too")
+                raise ValueError(f"{name} is of demonstrations: give --demos too")
 
     def _fits(self, share: float) -> bool:
         otherwise = self.clone_updates > 0 or self.guided_noise > 0  # what they are for

@@ -8,6 +8,7 @@ scored as its own are and scored again when the reward changes.
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from robo_rl.rollout.trace import Observer, Trace, Transition
 from robo_rl.rollout.vec_sim import VecSim
 from sims.any_goal import ASKED, AnyGoal
 from sims.batch_env import BatchEnv
+from sims.demos import DemoConfig, write_demos
 
 Array = np.ndarray
 
@@ -137,22 +139,27 @@ def mixed(own: ReplayBufferSamples, prior: ReplayBufferSamples) -> ReplayBufferS
     return ReplayBufferSamples(*map(torch.cat, zip(own[:width], prior[:width], strict=True)))
 
 
-def prior_of(folder: str, sim: VecSim, model: RewardModel | None) -> Prior | None:
-    """The demonstrations in ``folder``; None where that is empty."""
-    return Prior(*demos_for(folder, sim), model) if folder else None
+def prior_of(asked: str, sim: VecSim, model: RewardModel | None) -> Prior | None:
+    """The demonstrations that are ``asked`` for; None where that is empty."""
+    return Prior(*demos_for(asked, sim), model) if asked else None
 
 
-def demos_for(folder: str, sim: VecSim) -> tuple[Demonstrations, BatchEnv]:
-    """The data set in ``folder``, and ``sim``; ValueError where it cannot be played there."""
-    said, task = f"--demos {folder}", getattr(sim, "task", None)
-    if not isinstance(sim, BatchEnv):
-        raise ValueError(f"{said}: demonstrations are of tasks of ours, not of {sim.card['task']}")
-    if sim.shaped:
-        raise ValueError(
-            f"{said}: they were made without the bridge's limits and would end elsewhere within "
-            "them: leave out --shaped or --demos"
-        )
-    demos = read_demonstrations(Path(folder), failures=True)
+def check_demos(asked: str, sim: VecSim) -> None:
+    """ValueError where ``demos_for`` would raise one, at once where they are yet to be made."""
+    if asked.isdecimal():
+        DemoConfig(episodes=int(asked))
+        _ours(asked, sim).task.need_expert()
+    else:
+        demos_for(asked, sim)
+
+
+def demos_for(asked: str, sim: VecSim) -> tuple[Demonstrations, BatchEnv]:
+    """The data set in the folder ``asked``, or so many episodes of the task's expert, and ``sim``;
+    ValueError where they cannot be played there."""
+    said, env = f"--demos {asked}", _ours(asked, sim)
+    if asked.isdecimal():
+        return _of_expert(int(asked), env), env
+    demos = read_demonstrations(Path(asked), failures=True)
     if not demos.start.shape[1]:
         raise ValueError(
             f"{said} does not say where its episodes began, so they cannot be played again: write "
@@ -160,7 +167,29 @@ def demos_for(folder: str, sim: VecSim) -> tuple[Demonstrations, BatchEnv]:
             "clone)"
         )
     for what, name in (("task", "name"), ("robot", "robot"), ("things", "things")):
-        mine, its = getattr(task, name, ""), getattr(demos.task, name, "")
+        mine, its = getattr(env.task, name, ""), getattr(demos.task, name, "")
         if mine != its:
             raise ValueError(f"{said}: its {what} must be that of this run, {mine!r}, got {its!r}")
-    return demos, sim
+    return demos, env
+
+
+def _ours(asked: str, sim: VecSim) -> BatchEnv:
+    """``sim``, where demonstrations can be played again."""
+    said = f"--demos {asked}"
+    if not isinstance(sim, BatchEnv):
+        raise ValueError(f"{said}: demonstrations are of tasks of ours, not of {sim.card['task']}")
+    if sim.shaped:
+        raise ValueError(
+            f"{said}: they were made without the bridge's limits and would end elsewhere within "
+            "them: leave out --shaped or --demos"
+        )
+    return sim
+
+
+def _of_expert(episodes: int, sim: BatchEnv) -> Demonstrations:
+    """Those of the task's expert, the same for every run of ``sim``'s seed."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = write_demos(
+            sim.task, Path(folder) / "demos", DemoConfig(episodes=episodes, seed=sim.seed)
+        )
+        return read_demonstrations(made.path, failures=True)
