@@ -20,7 +20,8 @@ from rich.markup import escape
 from real_robot.bundle import POLICY
 from real_robot.layout import has_arm
 from reward_models.base import RewardModel
-from reward_models.goals.formula import parts_of
+from reward_models.goals.formula import atoms, parts_of
+from reward_models.goals.length import brought_by
 from reward_models.goals.margins import NoMargin
 from robo_rl.bundles.export import check, deterministic_actor, export, export_policy, to_onnx
 from robo_rl.config import SettledConfig, TrainConfig, continued, from_json
@@ -105,6 +106,8 @@ def train(
     say = console.print if console else lambda *_: None
     read = f" = {escape(str(goal.formula))}" if goal.formula is not None else ""
     say(f"goal: [bold]{escape(goal.text)}[/bold]{read}; {goal.truth}")
+    if advised := advice(config, task, goal):
+        say(advised)
     judged = bool(goal.key)  # else the task's first goal is not what anybody asked for
     path = resume or run_path(config, goal)
     if resume is None:
@@ -472,6 +475,19 @@ class _Laps:
     def rounded(self) -> dict[str, float]:
         """To tenths, for files."""
         return {name: round(value, 1) for name, value in self.seconds.items()}
+
+
+def advice(config: SettledConfig, task: Task[Any], goal: ReadGoal) -> str:
+    """What somebody should know before minutes pass; "" where there is nothing."""
+    helped = any(getattr(config.tuning, by, None) for by in ("demos", "base", "interventions"))
+    if helped or goal.formula is None or not task.solved:
+        return ""
+    if not {"put", "insert"} & {brought_by(atom, goal.card) for atom in atoms(goal.formula)}:
+        return ""
+    return (
+        "what is carried to a place and let go of there has been learned from demonstrations "
+        "alone so far: with --demos 50 so many of the task's expert are part of it"
+    )
 
 
 def training_env(

@@ -29,7 +29,7 @@ from robo_rl.learners.prior import Prior
 from robo_rl.presets import completed
 from robo_rl.recorded.demonstrations import read_demonstrations
 from robo_rl.runs import RunDir
-from robo_rl.training import training_env
+from robo_rl.training import advice, judged_task, training_env
 from sims.demos import DemoConfig, write_demos
 
 ROWS = 4
@@ -402,3 +402,24 @@ def test_from_the_shell(demos: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["train", *asked, "--demos", "nowhere", "--name", "two"]) == 1
     assert "nowhere is no Minari data set" in capsys.readouterr().err
     assert not (tmp_path / "two").exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "advised"),
+    [
+        (["put the red cube in the drawer"], True),
+        (["put the red cube in the drawer", "--demos", "50"], False),
+        (["drawer_then_place", "--learner", "sac", "--interventions", "0.2"], False),
+        (["stack", "--reward", "sparse"], True),
+        (["peg", "--reward", "task"], True),
+        (["pick_place"], False),  # it may be pushed there
+        (["lift"], False),
+        (["tabletop", "--things", "two red cubes", "--goal", "stack the red cubes"], False),
+    ],
+)
+def test_who_is_to_carry_and_let_go_is_told_what_that_is_learned_from(
+    typed: list[str], advised: bool
+) -> None:
+    """But where nobody could show it."""
+    config = completed(TrainConfig(**parse_train(typed).asked))
+    assert ("--demos 50" in advice(config, *judged_task(config))) is advised
