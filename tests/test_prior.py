@@ -337,7 +337,7 @@ def test_a_number_is_so_many_episodes_of_the_tasks_own_expert(tmp_path: Path) ->
         other.load_state_dict(made.state_dict())
     for wrong, asked_of, said in (
         ("0", sim, "episodes and num_envs must be at least 1"),
-        ("3", sims.make("swimmer", 1), "expert"),
+        ("3", sims.make("swimmer", 1), "no expert of swimmer knows the way to this goal"),
         ("3", sims.make("lift", 1, shaped=True), "leave out --shaped"),
     ):
         with pytest.raises(ValueError, match=said):

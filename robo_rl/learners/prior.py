@@ -147,8 +147,13 @@ def prior_of(asked: str, sim: VecSim, model: RewardModel | None) -> Prior | None
 def check_demos(asked: str, sim: VecSim) -> None:
     """ValueError where ``demos_for`` would raise one, at once where they are yet to be made."""
     if asked.isdecimal():
+        task = _ours(asked, sim).task
         DemoConfig(episodes=int(asked))
-        _ours(asked, sim).task.need_expert()
+        if not task.solved:
+            raise ValueError(
+                f"--demos {asked}: no expert of {task.name} knows the way to this goal; expected "
+                "the folder of a data set (robo-rl demos)"
+            )
     else:
         demos_for(asked, sim)
 
