@@ -43,6 +43,7 @@ class DemoConfig:
     episodes: int = 1000
     noise: float = 0.1  # standard deviation of the smooth noise on actions, of 1
     failures: float = 0.0  # share of episodes in which the expert loses its head halfway
+    shaped: bool = False  # within the limits that the bridge on a real arm keeps to, as of `train`
     num_envs: int = 64  # rows simulated together
     seed: int = 0
 
@@ -99,7 +100,8 @@ def write_demos(
     task.need_expert()
     with new_folder(path) as partial:
         (partial / "data").mkdir(parents=True)
-        env = BatchEnv(task, min(config.num_envs, config.episodes), seed=config.seed)
+        rows = min(config.num_envs, config.episodes)
+        env = BatchEnv(task, rows, seed=config.seed, shaped=config.shaped)
         rng = np.random.default_rng(config.seed)
         written = steps = successes = lost = 0
         with h5py.File(partial / "data" / "main_data.hdf5", "w", track_order=True) as file:
@@ -206,6 +208,7 @@ def metadata_of(env: BatchEnv, name: str, episodes: int, steps: int, by: str) ->
         "description": f"{task.name}: {task.goals()[task.goal].sentence}",
         "obs_names": list(env.obs_names),
         "task": task.card()["params"] | {"name": task.name, "goal": task.goal},
+        "shaped": env.shaped,
     }
 
 

@@ -338,10 +338,23 @@ def test_a_number_is_so_many_episodes_of_the_tasks_own_expert(tmp_path: Path) ->
     for wrong, asked_of, said in (
         ("0", sim, "episodes and num_envs must be at least 1"),
         ("3", sims.make("swimmer", 1), "no expert of swimmer knows the way to this goal"),
-        ("3", sims.make("lift", 1, shaped=True), "leave out --shaped"),
     ):
         with pytest.raises(ValueError, match=said):
             replace(config, demos=wrong).check(asked_of)
+
+
+def test_what_moves_within_the_bridges_limits_is_shown_so(tmp_path: Path) -> None:
+    path = tmp_path / "demos"
+    assert main(["demos", "lift", str(path), "--episodes", "3", "--seed", "5", "--shaped"]) == 0
+    config = replace(TD3Config(**SMALL), demos="3")
+    mine = make_learner(config, sims.make("lift", ROWS, seed=5, shaped=True))
+    written = replace(config, demos=str(path))
+    theirs = make_learner(written, sims.make("lift", ROWS, shaped=True))
+    plain = make_learner(config, sims.make("lift", ROWS, seed=5))
+    a, b, c = (one.algorithm.replay_buffer.prior for one in (mine, theirs, plain))
+    assert np.array_equal(a.obs, b.obs) and not np.array_equal(a.obs[:80], c.obs[:80])
+    with pytest.raises(ValueError, match="made within the bridge's limits and would end elsewhere"):
+        written.check(sims.make("lift", ROWS))
 
 
 def test_a_run_goes_on_with_the_demonstrations_it_began_with(demos: Path, tmp_path: Path) -> None:
@@ -361,7 +374,8 @@ def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
 
     assert "its task must be that of this run, 'push', got 'lift'" in refused(sims.make("push", 1))
     assert "its robot must be" in refused(sims.make("lift", 1, robot="ur5e"))
-    assert "leave out --shaped" in refused(sims.make("lift", 1, shaped=True))
+    said = refused(sims.make("lift", 1, shaped=True))
+    assert "made without the bridge's limits and would end elsewhere within them" in said
     assert "no Minari data set" in refused(sims.make("lift", 1), tmp_path)
     for name, change in (
         ("old", lambda group: group.attrs.__delitem__("start")),

@@ -35,7 +35,8 @@ class Prior(Steps):
 
     def __init__(self, demos: Demonstrations, sim: BatchEnv, model: RewardModel | None):
         """ValueError where ``demos`` cannot be played on ``sim``'s task."""
-        env = BatchEnv(sim.task, demos.episodes, judged=sim.judged, sparse=sim.sparse)
+        as_it = {"judged": sim.judged, "sparse": sim.sparse, "shaped": sim.shaped}
+        env = BatchEnv(sim.task, demos.episodes, **as_it)
         needs = model.needs if model else frozenset()
         observer = Observer(env, needs, getattr(model, "frame_size", None))
         self.scorer = Scorer(model, observer) if model else None
@@ -171,6 +172,12 @@ def demos_for(asked: str, sim: VecSim) -> tuple[Demonstrations, BatchEnv]:
             "it anew with robo-rl demos; what was recorded on an arm can only be cloned (robo-rl "
             "clone)"
         )
+    if demos.shaped != env.shaped:
+        one, other = ("without", "within") if env.shaped else ("within", "without")
+        raise ValueError(
+            f"{said}: they were made {one} the bridge's limits and would end elsewhere {other} "
+            "them: make them as this run moves, with or without --shaped"
+        )
     for what, name in (("task", "name"), ("robot", "robot"), ("things", "things")):
         mine, its = getattr(env.task, name, ""), getattr(demos.task, name, "")
         if mine != its:
@@ -183,18 +190,12 @@ def _ours(asked: str, sim: VecSim) -> BatchEnv:
     said = f"--demos {asked}"
     if not isinstance(sim, BatchEnv):
         raise ValueError(f"{said}: demonstrations are of tasks of ours, not of {sim.card['task']}")
-    if sim.shaped:
-        raise ValueError(
-            f"{said}: they were made without the bridge's limits and would end elsewhere within "
-            "them: leave out --shaped or --demos"
-        )
     return sim
 
 
 def _of_expert(episodes: int, sim: BatchEnv) -> Demonstrations:
     """Those of the task's expert, the same for every run of ``sim``'s seed."""
     with tempfile.TemporaryDirectory() as folder:
-        made = write_demos(
-            sim.task, Path(folder) / "demos", DemoConfig(episodes=episodes, seed=sim.seed)
-        )
+        config = DemoConfig(episodes=episodes, seed=sim.seed, shaped=sim.shaped)
+        made = write_demos(sim.task, Path(folder) / "demos", config)
         return read_demonstrations(made.path, failures=True)

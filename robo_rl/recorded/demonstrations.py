@@ -56,6 +56,7 @@ class Demonstrations:
     start: Array  # (episodes, nstate) state rows before the first action; (episodes, 0): not kept
     success: Array  # (episodes,) bool
     by: str  # who acted, in the data set's words
+    shaped: bool = False  # within the limits that the bridge on a real arm keeps to
 
     @property
     def episodes(self) -> int:
@@ -123,6 +124,7 @@ def read_demonstrations(
         start=np.stack(start),
         success=np.array(success),
         by=by,
+        shaped=bool(told.get("shaped", False)),
     )
 
 
