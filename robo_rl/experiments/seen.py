@@ -83,6 +83,7 @@ SHOWN = {  # what has to be carried and let go of
 }
 DEMOS = EnsembleConfig(demos="50")  # episodes of the task's expert
 DISTILLED, DRAWN = ClipConfig(distill=True), ClipConfig()
+TWO = ClipConfig(camera=("front", "top"))  # who hides something from one is seen by the other
 
 
 def rows(options: Options) -> list[Row]:
@@ -106,7 +107,7 @@ def rows(options: Options) -> list[Row]:
     }
     cases |= {
         f"{name}, {how}, with demonstrations": _demonstrated(case, scoring)
-        for how, scoring in (("distilled", DISTILLED), ("drawn", DRAWN))
+        for how, scoring in (("distilled", DISTILLED), ("drawn", DRAWN), ("by two cameras", TWO))
         for name, case in SHOWN.items()
     }
     return seeded(options, SEEDS, cases)

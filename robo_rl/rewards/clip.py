@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,9 +29,10 @@ from sims.task import Task
 
 if TYPE_CHECKING:
     from reward_models.programs import Program
-    from reward_models.visual.clip_score import ClipScore
+    from reward_models.visual.clip_score import ClipScore, FrameEmbedder, SurrogateEmbedder
     from reward_models.visual.encoders import TorchEncoder
     from reward_models.visual.tiny_clip import Home, Taught
+    from reward_models.visual.views import Views
 
 FRAMES = "frames"  # what the reward sees
 IMITATED = "simulator state, imitating a CLIP"
@@ -62,15 +64,22 @@ class ClipConfig(RewardConfig):
     negatives: tuple[str, ...] = ()  # of a pretrained CLIP: what it is not, for contrast, softmax
     # What no frame shows: each step's pay is multiplied by that, "exp(-norm(qvel))", from 0 to 1.
     term: str = ""
-    camera: str = ""  # that it looks through; empty: the first that the encoder knows there
+    # That it looks through; several: what is hidden from one is paid as another sees it. None: the
+    # first that the encoder knows there.
+    camera: tuple[str, ...] = ()
     distill: bool = False  # score simulator state by a copy of the CLIP; else draw every step
     arm_aside: bool = True  # score captions about two objects with the arm put aside (distilled)
     scene: SceneConfig = field(default_factory=SceneConfig)
 
     def __post_init__(self) -> None:
-        for name in ("target", "baseline"):
+        for name in ("target", "baseline", "camera"):
             if isinstance(given := getattr(self, name), str):  # one wording is no tuple of letters
                 object.__setattr__(self, name, (given,) if given else ())
+        if self.distill and len(self.camera) > 1:
+            raise ValueError(
+                f"distill makes a copy of what one camera sees, got {', '.join(self.camera)}: it "
+                "puts the arm aside, so nothing is hidden from one; give one camera"
+            )
         against = self.formula in ("contrast", "softmax")
         for name, counts, of in (
             ("baseline", self.formula != "cosine", "goal_baseline, contrast and softmax"),
@@ -219,50 +228,77 @@ def encoder_of(asked: Asked) -> TorchEncoder:
     from reward_models.visual.encoders import make_encoder
 
     encoder = make_encoder(asked.settings.encoder, asked.device, asked.dtype)
-    task = asked.env if isinstance(asked.env, ForeignEnv) else asked.env.task
-    at_home(encoder, task, f"{asked.option}encoder", getattr(asked.settings, "camera", ""))
+    cameras = getattr(asked.settings, "camera", "")
+    one = cameras if isinstance(cameras, str) else next(iter(cameras), "")
+    _look_through(encoder, asked, one)
     return encoder
+
+
+def _look_through(encoder: TorchEncoder, asked: Asked, camera: str) -> None:
+    task = asked.env if isinstance(asked.env, ForeignEnv) else asked.env.task
+    at_home(encoder, task, f"{asked.option}encoder", camera)
 
 
 def scores(
     asked: Asked, encoder: TorchEncoder, plans: Sequence[Sequence[Sequence[Caption]]]
-) -> tuple[list[ClipScore], MadeReward]:
-    """(a calibrated ClipScore of each plan's captions, what making them cost): all look through
-    one embedder, and what it was last shown it sees but once."""
-    from reward_models.visual.clip_score import (
-        ClipScore,
-        FrameEmbedder,
-        OnceEmbedder,
-        SurrogateEmbedder,
-    )
+) -> tuple[list[ClipScore] | list[Views], MadeReward]:
+    """(a calibrated score of each plan's captions, what making them cost): all look through one
+    embedder for each camera, and what it was last shown it sees but once."""
+    from reward_models.visual.clip_score import ClipScore, OnceEmbedder
+    from reward_models.visual.views import Views
 
-    config, env = asked.settings, asked.env
-    about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
-    if config.distill and isinstance(env, ForeignEnv):
-        raise ValueError(f"--clip.distill needs signals of ours, and {env.name} has none")
-    if config.distill:
-        scene = distilled(
-            env.task, encoder, config.scene, asked.progress, num_threads=env.num_threads
-        )
-        aside = scene.aside if config.arm_aside else {}
-        embedder, seen = SurrogateEmbedder(scene.surrogate, encoder, aside), scene.segment()
-        frames = int(scene.report["frames"])
-        made = MadeReward(None, "", IMITATED, scene, frames, about=about)
-    else:
-        shown = look_round(asked, encoder, config.scene)
-        embedder, seen = FrameEmbedder(encoder), frames_segment(shown)
-        made = MadeReward(None, "", FRAMES, None, len(shown), about=about, camera=encoder.camera)
+    config = asked.settings
     options: dict[str, Any] = {
         "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale,
         "bias": encoder.bias, "term": _term(asked),
     }  # fmt: skip
+    views, told = [], []
+    for one in _each_camera(asked, encoder):
+        embedder, seen, made = _embedder(asked, one)
+        shared = OnceEmbedder(embedder) if len(plans) > 1 else embedder  # what it saw, it keeps
+        views.append([ClipScore(shared, plan, **options) for plan in plans])
+        told.append(made)
+        for model in views[-1]:
+            model.calibrate(seen)
+    models, made = views[0], told[0]
+    if len(views) > 1:
+        cameras = [one.camera for one in told]
+        made.about["camera"] = ", ".join(cameras)
+        made.frames = sum(one.frames for one in told)
+        made.sees += f"; of {' and '.join(cameras)}, as the one that sees least of it"
+        models = [Views(of) for of in zip(*views, strict=True)]
     if config.term:
         made.sees += f"; times a term of the state, {config.term}"
-    shared = OnceEmbedder(embedder) if len(plans) > 1 else embedder  # what it saw, it keeps
-    models = [ClipScore(shared, plan, **options) for plan in plans]
-    for model in models:
-        model.calibrate(seen)
     return models, made
+
+
+def _each_camera(asked: Asked, encoder: TorchEncoder) -> list[TorchEncoder]:
+    """The encoder as it looks through each camera that was asked for."""
+    others = [copy(encoder) for _ in asked.settings.camera[1:]]
+    for one, camera in zip(others, asked.settings.camera[1:], strict=True):
+        _look_through(one, asked, camera)
+    return [encoder, *others]
+
+
+def _embedder(
+    asked: Asked, encoder: TorchEncoder
+) -> tuple[FrameEmbedder | SurrogateEmbedder, Segment, MadeReward]:
+    """(what looks through one camera, states to measure the scale of a score on, what both
+    cost)."""
+    from reward_models.visual.clip_score import FrameEmbedder, SurrogateEmbedder
+
+    config, env = asked.settings, asked.env
+    about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
+    if not config.distill:
+        shown = look_round(asked, encoder, config.scene)
+        made = MadeReward(None, "", FRAMES, None, len(shown), about=about, camera=encoder.camera)
+        return FrameEmbedder(encoder), frames_segment(shown), made
+    if isinstance(env, ForeignEnv):
+        raise ValueError(f"--clip.distill needs signals of ours, and {env.name} has none")
+    scene = distilled(env.task, encoder, config.scene, asked.progress, num_threads=env.num_threads)
+    aside = scene.aside if config.arm_aside else {}
+    made = MadeReward(None, "", IMITATED, scene, int(scene.report["frames"]), about=about)
+    return SurrogateEmbedder(scene.surrogate, encoder, aside), scene.segment(), made
 
 
 def _term(asked: Asked) -> Program | None:
