@@ -44,6 +44,7 @@ from reward_models.visual.preferences import Preferences
 from reward_models.visual.progress import LAGS, Progress
 from reward_models.visual.success import SuccessClassifier
 from reward_models.visual.value import Likeness, Value
+from reward_models.visual.views import Views
 from robo_rl.rewards import REWARDS
 
 RNG = np.random.default_rng(0)
@@ -116,6 +117,10 @@ def models() -> dict[str, RewardModel]:
     second = replace(OTHER, part=1)
     out["distilled in turn"] = ClipScore(distilled, [[CAPTION], [second]])
     out["distilled plan"] = ClipScore(distilled, [[CAPTION], [CAPTION, OTHER]])
+    above = HashEncoder()
+    above.projection = -above.projection[::-1]  # another camera's pictures
+    looks = (ClipScore(look, [[CAPTION], [second]]) for look in (frame, FrameEmbedder(above)))
+    out["clip of two cameras"] = Views(tuple(looks))
     out["constant"] = Constant()
     for formula in ("cosine", "distance"):
         out[f"goal-image {formula}"] = GoalImage(encoder, unit(3), formula)
@@ -184,6 +189,17 @@ def test_contract_nothing_to_score(model: RewardModel) -> None:
     s = segment(5, 4, np.zeros((5, 4), bool))
     check(output := model.score(s), s.valid)
     assert not output.scored.any()
+
+
+def test_what_is_wanted_in_turn_is_done_once_every_camera_has_seen_it() -> None:
+    views, s = MODELS["clip of two cameras"], segment(40, 6)
+    models = [ClipScore(of.embedder, of.steps) for of in views.models]
+    for model in models:
+        model.calibrate(s)
+    both, (one, other) = Views(models).score(s), (model.score(s) for model in models)
+    np.testing.assert_array_equal(both.done, np.minimum(one.done, other.done))
+    np.testing.assert_array_equal(both.reward, np.minimum(one.reward, other.reward))
+    assert (one.done != other.done).any() and both.done.any() and not both.done.all()
 
 
 def test_goal_baseline_is_the_matrix_form() -> None:

@@ -546,6 +546,54 @@ def test_what_is_never_to_be_and_what_is_to_last_are_of_a_plan() -> None:
             captions_of(read_goal(task, text), raw=False)
 
 
+def test_what_is_hidden_from_one_camera_is_paid_as_the_other_sees_it(cache) -> None:
+    """A cube behind the arm, where a policy put it that was paid by the front camera alone."""
+    task = sims.make_task("drawer_then_place")
+    goal = read_goal(task, "put the red cube in the drawer")
+    with contextlib.closing(BatchEnv(task, 16, seed=4)) as env:
+        env.reset()
+        ids, v = np.arange(16), env.views
+        task.place_thing(v, ids, 0, np.tile([0.13, -0.16], (16, 1)), np.linspace(0, 1, 16))
+        env.batch.forward(ids)
+        task.place_tip(v, ids, np.tile([0.265, -0.14, 0.02], (16, 1)))
+        env.batch.forward(ids)
+        behind = env.state()
+        env.reset()
+        rng = np.random.default_rng(0)
+        for _ in range(160):
+            step = env.step(task.expert(v, rng))
+        there = env.state()[step.info["success"]]
+        made = {
+            cameras: make_reward("clip", goal, env, ClipConfig(camera=cameras, scene=TINY))
+            for cameras in (("front",), ("top",), ("front", "top"))
+        }
+
+        def paid(states: np.ndarray) -> list[np.ndarray]:
+            seen = {
+                camera: np.stack([env.render_states(states, camera, size=(96, 96))] * 2)
+                for camera in ("front", "top")
+            }
+            segment = Segment(
+                {}, lambda camera, where: seen[camera][where],
+                np.zeros((1, len(states), 0)), np.ones((1, len(states)), bool),
+            )  # fmt: skip
+            return [one.model.score(segment).reward[0] for one in made.values()]
+
+        for states in (behind, there):
+            front, top, both = paid(states)
+            np.testing.assert_array_equal(both, np.minimum(front, top))
+            if states is behind:
+                assert front.min() > 1.0 and both.max() < 0.2  # taken for the cube in the drawer
+        assert np.median(both) > 1.0
+    assert made["front", "top"].about["camera"] == "front, top"
+    assert (
+        made["front", "top"].sees == f"{FRAMES}; of front and top, as the one that sees least of it"
+    )
+    with pytest.raises(ValueError, match="distill makes a copy of what one camera sees"):
+        ClipConfig(camera=("front", "top"), distill=True)
+    assert ClipConfig(camera="top") == ClipConfig(camera=("top",))
+
+
 def test_what_is_never_to_be_costs_while_it_is_seen() -> None:
     """Drawn frames of an arm that goes to the ball, and of one that stays where it began."""
     task = sims.make_task("reach", goal="touch_blue_ball")
