@@ -157,7 +157,7 @@ class SafetyFilter:
             Smoothing(seconds=smoothing, period=robot.period),
             Dial(),
             Pace(fastest),
-            JointRange(position),
+            JointRange(position, margin),
             clear,
             shaping,
             Lag(robot.joints, window, shaping, overload),

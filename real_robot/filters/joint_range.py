@@ -16,6 +16,13 @@ class JointRange(Stage):
 
     name: ClassVar[str] = "range"
     position: Array  # (n, 2) rad, low and high, margin taken off
+    margin: float = 0.0  # rad, that was taken off
+
+    @property
+    def pressing(self) -> float:  # type: ignore[override]
+        """rad; to wish for the very end of a joint is not to ask for what the arm cannot do: a
+        simulated one goes there."""
+        return self.margin + EPS
 
     def step(self, motion: Motion, moment: Moment, own: Any) -> tuple[Motion, Any]:
         gripper = min(max(motion.gripper, 0.0), 1.0)
