@@ -193,6 +193,7 @@ def train(
         if config.shaped and judged:
             within = evaluate(task, learner.act, **exam, shaped=True, randomize=arm)
             result["evaluation_shaped"] = within.as_dict()
+            say(f"within the bridge's limits: {within.line()}")
         if made.scene is not None:
             result["audit"] = on_policy_audit(made.scene, data_env, learner.act)
         shown = record(

@@ -357,6 +357,17 @@ def test_what_moves_within_the_bridges_limits_is_shown_so(tmp_path: Path) -> Non
         written.check(sims.make("lift", ROWS))
 
 
+def test_what_was_trained_within_limits_is_told_how_it_does_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["reach", "--reward", "sparse", "--demos", "3", "--shaped", "--looks", "0"]
+    how = ["--env-steps", "640", "--episodes", "8", "--runs", str(tmp_path), "--name", "run"]
+    assert main(["train", *asked, *how, "--tuning.clone-updates", "16"]) == 0
+    assert "within the bridge's limits: success" in " ".join(capsys.readouterr().err.split())
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Within the limits that the bridge on an arm keeps to: success" in page
+
+
 def test_a_run_goes_on_with_the_demonstrations_it_began_with(demos: Path, tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", SACConfig(**SMALL))
     learn(new(demos), 80, run=run, checkpoint_every=40)

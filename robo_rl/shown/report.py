@@ -61,7 +61,7 @@ def write_report(run: RunDir) -> Path:
             f"<p class=lead>{html.escape(_scene_of(config))}, "
             f"reward <b>{html.escape(result['reward'])}</b>, learner {config['learner']}, "
             f"{result['env_steps']:,} steps</p>",
-            section(told, _foreign(judged) if foreign else _headline(judged)),
+            section(told, _foreign(judged) if foreign else _headline(judged) + _within(result)),
             _video(run.path / "video.webm", judged is not None and not foreign),
             section("The frames that were paid most", _still(run.path / "paid.png")),
             section("Training", _curves(run.metrics(), judged is not None)),
@@ -98,6 +98,14 @@ def _scene_of(config: Mapping[str, Any]) -> str:
 def section(title: str, body: str) -> str:
     """A box of a page; nothing where there is nothing to say."""
     return f"<section><h2>{title}</h2>{body}</section>" if body else ""
+
+
+def _within(result: Mapping[str, Any]) -> str:
+    """The same of a policy that was trained for it, as the arm will move."""
+    if (shaped := result.get("evaluation_shaped")) is None:
+        return ""
+    line = Evaluation.from_dict(shaped).line()
+    return f"<p>Within the limits that the bridge on an arm keeps to: {html.escape(line)}.</p>"
 
 
 def _headline(judged: Evaluation | None) -> str:
