@@ -252,19 +252,19 @@ def scores(
         "formula": config.formula, "alpha": config.alpha, "scale": encoder.scale,
         "bias": encoder.bias, "term": _term(asked),
     }  # fmt: skip
-    views, told = [], []
+    views, costs = [], []
     for one in _each_camera(asked, encoder):
         embedder, seen, made = _embedder(asked, one)
         shared = OnceEmbedder(embedder) if len(plans) > 1 else embedder  # what it saw, it keeps
         views.append([ClipScore(shared, plan, **options) for plan in plans])
-        told.append(made)
+        costs.append(made)
         for model in views[-1]:
             model.calibrate(seen)
-    models, made = views[0], told[0]
+    models, made = views[0], costs[0]
     if len(views) > 1:
-        cameras = [one.camera for one in told]
+        cameras = [one.camera for one in costs]
         made.about["camera"] = ", ".join(cameras)
-        made.frames = sum(one.frames for one in told)
+        made.frames = sum(one.frames for one in costs)
         made.sees += f"; of {' and '.join(cameras)}, as the one that sees least of it"
         models = [Views(of) for of in zip(*views, strict=True)]
     if config.term:
