@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reward_models.base import Entity, TaskCard
 from reward_models.goals.formula import Atom, Formula, Joined, join, parts_of
+from reward_models.goals.length import brought_by
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role, roles
 
 
@@ -71,8 +72,8 @@ def stages(formula: Formula, card: TaskCard) -> Plan:
     A goal about a thing gives no signal before the arm is there, so touching comes first: the thing
     that is to be moved, or the handle of a drawer; and what is to be lifted is grasped before. Of
     several such goals at once, each is reached while the ones before it are kept, and the last step
-    asks for all. What is to be held for a time in the end is asked for at each step. What is never
-    to be leads nowhere.
+    asks for all, and for what must be open for that to be seen. What is to be held for a time in
+    the end is asked for at each step. What is never to be leads nowhere.
     """
     wanted, shunned = _apart(formula)
     *before, last = parts_of(wanted, "then")
@@ -110,7 +111,19 @@ def _steps(formula: Formula, card: TaskCard, shunned: Sequence[Atom]) -> list[tu
             if atom.predicate == "lifted":
                 steps.append((*moved, Atom.of("grasped", atom.subject)))
             moved.append(atom)
-    return [*steps, together]
+            moved += _open_to_be_seen(atom, card)
+    shut = [(atom.subject,) for atom in together if atom.predicate == "closed"]
+    opened = (a for a in moved if a.predicate == "open" and a.terms not in shut)
+    return [*steps, tuple(dict.fromkeys((*together, *opened)))]
+
+
+def _open_to_be_seen(atom: Atom, card: TaskCard) -> list[Atom]:
+    """What must be open for an atom to be seen: no frame shows what lies in a shut drawer, so a
+    table without it looks as if it were in there."""
+    if len(atom.terms) < 2 or brought_by(atom, card) != "put":
+        return []
+    opens = "open" in card.entity(atom.object).affordances
+    return [Atom.of("open", atom.object)] if opens else []
 
 
 def _taken_by(name: str, card: TaskCard) -> str:

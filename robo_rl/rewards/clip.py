@@ -103,8 +103,8 @@ def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
         [_caption(atom, goal.card, part=number) for atom in atoms]
         for number, atoms in zip(plan.parts, plan.steps, strict=True)
     ]
-    if raw and len(steps[-1]) == 1 and not plan.parts[-1]:
-        steps[-1] = [replace(steps[-1][0], text=goal.text)]
+    if raw and isinstance(goal.formula, Atom) and not plan.parts[-1]:
+        steps[-1][0] = replace(steps[-1][0], text=goal.text)
     never = [[_caption(_usual(atom), goal.card, shunned=True)] for atom in plan.shunned]
     return [*never, *steps]
 
