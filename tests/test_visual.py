@@ -448,6 +448,13 @@ def test_what_no_caption_says_is_refused_and_still_read(capsys) -> None:
         ("push", "push the red cube to the blue ball", ["the gripper touches the red cube",
          "the red cube is next to the blue ball"]),
         ("reach", "touch the ball", ["the gripper touches the blue ball"]),
+        # No frame shows what lies in a shut drawer.
+        ("drawer_then_place", "put the red cube in the drawer", ["the gripper touches the red cube",
+         "the red cube is in the drawer", "the drawer is open"]),
+        ("drawer_then_place", "put the red cube in the drawer and close the drawer",
+         ["the gripper touches the red cube", "the red cube is in the drawer",
+          "the drawer is open", "the gripper touches the handle", "the red cube is in the drawer",
+          "the drawer is closed"]),
     ],
 )  # fmt: skip
 def test_a_plan_says_what_comes_first(task: str, sentence: str, steps: list[str]) -> None:
@@ -463,6 +470,9 @@ def test_no_frame_shows_a_whole_sequence() -> None:
     ]  # fmt: skip
     one = read_goal(sims.make_task("reach"), "tap the red cube")
     assert captions_of(one, raw=True)[-1][0].text == "tap the red cube"
+    drawer = read_goal(sims.make_task("drawer_then_place"), "put the red cube in the drawer")
+    last = [caption.text for caption in captions_of(drawer, raw=True)[-1]]
+    assert last == ["put the red cube in the drawer", "the drawer is open"]
 
 
 @pytest.mark.parametrize(
@@ -546,8 +556,9 @@ def test_what_is_never_to_be_and_what_is_to_last_are_of_a_plan() -> None:
             captions_of(read_goal(task, text), raw=False)
 
 
-def test_what_is_hidden_from_one_camera_is_paid_as_the_other_sees_it(cache) -> None:
-    """A cube behind the arm, where a policy put it that was paid by the front camera alone."""
+def test_what_is_hidden_is_not_in_the_drawer_and_is_paid_as_who_sees_least_of_it(cache) -> None:
+    """A cube behind the arm, before a shut drawer: a policy put it there, for the front camera took
+    it to be inside."""
     task = sims.make_task("drawer_then_place")
     goal = read_goal(task, "put the red cube in the drawer")
     with contextlib.closing(BatchEnv(task, 16, seed=4)) as env:
@@ -582,9 +593,10 @@ def test_what_is_hidden_from_one_camera_is_paid_as_the_other_sees_it(cache) -> N
         for states in (behind, there):
             front, top, both = paid(states)
             np.testing.assert_array_equal(both, np.minimum(front, top))
+            assert (top < front).any() if states is there else (front < top).any()
             if states is behind:
-                assert front.min() > 1.0 and both.max() < 0.2  # taken for the cube in the drawer
-        assert np.median(both) > 1.0
+                assert max(front.max(), top.max()) < 0.2
+        assert front.min() > 1.5 and np.median(both) > 1.0
     assert made["front", "top"].about["camera"] == "front, top"
     assert (
         made["front", "top"].sees == f"{FRAMES}; of front and top, as the one that sees least of it"
