@@ -36,6 +36,7 @@ from real_robot.guarded import Exchange, GuardedArm, Ramp, Rate
 from real_robot.human import Grip, Hand, Human, Tool, Verdict
 from real_robot.interrupts import StopSignals
 from real_robot.latch import Latch
+from real_robot.layout import robot_of
 from real_robot.manifest import BundleError, Manifest
 from real_robot.pacing import Clock, Pacer, RealClock, quiet
 from real_robot.perception import Perception
@@ -245,6 +246,7 @@ def _filter(
         leaning=config.leaning,
         tool_speed=config.tool_speed,
         stop_s=config.stop_s or math.inf,
+        simulated=robot_of(task).joint_range,
     )
 
 

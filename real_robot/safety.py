@@ -105,13 +105,15 @@ class SafetyFilter:
         leaning: float = 3.0,
         tool_speed: float = np.inf,
         stop_s: float = np.inf,
+        simulated: Array | None = None,
     ) -> SafetyFilter:
         """The filter of a robot, narrowed by the limits a policy was trained under.
 
         ``margin`` (rad) is kept from the ends of the joint range; ``lag`` (rad) holds where
         ``limits`` says nothing, ``tool_speed`` (m/s) where ``clearance`` knows the arm; the others
         are s, ``stop_s`` of them what the quickest stop may take. An empty ``limits`` field means
-        the robot's own.
+        the robot's own. ``simulated`` (n, 2) rad is the joint range that a policy was trained in:
+        to lean on its ends, where they are the arm's own, is not to ask for what the arm cannot do.
         """
         limits, n = limits or Limits(), len(robot.joints)
         position = robot.position + np.array([margin, -margin])
@@ -132,6 +134,10 @@ class SafetyFilter:
             )
         if (position[:, 0] >= position[:, 1]).any():
             raise ValueError(f"position must have low < high for every joint, got {position}")
+        leeway: Array | float = 0.0
+        if simulated is not None:
+            apart = np.abs(position - simulated)
+            leeway = np.where(apart <= 2 * margin, apart, 0.0)
         clear = Clear(clearance)
         shaping = Shaping(
             velocity=velocity,
@@ -157,7 +163,7 @@ class SafetyFilter:
             Smoothing(seconds=smoothing, period=robot.period),
             Dial(),
             Pace(fastest),
-            JointRange(position, margin),
+            JointRange(position, leeway),
             clear,
             shaping,
             Lag(robot.joints, window, shaping, overload),
@@ -223,7 +229,7 @@ class SafetyFilter:
                 flags[name] = flags[name] | which if name in flags else which
             if motion.qpos is before.qpos or stage.pressing == np.inf:
                 continue
-            pressing = np.abs(motion.qpos - before.qpos) > stage.pressing
+            pressing = stage.presses(before, motion)
             if pressing.any():
                 faults = [which for name, which in limited.items() if name not in stage.wanted]
                 pressing &= np.any(faults, axis=0)

@@ -294,12 +294,15 @@ def test_a_limiter_that_is_active_too_long_is_reported_and_then_stops(took: Call
 def test_who_wishes_for_the_end_of_a_joint_is_not_stopped_and_beyond_it_is() -> None:
     """What is learned in simulation leans on the very ends, which the bridge keeps a little off."""
     ends = ROBOT.position[:, 1]
-    kept = SafetyFilter.build(ROBOT, margin=0.02)
+    kept = SafetyFilter.build(ROBOT, margin=0.02, simulated=ROBOT.position)
     targets, flags, _ = follow(kept, [tuple(ends)] * 400)
     np.testing.assert_allclose(targets[-1], ends - 0.02)
     assert flags[-1]["range"].all() and not flags[-1]["limited_long"].any()
-    with pytest.raises(SafetyStop, match="was limited by range for 5.0 s"):
-        follow(kept, [tuple(ends + 0.01)] * 400)
+    wider = ROBOT.position + np.array([-0.5, 0.5])  # this arm's joints end before the policy's do
+    for simulated, wish in ((ROBOT.position, ends + 0.01), (wider, ends), (None, ends)):
+        strict = SafetyFilter.build(ROBOT, margin=0.02, simulated=simulated)
+        with pytest.raises(SafetyStop, match="was limited by range for 5.0 s"):
+            follow(strict, [tuple(wish)] * 400)
 
 
 # Each stage.

@@ -16,13 +16,14 @@ class JointRange(Stage):
 
     name: ClassVar[str] = "range"
     position: Array  # (n, 2) rad, low and high, margin taken off
-    margin: float = 0.0  # rad, that was taken off
+    # (n, 2) rad, how far beyond the low and the high end a wish asks for nothing that a simulated
+    # arm does not do.
+    leeway: Array | float = 0.0
 
-    @property
-    def pressing(self) -> float:  # type: ignore[override]
-        """rad; to wish for the very end of a joint is not to ask for what the arm cannot do: a
-        simulated one goes there."""
-        return self.margin + EPS
+    def presses(self, before: Motion, after: Motion) -> Array:
+        low, high = np.broadcast_to(self.leeway, self.position.shape).T
+        beyond = before.qpos - after.qpos
+        return (-beyond > low + EPS) | (beyond > high + EPS)
 
     def step(self, motion: Motion, moment: Moment, own: Any) -> tuple[Motion, Any]:
         gripper = min(max(motion.gripper, 0.0), 1.0)

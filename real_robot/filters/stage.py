@@ -92,6 +92,10 @@ class Stage(ABC):
             return {self.name: np.zeros(len(after.qpos), bool)}
         return {self.name: np.abs(after.qpos - before.qpos) > EPS}
 
+    def presses(self, before: Motion, after: Motion) -> Array:
+        """(n,) bool of the joints whose limiting counts, if it goes on."""
+        return np.abs(after.qpos - before.qpos) > self.pressing
+
 
 class Check(Stage):
     """A stage that changes nothing: it lets pass, or stops."""
