@@ -136,8 +136,8 @@ class SafetyFilter:
             raise ValueError(f"position must have low < high for every joint, got {position}")
         leeway: Array | float = 0.0
         if simulated is not None:
-            apart = np.abs(position - simulated)
-            leeway = np.where(apart <= 2 * margin, apart, 0.0)
+            beyond = np.array([1.0, -1.0]) * (position - simulated)
+            leeway = np.where((beyond > 0) & (beyond <= 2 * margin), beyond, 0.0)
         clear = Clear(clearance)
         shaping = Shaping(
             velocity=velocity,

@@ -470,6 +470,8 @@ def test_no_frame_shows_a_whole_sequence() -> None:
     ]  # fmt: skip
     one = read_goal(sims.make_task("reach"), "tap the red cube")
     assert captions_of(one, raw=True)[-1][0].text == "tap the red cube"
+    held = read_goal(sims.make_task("reach"), "stay left of the blue ball for a second")
+    assert captions_of(held, raw=True)[-1][0].text == "stay left of the blue ball for a second"
     drawer = read_goal(sims.make_task("drawer_then_place"), "put the red cube in the drawer")
     last = [caption.text for caption in captions_of(drawer, raw=True)[-1]]
     assert last == ["put the red cube in the drawer", "the drawer is open"]

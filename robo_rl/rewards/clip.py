@@ -14,7 +14,7 @@ import numpy as np
 import sims
 from reward_models.base import Segment, TaskCard, from_dict
 from reward_models.config import ANY_THINGS
-from reward_models.goals.formula import Atom, fill
+from reward_models.goals.formula import Atom, atoms, fill
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role
 from reward_models.goals.say import say
 from reward_models.visual.clip_score import Caption
@@ -100,10 +100,10 @@ def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
     if raw and plan.shunned:
         raise ValueError("a pretrained CLIP does not say how surely anything is so, or never was")
     steps = [
-        [_caption(atom, goal.card, part=number) for atom in atoms]
-        for number, atoms in zip(plan.parts, plan.steps, strict=True)
+        [_caption(atom, goal.card, part=number) for atom in step]
+        for number, step in zip(plan.parts, plan.steps, strict=True)
     ]
-    if raw and isinstance(goal.formula, Atom) and not plan.parts[-1]:
+    if raw and not plan.parts[-1] and len([*atoms(goal.formula)]) == 1:
         steps[-1][0] = replace(steps[-1][0], text=goal.text)
     never = [[_caption(_usual(atom), goal.card, shunned=True)] for atom in plan.shunned]
     return [*never, *steps]
