@@ -52,6 +52,13 @@ def card(task: str = "reach") -> TaskCard:
          "while(touch(gripper, blue_ball), far(gripper, green_cylinder, least=0.1))"),
         ("reach", "touch the cube and boop the ball",
          "and(touch(gripper, red_cube), touch(gripper, blue_ball))"),
+        # a way that says no amount
+        ("push", "push the red cube to the left", "moved(red_cube, left=0.05)"),
+        ("push", "push the red cube to the left", "on_left(red_cube)"),
+        ("push", "nudge the ball a few centimetres to the right, then touch the cube",
+         "then(moved(blue_ball, left=-0.05), touch(gripper, red_cube))"),
+        ("push", "move the can forward a bit", "moved(green_cylinder, front=0.05)"),
+        ("reach", "go left", "moved(gripper, left=0.05)"),
         ("reach", "boop the ball without booping the cube", ""),
         ("push", "shovel the cube to the ball without touching it", ""),  # touching which?
     ],

@@ -32,6 +32,7 @@ from reward_models.goals.formula import (
     join,
     parts_of,
 )
+from reward_models.goals.mended import mended
 from reward_models.goals.predicates import PREDICATES, role, roles
 from reward_models.goals.reader import quantities, read
 from reward_models.goals.reader.clauses import Clause
@@ -39,7 +40,7 @@ from reward_models.goals.reader.joints import THEN
 from reward_models.goals.reader.lexicon import UNSUPPORTED
 from reward_models.goals.reader.meaning import Meaning
 from reward_models.goals.reader.quantities import Much
-from reward_models.goals.reader.refusals import Refuser, spelled
+from reward_models.goals.reader.refusals import Refuser
 from reward_models.goals.reader.sentences import Element, ends
 from reward_models.goals.reader.things import Phrases, Thing, Things
 from reward_models.goals.reader.words import split, without_articles
@@ -169,14 +170,12 @@ class Proposer:
 
     def propose(self, text: str, card: TaskCard, most: int = 3) -> list[Formula]:
         """Up to ``most`` formulas, the likeliest first; none where it likely asks for nothing. What
-        is read once the names of things are spelled as they are is the likeliest.
+        is read after a mend (``mended.py``) is the likeliest.
 
         Of a sequence every part is read, or proposed, for itself, and so is what goes along with a
         part: "without touching the ball", "while ...", "for 2 s"; none is left out.
         """
-        words = split(text)
-        right = spelled(words, Things(card))
-        slips = _read(" ".join(right), card) if right != words else None
+        near = mended(text, card)
         best: list[tuple[float, tuple[Formula, ...]]] = [(0.0, ())]
         parts = _parts(text, card)
         for part in parts:
@@ -186,7 +185,7 @@ class Proposer:
             ]
             best = sorted(longer, key=lambda one: -one[0])[:most]
         found = [made for _, formulas in best if (made := _then(formulas, card))]
-        return [slips, *(made for made in found if made != slips)][:most] if slips else found
+        return [*near, *(made for made in found if made not in near)][:most]
 
     def _part(
         self, text: str, card: TaskCard, most: int, alone: bool

@@ -128,7 +128,7 @@ def unread(words: tuple[str, ...], asks: bool, refuse: Refuser) -> Refusal:
     if said[-1] in ("above", "touches", "hover") or len(said) == 1:
         return refuse("ambiguous", f"{said[-1]!r} of what? Name the object")
     if said[-1] in ("left", "right") and said[-3:-1] != ("on", "the"):
-        return refuse("ambiguous", f"{said[-1]!r} of what? Name the object")
+        return refuse("ambiguous", f"{said[-1]!r} of what, or how far?")
     for word in words:
         if word in UNSUPPORTED and word not in clauses.vocabulary():
             return refuse("unsupported", f"{UNSUPPORTED[word]} ({word!r}) is not understood here")
