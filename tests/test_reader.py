@@ -80,6 +80,11 @@ def test_what_was_read_as_another_goal_is_refused(task: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("task", "text", "formula"),
     [
+        # what is left alone is never touched
+        ("reach", "leave the red cube alone and touch the ball",
+         "and(touch(gripper, blue_ball), never(touch(gripper, red_cube)))"),
+        ("reach", "touch the ball, always avoiding the red cube",
+         "and(touch(gripper, blue_ball), never(touch(gripper, red_cube)))"),
         # numbers and bounds
         ("reach", "hover 2 inches above the ball", "above(gripper, blue_ball, height=0.0508)"),
         ("reach", "be 5 to 10 cm above the ball",
@@ -288,6 +293,10 @@ def test_reads_terse_commands_and_protocols(task: str, text: str, formula: str) 
         ("push", "keep the cube within 5 cm of the ball and at least 20 cm from it at all times"),
         ("reach", "go 5 cm left or right of the ball"),
         ("reach", "never hover above the ball, always touch the cube"),
+        # not to keep away is to do nothing in particular
+        ("reach", "touch the ball without avoiding the red cube"),
+        ("reach", "touch the ball, never leaving the can untouched"),
+        ("reach", "touch the ball without leaving the cube alone"),
         ("reach", "while the cube is next to the ball, touch the can"),
         ("reach", "hover a hand's breadth above the ball"),
         ("reach", "touch the ball not before 3 s"),

@@ -45,7 +45,6 @@ def _manner(clause: Clause) -> bool:
 # Slots that are clauses: how they are said, and which of those are meant.
 _SAID: dict[str, tuple[str, Callable[[Clause], bool]]] = {
     "DO": ("base", _plain),
-    "DOING": ("ing", _any),
     "ACTING": ("ing", _plain),
     "STAYING": ("ing", lambda clause: clause.lasting),
     "TOLD": ("statement", _plain),

@@ -90,7 +90,7 @@ MODIFIERS = {
 }  # fmt: skip
 
 # What bounds goals or goes along with them: (how it takes part; none: as its clause says, what is
-# said). Slots are clauses: DO in plain form, DOING, SAID with a subject, BIT without a verb, ...
+# said). Slots are clauses: DO in plain form, ACTING, SAID with a subject, BIT without a verb, ...
 _NEVER = (
     "(never [ever|once]|do not [ever]|not ever|(must|should) (never|not) [ever]|[and] at no "
     "(time|point|moment|stage)|and never|you must not|(make sure|take care|be careful|try) not to|"
@@ -113,11 +113,11 @@ _SPEED = (
 )
 CONSTRAINTS: tuple[tuple[str, str], ...] = (
     ("never", f"[,] {_NEVER} DO"),
-    ("never", f"[,] {_NEVER_ING} DOING"),
+    ("never", f"[,] {_NEVER_ING} ACTING"),
     ("never", "[,] (never|nor) BIT"),
     ("not", "[,] [but] not RELATED"),  # "next to it, not on it"
     ("never", "[,] but not NAMED"),
-    ("", "[,] MOODED"),  # "the can must not be touched"
+    ("", f"[,] [{EVER}] MOODED"),  # "the can must not be touched"
     ("always", ", KEPT"),  # ", it must stay upright"
     (
         "never",
@@ -126,7 +126,7 @@ CONSTRAINTS: tuple[tuple[str, str], ...] = (
     ("never", f"[,] {_CONTACT} S {_FORBIDDEN}"),
     ("never", f"[,] ACTING {_FORBIDDEN}"),  # "touching it is forbidden"
     ("never", "[,] at no (time|point|moment|stage) (may|must|should|shall|can) SUFFERS"),
-    ("always", f"[,] {EVER} DOING"),
+    ("always", f"[,] {EVER} ACTING"),
     ("always", f", {EVER} BEING"),  # ", always at least 5 cm from it"
     ("always", f"[,] [{_SPEED}] PACE"),
     ("always", "MANNER|, PACED"),  # "moving slower than 5 cm/s", ", gripper below 5 cm/s"

@@ -322,6 +322,7 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
      "stay still|hold your position|hold position|stay put|hold steady|not move", ""),
     ("touch", "avoid", "[[any] contact with] SHUNNED"),
     ("touch", "leave|keep", "SHUNNED untouched"),
+    ("touch", "leave|let", "SHUNNED [well|completely] (alone|in peace)"),
     ("near", "reduce|decrease|shrink|bring|get|keep|hold", "[your|its] (distance|gap) to O "
      "[to|at|down to] UNDER"),
     ("near", "approach|go near|come near|get near", "O ([to] within|to) NEAR|O UNDER"),
