@@ -211,6 +211,11 @@ def test_who_knows_what_a_sentence_is_about_says_why_it_is_not_read() -> None:
     with pytest.raises(ValueError, match="as a goal of button: .*a quantity"):
         task_for("press the button twice", own=False, typed="{task}")
     assert task_for("wash the dishes", own=False, typed="{task}") == ""
+    for text in ("drop the cube", "leave the cube alone"):  # of which stack has two
+        with pytest.raises(ValueError, match="as a goal of reach: "):
+            task_for(text, own=False, typed="{task}")
+    with pytest.raises(ValueError, match="as a goal of reach: .* may be any of red_cube, blue"):
+        task_for("touch the thing left of the ball", own=False, typed="{task}")
     with pytest.raises(ValueError, match="as a goal of reach: .* what comes before"):
         task_for("go back to where you started", own=False, typed="{task}")
 

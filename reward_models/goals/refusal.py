@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 CODES = ("unknown_word", "unknown_object", "ambiguous", "unsupported", "no_goal")
 
 
 class Refusal(ValueError):
     """The sentence was not read: in what way (``code``, one of ``CODES``), ``why``, and what is
-    ``known`` instead, if anything is; ``str`` says both."""
+    ``known`` instead, if anything is; ``str`` says both. ``among``: things of which it names one,
+    and nobody knows which."""
 
-    def __init__(self, code: str, why: str, known: str = "") -> None:
+    def __init__(self, code: str, why: str, known: str = "", among: Sequence[str] = ()) -> None:
         said = why if why.endswith("?") else f"{why}."
         super().__init__(f"{said} Known: {known}" if known else said)
-        self.code, self.why, self.known = code, why, known
+        self.code, self.why, self.known, self.among = code, why, known, tuple(among)

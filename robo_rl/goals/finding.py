@@ -36,8 +36,9 @@ def task_for(sentence: str, *, own: bool, typed: str) -> str:
         for name, goal in goals.items()
         if goal.refusal is not None and goal.refusal.code not in STRANGE
     }
-    if knows:  # first of all whoever lacks but a word, or can say what may have been meant
-        lacks = {name: goals[name].refusal.code == "ambiguous" for name in knows}
-        name = max(knows, key=lambda name: (lacks[name], bool(knows[name].offers)))
+    if knows:  # who lacks but a word, or has something to offer, or has one of what is named
+        one = {name: not goals[name].refusal.among for name in knows}
+        lacks = {name: one[name] and goals[name].refusal.code == "ambiguous" for name in knows}
+        name = max(knows, key=lambda name: (lacks[name], bool(knows[name].offers), one[name]))
         raise ValueError(f"as a goal of {name}: {knows[name]}")
     return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from reward_models.goals.captions import describe_vocabulary
 from reward_models.goals.reader import clauses, quantities, sentences
@@ -69,8 +69,8 @@ class Refuser:
         self.things = things
         self.known = "; ".join(things.card.goals.values()) or describe_vocabulary(things.card)
 
-    def __call__(self, code: str, why: str) -> Refusal:
-        return Refusal(code, f'did not understand "{self.quoted}": {why}', self.known)
+    def __call__(self, code: str, why: str, among: Sequence[str] = ()) -> Refusal:
+        return Refusal(code, f'did not understand "{self.quoted}": {why}', self.known, among)
 
     def unknown(self, word: str, code: str) -> Refusal:
         """Of a word that nobody knows; a slip of the pen is shown the word that it may be."""
@@ -106,7 +106,7 @@ def unread(words: tuple[str, ...], asks: bool, refuse: Refuser) -> Refusal:
                 return refuse(code, f"no such object here: {phrase!r}")
             if found == code:
                 which = f"may be any of {', '.join(fits)}" if fits else "what? Name it"
-                return refuse(code, f"{phrase!r} {which}")
+                return refuse(code, f"{phrase!r} {which}", fits)
     for word in words:
         if word in SCENERY and word not in things.words:
             return refuse.unknown(word, "unknown_object")
