@@ -83,6 +83,15 @@ def test_what_was_read_as_another_goal_is_refused(task: str, text: str) -> None:
         # what is left alone is never touched
         ("reach", "leave the red cube alone and touch the ball",
          "and(touch(gripper, blue_ball), never(touch(gripper, red_cube)))"),
+        # what may not touch may be beside it
+        ("push", "push the cube left of the ball but don't let them touch",
+         "and(left_of(red_cube, blue_ball), never(touch(red_cube, blue_ball)))"),
+        ("push", "push the cube 5 cm to the left, never letting it touch the ball",
+         "and(moved(red_cube, left=0.05), never(touch(red_cube, blue_ball)))"),
+        ("push", "push the cube left of the ball, never next to the can",
+         "and(left_of(red_cube, blue_ball), never(next_to(red_cube, green_cylinder)))"),
+        ("push", "touch the can and never push the cube against the ball",
+         "and(touch(gripper, green_cylinder), never(touch(red_cube, blue_ball)))"),
         ("reach", "touch the ball, always avoiding the red cube",
          "and(touch(gripper, blue_ball), never(touch(gripper, red_cube)))"),
         # numbers and bounds

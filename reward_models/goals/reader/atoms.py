@@ -54,7 +54,7 @@ class Atoms:
         """Predicates that take several things at once; None: it is none of these."""
         things = [t for _, terms in sides for t in terms]
         match clause.predicate:
-            case "together" | "apart" | "away" | "parted" if not sides:
+            case "together" | "in_touch" | "apart" | "away" | "parted" if not sides:
                 if len(subjects) != 2 or how in ("or", "nor"):
                     raise self.refuse("ambiguous", "two things are together or apart: name both")
                 pair = subjects if subjects[1] != self.actor else subjects[::-1]

@@ -162,7 +162,8 @@ class Clauses(Relations):
             both = Many("and", (phrase, slots["O"]))
             for start in joints.SO_THAT.ends(self.words, end):
                 for found, last in self._does(both, start + 1, ("be", "base")):
-                    if self.word(start) == "they" and found.predicate in ("together", "apart"):
+                    pair = found.predicate in ("together", "in_touch", "apart")
+                    if pair and self.word(start) == "they":
                         yield replace(found, verb=stem), last
 
     def _going(self, form: str, i: int) -> Iterator[Found]:
@@ -335,7 +336,7 @@ class Clauses(Relations):
         """What is wanted as a noun: "contact with the ball", "a big gap between them"."""
         for stem in ("have", "keep", "give"):
             for predicate, verbs, rest in DEEDS:
-                if stem in verbs.split("|") and predicate in ("touch", "together", "parted"):
+                if stem in verbs.split("|") and predicate in ("touch", "in_touch", "parted"):
                     if rest[0] in "[(":
                         for slots, end in self.filled(pattern(rest), i):
                             yield from self._with(Clause(predicate), slots, end)
@@ -440,7 +441,7 @@ class Clauses(Relations):
                         yield Clause("against", phrase, (slots["O"],), verb=stem), end
                 if isinstance(phrase, Many) or phrase == Said("them"):
                     for end in joints.EACH_OTHER.ends(self.words, start):
-                        yield Clause("together", phrase, verb=stem), end
+                        yield Clause("in_touch", phrase, verb=stem), end
 
     def _distance(self, i: int) -> Iterator[Found]:
         """ "the distance between A and B is at least 20 cm", "there is contact between them"."""

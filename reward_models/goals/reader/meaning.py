@@ -25,6 +25,7 @@ from reward_models.goals.predicates import AFTER, BODY, PREDICATES
 from reward_models.goals.reader import together
 from reward_models.goals.reader.atoms import MOVING, Refuse
 from reward_models.goals.reader.clauses import Clause
+from reward_models.goals.reader.joints import BUMPS
 from reward_models.goals.reader.mentions import Mentions, has_it
 from reward_models.goals.reader.sentences import Element, Elements
 from reward_models.goals.reader.things import Said, Thing, Things
@@ -121,6 +122,14 @@ class Meaning:
         """An element's clause, its formula, and whether it is to be avoided."""
         assert element.clause is not None
         return element.clause, *self.mentions.clause(element.clause, by)
+
+    def _shunned(self, element: Element, by: str) -> tuple[Clause, Formula]:
+        """An element's clause, and what is not to be. Things that are to touch are pushed until one
+        is beside the other; those that are not may well be beside each other."""
+        clause, made, _ = self._made(element, by)
+        if clause.predicate in ("against", "in_touch") or clause.verb in BUMPS:
+            made = together.in_touch(made)
+        return clause, made
 
     def _state(self, formula: Formula, why: str) -> None:
         if kind(formula) != "state":
@@ -232,7 +241,7 @@ class Meaning:
     # ------------------------------------------------------------------------ what goes along
 
     def _never(self, element: Element) -> None:
-        made = self._made(element, element.by)[1]
+        _, made = self._shunned(element, element.by)
         later = any(e.by == "then" for e in self.rest if e.how == "goal")
         there = [e.how for e in self.rest[:1]] == ["there"] and len(self._steps()) > 1
         if self.parts and (later and element.by in ("", ",") or there):
@@ -245,7 +254,7 @@ class Meaning:
         self.constraints += together.never(made) if negated else [together.always(made)]
 
     def _not(self, element: Element) -> None:
-        made = self._made(element, element.by)[1]
+        _, made = self._shunned(element, element.by)
         if not self.parts or kind(self.parts[-1].formula) != "state":
             raise self.refuse("unsupported", "'not' what? Say 'never'")
         last = self.parts[-1]
@@ -278,7 +287,7 @@ class Meaning:
     def _until(self, element: Element) -> None:
         clause, made, _ = self._made(element, "and")
         if self.before and self.before[-1].how == "never":  # "do not touch it until ..."
-            last, shunned, _ = self._made(self.before[-1], "")
+            last, shunned = self._shunned(self.before[-1], "")
             nots = together.negated(shunned)
             del self.constraints[-len(nots) :]
             self.parts.append(_Part("", join("until", joined("and", nots), made), last))

@@ -70,6 +70,13 @@ def negated(made: Formula) -> list[Formula]:
     return [_converse(part) or join("not", part) for part in _each(made)]
 
 
+def in_touch(made: Formula) -> Formula:
+    """The same with things that touch in place of things beside each other."""
+    if isinstance(made, Atom):
+        return Atom.of("touch", *made.terms) if made.predicate == "next_to" else made
+    return join(made.operator, *map(in_touch, made.parts), **dict(made.numbers))
+
+
 def _each(made: Formula) -> list[Formula]:
     if kind(made) == "state":
         return [p for part in parts_of(made, "or") for p in parts_of(part, "and")]

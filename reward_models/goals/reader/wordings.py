@@ -141,8 +141,8 @@ RELATIONS: dict[str, tuple[str, ...]] = {
 
 # What a thing may be by itself.
 STATES: dict[str, tuple[str, ...]] = {
-    "together": (f"(touching|meeting) [{_EACH}]", f"in (contact|touch) [with {_EACH}]",
-                 f"[right] (next to|close to|near|beside|against|in contact with) {_EACH}",
+    "in_touch": (f"(touching|meeting) [{_EACH}]", f"in (contact|touch) [with {_EACH}]"),
+    "together": (f"[right] (next to|close to|near|beside|against|in contact with) {_EACH}",
                  "[close] together|side by side|adjacent"),
     "parted": (f"[far|well|wide|a long way|very far] (apart|away from {_EACH})|far from {_EACH}",),
     "stowed": ("(put|stowed|stored|tucked|packed) away",),
@@ -208,7 +208,7 @@ DEEDS: tuple[tuple[str, str, str], ...] = (
     ("parted", "keep|leave|maintain|have|put|ensure|create|make|want",
      f"(a|{_WIDE}|a {_WIDE}|some|plenty of|lots of|a lot of) {_ROOM} between S"),
     ("parted", "put", f"{_ROOM} between S"),
-    ("together", "make|establish|maintain|keep|have|ensure|get",
+    ("in_touch", "make|establish|maintain|keep|have|ensure|get",
      "[direct|physical] contact between S"),
     ("parted", "keep|hold|move|push|pull|drive|slide|get|leave|put|bring",
      f"S [far|well|a long way] (apart|away from {_EACH})"),
@@ -354,7 +354,7 @@ STATEMENTS: tuple[tuple[str, str], ...] = (
     ("faster", f"{_OF_HAND} [must|may|should|can|will] EVER (exceed|exceeds) SPEED"),
     ("parted", f"[a] {_ROOM} (between|from) S [should|must] (be|is) (large|big|great)"),
     ("parted", f"{_THERE} [a|{_WIDE}|a {_WIDE}|some|plenty of|lots of] {_ROOM} between S"),
-    ("together", f"{_THERE} [direct|physical] contact between S"),
+    ("in_touch", f"{_THERE} [direct|physical] contact between S"),
 )  # fmt: skip
 
 # What may be taken for something that it is not: understood, and refused.
