@@ -104,7 +104,7 @@ def run(
     if task is None and bundle.manifest.goal.startswith("["):
         raise BundleError(
             f"the bundle's goal is a formula, {bundle.manifest.goal}, of which an account is kept: "
-            "pass task=robo_rl.arm.episodes.task_of(bundle.manifest)"
+            "pass task=robo_rl.bundles.task.task_of(bundle.manifest)"
         )
     robot, task = driver.describe(), task or task_of(bundle.manifest)
     asked, own_process = StopSignals(), policy is not None

@@ -30,7 +30,7 @@ from arms import punctual
 
 from real_robot import PolicyBundle
 from real_robot.emulators.control import Control
-from robo_rl.arm.episodes import task_of
+from robo_rl.bundles.task import task_of
 from robo_rl.on_arm.config import EPISODES, Told
 
 CLI = [sys.executable, "-m", "robo_rl.cli"]

@@ -20,8 +20,8 @@ from real_robot.perception import Pose
 from real_robot.twin import Twin
 from reward_models.base import Segment
 from reward_models.distill import DistillConfig
-from robo_rl.arm.episodes import task_of
 from robo_rl.bundles.regoal import retold
+from robo_rl.bundles.task import task_of
 from robo_rl.cli import main
 from robo_rl.commands.teleop import TeleopCommand
 from robo_rl.config import TrainConfig

@@ -52,8 +52,9 @@ from real_robot.monitor import Monitor
 from real_robot.pacing import Pacer, RealClock, quiet
 from real_robot.replay import gap, replay, usage
 from real_robot.states import DRIVEN, LATCHED, LEGAL, STIFF, TABLE, Machine, manual
-from robo_rl.arm.episodes import run_episodes, task_of
+from robo_rl.arm.episodes import run_episodes
 from robo_rl.arm.simulated import SimStage
+from robo_rl.bundles.task import task_of
 from sims.robots import SO101
 from sims.tasks.tabletop import THINGS
 

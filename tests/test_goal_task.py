@@ -24,7 +24,8 @@ from reward_models.goals.say import say
 from reward_models.programs import load
 from reward_models.writers.lines import NoTemplate
 from reward_models.writers.staged import write_staged
-from robo_rl.arm.episodes import run_emulated, task_of
+from robo_rl.arm.episodes import run_emulated
+from robo_rl.bundles.task import task_of
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import evaluate, make_task
 from robo_rl.goals.account import GoalTask, goal_task, trained_on
@@ -382,7 +383,7 @@ def test_a_sequence_drives_an_arm(formula: str, steps: int, tmp_path: Path) -> N
     )  # fmt: skip
     made = train(config)
     assert made.evaluation.success > 0.9, made.evaluation.line()
-    with pytest.raises(BundleError, match="a formula.*pass task=robo_rl.arm.episodes.task_of"):
+    with pytest.raises(BundleError, match="a formula.*pass task=robo_rl.bundles.task.task_of"):
         run(SimDriver(REACH, clock=VirtualClock(1.0)), PolicyBundle.load(made.bundle), steps=1)
     arm = run_emulated(made.bundle, episodes=10)
     assert arm.successes >= 8, arm

@@ -40,9 +40,10 @@ from real_robot.humans.keyboard import HELD, JOINT, TOOL, Keyboard, names
 from real_robot.humans.scripted import Remembering, Scripted
 from real_robot.perception import Pose
 from real_robot.replay import replay
-from robo_rl.arm.episodes import run_episodes, task_of
+from robo_rl.arm.episodes import run_episodes
 from robo_rl.arm.simulated import SimStage
 from robo_rl.arm.stage import Scene
+from robo_rl.bundles.task import task_of
 from robo_rl.cli import main
 
 TASK = sims.make_task("reach", robot="so101", goal=reach_bundle.GOAL)

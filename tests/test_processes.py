@@ -29,8 +29,9 @@ from real_robot import (
 )
 from real_robot.emulators.control import Control
 from real_robot.policy_process import PolicyLate
-from robo_rl.arm.episodes import run_episodes, task_of
+from robo_rl.arm.episodes import run_episodes
 from robo_rl.arm.simulated import SimStage
+from robo_rl.bundles.task import task_of
 
 Took = Callable[[float, str], None]
 CLI = [sys.executable, "-m", "robo_rl.cli"]

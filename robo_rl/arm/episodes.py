@@ -26,11 +26,9 @@ from real_robot.states import Transition
 from robo_rl.arm.conditions import Conditions
 from robo_rl.arm.simulated import SimStage
 from robo_rl.arm.stage import Scene, Stage, Told
+from robo_rl.bundles.task import task_of
 from robo_rl.evaluate import NOT_JUDGED
-from robo_rl.goals.account import ACCOUNT, GoalTask
 from robo_rl.judging.floors import Floors, Rate, floors_of_scenes
-from sims import make_task
-from sims.any_goal import ASKED, AnyGoal
 from sims.task import Task
 
 Array = np.ndarray
@@ -113,17 +111,6 @@ def advice(result: ArmResult, manifest: Manifest) -> str:
         f"in simulation, without what the bridge adds, it was {simulated}: to meet it in training, "
         f"robo-rl train with {options}"
     )
-
-
-def task_of(manifest: Manifest) -> Task[Any]:
-    """The task that a bundle was trained on, with its parameters and its goal, and with what the
-    policy observes of that: the account of a formula, or which of several it is."""
-    params = {k: v for k, v in manifest.task_config.items() if k not in ("robot", "goal")}
-    task = make_task(manifest.task, robot=manifest.arm, goal=manifest.goal or None, **params)
-    observed = {spec.name for spec in manifest.inputs}
-    if ASKED in observed:
-        return AnyGoal(inner=task, only=manifest.goal)
-    return GoalTask(inner=task) if ACCOUNT in observed else task
 
 
 def run_emulated(

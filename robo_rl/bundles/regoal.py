@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from real_robot.bundle import GOLDEN, POLICY, PolicyBundle, write_manifest
-from robo_rl.arm.episodes import task_of
+from robo_rl.bundles.task import task_of
 from robo_rl.goals.reading import one_of
 from sims.any_goal import ASKED
 

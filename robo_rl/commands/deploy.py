@@ -15,7 +15,7 @@ from pathlib import Path
 import tyro
 
 from real_robot import PolicyBundle, PolicyProcess
-from robo_rl.arm.episodes import task_of
+from robo_rl.bundles.task import task_of
 from robo_rl.commands.driving import Driving, drive
 
 

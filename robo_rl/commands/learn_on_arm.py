@@ -13,7 +13,8 @@ import tyro
 from rich.console import Console
 
 from real_robot import PolicyBundle
-from robo_rl.arm.episodes import next_number, task_of
+from robo_rl.arm.episodes import next_number
+from robo_rl.bundles.task import task_of
 from robo_rl.commands.driving import Driving, drive
 from robo_rl.commands.train import option_in
 from robo_rl.config import from_json

@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     from real_robot.recorder import read_log
     from real_robot.recovery import recover
     from real_robot.replay import gap, replay, usage
-    from robo_rl.arm.episodes import task_of
+    from robo_rl.bundles.task import task_of
 
     if command.recover and (saved := recover(command.log)):
         print(f"recovered {saved} messages of {command.log}", file=sys.stderr)

@@ -17,8 +17,9 @@ from typing import Any
 from real_robot import PolicyBundle
 from robo_rl.arm.conditions import PLAIN, Conditions
 from robo_rl.arm.emulated import EmulatedStage
-from robo_rl.arm.episodes import run_episodes, task_of
+from robo_rl.arm.episodes import run_episodes
 from robo_rl.arm.stage import closing
+from robo_rl.bundles.task import task_of
 from robo_rl.config import TrainConfig
 from robo_rl.evaluate import JUDGED_ON, evaluate
 from robo_rl.experiments import Experiment, Measured, Options, Place, Row

@@ -30,8 +30,8 @@ from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from real_robot.bundle import PolicyBundle
 from real_robot.human import FILTER
 from real_robot.manifest import GraphSpec, RewardSpec
-from robo_rl.arm.episodes import task_of
 from robo_rl.bundles.export import GOLDEN_KEPT, check, deterministic_actor, to_onnx, write_bundle
+from robo_rl.bundles.task import task_of
 from robo_rl.config import from_json
 from robo_rl.learners.checkpoint import load_weights, weights_of
 from robo_rl.learners.learner import make_learner

@@ -25,7 +25,7 @@ from real_robot.manifest import Manifest
 from real_robot.perception import Pose
 from real_robot.recorder import Log, read_log
 from real_robot.twin import Twin
-from robo_rl.arm.episodes import task_of
+from robo_rl.bundles.task import task_of
 from sims.batch_env import BatchEnv
 from sims.demos import metadata_of, minari_name, new_folder
 from sims.task import Task

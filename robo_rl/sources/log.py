@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from real_robot.recorder import read_log
-from robo_rl.arm.episodes import task_of
+from robo_rl.bundles.task import task_of
 from robo_rl.recorded.logs import DRIVEN, decoded, logs_of, manifest_of
 from robo_rl.sources.base import Seen, Watch, sentence_of
 
