@@ -158,15 +158,22 @@ def test_nobody_there_to_say_yes_trains_nothing(
     assert "expected the number of an offer" in capsys.readouterr().err
 
 
-def test_what_was_accepted_is_trained(tmp_path: Path) -> None:
-    args = ["train", "reach", "--reward", "offline", "--goal", UNREAD, "--accept=1", "--env-steps",
-            "64", "--episodes", "4", "--runs", str(tmp_path)]  # fmt: skip
+@pytest.mark.parametrize(
+    "said, formula",
+    [
+        (["reach", "--goal", UNREAD], "above(gripper, red_cube, height=0.05"),
+        (["push the red cube to the left"], "moved(red_cube, left=0.05"),
+    ],
+)
+def test_what_was_accepted_is_trained(said: list[str], formula: str, tmp_path: Path) -> None:
+    args = ["train", *said, "--reward", "offline", "--accept=1", "--env-steps", "64", "--episodes",
+            "4", "--runs", str(tmp_path)]  # fmt: skip
     assert main(args) == 0
     [run] = tmp_path.iterdir()
     config = json.loads((run / "config.json").read_text())
-    said = config["formula"] or config["goal"]
-    meant = read_goal(make("reach"), said).formula if config["goal"] else None
-    assert (str(meant) if meant else said).startswith("above(gripper, red_cube, height=0.05")
+    told = config["formula"] or config["goal"]
+    meant = read_goal(make("reach"), told).formula if config["goal"] else None
+    assert (str(meant) if meant else told).startswith(formula)
 
 
 @pytest.mark.parametrize("answer, taken", [("2\n", 2), ("\n", 0), ("9\n", 0), ("", 0)])
@@ -187,9 +194,12 @@ def test_a_person_is_asked(answer: str, taken: int, monkeypatch: pytest.MonkeyPa
             offering(command, ["reach", "--goal", UNREAD])
         assert len(runs) == 1
         return
-    assert offering(command, ["reach", f"--goal={UNREAD}"]) == 0
     offer = goal.offers()[taken - 1]
-    assert runs[1] == ["reach", offer.option, offer.value]
+    for said in (["reach", f"--goal={UNREAD}"], ["reach", "--goal", UNREAD], [UNREAD]):
+        runs.clear()
+        monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+        assert offering(command, said) == 0
+        assert runs[1] == ["reach", offer.option, offer.value]
 
 
 def test_a_terminal_is_where_somebody_is() -> None:

@@ -39,7 +39,7 @@ def offering(main: Main, argv: Sequence[str]) -> int:
         if not chosen:
             raise ValueError(f"{error} Or take one with --accept N.") from None
         print(f"goal: {offers[chosen - 1].understood}", file=sys.stderr)
-        return main(_said_so(argv, error.said, offers[chosen - 1]))
+        return main(_said_so(argv, error, offers[chosen - 1]))
 
 
 def _accepted(argv: Sequence[str]) -> tuple[list[str], int]:
@@ -82,9 +82,9 @@ def _asked(offers: Sequence[Offer], why: str) -> int:
     return int(answer) if answer.isdigit() and 0 < int(answer) <= len(offers) else 0
 
 
-def _said_so(argv: Sequence[str], said: str, offer: Offer) -> list[str]:
-    """The arguments with an offer in place of the sentence."""
-    args = list(argv)
+def _said_so(argv: Sequence[str], error: NotRead, offer: Offer) -> list[str]:
+    """The arguments with an offer in place of the sentence, which may stand for its task, too."""
+    args, said = list(argv), error.said
     for i, word in enumerate(args):
         if word == f"--goal={said}":
             args[i : i + 1] = [offer.option, offer.value]
@@ -92,4 +92,8 @@ def _said_so(argv: Sequence[str], said: str, offer: Offer) -> list[str]:
         if word == "--goal" and args[i + 1 : i + 2] == [said]:
             args[i : i + 2] = [offer.option, offer.value]
             return args
+    if said in args:
+        at = args.index(said)
+        args[at : at + 1] = [error.goal.card.task, offer.option, offer.value]
+        return args
     raise ValueError(f"{said!r} is no --goal of this command; say {offer.value!r}")

@@ -12,7 +12,7 @@ STRANGE = ("unknown_word", "unknown_object")  # refusals of who does not know wh
 def task_for(sentence: str, *, own: bool, typed: str) -> str:
     """The task that has what ``sentence`` asks for among its goals; else the first on whose table
     it can be read; "" where no task knows what it speaks of. ValueError where several have that
-    goal, and where a task that knows all it speaks of does not read it: that one's refusal.
+    goal, and NotRead where a task that knows all it speaks of does not read it.
 
     ``own``: it is about somebody's own things, which are on the table of task ``tabletop``.
     ``typed``: how a task is named beside a sentence, with {task} and {sentence}.
@@ -32,7 +32,7 @@ def task_for(sentence: str, *, own: bool, typed: str) -> str:
     if read := next((name for name, goal in goals.items() if goal.formula is not None), ""):
         return read
     knows = {
-        name: NotRead(goal)
+        name: NotRead(goal, f"as a goal of {name}: ")
         for name, goal in goals.items()
         if goal.refusal is not None and goal.refusal.code not in STRANGE
     }
@@ -40,5 +40,5 @@ def task_for(sentence: str, *, own: bool, typed: str) -> str:
         one = {name: not goals[name].refusal.among for name in knows}
         lacks = {name: one[name] and goals[name].refusal.code == "ambiguous" for name in knows}
         name = max(knows, key=lambda name: (lacks[name], bool(knows[name].offers), one[name]))
-        raise ValueError(f"as a goal of {name}: {knows[name]}")
+        raise knows[name]
     return ""

@@ -46,12 +46,12 @@ class NotRead(ValueError):
     first."""
 
     def __init__(self, goal: ReadGoal, before: str = "") -> None:
-        self.said, self.goal = goal.text, goal
-        self.offer(goal.offers(), before)
+        self.said, self.goal, self.before = goal.text, goal, before
+        self.offer(goal.offers())
 
-    def offer(self, offers: tuple[Offer, ...], before: str = "") -> None:
+    def offer(self, offers: tuple[Offer, ...]) -> None:
         """Offers these instead."""
-        goal, self.offers = self.goal, offers
+        goal, before, self.offers = self.goal, self.before, offers
         assert goal.refusal is not None
         why = goal.refusal.why
         self.why = f"{before}{why}" if why.endswith("?") else f"{before}{why}."
