@@ -207,10 +207,16 @@ def test_a_sentence_alone_finds_its_task(task: str) -> None:
 
 def test_who_knows_what_a_sentence_is_about_says_why_it_is_not_read() -> None:
     from robo_rl.goals.finding import task_for
+    from robo_rl.goals.reading import NotRead
 
     with pytest.raises(ValueError, match="as a goal of button: .*a quantity"):
         task_for("press the button twice", own=False, typed="{task}")
     assert task_for("wash the dishes", own=False, typed="{task}") == ""
+    assert task_for("put the lemon on the plate", own=False, typed="{task}") == ""
+    # words that nobody knows, of things that one task has
+    with pytest.raises(NotRead, match="as a goal of drawer_then_place .*--things") as strange:
+        task_for("schlep the red cube into the drawer", own=False, typed="{task}")
+    assert strange.value.offers[0].understood.startswith("the red cube is in the drawer")
     for text in ("drop the cube", "leave the cube alone"):  # of which stack has two
         with pytest.raises(ValueError, match="as a goal of reach: "):
             task_for(text, own=False, typed="{task}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sims
-from robo_rl.goals.reading import NotRead, read_goal
+from reward_models.goals.proposer import words_of
+from reward_models.goals.reader.things import Things
+from robo_rl.goals.reading import NotRead, ReadGoal, read_goal
 from sims.tasks.arranged import Arranged
 
 STRANGE = ("unknown_word", "unknown_object")  # refusals of who does not know what it is about
@@ -12,7 +14,8 @@ STRANGE = ("unknown_word", "unknown_object")  # refusals of who does not know wh
 def task_for(sentence: str, *, own: bool, typed: str) -> str:
     """The task that has what ``sentence`` asks for among its goals; else the first on whose table
     it can be read; "" where no task knows what it speaks of. ValueError where several have that
-    goal, and NotRead where a task that knows all it speaks of does not read it.
+    goal, and NotRead where a task that knows all it speaks of does not read it, or that knows most
+    of the things and has something to offer for words that nobody knows.
 
     ``own``: it is about somebody's own things, which are on the table of task ``tabletop``.
     ``typed``: how a task is named beside a sentence, with {task} and {sentence}.
@@ -41,4 +44,17 @@ def task_for(sentence: str, *, own: bool, typed: str) -> str:
         lacks = {name: one[name] and goals[name].refusal.code == "ambiguous" for name in knows}
         name = max(knows, key=lambda name: (lacks[name], bool(knows[name].offers), one[name]))
         raise knows[name]
+    named = {name: _named(goal) for name, goal in goals.items()}
+    for name in sorted((n for n in named if named[n]), key=lambda n: -named[n]):
+        strange = NotRead(goals[name], f"as a goal of {name} (--things puts others on a table): ")
+        if strange.offers:
+            raise strange
     return ""
+
+
+def _named(goal: ReadGoal) -> int:
+    """How many of a task's things a sentence names in words that are not all known."""
+    things = Things(goal.card)
+    if goal.refusal is None or goal.refusal.code != "unknown_word" or things.actor is None:
+        return 0
+    return len(words_of(goal.text, things).things)
