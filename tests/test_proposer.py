@@ -8,6 +8,7 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from reward_models.goals.proposer import NOTHING, WIDTH, Proposer, sayable, ship
 from robo_rl.cli import main
 from robo_rl.commands import offers
 from robo_rl.commands.offers import offering
+from robo_rl.commands.train import parse_train
 from robo_rl.goals.labelled import SETS, UNSEEN, labelled, make
 from robo_rl.goals.proposing import fit, lessons
 from robo_rl.goals.reading import NotRead, read_goal
@@ -158,22 +160,34 @@ def test_nobody_there_to_say_yes_trains_nothing(
     assert "expected the number of an offer" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "said, formula",
-    [
-        (["reach", "--goal", UNREAD], "above(gripper, red_cube, height=0.05"),
-        (["push the red cube to the left"], "moved(red_cube, left=0.05"),
-    ],
-)
-def test_what_was_accepted_is_trained(said: list[str], formula: str, tmp_path: Path) -> None:
-    args = ["train", *said, "--reward", "offline", "--accept=1", "--env-steps", "64", "--episodes",
-            "4", "--runs", str(tmp_path)]  # fmt: skip
+def test_what_was_accepted_is_trained(tmp_path: Path) -> None:
+    args = ["train", "reach", "--reward", "offline", "--goal", UNREAD, "--accept=1", "--env-steps",
+            "64", "--episodes", "4", "--runs", str(tmp_path)]  # fmt: skip
     assert main(args) == 0
     [run] = tmp_path.iterdir()
     config = json.loads((run / "config.json").read_text())
-    told = config["formula"] or config["goal"]
-    meant = read_goal(make("reach"), told).formula if config["goal"] else None
-    assert (str(meant) if meant else told).startswith(formula)
+    said = config["formula"] or config["goal"]
+    meant = read_goal(make("reach"), said).formula if config["goal"] else None
+    assert (str(meant) if meant else said).startswith("above(gripper, red_cube, height=0.05")
+
+
+@pytest.mark.parametrize(
+    "text, task, goal",
+    [
+        ("push the red cube to the left", "reach", "moved(red_cube, left=0.05"),
+        ("schlep the red cube into the drawer", "drawer_then_place", "the red cube is in the draw"),
+        (UNREAD, "reach", "above(gripper, red_cube, height=0.05"),
+    ],
+)
+def test_a_sentence_that_stands_for_its_task_is_accepted_too(
+    text: str, task: str, goal: str
+) -> None:
+    def command(argv: Sequence[str]) -> int:
+        parsed = parse_train(argv)
+        assert parsed.task == task and (parsed.formula or parsed.goal).startswith(goal)
+        return 7
+
+    assert offering(command, [text, "--reward", "offline", "--accept", "1"]) == 7
 
 
 @pytest.mark.parametrize("answer, taken", [("2\n", 2), ("\n", 0), ("9\n", 0), ("", 0)])
