@@ -35,7 +35,7 @@ def mended(text: str, card: TaskCard) -> list[Formula]:
 def _mends(said: tuple[str, ...], things: Things) -> Iterator[tuple[str, ...]]:
     if (right := spelled(said, things)) != said:
         yield right
-    words = _exact(said)
+    words = _less_vague(said)
     for at, word in enumerate(words):
         if word not in _SIDES:
             continue
@@ -44,8 +44,8 @@ def _mends(said: tuple[str, ...], things: Things) -> Iterator[tuple[str, ...]]:
         yield *words[:begin], *f"to the {_SIDES[word]} of the table".split(), *words[at + 1 :]
 
 
-def _exact(said: tuple[str, ...]) -> tuple[str, ...]:
-    """Without what says that it is not far."""
+def _less_vague(said: tuple[str, ...]) -> tuple[str, ...]:
+    """Without what says that it is not far, for which the usual amount stands."""
     text = f" {' '.join(said)} "
     for vague in _VAGUE:
         text = text.replace(f" {vague} ", " ")
