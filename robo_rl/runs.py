@@ -37,7 +37,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from safetensors import SafetensorError
@@ -67,6 +67,7 @@ class Checkpoint:
     weights: Mapping[str, Array]  # networks and optimisers
     state: Mapping[str, Array]  # simulator, buffers, random generators
     meta: Mapping[str, Any]  # JSON: counters
+    kept: int = 0  # bytes of the state, of one that was read
 
 
 def jsonable(value: Any) -> Any:
@@ -377,15 +378,12 @@ class RunDir:
         final = self.checkpoints_path / name
         folder = final.with_name(f".{final.name}")
         folder.mkdir()
-        state = io.BytesIO()
-        np.savez(state, allow_pickle=False, **checkpoint.state)
-        files = {
-            WEIGHTS: save_safetensors({k: v.copy() for k, v in checkpoint.weights.items()}),
-            STATE: state.getvalue(),
+        weights = save_safetensors({k: v.copy() for k, v in checkpoint.weights.items()})
+        atomic_write(folder / WEIGHTS, weights)
+        digests = {
+            WEIGHTS: hashlib.sha256(weights).hexdigest(),
+            STATE: write_npz(folder / STATE, checkpoint.state),
         }
-        for name, data in files.items():
-            atomic_write(folder / name, data)
-        digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
         meta = {"step": checkpoint.step, "sha256": digests, "meta": checkpoint.meta}
         write_json(folder / META, meta)
         if final.exists():  # the same step again: a run resumed and stopped at once
@@ -427,44 +425,113 @@ def load_checkpoint(path: Path) -> Checkpoint:
         step, digests, counters = int(meta["step"]), dict(meta["sha256"]), dict(meta["meta"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{meta_path} is not a checkpoint's JSON: {error!r}") from error
-    data = {name: _verified(path / name, digests.get(name)) for name in (WEIGHTS, STATE)}
+    for name in (WEIGHTS, STATE):
+        _verify(path / name, digests.get(name))
     return Checkpoint(
         step=step,
-        weights=read_safetensors(path / WEIGHTS, data[WEIGHTS]),
-        state=read_npz(path / STATE, data[STATE]),
+        weights=read_safetensors(path / WEIGHTS),
+        state=read_npz(path / STATE),
         meta=counters,
+        kept=(path / STATE).stat().st_size,
     )
 
 
-def _verified(path: Path, digest: str | None) -> bytes:
+def _verify(path: Path, digest: str | None) -> None:
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
-    found = hashlib.sha256(data).hexdigest()
     if found != digest:
         raise CheckpointError(f"{path} is damaged: sha256 {found}, {META} says {digest}")
-    return data
 
 
-def read_safetensors(path: Path, data: bytes | None = None) -> dict[str, Array]:
+def read_safetensors(path: Path) -> dict[str, Array]:
     """Arrays of a safetensors file; CheckpointError for any other content."""
     try:
-        return load_safetensors(path.read_bytes() if data is None else data)
+        return load_safetensors(path.read_bytes())
     except (SafetensorError, ValueError, KeyError, TypeError, struct.error) as error:
         raise CheckpointError(f"{path} is not a safetensors file: {error}") from error
 
 
-def read_npz(path: Path, data: bytes | None = None) -> dict[str, Array]:
-    """Arrays of an npz file; CheckpointError for pickles, object arrays or any other content."""
-    try:
-        file = np.load(io.BytesIO(path.read_bytes() if data is None else data), allow_pickle=False)
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            raise CheckpointError(f"{path} is not an npz file: it holds a single array")
-        arrays = {name: file[name] for name in file.files}
-    except (ValueError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise CheckpointError(f"{path} is not an npz file of plain arrays: {error}") from error
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):  # a member that is not an .npy comes back as bytes
-            raise CheckpointError(f"{path} is not an npz file: member {name!r} is not an array")
-    return arrays
+def write_npz(path: Path, arrays: Mapping[str, Array]) -> str:
+    """Writes ``arrays`` to a new file without a copy of them in memory; its sha256."""
+    with path.open("xb") as file:
+        told = _Told(file)
+        with zipfile.ZipFile(told, "w") as whole:
+            for name, array in arrays.items():
+                with whole.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+        file.flush()
+        os.fsync(file.fileno())
+    return told.sha256.hexdigest()
+
+
+class _Told:
+    """What is written to ``file``, and its hash; it cannot be sought in, so a zip file is written
+    from its beginning to its end."""
+
+    def __init__(self, file: BinaryIO):
+        self._file, self.sha256 = file, hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.sha256.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+def read_npz(path: Path) -> Mapping[str, Array]:
+    """Arrays of an npz file, each read when it is asked for; CheckpointError for pickles, object
+    arrays or any other content."""
+    return _Npz(path)
+
+
+# What numpy and zipfile raise for content that is none of theirs.
+_NO_NPZ = (ValueError, EOFError, KeyError, RuntimeError, OSError, zipfile.BadZipFile, zlib.error)
+
+
+class _Npz(Mapping[str, Array]):
+    def __init__(self, path: Path):
+        self._path = path
+        try:
+            self._zip = zipfile.ZipFile(path)
+            for name in self._zip.namelist():
+                with self._zip.open(name) as member:
+                    _check_plain(member)
+        except _NO_NPZ as error:
+            raise self._refused(error) from error
+        # In the order in which they were written.
+        self._names = dict.fromkeys(name.removesuffix(".npy") for name in self._zip.namelist())
+
+    def _refused(self, error: Exception) -> CheckpointError:
+        return CheckpointError(f"{self._path} is not an npz file of plain arrays: {error}")
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._names:
+            raise KeyError(name)
+        try:
+            with self._zip.open(f"{name}.npy") as member:
+                return np.lib.format.read_array(member, allow_pickle=False)
+        except _NO_NPZ as error:
+            raise self._refused(error) from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _check_plain(member: IO[bytes]) -> None:
+    """ValueError where a file does not begin as one of an array of plain numbers or words does."""
+    version = np.lib.format.read_magic(member)
+    if version == (1, 0):
+        _, _, dtype = np.lib.format.read_array_header_1_0(member)
+    elif version == (2, 0):
+        _, _, dtype = np.lib.format.read_array_header_2_0(member)
+    else:
+        raise ValueError(f"an array of format {version}")
+    if dtype.hasobject:
+        raise ValueError("it holds objects")

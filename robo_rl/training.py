@@ -44,6 +44,7 @@ from robo_rl.judging.tables import overoptimised
 from robo_rl.learners import IQLConfig, OffPolicyConfig
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
+from robo_rl.memory import peak
 from robo_rl.policies import BEST_POLICY, Policy, load_graph
 from robo_rl.presets import completed
 from robo_rl.progress import stages
@@ -185,6 +186,7 @@ def train(
             "scorer": made.about,
             "evaluation": None if evaluation is None else evaluation.as_dict(),
             "env_steps": learner.env_steps,
+            "peak_memory_gb": round(peak() / 1e9, 3),
             "frames": frames,
             "scene": label(config.scene) if config.scene else "",
         }
@@ -274,8 +276,8 @@ def _train_foreign(config: SettledConfig, resume: Path | None, console: Console 
         with stages(console) as progress:
             evaluation = evaluate_foreign(config, fitted.act, *exam, progress=progress)
         if made.camera:
-            shown = play(config, fitted.act, exam[1])
-            foreign_film(run.path, shown, paid(made.model, shown, size))
+            shown = play(config, fitted.act, exam[1], size)
+            foreign_film(run.path, shown, paid(made.model, shown))
         laps.over("evaluate")
         rendered = fitted.learner.env.observer.frames_rendered
         result = {
@@ -288,6 +290,7 @@ def _train_foreign(config: SettledConfig, resume: Path | None, console: Console 
             "scorer": made.about,
             "evaluation": evaluation.as_dict(),
             "env_steps": fitted.learner.env_steps,
+            "peak_memory_gb": round(peak() / 1e9, 3),
             "frames": {"scene": made.frames, "training": rendered, "labels": 0},
             "export_error": error,
             "seconds": laps.rounded(),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
 
 V = TypeVar("V")
 
@@ -13,7 +13,21 @@ def named(part: str, values: Mapping[str, V]) -> dict[str, V]:
     return {f"{part}/{name}": value for name, value in values.items()}
 
 
-def part_of(saved: Mapping[str, V], part: str) -> dict[str, V]:
-    """What ``named`` put among ``saved``."""
-    start = f"{part}/"
-    return {name.removeprefix(start): v for name, v in saved.items() if name.startswith(start)}
+def part_of(saved: Mapping[str, V], part: str) -> Mapping[str, V]:
+    """What ``named`` put among ``saved``; each is read from there when it is asked for."""
+    return _Part(saved, f"{part}/")
+
+
+class _Part(Mapping[str, V], Generic[V]):
+    def __init__(self, saved: Mapping[str, V], start: str):
+        self._saved, self._start = saved, start
+        self._names = [n.removeprefix(start) for n in saved if n.startswith(start)]
+
+    def __getitem__(self, name: str) -> V:
+        return self._saved[self._start + name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -40,6 +40,7 @@ EXPERIMENTS = {
     "crossing": "the files that a sentence crosses from the shell to the first reward",
     "screens": "archive screens on rewards that must pass and on ones that must not",
     "search": "what a search gains over a hand-written reward, at equal steps",
+    "memory": "what runs take of memory, after some steps and after four times as many",
     "arms": "reach and push of the dense reward on both emulated arms, over their wires",
     "sim": "rate: env-steps per second of bodies and of arm reach",
     "render": "rate: frames per second of the arm scene",

@@ -17,6 +17,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from reward_models.base import RewardModel, RewardOutput
 from robo_rl.learners.prior import Prior, mixed
+from robo_rl.rollout.rings import pieces, put
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Trace
 from robo_rl.rollout.vec_env import SB3VecEnv
@@ -128,21 +129,24 @@ class SavedReplayBuffer(NStepReplayBuffer):
         return {name: getattr(self, name) for name in names}
 
     def state_dict(self) -> dict[str, Array]:
-        """The filled part of the ring."""
-        filled = {name: ring[: self.size()].copy() for name, ring in self.rings().items()}
+        """The filled part of the ring, as views of it."""
+        filled: dict[str, Array] = {}
+        for name, ring in self.rings().items():
+            filled |= named(f"ring/{name}", pieces(ring, 0, self.size()))
         prior = self.prior.state_dict() if self.prior is not None else {}
-        return {"pos": np.array(self.pos), **named("ring", filled), **named("prior", prior)}
+        shape = np.array([self.size(), self.n_envs])
+        return {"pos": np.array(self.pos), "shape": shape, **filled, **named("prior", prior)}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``; ValueError when it does not fit."""
-        size, rows = saved["ring/rewards"].shape
+        size, rows = saved["shape"].tolist()
         if size > self.buffer_size or rows != self.n_envs:
             raise ValueError(
                 f"the saved replay buffer holds {size} steps of {rows} rows, this one takes "
                 f"{self.buffer_size} steps of {self.n_envs}"
             )
         for name, ring in self.rings().items():
-            ring[:size] = saved[f"ring/{name}"]
+            put(saved, f"ring/{name}", ring, 0)
         self.pos, self.full = int(saved["pos"]), size == self.buffer_size
         if self.prior is not None:
             self.prior.load_state_dict(part_of(saved, "prior"))
@@ -231,7 +235,7 @@ class ScoredReplayBuffer(SavedReplayBuffer):
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         for name in part_of(saved, "ring/component"):
-            self.components[name] = np.zeros(self.rewards.shape, np.float32)
+            self.components[name.rpartition("/")[0]] = np.zeros(self.rewards.shape, np.float32)
         super().load_state_dict(saved)
         self.trace.load_state_dict(part_of(saved, "trace"))
         self._scored_to = int(saved["scored_to"])

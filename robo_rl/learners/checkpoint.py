@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
+FORMAT = 2  # of what is saved; 1 had every look twice, and none in pieces
+
 # What SB3 keeps as plain numbers.
 _COUNTERS = ("num_timesteps", "_n_updates", "_episode_num")
 
@@ -51,6 +53,7 @@ def save(learner: Learner, extra: Mapping[str, Any]) -> Checkpoint:
         weights=weights_of(model),
         state=state,
         meta={
+            "format": FORMAT,
             "counters": {name: getattr(model, name) for name in _COUNTERS},
             "action_rng": model.action_space.np_random.bit_generator.state,
             "extra": dict(extra),
@@ -61,6 +64,11 @@ def save(learner: Learner, extra: Mapping[str, Any]) -> Checkpoint:
 def load(learner: Learner, checkpoint: Checkpoint) -> bool:
     """Continues from ``checkpoint``; False when the simulator had to start new episodes."""
     model, state, reward = learner.algorithm, checkpoint.state, learner.reward_model
+    if (form := checkpoint.meta.get("format", 1)) != FORMAT:
+        raise CheckpointError(
+            f"the checkpoint at step {checkpoint.step} is of format {form}, this version reads "
+            f"{FORMAT}: go on with the robo-rl that wrote it, or begin a new run"
+        )
     try:
         load_weights(model, checkpoint.weights)
         if isinstance(learner.buffer, SavedReplayBuffer | ScoredRolloutBuffer):

@@ -69,7 +69,8 @@ class Learner:
             self.buffer.close()
 
     def checkpoint(self, extra: Mapping[str, Any] | None = None) -> Checkpoint:
-        """Everything that decides how learning goes on; taken between two rollouts.
+        """Everything that decides how learning goes on; taken between two rollouts. What is kept of
+        transitions is seen as it is, not copied: write it before more are made.
 
         ``extra`` is JSON that comes back in ``meta["extra"]``.
         """

@@ -19,6 +19,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from robo_rl.learners.buffers import SavedReplayBuffer
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner
+from robo_rl.learners.room import check_room
+from robo_rl.memory import check_free
 from robo_rl.rollout import far_scorer
 from robo_rl.runs import Checkpoint, RunDir
 from sims import far_renderer
@@ -65,10 +67,12 @@ def learn(
         raise ValueError("resume=True needs the run to resume")
     for hook in hooks:
         hook.start(learner)
-    loop = _Loop(learner, run, checkpoint_every, hooks)
+    loop = _Loop(learner, run, total_steps, checkpoint_every, hooks)
     if resume and run is not None:
         checkpoint = run.latest_checkpoint()
         if checkpoint is not None:
+            what = f"the run's {checkpoint.step:,} steps are taken up again"
+            check_free(checkpoint.kept, what, "free some, or go on with it on another machine")
             loop.restore(checkpoint)
             if not learner.restore(checkpoint):
                 warnings.warn(
@@ -104,6 +108,7 @@ class _Loop(BaseCallback):
         self,
         learner: Learner,
         run: RunDir | None,
+        total_steps: int,
         checkpoint_every: int,
         hooks: Sequence[Hook],
     ):
@@ -112,6 +117,7 @@ class _Loop(BaseCallback):
         self.bar: _Bar | None = None
         self.interrupted = False  # by Ctrl-C, which the next pause sees to
         self._learner, self._run, self._hooks = learner, run, hooks
+        self._total = total_steps
         self._every, self._saved_at = checkpoint_every, learner.env_steps
         self._began = {name: clock() for name, clock in _CLOCKS.items()}
         self._row_at, self._row_time = learner.env_steps, time.perf_counter()
@@ -152,6 +158,9 @@ class _Loop(BaseCallback):
             yield
         finally:
             signal.signal(signal.SIGINT, before)
+
+    def _on_training_start(self) -> None:
+        check_room(self._learner, self._total)
 
     def _on_step(self) -> bool:
         return True

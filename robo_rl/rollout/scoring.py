@@ -8,6 +8,7 @@ Segment, so a whole rollout, or a whole replay buffer, is scored in few large ca
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reward_models.base import Place, RewardModel, RewardOutput, Segment
+from robo_rl.rollout.embeddings import Embeddings
 from robo_rl.rollout.trace import FRAMES, Observer, Trace
 from robo_rl.threads import simulation_waits
 from sims.nested import named, part_of
@@ -160,22 +162,33 @@ class Scorer:
         ring = np.arange(start, last) % trace.capacity  # of each step of the block
         starts, diverged = trace.flags["step"][ring] == 0, trace.flags["diverged"][ring]
         if self._another:
-            trace.rows, self._another = None, False
-        known = trace.known(start, last)
+            trace.embeddings, self._another = None, False
+        all_again = getattr(self.model, "keeps", False)  # whatever it has seen it will judge again
+        most = trace.capacity if all_again else self.history
+        known = trace.embeddings
+        if known is not None and not all_again:  # there is room for the newest alone: these go
+            known = copy.deepcopy(known)
         for _ in range(_ATTEMPTS):
             blocks = _Blocks(starts.shape)
             for packing in packings(starts, batch=self.batch, skip=skip):
                 valid = packing.valid & ~packing.take(diverged)
                 done = self._done(trace, start, packing, starts)
-                segment = self._segment(trace, ring, packing, valid, done)
+                steps, rows = start + packing.step, packing.row
+                segment = self._segment(trace, packing, steps, valid, done)
                 if known is not None:
-                    segment = dataclasses.replace(segment, rows=packing.take(known))
+                    segment = dataclasses.replace(segment, rows=known.at(steps, rows))
                 # An image encoder keeps every core busy; a small network is slower on several.
                 frames = "frames" in self.model.needs
                 with simulation_waits() if frames else contextlib.nullcontext():
                     output = self.model.score(segment)
                 _check(output, valid, type(self.model).__name__)
                 blocks.put(packing, output, valid, done)
+                if output.rows is not None and most:
+                    if trace.embeddings is None:
+                        room, width = min(most, trace.capacity), output.rows.shape[2]
+                        trace.embeddings = Embeddings(room, starts.shape[1], width, start)
+                    trace.embeddings.reach(last)
+                    trace.embeddings.put(steps, rows, output.rows, packing.valid)
             if len(blocks.versions) == 1:
                 break
         else:
@@ -185,10 +198,6 @@ class Scorer:
             )
         if blocks.done is not None:
             trace.done[:, ring[skip:]] = blocks.done[:, skip:]
-        all_again = getattr(self.model, "keeps", False)  # whatever it has seen it will judge again
-        most = trace.capacity if all_again else self.history
-        if blocks.rows is not None and most:
-            trace.keep(start, blocks.rows, most)
         result = blocks.result(skip)
         self.version = result.version
         seconds = time.perf_counter() - began
@@ -207,26 +216,23 @@ class Scorer:
         return np.where(starts[first, row], 0, done)
 
     def _segment(
-        self, trace: Trace, ring: Array, packing: Packing, valid: Array, done: Array
+        self, trace: Trace, packing: Packing, steps: Array, valid: Array, done: Array
     ) -> Segment:
-        at = dataclasses.replace(packing, step=ring[packing.step])
-
-        def entries(name: str) -> Array:  # (L+1, C, ...)
-            before = trace.before[name][at.step[0], at.row]
-            return np.concatenate([before[None], at.take(trace.after[name])])
-
+        at, rows = steps % trace.capacity, packing.row
         needs = self.model.needs
         frames = _no_frames
         if "frames" in needs:
             length = packing.valid.sum(axis=0)
-            frames = StoredFrames(entries(FRAMES), length, self.observer.frames)
-        names = [name for name in trace.after if name != FRAMES] if "signals" in needs else []
+            looks = trace.looks(FRAMES, steps, rows)
+            frames = StoredFrames(looks, length, self.observer.frames)
+        names = [name for name in trace.names if name != FRAMES] if "signals" in needs else []
+        flags = (trace.flags[name][at, rows] for name in ("step", "last", "terminated"))
         return Segment(
-            signals={name: entries(name) for name in names},
+            signals={name: trace.looks(name, steps, rows) for name in names},
             frames=frames,
-            action=at.take(trace.action),
+            action=trace.action[at, rows],
             valid=valid,
-            place=Place(*(at.take(trace.flags[name]) for name in ("step", "last", "terminated"))),
+            place=Place(*flags),
             done=done,
         )
 
@@ -293,7 +299,6 @@ class _Blocks:
         self._arrays = {"scored": np.zeros(shape, bool), "reward": np.zeros(shape, np.float32)}
         self.versions: set[int] = set()
         self.done: Array | None = None  # (2, T, N) before and after each step
-        self.rows: Array | None = None  # (T, N, D)
 
     def put(self, packing: Packing, output: RewardOutput, valid: Array, before: Array) -> None:
         self.versions.add(output.version)
@@ -302,10 +307,6 @@ class _Blocks:
                 self.done = np.zeros((2, *self._shape), int)
             packing.put(np.concatenate([before[None], output.done[:-1]]), self.done[0])
             packing.put(output.done, self.done[1])
-        if output.rows is not None:
-            if self.rows is None:
-                self.rows = np.full((*self._shape, output.rows.shape[2]), np.nan, np.float32)
-            packing.put(output.rows, self.rows)
         scored = valid & output.scored
         packing.put(scored, self._arrays["scored"])
         optional: Mapping[str, Array | None] = {
@@ -323,7 +324,7 @@ class _Blocks:
         return RewardOutput(
             reward=arrays["reward"],
             scored=arrays["scored"],
-            components=part_of(arrays, "reward"),
+            components=dict(part_of(arrays, "reward")),
             uncertainty=arrays.get("uncertainty"),
             version=max(self.versions),
         )

@@ -7,11 +7,14 @@ before its action (after any reset) and at its true successor (before any reset)
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from robo_rl.rollout.embeddings import Embeddings
+from robo_rl.rollout.rings import pieces, put
 from robo_rl.rollout.vec_sim import HasStates, VecSim
 from sims.nested import named, part_of
 
@@ -97,75 +100,94 @@ class Observer:
 
 
 class Trace:
-    """The last ``capacity`` transitions; step ``t`` since the start lies at ``t % capacity``. The
-    one that is added first is number ``first``."""
+    """The last ``capacity`` transitions. The one that is added first is number ``first``.
+
+    What a step left behind is what the next one begins with, so a look is kept once: those after
+    each step, and those of new episodes' starts.
+    """
 
     def __init__(self, capacity: int, first: int = 0):
         self.capacity, self._first = capacity, first
         self.count = first  # transitions ever added, and those before the first
-        self.before: dict[str, Array] = {}  # {name: (capacity, N, ...)}
-        self.after: dict[str, Array] = {}
-        self.action = np.zeros((0, 0))
+        # {name: (capacity + 1, N, ...)}: what the oldest began with is here, too.
+        self._after: dict[str, Array] = {}
+        # {step: rows (k,) that began there, {name: (k, ...)}}; of the oldest ever, all rows.
+        self._begun: dict[int, tuple[Array, dict[str, Array]]] = {}
+        self.action = np.zeros((0, 0))  # (capacity, N, act_dim)
         self.flags: dict[str, Array] = {}  # {of FLAGS: (capacity, N)}
         # (2, capacity, N) int, parts done before each step and after it, as it was last scored.
         self.done = np.zeros((2, 0, 0), int)
-        # Embeddings (K, N, D) f32 of what was seen after each of the K steps before ``rows_end``,
-        # of a reward model that will look at it again; step ``t`` lies at ``t % K``, nan where
-        # nothing was seen. None: nobody will.
-        self.rows: Array | None = None
-        self.rows_end = 0
+        # Of a reward model that will look at what it saw once more. None: nobody will.
+        self.embeddings: Embeddings | None = None
 
-    def keep(self, first: int, rows: Array, most: int) -> None:
-        """Keeps the embeddings ``rows`` (T, N, D) of the steps from ``first`` on, nan where nothing
-        was seen; of all that were ever given those of the newest ``most`` steps, fixed at first."""
-        if self.rows is None:
-            shape = (min(most, self.capacity), *rows.shape[1:])
-            self.rows = np.full(shape, np.nan, np.float32)
-        kept, end = len(self.rows), max(self.rows_end, first + len(rows))
-        self.rows[np.arange(max(self.rows_end, end - kept), end) % kept] = np.nan
-        self.rows_end = end
-        steps = np.arange(max(first, end - kept), first + len(rows))
-        at, new = steps % kept, rows[len(rows) - len(steps) :]
-        self.rows[at] = np.where(np.isnan(new), self.rows[at], new)
-
-    def known(self, first: int, last: int) -> Array | None:
-        """(T, N, D) embeddings of steps ``first`` up to ``last``, nan where none is kept; None:
-        nowhere."""
-        if self.rows is None:
-            return None
-        steps = np.arange(first, last)
-        gone = (steps < self.rows_end - len(self.rows)) | (steps >= self.rows_end)
-        return np.where(gone[:, None, None], np.nan, self.rows[steps % len(self.rows)])
+    @staticmethod
+    def step_bytes(look: Look, action: Array) -> int:
+        """What a transition of such a look and action (N, act_dim) takes, in all rows."""
+        looked = sum(array.nbytes for array in look.values())
+        rows, done, step, flags = len(action), 2 * 8, 4, len(FLAGS) - 1
+        return looked + action.nbytes + rows * (done + step + flags)
 
     def add(self, step: Transition) -> None:
         """Copies one transition in; the first one decides names, shapes and dtypes."""
         if not self.action.size:
             self._allocate(step)
         at = self.count % self.capacity
-        for ring, look in ((self.before, step.before), (self.after, step.after)):
-            for name, array in ring.items():
-                array[at] = look[name]
+        self._begun.pop(self.count - self.capacity, None)
+        begun = step.first if self.count > self._first else np.ones_like(step.first)
+        if begun.any():
+            look = {name: array[begun] for name, array in step.before.items()}
+            self._begun[self.count] = np.flatnonzero(begun), look
+        for name, ring in self._after.items():
+            ring[self.count % len(ring)] = step.after[name]
         self.action[at] = step.action
         self.done[:, at] = 0  # until it is scored
         for name, array in self.flags.items():
             array[at] = getattr(step, name)
         self.count += 1
 
+    @property
+    def names(self) -> list[str]:
+        """What a look consists of."""
+        return list(self._after)
+
+    def looks(self, name: str, steps: Array, rows: Array) -> Array:
+        """(L + 1, C, ...) before and after each of consecutive ``steps`` (L, C) of ``rows`` (C,);
+        past its end a column may repeat its last step."""
+        after = self._after[name]
+        found = np.empty((len(steps) + 1, *steps.shape[1:], *after.shape[2:]), after.dtype)
+        found[0] = self._before(name, steps[0], rows)
+        flat = after.reshape(-1, *after.shape[2:])
+        at = steps % len(after) * after.shape[1] + rows
+        np.take(flat, at, axis=0, out=found[1:], mode="clip")  # not "raise", which copies it all
+        return found
+
+    def _before(self, name: str, steps: Array, rows: Array) -> Array:
+        """(C, ...) before ``steps`` (C,) of ``rows`` (C,)."""
+        after = self._after[name]
+        found = after[(steps - 1) % len(after), rows]
+        begun = self.flags["step"][steps % self.capacity, rows] == 0
+        at = np.flatnonzero(begun | (steps == self._first))
+        at = at[np.argsort(steps[at], kind="stable")]
+        for same in np.split(at, np.flatnonzero(np.diff(steps[at])) + 1) if len(at) else ():
+            who, look = self._begun[int(steps[same[0]])]
+            found[same] = look[name][np.searchsorted(who, rows[same])]
+        return found
+
     def step(self, number: int) -> Transition:
         """The transition ``number``, which must be one that is kept."""
+        rows = np.arange(self.action.shape[1])
+        looks = {name: self.looks(name, np.full((1, len(rows)), number), rows)
+                 for name in self._after}  # fmt: skip
+        before, after = ({name: look[side] for name, look in looks.items()} for side in (0, 1))
         at = number % self.capacity
-        before, after = (
-            {name: array[at] for name, array in ring.items()} for ring in (self.before, self.after)
-        )
         flags = {name: array[at] for name, array in self.flags.items()}
         return Transition(before, after, self.action[at], **flags)
 
     def _allocate(self, step: Transition) -> None:
-        def ring(array: Array) -> Array:
-            return np.zeros((self.capacity, *array.shape), array.dtype)
+        def ring(array: Array, room: int = self.capacity) -> Array:
+            return np.zeros((room, *array.shape), array.dtype)
 
-        self.before = {name: ring(array) for name, array in step.before.items()}
-        self.after = {name: ring(array) for name, array in step.after.items()}
+        self._after = {name: ring(array, self.capacity + 1) for name, array in step.after.items()}
         self.action = ring(step.action)
         self.flags = {name: ring(getattr(step, name)) for name in FLAGS}
         self.done = np.zeros((2, self.capacity, len(step.action)), int)
@@ -176,38 +198,52 @@ class Trace:
         return max(self._first, self.count - self.capacity)
 
     def state_dict(self, last: int | None = None) -> dict[str, Array]:
-        """The ``last`` transitions (all by default) as arrays, oldest first."""
+        """The ``last`` transitions (all by default), as views of what is here."""
         first = self.oldest if last is None else max(self.oldest, self.count - last)
-        at = np.arange(first, self.count) % self.capacity
-        rows = {} if self.rows is None else {"rows": self.rows, "rows_end": np.array(self.rows_end)}
-        kept = {name: array[at] for name, array in self._rings().items()}
-        return {"count": np.array(self.count)} | kept | rows
+        state = {"count": np.array(self.count)}
+        if first == self.count:
+            return state
+        for name, ring in self._rings().items():
+            state |= named(name, pieces(ring, first, self.count))
+        every = np.arange(self.action.shape[1])
+        start = {name: self._before(name, np.full_like(every, first), every)
+                 for name in self._after}  # fmt: skip
+        begun = {first: (every, start)}
+        begun |= {step: one for step, one in self._begun.items() if step > first}
+        state["begun/step"] = np.repeat(list(begun), [len(rows) for rows, _ in begun.values()])
+        state["begun/row"] = np.concatenate([rows for rows, _ in begun.values()])
+        for name in self._after:
+            looks = [look[name] for _, look in begun.values()]
+            state[f"begun/look/{name}"] = np.concatenate(looks)
+        if self.embeddings is not None:
+            state |= named("embeddings", self.embeddings.state_dict())
+        return state
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``: later transitions follow on those saved."""
-        count, kept = int(saved["count"]), len(saved["action"]) if "action" in saved else 0
-        self.count = count
-        if not kept:
+        self.count = self._first = int(saved["count"])
+        if "begun/step" not in saved:
             return
-
-        def look(side: str) -> dict[str, Array]:
-            return {name: array[0] for name, array in part_of(saved, side).items()}
-
-        flags = {name: saved[name][0] for name in FLAGS}
-        self._allocate(Transition(look("before"), look("after"), saved["action"][0], **flags))
-        at = np.arange(count - kept, count) % self.capacity
-        if "rows_end" in saved:  # not of an older checkpoint: those are looked at again
-            self.rows, self.rows_end = saved["rows"].copy(), int(saved["rows_end"])
-        for name, array in self._rings().items():
-            if name in saved:  # what was done in turn, an older checkpoint does not say
-                array[at] = saved[name]
+        steps, rows = saved["begun/step"], saved["begun/row"]
+        looks = dict(part_of(saved, "begun/look"))
+        self._first = int(steps[0])
+        flags = {name: saved[f"{name}/00000"][0] for name in FLAGS}
+        one = {name: array[: len(flags["step"])] for name, array in looks.items()}
+        self._allocate(Transition(one, one, saved["action/00000"][0], **flags))
+        for name, ring in self._rings().items():
+            put(saved, name, ring, self._first)
+        self._begun = {}
+        edges = [*np.flatnonzero(np.diff(steps, prepend=-1)), len(steps)]
+        for at, to in itertools.pairwise(edges):
+            look = {name: array[at:to] for name, array in looks.items()}
+            self._begun[int(steps[at])] = rows[at:to], look
+        self.embeddings = None
+        if len(kept := part_of(saved, "embeddings")):
+            self.embeddings = Embeddings.from_state_dict(kept)
 
     def _rings(self) -> dict[str, Array]:
-        if not self.action.size:
-            return {}
         return {
-            **named("before", self.before),
-            **named("after", self.after),
+            **named("after", self._after),
             "action": self.action,
             "done_before": self.done[0],
             "done_after": self.done[1],

@@ -14,7 +14,7 @@ from robo_rl.rollout.episodes import EpisodeStats
 from robo_rl.rollout.interventions import Interventions
 from robo_rl.rollout.reward_scale import RewardScale
 from robo_rl.rollout.scoring import Scorer
-from robo_rl.rollout.trace import Observer, Trace, Transition
+from robo_rl.rollout.trace import Look, Observer, Trace, Transition
 from robo_rl.rollout.vec_sim import Reseedable, Resumable, VecSim
 from sims.nested import named, part_of
 
@@ -117,6 +117,11 @@ class SB3VecEnv(VecEnv):
             end = self._trace.count
             reward = self._scorer.score(self._trace, end - 1, end).reward[0].astype(np.float32)
         return reward if self.scale is None else self.scale(reward, done)
+
+    @property
+    def looked(self) -> Look:
+        """What was recorded of all rows as they are now."""
+        return self._look
 
     def last_step(self) -> Transition:
         """The step that SB3 is about to store."""

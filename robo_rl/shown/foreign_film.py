@@ -32,7 +32,8 @@ COLUMNS = 4
 class Seen(NamedTuple):
     """Some episodes of a policy; a row that is over stays as it was."""
 
-    frames: Array  # (T+1, N, H, W, 3) uint8
+    frames: Array  # (T+1, N, HEIGHT, W, 3) uint8, to be shown
+    looked: Array  # (T+1, N, h, w, 3) uint8, as a model looks at them
     signals: dict[str, Array]  # {name: (T+1, N, k)}
     action: Array  # (T, N, act_dim)
     reward: Array  # (T, N), the env's own
@@ -41,18 +42,27 @@ class Seen(NamedTuple):
     control_dt: float  # s
 
 
-def play(config: TrainConfig, act: Act, seed: int) -> Seen:
-    """The first episodes of ``act`` on a seed, seen as the env renders itself."""
+def play(config: TrainConfig, act: Act, seed: int, size: tuple[int, int] | None) -> Seen:
+    """The first episodes of ``act`` on a seed, seen as the env renders itself, and by a model that
+    looks at frames of ``size``, or as they are."""
     sim = make_sim(config, EPISODES, seed, frames=True)
     try:
         obs = sim.reset()
-        frames, signals, actions, rewards, live = [sim.render()], [sim.signals()], [], [], []
+        frames, looked, signals, actions, rewards, live = [], [], [sim.signals()], [], [], []
         terminated = []
+
+        def look() -> None:  # not kept as it is: an env may draw a megabyte a step
+            drawn = sim.render()
+            height, width = drawn.shape[1:3]
+            frames.append(resized(drawn, (HEIGHT, 2 * round(HEIGHT * width / height / 2))))
+            looked.append(resized(drawn, size))
+
+        look()
         over = np.zeros(EPISODES, bool)
         while not over.all() and len(actions) < min(sim.max_steps, MOST_STEPS):
             live.append(~over)
             step = sim.step(act(obs))
-            frames.append(sim.render())
+            look()
             signals.append(sim.signals())
             actions.append(step.action)
             rewards.append(step.reward)
@@ -64,16 +74,16 @@ def play(config: TrainConfig, act: Act, seed: int) -> Seen:
     told = {name: np.stack([s[name] for s in signals]) for name in signals[0]}
     arrays = (np.stack(rows) for rows in (actions, rewards, live))
     place = from_the_start(np.stack(live), np.stack(terminated))
-    return Seen(np.stack(frames), told, *arrays, place, sim.control_dt)
+    return Seen(np.stack(frames), np.stack(looked), told, *arrays, place, sim.control_dt)
 
 
-def paid(model: RewardModel | None, seen: Seen, size: tuple[int, int] | None) -> Array:
-    """(T, N) what ``model`` pays for each step, its frames of ``size``; None: the env itself."""
+def paid(model: RewardModel | None, seen: Seen) -> Array:
+    """(T, N) what ``model`` pays for each step; None: the env itself."""
     if model is None:
         return np.where(seen.live, seen.reward, 0.0)
 
     def frames(camera: str, where: Array) -> Array:
-        return resized(seen.frames[where], size)
+        return seen.looked[where]
 
     return model.score(Segment(seen.signals, frames, seen.action, seen.live, seen.place)).reward
 
@@ -81,18 +91,14 @@ def paid(model: RewardModel | None, seen: Seen, size: tuple[int, int] | None) ->
 def film(folder: Path, seen: Seen, reward: Array) -> None:
     """Writes the episodes as one video with ``reward`` (T, N) below them, and the stills of the
     steps that were paid most."""
-    height, width = seen.frames.shape[2:4]
-    size = (HEIGHT, 2 * round(HEIGHT * width / height / 2))
     every = -(-len(reward) // MOST_FRAMES)
     videos = []
     for row in range(seen.frames.shape[1]):
         curve = np.concatenate([reward[:1, row], reward[:, row]])[::every]
-        videos.append(
-            annotate(resized(seen.frames[::every, row], size), curve, None, f"episode {row + 1}")
-        )
+        videos.append(annotate(seen.frames[::every, row], curve, None, f"episode {row + 1}"))
     together = (grid(images, len(images)) for images in zip(*videos, strict=True))
     write_webm(folder / FILM, together, fps=1.0 / (every * seen.control_dt))
-    stills = [_titled(resized(seen.frames[t + 1, n][None], size)[0], f"{reward[t, n]:.3f}")
+    stills = [_titled(seen.frames[t + 1, n], f"{reward[t, n]:.3f}")
               for t, n in most_paid(reward, seen.live)]  # fmt: skip
     blank = [np.zeros_like(stills[0])] * (-len(stills) % COLUMNS)
     sheet = grid([*stills, *blank], COLUMNS)

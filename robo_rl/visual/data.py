@@ -58,25 +58,32 @@ def watched(
     count: int,
     seed: int,
     progress: Callable[[float], None] = lambda share: None,
+    out: Array | None = None,
 ) -> tuple[Array, dict[str, Array]]:
-    """Frames (count, H, W, 3) uint8 and signals {name: (count, ...)} of random, smooth actions in
-    any simulator, seen by its first camera; half of the rows at a time, one step in so many."""
-    rng, kept, told, steps = np.random.default_rng(seed), [], [], 0
+    """Frames (count, H, W, 3) uint8, in ``out`` if there is one, and signals {name: (count, ...)}
+    of random, smooth actions in any simulator, seen by its first camera; half of the rows at a
+    time, one step in so many."""
+    rng, told, steps, done = np.random.default_rng(seed), [], 0, 0
     sim.reset()
     wander = Wander(rng, sim.num_envs, sim.act_dim)
-    while sum(map(len, kept)) < count:
+    while done < count:
         step = sim.step(wander())
         steps += 1
         if steps % KEPT_STEPS == 0:
             half = np.sort(rng.permutation(sim.num_envs)[: max(1, sim.num_envs // 2)])
-            kept.append(sim.render(half, sim.cameras[0]))
+            frames = sim.render(half, sim.cameras[0])[: count - done]
+            if out is None:
+                out = np.empty((count, *frames.shape[1:]), np.uint8)
+            out[done : done + len(frames)] = frames
             told.append({name: s[half] for name, s in sim.signals().items()})
-            progress(min(1.0, sum(map(len, kept)) / count))
+            done += len(frames)
+            progress(done / count)
         if (over := step.terminated | step.truncated).any():
             sim.reset(over)
             wander.begin(over)
     signals = {name: np.concatenate([t[name] for t in told])[:count] for name in told[0]}
-    return np.concatenate(kept)[:count], signals
+    assert out is not None, "count is at least 1"
+    return out, signals
 
 
 class Wander:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from reward_models.visual.table_captions import TableCaptions, table_captions
 from reward_models.visual.tiny_clip import Home
 from reward_models.visual.train import GradedStates, grade
 from robo_rl.goals.reading import read_goal, task_of
+from robo_rl.memory import check_free
 from robo_rl.side_by_side import side_by_side
 from robo_rl.visual.data import collect, jitter, watched
 from robo_rl.visual.paints import Paint, coloured, looks_of, paints_of, without
@@ -93,18 +95,21 @@ def graded_frames(
     count: int,
     seed: int,
     progress: Callable[[float], None] = lambda share: None,
+    out: Array | None = None,
 ) -> GradedFrames:
-    """``count`` frames of what is looked at.
+    """``count`` frames of what is looked at, drawn into ``out`` (count, H, W, 3) if there is one.
 
     ValueError where captions or goals ask for what is not measured there.
     """
+    if out is None:
+        out = np.empty((count, *SIZE, 3), np.uint8)
     captions = shown.captions
     if of.task.startswith(PREFIX):
         if captions is None:
             raise ValueError(
                 f"{of.task} has no things that words are known for: give --captions FILE"
             )
-        return _abroad(of.task, of.camera, captions, count, seed, progress)
+        return _abroad(of.task, of.camera, captions, seed, progress, out)
     made = of.made()
     card = from_dict(made.card())
     written = (
@@ -134,23 +139,24 @@ def graded_frames(
     }  # fmt: skip
     moved = jitter(rng, count, view, camera=CAMERA, light=LIGHT, share=SHARE)
     look = Look(geom_rgba=rgba or None, **moved)
-    parts = []
     for start in range(0, count, PART):
         some = slice(start, start + PART)
-        parts.append(env.render_states(states[some], view.name, size=SIZE, look=look.rows(some)))
+        out[some] = env.render_states(states[some], view.name, size=SIZE, look=look.rows(some))
         progress(min(1.0, (start + PART) / count))
     env.close()
-    hidden: dict[str, Array] = {}
+    beyond_it: dict[str, Array] = {}
     if isinstance(written, TableCaptions):
-        hidden = beyond(view, card, signals, look)
+        beyond_it = beyond(view, card, signals, look)
     seen = []
     for paint, (first, last) in zip(paints, itertools.pairwise(edges), strict=True):
         said = written.repainted(paint.colours) if paint.colours else written
         if shown.coloured:
             said = said.some(chance, PAIRS)
-        part, out = ({name: s[first:last] for name, s in of.items()} for of in (signals, hidden))
-        seen.append(grade(said, getattr(said, "card", card), part, out))
-    return GradedFrames(np.concatenate(parts), seen, (of.home(),))
+        part, hidden = (
+            {name: s[first:last] for name, s in of.items()} for of in (signals, beyond_it)
+        )
+        seen.append(grade(said, getattr(said, "card", card), part, hidden))
+    return GradedFrames(out, seen, (of.home(),))
 
 
 def beyond(
@@ -178,16 +184,21 @@ def of_scenes(
     more ways; ``jobs`` of them are drawn side by side. Each has states of its own."""
     shares = np.cumsum([0.0, *(_paintings(view) ** 0.5 for view in views)])
     edges = (count * shares / shares[-1]).round().astype(int).tolist()
+    shape = (count, *SIZE, 3)
+    what = f"{count:,} frames of {SIZE[1]} x {SIZE[0]} px are kept"
+    check_free(np.prod(shape), what, "give less of --frames")
+    frames = np.empty(shape, np.uint8)
     given: dict[int, tuple[Any, ...]] = {}
     for i, (first, last) in enumerate(itertools.pairwise(edges)):
         given[i] = (views[i], shown, last - first, seed + SCENE * i)
-        if jobs == 1:  # other processes tell nothing before they are done
-            given[i] += (lambda share, i=i: progress((i + share) / len(views)),)
-    frames = np.empty((count, *SIZE, 3), np.uint8)
+        if jobs == 1:  # other processes tell nothing before they are done, and send what they drew
+            told = partial(lambda i, share: progress((i + share) / len(views)), i)
+            given[i] += (told, frames[first:last])
     made: dict[int, GradedFrames] = {}
     for i, one in side_by_side(graded_frames, given, jobs):
         here = frames[edges[i] : edges[i + 1]]
-        here[:] = one.frames
+        if jobs > 1:
+            here[:] = one.frames
         made[i] = replace(one, frames=here)
         progress(len(made) / len(given))
     in_order = [made[i] for i in given]
@@ -263,7 +274,7 @@ def captions_of_task(task: Task[Any], goals: Sequence[str] = ()) -> TableCaption
 
 
 def _abroad(
-    task: str, camera: str, captions: Path, count: int, seed: int, progress: Callable[[float], None]
+    task: str, camera: str, captions: Path, seed: int, progress: Callable[[float], None], out: Array
 ) -> GradedFrames:
     sim = ForeignEnv(task, FOREIGN_ROWS, seed=seed, frames=True, frame_size=SIZE)
     try:
@@ -271,7 +282,7 @@ def _abroad(
             raise ValueError(f"{task} has no camera {camera!r} but its own picture: leave it out")
         card = from_dict(sim.card)
         graded = read_captions(captions, card)
-        frames, signals = watched(sim, count, seed, progress)
+        frames, signals = watched(sim, len(out), seed, progress, out)
     finally:
         sim.close()
     home = Home(task, "", sim.cameras[0])

@@ -1,0 +1,68 @@
+"""Embeddings of what was seen at the last steps of a trace, for models that look at it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from robo_rl.rollout.rings import pieces, put
+from sims.nested import named
+
+Array = np.ndarray
+
+
+class Embeddings:
+    """Those of the newest ``room`` steps, of ``rows`` rows, ``width`` numbers each."""
+
+    def __init__(self, room: int, rows: int, width: int, first: int):
+        # Zeros, not nan: of what is not filled yet the system then takes no memory.
+        self._ring = np.zeros((room, rows, width), np.float32)
+        self._seen = np.zeros((room, rows), bool)
+        self._first, self._end = first, first  # steps that it was ever told of
+
+    def at(self, steps: Array, rows: Array) -> Array:
+        """(L, C, width) of ``steps`` (L, C) of ``rows`` (C,), nan where none is kept."""
+        there = (steps >= self._oldest) & (steps < self._end)
+        at = steps % len(self._ring), rows
+        known = there & self._seen[at]
+        found = np.full((*steps.shape, self._ring.shape[2]), np.nan, np.float32)
+        found[known] = self._ring[at][known]
+        return found
+
+    def reach(self, end: int) -> None:
+        """Makes room for the steps before ``end``, where that of the oldest is needed."""
+        room = len(self._ring)
+        self._seen[np.arange(max(self._end, end - room), end) % room] = False
+        self._end = max(self._end, end)
+
+    def put(self, steps: Array, rows: Array, new: Array, where: Array) -> None:
+        """Keeps ``new`` (L, C, width) of ``steps`` (L, C) of ``rows`` (C,), where that is so (L, C)
+        and they are not nan."""
+        where = where & ~np.isnan(new[..., 0]) & (steps >= self._oldest)
+        at = steps[where] % len(self._ring), np.broadcast_to(rows, steps.shape)[where]
+        self._ring[at], self._seen[at] = new[where], True
+
+    @property
+    def _oldest(self) -> int:
+        return max(self._first, self._end - len(self._ring))
+
+    def state_dict(self) -> dict[str, Array]:
+        """What is kept."""
+        span = self._oldest, self._end
+        return {
+            "shape": np.array(self._ring.shape),
+            "span": np.array(span),
+            **named("ring", pieces(self._ring, *span)),
+            **named("seen", pieces(self._seen, *span)),
+        }
+
+    @classmethod
+    def from_state_dict(cls, saved: Mapping[str, Array]) -> Embeddings:
+        """From ``state_dict``."""
+        first, end = (int(step) for step in saved["span"])
+        kept = cls(*saved["shape"].tolist(), first)
+        kept._end = end
+        put(saved, "ring", kept._ring, first)
+        put(saved, "seen", kept._seen, first)
+        return kept

@@ -1,0 +1,238 @@
+"""Memory is bounded: what is kept is kept once, what works on it takes little beside it, and what
+would not fit is refused before it is taken."""
+
+from __future__ import annotations
+
+import json
+import re
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from point_mass import PointMass
+
+from reward_models.visual.embedding_reward import EmbeddingReward, Rated
+from robo_rl import memory
+from robo_rl.cli import main
+from robo_rl.learners.buffers import ScoredReplayBuffer
+from robo_rl.rollout import rings
+from robo_rl.rollout.scoring import Scorer
+from robo_rl.rollout.trace import FRAMES, Trace
+from robo_rl.rollout.vec_env import SB3VecEnv
+from robo_rl.runs import Checkpoint, RunDir
+from robo_rl.visual.taught import Shown, View, of_scenes
+
+SIDE = 64  # px of a frame
+FRAME = SIDE * SIDE * 3  # bytes
+
+
+class Drawn(PointMass):
+    """One that cannot draw what is past; its frames are noise."""
+
+    state = None
+    render_states = None
+
+    def render(self, ids=None, camera=None):
+        rows = self.num_envs if ids is None else len(ids)
+        return self.rng.integers(0, 256, (rows, SIDE, SIDE, 3), dtype=np.uint8)
+
+
+class Mean:
+    """An encoder of a frame into many numbers."""
+
+    name, camera, size = "mean", "top", (SIDE, SIDE)
+
+    def encode(self, frames):
+        return np.repeat(frames.mean(axis=(1, 2)), 100, axis=1).astype(np.float32)  # (n, 300)
+
+
+class Bright(EmbeddingReward):
+    def rate(self, rows, before):
+        return Rated(rows[:, 0] / 255)
+
+
+def taken(work: Callable[[], object]) -> int:
+    """Bytes that ``work`` takes at most at one time, beside what was there."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def buffer_of(steps: int, model: EmbeddingReward) -> ScoredReplayBuffer:
+    """Full of frames, of two rows."""
+    env = SB3VecEnv(Drawn(2, steps=50), model)
+    buffer = ScoredReplayBuffer(
+        2 * steps, env.observation_space, env.action_space, "cpu", n_envs=2, env=env,
+        scorer=Scorer(model, env.observer, batch=64),
+    )  # fmt: skip
+    obs, rng = env.reset(), np.random.default_rng(0)
+    for _ in range(steps):
+        after, reward, done, infos = env.step(rng.uniform(-1, 1, (2, 2)))
+        buffer.add(obs, after, np.zeros((2, 2)), reward, done, infos)
+        obs = after
+    return buffer
+
+
+def test_a_frame_that_cannot_be_drawn_again_is_kept_once():
+    assert taken(lambda: buffer_of(600, Bright(Mean()))) < 1.15 * 1200 * FRAME
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_scoring_takes_no_more_of_many_steps_than_of_few(keeps: bool):
+    def of(steps: int) -> int:
+        model = Bright(Mean())
+        model.keeps = keeps
+        buffer = buffer_of(steps, model)
+        buffer.score_pending()  # what is kept of it is kept from here on
+        return taken(buffer.relabel)
+
+    few, many = of(100), of(600)
+    assert many < few + 100 * 1000  # 100 bytes a step, where a frame has 12,288
+
+
+def test_a_checkpoint_is_written_and_read_without_a_copy_of_what_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(rings, "PIECE", 1 << 20)
+    buffer = buffer_of(600, Bright(Mean()))
+    fresh = buffer_of(1, Bright(Mean()))
+    fresh = ScoredReplayBuffer(
+        1200, fresh.observation_space, fresh.action_space, "cpu", n_envs=2, env=fresh.env,
+        scorer=fresh.scorer,
+    )  # fmt: skip
+    kept, run = 1200 * FRAME, RunDir.create(tmp_path / "run", {})
+
+    def save() -> None:
+        run.save_checkpoint(Checkpoint(1, {"w": np.zeros(1)}, buffer.state_dict(), {}))
+
+    def load() -> None:
+        saved = run.latest_checkpoint()
+        assert saved is not None and kept < saved.kept < 1.15 * kept
+        fresh.load_state_dict(saved.state)
+
+    buffer.score_pending()
+    assert taken(save) < 0.2 * kept
+    assert taken(load) < 1.3 * kept  # what is kept itself, this time
+    fresh.scorer.score(fresh.trace, 0, 600)
+    np.testing.assert_array_equal(fresh.rewards, buffer.rewards)
+
+
+@given(
+    room=st.integers(3, 30),
+    steps=st.integers(1, 60),
+    saved_at=st.integers(0, 60),
+    last=st.sampled_from([None, 2]),
+    piece=st.sampled_from([1, 100, 1 << 20]),
+    seed=st.integers(0, 100),
+)
+@settings(deadline=None, max_examples=60)
+def test_looks_kept_once_are_those_on_either_side_of_each_step(
+    room, steps, saved_at, last, piece, seed
+):
+    """However long the ring is, and wherever a run was saved and taken up again."""
+    sim, model = PointMass(3, ragged=0.2, steps=9, seed=seed), Bright(Mean())
+    model.needs = frozenset({"frames", "signals"})
+    env, rng = SB3VecEnv(sim, model), np.random.default_rng(seed)
+    env.scored_later = True
+    env.reset()
+    trace, made = Trace(room), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rings, "PIECE", piece)
+        for t in range(steps):
+            env.step(rng.uniform(-1, 1, (3, 2)))
+            trace.add(env.last_step())
+            made.append(env.last_step())
+            if t == saved_at:
+                state, trace = trace.state_dict(last), Trace(room)
+                trace.load_state_dict({name: array.copy() for name, array in state.items()})
+    oldest = max(0, steps - room)
+    if last is not None and saved_at < steps:
+        oldest = max(oldest, saved_at + 1 - last)
+    assert trace.oldest == oldest
+    for t in range(oldest, steps):
+        found = trace.step(t)
+        for name in ("pos", "goal", FRAMES):
+            np.testing.assert_array_equal(found.before[name], made[t].before[name])
+            np.testing.assert_array_equal(found.after[name], made[t].after[name])
+        np.testing.assert_array_equal(found.action, made[t].action)
+        np.testing.assert_array_equal(found.last, made[t].last)
+
+
+def little(monkeypatch: pytest.MonkeyPatch, count: float) -> None:
+    """A container in which so many bytes are left."""
+    monkeypatch.setattr(memory, "_of_groups", lambda: [int(count)])
+
+
+TRAIN = ["train", "gym:Pendulum-v1", "--reward", "task", "--learner", "sac", "--episodes", "2",
+         "--tuning.gradient-steps", "1"]  # fmt: skip
+
+
+def test_what_a_run_would_keep_is_refused_before_it_is_taken(tmp_path, monkeypatch, capsys):
+    little(monkeypatch, 5e6)
+    run = [*TRAIN, "--runs", str(tmp_path / "runs"), "--env-steps"]
+    assert main([*run, "200000"]) == 1
+    said = capsys.readouterr().err
+    refused = (
+        r"200,000 steps are kept, 0\.0 kB each: that takes [789]\.\d MB of memory, and 5\.0 MB are "
+        r"free here; give --tuning.buffer-size 1[01]0000 or less\n$"
+    )
+    assert re.search(refused, said)
+    assert not (tmp_path / "runs").exists()
+    assert main([*run, "2000"]) == 0  # it is not the ring that counts, but what comes into it
+    [path] = (tmp_path / "runs").iterdir()
+    result = json.loads((path / "result.json").read_text())
+    assert 0.1 < result["peak_memory_gb"] < 8
+
+
+def test_a_run_that_no_longer_fits_is_not_taken_up(tmp_path, monkeypatch, capsys):
+    run = [*TRAIN, "--runs", str(tmp_path), "--name", "one"]
+    assert main([*run, "--env-steps", "2000"]) == 0
+    little(monkeypatch, 5e4)
+    capsys.readouterr()
+    assert main(["train", "--resume", str(tmp_path / "one"), "--env-steps", "3000"]) == 1
+    assert "the run's 2,000 steps are taken up again: that takes" in capsys.readouterr().err
+    little(monkeypatch, 1e9)
+    assert main(["train", "--resume", str(tmp_path / "one"), "--env-steps", "3000"]) == 0
+
+
+def test_frames_that_would_teach_are_refused_before_they_are_drawn(monkeypatch):
+    little(monkeypatch, 2e6)
+    with pytest.raises(ValueError, match=r"100 frames of 96 x 96 px are kept: .* less of --frames"):
+        of_scenes([View("reach")], Shown(), 100, seed=0)
+
+
+def test_what_a_container_may_have_is_found(tmp_path: Path):
+    def write(path: str, text: str) -> None:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+
+    # Version 2: its own is unlimited, the one around it is not.
+    write("cgroup", "0::/work/job\n")
+    write("memory.stat", "")
+    write("work/job/memory.max", "max\n")
+    write("work/job/memory.current", "70\n")
+    write("work/memory.max", "1000\n")
+    write("work/memory.current", "400\n")
+    write("work/memory.stat", "anon 300\ninactive_file 50\n")
+    assert memory._of_groups(tmp_path, tmp_path / "cgroup") == [650]
+    # Version 1, seen from within: the path of the host is not there.
+    write("cgroup", "4:cpu,cpuacct:/docker/1f\n3:memory:/docker/1f\n")
+    write("memory/memory.limit_in_bytes", "2000")
+    write("memory/memory.usage_in_bytes", "2500")
+    write("memory/memory.stat", "total_inactive_file 100\n")
+    assert memory._of_groups(tmp_path, tmp_path / "cgroup") == [0]
+    assert memory._of_groups(tmp_path, tmp_path / "none") == []
+
+
+def test_what_is_free_is_less_than_there_is_and_a_peak_is_remembered():
+    assert 1e8 < memory.free() < 1e14
+    before = memory.peak()
+    big = np.ones(before // 8 + 10_000_000)
+    assert memory.peak() >= big.nbytes
+    del big
+    assert memory.peak() > before
