@@ -455,8 +455,8 @@ def read_safetensors(path: Path) -> dict[str, Array]:
 
 
 def write_npz(path: Path, arrays: Mapping[str, Array]) -> str:
-    """Writes ``arrays`` to a new file without a copy of them in memory; its sha256."""
-    with path.open("xb") as file:
+    """Writes ``arrays`` to a file without a copy of them in memory; its sha256."""
+    with path.open("wb") as file:
         told = _Told(file)
         with zipfile.ZipFile(told, "w") as whole:
             for name, array in arrays.items():

@@ -200,6 +200,17 @@ def test_a_run_that_no_longer_fits_is_not_taken_up(tmp_path, monkeypatch, capsys
     assert main(["train", "--resume", str(tmp_path / "one"), "--env-steps", "3000"]) == 0
 
 
+def test_what_was_seen_is_kept_only_where_there_is_room(monkeypatch):
+    model = Bright(Mean())
+    model.keeps = True
+    buffer = buffer_of(100, model)
+    little(monkeypatch, 2e5)
+    with pytest.raises(ValueError, match=r"in 200 steps is kept, 300 numbers of each: .*240\.0 kB"):
+        buffer.score_pending()
+    little(monkeypatch, 3e5)
+    buffer.score_pending()
+
+
 def test_frames_that_would_teach_are_refused_before_they_are_drawn(monkeypatch):
     little(monkeypatch, 2e6)
     with pytest.raises(ValueError, match=r"100 frames of 96 x 96 px are kept: .* less of --frames"):

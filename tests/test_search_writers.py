@@ -169,14 +169,15 @@ def test_replay_is_relabelled_for_the_next_candidate(tmp_path: Path) -> None:
     jobs = [json.loads(p.read_text()) for p in sorted(folder.glob("c0?-0.json"))]
     assert ["replay" in job for job in jobs] == [False, False, True, True]
     with np.load(jobs[2]["keep_replay"]) as later, np.load(jobs[2]["replay"]) as first:
-        assert len(later["ring/rewards"]) == 2 * len(first["ring/rewards"]) == 2 * 256 // 8
-        old = slice(0, len(first["ring/rewards"]))
-        assert np.array_equal(later["ring/actions"][old], first["ring/actions"])
+        paid, acted = (later[f"ring/{name}/00000"] for name in ("rewards", "actions"))
+        old = slice(0, len(first["ring/rewards/00000"]))
+        assert len(paid) == 2 * old.stop == 2 * 256 // 8
+        assert np.array_equal(acted[old], first["ring/actions/00000"])
         program = load(jobs[2]["text"], CARD)
-        after = {n: later[f"trace/after/{n}"][old].reshape(256, -1) for n in program.signals
+        after = {n: later[f"trace/after/{n}/00000"][old].reshape(256, -1) for n in program.signals
                  if n != "action"}  # fmt: skip
-        reward = sum(program(after, later["ring/actions"][old].reshape(256, -1)).values())
-        assert np.allclose(later["ring/rewards"][old].reshape(-1), reward, atol=1e-6)
+        reward = sum(program(after, acted[old].reshape(256, -1)).values())
+        assert np.allclose(paid[old].reshape(-1), reward, atol=1e-6)
 
 
 @pytest.mark.slow

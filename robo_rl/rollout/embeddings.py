@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from robo_rl.memory import check_free
 from robo_rl.rollout.rings import pieces, put
 from sims.nested import named
 
@@ -16,6 +17,9 @@ class Embeddings:
     """Those of the newest ``room`` steps, of ``rows`` rows, ``width`` numbers each."""
 
     def __init__(self, room: int, rows: int, width: int, first: int):
+        """ValueError where there is no memory for so many."""
+        what = f"what was seen in {room * rows:,} steps is kept, {width} numbers of each"
+        check_free(4.0 * room * rows * width, what, "give less of --tuning.buffer-size")
         # Zeros, not nan: of what is not filled yet the system then takes no memory.
         self._ring = np.zeros((room, rows, width), np.float32)
         self._seen = np.zeros((room, rows), bool)

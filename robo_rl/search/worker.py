@@ -56,6 +56,7 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
     from robo_rl.learners import LEARNERS
     from robo_rl.learners.hooks import Hook
     from robo_rl.rollout.judged import rowwise, run_episode
+    from robo_rl.runs import write_npz
     from sims.batch_env import BatchEnv
 
     class Watched(BatchEnv):
@@ -89,7 +90,7 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
     fitted = fit(env, model, config, env_steps=job["env_steps"], seed=job["seed"], hooks=[Taking()])
     learner = fitted.learner
     if job.get("keep_replay"):
-        np.savez(job["keep_replay"], **learner.buffer.state_dict())
+        write_npz(Path(job["keep_replay"]), learner.buffer.state_dict())
     env.close()
 
     def act(obs: np.ndarray) -> np.ndarray:
@@ -160,10 +161,9 @@ class _Pay:
 
 def take_replay(learner: Any, path: str, model: Any) -> None:
     """Begins with another candidate's transitions, scored anew by this one's program."""
-    import numpy as np
+    from robo_rl.runs import read_npz
 
-    with np.load(path, allow_pickle=False) as saved:
-        learner.buffer.load_state_dict(dict(saved))
+    learner.buffer.load_state_dict(read_npz(Path(path)))
     learner.buffer.relabel(model)
     learner.algorithm.learning_starts = 0
 
