@@ -28,10 +28,9 @@ class Embeddings:
     def at(self, steps: Array, rows: Array) -> Array:
         """(L, C, width) of ``steps`` (L, C) of ``rows`` (C,), nan where none is kept."""
         there = (steps >= self._oldest) & (steps < self._end)
-        at = steps % len(self._ring), rows
-        known = there & self._seen[at]
+        known = there & self._seen[steps % len(self._ring), rows]
         found = np.full((*steps.shape, self._ring.shape[2]), np.nan, np.float32)
-        found[known] = self._ring[at][known]
+        found[known] = self._ring[self._places(steps, rows, known)]
         return found
 
     def reach(self, end: int) -> None:
@@ -44,8 +43,11 @@ class Embeddings:
         """Keeps ``new`` (L, C, width) of ``steps`` (L, C) of ``rows`` (C,), where that is so (L, C)
         and they are not nan."""
         where = where & ~np.isnan(new[..., 0]) & (steps >= self._oldest)
-        at = steps[where] % len(self._ring), np.broadcast_to(rows, steps.shape)[where]
+        at = self._places(steps, rows, where)
         self._ring[at], self._seen[at] = new[where], True
+
+    def _places(self, steps: Array, rows: Array, where: Array) -> tuple[Array, Array]:
+        return steps[where] % len(self._ring), np.broadcast_to(rows, steps.shape)[where]
 
     @property
     def _oldest(self) -> int:

@@ -163,10 +163,8 @@ class Scorer:
         starts, diverged = trace.flags["step"][ring] == 0, trace.flags["diverged"][ring]
         if self._another:
             trace.embeddings, self._another = None, False
-        all_again = getattr(self.model, "keeps", False)  # whatever it has seen it will judge again
-        most = trace.capacity if all_again else self.history
         known = trace.embeddings
-        if known is not None and not all_again:  # there is room for the newest alone: these go
+        if known is not None and not self._keeps_all:  # what is seen now takes the older ones' room
             known = copy.deepcopy(known)
         for _ in range(_ATTEMPTS):
             blocks = _Blocks(starts.shape)
@@ -183,12 +181,10 @@ class Scorer:
                     output = self.model.score(segment)
                 _check(output, valid, type(self.model).__name__)
                 blocks.put(packing, output, valid, done)
-                if output.rows is not None and most:
-                    if trace.embeddings is None:
-                        room, width = min(most, trace.capacity), output.rows.shape[2]
-                        trace.embeddings = Embeddings(room, starts.shape[1], width, start)
-                    trace.embeddings.reach(last)
-                    trace.embeddings.put(steps, rows, output.rows, packing.valid)
+                if output.rows is not None:
+                    if kept := self._embeddings(trace, start, output.rows.shape[2]):
+                        kept.reach(last)
+                        kept.put(steps, rows, output.rows, packing.valid)
             if len(blocks.versions) == 1:
                 break
         else:
@@ -206,6 +202,19 @@ class Scorer:
         else:
             self._seconds += seconds
         return result
+
+    @property
+    def _keeps_all(self) -> bool:
+        """Whether the model will judge again whatever it has seen."""
+        return getattr(self.model, "keeps", False)
+
+    def _embeddings(self, trace: Trace, start: int, width: int) -> Embeddings | None:
+        """Those of ``trace``, from ``start`` on where it has none yet; None where no score looks
+        back at them."""
+        room = trace.capacity if self._keeps_all else min(self.history, trace.capacity)
+        if trace.embeddings is None and room:
+            trace.embeddings = Embeddings(room, trace.action.shape[1], width, start)
+        return trace.embeddings
 
     def _done(self, trace: Trace, start: int, packing: Packing, starts: Array) -> Array:
         """(C,) parts done before each column: by the step before, where that is still there."""
