@@ -3,7 +3,7 @@ open", "7 cm left and 4 cm forward", "arms up"."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,12 @@ from reward_models.goals.reader.quantities import Much
 from reward_models.goals.reader.slots import Slots
 from reward_models.goals.reader.things import Phrase
 from reward_models.goals.reader.wordings import DIRECTIONS, POSES, RELATIONS, START, STATES
-from reward_models.goals.reader.words import pattern
+from reward_models.goals.reader.words import Patterns, pattern
+
+_RELATIONS, _STATES, _POSES = (
+    Patterns((name, text) for name, texts in table.items() for text in texts)
+    for table in (RELATIONS, STATES, POSES)
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Relations(Slots):
         return self._memo("relation", "", i, lambda: self._relation(i))
 
     def _relation(self, i: int) -> Iterator[Found]:
-        for name, text, slots, end in self._rows(RELATIONS, i):
+        for name, text, slots, end in self._rows(_RELATIONS, i):
             objects = tuple(slots[k] for k in ("O", "ITS", "T") if k in slots)
             much = slots.get("MUCH") or slots.get("NEAR") or slots.get("BOUND")
             if much is not None and much.unit != "m":
@@ -62,14 +67,11 @@ class Relations(Slots):
             yield found, end
             yield from self._measured(found, end)
 
-    def _rows(
-        self, table: Mapping[str, Iterable[str]], i: int
-    ) -> Iterator[tuple[str, str, dict[str, Any], int]]:
+    def _rows(self, table: Patterns, i: int) -> Iterator[tuple[str, str, dict[str, Any], int]]:
         """(predicate, its wording, what fills the wording's slots, end) of what fits at ``i``."""
-        for name, texts in table.items():
-            for text in texts:
-                for slots, end in self.filled(pattern(text), i):
-                    yield name, text, slots, end
+        for name, what in table.at(self.word(i)):
+            for slots, end in self.filled(what, i):
+                yield name, what.text, slots, end
 
     def _measured(self, found: Clause, i: int) -> Iterator[Found]:
         """A relation whose quantity or tolerance follows it: "behind it, 5 cm away"."""
@@ -95,7 +97,7 @@ class Relations(Slots):
         return self._memo("state", "", i, lambda: self._state(i))
 
     def _state(self, i: int) -> Iterator[Found]:
-        for name, _, slots, end in self._rows(STATES, i):
+        for name, _, slots, end in self._rows(_STATES, i):
             if end > i and (name != "at_height" or self.body):
                 yield from self._with(Clause(name), slots, end)
 
@@ -177,6 +179,6 @@ class Relations(Slots):
         return self._memo("pose", "", i, lambda: self._pose(i))
 
     def _pose(self, i: int) -> Iterator[Found]:
-        for name, _, _, end in self._rows(POSES, i) if self.body else ():
+        for name, _, _, end in self._rows(_POSES, i) if self.body else ():
             if (name == "upright") == self.balances:
                 yield Clause(name), end

@@ -24,7 +24,7 @@ from reward_models.goals.reader.wordings import (
     TOOLS,
     VIEWS,
 )
-from reward_models.goals.reader.words import Table, pattern
+from reward_models.goals.reader.words import Table, pattern, patterns
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,8 @@ class Sentences:
         """Where what some of these patterns say at ``i`` ends."""
         key = texts, i
         if key not in self.ended:
-            found = (end for t in texts for _, end in self.clauses.filled(pattern(t), i))
+            fit = patterns(*texts).at(self.clauses.word(i))
+            found = (end for _, what in fit for _, end in self.clauses.filled(what, i))
             named = self.clauses.named
             if i and ("can",) in self.clauses.things.nouns and self.clauses.word(i + 1) != "you":
                 named |= {i}  # "and can right of it"

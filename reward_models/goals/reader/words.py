@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from reward_models.goals.reader.lexicon import CONTRACTIONS, DOUBLED, IRREGULAR
@@ -113,11 +113,30 @@ def expand(text: str) -> list[tuple[str, ...]]:
             return [(), *phrases(inner)]
         return [
             tuple(itertools.chain.from_iterable(parts))
-            for option in inner
+            for option in inner.all
             for parts in itertools.product(*map(phrases, option))
         ]
 
     return list(dict.fromkeys(phrases(_choice(_parts(text), 0)[0])))
+
+
+class Choice:
+    """Several things, found by the word that they may begin with; None: by any, or by none."""
+
+    def __init__(self, of: Iterable[tuple[frozenset[str] | None, Any]]) -> None:
+        begun = tuple(of)
+        self.all = tuple(one for _, one in begun)
+        words = frozenset().union(*(first or () for first, _ in begun))
+        self._open = tuple(one for first, one in begun if first is None)
+        self.first = None if self._open else words
+        self._by_word = {
+            word: tuple(one for first, one in begun if first is None or word in first)
+            for word in words
+        }
+
+    def at(self, word: str) -> tuple[Any, ...]:
+        """Those that may begin with ``word``, in their order; "" is behind the last."""
+        return self._by_word.get(word, self._open)
 
 
 class Table:
@@ -163,6 +182,28 @@ def pattern(text: str) -> Pattern:
     return Pattern(text)
 
 
+class Patterns:
+    """Patterns, each with what it stands for, found by the word that they may begin with."""
+
+    def __init__(self, of: Iterable[tuple[Any, str]]) -> None:
+        self._of = tuple(of)
+
+    def at(self, word: str) -> tuple[tuple[Any, Pattern], ...]:
+        """Those that may match where ``word`` stands, in their order."""
+        return self._choice.at(word)
+
+    @cached_property
+    def _choice(self) -> Choice:  # compiled when it is first asked for
+        compiled = ((meant, pattern(text)) for meant, text in self._of)
+        return Choice((what.first, (meant, what)) for meant, what in compiled)
+
+
+@cache
+def patterns(*texts: str) -> Patterns:
+    """Those of the texts, which they stand for."""
+    return Patterns((text, text) for text in texts)
+
+
 def _parts(text: str) -> list[str]:
     """Brackets, bars and words; "the" is left out, as it is in sentences."""
     return [part for part in _PARTS.findall(text) if part != "the"]
@@ -180,7 +221,7 @@ def _choice(parts: list[str], at: int) -> tuple[Any, int]:
         else:
             options[-1].append(("slot" if part.isupper() else "word", part))
         at += 1
-    return ("or", tuple(tuple(option) for option in options)), at
+    return ("or", Choice((_begins(option), tuple(option)) for option in options)), at
 
 
 def _first(node: Any) -> frozenset[str] | None:
@@ -188,45 +229,47 @@ def _first(node: Any) -> frozenset[str] | None:
     what, inner = node
     if what == "word":
         return frozenset({inner})
-    if what != "or":
-        return None
+    return inner.first if what == "or" else None
+
+
+def _begins(option: Sequence[Any]) -> frozenset[str] | None:
+    """The same of parts that follow one another."""
     found: set[str] = set()
-    for option in inner:
-        for part in option:
-            begins = _first(part[1] if part[0] == "opt" else part)
-            if begins is None:
-                return None
-            found |= begins
-            if part[0] != "opt":
-                break
-        else:
-            return None  # nothing in it must be there
-    return frozenset(found)
+    for what, inner in option:
+        begins = _first(inner if what == "opt" else (what, inner))
+        if begins is None:
+            return None
+        found |= begins
+        if what != "opt":
+            return frozenset(found)
+    return None  # nothing in it must be there
 
 
 def _match(
     node: Any, words: tuple[str, ...], at: int, bound: Bound, slot: Slot
 ) -> Iterator[tuple[Bound, int]]:
     what, inner = node
-    if what == "word":
-        if at < len(words) and words[at] == inner:
-            yield bound, at + 1
-    elif what == "slot":
+    if what == "slot":
         for value, end in slot(inner, at):
             yield (*bound, (inner, value)), end
     elif what == "opt":
         yield bound, at
         yield from _match(inner, words, at, bound, slot)
     else:
-        for option in inner:
-            yield from _sequence(option, words, at, bound, slot)
+        for option in inner.at(words[at] if at < len(words) else ""):
+            yield from _sequence(option, 0, words, at, bound, slot)
 
 
 def _sequence(
-    nodes: tuple[Any, ...], words: tuple[str, ...], at: int, bound: Bound, slot: Slot
+    nodes: tuple[Any, ...], k: int, words: tuple[str, ...], at: int, bound: Bound, slot: Slot
 ) -> Iterator[tuple[Bound, int]]:
-    if not nodes:
+    """Of the nodes from ``k`` on."""
+    while k < len(nodes) and nodes[k][0] == "word":
+        if at >= len(words) or words[at] != nodes[k][1]:
+            return
+        at, k = at + 1, k + 1
+    if k == len(nodes):
         yield bound, at
         return
-    for more, end in _match(nodes[0], words, at, bound, slot):
-        yield from _sequence(nodes[1:], words, end, more, slot)
+    for more, end in _match(nodes[k], words, at, bound, slot):
+        yield from _sequence(nodes, k + 1, words, end, more, slot)
