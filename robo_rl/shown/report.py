@@ -285,6 +285,7 @@ def _costs(path: Path, result: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Time for the reward", f"{seconds['reward']:.0f} s"),
         ("Time for training", f"{seconds['train']:.0f} s"),
         ("Time for evaluation, video, bundle", f"{seconds['evaluate']:.0f} s"),
+        ("Memory at most", f"{most} GB" if (most := result.get("peak_memory_gb")) else "-"),
     ]
 
 
