@@ -103,6 +103,11 @@ def test_many_parts_take_no_longer_than_their_number() -> None:
     assert len(offered) == 3 and str(offered[0]).count("above(gripper, blue_ball)") == 16
 
 
+def test_what_may_not_stand_where_it_was_meant_is_not_offered() -> None:
+    """Touching within a second, always: what happens once is no state that is kept up."""
+    assert shipped().propose("a s red always", card("reach")) is not None
+
+
 WORDS = "a gripper red cube ball can push paw over by then for 5 cm 2 s not go lift always".split()
 
 

@@ -194,8 +194,8 @@ class Proposer:
             return [(0.0, made)]
         for guess, around, stand_in in _frames(text, card):
             if likely := self._likely(guess, card, most):
-                made = ((worth, _instead(around, stand_in, one)) for worth, one in likely)
-                return [(worth, whole) for worth, whole in made if _then([whole], card)]
+                made = ((worth, _instead(around, stand_in, one, card)) for worth, one in likely)
+                return [(worth, whole) for worth, whole in made if whole]
         return self._likely(text, card, most)
 
     def _likely(self, text: str, card: TaskCard, most: int) -> list[tuple[float, Formula]]:
@@ -281,12 +281,20 @@ def _frames(text: str, card: TaskCard) -> Iterator[tuple[str, Formula, Atom]]:
                         break
 
 
-def _instead(around: Formula, stand_in: Atom, one: Formula) -> Formula:
-    """The formula with another one where the goal stood that stood in for it."""
-    if isinstance(around, Atom):
-        return one if around == stand_in else around
-    parts = (_instead(part, stand_in, one) for part in around.parts)
-    return join(around.operator, *parts, **dict(around.numbers))
+def _instead(around: Formula, stand_in: Atom, one: Formula, card: TaskCard) -> Formula | None:
+    """The formula with another one where the goal stood that stood in for it; None where it may not
+    stand there."""
+
+    def made(part: Formula) -> Formula:
+        if isinstance(part, Atom):
+            return one if part == stand_in else part
+        return join(part.operator, *map(made, part.parts), **dict(part.numbers))
+
+    try:
+        whole = made(around)
+    except FormulaError:
+        return None
+    return whole if _then([whole], card) else None
 
 
 def _then(formulas: Sequence[Formula], card: TaskCard) -> Formula | None:
