@@ -1,9 +1,9 @@
-# One environment for everything: `make demo`, `make test`, `make check`.
+# One environment for everything: `make demo`, `make test`, `make check`, `make portable`.
 PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test check lint clean
+.PHONY: demo test check portable lint clean
 
 demo: .venv/stamp
 	$(BIN)/robo-rl demo
@@ -17,6 +17,10 @@ test: .venv/stamp lint
 check: export LEROBOT_PYTHON = $(CURDIR)/.lerobot/bin/python
 check: .venv/stamp .lerobot/stamp lint
 	$(BIN)/python -m pytest -m 'slow or not slow' --faults=docs/faults.md
+
+# The tests of training under other CPU settings, thread counts and seeds; long.
+portable: .venv/stamp
+	$(BIN)/python tests/portable.py --workers $(WORKERS) --report docs/portable.md
 
 lint: .venv/stamp
 	$(BIN)/ruff check .

@@ -1,8 +1,14 @@
-"""Shared by all tests: the marker ``fault``, the fixture ``took``, the page ``--faults`` writes."""
+"""Shared by all tests: the marker ``fault``, the fixtures ``took``, ``training_seed``, ``outcome``.
+
+A test that asserts what a policy or model learned takes ``training_seed`` as its seed and checks
+the figure with ``outcome``. ``make portable`` (tests/portable.py) repeats these tests with other
+seeds, CPU settings and thread counts, and lists each figure's worst value beside its bound.
+"""
 
 from __future__ import annotations
 
 import functools
+import json
 import os
 import shlex
 import sys
@@ -27,10 +33,20 @@ LONG = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--faults", metavar="FILE", help="write the table of faults that were shown")
+    parser.addoption(
+        "--training-seed", type=int, default=0, help="seed of every test that trains (default 0)"
+    )
+    parser.addoption(
+        "--torch-threads", type=int, default=1, help="threads of torch in each test (default 1)"
+    )
+    parser.addoption(
+        "--outcomes", metavar="FILE", help="append each outcome of learning as a line of JSON"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SHOWN] = Shown()
+    config.addinivalue_line("markers", "learns: asserts an outcome of learning (set by `outcome`)")
     # Two workers on two cores have no thread to spare, and to measure that takes as long each time.
     os.environ.setdefault(RENDER_THREADS, "1")
     if (workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))) > 1:
@@ -38,22 +54,25 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """Torch computes on one thread, however many an earlier test left it: threads that wait for one
-    another on cores which two workers share made small networks learn five times slower."""
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Sets torch's threads before each test, however many an earlier test left: two workers share
+    two cores, and threads that wait for each other made small networks learn five times slower."""
     if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)
+        sys.modules["torch"].set_num_threads(item.config.getoption("--torch-threads"))
     # The exporter makes its table of a thousand operators anew for every graph; one does for all.
     if table := getattr(sys.modules.get(OPERATORS), "ONNXRegistry", None):
         if not hasattr(table.from_torchlib, "cache_info"):
             table.from_torchlib = staticmethod(functools.cache(table.from_torchlib))
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by -m
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts long files first. Hands each test's fault numbers to its report, and refuses a number
     nobody knows."""
     items.sort(key=lambda item: item.path.stem not in LONG)
     for item in items:
+        if "outcome" in getattr(item, "fixturenames", ()):
+            item.add_marker("learns")
         numbers = sorted({n for mark in item.iter_markers("fault") for n in mark.args})
         if unknown := [n for n in numbers if n not in FAULTS]:
             raise pytest.UsageError(f"{item.nodeid}: no such fault {unknown}; see tests/faults.py")
@@ -79,6 +98,38 @@ def took(request: pytest.FixtureRequest) -> Callable[[float, str], None]:
         request.node.user_properties.append(("took", (float(seconds), what)))
 
     return note
+
+
+@pytest.fixture(scope="session")
+def training_seed(request: pytest.FixtureRequest) -> int:
+    """The seed of every training whose outcome a test asserts."""
+    return request.config.getoption("--training-seed")
+
+
+@pytest.fixture
+def outcome(request: pytest.FixtureRequest, training_seed: int) -> Callable[..., None]:
+    """``outcome(what, value, above=..., below=...)`` asserts and records an outcome of learning.
+
+    A bound belongs here only with a margin: the worst value over seeds, CPU settings and threads,
+    which ``make portable`` lists, must keep clear of it.
+    """
+    file = request.config.getoption("--outcomes")
+
+    def check(
+        what: str, value: float, *, above: float | None = None, below: float | None = None
+    ) -> None:
+        value = float(value)
+        if file:
+            line = {
+                "test": request.node.nodeid, "what": what, "value": value,
+                "above": above, "below": below, "seed": training_seed,
+            }  # fmt: skip
+            with open(file, "a") as lines:
+                lines.write(json.dumps(line) + "\n")
+        assert above is None or value > above, f"{what}: expected above {above}, got {value:.6g}"
+        assert below is None or value < below, f"{what}: expected below {below}, got {value:.6g}"
+
+    return check
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -161,6 +162,24 @@ def test_an_option_that_contradicts_a_run_is_refused_with_both_values(
     stored = from_json(SettledConfig, RunDir.open(run).config)
     with pytest.raises(ValueError, match=re.escape(said)):
         continued(run, stored, command.asked)
+
+
+def test_a_run_of_before_dtype_was_an_option_stays_in_the_format_that_it_recorded(
+    run: Path,
+) -> None:
+    """A clock had chosen it, and the other one would give other rewards."""
+    config = json.loads((run / "config.json").read_text())
+    del config["scoring"]["dtype"]
+    write_json(run / "config.json", config)
+    write_json(run / "scorer.json", {"encoder": "embedded-0123", "dtype": "bfloat16"})
+    command = parse_train(["--resume", str(run)])
+    stored = from_json(SettledConfig, RunDir.open(run).config)
+    assert continued(run, stored, command.asked).scoring.dtype == "bfloat16"
+    with RunDir.under_way(run, stored, resume=True) as same:
+        assert same.config["scoring"]["dtype"] == "bfloat16"
+    other = parse_train(["--resume", str(run), "--clip.dtype", "float32"])
+    with pytest.raises(ValueError, match="begun with --clip.dtype 'bfloat16', asked is 'float32'"):
+        continued(run, stored, other.asked)
 
 
 def test_a_run_that_goes_on_may_be_given_more_steps(run: Path) -> None:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import mujoco
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from torch.nn import functional as F
 
 import sims
 from reward_models.config import FitConfig
 from reward_models.visual import tiny_clip, train
-from reward_models.visual.encoders import EmbeddedClip, OpenClip, fastest_dtype, make_encoder
+from reward_models.visual.encoders import EmbeddedClip, OpenClip, make_encoder
 from reward_models.visual.train import fit, lessons
 from robo_rl.cli import main
+from robo_rl.commands.reward.report import ReportCommand
+from robo_rl.commands.reward.score import ScoreCommand
+from robo_rl.commands.train import parse_train
 from robo_rl.goals.reading import read_goal
+from robo_rl.on_arm.config import OnArm
+from robo_rl.rewards import REWARDS
 from robo_rl.rewards.clip import ClipConfig, at_home, captions_for
 from robo_rl.visual import taught
 from robo_rl.visual.data import collect
@@ -160,18 +167,35 @@ def test_encoding_does_not_depend_on_the_batch(env: sims.BatchEnv) -> None:
         np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1.0, atol=1e-5)
 
 
-def test_the_number_format_is_not_chosen_by_who_else_works_here() -> None:
-    """The quicker one waits for a core that somebody else has, each time."""
+def test_the_number_format_is_float32_unless_another_is_asked_for(
+    env: sims.BatchEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the clocks say: the encoder reads none."""
 
-    def run() -> None:
-        if torch.is_autocast_enabled("cpu"):
-            time.sleep(0.02)
-        else:
-            until = time.process_time() + 0.005
-            while time.process_time() < until:
-                pass
+    def read() -> float:
+        raise AssertionError("the encoder timed something")
 
-    assert fastest_dtype(run, torch.device("cpu")) == torch.bfloat16
+    for clock in ("process_time", "perf_counter", "monotonic", "time"):
+        monkeypatch.setattr(time, clock, read)
+    frames = env.render_states(env.state())
+    rows = {}
+    for asked, dtype in (((), "float32"), (("bfloat16",), "bfloat16")):
+        encoder = make_encoder("embedded", "cpu", *asked)
+        assert encoder.dtype_name == dtype
+        rows[dtype] = encoder.encode(frames)
+    difference = np.abs(rows["float32"] - rows["bfloat16"]).max()
+    assert 0.0 < difference < 1e-1  # the numbers are others
+
+
+def test_every_reward_that_has_an_encoder_has_its_number_format() -> None:
+    for name, kind in REWARDS.items():
+        settings = kind.settings()
+        assert hasattr(settings, "dtype") == hasattr(settings, "encoder") == kind.frames, name
+        assert getattr(settings, "dtype", "float32") == "float32", name
+    for config in (FitConfig(), OnArm(), ScoreCommand(source=()), ReportCommand()):
+        assert config.dtype == "float32"
+    asked = ["--clip.dtype", "bfloat16", "--goal", "touch the red cube"]
+    assert parse_train(["reach", *asked]).scoring.dtype == "bfloat16"
 
 
 def test_folding_the_norms_into_the_convolutions_changes_nothing(env: sims.BatchEnv) -> None:
@@ -257,6 +281,40 @@ def test_training_that_was_killed_goes_on_to_the_same_weights(
         assert torch.equal(tensor, again.state_dict()[name]), name
     with pytest.raises(ValueError, match="under_way is of another training"):
         fit(seen.frames[:48], told, config, kept=kept)
+    other = replace(config, dtype="bfloat16")
+    with pytest.raises(ValueError, match="begun in float32, asked is bfloat16.*--dtype float32"):
+        fit(seen.frames, told, other, kept=kept)
+
+
+def test_training_under_way_of_before_dtype_was_an_option_goes_on_in_its_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file names the training by the options that there were then, and has ``bf16``."""
+    monkeypatch.setattr(train, "KEPT_S", 0.0)
+    monkeypatch.setattr(train, "TOLD", 2)
+    seen = graded_frames(View("drawer"), Shown(), 64, seed=9)
+    told, kept = lessons(seen.seen), tmp_path / "under_way"
+    config = FitConfig(steps=3, batch=16, dtype="bfloat16")
+    whole = fit(seen.frames, told, config)
+
+    def killed(share: float, losses: dict[str, float]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(seen.frames, told, config, killed, kept)
+    with safe_open(kept, "pt") as file:
+        meta = file.metadata()
+    options = {k: v for k, v in asdict(config).items() if k != "dtype"}
+    of = hashlib.blake2b(
+        json.dumps([options, told.captions, seen.frames.shape, ""]).encode(), digest_size=16
+    )
+    of.update(np.ascontiguousarray(seen.frames))
+    assert (meta["of"], meta["bf16"]) == (of.hexdigest(), "True")
+    again = fit(seen.frames, told, config, kept=kept)
+    for name, tensor in whole.state_dict().items():
+        assert torch.equal(tensor, again.state_dict()[name]), name
+    with pytest.raises(ValueError, match="begun in bfloat16, asked is float32"):
+        fit(seen.frames, told, replace(config, dtype="float32"), kept=kept)
 
 
 def test_training_begins_with_other_weights_of_the_same_words() -> None:

@@ -241,14 +241,14 @@ def test_a_film_may_be_any_source_of_episodes(
     env = sims.make("reach", 2, seed=3, goal="touch_red_cube")
     goal = read_goal(env.task, "touch_red_cube")
     made = {
-        name: make_reward(name, goal, env, dtype="float32")
+        name: make_reward(name, goal, env)
         for name in (f"film:{demonstration}", f"film:{tmp_path / 'film.webm'}", f"film:{log}")
     }
     own, webm, taken = made.values()
     assert "by the scripted expert" in own.sees and "who acted in it is not said" in webm.sees
     assert own.camera == "front" and own.frames == 128 and own.model.context == env.max_steps
     assert own.model.goal @ webm.model.goal > 0.97 > own.model.goal @ taken.model.goal
-    said = make_reward("film", goal, env, dtype="float32")
+    said = make_reward("film", goal, env)
     assert said.text == SENTENCE and SENTENCE in said.sees
     # The demonstration is the film most like itself, and like what it shows.
     rows = own.model.encoder.encode(seen.frames[evenly(np.array(len(seen.frames)), 8)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,15 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from reward_models.config import DistillConfig
-from reward_models.visual import encoders
 from robo_rl import training
 from robo_rl.config import TrainConfig
 from robo_rl.learners import PPOConfig
 from robo_rl.rewards import ClipConfig
-from robo_rl.runs import RunDir
+from robo_rl.runs import SCORER, RunDir, write_json
 from robo_rl.visual.scene import SceneConfig
 
 SCENE = SceneConfig(
@@ -40,7 +39,7 @@ def stop(*_: object, **__: object) -> None:
 
 
 def learned(
-    config: TrainConfig,
+    config: TrainConfig | None,
     stop_at_row: int | None,
     resume: Path | None = None,
     how: Callable[[], None] = stop,
@@ -60,7 +59,7 @@ def learned(
         patch.setattr(RunDir, "append", appended)
         patch.setattr(training, "evaluate", stop)
         training.train(config, resume=resume)
-    return RunDir.open(config.runs / config.name)
+    return RunDir.open(resume or config.runs / config.name)
 
 
 def same(one: RunDir, other: RunDir) -> None:
@@ -107,16 +106,20 @@ def test_ctrl_c_is_saved_and_goes_on_bit_for_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("distill", [False, True], ids=["frames", "distilled"])
+@pytest.mark.parametrize(
+    ("distill", "dtype"),
+    [(False, "float32"), (True, "float32"), (False, "bfloat16")],
+    ids=["frames", "distilled", "chosen by a clock"],
+)
 def test_the_default_reward_goes_on_bit_for_bit(
-    distill: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    distill: bool, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
 
     def config(name: str) -> TrainConfig:
         return TrainConfig(
             goal="the gripper touches the red cube",
-            scoring=ClipConfig(distill=distill, scene=SCENE),
+            scoring=ClipConfig(distill=distill, scene=SCENE, dtype=dtype),
             tuning=PPOConfig(num_envs=16, n_steps=ROLLOUT // 16, net=(16, 16)),
             env_steps=2 * ROLLOUT,
             checkpoint_every=ROLLOUT,
@@ -126,13 +129,17 @@ def test_the_default_reward_goes_on_bit_for_bit(
             runs=tmp_path, name=name,
         )  # fmt: skip
 
-    # By the clock, frames are seen in one number format in the first two runs, then in the other.
-    formats = iter((torch.float32, torch.float32, torch.bfloat16))
-    monkeypatch.setattr(encoders, "fastest_dtype", lambda *_: next(formats))
     straight = learned(config("straight"), None)
     stopped = learned(config("stopped"), stop_at_row=2)
     assert stopped.latest_checkpoint().step == ROLLOUT < stopped.metrics()["env_steps"][-1]
-    learned(config("stopped"), None, resume=stopped.path)
+    again = config("stopped")
+    if dtype == "bfloat16":  # a run of before it was an option has it in scorer.json alone
+        told = json.loads((stopped.path / "config.json").read_text())
+        assert told["scoring"].pop("dtype") == dtype
+        write_json(stopped.path / "config.json", told)
+        again = None
+    learned(again, None, resume=stopped.path)
+    assert json.loads((stopped.path / SCORER).read_text())["dtype"] == dtype
     same(straight, stopped)
     end = straight.latest_checkpoint()
     assert end.step == config("").env_steps

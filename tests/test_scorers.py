@@ -125,7 +125,7 @@ def test_a_goal_picture_rewards_what_looks_like_it(
     monkeypatch.setattr(clip, "SCALED_ON", 256)
     env = sims.make("reach", 8, seed=3, goal="touch_red_cube")
     goal = read_goal(env.task, "touch_red_cube")
-    made = make_reward(f"goal-image:{pictures}", goal, env, dtype="float32")
+    made = make_reward(f"goal-image:{pictures}", goal, env)
     assert "6 goal pictures" in made.sees and "random" in made.sees and made.frames == 256
     shown = cv2.imread(str(pictures / "0000.png"))[None, ..., ::-1]
     rows = made.model.encoder.encode(np.ascontiguousarray(shown))
@@ -396,7 +396,7 @@ def test_a_scorer_says_from_whom_it_learned(scorer: Path, capsys) -> None:
     env = sims.make("reach", 4, seed=0, goal="touch_red_cube")
     goal = read_goal(env.task, "touch_red_cube")
     for kind in ("success", "progress", "critic", "value"):
-        made_ = make_reward(f"{kind}:{scorer.with_stem(kind)}", goal, env, dtype="float32")
+        made_ = make_reward(f"{kind}:{scorer.with_stem(kind)}", goal, env)
         assert "the task's expert" in made_.sees and made_.camera == "front"
 
 
@@ -439,9 +439,9 @@ def test_a_scorer_is_used_elsewhere_where_that_is_said(
     task, goal = judged_goal(sims.make_task("push"), "the gripper touches the red cube")
     env = sims.BatchEnv(task, 1)
     with pytest.raises(ValueError, match=r"all the same: --success.elsewhere \(of reward report"):
-        make_reward(f"success:{scorer}", goal, env, dtype="float32")
+        make_reward(f"success:{scorer}", goal, env)
     settings = SuccessConfig(elsewhere=True)
-    made_ = make_reward(f"success:{scorer}", goal, env, settings, dtype="float32")
+    made_ = make_reward(f"success:{scorer}", goal, env, settings)
     assert made_.camera == "front" and made_.sees.endswith("reach with the so101")
     abroad = sims.make("reach", 1, robot="koch", goal="touch_red_cube")
     with pytest.raises(ValueError, match="knows no other scene; here is reach with the koch"):
