@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+NumberFormat = Literal["float32", "bfloat16"]  # that an encoder computes in
 ANY_THINGS = "any"  # of which a model is, in place of those on one table
 
 
@@ -49,6 +50,7 @@ class FitConfig:
     large: bool = False  # wider towers: for many scenes
     seed: int = 0
     device: str = "cpu"
+    dtype: NumberFormat = "float32"  # of the towers while they are trained
 
     def __post_init__(self) -> None:
         at_least(self, 1, "batch", "captions")

@@ -82,7 +82,6 @@ def make_sim(config: TrainConfig, num_envs: int, seed: int, **options: Any) -> F
 def foreign_reward(
     config: TrainConfig,
     name: str,
-    dtype: str = "",
     progress: Progress = lambda stage, share: None,
 ) -> tuple[MadeReward, ReadGoal]:
     """The reward called ``name`` for the config's sentence, or the env's own; and the sentence.
@@ -95,7 +94,7 @@ def foreign_reward(
         goal = ReadGoal(config.goal, None, why, "", from_dict(sim.card))
         if name == "task":
             return MadeReward(None, "the env's own", "everything"), goal
-        options = {"device": config.device, "progress": progress, "dtype": dtype}
+        options = {"device": config.device, "progress": progress}
         return make_reward(name, goal, sim, config.scoring, **options), goal
     finally:
         sim.close()

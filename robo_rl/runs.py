@@ -8,6 +8,7 @@ runs/<name>/config.json      the resolved configuration
             tensorboard/     the rows of both once more, for TensorBoard
             checkpoints/step_00012800/{weights.safetensors, state.npz, meta.json}
                         best/          the weights of the policy that did best in looks.csv
+            scorer.json      what its reward looks at frames with, and in which number format
             result.json      what it came to; there when it has finished
 ```
 
@@ -46,7 +47,7 @@ from safetensors.numpy import save as save_safetensors
 
 Array = np.ndarray
 
-RESULT, BEST = "result.json", "best"
+RESULT, BEST, SCORER = "result.json", "best", "scorer.json"
 WEIGHTS, STATE, META = "weights.safetensors", "state.npz", "meta.json"
 KEEP = 2  # checkpoints kept: the last one and one to fall back to
 _LIBRARIES = (
@@ -288,8 +289,17 @@ class RunDir:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The configuration the run was created with."""
-        return json.loads((self.path / "config.json").read_text())
+        """The configuration the run was created with.
+
+        A run of before ``dtype`` was an option looked at frames in the number format that was
+        quicker on its machine, which its scorer.json has: it stays in that one.
+        """
+        config = json.loads((self.path / "config.json").read_text())
+        scoring, scorer = config.get("scoring"), self.path / SCORER
+        if isinstance(scoring, dict) and "dtype" not in scoring and scorer.exists():
+            if found := json.loads(scorer.read_text()).get("dtype"):
+                scoring["dtype"] = found
+        return config
 
     @property
     def result(self) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class Sight:
         config = ClipConfig(encoder=encoder, **settings)
         if config.term:
             raise ValueError("a term is of an env's state, and here there are frames alone")
-        self.encoder = make_encoder(encoder, device)
+        self.encoder = make_encoder(encoder, device, config.dtype)
         if own := [home for home in self.encoder.homes if home.task in sims.TASKS]:
             raise ValueError(
                 f"this CLIP knows {named(own)} alone: give "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reward_models.config import HeadConfig
+from reward_models.config import HeadConfig, NumberFormat
 from reward_models.visual.episodes import Episodes
 from reward_models.wire.questions import MOST
 from robo_rl.goals.reading import ReadGoal, known_goal, read_goal
@@ -48,6 +48,9 @@ class ScorerConfig(ABC):
     goal: str = ""  # a sentence or key that the task has a ground truth for; empty: the first one
     out: Path  # .safetensors file to write
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
+    # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
+    # instructions, and changes the numbers.
+    dtype: NumberFormat = "float32"
     watch: EpisodesConfig = field(default_factory=EpisodesConfig)  # whose episodes
     head: HeadConfig = field(default_factory=HeadConfig)  # of the network
     # Folder of labels: a stretch that people or a model rated the most ends with the goal met, one
@@ -298,7 +301,7 @@ def train_scorer(
     from robo_rl.threads import set_threads, simulation_waits
 
     set_threads()
-    encoder, start = make_encoder(config.encoder), time.monotonic()
+    encoder, start = make_encoder(config.encoder, dtype=config.dtype), time.monotonic()
     at_home(encoder, task, "--encoder")
     with simulation_waits():  # networks as small as heads learn fastest on one thread
         watched = watch(task, encoder, config.watch, lambda share: progress("episodes", share))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -51,7 +50,7 @@ from robo_rl.progress import stages
 from robo_rl.rewards import CODE, MadeReward, kind_of, make_reward, observes_account
 from robo_rl.rollout.far_scorer import Recipe
 from robo_rl.rollout.vec_sim import VecSim
-from robo_rl.runs import RunDir, atomic_write, write_json
+from robo_rl.runs import SCORER, RunDir, atomic_write, write_json
 from robo_rl.shown.board import Board
 from robo_rl.shown.film import film, reward_along
 from robo_rl.shown.foreign_film import film as foreign_film
@@ -70,7 +69,6 @@ from sims.tasks.things.mjcf import label
 
 SHOWN = 6  # episodes in the video
 PROGRAM = "reward.py"  # a reward program's text inside its run
-SCORER = "scorer.json"  # what a reward looks with
 BOARD = "tensorboard"  # folder of a run
 OF_EACH = ("clip", "task", "sparse", "constant")  # rewards that there are of several goals at once
 CHECKED_STEPS = 64  # of a foreign env, whose observations its policy's graph is checked on
@@ -132,7 +130,6 @@ def train(
             config.scoring,
             device=config.device,
             progress=progress,
-            dtype=dtype_of(resume),
         )
         laps.over("reward")
         if judged:
@@ -241,7 +238,7 @@ def _train_foreign(config: SettledConfig, resume: Path | None, console: Console 
         RunDir.check_free(path)
     laps = _Laps()
     with stages(console) as progress:
-        made, goal = foreign_reward(config, reward_of(config, resume), dtype_of(resume), progress)
+        made, goal = foreign_reward(config, reward_of(config, resume), progress)
     laps.over("reward")
     size = getattr(made.model, "frame_size", None)
     looks = {"frames": True, "frame_size": size} if made.camera else {}
@@ -354,14 +351,14 @@ def judge_apart(config: SettledConfig, path: Path, made: MadeReward) -> Recipe:
     """What a process of its own makes the reward of the run in ``path`` of."""
     kept = made.program is not None and config.reward.startswith(CODE)  # whatever becomes of a file
     name = f"{CODE}{(path / PROGRAM).resolve()}" if kept else config.reward
-    return partial(_reward_apart, config, name, made.about.get("dtype", ""))
+    return partial(_reward_apart, config, name)
 
 
-def _reward_apart(config: SettledConfig, name: str, dtype: str) -> tuple[RewardModel, BatchEnv]:
+def _reward_apart(config: SettledConfig, name: str) -> tuple[RewardModel, BatchEnv]:
     """The reward of a run, and an env that its frames are drawn in; in the judge's process."""
     task, goal = judged_task(config)
     env = BatchEnv(task, 128, seed=config.seed + 1, num_threads=1)
-    made = make_reward(name, goal, env, config.scoring, dtype=dtype)
+    made = make_reward(name, goal, env, config.scoring)
     assert made.model is not None  # or nobody would have asked for it
     return made.model, env
 
@@ -394,15 +391,6 @@ def reward_of(config: SettledConfig, resume: Path | None) -> str:
     if resume is not None and (resume / PROGRAM).exists():
         return f"{CODE}{resume / PROGRAM}"
     return config.reward
-
-
-def dtype_of(resume: Path | None) -> str:
-    """In which number format a run that goes on looked at frames: a clock chose it, here or there,
-    and the other one would give other rewards."""
-    path = None if resume is None else resume / SCORER
-    return (
-        "" if path is None or not path.exists() else json.loads(path.read_text()).get("dtype", "")
-    )
 
 
 def keep_reward(run: RunDir, made: MadeReward) -> None:

@@ -1,49 +1,22 @@
 """CLIP encoders: the embedded one, and any open_clip model by name.
 
-``encode`` gives unit rows, the same for a frame whatever batch it comes in. The number format
-(bf16 or fp32) is chosen by a short timing.
+``encode`` gives unit rows, the same for a frame whatever batch it comes in. The number format is
+float32 unless bfloat16 is asked for: nothing that is measured here and now decides it.
 """
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
+from reward_models.config import NumberFormat
 from reward_models.visual import tiny_clip
 
 Array = np.ndarray
-
-TIMED = 3  # runs of each number format, after one that is not counted
-
-
-def fastest_dtype(run: Callable[[], object], device: torch.device) -> torch.dtype:
-    """bf16 where ``run`` takes less time on ``device`` in it, else fp32.
-
-    On a processor that is time of its own: by the wall's clock a busy machine now and then chose
-    the other one, and to every cache frames that were seen in another format are other frames.
-    """
-    clock = time.process_time if device.type == "cpu" else time.perf_counter
-    timings: dict[torch.dtype, list[float]] = {torch.float32: [], torch.bfloat16: []}
-    for _ in range(1 + TIMED):  # by turns, so that whoever else works here is in the way of both
-        for dtype, taken in timings.items():
-            half = dtype == torch.bfloat16
-            with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, half):
-                start = clock()
-                run()
-                _settle(device)
-                taken.append(clock() - start)
-    return min(timings, key=lambda dtype: min(timings[dtype][1:]))
-
-
-def _settle(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
 
 
 class TorchEncoder(ABC):
@@ -59,8 +32,8 @@ class TorchEncoder(ABC):
     bias: float | None = None
     taught = tiny_clip.Taught()  # the only captions that it knows; none: any words
 
-    def __init__(self, device: str, batch: int, dtype: torch.dtype | None):
-        self.device, self.batch, self._dtype = torch.device(device), batch, dtype
+    def __init__(self, device: str, batch: int, dtype: torch.dtype):
+        self.device, self.batch, self.dtype = torch.device(device), batch, dtype
 
     @abstractmethod
     def _images(self, frames: torch.Tensor) -> torch.Tensor:
@@ -82,17 +55,8 @@ class TorchEncoder(ABC):
         return torch.cat(out).numpy() if out else np.zeros((0, self.dim), np.float32)
 
     @property
-    def dtype(self) -> torch.dtype:
-        """The number format of images: the one asked for, else the quicker one on this machine."""
-        if self._dtype is None:
-            sample = torch.zeros(min(self.batch, 32), 96, 96, 3, dtype=torch.uint8)
-            sample = sample.to(self.device)
-            self._dtype = fastest_dtype(lambda: self._images(sample), self.device)
-        return self._dtype
-
-    @property
     def dtype_name(self) -> str:
-        """``float32`` or ``bfloat16``."""
+        """The number format of images: ``float32`` or ``bfloat16``."""
         return str(self.dtype).removeprefix("torch.")
 
     @property
@@ -115,7 +79,7 @@ class EmbeddedClip(TorchEncoder):
         path: Path | None = None,
         device: str = "cpu",
         batch: int = 0,  # frames encoded together; 0: what suits the device
-        dtype: torch.dtype | None = None,
+        dtype: torch.dtype = torch.float32,
     ):
         # On a processor the layers' outputs of a small batch stay in its caches.
         super().__init__(device, batch or (32 if device == "cpu" else 256), dtype)
@@ -157,7 +121,7 @@ class OpenClip(TorchEncoder):
         pretrained: str = "laion2b_s34b_b79k",
         device: str = "cpu",
         batch: int = 64,
-        dtype: torch.dtype | None = None,
+        dtype: torch.dtype = torch.float32,
     ):
         import open_clip
 
@@ -201,13 +165,13 @@ class OpenClip(TorchEncoder):
             return F.normalize(self.model.encode_text(tokens).float(), dim=-1).cpu().numpy()
 
 
-def make_encoder(spec: str = "embedded", device: str = "cpu", dtype: str = "") -> TorchEncoder:
-    """``embedded``, ``embedded:PATH``, or ``MODEL[:PRETRAINED]`` of open_clip.
-
-    ``dtype`` is a ``dtype_name``; empty: whichever is quicker here and now.
-    """
+def make_encoder(
+    spec: str = "embedded", device: str = "cpu", dtype: NumberFormat = "float32"
+) -> TorchEncoder:
+    """``embedded``, ``embedded:PATH``, or ``MODEL[:PRETRAINED]`` of open_clip, whose images are
+    computed in the number format ``dtype``."""
     name, _, weights = spec.partition(":")
-    kind = getattr(torch, dtype) if dtype else None
+    kind = {"float32": torch.float32, "bfloat16": torch.bfloat16}[dtype]
     if name == "embedded":
         return EmbeddedClip(Path(weights) if weights else None, device, dtype=kind)
     return OpenClip(name, *([weights] if weights else []), device=device, dtype=kind)

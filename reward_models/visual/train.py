@@ -27,7 +27,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from reward_models.base import TaskCard
 from reward_models.config import FitConfig
 from reward_models.files import write_tensors
-from reward_models.visual.encoders import fastest_dtype
 from reward_models.visual.graded import words_of
 from reward_models.visual.tiny_clip import (
     LARGE,
@@ -230,20 +229,16 @@ class _Fitting:
             fused=True,
         )
         self._tokens = tokenize(lessons.captions, sizes.context, sizes.words).to(device)
-        # A processor without bf16 instructions emulates them, twelve times slower than fp32.
-        sample = self._frames[: config.batch]
-        dtype = fastest_dtype(lambda: self.model.images(sample), device)
-        self._compute_in(dtype == torch.bfloat16)
+        bf16 = config.dtype == "bfloat16"
+        self._amp = torch.autocast(device.type, torch.bfloat16, enabled=bf16)
         begun = "" if start is None else content(start)
-        about = json.dumps([asdict(config), lessons.captions, frames.shape, begun])
+        # Without dtype, which files under way had before it was an option; ``load`` holds it apart.
+        options = {name: value for name, value in asdict(config).items() if name != "dtype"}
+        about = json.dumps([options, lessons.captions, frames.shape, begun])
         self._of = hashlib.blake2b(about.encode(), digest_size=16)
         self._of.update(np.ascontiguousarray(frames[:: max(1, len(frames) // TOLD_APART)]))
         self._order, self._epoch = np.empty(0, int), -1
         self.model.train()
-
-    def _compute_in(self, bf16: bool) -> None:
-        self._bf16 = bf16
-        self._amp = torch.autocast(self._device.type, torch.bfloat16, enabled=bf16)
 
     def step(self, done: float) -> dict[str, torch.Tensor]:
         """One step of the optimiser at ``done`` of the whole; its losses."""
@@ -307,7 +302,7 @@ class _Fitting:
         """Writes it whole, or leaves what was there; ``seconds`` it has taken until now."""
         tensors = {k: v.detach().cpu().contiguous().clone() for k, v in self._tensors().items()}
         meta = {"of": self._of.hexdigest(), "steps": str(self.steps), "seconds": str(seconds)}
-        meta["bf16"] = str(self._bf16)
+        meta["bf16"] = str(self._config.dtype == "bfloat16")
         write_tensors(path, tensors, meta)
 
     def load(self, path: Path) -> float:
@@ -318,6 +313,12 @@ class _Fitting:
             raise ValueError(
                 f"{path} is of another training, of other options or frames: delete it, or write "
                 "to another file"
+            )
+        begun = "bfloat16" if meta["bf16"] == "True" else "float32"
+        if begun != self._config.dtype:
+            raise ValueError(
+                f"{path} was begun in {begun}, asked is {self._config.dtype}: a training goes on "
+                f"as it began; give --dtype {begun}, or delete the file"
             )
         saved = load_file(path)
         with torch.no_grad():
@@ -335,7 +336,6 @@ class _Fitting:
                 if not name.startswith("moments/"):
                     now[name].copy_(tensor)
         self.steps = int(meta["steps"])
-        self._compute_in(meta["bf16"] == "True")  # a clock chose it, and might choose otherwise
         return float(meta["seconds"])
 
 

@@ -135,28 +135,18 @@ def ours_rate(env: BatchEnv, model: Any, steps: int) -> float:
 
 
 def untrained(name: str) -> Callable[[Array], object]:
-    """An open_clip model with random weights, which take as long as any, in its faster format."""
+    """An open_clip model with random weights, which take as long as any, in float32 as ours."""
     import open_clip
     import torch
     from torch.nn import functional as F
 
-    from reward_models.visual.encoders import fastest_dtype
-
     model = open_clip.create_model(name).eval()
     size = model.visual.image_size
 
-    def images(frames: torch.Tensor) -> torch.Tensor:
-        x = frames.permute(0, 3, 1, 2).float() / 255.0
-        return model.encode_image(F.interpolate(x, size, mode="bicubic", antialias=True))
-
-    dtype = fastest_dtype(
-        lambda: images(torch.zeros(8, 96, 96, 3, dtype=torch.uint8)), torch.device("cpu")
-    )
-
     def encode(frames: Array) -> None:
-        half = dtype == torch.bfloat16
-        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, half):
-            images(torch.from_numpy(np.ascontiguousarray(frames)))
+        with torch.inference_mode():
+            x = torch.from_numpy(np.ascontiguousarray(frames)).permute(0, 3, 1, 2).float() / 255.0
+            model.encode_image(F.interpolate(x, size, mode="bicubic", antialias=True))
 
     return encode
 

@@ -59,7 +59,6 @@ class Subject:
     made_as: Mapping[str, str]  # {one of those: as it is made now, where that is otherwise}
     gamma: float  # discount per control step of whoever learns from them
     runs: tuple[Path, ...] = ()  # whose policies act too
-    dtype: str = ""
     restore: Callable[[RewardModel], None] = field(default=lambda model: None)
 
 
@@ -89,7 +88,7 @@ def judge(
     spoken: dict[str, Figures | None] = {}
     with contextlib.closing(BatchEnv(task, 1)) as env:
         for name, settings in subject.rewards.items():
-            options = {"device": device, "progress": progress, "dtype": subject.dtype}
+            options = {"device": device, "progress": progress}
             as_made = subject.made_as.get(name, name)
             made[name] = make_reward(as_made, goal, env, settings, **options)
             if (model := made[name].model) is not None:
@@ -216,7 +215,7 @@ def film_failures(verdict: Verdict, name: str, path: Path, policys: Sequence[str
 def of_run(path: Path) -> Subject:
     """What a finished run was rewarded by; ValueError where its reward cannot be judged."""
     from robo_rl.config import SettledConfig, from_json
-    from robo_rl.training import dtype_of, judged_task, reward_of
+    from robo_rl.training import judged_task, reward_of
 
     run = RunDir.open(path)
     _ = run.judged  # ValueError before it has been
@@ -241,7 +240,6 @@ def of_run(path: Path) -> Subject:
         {config.reward: reward_of(config, path)},
         config.tuning.gamma(task.control_dt),
         (path,),
-        dtype_of(path),
         restore,
     )
 

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
+from reward_models.config import NumberFormat
 from robo_rl.runs import write_json
 
 BASE, EPISODES, READ, BUNDLES, TOLD = "base", "episodes", "read", "bundles", "learner.json"
@@ -37,6 +38,9 @@ class OnArm:
 
     reward: str = VERDICT  # verdict: of the episode; clip and others: of its pictures; task: state
     encoder: str = "embedded"  # of pictures: embedded[:PATH], or MODEL[:PRETRAINED]
+    # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
+    # instructions, and changes the numbers.
+    dtype: NumberFormat = "float32"
     view: str = ""  # camera whose pictures a reward looks at; empty: the one it was made for
     minutes: float = 40.0  # in which the arm is driven, over all sessions
     scale: float = 0.3  # of an action's range to either side, by which the bundle is corrected

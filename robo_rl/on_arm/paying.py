@@ -43,7 +43,7 @@ def payer(config: OnArm, task: Task[Any]) -> Pay | None:
     if getattr(settings, "distill", False):  # on an arm there are pictures, and no true signals
         settings = replace(settings, distill=False)
     if hasattr(settings, "encoder"):
-        settings = replace(settings, encoder=config.encoder)
+        settings = replace(settings, encoder=config.encoder, dtype=config.dtype)
     with closing(BatchEnv(task, 128, seed=config.seed + 1)) as env:
         goal = read_goal(task, task.goal)
         made = make_reward(config.reward, goal, env, settings, option="--")

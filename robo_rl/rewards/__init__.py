@@ -139,7 +139,6 @@ def make_reward(
     *,
     device: str = "cpu",
     progress: Callable[[str, float], None] = lambda stage, share: None,
-    dtype: str = "",
     option: str = "",
 ) -> MadeReward:
     """The reward called ``name`` for a goal on an env, stepped only if it is a foreign one;
@@ -149,7 +148,7 @@ def make_reward(
     settings = fitting(name, settings)
     stem, _, argument = name.partition(":")
     option = option or f"--{stem}."
-    return kind.build(Asked(goal, env, settings, argument, device, progress, dtype, option))
+    return kind.build(Asked(goal, env, settings, argument, device, progress, option))
 
 
 def fitting(name: str, settings: RewardConfig | None) -> RewardConfig:

@@ -32,7 +32,6 @@ class Asked:
     argument: str = ""  # what the name has after its colon
     device: str = "cpu"
     progress: Callable[[str, float], None] = lambda stage, share: None
-    dtype: str = ""  # number format of an encoder; empty: whichever is quicker here and now
     option: str = "--"  # what a person types before the name of one of its settings
 
 

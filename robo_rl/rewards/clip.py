@@ -13,7 +13,7 @@ import numpy as np
 
 import sims
 from reward_models.base import Segment, TaskCard, from_dict
-from reward_models.config import ANY_THINGS
+from reward_models.config import ANY_THINGS, NumberFormat
 from reward_models.goals.formula import Atom, atoms, fill
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role
 from reward_models.goals.say import say
@@ -55,6 +55,9 @@ class ClipConfig(RewardConfig):
     """How the CLIP reward is made."""
 
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
+    # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
+    # instructions, and changes the numbers.
+    dtype: NumberFormat = "float32"
     formula: Literal["cosine", "goal_baseline", "contrast", "softmax"] = "cosine"
     alpha: float = 0.5  # of goal_baseline: 0 plain cosine, 1 only the line to the goal counts
     # What a pretrained CLIP is to see, in one wording or several; none: the goal's own words.
@@ -227,7 +230,7 @@ def encoder_of(asked: Asked) -> TorchEncoder:
     """The encoder that was asked for; ValueError where it knows another scene alone."""
     from reward_models.visual.encoders import make_encoder
 
-    encoder = make_encoder(asked.settings.encoder, asked.device, asked.dtype)
+    encoder = make_encoder(asked.settings.encoder, asked.device, asked.settings.dtype)
     cameras = getattr(asked.settings, "camera", "")
     one = cameras if isinstance(cameras, str) else next(iter(cameras), "")
     _look_through(encoder, asked, one)

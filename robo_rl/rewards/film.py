@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from reward_models.base import Encoder, RewardOutput, Segment
+from reward_models.config import NumberFormat
 from reward_models.visual.clip_score import QUANTILES, progress
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
 from robo_rl.rewards.clip import ClipConfig, at_home, captions_for, look_round
@@ -46,6 +47,9 @@ class FilmConfig(RewardConfig):
     """How likeness to a film is measured."""
 
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
+    # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
+    # instructions, and changes the numbers.
+    dtype: NumberFormat = "float32"
     formula: Formula = "mean"  # of what was to be seen, or ordered: also of when
     frames: int = 8  # of each episode that are looked at, evenly
     camera: str = ""  # the demonstration's, where it has several
@@ -129,7 +133,7 @@ def build(asked: Asked) -> MadeReward:
     from reward_models.visual.encoders import make_encoder
 
     config, env = asked.settings, asked.env
-    encoder = make_encoder(config.encoder, asked.device, asked.dtype)
+    encoder = make_encoder(config.encoder, asked.device, config.dtype)
     at_home(encoder, env if isinstance(env, ForeignEnv) else env.task, f"{asked.option}encoder")
     about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
     if asked.argument:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from reward_models.config import NumberFormat
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
 from robo_rl.rewards.clip import at_home, frames_segment, look_round
 from robo_rl.shown.video import IMAGES, read_frames
@@ -25,6 +26,9 @@ class GoalImageConfig(RewardConfig):
     """How likeness to a goal picture is measured."""
 
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
+    # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
+    # instructions, and changes the numbers.
+    dtype: NumberFormat = "float32"
     formula: Literal["cosine", "distance"] = "cosine"  # as LIV has it, or as VIP
 
 
@@ -35,7 +39,7 @@ def build(asked: Asked) -> MadeReward:
 
     config, env, path = asked.settings, asked.env, Path(asked.argument)
     pictures, about = read_pictures(path)
-    encoder = make_encoder(config.encoder, asked.device, asked.dtype)
+    encoder = make_encoder(config.encoder, asked.device, config.dtype)
     task = env if isinstance(env, ForeignEnv) else env.task
     at_home(encoder, task, f"{asked.option}encoder")
     goals = np.concatenate([encoder.encode(picture[None]) for picture in pictures])

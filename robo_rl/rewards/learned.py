@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from reward_models.config import HeadConfig
+from reward_models.config import HeadConfig, NumberFormat
 from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
 from robo_rl.rewards.clip import at_home, text_row
 from robo_rl.visual.asking import QUICK, Asking, ScriptedOracle
@@ -29,6 +29,9 @@ class LearnedConfig(RewardConfig):
     """How a learned scorer is used."""
 
     encoder: str = "embedded"  # the one it was trained with; another is refused
+    # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
+    # instructions, and changes the numbers.
+    dtype: NumberFormat = "float32"
     elsewhere: bool = False  # use it also in another scene, or for another goal, than its own
 
 
@@ -137,7 +140,7 @@ def opened(
             f"--out FILE.safetensors; or take it all the same: --{kind}.elsewhere (of reward "
             "report: --elsewhere)"
         )
-    encoder = make_encoder(asked.settings.encoder, asked.device, asked.dtype)
+    encoder = make_encoder(asked.settings.encoder, asked.device, asked.settings.dtype)
     if encoder.name != card["encoder"]:
         raise ValueError(
             f"{path} reads embeddings of {card['encoder']}, --{kind}.encoder "

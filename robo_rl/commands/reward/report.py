@@ -13,6 +13,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table as Printed
 
+from reward_models.config import NumberFormat
 from robo_rl.commands.options import Json, Table
 from robo_rl.judging.tables import in_words
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from robo_rl.judging.report import Subject
 
 WIDTH = 124  # characters that a report's tables need
-SHARED = ("encoder", "distill", "elsewhere")  # settings of rewards that are given for all of them
+SHARED = ("encoder", "dtype", "distill", "elsewhere")  # settings that are given for all rewards
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,9 @@ class ReportCommand(Table):
     task: str = "reach"  # whose goal, or captions (a run or scorer brings its own)
     goal: str = ""  # a sentence or key that the task has a ground truth for; empty: the first one
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
+    # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
+    # instructions, and changes the numbers.
+    dtype: NumberFormat = "float32"
     camera: str = ""  # that the encoder looks through; empty: the first that it knows there
     distill: bool = False  # clip: score simulator state by a copy of the CLIP, as --clip.distill
     elsewhere: bool = False  # judge a learned scorer also in another scene, for another goal
@@ -162,7 +166,7 @@ def _encoder(command: ReportCommand) -> int:
     from robo_rl.visual.gate import figure, gate
 
     torch.set_num_threads(set_threads())
-    encoder = make_encoder(command.encoder)
+    encoder = make_encoder(command.encoder, dtype=command.dtype)
     at_home(encoder, task, "--encoder", command.camera)
     figures = gate(encoder, task, count=command.states)
     if command.as_json:

@@ -12,6 +12,7 @@ import numpy as np
 import tyro
 from rich.console import Console
 
+from reward_models.config import NumberFormat
 from reward_models.metrics import or_none, spearman
 from reward_models.wire.judge import Said
 from robo_rl.commands.options import Json
@@ -39,6 +40,9 @@ class ScoreCommand:
     task: str = "reach"  # whose objects the sentence is about, where the source does not say
     camera: str = ""  # whose pictures, where there are several
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
+    # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
+    # instructions, and changes the numbers.
+    dtype: NumberFormat = "float32"
     scorer: str = "clip"  # the encoder; or a model behind a wire: vlm:MODEL, robometer:URL
     ask: Literal["progress", "rating"] = "progress"  # of such a model: by frame, or at the end
     frames: int = 8  # of each episode that such a model is shown, evenly
@@ -121,7 +125,7 @@ def _by_clip(command: ScoreCommand, console: Console) -> Iterator[tuple[Seen, Fi
     """Each episode, every frame of which is looked at, and its figures."""
     from reward_models.visual.encoders import make_encoder  # torch: seconds, not for --help
 
-    encoder = make_encoder(command.encoder)
+    encoder = make_encoder(command.encoder, dtype=command.dtype)
     with console.status("scoring") as status:
         for seen in watched(command.source, _watch(command, console)):
             status.update(f"scoring {seen.name}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import tyro
 from rich.console import Console
 
-from reward_models.config import ANY_THINGS, FitConfig, at_least
+from reward_models.config import ANY_THINGS, FitConfig, NumberFormat, at_least
 from robo_rl.judging.tables import in_words
 from robo_rl.progress import stages
 from robo_rl.runs import versions
@@ -61,6 +61,9 @@ class TrainClipCommand:
     learning_rate: float = RATE  # of the image tower at its highest; half of it of the text's
     seed: int = 11  # of states and weights
     device: str = "cpu"  # cpu or cuda
+    # Number format of the towers: bfloat16 is faster only on processors and GPUs with bf16
+    # instructions, and changes the numbers.
+    dtype: NumberFormat = "float32"
     jobs: int = 1  # scenes that are drawn, and judged, side by side
     check: bool = True  # judge it afterwards and write the figures into its card
     check_states: int = 4_000  # of each scene, that it is judged on
@@ -117,7 +120,7 @@ def main(argv: Sequence[str]) -> int:
         console.print(f"goes on with {kept}")
     config = FitConfig(
         minutes=command.minutes, steps=command.steps, batch=command.batch, seed=command.seed,
-        device=command.device, large=command.large or command.ship,
+        device=command.device, large=command.large or command.ship, dtype=command.dtype,
         learning_rate=command.learning_rate, text_learning_rate=command.learning_rate / 2,
     )  # fmt: skip
     with stages(console) as progress:
@@ -232,6 +235,7 @@ def _card(
     of += "--large " if command.large else ""
     of += f"--start {command.start} " if command.start else ""
     of += f"--learning-rate {command.learning_rate:g} " if command.learning_rate != RATE else ""
+    of += f"--dtype {command.dtype} " if command.dtype != "float32" else ""
     work = f"--steps {command.steps}" if command.steps else f"--steps 0 --minutes {command.minutes}"
     return {
         "model": "open_clip CLIP, keypoint image tower, word vocabulary",
