@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -28,12 +31,15 @@ from real_robot import (
     drivers,
     emulators,
 )
+from real_robot.drivers import servo_port
+from real_robot.drivers.servo_port import ServoPort
 from real_robot.emulators.control import Control
 from real_robot.emulators.device import Emulator, LockstepClock
 from real_robot.pacing import Clock, RealClock
 
 DEVICE = 70  # priority of an emulator's threads, above the bridge's and the bus's
 PATIENCE = 1.0  # s for a reply: on a compressed clock nothing is late, but a test may be starved
+UNANSWERED = 0.03  # s that an answer takes at most through the pseudo-terminal
 
 
 def without(robot: str) -> pytest.MarkDecorator:
@@ -84,6 +90,39 @@ def sim(**options: Any) -> Iterator[Arm]:
 
 
 @contextlib.contextmanager
+def unanswered(emulator: Any) -> Iterator[None]:
+    """A request times out once its device has heard it and owes no reply, however long the port's
+    patience is: a lost reply costs no wait. Nor does a starved device count as a stuck adapter."""
+    written, usual_write, usual_read = [0], ServoPort.writePort, ServoPort.readPort
+
+    def write(port: ServoPort, packet: list[int]) -> int:
+        written[0] += (done := usual_write(port, packet))
+        return done
+
+    def silent() -> bool:
+        with emulator.lock:
+            return emulator.bytes_heard >= written[0] and not emulator._out
+
+    def read(port: ServoPort, length: int) -> bytes:
+        since = None  # when the device was first seen to owe nothing
+        with port._cable():
+            while length > 0 and port.getTimeSinceStart() < port.packet_timeout:
+                if select.select([port.ser.fileno()], [], [], 0.005)[0]:
+                    break
+                since = (since or time.monotonic()) if silent() else None
+                if since and time.monotonic() - since > UNANSWERED:
+                    port.packet_timeout = -1.0
+        return usual_read(port, length)
+
+    with (
+        mock.patch.object(ServoPort, "writePort", write),
+        mock.patch.object(ServoPort, "readPort", read),
+        mock.patch.object(servo_port, "WRITE_S", 5.0),
+    ):
+        yield
+
+
+@contextlib.contextmanager
 def here(
     name: str,
     *,
@@ -104,8 +143,9 @@ def here(
                 emulator.advance()
                 return emulator.physics.qpos
 
-        yield Arm(arm, clock, truth, emulator, 2 * np.pi / 4096)
-        arm.close()
+        with unanswered(emulator):
+            yield Arm(arm, clock, truth, emulator, 2 * np.pi / 4096)
+            arm.close()
 
 
 def punctual(emulator: subprocess.Popen[Any]) -> None:

@@ -102,9 +102,9 @@ def test_the_hand_answers_when_it_is_done(emulator: Fr3Emulator) -> None:
     most = fci.HAND_STATE.unpack(line.states.recv(64))[2]
     assert most == pytest.approx(0.08)
     begun = time.monotonic()
-    assert ask(command.MOVE, struct.pack("<2d", most, 0.1)) == struct.pack("<H", 0)
-    assert ask(command.MOVE, struct.pack("<2d", 0.02, 0.1)) == struct.pack("<H", 0)
-    assert time.monotonic() - begun > 0.4
+    assert ask(command.MOVE, struct.pack("<2d", most, 0.4)) == struct.pack("<H", 0)
+    assert ask(command.MOVE, struct.pack("<2d", 0.02, 0.4)) == struct.pack("<H", 0)
+    assert time.monotonic() - begun > 0.12  # 6 cm at 0.4 m/s take 0.15 s
     assert emulator.hand_server.width == pytest.approx(0.02, abs=0.002)
     assert ask(command.MOVE, struct.pack("<2d", 1.0, 0.1)) == struct.pack("<H", 1)
     # An empty hand that shall have grasped something as wide as a cube has not.

