@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,8 @@ from reward_models.goals.predicates import PREDICATES, role
 from reward_models.goals.reader.refusals import lexicon
 from reward_models.goals.refusal import CODES
 from reward_models.goals.say import say
-from robo_rl.experiments.reading import flat, score
+from robo_rl.experiments.reading import flat, outcome, score, to_refuse
+from robo_rl.goals.labelled import path_of
 
 DATA = Path(__file__).parent / "data"
 
@@ -105,12 +107,26 @@ DEV_GOALS = [text for text in DEV if not answer(text).startswith("refuse:")]
 def test_corpus(part: str, sayable: int) -> None:
     """No goal is read as another. Some sentences kept out are labelled as to be refused because no
     goal could say them then ("go behind the ball"); as many as that are read as formulas now."""
-    result = score(part)
-    assert result["goals"]["wrong_accepted"] == 0, result
-    assert result["refusals"]["wrong_accepted"] <= sayable, result
-    result = result["all"]
+    lines = json.loads(path_of(part).read_text("utf-8"))
+    found = Counter((to_refuse(line), outcome(line)) for line in lines)
+    assert found[False, "wrong_accepted"] == 0, found
+    assert found[True, "wrong_accepted"] <= sayable, found
+    right = found[False, "right"] + found[True, "right"]
     least = 0.88 if part == "fresh" else 0.95  # as measured: tests/data/README.md
-    assert result["right"] >= least * result["total"], result
+    assert right >= least * len(lines), found
+
+
+def test_a_score_counts_every_outcome_and_what_is_offered() -> None:
+    lines = json.loads(path_of("dev").read_text("utf-8"))
+    counts = score("dev")
+    for part in ("goals", "refusals"):
+        own = [outcome(line) for line in lines if to_refuse(line) == (part == "refusals")]
+        assert counts[part]["total"] == len(own)
+        for kind in ("right", "wrong_accepted", "refused_wrongly"):
+            assert counts[part][kind] == own.count(kind)
+        assert counts[part]["offered"] <= counts[part]["refused_wrongly"]
+        assert counts[part]["needless"] <= counts[part]["right"]
+    assert counts["all"]["total"] == len(lines)
 
 
 def test_sequences_are_compared_by_what_they_ask() -> None:
@@ -321,7 +337,7 @@ SOUP = st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @example(text="A", card=CARDS[0])  # once an IndexError
 @given(text=st.one_of(st.text(max_size=80), SOUP), card=st.sampled_from(CARDS))
 def test_any_text_is_read_or_refused(text: str, card: TaskCard) -> None:
@@ -359,7 +375,7 @@ def test_canonical_captions() -> None:
     assert describe_vocabulary(TABLE).count("\n") == 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     text=st.sampled_from(DEV + [say(a, TABLE) for a in all_atoms(TABLE)]),
     upper=st.booleans(),
@@ -373,7 +389,7 @@ def test_case_space_and_full_stops_do_not_matter(
     assert answer(changed) == answer(text)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     text=st.sampled_from(DEV_GOALS + [say(a, TABLE) for a in all_atoms(TABLE)]),
     word=st.text("bcdfghjklmnpqrstvwxz", min_size=5, max_size=9),
@@ -385,9 +401,10 @@ def test_an_unknown_word_anywhere_is_refused(text: str, word: str, at: float) ->
     assert answer(" ".join(words)).startswith("refuse:unknown_")
 
 
-@pytest.mark.parametrize("word", ["grab", "three", "if"])
-def test_a_known_but_unsupported_word_anywhere_is_refused(word: str) -> None:
-    for text in DEV_GOALS:
+@pytest.mark.parametrize(("word", "first"), [("grab", 0), ("three", 1), ("if", 2)])
+def test_a_known_but_unsupported_word_anywhere_is_refused(word: str, first: int) -> None:
+    """Each word in every place of a third of the sentences."""
+    for text in DEV_GOALS[first::3]:
         words = text.split()
         for i in range(len(words) + 1):
             if word == "if" and words[i : i + 1] == ["you"]:

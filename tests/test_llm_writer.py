@@ -110,7 +110,7 @@ def test_a_limited_then_broken_endpoint_is_asked_again() -> None:
     [
         ({"status": 401}, "status 401", 1),
         ({"status": 429}, "status 429", 2),
-        ({"sleep": 3.0}, "no answer within 0.5 s", 2),
+        ({"sleep": 1.0}, "no answer within 0.2 s", 2),
         ({"raw": b"{}"}, "not of the protocol", 2),
     ],
 )
@@ -119,7 +119,9 @@ def test_the_key_is_in_no_error_log_or_file(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     with OpenAIServer([entry]) as server:
-        transport = connected(endpoint(server, attempts=2, seconds=0.5))
+        transport = connected(
+            endpoint(server, attempts=2, seconds=0.2 if "sleep" in entry else 20.0)
+        )
         cassette = tmp_path / "cassette.jsonl"
         with pytest.raises(ModelError, match=says) as failed:
             writer(Recorder(transport, cassette)).propose(CARD, GOAL, 1)
@@ -165,21 +167,21 @@ def test_budgets_stop_before_they_are_exceeded(budget: Budget, says: str, calls:
     assert budget.used_tokens <= budget.tokens and budget.used_money <= budget.money
 
 
-@pytest.mark.parametrize("entry", [{"status": 429}, {"status": 503}, {"sleep": 0.6}])
+@pytest.mark.parametrize("entry", [{"status": 429}, {"status": 503}, {"sleep": 0.5}])
 def test_every_attempt_is_a_call_of_the_budget(entry: dict[str, Any]) -> None:
     with OpenAIServer([entry]) as server:
-        e = endpoint(server, seconds=0.3)
+        e = endpoint(server, seconds=0.1 if "sleep" in entry else 20.0)
         with pytest.raises(BudgetSpent, match="2 calls are spent"):
             writer(connected(e, Budget(calls=2))).propose(CARD, GOAL, 1)
         assert len(server.requests) == 2
 
 
 def test_an_endpoint_that_asks_for_patience_gets_it() -> None:
-    limited = {"status": 429, "headers": {"Retry-After": "1"}}
+    limited = {"status": 429, "headers": {"Retry-After": "0.3"}}
     with OpenAIServer([limited, REPLIES["good"]]) as server:
         began = time.monotonic()
         [draft] = writer(connected(endpoint(server))).propose(CARD, GOAL, 1)
-        assert load(draft.text, CARD) and 1.0 <= time.monotonic() - began < 3.0
+        assert load(draft.text, CARD) and time.monotonic() - began >= 0.3
     with OpenAIServer([{"status": 429, "headers": {"Retry-After": "3600"}}]) as server:
         with pytest.raises(ModelError, match="asks to wait 3600 s"):
             writer(connected(endpoint(server))).propose(CARD, GOAL, 1)

@@ -180,7 +180,7 @@ NAMED = st.lists(st.sampled_from(SIGNALS), min_size=5, max_size=5, unique=True)
 TAPES = st.lists(st.integers(0, 10_000), min_size=20, max_size=90)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(names=NAMED, tape=TAPES)
 @example(["v0", "v1", "v2", "v4", "v7"], [*[0] * 8, 1, 95, 235, 2, 1176, 0, 0, 789, *[0] * 4])
 def test_what_is_accepted_means_what_python_says(names: list[str], tape: list[int]) -> None:

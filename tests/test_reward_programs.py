@@ -362,7 +362,7 @@ _PIECES = st.sampled_from(
 BENIGN = [r["text"] for r in ATTACKS if not r["code"]]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     text=st.sampled_from(BENIGN),
     edits=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 6), _PIECES), max_size=5),
@@ -516,9 +516,10 @@ TRUSTED = "import numpy as np\ndef reward(ee, goal):\n    gap = np.linalg.norm(e
         ("    return gap", "keys"),
         ("    return {str(len(gap)): gap}", "keys"),
         ("    raise RuntimeError('no')", "crashed"),
-        ("    for x in gap:\n        np.linalg.inv(np.eye(48))\n    return {'a': gap}", "slow"),
-        ("    for i in range(0, len(gap), 32):\n        np.sin(np.tile(gap, 8))\n"
+        ("    for x in gap[:4096]:\n        np.linalg.inv(np.eye(48))\n"
          "    return {'a': gap}", "slow"),
+        ("    for i in range(0, min(len(gap), 4096), 32):\n"
+         "        np.sin(np.tile(gap[:4096], 8))\n    return {'a': gap}", "slow"),
     ],
 )  # fmt: skip
 def test_second_tier(body: str, code: str) -> None:
@@ -539,7 +540,7 @@ def test_a_batch_goes_on_after_a_program_that_does_not_return() -> None:
         trusted=True,
     )
     greedy = Job(TRUSTED + "    x = np.ones((60000, 60000))\n    return {'a': gap}", trusted=True)
-    found = preflight([good, hang, quits, spoof, greedy, good], CARD, Limits(seconds=3))
+    found = preflight([good, hang, quits, spoof, greedy, good], CARD, Limits(seconds=1))
     codes = [[d.code for d in f] for f in found]
     assert codes == [[], ["timeout"], ["killed"], ["killed"], ["crashed"], []], found
 

@@ -93,7 +93,7 @@ def assert_within(filter: SafetyFilter, targets: np.ndarray, start: object = Non
 
 # Limits.
 @pytest.mark.fault(18, 19, 21, 23)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     wishes=st.lists(st.lists(HOSTILE, min_size=1, max_size=3), min_size=1, max_size=40),
     gain=st.floats(0.0, 1.0),
@@ -169,7 +169,7 @@ def soak(robot_name: str, actions: int, seed: int) -> np.ndarray:
 @pytest.mark.fault(18, 19, 21, 23, 24)
 @pytest.mark.parametrize("robot", sims.ROBOTS)
 def test_hostile_actions_keep_every_arm_within_its_limits(robot: str) -> None:
-    targets = soak(robot, 1000, 0)
+    targets = soak(robot, 500, 0)
     assert np.ptp(targets, axis=0).max() > 0.5  # it was not just frozen
 
 
@@ -180,7 +180,7 @@ def test_100_000_hostile_actions_keep_every_arm_within_its_limits(robot: str) ->
     soak(robot, 100_000, 1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     wish=st.tuples(st.floats(-1.9, 1.9), st.floats(-0.44, 0.94)),
     others=st.lists(st.tuples(st.floats(-1.9, 1.9), st.floats(-0.44, 0.94)), max_size=20),
@@ -404,7 +404,7 @@ def test_nothing_leads_into_the_table_the_arm_or_out_of_the_workspace() -> None:
         (home + [1.2, 0, 0, 0, 0], "workspace"),
         (np.array([0, -1.7, 1.6, 1.6, 0]), ""),
     ]:
-        targets, flags, _ = follow(filter, [goal] * 150, start=home)
+        targets, flags, _ = follow(filter, [goal] * 100, start=home)
         rooms = [clearance.near(q, 0.0) for q in targets]
         assert min(r.room for r in rooms) >= 0.0, what
         assert_within(filter, targets, home)
@@ -475,12 +475,14 @@ def test_an_arm_low_over_the_table_leaves_where_the_straight_way_is_clear(name: 
     clearance = Clearance.of(sims.make_task("reach", robot=name))
     filter = SafetyFilter.build(NullDriver(robot).describe(), clearance=clearance)
     low: list[np.ndarray] = []
-    while len(low) < 6:
+    while len(low) < 3:
         down = robot.home + rng.uniform(-0.5, 0.5, len(robot.home))
         down = np.clip(down, *filter.position.T)
+        if not 0.003 < clearance.near(down, 0.0).room < clearance.margin:
+            continue
         way = np.linspace(down, robot.home, 60)
         room = [clearance.near(pose, 0.0).room for pose in way]
-        if 0.003 < room[0] < clearance.margin and (np.diff(room) >= 0).all():
+        if (np.diff(room) >= 0).all():
             low.append(down)
     for down in low:
         targets, _, _ = follow(filter, [robot.home] * 200, start=down)
