@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 import reach_bundle
-from arms import PATIENCE, Arm, koch
+from arms import Arm, koch
 from servo_ride import GOOD, Ride, torque
 
 import sims
@@ -39,13 +39,12 @@ def arm() -> Iterator[Arm]:
 
 # Trouble on the wire.
 @pytest.mark.fault(2)
-def test_silence_is_a_latched_fault(bundle: PolicyBundle, took: Took) -> None:
-    with koch(patience=0.4 * PATIENCE, driver={"watchdog": 0.1}) as arm:
-        ride = Ride(arm, bundle, lambda: arm.emulator.wire("drop", count=5, device=1))
-        assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.COMM_TIMEOUT)
-        assert ride.result.retries == 4 and all(ride.result.acks.values()) and not any(torque(arm))
-        assert ride.delay <= 0.05
-        took(ride.delay, "latched")
+def test_silence_is_a_latched_fault(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
+    ride = Ride(arm, bundle, lambda: arm.emulator.wire("drop", count=5, device=1))
+    assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.COMM_TIMEOUT)
+    assert ride.result.retries == 4 and all(ride.result.acks.values()) and not any(torque(arm))
+    assert ride.delay <= 0.05
+    took(ride.delay, "latched")
 
 
 @pytest.mark.fault(7)
@@ -63,12 +62,7 @@ def test_a_pulled_cable_is_a_fault_and_the_servos_stop_the_arm(arm: Arm) -> None
 
 
 @pytest.mark.fault(3, 5, 6)
-def test_stuffed_replies_are_measurements_and_garbage_is_none() -> None:
-    with koch(patience=0.4 * PATIENCE) as arm:
-        stuffed_or_spoilt(arm)
-
-
-def stuffed_or_spoilt(arm: Arm) -> None:
+def test_stuffed_replies_are_measurements_and_garbage_is_none(arm: Arm) -> None:
     driver = arm.up().driver
     for goal in (0x00FDFFFF, 0x07FDFFFF):  # registers that look like a header on the wire
         for servo in range(6):
@@ -252,7 +246,7 @@ def test_the_turn_that_a_servo_woke_in_does_not_matter() -> None:
 )
 def test_other_motors_are_refused(change: tuple[str, int, int], words: str) -> None:
     name, servo, value = change
-    with koch(patience=0.2) as arm:
+    with koch() as arm:
         arm.emulator.register(servo - 1, name, value)
         arm.driver.connect()
         with pytest.raises(RobotFault, match=words) as caught:
@@ -263,7 +257,7 @@ def test_other_motors_are_refused(change: tuple[str, int, int], words: str) -> N
 
 @pytest.mark.fault(10)
 def test_who_does_not_answer_is_looked_for_elsewhere() -> None:
-    with koch(patience=0.2) as arm:
+    with koch() as arm:
         arm.emulator.register(5, "id", 9)
         arm.emulator.register(2, "baud", 1)  # as bought
         arm.driver.connect()

@@ -50,13 +50,6 @@ def arm() -> Iterator[Arm]:
         yield made
 
 
-@pytest.fixture
-def waiting() -> Iterator[Arm]:
-    """For what is not answered again and again; each time it waits for that long."""
-    with so101(patience=0.4 * PATIENCE) as made:
-        yield made
-
-
 # Trouble on the wire.
 @pytest.mark.fault(1, 3, 5, 6)
 @pytest.mark.parametrize(
@@ -70,8 +63,7 @@ def test_one_spoilt_reply_costs_at_most_a_tick(arm: Arm, bundle: PolicyBundle, k
 
 
 @pytest.mark.fault(2)
-def test_silence_is_a_latched_fault(waiting: Arm, bundle: PolicyBundle, took: Took) -> None:
-    arm = waiting
+def test_silence_is_a_latched_fault(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
     ride = Ride(arm, bundle, lambda: arm.emulator.wire("drop", count=5, device=1))
     assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.COMM_TIMEOUT)
     assert ride.result.retries == 4 and all(ride.result.acks.values()) and not any(torque(arm))
@@ -182,9 +174,7 @@ def test_four_of_five_replies_lost_stop_the_arm(arm: Arm, bundle: PolicyBundle, 
         if ticks[0] % 5:
             arm.emulator.wire("drop", count=1, device=1)
 
-    with so101(patience=0.05) as waiting:
-        arm = waiting
-        ride = Ride(arm, bundle, lose, at=1, every=True, steps=100)
+    ride = Ride(arm, bundle, lose, at=1, every=True, steps=100)
     assert (ride.result.ended, ride.result.fault) == (Ended.SAFETY_STOP, Fault.COMM_TIMEOUT)
     assert "51 measurements of the last 2 s did not come, allowed are 50" in ride.result.reason
     assert all(ride.result.acks.values()) and ride.delay < 1.1
@@ -307,8 +297,7 @@ def test_a_port_belongs_to_one(arm: Arm) -> None:
         (("model", 2, 2825), r"servo 2 \(shoulder_lift\) is model 2825, expected 777"),
     ],
 )
-def test_other_motors_are_refused(waiting: Arm, change: tuple[str, int, int], words: str) -> None:
-    arm = waiting
+def test_other_motors_are_refused(arm: Arm, change: tuple[str, int, int], words: str) -> None:
     name, servo, value = change
     arm.emulator.register(servo - 1, name, value)
     arm.driver.connect()
@@ -603,8 +592,7 @@ def test_the_range_that_the_servos_hold_is_kept(arm: Arm, bundle: PolicyBundle, 
     assert -0.149 + 0.019 <= traffic["goal_low"][0] and traffic["goal_high"][0] <= 0.149 - 0.019
 
 
-def test_torque_is_asked_for_until_it_is_read_back(waiting: Arm) -> None:
-    arm = waiting
+def test_torque_is_asked_for_until_it_is_read_back(arm: Arm) -> None:
     arm.driver.connect()
     arm.driver.identify()
     arm.emulator.wire("drop", count=2, device=1)

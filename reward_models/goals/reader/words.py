@@ -169,7 +169,7 @@ class Pattern:
         """What the slots say, and where the match ends; every way."""
         if self.first is not None and (at >= len(words) or words[at] not in self.first):
             return
-        yield from _sequence((self.tree,), 0, words, at, (), slot)
+        yield from _match(self.tree, words, at, (), slot)
 
     def literals(self) -> frozenset[str]:
         """Its words that stand for themselves."""
@@ -245,31 +245,31 @@ def _begins(option: Sequence[Any]) -> frozenset[str] | None:
     return None  # nothing in it must be there
 
 
+def _match(
+    node: Any, words: tuple[str, ...], at: int, bound: Bound, slot: Slot
+) -> Iterator[tuple[Bound, int]]:
+    what, inner = node
+    if what == "slot":
+        for value, end in slot(inner, at):
+            yield (*bound, (inner, value)), end
+    elif what == "opt":
+        yield bound, at
+        yield from _match(inner, words, at, bound, slot)
+    else:
+        for option in inner.at(words[at] if at < len(words) else ""):
+            yield from _sequence(option, 0, words, at, bound, slot)
+
+
 def _sequence(
     nodes: tuple[Any, ...], k: int, words: tuple[str, ...], at: int, bound: Bound, slot: Slot
 ) -> Iterator[tuple[Bound, int]]:
-    """Every match of the nodes from ``k`` on, each optional part left out first."""
-    word = words[at] if at < len(words) else ""
-    while k < len(nodes):
-        what, inner = nodes[k]
-        if what == "word":
-            if word != inner:
-                return
-            at += 1
-            word = words[at] if at < len(words) else ""
-        elif what != "opt" or inner[1].at(word):
-            break
-        k += 1
-    else:
+    """Of the nodes from ``k`` on."""
+    while k < len(nodes) and nodes[k][0] == "word":
+        if at >= len(words) or words[at] != nodes[k][1]:
+            return
+        at, k = at + 1, k + 1
+    if k == len(nodes):
         yield bound, at
         return
-    if what == "slot":
-        for value, end in slot(inner, at):
-            yield from _sequence(nodes, k + 1, words, end, (*bound, (inner, value)), slot)
-        return
-    if what == "opt":
-        yield from _sequence(nodes, k + 1, words, at, bound, slot)
-        inner = inner[1]
-    for option in inner.at(word):
-        for more, end in _sequence(option, 0, words, at, bound, slot):
-            yield from _sequence(nodes, k + 1, words, end, more, slot)
+    for more, end in _match(nodes[k], words, at, bound, slot):
+        yield from _sequence(nodes, k + 1, words, end, more, slot)
