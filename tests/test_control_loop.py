@@ -188,7 +188,7 @@ def test_an_arm_that_must_stop_soon_is_aligned_driven_and_parked_slowly(
     """At the speed from which it stops within 50 ms, and so it arrives in time wherever it goes."""
     rig, most = Rig(bundle, period=0.01), 0.05
     rig.driver.scene.qpos[rig.driver.scene.arm.qpos[0]] = 1.2  # 0.5 rad from where a run may begin
-    result = rig.run(steps=60, log=tmp_path / "run.mcap", config=RunConfig(stop_s=most))
+    result = rig.run(steps=30, log=tmp_path / "run.mcap", config=RunConfig(stop_s=most))
     assert (result.ended, result.reason, result.notes) == (Ended.DONE, "", ())
     assert phases(result) == GOOD and result.limited_long == ()
     assert result.limited["stop_time"].max() > 0.3

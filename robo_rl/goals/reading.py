@@ -119,11 +119,12 @@ def read_goal(task: Task[Any], text: str) -> ReadGoal:
     card = from_dict(task.card())
     text = card.goals.get(text, text)
     formula, refusal = _read(text, card)
-    key = ""
+    meant, key = None if formula is None else _meant(formula, card), ""
     for name, sentence in card.goals.items():
-        own = _read(sentence, card)[0]
-        same = None not in (formula, own) and _meant(formula, card) == _meant(own, card)
-        if same or _plain(sentence) == _plain(text):
+        same = _plain(sentence) == _plain(text)
+        if not same and meant is not None and (own := _read(sentence, card)[0]) is not None:
+            same = meant == _meant(own, card)
+        if same:
             key = name
             break
     return ReadGoal(text, formula, refusal, key, card)
