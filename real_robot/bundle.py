@@ -30,6 +30,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
 from real_robot.driver import Description
 from real_robot.manifest import BundleError, Manifest
+from sims.versions import warn_of_engine
 
 Array = np.ndarray
 
@@ -103,6 +104,7 @@ class PolicyBundle:
             bundle.check_robot(robot)
         if task_card is not None:
             bundle.check_task(task_card)
+        warn_of_engine(manifest.versions, f"the bundle {folder}")
         return bundle
 
     @classmethod

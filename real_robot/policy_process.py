@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 import traceback
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from real_robot.bundle import PolicyBundle
 from real_robot.driver import Fault
 from real_robot.filters.stage import SafetyStop
 from real_robot.manifest import BundleError
+from sims.versions import OtherEngine
 
 Array = np.ndarray
 
@@ -155,6 +157,7 @@ class PolicyProcess:
 
 def serve(folder: str, end: socket.socket) -> None:
     """The policy's side: answers until the bridge is gone."""
+    warnings.simplefilter("ignore", OtherEngine)  # the bridge has said it
     try:
         bundle = PolicyBundle.load(folder)
         end.send(_HEAD.pack(_HELLO, 0, 0) + bundle.sha256.encode())

@@ -12,6 +12,7 @@ import os
 import re
 import select
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -45,6 +46,7 @@ EXTRAS = {"h5py": "demos", "pyarrow": "lerobot", "openai": "llm"}
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit status."""
     args = list(sys.argv[1:] if argv is None else argv)
+    warnings.formatwarning = formatted
     try:
         status = run(args)
         sys.stdout.flush()
@@ -63,6 +65,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         status = 2 if isinstance(error, Mistyped) else 1
         return fail(" ".join(str(error).split()) or type(error).__name__, status)
+
+
+_format = warnings.formatwarning
+
+
+def formatted(message: Any, category: type[Warning], *where: Any, **line: Any) -> str:
+    """A warning for the shell: a kind that says so is one line, without the source line."""
+    if getattr(category, "one_line", False):
+        return f"warning: {message}\n"
+    return _format(message, category, *where, **line)
 
 
 class Mistyped(ValueError):

@@ -11,6 +11,7 @@ import numpy as np
 import onnxruntime
 
 from real_robot.bundle import POLICY, PolicyBundle
+from robo_rl.runs import warn_of_run
 
 Array = np.ndarray
 
@@ -52,6 +53,7 @@ def load_policy(run: Path) -> Policy:
     path = run / POLICY
     if not path.exists():
         raise ValueError(f"{run} has neither a bundle nor {POLICY}: the run has not finished")
+    warn_of_run(run)
     return load_graph(path)
 
 

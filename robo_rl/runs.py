@@ -2,7 +2,7 @@
 
 ```
 runs/<name>/config.json      the resolved configuration
-            versions.json    Python, platform and library versions
+            versions.json    versions, threads and processor that it was begun with
             metrics.csv      one row per rollout, appended; readable after a crash
             looks.csv        one row per evaluation on selection episodes while it learned
             tensorboard/     the rows of both once more, for TensorBoard
@@ -23,11 +23,9 @@ import csv
 import dataclasses
 import fcntl
 import hashlib
-import importlib.metadata
 import io
 import json
 import os
-import platform
 import re
 import secrets
 import shutil
@@ -45,15 +43,16 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
 
+from robo_rl.threads import simulation_threads
+from sims.versions import versions as environment
+from sims.versions import warn_of_engine
+
 Array = np.ndarray
 
 RESULT, BEST, SCORER = "result.json", "best", "scorer.json"
 WEIGHTS, STATE, META = "weights.safetensors", "state.npz", "meta.json"
 KEEP = 2  # checkpoints kept: the last one and one to fall back to
-_LIBRARIES = (
-    "robo-rl", "numpy", "mujoco", "gymnasium", "torch", "stable-baselines3", "sb3-contrib",
-    "onnxruntime", "open_clip_torch",
-)  # fmt: skip
+VERSIONS, RESUMED = "versions.json", "resumed_with"  # file; its entry of what differed later
 
 
 class CheckpointError(Exception):
@@ -110,15 +109,15 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and the libraries that figures depend on; the kind of machine."""
-    kind = f"{platform.system()}-{platform.machine()}"
-    found = {"python": platform.python_version(), "platform": kind}
-    for library in _LIBRARIES:
-        try:
-            found[library] = importlib.metadata.version(library)
-        except importlib.metadata.PackageNotFoundError:
-            continue  # an extra that is not installed
-    return found
+    """What a result depends on beside its command and seed (``sims/versions.py``), and how many
+    threads simulate."""
+    return environment() | {"simulation_threads": str(simulation_threads())}
+
+
+def warn_of_run(path: Path) -> None:
+    """An OtherEngine warning where the run in ``path`` was begun with another MuJoCo."""
+    if (kept := path / VERSIONS).exists():
+        warn_of_engine(json.loads(kept.read_text()), f"the run {path}")
 
 
 def _sync_folder(folder: Path) -> None:
@@ -222,7 +221,7 @@ class RunDir:
         cls.check_free(path)
         run = cls(path)
         run.checkpoints_path.mkdir(parents=True, exist_ok=True)
-        write_json(run.path / "versions.json", versions())
+        write_json(run.path / VERSIONS, versions())
         write_json(run.path / "config.json", config)
         return run
 
@@ -252,8 +251,12 @@ class RunDir:
         """
         new = [folder for folder in (path, path.parent) if not resume and not folder.exists()]
         run = cls.open(path) if resume else cls.create(path, config)
+        if resume:
+            warn_of_run(path)
         try:
             with run._alone():
+                if resume:
+                    run._resumed_with(versions())
                 if run.config != jsonable(config):
                     write_json(path / "config.json", config)
                     (path / RESULT).unlink(missing_ok=True)
@@ -269,6 +272,16 @@ class RunDir:
                 said = str(error) or "stopped by Ctrl-C"
                 raise KeyboardInterrupt(f"{said}; it goes on: {run.going_on}") from None
             raise
+
+    def _resumed_with(self, now: Mapping[str, str]) -> None:
+        """Notes what differs ``now`` from what the run last went on with."""
+        if not (path := self.path / VERSIONS).exists():
+            return
+        begun = json.loads(path.read_text())
+        resumed = begun.get(RESUMED, [])
+        last = {name: value for made in (begun, *resumed) for name, value in made.items()}
+        if other := {name: now[name] for name in now if now[name] != last.get(name)}:
+            write_json(path, begun | {RESUMED: [*resumed, other]})
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -395,6 +408,7 @@ class RunDir:
             STATE: write_npz(folder / STATE, checkpoint.state),
         }
         meta = {"step": checkpoint.step, "sha256": digests, "meta": checkpoint.meta}
+        meta["versions"] = versions()
         write_json(folder / META, meta)
         if final.exists():  # the same step again: a run resumed and stopped at once
             shutil.rmtree(final)

@@ -44,6 +44,11 @@ def set_threads(simulation: int = 0, *, learning: int = 1) -> int:
     return simulation
 
 
+def simulation_threads() -> int:
+    """How many threads simulate, as ``set_threads`` last had it."""
+    return _simulation
+
+
 def cores() -> int:
     """How many cores this program may take; ValueError where ``ROBO_RL_CORES`` is no number."""
     asked = os.environ.get(CORES, "")

@@ -139,6 +139,7 @@ def train(
     recipe = judge_apart(config, path, made) if config.asynchronous else None
     labels = Labels(config, made.scene, data_env) if made.scene is not None else None
     hooks: list[Hook] = [hook for hook in (labels, made.asks) if hook is not None]
+    set_threads(threads)
     with (
         RunDir.under_way(path, config, resume=resume is not None) as run,
         closing(Board(run.path / BOARD)) as board,
@@ -154,7 +155,6 @@ def train(
             )
         if made.scene is not None:
             say(f"scene: {describe(made.scene.report)}; {laps.seconds['reward']:.0f} s")
-        set_threads(threads)
         hooks += [Widening(env, config.env_steps), board]
         if judged and config.looks:
             hooks.append(looks_at(run, config, look_env, board, made.model, say))

@@ -22,9 +22,12 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from sims.versions import noted
+
 Array = np.ndarray
 
 BACKENDS = ("egl", "osmesa", "glfw")
+GL_RENDERER, GL_VERSION = 0x1F01, 0x1F02
 SKY = (0.72, 0.78, 0.84)
 ROOM = 10.0  # m, half the side of the least plane that is a floor, and no table
 FLOOR = 2_000.0  # m, that of a floor as it is drawn: a cheetah runs 500 in an episode
@@ -196,6 +199,7 @@ def _open_context(
             context.make_current()
             # GLFW without a display says nothing until MuJoCo asks for its functions.
             own = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_50)
+            _note(backend)
             return backend, context, own
         except mujoco.FatalError:
             failures.append(f"{backend}: gives no OpenGL context")
@@ -210,6 +214,17 @@ def _open_context(
         + "; ".join(failures)
         + "). Install one: apt install libegl1 libgl1-mesa-dri (EGL) or libosmesa6 (OSMesa)"
     )
+
+
+def _note(backend: str) -> None:
+    """Has ``versions()`` say which OpenGL renders here, if it tells: frames hang on it."""
+    if "opengl" in noted:
+        return
+    name = ctypes.util.find_library("OSMesa" if backend == "osmesa" else "GL")
+    if name and hasattr(library := ctypes.CDLL(name), "glGetString"):
+        library.glGetString.restype = ctypes.c_char_p
+        told = (library.glGetString(what) for what in (GL_RENDERER, GL_VERSION))
+        noted["opengl"] = ", ".join(text.decode(errors="replace") for text in told if text)
 
 
 def working() -> str:

@@ -29,6 +29,7 @@ import sims
 from sims.batch_env import BatchEnv
 from sims.rng import JUDGING
 from sims.task import Task
+from sims.versions import versions
 
 Array = np.ndarray
 
@@ -209,6 +210,7 @@ def metadata_of(env: BatchEnv, name: str, episodes: int, steps: int, by: str) ->
         "obs_names": list(env.obs_names),
         "task": task.card()["params"] | {"name": task.name, "goal": task.goal},
         "shaped": env.shaped,
+        "versions": versions() | {"simulation_threads": str(env.batch.nthread)},
     }
 
 

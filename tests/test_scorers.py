@@ -392,6 +392,7 @@ def test_a_scorer_says_from_whom_it_learned(scorer: Path, capsys) -> None:
     _, card, _ = load_scorer(scorer, "success")
     assert card == json.loads(scorer.with_suffix(".json").read_text())
     assert "6 episodes of the task's expert" in card["learned_from"]
+    assert card["versions"]["mujoco"]
     assert card["scene"]["truth"] == "touch_red_cube" and card["figures"]["auc"] > 0.6
     env = sims.make("reach", 4, seed=0, goal="touch_red_cube")
     goal = read_goal(env.task, "touch_red_cube")

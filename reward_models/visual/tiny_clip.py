@@ -234,6 +234,7 @@ def save(model: TinyClip, path: Path, card: dict[str, Any]) -> None:
         "homes": json.dumps([asdict(home) for home in model.homes]),
         "captions": json.dumps(model.taught.texts),
         "names": json.dumps(sorted(model.taught.names)),
+        "versions": json.dumps(card.get("versions", {})),
     }
     write_tensors(path, tensors, meta)
     write_text(path.with_suffix(".json"), json.dumps(card, indent=1) + "\n")

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from robo_rl.search.report import percent
+from sims.versions import LIBRARIES
+
+SHOWN = {"python", *LIBRARIES}  # of a row's versions; its machine is said before them
 
 __all__ = ["footnote", "interval", "percent", "table"]
 
@@ -34,7 +37,7 @@ def footnote(rows: Sequence[Mapping[str, Any]]) -> str:
     found: dict[str, int] = {}
     for row in rows:
         versions = row.get("versions", {})
-        made = ", ".join(f"{k} {versions[k]}" for k in sorted(versions) if k != "platform")
+        made = ", ".join(f"{k} {versions[k]}" for k in sorted(versions) if k in SHOWN)
         where = row.get("machine") or versions.get("platform", "a machine that was not noted")
         found[f"{where}; {made}"] = found.get(f"{where}; {made}", 0) + 1
     lines = [f"{count} rows: {words}" for words, count in found.items()]

@@ -13,6 +13,7 @@ import numpy as np
 from sims import make_task
 from sims.batch_env import BatchEnv
 from sims.task import Task
+from sims.versions import warn_of_engine
 
 Array = np.ndarray
 
@@ -90,6 +91,7 @@ def read_demonstrations(
             f"{folder}: its observation must be that of {task.name} here, {names}, got "
             f"{told['obs_names']}: another version wrote it; write it anew with robo-rl demos"
         )
+    warn_of_engine(told.get("versions", {}), f"the data set {folder}")
     obs, action, episode, start, success = [], [], [], [], []
     with h5py.File(data) as file:
         for group in sorted(file.values(), key=lambda group: int(group.attrs["id"])):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from robo_rl.recorded.logs import Reading, Recorded, decoded, episodes
+from robo_rl.runs import versions
 from sims.demos import new_folder
 
 Array = np.ndarray
@@ -26,6 +27,7 @@ VERSION = "v3.0"
 FILE = "chunk-{chunk_index:03d}/file-{file_index:03d}"
 FIRST = "chunk-000/file-000"
 INFO = Path("meta") / "info.json"
+VERSIONS = Path("meta") / "robo_rl_versions.json"  # not in INFO, whose keys are LeRobot's
 PROGRESS = "sarm_progress.parquet"  # where LeRobot's sample weighting looks for scores
 BOOKS = {"timestamp": "float32"} | dict.fromkeys(
     ("frame_index", "episode_index", "index", "task_index"), "int64"
@@ -196,6 +198,7 @@ class _Dataset:
             "features": features | films,
         }
         _json(self._folder / INFO, info)
+        _json(self._folder / VERSIONS, versions())
         if len(progress):
             write_progress(self._folder / PROGRESS, self.lengths, progress)
 

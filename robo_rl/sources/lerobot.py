@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 import sims
-from robo_rl.recorded.lerobot import INFO, check_extra
+from robo_rl.recorded.lerobot import INFO, VERSIONS, check_extra
 from robo_rl.sources.base import Array, Seen, Watch
+from sims.versions import warn_of_engine
 
 PICTURES = "observation.images."  # which the names of cameras begin with
 
@@ -30,6 +31,8 @@ def episodes(path: Path, watch: Watch) -> Iterator[Seen]:
             f"{path} must be a LeRobotDataset v3.x, got {info.get('codebase_version')}: LeRobot "
             "converts older ones"
         )
+    if (path / VERSIONS).is_file():
+        warn_of_engine(json.loads((path / VERSIONS).read_text()), f"the data set {path}")
     keys = {
         name.removeprefix(PICTURES): name
         for name, feature in info["features"].items()

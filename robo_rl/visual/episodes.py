@@ -20,6 +20,7 @@ from robo_rl.visual.data import Wander
 from sims.batch_env import BatchEnv
 from sims.cache import cache_dir
 from sims.task import Task
+from sims.versions import rendered_with
 
 if TYPE_CHECKING:
     from reward_models.visual.encoders import TorchEncoder
@@ -144,7 +145,7 @@ def _key(task: Task[Any], encoder: TorchEncoder, config: EpisodesConfig) -> str:
     spec = task.spec()
     spec.compile()
     content = [spec.to_xml(), repr(task), encoder.name, encoder.camera, encoder.dtype_name]
-    content += [repr(config), str(DRAWN_AS)]
+    content += [repr(config), str(DRAWN_AS), *rendered_with()]
     content += [(run / "result.json").read_text() for run in config.run]
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:16]
 

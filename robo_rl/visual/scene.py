@@ -25,6 +25,7 @@ from robo_rl.visual.data import ROLLED, collect
 from sims.batch_env import BatchEnv
 from sims.cache import cache_dir
 from sims.task import Task
+from sims.versions import rendered_with
 
 if TYPE_CHECKING:
     from reward_models.distill import Surrogate
@@ -120,6 +121,7 @@ def scene_key(task: Task[Any], encoder: TorchEncoder, config: SceneConfig) -> st
     signals = [signal.name for signal in task.signal_docs()]
     drawn = [task.name, task, task.cameras, signals, config, DRAWN, ROWS]
     content = [spec.to_xml(), encoder.name, encoder.camera, encoder.dtype_name, *map(repr, drawn)]
+    content += rendered_with()
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:16]
 
 
