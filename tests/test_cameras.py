@@ -32,14 +32,14 @@ def env() -> BatchEnv:
 
 @pytest.mark.parametrize("name", sims.TASKS)
 def test_frames_have_the_cameras_size_and_differ_by_row_and_camera(name: str) -> None:
-    env = sims.make(name, 3, seed=1)
+    env = sims.make(name, 2, seed=1)
     env.scatter()
     pictures = {}
     for camera in env.task.cameras:
         frames = pictures[camera.name] = env.render(camera=camera.name)
-        assert frames.shape == (3, camera.height, camera.width, 3) and frames.dtype == np.uint8
+        assert frames.shape == (2, camera.height, camera.width, 3) and frames.dtype == np.uint8
         assert frames.std() > 10  # something is in the picture
-        assert len(np.unique(frames.reshape(3, -1), axis=0)) == 3
+        assert (frames[0] != frames[1]).any()
     assert len({frames.tobytes() for frames in pictures.values()}) == len(env.cameras)
     assert (env.render() == pictures[env.cameras[0]]).all()  # the first is the default
     env.close()
@@ -106,7 +106,7 @@ def test_a_look_changes_its_own_frame_and_nothing_afterwards(env: BatchEnv, fiel
 
 
 def test_numbered_frames_say_which_geom_a_pixel_shows_and_nothing_afterwards() -> None:
-    env = sims.make("pick_place", 32, seed=3)
+    env = sims.make("pick_place", 8, seed=3)
     env.scatter()
     states = env.state()
     rng, view = np.random.default_rng(0), env.camera("top")
@@ -124,27 +124,35 @@ def test_numbered_frames_say_which_geom_a_pixel_shows_and_nothing_afterwards() -
     env.close()
 
 
-@pytest.mark.parametrize("name", ["front", "top"])
-def test_a_camera_sees_what_changes_its_frames(name: str) -> None:
-    """Painted otherwise, a cube beyond the edges changes no pixel, wherever the camera is moved."""
+@pytest.fixture(scope="module")
+def lift() -> tuple[BatchEnv, Array, Array]:
+    """An env, states of it and where the cube is in each."""
     env = sims.make("lift", 64, seed=3)
-    states, signals = collect(env, 1500, 3)
+    states, signals = collect(env, 450, 3)
+    return env, states, signals["red_cube_pos"]
+
+
+@pytest.mark.parametrize("name", ["front", "top"])
+def test_a_camera_sees_what_changes_its_frames(
+    name: str, lift: tuple[BatchEnv, Array, Array]
+) -> None:
+    """Painted otherwise, a cube beyond the edges changes no pixel, wherever the camera is moved."""
+    env, states, cube = lift
     view, rng = env.camera(name), np.random.default_rng(0)
-    moved = jitter(rng, len(states), view, camera=0.06, light=0.0)
-    seen = view.sees(signals["red_cube_pos"], Look(**moved))
+    moved = jitter(rng, len(states), view, camera=0.2, light=0.0)
+    seen = view.sees(cube, Look(**moved))
 
     def painted(colour: tuple[float, ...]) -> Array:
         rgba = {"red_cube": np.tile(colour, (len(states), 1))}
         return env.render_states(states, name, look=Look(geom_rgba=rgba, **moved)).astype(int)
 
     apart = np.abs(painted((1, 0, 0, 1)) - painted((0, 1, 0, 1))).sum(axis=(1, 2, 3)) > 0
-    assert 10 < (~seen).sum() < 150
+    assert 20 < (~seen).sum() < 90
     assert apart[seen].mean() > 0.9  # the arm may stand before it
     # A corner of a cube whose middle is beyond the edge is in the picture still.
     assert apart[~seen].mean() < 0.6
-    far = np.where(signals["red_cube_pos"] > 0, 5.0, -5.0)  # behind the camera, or far aside
+    far = np.where(cube > 0, 5.0, -5.0)  # behind the camera, or far aside
     assert not view.sees(far, Look(**moved)).any()
-    env.close()
 
 
 def test_a_look_is_undone_when_rendering_fails(env: BatchEnv) -> None:
@@ -227,14 +235,13 @@ def test_errors_say_what_to_do(env: BatchEnv, monkeypatch: pytest.MonkeyPatch) -
 DRAWS_AND_LEARNS = {
     "ours": """
 import sims
-env = sims.make("reach", 4); env.reset(); env.render()
-import torch
-torch.optim.Adam([torch.zeros(1, requires_grad=True)])
+env = sims.make("reach", 1); env.reset(); env.render()
+import triton  # as torch's optimisers do
 """,
     "Gymnasium's": """
 from sims.foreign import ForeignEnv
 env = ForeignEnv("gym:Reacher-v5", 1, frames=True); env.reset(); env.render()
-import triton  # as torch's optimisers do
+import triton
 """,
 }
 

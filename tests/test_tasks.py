@@ -16,6 +16,7 @@ from reward_models.base import from_dict
 from reward_models.goals import fill, parse
 from reward_models.goals.formula import to_data
 from sims import BatchEnv, robots, terms
+from sims.batch_env import StepResult
 from sims.task import Task
 from sims.tasks.handling import Handling
 from sims.tasks.push import NEXT_TO
@@ -45,31 +46,38 @@ ALL_GOALS = [
     for name, robot in (case.values for case in CASES)
     for goal in sims.make_task(name, robot=robot).goals()
 ]
-# Every goal on the first arm; on the others every fourth, and all of them in `make check`.
+# Every goal on the first arm; on the others every eighth, and all of them in `make check`.
 FIRST = next(iter(sims.ROBOTS))
 GOALS = [row for row in ALL_GOALS if row[1] in (None, FIRST)]
-GOALS += [row for row in ALL_GOALS if row[1] not in (None, FIRST)][::4]
+GOALS += [row for row in ALL_GOALS if row[1] not in (None, FIRST)][::8]
 SOLVED = [row for row in GOALS if sims.TASKS[row[0]].has_expert]
 UNSOLVED = [(name, goal) for name, robot, goal in GOALS if not sims.TASKS[name].has_expert]
-EPISODES = 64
-ROWS = 32  # of random play
-LONG = 60  # steps of random play; episodes of bodies that run are a thousand steps long
+EPISODES = 16  # of the expert; a thousand in `make check`
+ROWS = 10  # environments of random play
+LONG = 40  # steps of random play; episodes of bodies that run are a thousand steps long
 ARMS = pytest.mark.parametrize("robot", sims.ROBOTS)
 
 
 @functools.cache
-def played(name: str, robot: str | None) -> tuple[BatchEnv, Array, list[dict[str, Array]]]:
-    """The env, obs (T, N, k) and signals of smooth random play: 2 beginnings of ROWS rows."""
+def played(
+    name: str, robot: str | None
+) -> tuple[BatchEnv, list[StepResult], list[dict[str, Array]]]:
+    """The env, results and signals of random play: smooth from the task's initial states, then
+    rough from scattered ones."""
     env = sims.make(name, ROWS, seed=5, robot=robot)
-    rng, obs, signals = np.random.default_rng(0), [], []
-    for _ in range(2):
-        obs.append(env.reset())
+    rng, results, signals = np.random.default_rng(0), [], []
+    for rough in (False, True):
+        env.scatter() if rough else env.reset()
         action = np.zeros((ROWS, env.act_dim))
-        for _ in range(min(env.max_steps, LONG)):
-            action = np.clip(0.9 * action + 0.5 * rng.normal(size=action.shape), -1, 1)
-            obs.append(env.step(action).obs)
+        for step in range(min(env.max_steps, LONG)):
+            if not rough:
+                action = np.clip(0.9 * action + 0.5 * rng.normal(size=action.shape), -1, 1)
+            elif step < LONG // 2 or step % 5 == 0:
+                # The corners of the action box are the roughest that a policy can be.
+                action = rng.choice([-1.0, 1.0], action.shape)
+            results.append(env.step(action))
             signals.append(env.signals())
-    return env, np.stack(obs), signals
+    return env, results, signals
 
 
 def solve(
@@ -88,10 +96,11 @@ def solve(
 # Shapes and types.
 @pytest.mark.parametrize(("name", "robot"), CASES)
 def test_obs_are_named_float32_columns(name: str, robot: str | None) -> None:
-    env, obs, _ = played(name, robot)
-    assert obs.dtype == np.float32 and obs.shape[1:] == (ROWS, env.obs_dim)
+    env, results, _ = played(name, robot)
+    for obs in (env.reset(), *(result.obs for result in results)):
+        assert obs.dtype == np.float32 and obs.shape == (ROWS, env.obs_dim)
+        assert np.isfinite(obs).all()
     assert len(set(env.obs_names)) == env.obs_dim == len(env.obs_names)
-    assert np.isfinite(obs).all()
 
 
 @pytest.mark.parametrize(("name", "robot"), CASES)
@@ -182,8 +191,8 @@ def test_the_card_is_plain_data_that_a_reward_model_can_read(name: str, robot: s
 def test_no_obs_column_is_constant(name: str, robot: str | None) -> None:
     if sims.TASKS[name].mirrors:
         pytest.skip("which columns there are is Gymnasium's choice")
-    env, obs, _ = played(name, robot)
-    spread = obs.reshape(-1, env.obs_dim).std(axis=0)
+    env, results, _ = played(name, robot)
+    spread = np.concatenate([result.obs for result in results]).std(axis=0)
     still = [column for column, s in zip(env.obs_names, spread, strict=True) if s < 1e-4]
     assert not still
 
@@ -199,22 +208,17 @@ def test_starting_states_are_random_and_scattered_ones_wider(name: str, robot: s
 
 @pytest.mark.parametrize(("name", "robot"), CASES)
 def test_obs_are_the_same_for_every_goal(name: str, robot: str | None) -> None:
-    task = sims.make_task(name, robot=robot)
-    state = sims.make(name, 2, robot=robot).scatter()
-    for goal in task.goals():
+    first = sims.make(name, 2, robot=robot)
+    obs, state = first.scatter(), first.state()
+    for goal in first.task.goals():
         env = sims.make(name, 2, robot=robot, goal=goal)
-        assert (env.scatter() == state).all()
+        assert (env.set_state(state) == obs).all()
 
 
 @pytest.mark.parametrize(("name", "robot"), CASES)
 def test_random_actions_keep_the_simulation_sound(name: str, robot: str | None) -> None:
-    env = sims.make(name, 16, seed=7, robot=robot)
-    env.reset()
-    rng = np.random.default_rng(1)
-    for _ in range(200):
-        # The corners of the action box are the roughest that a policy can be.
-        result = env.step(rng.choice([-1.0, 1.0], (16, env.act_dim)))
-        assert np.isfinite(result.obs).all() and np.isfinite(result.reward).all()
+    env, results, _ = played(name, robot)
+    assert all(np.isfinite(result.reward).all() for result in results)
     assert env.num_diverged == 0
 
 
@@ -224,7 +228,7 @@ def test_the_expert_reaches_the_goal_and_the_truth_is_consistent(
     name: str, robot: str | None, goal: str
 ) -> None:
     env, trace = solve(name, robot, goal, EPISODES, seed=8)
-    assert trace[-1][0].mean() >= 0.95
+    assert trace[-1][0].sum() >= EPISODES - 2
     terms_seen = None
     for success, distance, result in trace:
         assert success.dtype == bool and success.shape == distance.shape == (EPISODES,)
@@ -257,19 +261,19 @@ def test_the_expert_reaches_the_goal_in_a_thousand_episodes(
 
 @pytest.mark.parametrize(("name", "goal"), UNSOLVED)
 def test_the_truth_of_a_goal_without_expert_is_consistent(name: str, goal: str) -> None:
-    env = sims.make(name, 16, seed=8, goal=goal)
+    env = sims.make(name, 8, seed=8, goal=goal)
     env.reset()
     with pytest.raises(ValueError, match=f"'{name}' has no scripted expert; train a policy: robo-"):
         env.task.expert(env.views, np.random.default_rng(0))
     rng = np.random.default_rng(0)
     for _ in range(LONG):
-        result = env.step(rng.uniform(-1, 1, (16, env.act_dim)))
+        result = env.step(rng.uniform(-1, 1, (8, env.act_dim)))
         success, distance = result.info["success"], env.distance()
-        assert success.dtype == bool and success.shape == distance.shape == (16,)
+        assert success.dtype == bool and success.shape == distance.shape == (8,)
         assert (distance >= 0).all() and np.isfinite(distance).all()
         assert ((distance == 0) == success).all()
         rewards = {k: v for k, v in result.info.items() if k.startswith("reward/")}
-        assert all(v.shape == (16,) and np.isfinite(v).all() for v in rewards.values())
+        assert all(v.shape == (8,) and np.isfinite(v).all() for v in rewards.values())
         assert np.allclose(result.reward, sum(rewards.values()), atol=1e-5)
 
 
@@ -282,11 +286,11 @@ def test_no_episode_begins_with_its_goal_met(name: str, robot: str | None, goal:
 
 @pytest.mark.parametrize(("name", "robot", "goal"), [row for row in SOLVED if row[1] == FIRST])
 def test_a_goal_is_not_reached_by_doing_nothing(name: str, robot: str | None, goal: str) -> None:
-    env = sims.make(name, 32, seed=10, robot=robot, goal=goal)
+    env = sims.make(name, 6, seed=10, robot=robot, goal=goal)
     env.reset()
     for _ in range(env.max_steps):
-        result = env.step(np.zeros((32, env.act_dim)))
-    assert result.truncated.all() and result.info["success"].mean() <= 0.04
+        result = env.step(np.zeros((6, env.act_dim)))
+    assert result.truncated.all() and not result.info["success"].any()
 
 
 # The tabletop's geometry.
