@@ -90,9 +90,10 @@ def sim(**options: Any) -> Iterator[Arm]:
 
 
 @contextlib.contextmanager
-def unanswered(emulator: Any) -> Iterator[None]:
-    """A request times out once its device has heard it and owes no reply, however long the port's
-    patience is: a lost reply costs no wait. Nor does a starved device count as a stuck adapter."""
+def starved(emulator: Any, waits: bool) -> Iterator[None]:
+    """For a machine that is busy: a device that takes nothing for a while is no stuck adapter. And
+    a request times out once its device has heard it and owes no reply, however long the port's
+    patience is, so a lost reply costs no wait; unless the port ``waits`` as it is made to."""
     written, usual_write, usual_read = [0], ServoPort.writePort, ServoPort.readPort
 
     def write(port: ServoPort, packet: list[int]) -> int:
@@ -114,11 +115,11 @@ def unanswered(emulator: Any) -> Iterator[None]:
                     port.packet_timeout = -1.0
         return usual_read(port, length)
 
-    with (
-        mock.patch.object(ServoPort, "writePort", write),
-        mock.patch.object(ServoPort, "readPort", read),
-        mock.patch.object(servo_port, "WRITE_S", 5.0),
-    ):
+    with contextlib.ExitStack() as patches:
+        patches.enter_context(mock.patch.object(servo_port, "WRITE_S", 5.0))
+        if not waits:
+            patches.enter_context(mock.patch.object(ServoPort, "writePort", write))
+            patches.enter_context(mock.patch.object(ServoPort, "readPort", read))
         yield
 
 
@@ -128,6 +129,7 @@ def here(
     *,
     seed: int = 0,
     patience: float = PATIENCE,
+    waits: bool = False,
     driver: dict[str, Any] | None = None,
     **options: Any,
 ) -> Iterator[Arm]:
@@ -143,7 +145,7 @@ def here(
                 emulator.advance()
                 return emulator.physics.qpos
 
-        with unanswered(emulator):
+        with starved(emulator, waits):
             yield Arm(arm, clock, truth, emulator, 2 * np.pi / 4096)
             arm.close()
 

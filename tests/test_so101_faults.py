@@ -63,8 +63,10 @@ def test_one_spoilt_reply_costs_at_most_a_tick(arm: Arm, bundle: PolicyBundle, k
 
 
 @pytest.mark.fault(2)
-def test_silence_is_a_latched_fault(arm: Arm, bundle: PolicyBundle, took: Took) -> None:
-    ride = Ride(arm, bundle, lambda: arm.emulator.wire("drop", count=5, device=1))
+def test_silence_is_a_latched_fault(bundle: PolicyBundle, took: Took) -> None:
+    """With the port's own patience for each reply."""
+    with so101(patience=0.2, waits=True) as arm:
+        ride = Ride(arm, bundle, lambda: arm.emulator.wire("drop", count=5, device=1))
     assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.COMM_TIMEOUT)
     assert ride.result.retries == 4 and all(ride.result.acks.values()) and not any(torque(arm))
     assert ride.delay <= 0.05
