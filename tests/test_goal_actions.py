@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,8 @@ from reward_models.goals import (
 from reward_models.goals.formula import check
 from reward_models.goals.reader.refusals import lexicon
 from reward_models.goals.say import say
-from robo_rl.experiments.reading import outcome, score
-from robo_rl.goals.labelled import own_key
+from robo_rl.experiments.reading import outcome
+from robo_rl.goals.labelled import own_key, path_of
 from robo_rl.goals.reading import read_goal
 
 ROWS_AT = Path(__file__).parent / "data"
@@ -44,6 +45,11 @@ def answer(text: str, card: TaskCard) -> str:
         return f"refuse:{refusal.code}"
 
 
+def outcomes(name: str) -> Counter[str]:
+    """How often each outcome occurs in a set of sentences."""
+    return Counter(map(outcome, json.loads(path_of(name).read_text("utf-8"))))
+
+
 @pytest.mark.parametrize("name", sorted({r["task"] for r in ROWS}))
 def test_the_suite_corpus(name: str) -> None:
     task = sims.make_task(name)
@@ -54,8 +60,8 @@ def test_the_suite_corpus(name: str) -> None:
 
 
 def test_talk_is_read_or_refused_and_never_misread() -> None:
-    found = score("suite_talk")["all"]
-    assert found["total"] == 45 and found["right"] >= 43 and found["wrong_accepted"] == 0
+    found = outcomes("suite_talk")
+    assert found.total() == 45 and found["right"] >= 43 and found["wrong_accepted"] == 0
 
 
 @pytest.mark.parametrize(
@@ -63,9 +69,9 @@ def test_talk_is_read_or_refused_and_never_misread() -> None:
 )
 def test_no_goal_is_read_as_another(part: str, refused: int) -> None:
     """Of talk some are still refused; of what is typed and of near misses hardly any."""
-    found = score(part)
-    assert found["all"]["wrong_accepted"] == 0, found
-    assert found["all"]["refused_wrongly"] <= refused, found
+    found = outcomes(part)
+    assert found["wrong_accepted"] == 0, found
+    assert found["refused_wrongly"] <= refused, found
 
 
 @pytest.mark.parametrize("text", ["touch #red_cube", "# touch it", "please push # to the ball #"])

@@ -230,34 +230,36 @@ def test_known_goals_of_bodies_are_judged_as_by_hand(task: str, key: str, goal: 
     made = sims.make_task(task, goal=key)
     if key in ("forward", "balance"):
         made = sims.make_task(task, goal=key, episode_s=made.control_dt * 40)
-    env = BatchEnv(made, 64, seed=5)
+    env = BatchEnv(made, 24, seed=5)
     env.reset()
     rng = np.random.default_rng(0)
     lively(env, rng)
     judge = Judge(goal, made, env.batch, env.views)
-    hit = same = seen = 0
-    over = np.zeros(64, bool)
-    for _ in range(120 if key.endswith("_flip") else 40):
-        action = rng.normal(size=(64, env.act_dim))
+    hit = seen = 0
+    over = np.zeros(24, bool)
+    for step in range(120 if key.endswith("_flip") else 40):
+        action = rng.normal(size=(24, env.act_dim))
         if key == "balance":  # half of them by a controller
             action[::2] = (env.views.qpos @ (1.0, 15.0) + env.views.qvel @ (1.0, 3.0))[::2, None]
         result = env.step(action)
         judge.step(result.terminated)
         ended = result.terminated | result.truncated
         # By hand, `always` has no meaning before the end.
-        looked = ~over & (ended if goal[0] == "always" else True)
-        found = judge.success()[looked]
-        same += (found == result.info["success"][looked]).sum()
-        hit, seen = hit + found.sum(), seen + len(found)
+        looked = ~over & (ended | (goal[0] != "always"))
+        found = judge.success()
+        differ = looked & (found != result.info["success"])
+        if key == "forward":  # by hand from x = 0, by the formula from the start, 0.1 m around it
+            differ &= np.abs(env.views.qpos[:, 0] - made.episode_s) > 0.1
+        assert not differ.any(), f"step {step}: environments {np.flatnonzero(differ)}"
+        hit, seen = hit + found[looked].sum(), seen + looked.sum()
         over |= ended
-    assert same >= 0.995 * seen, f"{seen - same} of {seen} states judged otherwise"
     assert 0 < hit < seen or key in NOT_BY_CHANCE, "nothing was told apart"
 
 
 NOT_BY_CHANCE = ("kneel", "forward", "wave")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(list(CARDS)).flatmap(
         lambda task: st.tuples(st.just(task), formulas(CARDS[task]))
@@ -294,7 +296,7 @@ def test_a_batch_is_judged_by_its_formula() -> None:
     shun = ["never", [["touch", ["gripper", "green_cylinder"], {"within": 0.004}]], {}]
     goal = ["and", [pair, shun], {}]
     env = sims.make_task("reach", goal=goal, episode_s=5.0)
-    env = BatchEnv(env, 32, seed=3)
+    env = BatchEnv(env, 12, seed=3)
     guides = [sims.make_task("reach", goal=f"touch_{thing}") for thing in ("red_cube", "blue_ball")]
     env.reset()
     rng = np.random.default_rng(0)
@@ -303,11 +305,11 @@ def test_a_batch_is_judged_by_its_formula() -> None:
         for _ in range(50):
             result = env.step(guide.expert(env.views, rng))
         halves.append(result.info["success"].mean())
-    assert halves[0] == 0.0 and halves[1] > 0.8 and np.isnan(result.reward).all()
+    assert halves[0] == 0.0 and halves[1] > 0.6 and np.isnan(result.reward).all()
     # In the other order it is another goal.
     assert env.judge.at_last(env.judge.course(["then", pair[1][::-1], {}]).done).mean() < 0.5
     # What is saved goes on as it was; a start that is met already is drawn anew.
-    again = BatchEnv(env.task, 32, seed=9)
+    again = BatchEnv(env.task, 12, seed=9)
     again.load_state_dict(env.state_dict())
     assert (again.judge.success() == env.judge.success()).all()
     near = ["near", ["gripper", "red_cube"], {"within": 0.15}]
