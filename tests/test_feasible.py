@@ -11,6 +11,7 @@ import pytest
 import sims
 from real_robot.sim_scene import Scene
 from reward_models.goals import parse
+from robo_rl.goals import feasible
 from robo_rl.goals.account import GoalTask, goal_task
 from robo_rl.goals.feasible import Decided, Unreachable, check_feasible
 from sims.batch_env import BatchEnv
@@ -23,8 +24,18 @@ def asked(formula: str, task: str = "reach", robot: str = "so101") -> GoalTask:
     return goal_task(sims.make_task(task, robot=robot), parse(formula))
 
 
+@pytest.fixture
+def fewer_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks for a goal among a thousand states instead of four thousand."""
+    monkeypatch.setattr(feasible, "SCATTERED", 4)
+
+
 @pytest.mark.parametrize("robot", ["so101", "ur5e"])
-def test_a_number_out_of_reach_says_how_far_it_may_go(robot: str) -> None:
+def test_a_number_out_of_reach_says_how_far_it_may_go(
+    robot: str, request: pytest.FixtureRequest
+) -> None:
+    if robot == "ur5e":
+        request.getfixturevalue("fewer_states")
     task = asked(f"then(touch({CUBE}), above({BALL}, height=50cm))", robot=robot)
     with pytest.raises(Unreachable, match=r"above the blue ball.*found: height 0\.\d+ m") as error:
         check_feasible(task)
@@ -45,6 +56,7 @@ def test_a_number_out_of_reach_says_how_far_it_may_go(robot: str) -> None:
         ("until(still(gripper), far(red_cube, blue_ball, least=1.5))", "push"),
     ],
 )
+@pytest.mark.usefixtures("fewer_states")
 def test_what_excludes_itself_or_lies_outside_is_refused(formula: str, task: str) -> None:
     with pytest.raises(Unreachable, match="in none of"):
         check_feasible(asked(formula, task))
@@ -71,6 +83,7 @@ def test_a_goal_that_is_met_from_the_start_is_refused() -> None:
         check_feasible(asked(f"far({CUBE}, least=1cm)"))
 
 
+@pytest.mark.usefixtures("fewer_states")
 def test_training_refuses_and_leaves_no_run(tmp_path: Path, capsys) -> None:
     from robo_rl.cli import main
 

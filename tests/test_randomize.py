@@ -45,9 +45,9 @@ def actions(env: BatchEnv, steps: int, seed: int = 0) -> Array:
 
 @NAMES
 def test_width_0_is_the_plain_simulator_bit_for_bit(name: str) -> None:
-    plain, env = BatchEnv(task_of(name), 8, seed=3), made(name, randomize=Randomize(width=0.0))
+    plain, env = BatchEnv(task_of(name), 4, seed=3), made(name, 4, randomize=Randomize(width=0.0))
     assert (plain.reset() == env.reset()).all()
-    for action in actions(env, 25):
+    for action in actions(env, 15):
         mine, theirs = env.step(action), plain.step(action)
         assert (mine.obs == theirs.obs).all()
         np.testing.assert_array_equal(mine.reward, theirs.reward)
@@ -60,7 +60,7 @@ def test_width_0_is_the_plain_simulator_bit_for_bit(name: str) -> None:
 def test_a_row_alone_is_that_row_of_a_wider_batch(name: str) -> None:
     wide, alone = made(name), made(name, 1, rows=[5])
     assert (wide.reset()[5] == alone.reset()[0]).all()
-    for action in actions(wide, 60):
+    for action in actions(wide, 25):
         many, one = wide.step(action), alone.step(action[5:6])
         assert (many.obs[5] == one.obs[0]).all()
         np.testing.assert_array_equal(many.reward[5], one.reward[0])
@@ -97,7 +97,7 @@ def test_physics_really_differs_and_success_stays_the_truth() -> None:
     env, plain = made("push", 16, only(mass=0.5, friction=0.9)), sims.make("push", 16, seed=3)
     env.reset()
     plain.reset()
-    for action in actions(env, 40):
+    for action in actions(env, 20):
         env.step(action)
         plain.step(action)
     nq = env.model.nq
@@ -201,14 +201,14 @@ def test_a_bias_lasts_an_episode_and_white_noise_a_look() -> None:
         return np.stack([obs / 4.0 - true.reshape(64, -1) for obs, true in seen])
 
     env.reset()
-    off = errors(30)
+    off = errors(10)
     assert np.abs(off.mean(axis=0)).max() > 0.0035 and np.abs(off - off[0]).max() < 1e-5
     env.reset()
     assert np.abs(errors(1) - off[0]).max() > 0.001  # another episode, another bias
     env = made("reach", 64, only(pose_noise=0.004, pose_lost=0.2))
     env.reset()
-    off = errors(40)
-    assert np.sqrt((off[-10:] ** 2).mean()) < 0.5 * 0.004  # things at rest, looked at many times
+    off = errors(24)
+    assert np.sqrt((off[-6:] ** 2).mean()) < 0.5 * 0.004  # things at rest, looked at many times
 
 
 def test_a_lost_look_leaves_a_thing_where_it_was_seen() -> None:
@@ -364,11 +364,11 @@ def _arm_dofs(env: RandomizedEnv) -> Array:
 def test_a_saved_batch_continues_bit_for_bit(name: str) -> None:
     env, other = made(name), made(name, seed=99)
     env.reset()
-    chosen = actions(env, 40)
-    for action in chosen[:15]:
+    chosen = actions(env, 24)
+    for action in chosen[:10]:
         env.step(action)
     other.load_state_dict(env.state_dict())
-    for action in chosen[15:]:
+    for action in chosen[10:]:
         one, two = env.step(action), other.step(action)
         assert (one.obs == two.obs).all()
         np.testing.assert_array_equal(one.reward, two.reward)
@@ -387,10 +387,10 @@ def test_a_policy_is_judged_on_randomised_rows_by_the_truth() -> None:
         seen.append(obs)
         return np.clip(10.0 * obs[:, way], -1, 1)
 
-    plain = evaluate(task, act, episodes=16, seed=5)
+    plain = evaluate(task, act, episodes=6, seed=5)
     true = seen.copy()
     seen.clear()
-    spread = evaluate(task, act, episodes=16, seed=5, randomize=0.9)
+    spread = evaluate(task, act, episodes=6, seed=5, randomize=0.9)
     assert 0 < np.abs(seen[0] - true[0]).max() < 0.5  # the same starts, seen with errors
     assert spread.episodes == plain.episodes and spread.distance_median != plain.distance_median
     assert plain.success > 0.5 and "seed 5; doing" in plain.line()
