@@ -102,12 +102,16 @@ DEV_GOALS = [text for text in DEV if not answer(text).startswith("refuse:")]
 
 
 @pytest.mark.parametrize(
-    ("part", "sayable"), [("dev", 0), ("extra", 0), ("probe", 0), ("heldout", 2), ("fresh", 5)]
-)
-def test_corpus(part: str, sayable: int) -> None:
+    ("part", "sayable", "every"),
+    [
+        ("dev", 0, 1), ("extra", 0, 1), ("probe", 0, 3), ("heldout", 2, 1), ("fresh", 5, 1),
+        pytest.param("probe", 0, 1, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_corpus(part: str, sayable: int, every: int) -> None:
     """No goal is read as another. Some sentences kept out are labelled as to be refused because no
     goal could say them then ("go behind the ball"); as many as that are read as formulas now."""
-    lines = json.loads(path_of(part).read_text("utf-8"))
+    lines = json.loads(path_of(part).read_text("utf-8"))[::every]
     found = Counter((to_refuse(line), outcome(line)) for line in lines)
     assert found[False, "wrong_accepted"] == 0, found
     assert found[True, "wrong_accepted"] <= sayable, found
@@ -403,8 +407,8 @@ def test_an_unknown_word_anywhere_is_refused(text: str, word: str, at: float) ->
 
 @pytest.mark.parametrize(("word", "first"), [("grab", 0), ("three", 1), ("if", 2)])
 def test_a_known_but_unsupported_word_anywhere_is_refused(word: str, first: int) -> None:
-    """Each word in every place of a third of the sentences."""
-    for text in DEV_GOALS[first::3]:
+    """Each word in every place of a sixth of the sentences."""
+    for text in DEV_GOALS[first::6]:
         words = text.split()
         for i in range(len(words) + 1):
             if word == "if" and words[i : i + 1] == ["you"]:

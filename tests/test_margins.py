@@ -17,7 +17,7 @@ from robo_rl.goals.reading import read_goal
 from sims.truth import Judge
 
 Array = np.ndarray
-ROWS = 200
+ROWS = 120
 BAND = 0.003  # m, of a margin: nearer to the border two ways to measure may differ
 TABLE = {
     "push": (
