@@ -42,7 +42,8 @@ def test_a_flip_is_a_whole_turn_in_the_air_landed(goal: str, sign: int) -> None:
             assert not truth.success(v).any()
     assert truth.success(v).tolist() == [True, False, False, False, False]
     assert truth.distance(v)[0] == 0 and (truth.distance(v)[1:] > 0).all()
-    assert env.reset(np.ones(5, bool)) is not None and not truth.success(v).any()  # forgotten
+    env.reset()
+    assert not truth.success(v).any()  # forgotten
 
 
 def test_turning_the_right_way_in_the_air_is_rewarded() -> None:
@@ -154,20 +155,22 @@ def test_who_has_run_far_still_runs_on_a_floor(name: str) -> None:
 
 
 def test_a_flip_may_be_under_way_when_an_episode_begins() -> None:
-    env = sims.BatchEnv(sims.make_task("hopper", goal="front_flip"), 256, seed=3, scattered=1.0)
+    env = sims.BatchEnv(sims.make_task("hopper", goal="front_flip"), 128, seed=3, scattered=1.0)
     env.reset()
     v, goals = env.views, env.task.goals()
     flips = [goals[name].success for name in ("front_flip", "back_flip")]
     turn = np.stack([v.qpos[:, 2], -v.qpos[:, 2]], axis=1)
     tossed = np.abs(turn[:, 0]) > 0.2
-    assert 100 < tossed.sum() < 150 and 50 < (turn[tossed, 0] > 0).sum() < 75
+    assert 0.3 < tossed.mean() < 0.7 and 0.25 < (turn[tossed, 0] > 0).mean() < 0.75
     assert (v.over == (turn > np.pi)).all() and v.over.any(axis=0).all()
     landed = np.stack([success(v) for success in flips], axis=1)
     assert not landed.any()  # who is over must still land
-    for _ in range(100):
-        env.step(np.zeros((256, 3)))
+    for _ in range(40):
+        env.step(np.zeros((128, 3)))
         landed |= np.stack([success(v) for success in flips], axis=1)
-    assert ((0 < landed.sum(axis=0)) & (landed.sum(axis=0) < 32)).all() and (turn[landed] > 0).all()
+    assert ((0 < landed.sum(axis=0)) & (landed.mean(axis=0) < 0.25)).all() and (
+        turn[landed] > 0
+    ).all()
 
 
 def test_arms_are_raised_when_both_hands_are_above_the_head() -> None:
@@ -198,10 +201,10 @@ def test_arms_are_raised_when_both_hands_are_above_the_head() -> None:
     ],
 )
 def test_no_goal_is_reached_by_keeping_still(name: str, goal: str) -> None:
-    env, _truth = begun(name, goal, 8)
-    reached = np.zeros(8, bool)
-    for _ in range(150):
-        reached |= env.step(np.zeros((8, env.act_dim))).info["success"]
+    env, _truth = begun(name, goal, 3)
+    reached = np.zeros(3, bool)
+    for _ in range(120):
+        reached |= env.step(np.zeros((3, env.act_dim))).info["success"]
     assert not reached.any()
 
 

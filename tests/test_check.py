@@ -31,7 +31,7 @@ def test_the_table_has_a_line_per_goal_and_the_exit_code_says_whether_it_holds(
 
 
 @pytest.mark.parametrize(
-    ("name", "robot"), [(n, r) for n in ("reach", "drawer") for r in offered(n)]
+    ("name", "robot"), [*(("drawer", r) for r in offered("drawer")), ("reach", "koch")]
 )
 def test_a_row_does_not_depend_on_its_neighbours_on_any_arm(name: str, robot: str) -> None:
     # The seventh joint's posture was once lost where a neighbour's joint was at its limit.

@@ -32,7 +32,8 @@ def test_gymnasiums_own_checker_passes(name: str) -> None:
 
 @pytest.mark.parametrize("name", sims.TASKS)
 def test_the_single_env_is_row_0_of_the_vector_env(name: str) -> None:
-    single, many = gymnasium.make(IDS[name]), vector(name)
+    length = {"episode_s": 30 * sims.make_task(name).control_dt}
+    single, many = gymnasium.make(IDS[name], **length), vector(name, **length)
     obs, info = single.reset(seed=7)
     all_obs, _ = many.reset(seed=7)
     assert obs in single.observation_space and all_obs in many.observation_space

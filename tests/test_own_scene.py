@@ -99,7 +99,7 @@ def table(scene: Path | str, robot: str = "ur5e", rows: int = 64, seed: int = 1)
 # What there is.
 @ARMS
 def test_bodies_are_as_the_card_says(scene: Path, robot: str) -> None:
-    env = table(scene, robot)
+    env = table(scene, robot, rows=8)
     card = from_dict(json.loads(json.dumps(env.card)))
     half = {e.name: e.half for e in card.entities}
     assert half["red_brick"] == (0.02, 0.02, 0.02) and half["marble"] == (0.02, 0.02, 0.02)
@@ -108,7 +108,7 @@ def test_bodies_are_as_the_card_says(scene: Path, robot: str) -> None:
     env.reset()
     settled = env.signals()["cup_pos"].copy()
     for _ in range(10):
-        env.step(np.zeros((64, env.act_dim)))
+        env.step(np.zeros((8, env.act_dim)))
     assert np.abs(env.signals()["cup_pos"] - settled).max() < 0.004  # it stands, and stays
     assert np.allclose(settled[:, 2], 0.03)
 
@@ -136,7 +136,7 @@ def test_a_tilted_and_off_centre_body_stands_as_it_was_drawn(tmp_path: Path) -> 
     lying = '<body name="rod" pos="0 0 .01" euler="0 90 0"><freejoint/>{}</body>'
     rod = '<geom type="cylinder" size=".01 .03" pos="0 0 .05"/>'
     path = written(tmp_path, world(lying.format(rod)), '[rod]\nkind = "item"\nat = "drawn"\n')
-    env = table(path)
+    env = table(path, rows=4)
     env.reset()
     (thing,) = env.task.objects
     assert np.allclose(thing.half, (0.03, 0.01, 0.01))
@@ -144,7 +144,7 @@ def test_a_tilted_and_off_centre_body_stands_as_it_was_drawn(tmp_path: Path) -> 
     points = np.array([[0.03, 0, 0], [0.04, 0, 0], [0, 0, 0.02]])
     assert np.allclose(thing.distance(points), (0.0, 0.01, 0.01))
     for _ in range(10):
-        env.step(np.zeros((64, env.act_dim)))
+        env.step(np.zeros((4, env.act_dim)))
     assert np.allclose(env.signals()["rod_pos"][:, 2], 0.01, atol=0.003)
 
 
@@ -160,7 +160,7 @@ GOALS = (
 
 @ARMS
 def test_margins_and_judge_agree(scene: Path, robot: str) -> None:
-    env = table(scene, robot, rows=256)
+    env = table(scene, robot, rows=128)
     card = from_dict(env.card)
     env.reset()
     before = {name: value.copy() for name, value in env.signals().items()}
@@ -169,7 +169,7 @@ def test_margins_and_judge_agree(scene: Path, robot: str) -> None:
     env.scatter()
     held = {}
     for one, judge in zip(of, judges, strict=True):
-        judge.step(np.zeros(256, bool))
+        judge.step(np.zeros(128, bool))
         signals = {**env.signals(), **one.remembered(one.begun(before), one.chosen(before))}
         margin = Measures(one)(signals, before)[0][one.formula].min(axis=1)
         differ = ((margin >= 0) != judge.success()) & (np.abs(margin) > 0.003)

@@ -186,15 +186,16 @@ def test_an_arm_that_feels_is_stopped_by_what_stops_it_on_the_bridge() -> None:
 
 @pytest.mark.parametrize("randomised", (False, True))
 def test_a_row_alone_is_that_row_of_a_wider_batch(randomised: bool) -> None:
+    task = sims.make_task("push", robot="ur5e", episode_s=0.5)
+
     def batch(n: int, **options: object) -> BatchEnv:
         if not randomised:
-            return made(n=n, **options)
-        task = sims.make_task("push", robot="ur5e")
+            return BatchEnv(task, n, seed=3, shaped=True, **options)
         return RandomizedEnv(task, n, randomize=Randomize(), seed=3, shaped=True, **options)
 
     wide, alone = batch(6), batch(1, rows=[4])
     assert (wide.reset()[4] == alone.reset()[0]).all()
-    for action in actions(wide, 60):
+    for action in actions(wide, 24):
         many, one = wide.step(action), alone.step(action[4:5])
         assert (many.obs[4] == one.obs[0]).all() and many.reward[4] == one.reward[0]
         assert (wide.state()[4] == alone.state()[0]).all()
