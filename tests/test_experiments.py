@@ -18,6 +18,7 @@ from robo_rl.experiments.runner import Journal, run
 from robo_rl.experiments.training import FRESH, policies, policy, shown
 from robo_rl.learners import PPOConfig
 
+CACHED = ("path_of", "_parsed", "imports", "modules", "digest")  # functions of fingerprint
 POLICIES = ("demo", "goals", "push", "dense", "bodies", "off-policy", "sentences")
 Put = Callable[[Experiment], None]
 
@@ -74,7 +75,7 @@ def test_a_comment_or_the_command_line_does_not_undo_a_nights_work(
     monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
 
     def hashed(**changed: str) -> str:
-        for name in ("path_of", "imports", "modules", "digest"):
+        for name in CACHED:
             getattr(fingerprint, name).cache_clear()
         for name, text in (files | {f"sims/{k}.py": v for k, v in changed.items()}).items():
             path = tmp_path / name
@@ -98,7 +99,7 @@ def test_a_comment_or_the_command_line_does_not_undo_a_nights_work(
     assert hashed() != taught
     with pytest.raises(ValueError, match="'sims.e', which there is not"):
         fingerprint.fingerprint(Row("r", {}, ("sims.e",)))
-    for name in ("path_of", "imports", "modules", "digest"):
+    for name in CACHED:
         getattr(fingerprint, name).cache_clear()
 
 

@@ -20,6 +20,14 @@ MAY = {
     "robo_rl": set(OURS),
 }
 TORCH = {"torch", "torchvision", "stable_baselines3", "sb3_contrib", "open_clip", "onnxscript"}
+# Ends a program that has noted `start`: prints how many empty loops of five million turns its
+# imports took, and what is imported.
+RATIO = """
+seconds, start = time.process_time() - start, time.process_time()
+for _ in range(5_000_000):
+    pass
+print(json.dumps([seconds / (time.process_time() - start), sorted(sys.modules)]))
+"""
 LIGHT = (
     "sims",
     "real_robot",
@@ -93,17 +101,13 @@ def test_light_packages_load_no_torch_and_load_fast() -> None:
         "sims, sims.gym_env, real_robot, reward_models.base, reward_models.goals, "
         "reward_models.programs"
     )
-    code = (
-        "import time, sys, json; start = time.process_time()\n"
-        f"import {modules}\n"
-        "print(json.dumps([time.process_time() - start, sorted(sys.modules)]))"
-    )
+    code = f"import time, sys, json; start = time.process_time()\nimport {modules}\n{RATIO}"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    seconds, loaded = json.loads(done.stdout)
+    loops, loaded = json.loads(done.stdout)
     assert not {name.split(".")[0] for name in loaded} & TORCH
-    assert seconds < 1.0
+    assert loops < 10.0
 
 
 @pytest.mark.slow
@@ -142,11 +146,11 @@ def test_deploy_and_emulate_load_no_torch_and_load_fast() -> None:
         "import time, sys, json; start = time.process_time()\n"
         "import robo_rl.commands.deploy, robo_rl.commands.emulate, robo_rl.commands.replay\n"
         "import real_robot.replay, robo_rl.commands.teleop, robo_rl.arm.nobody\n"
-        "print(json.dumps([time.process_time() - start, sorted(sys.modules)]))"
+        f"{RATIO}"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    seconds, loaded = json.loads(done.stdout)
+    loops, loaded = json.loads(done.stdout)
     assert not {name.split(".")[0] for name in loaded} & TORCH
-    assert seconds < 2.0
+    assert loops < 20.0

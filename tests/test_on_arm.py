@@ -174,6 +174,30 @@ def test_critics_of_another_reward_learn_alone_after_a_start_too(
     assert not again.steps.by_model and again._algorithm.critic_updates == 4000 + CRITIC_ALONE
 
 
+class InThread:
+    """The learner in a thread of this process, with what a Session asks of a process."""
+
+    pid, returncode = os.getpid(), 1
+
+    def __init__(self, folder: Path):
+        self._over, self.stdin = threading.Event(), self
+        self._thread = threading.Thread(target=self._learn, args=(folder,), daemon=True)
+        self._thread.start()
+
+    def _learn(self, folder: Path) -> None:
+        ArmLearner(folder, self._over.is_set).go_on()
+
+    def poll(self) -> int | None:
+        return None if self._thread.is_alive() else self.returncode
+
+    def close(self) -> None:
+        self._over.set()
+
+    def wait(self, timeout: float) -> None:
+        self._thread.join(timeout)
+        assert not self._thread.is_alive(), "the learner did not end"
+
+
 class Nobody:
     """Learns nothing."""
 
@@ -289,6 +313,7 @@ def test_logs_hold_what_rewards_of_state_and_of_pictures_need(
     asked += " --explore 0.3 --asks 1000"
     bar: list[float] = []
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Session, "_begin", lambda session: InThread(session.folder))
         update = Progress.update
         patch.setattr(
             Progress, "update", lambda *a, **k: (bar.append(k["completed"]), update(*a, **k))

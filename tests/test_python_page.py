@@ -31,11 +31,12 @@ def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_allclose(longer.policy.act(obs)[2], alone, atol=1e-6)
     np.testing.assert_allclose(again.policy.act(obs), longer.policy.act(obs), atol=1e-4)
     # Trained twice from one process; the second went on from the first, for more.
-    assert again.run.config["env_steps"] == again.run.result["env_steps"] == 12_800
-    assert again.run.metrics()["env_steps"].tolist() == [3_200, 6_400, 9_600, 12_800]
-    assert longer.run.looks.read()["env_steps"].tolist() == [6_400, 12_800]
+    assert again.run.config["env_steps"] == again.run.result["env_steps"] == 6_400
+    assert again.run.metrics()["env_steps"].tolist() == [3_200, 6_400]
+    assert longer.run.looks.read()["env_steps"].tolist() == [3_200, 6_400]
     assert "success while learning" in (again.run.path / "report.html").read_text()
-    assert again.evaluation == longer.evaluation != trained.evaluation
+    assert again.evaluation == longer.evaluation
+    assert np.abs(trained.policy.act(obs) - longer.policy.act(obs)).max() > 1e-3
     assert (found["push"].env_steps, found["push"].tuning.log_std_init) == (600_000, -0.5)
     assert found["wider"].tuning.num_envs == 128
     assert found["asked"].out.exists() and found["rewarded"].reward == "success:success.safetensors"

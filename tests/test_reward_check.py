@@ -89,8 +89,8 @@ def test_training_on_a_program(tmp_path: Path) -> None:
     file = tmp_path / "my reward.py"
     file.write_text(GOOD)
     config = TrainConfig(
-        task="reach", goal="touch_red_cube", reward=f"code:{file}", env_steps=4000, episodes=8,
-        runs=tmp_path / "runs", tuning=PPOConfig(num_envs=16),
+        task="reach", goal="touch_red_cube", reward=f"code:{file}", env_steps=1600, episodes=8,
+        looks=0, runs=tmp_path / "runs", tuning=PPOConfig(num_envs=16),
     )  # fmt: skip
     trained = train(config)
     run = trained.run.path

@@ -20,6 +20,7 @@ from robo_rl.sweeping import Came, interquartile, table_of
 
 SMALL = ["reach", "--reward", "task", "--env-steps", "512", "--episodes", "8", "--looks", "1",
          "--look-episodes", "4"]  # fmt: skip
+FEW = {"reward": "offline", "env_steps": 64, "episodes": 4, "looks": 0}
 
 
 def test_every_combination_is_what_train_would_be_told() -> None:
@@ -86,9 +87,9 @@ def test_what_is_made_is_not_made_again_and_more_is_added(
     assert "| scattered=0.5 |" in first.out and "doing nothing" in first.out
     run = tmp_path / "it" / "scattered=0.5-seed-0"
     made = (run / "result.json").stat().st_mtime_ns
-    assert main([*line, "--seeds", "0,3", "--jobs", "2"]) == 0
+    assert main([*line, "--seeds", "0,3"]) == 0
     said = capsys.readouterr().err
-    assert "1 of 2 runs are in" in said and "begun: scattered=0.5, seed 3" in said
+    assert "1 of 2 runs are in" in said and "1/1 done: scattered=0.5, seed 3" in said
     assert (run / "result.json").stat().st_mtime_ns == made
     rows = [*csv.DictReader((tmp_path / "it" / "runs.csv").open())]
     assert [(row["setting"], row["seed"]) for row in rows] == [
@@ -104,6 +105,28 @@ def test_what_is_made_is_not_made_again_and_more_is_added(
     assert "scattered=0.5-seed-3/report.html" in page and "data:image/png" in page
     assert main([*line, "--seeds", "0", "--learner", "sac"]) == 1
     assert "was begun with --learner 'ppo', asked is 'sac'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_runs_are_trained_in_processes_of_their_own(tmp_path: Path) -> None:
+    found = sweep({"small": TrainConfig(**FEW, formula="touch(gripper, red_cube)")}, tmp_path,
+                  [0, 1], jobs=2)  # fmt: skip
+    assert [one.seed for one in found] == [0, 1] and all(one.env_steps == 64 for one in found)
+
+
+def test_runs_side_by_side_are_those_that_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In processes that train nothing: each only says what it was given."""
+    monkeypatch.setattr("robo_rl.sweeping._make", repr)
+    line = ["sweep", *SMALL, "--over", "scattered=0,0.5", "--runs", str(tmp_path), "--seeds", "3"]
+    assert main([*line, "--jobs", "2"]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "0 of 2 runs are in" in said and "2 of 2 runs failed" in said
+    for value in ("0", "0.5"):
+        assert f"begun: scattered={value}, seed 3" in said
+        assert f"failed: scattered={value}, seed 3" in said
+    assert "SettledConfig" in said or "TrainConfig(" in said
 
 
 def test_of_three_seeds_it_is_the_mean() -> None:
@@ -130,17 +153,12 @@ def test_a_process_that_is_killed_costs_the_others_nothing() -> None:
 
 
 def test_a_run_that_fails_costs_the_others_nothing(tmp_path: Path) -> None:
-    few = {"reward": "offline", "env_steps": 64, "episodes": 4, "looks": 0}
     above = "above(gripper, red_cube, height={})"
     settings = {
-        "too high": TrainConfig(formula=above.format("1.5m"), **few),
-        "somebody else's": TrainConfig(task="gym:CartPole-v1", reward="task", **_without(few)),
+        "too high": TrainConfig(formula=above.format("1.5m"), **FEW),
+        "somebody else's": TrainConfig(task="gym:CartPole-v1", **FEW | {"reward": "task"}),
     }
     with pytest.raises(ValueError, match="1 of 2 runs failed.*too-high-seed-5: .*1.5"):
         sweep(settings, tmp_path, [5])
     rows = [*csv.DictReader((tmp_path / "runs.csv").open())]
     assert [row["setting"] for row in rows] == ["somebody else's"] and float(rows[0]["return"]) > 1
-
-
-def _without(few: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in few.items() if name != "reward"}

@@ -31,6 +31,7 @@ BESIDE = (
     "robo_rl.wire",
 )  # fmt: skip
 NOT_DATA = (".py", ".pyc", ".md")
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def fingerprint(row: Row, machine: str = "") -> str:
@@ -70,11 +71,16 @@ def path_of(name: str) -> Path | None:
 
 
 @cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_bytes())
+
+
+@cache
 def imports(name: str) -> tuple[str, ...]:
     """Modules of ours that a module imports or names, wherever in it."""
     path = path_of(name)
     assert path is not None
-    return tuple(dict.fromkeys(_named(ast.parse(path.read_bytes()))))
+    return tuple(dict.fromkeys(_named(_parsed(path))))
 
 
 def _named(tree: ast.Module) -> Iterator[str]:
@@ -95,12 +101,7 @@ def _named(tree: ast.Module) -> Iterator[str]:
 @cache
 def digest(path: Path) -> str:
     """sha256 of what a module does, and of the data beside it."""
-    tree = ast.parse(path.read_bytes())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            if ast.get_docstring(node, clean=False) is not None:
-                node.body = node.body[1:] or [ast.Pass()]
-    found = hashlib.sha256(repr(_meaning(tree)).encode())
+    found = hashlib.sha256(repr(_meaning(_parsed(path))).encode())
     folders = [path.parent, *(d for d in sorted(path.parent.iterdir()) if d.is_dir())]
     for folder in folders:
         if folder != path.parent and (folder / "__init__.py").exists():
@@ -118,10 +119,13 @@ def _card(file: Path) -> bool:
 
 def _meaning(node: Any) -> Any:
     """A syntax tree as tuples, alike in every version of Python: what is empty is left out, since
-    versions differ in the fields that a node has."""
+    versions differ in the fields that a node has; so are docstrings."""
     if isinstance(node, list):
         return [_meaning(part) for part in node]
     if not isinstance(node, ast.AST):
         return node
-    fields = [(name, value) for name, value in ast.iter_fields(node) if value not in (None, [])]
-    return type(node).__name__, *((name, _meaning(value)) for name, value in fields)
+    fields = {name: getattr(node, name, None) for name in node._fields}
+    if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+        fields["body"] = node.body[1:] or [ast.Pass()]
+    there = ((name, value) for name, value in fields.items() if value not in (None, []))
+    return type(node).__name__, *((name, _meaning(value)) for name, value in there)

@@ -61,6 +61,7 @@ FEWEST_STEPS = 500  # of the arm, before anything is learned from
 CHUNK = 10  # updates of one rate: how long the critics learn alone is looked up between two
 POLL = 0.1  # s
 AT_THE_END = 5  # steps, whose mean score is held against the verdict
+NUM_ENVS = 64  # simulations, in which alone the observations' scale is measured
 
 
 class ArmSteps(Steps):
@@ -124,9 +125,10 @@ class ArmLearner:
         self.config = from_json(OnArm, {k: v for k, v in self.run.config.items() if k in stored})
         self.base = PolicyBundle.load(folder / BASE)
         self.task = task_of(self.base.manifest)
-        env = BatchEnv(self.task, 1, seed=self.config.seed)
+        self._pay: Pay | None = payer(self.config, self.task)  # refuses before anything takes time
+        env = BatchEnv(self.task, NUM_ENVS, seed=self.config.seed)
         tuning = ResidualEnsembleConfig(
-            base=str(folder / BASE), num_envs=1, scale=self.config.scale,
+            base=str(folder / BASE), num_envs=NUM_ENVS, scale=self.config.scale,
             learning_rate=LEARNING_RATE, critic_updates=CRITIC_ALONE,
         )  # fmt: skip
         self.learner = make_learner(tuning, env, seed=self.config.seed)
@@ -137,7 +139,6 @@ class ArmLearner:
         self._algorithm = algorithm
         self._reading = Reading(self.task, self.base.manifest, Counter())
         self._table = Table(folder / "episodes.csv")
-        self._pay: Pay | None = payer(self.config, self.task)
         self._scores: list[float] = []  # of episodes' ends
         self._successes: list[bool] = []
         self._tried = Tried()
