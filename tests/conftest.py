@@ -12,7 +12,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -130,6 +130,21 @@ def outcome(request: pytest.FixtureRequest, training_seed: int) -> Callable[...,
         assert below is None or value < below, f"{what}: expected below {below}, got {value:.6g}"
 
     return check
+
+
+@pytest.fixture
+def coarse_obs_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learners with a replay buffer measure their observations' scale on few states: on all of
+    them it takes seconds, and many tests are of something else."""
+    monkeypatch.setattr("robo_rl.learners.features._BEGINNINGS", 8)
+
+
+@pytest.fixture(scope="module")
+def short_video() -> Iterator[None]:
+    """A run's video shows one episode: to render and encode six takes seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("robo_rl.training.SHOWN", 1)
+        yield
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,18 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from apart import ROWS, Broken, Far, Slow, made
+from apart import GATE, ROWS, Broken, Far, Gated, made
 from point_mass import InTurn, Nearness, PointMass
 from test_buffers import fill
 
 from robo_rl.config import TrainConfig
-from robo_rl.learners import late
+from robo_rl.learners import EnsembleConfig, late
 from robo_rl.learners.buffers import ScoredReplayBuffer
 from robo_rl.learners.late import LateReplayBuffer
 from robo_rl.rewards import ClipConfig
@@ -72,20 +73,29 @@ def test_rewards_are_those_that_the_learner_would_have_given(kind: type) -> None
     assert (far.late[:108] <= 70).all() and (far.late[8] == 69).all()  # the first of a block of 70
 
 
-def test_who_learns_does_not_wait_and_draws_what_was_judged_alone() -> None:
-    env, buffer = buffer_of(Slow, n_steps=3)
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file without which ``Gated`` scores nothing; it is there."""
+    file = tmp_path / "gate"
+    file.touch()
+    monkeypatch.setenv(GATE, str(file))
+    return file
+
+
+def test_who_learns_does_not_wait_and_draws_what_was_judged_alone(gate: Path) -> None:
+    env, buffer = buffer_of(Gated, n_steps=3)
     fill(env, buffer, 20)
     buffer.sample(8)  # waits for the first block
-    scored, drawn = buffer._scored_to, 0
-    while buffer._scored_to == scored:  # until another one comes, however long that takes
-        fill(env, buffer, 1, seed=drawn)
+    gate.unlink()
+    for number in range(8):
+        fill(env, buffer, 1, seed=number)
         places = buffer._drawn(64)
         # Nor are rewards counted, of steps ahead, that have not come.
-        assert places.max() + 2 < buffer._scored_to
+        assert places.max() + 2 < buffer._scored_to == 20
         assert len(buffer.sample(64).rewards) == 64
         assert buffer._far.under_way <= 2
-        drawn += 1
-    assert drawn > 5  # who waits for each makes none
+    gate.touch()
+    buffer._receive(wait=True)
     assert buffer.late[20 : buffer._scored_to].max() > 5 and buffer.figures()["steps_late"] > 2
 
 
@@ -96,13 +106,22 @@ def test_who_has_fewer_steps_than_are_counted_ahead_learns_of_those(steps: int) 
     assert len(buffer.sample(16).rewards) == 16
 
 
-def test_a_judge_that_cannot_keep_up_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_that_cannot_keep_up_is_waited_for(
+    gate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(late, "MOST_LATE", 10)
-    env, buffer = buffer_of(Slow)
-    for number in range(30):
+    env, buffer = buffer_of(Gated)
+    fill(env, buffer, 1)
+    buffer.sample(8)
+    gate.unlink()
+    for number in range(10):
         fill(env, buffer, 1, seed=number)
         buffer.sample(8)
-        assert buffer.trace.count - buffer._scored_to <= 10
+    assert buffer.trace.count - buffer._scored_to == 10
+    fill(env, buffer, 1)
+    threading.Timer(0.2, gate.touch).start()
+    buffer.sample(8)
+    assert gate.exists() and buffer.trace.count - buffer._scored_to <= 10
 
 
 @pytest.mark.parametrize("kind", [Nearness, Far])
@@ -146,27 +165,17 @@ def test_what_fails_there_is_told_here() -> None:
         buffer.sample(4)
 
 
-def some_steps(count: int) -> list:
-    env = SB3VecEnv(PointMass(ROWS), Nearness())
-    env.reset()
-    steps = []
-    for _ in range(count):
-        env.step(np.zeros((ROWS, 2)))
-        steps.append(env.last_step())
-    return steps
-
-
 def test_it_ends_with_who_asks_however_that_ends() -> None:
     far = FarScorer(partial(made, Nearness))
     far.close()
     assert not Path(f"/proc/{far.pid}").exists()
     code = (
         "import os, sys, time; from functools import partial\n"
-        "from apart import Nearness, made; from robo_rl.rollout.far_scorer import FarScorer\n"
+        "from apart import Nearness, made, steps_of\n"
+        "from robo_rl.rollout.far_scorer import FarScorer\n"
         "if __name__ == '__main__':\n"
         "    far = FarScorer(partial(made, Nearness)); print(far.pid, flush=True)\n"
-        "    from test_far_scorer import some_steps\n"
-        "    far.send(0, some_steps(3_000), 0)\n"
+        "    far.send(0, steps_of(3_000), 0)\n"
         "    while not far._from.poll(): pass\n"
         "    os.kill(os.getpid(), 9)\n"  # with more unread than a pipe holds
     )
@@ -199,10 +208,13 @@ def test_what_cannot_be_judged_apart_is_one_line(options: dict, why: str, tmp_pa
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_policy_is_trained_by_it(tmp_path: Path) -> None:
+def test_a_policy_is_trained_by_it(
+    tmp_path: Path, coarse_obs_scale: None, short_video: None
+) -> None:
     asked = TrainConfig(
-        task="reach", reward="offline", learner="ensemble", asynchronous=True, env_steps=2_000,
-        episodes=10, looks=0, runs=tmp_path, name="late",
+        task="reach", reward="offline", learner="ensemble", asynchronous=True, env_steps=1_024,
+        episodes=2, looks=0, runs=tmp_path, name="late",
+        tuning=EnsembleConfig(num_envs=16, net=(16,), batch_size=32, learning_starts=64),
     )  # fmt: skip
     made_ = train(asked)
     assert made_.policy.learner.buffer._far.closed  # it does not outlive the training

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import shutil
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ from robo_rl.visual.label_page import LabelPage
 from robo_rl.visual.label_store import Answer, LabelStore, agreement
 
 RNG = np.random.default_rng(0)
+Outcome = Callable[..., None]
 
 
 def unit(*shape: int) -> np.ndarray:
@@ -163,7 +165,12 @@ DONE, STEPS, DIM = 12, 20, 8
 # Of words that say rather the contrary of what episodes do, before anything is learned.
 TEXTS = np.eye(DIM, dtype=np.float32)[2:5] + 0.3 * np.eye(DIM, dtype=np.float32)[0]
 TEXTS /= np.linalg.norm(TEXTS, axis=1, keepdims=True)
-QUICK = HeadConfig(hidden=16, steps=400, batch=64, learning_rate=3e-3)
+QUICK = HeadConfig(hidden=16, steps=150, batch=64, learning_rate=6e-3)
+
+
+@pytest.fixture(scope="module")
+def quick(training_seed: int) -> HeadConfig:
+    return dataclasses.replace(QUICK, seed=training_seed)
 
 
 @pytest.fixture(scope="module")
@@ -214,40 +221,56 @@ def test_average_precision_by_hand() -> None:
     assert average_precision(score, positive) == pytest.approx((1 + 2 / 4 + 3 / 5) / 3)
 
 
-def test_success_is_told_and_must_be_seen_twice(episodes: Episodes) -> None:
-    head, figures = fit_success(episodes, QUICK, bound=0.05)
-    assert figures["auc"] > 0.99 and figures["found"]["share"] > 0.8
-    assert figures["false_positives"]["share"] <= 0.05
+def test_success_is_told_and_must_be_seen_twice(
+    episodes: Episodes, quick: HeadConfig, outcome: Outcome
+) -> None:
+    head, figures = fit_success(episodes, quick, bound=0.05)
+    outcome("AUC of success", figures["auc"], above=0.8)
+    outcome("share of successes found", figures["found"]["share"], above=0.5)
+    outcome("share of false positives", figures["false_positives"]["share"], below=0.3)
     assert set(figures["false_positives_by"]) == {"a way", "a wrong way"}
     model = SuccessClassifier(Rows(), head, figures["threshold"], 2)
     span = episodes.spans()[1]
     rated = model.rate(episodes.rows[span], windows(np.arange(STEPS), (0, 1)))
-    sure = rated.components["probability"] >= figures["threshold"]
-    assert sure[-1] and not sure[0]
+    probability = rated.components["probability"]
+    outcome("probability, end minus start", probability[-1] - probability[0], above=0.5)
+    sure = probability >= figures["threshold"]
     np.testing.assert_array_equal(rated.reward[1:], (sure[1:] & sure[:-1]).astype(np.float32))
-    strict = fit_success(episodes, QUICK, bound=0.05, each=True)[1]
+    strict = fit_success(episodes, quick, bound=0.05, each=True)[1]
     assert strict["threshold"] >= figures["threshold"]
-    again = judged_on(head, figures["threshold"], 2, episodes, QUICK.seed)
+    again = judged_on(head, figures["threshold"], 2, episodes, quick.seed)
     assert again == {name: figures[name] for name in again}
-    careless = judged_on(head, 0.0, 2, episodes, QUICK.seed)
+    careless = judged_on(head, 0.0, 2, episodes, quick.seed)
     assert careless["false_positives"]["share"] == 1.0
     nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
     with pytest.raises(ValueError, match="no frame in which the goal is met: give more"):
-        fit_success(nobody, QUICK)
+        fit_success(nobody, quick)
     with pytest.raises(ValueError, match="too few"):
-        fit_progress(nobody, QUICK)
+        fit_progress(nobody, quick)
 
 
-def test_progress_rises_falls_backwards_and_stops_where_an_episode_fails(episodes) -> None:
-    head, figures = fit_progress(episodes, QUICK)
-    assert figures["order"] > 0.95 and figures["order_backwards"] < -0.95
-    assert figures["auc_of_the_end"] > 0.95
-    model = Progress(Rows(), head)
-    good, bad = (
-        model.rate(episodes.rows[episodes.spans()[n]], histories(np.ones((STEPS, 1), bool), 9))
-        for n in (1, 2)
-    )
-    assert good.reward[-1] > 0.8 > 0.4 > bad.reward[-1]
+def ends(model: Progress | Critic, episodes: Episodes) -> tuple[np.ndarray, np.ndarray]:
+    """Rewards of an episode that meets the goal, and of one that does not."""
+    before = histories(np.ones((STEPS, 1), bool), 9)
+    good, bad = (model.rate(episodes.rows[episodes.spans()[n]], before).reward for n in (1, 2))
+    return good, bad
+
+
+def in_order(figures: dict[str, Any], outcome: Outcome) -> None:
+    """What is fitted rises along demonstrations, falls backwards, and tells their ends."""
+    outcome("order", figures["order"], above=0.6)
+    outcome("order backwards", figures["order_backwards"], below=-0.6)
+    outcome("AUC of the end", figures["auc_of_the_end"], above=0.8)
+
+
+def test_progress_rises_falls_backwards_and_stops_where_an_episode_fails(
+    episodes: Episodes, quick: HeadConfig, outcome: Outcome
+) -> None:
+    head, figures = fit_progress(episodes, quick)
+    in_order(figures, outcome)
+    good, bad = ends(Progress(Rows(), head), episodes)
+    outcome("progress of a success", good[-1], above=0.7)
+    outcome("progress of a failure", bad[-1], below=0.4)
 
 
 def test_a_rewound_demonstration_goes_back_as_it_came(episodes: Episodes) -> None:
@@ -264,47 +287,49 @@ def test_a_rewound_demonstration_goes_back_as_it_came(episodes: Episodes) -> Non
     assert (plain.frames[:, 1] <= plain.frames[:, 0]).all()
 
 
-def test_a_critic_tells_ends_and_keeps_the_order_of_what_came_before(episodes) -> None:
-    head, figures = fit_critic(episodes, QUICK)
-    assert figures["auc_of_the_end"] > 0.95
-    assert figures["order"] > 0.9 and figures["order_backwards"] < -0.9
-    model = Critic(Rows(), head, figures["low"], figures["high"])
-    good, bad = (
-        model.rate(episodes.rows[episodes.spans()[n]], histories(np.ones((STEPS, 1), bool), 9))
-        for n in (1, 2)
-    )
-    assert good.reward[-1] > 0.9 and good.reward[-1] > bad.reward[-1] + 0.2
-    assert good.reward.min() >= 0.0 and good.reward.max() <= 1.0
+def test_a_critic_tells_ends_and_keeps_the_order_of_what_came_before(
+    episodes: Episodes, quick: HeadConfig, outcome: Outcome
+) -> None:
+    head, figures = fit_critic(episodes, quick)
+    in_order(figures, outcome)
+    good, bad = ends(Critic(Rows(), head, figures["low"], figures["high"]), episodes)
+    outcome("value of a success", good[-1], above=0.7)
+    outcome("value of a success minus of a failure", good[-1] - bad[-1], above=0.3)
+    assert good.min() >= 0.0 and good.max() <= 1.0
     # A way that comes back to where it began: its end alone tells nothing of its order.
     round_ = 5.5 * np.arctan2(episodes.rows[:, 1], episodes.rows[:, 0])
     rows = np.zeros_like(episodes.rows)
     rows[:, 0], rows[:, 1] = np.cos(round_), np.sin(round_)
     back = dataclasses.replace(episodes, rows=rows)
-    ranked, loose = (fit_critic(back, QUICK, ranking=r)[1]["order"] for r in (33.0, 0.0))
-    assert ranked > 0.9 and ranked > loose + 0.1
+    ranked, loose = (fit_critic(back, quick, ranking=r)[1]["order"] for r in (33.0, 0.0))
+    outcome("order with the ranking loss", ranked, above=0.6)
+    outcome("order, more than without the ranking loss", ranked - loose, above=0.7)
     nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
     with pytest.raises(ValueError, match="0 meet the goal at their end: some that do and some"):
-        fit_critic(nobody, QUICK)
+        fit_critic(nobody, quick)
 
 
-def test_a_value_rises_towards_what_the_sentence_says_and_no_other_one_says_it(episodes) -> None:
+def test_a_value_rises_towards_what_the_sentence_says_and_no_other_one_says_it(
+    episodes: Episodes, quick: HeadConfig, outcome: Outcome
+) -> None:
     texts = TEXTS
-    heads, figures = fit_value(episodes, texts, 20.0, QUICK)
-    assert figures["order"] > 0.9 and figures["order_backwards"] < -0.9
-    assert figures["auc_of_the_end"] > 0.95 > figures["likeness"]["auc_of_the_end"]
-    ends = episodes.rows[[span[-1] for span in episodes.spans()]]
+    heads, figures = fit_value(episodes, texts, 20.0, quick)
+    in_order(figures, outcome)
+    assert figures["likeness"]["auc_of_the_end"] < 0.5  # of the encoder alone
+    last = episodes.rows[[span[-1] for span in episodes.spans()]]
     met, scale = episodes.met(), (figures["low"], figures["high"])
     own, *others = (Value(Rows(), Likeness(*heads, texts[[i]], 20.0), *scale) for i in range(3))
-    good, bad = (own.rate(ends[part], np.zeros((20, 1), int)).reward for part in (met, ~met))
-    assert good.min() > 0.6 and good.mean() > bad.mean() + 0.2
+    good, bad = (own.rate(last[part], np.zeros((20, 1), int)).reward for part in (met, ~met))
+    outcome("least value of a success", good.min(), above=0.6)
+    outcome("value of successes minus of failures", good.mean() - bad.mean(), above=0.3)
     # What rises is the likeness to this sentence alone, where the others are held against it.
-    for other in others:
-        assert other.rate(ends[met], np.zeros((20, 1), int)).reward.max() < good.min()
-    loose = fit_value(episodes, texts, 20.0, QUICK, contrast=0.0, inverse=0.0)[1]
-    assert loose["order"] > 0.9
+    most = max(other.rate(last[met], np.zeros((20, 1), int)).reward.max() for other in others)
+    outcome("value, more than for another sentence", good.min() - most, above=0.2)
+    loose = fit_value(episodes, texts, 20.0, quick, contrast=0.0, inverse=0.0)[1]
+    outcome("order without the other losses", loose["order"], above=0.6)
     nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
     with pytest.raises(ValueError, match="0 meet the goal at their end: some that do and some"):
-        fit_value(nobody, texts, 20.0, QUICK)
+        fit_value(nobody, texts, 20.0, quick)
 
 
 @pytest.mark.parametrize("fitted", [fit_critic, lambda *a: fit_value(a[0], TEXTS, 20.0, a[1])])
@@ -359,7 +384,7 @@ def test_episodes_are_played_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture(scope="module")
-def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scorer(tmp_path_factory: pytest.TempPathFactory, training_seed: int) -> Path:
     """A classifier of the red cube touched, from a dozen episodes."""
     folder = tmp_path_factory.mktemp("scorer")
     few = ["--watch.demonstrations", "6", "--watch.lost", "0", "--watch.random", "6"]
@@ -367,7 +392,7 @@ def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setenv("ROBO_RL_CACHE", str(folder / "cache"))
         out = folder / "success.safetensors"
         asked = ["reward", "train", "success", "--goal", "touch_red_cube", *few, "--out", str(out)]
-        assert main([*asked, "--head.steps", "100"]) == 0
+        assert main([*asked, "--head.steps", "100", "--head.seed", str(training_seed)]) == 0
     _, card, _ = load_scorer(out, "success")
     card |= {"kind": "progress", "frames": len(LAGS)}
     save_scorer(folder / "progress.safetensors", [made(HeadConfig(), card["dim"], 3)], card)
@@ -388,12 +413,13 @@ def test_what_was_not_measured_is_none_in_a_card(episodes: Episodes) -> None:
     json.dumps(figures, allow_nan=False)
 
 
-def test_a_scorer_says_from_whom_it_learned(scorer: Path, capsys) -> None:
+def test_a_scorer_says_from_whom_it_learned(scorer: Path, outcome: Outcome) -> None:
     _, card, _ = load_scorer(scorer, "success")
     assert card == json.loads(scorer.with_suffix(".json").read_text())
     assert "6 episodes of the task's expert" in card["learned_from"]
     assert card["versions"]["mujoco"]
-    assert card["scene"]["truth"] == "touch_red_cube" and card["figures"]["auc"] > 0.6
+    assert card["scene"]["truth"] == "touch_red_cube"
+    outcome("AUC of success", card["figures"]["auc"], above=0.6)
     env = sims.make("reach", 4, seed=0, goal="touch_red_cube")
     goal = read_goal(env.task, "touch_red_cube")
     for kind in ("success", "progress", "critic", "value"):
@@ -461,7 +487,7 @@ def test_a_scorer_is_used_elsewhere_where_that_is_said(
 
 # Preferences.
 BRIEF = HeadConfig(hidden=8, steps=50, batch=16)
-FEW = HeadConfig(hidden=16, steps=200, batch=64, learning_rate=3e-3)
+FEW = HeadConfig(hidden=16, steps=75, batch=64, learning_rate=6e-3)
 
 
 def test_a_scripted_oracle_is_wrong_as_often_as_it_says() -> None:
@@ -485,36 +511,37 @@ def test_a_stretch_lies_within_an_episode(length: int, seed: int) -> None:
         stretches(episode, 7, 1, np.random.default_rng(0))
 
 
-def test_what_a_noisy_oracle_prefers_is_learned(episodes: Episodes) -> None:
+@pytest.mark.parametrize("form", ["pair", "rating"])
+def test_what_a_noisy_oracle_prefers_is_learned(
+    episodes: Episodes, form: str, training_seed: int, outcome: Outcome
+) -> None:
     oracle = ScriptedOracle(0.2, 0.0, np.random.default_rng(2))
     told: list[np.ndarray] = []
-    config = AskConfig(answers=120, a_time=40, length=3)
+    config = AskConfig(answers=120, a_time=60, length=3, form=form)
+    few = dataclasses.replace(FEW, seed=training_seed)
     _, pairs, figures = ask_before(
-        episodes, oracle, config, FEW, told=lambda asked, answer: told.append(asked[0])
+        episodes, oracle, config, few, told=lambda asked, answer: told.append(asked[0])
     )
-    assert figures["order_by_worth"] > 0.8 and figures["answers"] == len(pairs) == 120
-    assert sum(map(len, told)) == 120
-    judging = split(episodes, FEW.seed)[2]
+    outcome("order by worth", figures["order_by_worth"], above=0.6)
+    assert figures["answers"] == sum(map(len, told)) == 120
+    if form == "rating":
+        assert len(pairs) == figures["pairs"] > 400
+    else:
+        assert len(pairs) == 120
+    judging = split(episodes, few.seed)[2]
     assert not judging[episodes.episode[np.concatenate(told)]].any()
     with pytest.raises(ValueError, match="no answer to learn from"):
-        ask_before(episodes, None, config, FEW)
+        ask_before(episodes, None, config, few)
 
 
-def test_what_is_rated_is_learned_as_well(episodes: Episodes) -> None:
-    oracle = ScriptedOracle(0.2, 0.0, np.random.default_rng(2))
-    given = oracle.ratings(episodes, np.arange(len(episodes.rows))[:, None])
-    clear = ScriptedOracle(0.0, 0.0, oracle.rng).ratings(
-        episodes, np.arange(len(episodes.rows))[:, None]
+def test_a_scripted_oracle_rates_what_is_worth_more_higher(episodes: Episodes) -> None:
+    every = np.arange(len(episodes.rows))[:, None]
+    noisy, clear = (
+        ScriptedOracle(error, 0.0, np.random.default_rng(2)).ratings(episodes, every)
+        for error in (0.2, 0.0)
     )
-    assert set(clear) == set(given) == {1.0, 2.0, 3.0, 4.0, 5.0}
+    assert set(clear) == set(noisy) == {1.0, 2.0, 3.0, 4.0, 5.0}
     assert (np.diff(clear[np.argsort(episodes.worth)]) >= 0).all()
-    told: list[np.ndarray] = []
-    config = AskConfig(answers=120, a_time=40, length=3, form="rating")
-    _, pairs, figures = ask_before(
-        episodes, oracle, config, FEW, told=lambda asked, answer: told.append(*asked)
-    )
-    assert figures["order_by_worth"] > 0.8 and figures["answers"] == sum(map(len, told)) == 120
-    assert len(pairs) == figures["pairs"] > 400
 
 
 @given(st.lists(st.integers(1, 5), max_size=40))
@@ -565,13 +592,13 @@ def asking(model: Preferences) -> Asking:
     return Asking(model, env, pairs, ScriptedOracle(0.2, 0.0, rng), BRIEF, 8, 1, 4)
 
 
-def test_the_whole_replay_is_rewarded_anew_after_a_refit() -> None:
+def test_the_whole_replay_is_rewarded_anew_after_a_refit(coarse_obs_scale: None) -> None:
     config = SACConfig(num_envs=2, buffer_size=400, learning_starts=8, batch_size=8, net=(8,),
                        gradient_steps=1)  # fmt: skip
     learner, model = small(config)
     hook = asking(model)
     hook.start(learner)
-    learner.algorithm.learn(60)
+    learner.algorithm.learn(24)
     buffer = learner.buffer
     buffer.score_pending()
     before = buffer.rewards[: buffer.size()].copy()
@@ -704,7 +731,7 @@ def test_ratings_teach_what_is_preferred_and_what_is_a_success(
     for kind in ("success", "progress", "critic", "value"):
         out = tmp_path / f"{kind}.safetensors"
         teach = ["reward", "train", kind, *few, "--watch.lost", "0", "--out", str(out)]
-        assert main([*teach, "--watch.demonstrations", "20", "--goal", "touch_red_cube"]) == 0
+        assert main([*teach, "--watch.demonstrations", "14", "--goal", "touch_red_cube"]) == 0
         card = json.loads(out.with_suffix(".json").read_text())
         # The oracle's are left out: its most is the best of what there was, met or not.
         assert "15 episodes of Ann (3 meet the goal)" in card["learned_from"]
