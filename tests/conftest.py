@@ -141,9 +141,9 @@ def coarse_obs_scale(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def short_video() -> Iterator[None]:
-    """A run's video shows one episode: to render and encode six takes seconds."""
+    """A run's video shows one row of episodes: to render and encode two takes seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("robo_rl.training.SHOWN", 1)
+        patch.setattr("robo_rl.training.SHOWN", 3)
         yield
 
 

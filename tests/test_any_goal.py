@@ -39,6 +39,8 @@ from sims.demos import DemoConfig, write_demos
 from sims.randomize import Randomize, RandomizedEnv
 
 Array = np.ndarray
+# No test here is of how observations are scaled, which would be measured all over the workspace.
+TINY = {"net": (16,), "buffer_size": 400, "normalise_obs": False}
 
 
 def rows(task: str = "reach", n: int = 48, **options: Any) -> BatchEnv:
@@ -234,7 +236,7 @@ def test_a_batch_is_shared_and_a_saved_buffer_draws_the_same() -> None:
 
 
 def test_a_batch_in_hindsight_alone_is_discounted_as_the_learner_discounts() -> None:
-    config = SACConfig(num_envs=8, hindsight=1.0, buffer_size=400, net=(8,), horizon_s=2.5)
+    config = SACConfig(num_envs=8, hindsight=1.0, horizon_s=2.5, **TINY)
     learner = make_learner(config, sims.make("reach", 8, goal=ANY, sparse=True))
     assert learner.buffer.gamma == pytest.approx(config.gamma(0.05)) == learner.algorithm.gamma
 
@@ -246,7 +248,7 @@ def test_demonstrations_are_of_the_goal_that_was_done(asked: str, tmp_path: Path
     write_demos(
         sims.make_task("reach", goal=asked), path, DemoConfig(episodes=12, num_envs=4, seed=1)
     )
-    config = EnsembleConfig(num_envs=8, net=(8,), demos=str(path), buffer_size=400)
+    config = EnsembleConfig(num_envs=8, demos=str(path), **TINY)
     prior = make_learner(config, sims.make("reach", 8, goal=ANY, sparse=True)).buffer.prior
     goals = prior.obs[:, -15:].argmax(axis=1)
     assert (prior.obs[:, -15:].sum(axis=1) == 1).all()
@@ -312,11 +314,11 @@ def test_errors_say_what_to_give() -> None:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def run(short_video: None, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A policy of all goals that has hardly learned."""
-    tuning = EnsembleConfig(num_envs=16, hindsight=0.5, net=(32, 32), learning_starts=320)
+    tuning = EnsembleConfig(num_envs=16, hindsight=0.5, learning_starts=320, **TINY)
     return train(
-        TrainConfig(task="reach", goal=ANY, reward="sparse", tuning=tuning, env_steps=800,
+        TrainConfig(task="reach", goal=ANY, reward="sparse", tuning=tuning, env_steps=480,
                     episodes=45, looks=0, runs=tmp_path_factory.mktemp("runs"), name="any")
     )  # fmt: skip
 
@@ -378,8 +380,8 @@ def test_hindsight_is_carried_on_where_a_run_was_killed() -> None:
     """A learner from a checkpoint goes on as the one that went on."""
 
     def new() -> Any:
-        config = EnsembleConfig(num_envs=8, hindsight=0.5, net=(16,), learning_starts=80,
-                                batch_size=32, gradient_steps=2, buffer_size=400)  # fmt: skip
+        config = EnsembleConfig(num_envs=8, hindsight=0.5, learning_starts=80, batch_size=32,
+                                gradient_steps=2, **TINY)  # fmt: skip
         return make_learner(config, sims.make("reach", 8, goal=ANY, sparse=True))
 
     one, other = new(), new()

@@ -19,18 +19,22 @@ from real_robot.bundle import PolicyBundle
 from reward_models.base import RewardOutput
 from robo_rl.bundles.export import ExportError, check, deterministic_actor, export, to_onnx
 from robo_rl.goals.reading import read_goal
-from robo_rl.learners import CrossQConfig, PPOConfig
+from robo_rl.learners import CrossQConfig, PPOConfig, TQCConfig
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.learners.loop import learn
 
-CONFIGS = [*LEARN, PPOConfig(**SMALL, normalise_obs=False, activation="relu")]
+CONFIGS = [
+    # TQC's actor is SAC's.
+    *(pytest.param(c, marks=[pytest.mark.slow] if isinstance(c, TQCConfig) else []) for c in LEARN),
+    PPOConfig(**SMALL, normalise_obs=False, activation="relu"),
+]
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)
 def test_the_graph_answers_like_the_learner(config):
     odd = {"offset": 5.0, "scale": 30.0}
     learner = make_learner(config, PointMass(8, **odd), Nearness())
-    learn(learner, 384)
+    learn(learner, 128)
     rng = np.random.default_rng(0)
     obs = (5.0 + 30.0 * rng.normal(size=(512, 4))).astype(np.float32)
     obs[:8] *= 100  # far outside: clipping is in the graph too
@@ -49,7 +53,7 @@ def test_the_graph_answers_like_the_learner(config):
 
 
 def test_a_graph_that_answers_otherwise_is_refused():
-    learner = make_learner(CONFIGS[0], PointMass(8), Nearness())
+    learner = make_learner(LEARN[0], PointMass(8), Nearness())
     policy = to_onnx(deterministic_actor(learner.algorithm), 4)
     obs = np.random.default_rng(0).normal(size=(32, 4)).astype(np.float32)
     wrong = learner.act(obs)
@@ -74,7 +78,7 @@ class TipHeight:
 def trained() -> Learner:
     config = PPOConfig(**SMALL, n_steps=16)
     learner = make_learner(config, sims.make("reach", 8), TipHeight())
-    learn(learner, 256)
+    learn(learner, 128)
     return learner
 
 

@@ -21,12 +21,12 @@ ROWS = 16
 SMALL = {
     "final_rate": 1.0,
     "num_envs": ROWS, "net": (16, 16), "learning_starts": 64, "buffer_size": 8192,
-    "batch_size": 32, "gradient_steps": 1,
+    "batch_size": 32, "gradient_steps": 1, "normalise_obs": False,
 }  # fmt: skip
 
 
-def new(share: float, until: int = 10**6, kind=EnsembleConfig, task: str = "lift") -> Learner:
-    config = kind(**SMALL, interventions=share, interventions_until=until)
+def new(share: float, task: str = "lift", **more) -> Learner:
+    config = EnsembleConfig(**SMALL | more, interventions=share, interventions_until=10**6)
     return make_learner(config, sims.make(task, ROWS, seed=5), seed=5)
 
 
@@ -57,7 +57,7 @@ def test_an_expert_ends_the_share_of_early_episodes_that_is_asked_for() -> None:
 
 
 def test_what_is_learned_from_is_what_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = new(0.5)
+    learner = new(0.5, learning_starts=10**6)
     sim, kept = learner.env.sim, learner.buffer
     always = np.linspace(-2.0, 0.9, sim.act_dim)
     monkeypatch.setattr(type(sim.task), "expert", lambda self, v, rng: np.tile(always, (ROWS, 1)))
@@ -70,10 +70,10 @@ def test_what_is_learned_from_is_what_was_done(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_resumed_run_is_taken_over_as_an_uninterrupted_one(tmp_path: Path) -> None:
     run, whole = RunDir.create(tmp_path / "run", {}), new(0.5)
-    learn(whole, 1920)
+    learn(whole, 1440)  # the first episodes end at 1,280
     learn(new(0.5), 960, run=run)
     again = new(0.5)
-    learn(again, 1920, run=run, resume=True)
+    learn(again, 1440, run=run, resume=True)
     assert_same(whole, again)
     assert 0 < run.metrics()["taken_over"].max() < 1
 

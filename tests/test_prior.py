@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -71,16 +72,21 @@ def new(
     kind: type[LearnerConfig] = SACConfig,
     **more,
 ) -> Learner:
-    config = kind(**SMALL, demos=str(demos), **more)
+    config = kind(**SMALL | more, demos=str(demos))
     sim = sims.make("lift", ROWS, seed=seed, sparse=model is None)
     return make_learner(config, sim, model, seed=seed)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
-def test_a_policy_may_begin_as_a_clone(demos: Path, share: float) -> None:
+def test_a_policy_may_begin_as_a_clone(
+    demos: Path, share: float, training_seed: int, outcome: Callable[..., None]
+) -> None:
     """It comes to do what was done where episodes succeeded, while critics learn of its own steps;
     then it learns as ever."""
-    learner = new(demos, kind=EnsembleConfig, clone_updates=400, demo_share=share)
+    learner = new(
+        demos, None, training_seed, EnsembleConfig, clone_updates=400, demo_share=share,
+        gradient_steps=10,
+    )  # fmt: skip
     algorithm = learner.algorithm
     prior = algorithm.replay_buffer.prior
     obs, action = (x.numpy() for x in prior.exemplary(256, algorithm.device))
@@ -89,21 +95,24 @@ def test_a_policy_may_begin_as_a_clone(demos: Path, share: float) -> None:
         return float(np.abs(learner.act(obs) - action).mean())
 
     first, critics = off(), [p.clone() for p in algorithm.critic.parameters()]
-    learn(learner, 816)  # 16 at random, then two updates for each of 4 rows' steps
-    assert algorithm._n_updates == 400 and off() < 0.6 * first
+    learn(learner, 176)  # 16 at random, then ten updates for each of 4 rows' steps
+    assert algorithm._n_updates == 400
+    outcome("error of the clone, of its first", off() / first, below=0.7)
     for before, now in zip(critics, algorithm.critic.parameters(), strict=True):
         assert not torch.equal(before, now)
     batch = algorithm.replay_buffer.sample(32)
     theirs = {row.tobytes() for row in prior.obs}
     assert sum(row.tobytes() in theirs for row in batch.observations.numpy()) >= 32 * share
     actor = [p.clone() for p in algorithm.actor.parameters()]
-    learn(learner, 840)
+    learn(learner, 184)
     changed = zip(actor, algorithm.actor.parameters(), strict=True)
     assert any(not torch.equal(before, now) for before, now in changed)
 
 
-def test_guided_noise_points_where_demonstrations_differ() -> None:
-    torch.manual_seed(0)
+def test_guided_noise_points_where_demonstrations_differ(
+    training_seed: int, outcome: Callable[..., None]
+) -> None:
+    torch.manual_seed(training_seed)
     guided = GuidedNoise(FlattenExtractor(spaces.Box(-1, 1, (2,))), 3)
     obs = torch.rand(512, 2) * 2 - 1
     # Where the first number of a state is above 0 they went along (1, -1, 0), else nowhere.
@@ -115,9 +124,9 @@ def test_guided_noise_points_where_demonstrations_differ() -> None:
             guided.around(torch.tensor([[x, 0.0]])).sample((4000,))[:, 0].T for x in (0.5, -0.5)
         )
     there = torch.cov(away)
-    assert there[0, 1] < -0.8 * (there[0, 0] * there[1, 1]).sqrt()
-    assert there[0, 0] > 30 * there[2, 2]
-    assert torch.cov(at_rest).trace() < 0.05 * there.trace()
+    outcome("correlation", there[0, 1] / (there[0, 0] * there[1, 1]).sqrt(), below=-0.8)
+    outcome("variance along, of that across", there[0, 0] / there[2, 2], above=30)
+    outcome("variance at rest, of that away", torch.cov(at_rest).trace() / there.trace(), below=0.1)
 
 
 def test_some_rows_explore_by_it_and_demonstrations_need_not_be_in_batches(demos: Path) -> None:
@@ -145,10 +154,10 @@ def test_guided_noise_goes_on_where_a_run_stopped(demos: Path, tmp_path: Path) -
         return new(demos, seed=seed, kind=EnsembleConfig, guided_noise=0.5)
 
     straight, run = one(), RunDir.create(tmp_path / "run", SACConfig(**SMALL))
-    learn(straight, 160)
-    learn(one(), 80, run=run, checkpoint_every=40)
+    learn(straight, 96)
+    learn(one(), 64, run=run, checkpoint_every=32)
     again = one(seed=5)
-    learn(again, 160, run=RunDir.open(run.path), resume=True)
+    learn(again, 96, run=RunDir.open(run.path), resume=True)
     assert_same(straight, again)
     mine, its = (x.algorithm.guided.state_dict() for x in (straight, again))
     assert all(torch.equal(mine[name], its[name]) for name in mine)
@@ -157,18 +166,18 @@ def test_guided_noise_goes_on_where_a_run_stopped(demos: Path, tmp_path: Path) -
 IQL = {k: v for k, v in SMALL.items() if k != "num_envs"} | {"gradient_steps": 25}
 
 
-def offline(demos: Path, model: Height | None = None, **more) -> Learner:
+def offline(demos: Path, model: Height | None = None, seed: int = 0, **more) -> Learner:
     """Implicit Q-learning of the data set."""
     config = IQLConfig(**IQL, demos=str(demos), **more)
-    return make_learner(config, sims.make("lift", 1, sparse=model is None), model)
+    return make_learner(config, sims.make("lift", 1, sparse=model is None), model, seed=seed)
 
 
 @pytest.mark.parametrize("paid", [False, True])
 def test_offline_learning_imitates_what_was_worth_more_and_moves_nothing(
-    demos: Path, paid: bool
+    demos: Path, paid: bool, training_seed: int, outcome: Callable[..., None]
 ) -> None:
     """Of a data set half of which is noise: what ended well, or lifted, gains more likelihood."""
-    learner = offline(demos, Height() if paid else None, temperature=5.0)
+    learner = offline(demos, Height() if paid else None, training_seed, temperature=5.0)
     algorithm = learner.algorithm
     prior = algorithm.replay_buffer.prior
     written = read_demonstrations(demos, failures=True)
@@ -181,9 +190,9 @@ def test_offline_learning_imitates_what_was_worth_more_and_moves_nothing(
         return float(likely[good].mean() - likely[~good].mean())
 
     before = gap()
-    learn(learner, 600)
-    assert algorithm._n_updates == learner.env_steps == 600
-    assert gap() > before + 0.5
+    learn(learner, 300)
+    assert algorithm._n_updates == learner.env_steps == 300
+    outcome("gain of likelihood", gap() - before, above=1.0)
     # The episode that SB3 began is still at its first moment: a state begins with its time.
     assert algorithm.replay_buffer.size() == 0 and not learner.env.sim.state()[:, 0].any()
 
@@ -304,8 +313,15 @@ def test_several_steps_of_a_demonstration_are_of_one_episode(demos: Path) -> Non
         np.testing.assert_array_equal(batch.observations[k], prior.obs[first])
 
 
-@pytest.mark.parametrize("scored", [False, True])
-@pytest.mark.parametrize("kind", [SACConfig, EnsembleConfig])
+RESUMED = [
+    (SACConfig, True),
+    (EnsembleConfig, False),
+    pytest.param(SACConfig, False, marks=pytest.mark.slow),
+    pytest.param(EnsembleConfig, True, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("kind", "scored"), RESUMED)
 def test_a_resumed_run_equals_an_uninterrupted_one(
     demos: Path, tmp_path: Path, kind: type[LearnerConfig], scored: bool
 ) -> None:
@@ -313,10 +329,10 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
         return new(demos, Height() if scored else None, seed, kind)
 
     straight, run = one(), RunDir.create(tmp_path / "run", SACConfig(**SMALL))
-    learn(straight, 160)
-    learn(one(), 80, run=run, checkpoint_every=40)
+    learn(straight, 96)
+    learn(one(), 64, run=run, checkpoint_every=32)
     again = one(seed=5)
-    learn(again, 160, run=RunDir.open(run.path), resume=True)
+    learn(again, 96, run=RunDir.open(run.path), resume=True)
     assert_same(straight, again)
 
 
@@ -358,11 +374,12 @@ def test_what_moves_within_the_bridges_limits_is_shown_so(tmp_path: Path) -> Non
 
 
 def test_what_was_trained_within_limits_is_told_how_it_does_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    short_video: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["reach", "--reward", "sparse", "--demos", "3", "--shaped", "--looks", "0"]
-    how = ["--env-steps", "640", "--episodes", "8", "--runs", str(tmp_path), "--name", "run"]
-    assert main(["train", *asked, *how, "--tuning.clone-updates", "16"]) == 0
+    how = ["--env-steps", "160", "--episodes", "8", "--runs", str(tmp_path), "--name", "run"]
+    tuning = ["--tuning.clone-updates", "16", "--tuning.no-normalise-obs"]
+    assert main(["train", *asked, *how, *tuning]) == 0
     assert "within the bridge's limits: success" in " ".join(capsys.readouterr().err.split())
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Within the limits that the bridge on an arm keeps to: success" in page
@@ -370,10 +387,10 @@ def test_what_was_trained_within_limits_is_told_how_it_does_there(
 
 def test_a_run_goes_on_with_the_demonstrations_it_began_with(demos: Path, tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", SACConfig(**SMALL))
-    learn(new(demos), 80, run=run, checkpoint_every=40)
-    write_demos(sims.make_task("lift"), tmp_path / "other", DemoConfig(episodes=6, seed=4))
+    learn(new(demos), 24, run=run, checkpoint_every=8)
+    write_demos(sims.make_task("lift"), tmp_path / "other", DemoConfig(episodes=2, seed=4))
     with pytest.raises(ValueError, match="has other demonstrations than this run began with"):
-        learn(new(tmp_path / "other"), 160, run=RunDir.open(run.path), resume=True)
+        learn(new(tmp_path / "other"), 48, run=RunDir.open(run.path), resume=True)
 
 
 def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from point_mass import Nearness, PointMass
 from test_learners import assert_same, success
+from torch import nn
 
 import robo_rl
 import sims
@@ -59,17 +60,20 @@ def somewhere(count: int = 512) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A policy that is half learned, and stands at the bounds of the actions here and there."""
-    config = PPOConfig(num_envs=32, net=(16, 16), log_std_init=-0.5)
-    learner = make_learner(config, PointMass(32, **ODD), Nearness())
-    learn(learner, 6_000)
+    """A network that goes to the goal fast along x and slowly along y, so that it comes near
+    enough half of the time; at the bounds of the actions here and there."""
+    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2), nn.Hardtanh())
+    ahead = torch.tensor([[0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]) / ODD["scale"]
     with torch.no_grad():
-        learner.algorithm.policy.action_net.weight.mul_(5.0)
-    obs = somewhere()
-    at_bounds = np.abs(learner.act(obs)) == 1.0
+        net[0].weight.copy_(torch.cat([ahead, -ahead]))
+        net[0].bias.copy_(-ODD["offset"] * net[0].weight.sum(dim=1))
+        net[2].weight.copy_(torch.tensor([[5.0, 0.0, -5.0, 0.0], [0.0, 0.7, 0.0, -0.7]]))
+        net[2].bias.zero_()
+        action = net(torch.from_numpy(somewhere())).numpy()
+    at_bounds = np.abs(action) == 1.0
     assert at_bounds.any() and not at_bounds.all()
     path = tmp_path_factory.mktemp("base") / "policy.onnx"
-    path.write_bytes(to_onnx(deterministic_actor(learner.algorithm), 4))
+    path.write_bytes(to_onnx(net, 4))
     return path
 
 
@@ -100,7 +104,7 @@ def test_without_learning_it_is_the_base_bit_for_bit(config, base, tmp_path):
 def test_what_is_learned_stays_within_its_scale_and_the_actions_and_is_exported(config, base):
     learner, obs = on(config, base), somewhere()
     theirs = load_graph(base).act(obs)
-    learn(learner, 1024)
+    learn(learner, 512)
     action = learner.act(obs)
     moved = np.abs(action - theirs)
     assert 0 < moved.max() <= config.scale + 1e-6
@@ -134,34 +138,34 @@ def test_replay_holds_what_was_executed(config, base):
 
 @pytest.mark.parametrize("config", CONFIGS[1:], ids=lambda config: type(config).__name__)
 def test_the_critic_learns_alone_first(config, base):
-    learner, obs = on(dataclasses.replace(config, critic_updates=100), base), somewhere()
+    learner, obs = on(dataclasses.replace(config, critic_updates=40), base), somewhere()
     parts = {
         name: {k: v.clone() for k, v in getattr(learner.algorithm, name).state_dict().items()}
         for name in ("actor", "critic")
     }
-    learn(learner, 64 + 8 * 40)
+    learn(learner, 64 + 8 * 16)
 
     def same(name: str) -> bool:
         now = getattr(learner.algorithm, name)
         return all((parts[name][k] == v).all() for k, v in now.named_parameters())
 
-    assert learner.algorithm._n_updates == 80
+    assert learner.algorithm._n_updates == 32
     assert same("actor") and not same("critic")
     if hasattr(learner.algorithm, "log_ent_coef"):
         assert learner.algorithm.log_ent_coef.exp().item() == pytest.approx(config.entropy_init)
     np.testing.assert_array_equal(learner.act(obs), load_graph(base).act(obs))
-    learn(learner, 64 + 8 * 80)
+    learn(learner, 64 + 8 * 32)
     assert not same("actor")
 
 
 @over_all
 def test_a_resumed_run_equals_an_uninterrupted_one(config, base, tmp_path):
     straight = on(config, base)
-    learn(straight, 768)
+    learn(straight, 384)
     run = RunDir.create(tmp_path / "run", config)
-    learn(on(config, base), 384, run=run, checkpoint_every=128)
+    learn(on(config, base), 256, run=run, checkpoint_every=128)
     again = on(config, base, seed=5)
-    learn(again, 768, run=RunDir.open(run.path), resume=True)
+    learn(again, 384, run=RunDir.open(run.path), resume=True)
     assert_same(straight, again)
 
 
@@ -174,14 +178,15 @@ def test_a_base_that_changed_meanwhile_is_refused(base, tmp_path):
         learn(learner, 768, run=run, resume=True)
 
 
-def test_a_poor_base_is_improved(base):
+def test_a_poor_base_is_improved(base, training_seed, outcome):
     """What the base does half of the time is done nearly always."""
-    judged = PointMass(500, seed=99, **ODD)
-    before = success(on(CONFIGS[0], base), judged)
-    learner = on(ResidualPPOConfig(num_envs=32, net=(32, 32), scale=1.0), base)
-    learn(learner, 16_000)
-    after = success(learner, PointMass(500, seed=99, **ODD))
-    assert 0.2 < before < 0.8 and after > before + 0.15, (before, after)
+    before = success(on(CONFIGS[0], base), PointMass(300, seed=99, **ODD))
+    assert 0.3 < before < 0.6
+    config = ResidualPPOConfig(num_envs=32, net=(32, 32), scale=1.0, learning_rate=3e-3)
+    learner = on(config, base, training_seed)
+    learn(learner, 6_000)
+    after = success(learner, PointMass(300, seed=99, **ODD))
+    outcome("success above the base's", after - before, above=0.15)
 
 
 def test_a_residual_corrects_a_residual(base, tmp_path):
@@ -228,15 +233,19 @@ def test_controllers_know_the_observation_alone():
 
 # The line on real parts.
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory):
+def first(short_video, tmp_path_factory: pytest.TempPathFactory):
     """A run over a controller, short and without looks."""
     return trained("controller:approach", tmp_path_factory.mktemp("runs"), "first")
 
 
+ON_ARM = {"num_envs": 16, "net": (32, 32), "n_steps": 25, "learning_rate": 1e-5}
+
+
 def trained(base: str, runs: Path, name: str, **more):
-    tuning = ResidualPPOConfig(base=base, num_envs=16, net=(32, 32), n_steps=25)
+    """With a rate so low that the policy hardly leaves its base: what it reaches is the base's."""
+    tuning = ResidualPPOConfig(base=base, **ON_ARM)
     config = TrainConfig(
-        task="reach", reward="task", learner="residual-ppo", tuning=tuning, env_steps=1_600,
+        task="reach", reward="task", learner="residual-ppo", tuning=tuning, env_steps=800,
         episodes=40, looks=0, runs=runs, name=name, **more,
     )  # fmt: skip
     return robo_rl.train(config)
@@ -267,23 +276,23 @@ def test_one_bundle_of_both_runs_on_the_arm_and_is_a_base_again(first, tmp_path,
     # As a run and as a bundle it is the same base, and 0 is exactly it.
     for said in (first.run.path, first.bundle):
         learner = make_learner(
-            ResidualSACConfig(base=str(said), num_envs=4, net=(16,), buffer_size=64),
+            ResidualSACConfig(base=str(said), num_envs=4, net=(16,), buffer_size=64,
+                              normalise_obs=False),
             sims.make("reach", 4),
-        )
+        )  # fmt: skip
         np.testing.assert_array_equal(learner.act(obs), load_policy(first.run.path).act(obs))
     env.close()
 
 
 def test_a_run_goes_on_over_its_base(first):
-    longer = robo_rl.train(TrainConfig(**_asked(first.run), env_steps=2_400), resume=first.run.path)
-    assert json.loads((first.run.path / "result.json").read_text())["env_steps"] == 2_400
+    longer = robo_rl.train(TrainConfig(**_asked(first.run), env_steps=1_200), resume=first.run.path)
+    assert json.loads((first.run.path / "result.json").read_text())["env_steps"] == 1_200
     assert longer.bundle is not None
 
 
 def _asked(run: RunDir) -> dict:
     """What a config must say again of a run that was tuned."""
-    tuning = ResidualPPOConfig(base=run.config["tuning"]["base"], num_envs=16, net=(32, 32),
-                               n_steps=25)  # fmt: skip
+    tuning = ResidualPPOConfig(base=run.config["tuning"]["base"], **ON_ARM)
     return {"task": "reach", "reward": "task", "learner": "residual-ppo", "tuning": tuning,
             "looks": 0, "runs": run.path.parent, "name": run.path.name, "episodes": 40}  # fmt: skip
 
