@@ -244,17 +244,19 @@ def test_a_task_brings_its_own_defaults_and_what_is_typed_stays():
         parsed = parse_train([task, *goals])
         assert {k: parsed.asked[k] for k in preset.run} == preset.run
         assert parsed.tuning == preset.tuning(preset.learner)
-        if preset.ppo:
-            ppo = parse_train([task, *goals, "--learner", "ppo"])
-            assert {k: getattr(ppo.tuning, k) for k in preset.ppo} == preset.ppo
+        assert {k: getattr(parsed.tuning, k) for k in preset.ppo} == preset.ppo  # the learner
         if preset.ensemble_run:
             many = parse_train([task, *goals, "--learner", "ensemble"])
             assert {k: many.asked[k] for k in preset.ensemble_run} == preset.ensemble_run
-        dense = parse_train([task, *goals, "--reward", "task"])
-        assert dense.asked["learner"] == (preset.dense or preset.learner)
-        if preset.dense == "ensemble":
-            assert {k: dense.asked[k] for k in preset.ensemble_run} == preset.ensemble_run
-        assert dense.tuning == preset.tuning(dense.asked["learner"])
+        if preset.dense or name == "push":  # others take their usual learner, as a push does
+            dense = parse_train([task, *goals, "--reward", "task"])
+            assert dense.asked["learner"] == (preset.dense or preset.learner)
+            if preset.dense == "ensemble":
+                assert {k: dense.asked[k] for k in preset.ensemble_run} == preset.ensemble_run
+            assert dense.tuning == preset.tuning(dense.asked["learner"])
+    asked = parse_train(["hopper", "--goal=forward", "--learner", "ppo", "--reward", "task"])
+    ppo = PRESETS["hopper forward"].ppo
+    assert ppo and {k: getattr(asked.tuning, k) for k in ppo} == ppo
     typed = parse_train(["push", "--env-steps", "500", "--tuning.log-std-init", "-2"])
     assert (typed.env_steps, typed.tuning.log_std_init) == (500, -2.0)
     assert parse_train(["push", "--learner", "sac"]).tuning == SACConfig()

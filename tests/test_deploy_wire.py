@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -23,7 +24,7 @@ from real_robot.emulators.so101 import So101Emulator
 from real_robot.latch import Latch
 from robo_rl.arm.wired import WiredStage
 from robo_rl.cli import main
-from robo_rl.commands import deploy, driving
+from robo_rl.commands import deploy, driving, emulate
 
 PROGRAM = [sys.executable, "-m", "robo_rl.cli"]
 
@@ -153,26 +154,19 @@ def test_two_processes_a_port_and_a_control_port(folder: Path, tmp_path: Path) -
         emulator.communicate()
 
 
-def test_a_fresh_arm_is_sent_to_calibration(folder: Path, tmp_path: Path) -> None:
-    link = tmp_path / "usb-serial"
-    emulator = subprocess.Popen(
-        [*PROGRAM, "emulate", "so101", "--uncalibrated", "--link", str(link), "--json"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        told = json.loads(emulator.stdout.readline())
-        command = [
-            "deploy", str(folder), "--robot", "so101", "--port", str(link), "--silence", "60",
-            "--control", str(told["control"]), "--patience", "0.5", "--episodes", "1",
-        ]  # fmt: skip
-        deployed = subprocess.run([*PROGRAM, *command], capture_output=True, text=True, timeout=240)
-        assert deployed.returncode == 1
-        said = " ".join(deployed.stderr.split())
-        assert "never calibrated; run robo-rl calibrate so101" in said
-    finally:
-        emulator.kill()
-        emulator.communicate()
+def test_a_fresh_arm_is_sent_to_calibration(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Real time would lock the memory of this process, which is a test run's.
+    monkeypatch.setattr("real_robot.loop.realtime", lambda *_: contextlib.nullcontext(()))
+    asked = emulate.EmulateCommand(robot="so101", uncalibrated=True)
+    calibrated = emulate._told(asked)["calibrated"][1]
+    task = sims.make_task("reach", robot="so101")
+    with So101Emulator(task, calibrated=calibrated).start(control=0) as arm:
+        where = ["--port", arm.where, "--control", str(arm.control_port), "--patience", "0.5"]
+        assert main(["deploy", str(folder), "--robot", "so101", *where, "--episodes", "1"]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "never calibrated; run robo-rl calibrate so101" in said
 
 
 @pytest.mark.fault(63)

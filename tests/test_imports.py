@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import subprocess
 import sys
@@ -40,10 +41,19 @@ def sources(part: str) -> list[Path]:
     return [path] if path.is_file() else sorted(path.rglob("*.py"))
 
 
+@functools.cache
+def nodes(source: Path) -> list[ast.AST]:
+    """All nodes of a file's syntax tree that import or call something."""
+    tree = ast.parse(source.read_text())
+    kinds = (ast.Import, ast.ImportFrom, ast.Call)
+    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+@functools.cache
 def imported(source: Path) -> set[str]:
     """Top-level names of every import in a file, wherever it stands in it."""
     names = set()
-    for node in ast.walk(ast.parse(source.read_text())):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -71,7 +81,7 @@ def test_one_file_decides_how_processes_begin(package: str) -> None:
     for source in sources(package):
         if source == ROOT / "sims" / "process.py":
             continue
-        for node in ast.walk(ast.parse(source.read_text())):
+        for node in nodes(source):
             called = node.func if isinstance(node, ast.Call) else None
             if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
                 owner, name = called.value.id, called.attr

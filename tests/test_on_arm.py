@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
+import io
 import json
 import os
 import shutil
@@ -30,9 +31,10 @@ from robo_rl.cli import main
 from robo_rl.commands.driving import Driving
 from robo_rl.judging.report import of_run
 from robo_rl.learners.checkpoint import weights_of
-from robo_rl.on_arm.config import BASE, EPISODES, OnArm, Told
+from robo_rl.on_arm.config import BASE, EPISODES, LOG, OnArm, Told
 from robo_rl.on_arm.exploring import Exploring
 from robo_rl.on_arm.learner import CRITIC_ALONE, ArmLearner, ArmSteps, part_of
+from robo_rl.on_arm.learner import main as learn
 from robo_rl.on_arm.paying import payer, pictures, states, trust
 from robo_rl.on_arm.session import Session
 from robo_rl.on_arm.tried import Tried
@@ -421,9 +423,31 @@ def write_report_of(path: Path) -> Path:
     return write_report(RunDir.open(path))
 
 
+class Refusing:
+    """The learner's program, run to its end here: it refuses what it is given."""
+
+    stdin = io.BytesIO()
+
+    def __init__(self, session: Session):
+        with pytest.raises(SystemExit) as ended, open(session.folder / LOG, "a") as log:
+            with contextlib.redirect_stderr(log):
+                learn(str(session.folder))
+        self.returncode = ended.value.code
+
+    def poll(self) -> int:
+        return self.returncode
+
+    def wait(self, timeout: float) -> int:
+        return self.returncode
+
+
 def test_bad_input_is_one_line(
-    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bundle: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(Session, "_begin", lambda session: Refusing(session))
     for args, said in (
         ("", "give the BUNDLE that is to be corrected, or --resume RUN"),
         (f"{bundle} --emulate --takeover 0.2", "--takeover is of --human scripted:"),

@@ -49,6 +49,12 @@ def test_an_error_is_the_callers_and_ends_the_others() -> None:
     assert time.monotonic() - began < 30
 
 
+def test_a_process_that_is_killed_costs_the_others_nothing() -> None:
+    given = {"a": ("__import__('os')._exit(9)",), "b": ("1",), "c": ("2",)}
+    made = dict(side_by_side(eval, given, 2, died=str))
+    assert made == {"a": "its process ended with 9", "b": 1, "c": 2}
+
+
 def test_ctrl_c_while_a_process_is_started_is_not_lost(heard: None) -> None:
     class Starting:
         def start(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +14,18 @@ from robo_rl.cli import main
 from robo_rl.commands.sweep import settings_of
 from robo_rl.learners import PPOConfig, SACConfig
 from robo_rl.runs import RunDir
-from robo_rl.side_by_side import side_by_side
 from robo_rl.sweeping import Came, interquartile, table_of
 
 SMALL = ["reach", "--reward", "task", "--env-steps", "512", "--episodes", "8", "--looks", "1",
          "--look-episodes", "4"]  # fmt: skip
 FEW = {"reward": "offline", "env_steps": 64, "episodes": 4, "looks": 0}
+
+
+@pytest.fixture
+def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs without their videos and reports, which take longer than so little training."""
+    for name in ("film", "foreign_film", "write_report"):
+        monkeypatch.setattr(f"robo_rl.training.{name}", lambda *_: None)
 
 
 def test_every_combination_is_what_train_would_be_told() -> None:
@@ -79,7 +84,7 @@ def test_seeds_are_summed_up_by_their_middle_half() -> None:
 
 
 def test_what_is_made_is_not_made_again_and_more_is_added(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    unseen: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = ["sweep", *SMALL, "--over", "scattered=0.5", "--runs", str(tmp_path), "--name", "it"]
     assert main([*line, "--seeds", "0"]) == 0
@@ -138,21 +143,7 @@ def test_of_three_seeds_it_is_the_mean() -> None:
     assert heads(4) == "middle half of the seeds (95 %)"
 
 
-def _dies(code: int) -> str:
-    if code:
-        os._exit(code)
-    return "done"
-
-
-def test_a_process_that_is_killed_costs_the_others_nothing() -> None:
-    given = {"a": (9,), "b": (0,), "c": (0,)}
-    made = dict(side_by_side(_dies, given, 2, died=str))
-    assert made == {"a": "its process ended with 9", "b": "done", "c": "done"}
-    with pytest.raises(OSError, match="its process ended with 9"):
-        dict(side_by_side(_dies, given, 2))
-
-
-def test_a_run_that_fails_costs_the_others_nothing(tmp_path: Path) -> None:
+def test_a_run_that_fails_costs_the_others_nothing(unseen: None, tmp_path: Path) -> None:
     above = "above(gripper, red_cube, height={})"
     settings = {
         "too high": TrainConfig(formula=above.format("1.5m"), **FEW),

@@ -17,7 +17,8 @@ import serial
 
 from real_robot.driver import Fault, RobotFault
 
-WRITE_S = 0.1  # s for the adapter to take a request: one that is stuck takes none, for ever
+WRITE_S = 0.1  # s for the adapter to take a request, unless replies are given longer: one that is
+# stuck takes none, for ever
 LINGER = 0.002  # s, that a request waits for replies which an earlier one gave up
 
 
@@ -27,6 +28,7 @@ class ServoPort:
     def __init__(self, name: str, patience: float):
         super().__init__(name)
         self._patience = patience * 1000  # ms beyond the time on the wire
+        self._write_s = max(WRITE_S, patience)
         self.written = 0  # bytes
         self.received = 0  # bytes since the last request
         self.owed = 0  # bytes of replies that were given up
@@ -42,7 +44,7 @@ class ServoPort:
         An FTDI adapter (ROBOTIS' U2D2) keeps what came for 16 ms otherwise; others refuse.
         """
         done = super().setupPort(cflag_baud)
-        self.ser.write_timeout = WRITE_S
+        self.ser.write_timeout = self._write_s
         with contextlib.suppress(OSError, ValueError, AttributeError):
             self.ser.set_low_latency_mode(True)
         return done
@@ -101,8 +103,8 @@ class ServoPort:
             self.is_using = False
             raise RobotFault(
                 Fault.DISCONNECTED,
-                f"{self.port_name}: no bytes were taken for {WRITE_S:g} s: the adapter is stuck "
-                "(plug it in anew), or, of an emulated arm, the machine is too busy for its "
+                f"{self.port_name}: no bytes were taken for {self._write_s:g} s: the adapter is "
+                "stuck (plug it in anew), or, of an emulated arm, the machine is too busy for its "
                 "process: end what else runs there",
             ) from error
         except (OSError, termios.error, serial.SerialException, TypeError, ValueError) as error:
