@@ -43,9 +43,9 @@ def play(env: BatchEnv, chosen: Array) -> tuple[Array, Array, list[StepResult]]:
 def test_the_same_seed_gives_the_same_rollout_at_any_number_of_threads(name: str) -> None:
     runs = []
     for threads in (1, 3):
-        env = short(name, 8, 10, seed=3, num_threads=threads)
+        env = short(name, 8, 7, seed=3, num_threads=threads)
         first = env.reset()
-        runs.append((first, *play(env, actions(env, 25, n=8))[:2]))
+        runs.append((first, *play(env, actions(env, 16, n=8))[:2]))
     for one, other in zip(*runs, strict=True):
         assert (one == other).all()
     env = sims.make(name, 8, seed=4)
@@ -54,8 +54,8 @@ def test_the_same_seed_gives_the_same_rollout_at_any_number_of_threads(name: str
 
 @TASKS
 def test_a_row_alone_is_that_row_of_a_wider_batch(name: str) -> None:
-    wide, alone = short(name, 8, 12, seed=3), short(name, 1, 12, seed=3, rows=[5])
-    chosen = actions(wide, 30, n=8)
+    wide, alone = short(name, 8, 8, seed=3), short(name, 1, 8, seed=3, rows=[5])
+    chosen = actions(wide, 18, n=8)
     assert (wide.reset()[5] == alone.reset()[0]).all()
     states, obs, results = play(wide, chosen)
     states1, obs1, results1 = play(alone, chosen[:, 5:6])
@@ -154,14 +154,14 @@ def test_a_fault_stays_in_its_row(name: str) -> None:
 def test_a_state_row_is_all_that_a_restart_needs(name: str) -> None:
     env = sims.make(name, 8, seed=3)
     env.reset()
-    chosen = actions(env, 20, n=8)
-    play(env, chosen[:10])
+    chosen = actions(env, 12, n=8)
+    play(env, chosen[:6])
     state, signals = env.state(), env.signals()
     other = sims.make(name, 8, seed=99)
     other.set_state(state)
     assert (other.state() == state).all()
     assert all((other.signals()[key] == signals[key]).all() for key in signals)
-    for action in chosen[10:]:
+    for action in chosen[6:]:
         env.step(action)
         other.step(action)
         assert (env.state() == other.state()).all()
@@ -170,15 +170,15 @@ def test_a_state_row_is_all_that_a_restart_needs(name: str) -> None:
 
 @TASKS
 def test_a_saved_batch_continues_bit_for_bit(name: str) -> None:
-    env = short(name, 8, 15, seed=3, rows=list(range(4, 12)))
+    env = short(name, 8, 10, seed=3, rows=list(range(4, 12)))
     env.reset()
-    chosen = actions(env, 30, n=8)
-    play(env, chosen[:10])
+    chosen = actions(env, 20, n=8)
+    play(env, chosen[:6])
     saved = env.state_dict()
-    first = play(env, chosen[10:])
-    other = short(name, 8, 15, seed=99)
+    first = play(env, chosen[6:])
+    other = short(name, 8, 10, seed=99)
     other.load_state_dict(saved)
-    again = play(other, chosen[10:])  # past the end of an episode: the streams go on too
+    again = play(other, chosen[6:])  # past the end of an episode: the streams go on too
     for one, two in zip(first[:2], again[:2], strict=True):
         assert (one == two).all()
     assert other.env_steps == env.env_steps

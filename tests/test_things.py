@@ -75,7 +75,7 @@ def gaps(spots: Array, radii: Array) -> Array:
 
 # What is on the table.
 @ARMS
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(things=lists)
 def test_what_is_named_stands_apart_within_reach_and_is_on_the_card(
     robot: str, things: str

@@ -165,20 +165,20 @@ KNOWN: list[tuple[str, str, list[Any]]] = [
 def test_known_goals_are_judged_as_by_hand(task: str, key: str, goal: list[Any]) -> None:
     """On states of the expert, of an expert with noise and of random play."""
     made = sims.make_task(task, goal=key)
-    env = BatchEnv(made, 12, seed=5)
+    env = BatchEnv(made, 9, seed=5)
     env.reset()
     judge = Judge(goal, made, env.batch, env.views)
     rng = np.random.default_rng(0)
-    noise = np.repeat([0.0, 0.5, 3.0], 4)[:, None]
+    noise = np.repeat([0.0, 0.5, 3.0], 3)[:, None]
     for step in range(env.max_steps):
-        action = made.expert(env.views, rng) + noise * rng.normal(size=(12, env.act_dim))
+        action = made.expert(env.views, rng) + noise * rng.normal(size=(9, env.act_dim))
         result = env.step(action)
         judge.step(result.terminated)
         differ = judge.success() != result.info["success"]
         if key.startswith("touch"):  # two ways to measure a surface, 3 mm apart at most
             differ &= np.abs(env.distance() - TOUCH["within"]) > 0.003
         assert not differ.any(), f"step {step}: environments {np.flatnonzero(differ)}"
-    assert result.info["success"][:4].sum() >= 2  # there was something to judge
+    assert result.info["success"][:3].any()  # there was something to judge
 
 
 BODIES: list[tuple[str, str, list[Any]]] = [
