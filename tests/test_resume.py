@@ -80,7 +80,7 @@ def test_ctrl_c_is_saved_and_goes_on_bit_for_bit(tmp_path: Path) -> None:
     """In the middle of a step: it ends after the update. A second Ctrl-C ends at once."""
     tuning = PPOConfig(num_envs=16, n_steps=ROLLOUT // 16, net=(16, 16))
     config = TrainConfig(
-        reward="task", tuning=tuning, env_steps=3 * ROLLOUT, episodes=8, looks=0, runs=tmp_path
+        reward="task", tuning=tuning, env_steps=2 * ROLLOUT, episodes=8, looks=0, runs=tmp_path
     )
 
     def stopped(name: str, times: int, says: str) -> RunDir:

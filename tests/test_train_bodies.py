@@ -18,9 +18,10 @@ from sims.tasks import BODIES
 
 
 def test_a_run_ends_with_a_policy_that_is_judged_again_the_same(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    short_video: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = "--env-steps 8192 --episodes 20 --name pushed --tuning.horizon-s 5"
+    options = "--env-steps 1024 --episodes 20 --name pushed --tuning.horizon-s 5 --looks 1"
+    options += " --tuning.num-envs 16 --tuning.net 16"
     asked = ["pusher", "--reward", "task", "--goal", "The white cylinder is on the red disc!"]
     assert main(["train", *asked, *options.split(), "--runs", str(tmp_path)]) == 0
     run = tmp_path / "pushed"
