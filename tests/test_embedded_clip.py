@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import pickle
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -33,7 +36,7 @@ from robo_rl.visual import taught
 from robo_rl.visual.data import collect
 from robo_rl.visual.gate import gate, gate_at, hides, swapped
 from robo_rl.visual.look_guard import TOLERANCE, drift
-from robo_rl.visual.taught import Shown, View, graded_frames, of_scenes
+from robo_rl.visual.taught import GradedFrames, Shown, View, graded_frames, of_scenes
 from sims.cameras import Look
 from sims.tasks.things.named import COLOURS, SHAPES
 
@@ -55,6 +58,19 @@ def encoder() -> EmbeddedClip:
     return EmbeddedClip()
 
 
+@pytest.fixture(scope="module")
+def seen() -> GradedFrames:
+    """A few frames to train on."""
+    return graded_frames(View("drawer"), Shown(), 80, seed=9)
+
+
+@pytest.fixture
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few states are collected in few environments."""
+    monkeypatch.setattr(taught, "ROWS", 16)
+    monkeypatch.setattr("robo_rl.visual.gate.ROWS", 64)
+
+
 def test_the_weights_are_small_and_their_card_says_what_is_measured() -> None:
     path = tiny_clip.DEFAULT
     assert path.stat().st_size <= 6_000_000
@@ -64,7 +80,7 @@ def test_the_weights_are_small_and_their_card_says_what_is_measured() -> None:
     asked = itertools.product(SUITE, ("so101", "ur5e", "fr3"), ("front", "top"))
     assert {(home.task, home.robot, home.camera) for home in homes} == set(asked)
     home = {"task": "drawer", "robot": "ur5e", "camera": "top"}
-    found = gate_at(path, View(**home), "cpu", {"count": 800})
+    found = gate_at(path, View(**home), "cpu", {"count": 400})
     [said] = [s for s in card["scenes"] if home.items() <= s.items()]
     for name in ("auc_median", "rank_median"):
         assert found["plain summary"][name] == pytest.approx(said[name], abs=0.01)
@@ -88,9 +104,10 @@ def test_the_guard_notices_another_look(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_scores_follow_the_truth_on_held_out_states_however_things_are_painted(
-    encoder: EmbeddedClip,
+    encoder: EmbeddedClip, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    figures = gate(encoder, sims.make_task("reach"), count=1500, seed=31_000_000)
+    monkeypatch.setattr("robo_rl.visual.gate.FEW", 10)  # of fewer states than usual
+    figures = gate(encoder, sims.make_task("reach"), count=400, seed=31_000_000)
     for label in ("plain", "moved"):
         summary = figures[f"{label} summary"]
         assert summary["cells"] > 30 and summary["auc_median"] > 0.97, summary
@@ -232,14 +249,19 @@ def test_open_clip_loads_a_local_file_and_names_the_way_out(tmp_path: Path) -> N
         OpenClip("ViT-Z-99")
     with pytest.raises(ValueError, match="no weights 'nothing'; tags: .*path of a local"):
         OpenClip("RN50", "nothing")
-    # A real open_clip model through the real loading code, from a file made here.
-    model = open_clip.create_model("RN50", pretrained=None)
-    path = tmp_path / "rn50.pt"
+    # A real open_clip model, a small one, through the real loading code, from a file made here.
+    vision = {"image_size": 32, "layers": 1, "width": 64, "patch_size": 16}
+    text = {"context_length": 77, "vocab_size": 49408, "width": 64, "heads": 1, "layers": 1}
+    sizes = {"embed_dim": 48, "vision_cfg": vision, "text_cfg": text}
+    (tmp_path / "ViT-tiny-test.json").write_text(json.dumps(sizes))
+    open_clip.add_model_config(tmp_path)
+    model = open_clip.create_model("ViT-tiny-test", pretrained=None)
+    path = tmp_path / "tiny.pt"
     torch.save(model.state_dict(), path)
-    encoder = OpenClip("RN50", str(path), dtype=torch.float32)
+    encoder = OpenClip("ViT-tiny-test", str(path), dtype=torch.float32)
     frames = np.random.default_rng(0).integers(0, 255, (2, 96, 96, 3), dtype=np.uint8)
     rows = encoder.encode(frames)
-    assert rows.shape == (2, 1024) == encoder.encode_texts(("a robot arm", "a cat")).shape
+    assert rows.shape == (2, 48) == encoder.encode_texts(("a robot arm", "a cat")).shape
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-4)
 
 
@@ -249,24 +271,29 @@ def test_make_encoder_by_name() -> None:
         make_encoder("nothing:tag")
 
 
-def test_a_few_steps_of_training_reduce_the_loss() -> None:
-    seen = graded_frames(View("drawer"), Shown(), 512, seed=9)
+def test_a_few_steps_of_training_reduce_the_loss(
+    seen: GradedFrames,
+    training_seed: int,
+    outcome: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(train, "TOLD", 1)
     losses: list[float] = []
     fit(
         seen.frames,
         lessons(seen.seen),
-        FitConfig(steps=41, batch=32),
+        FitConfig(steps=24, batch=16, seed=training_seed),
         lambda share, row: losses.append(row["match"]),
     )
-    assert len(losses) == 2 and losses[-1] < losses[0]
+    outcome("match loss, share of the first", losses[-1] / losses[0], below=0.65)
 
 
 def test_training_that_was_killed_goes_on_to_the_same_weights(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seen: GradedFrames, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train, "KEPT_S", 0.0)
-    seen = graded_frames(View("drawer"), Shown(), 80, seed=9)
-    told, config, kept = lessons(seen.seen), FitConfig(steps=24, batch=16), tmp_path / "under_way"
+    monkeypatch.setattr(train, "TOLD", 4)
+    told, config, kept = lessons(seen.seen), FitConfig(steps=8, batch=16), tmp_path / "under_way"
     whole = fit(seen.frames, told, config)
 
     def killed(share: float, losses: dict[str, float]) -> None:
@@ -276,7 +303,7 @@ def test_training_that_was_killed_goes_on_to_the_same_weights(
         fit(seen.frames, told, config, killed, kept)
     news: list[float] = []
     again = fit(seen.frames, told, config, lambda share, row: news.append(row["step"]), kept)
-    assert news == [20]  # it went on behind step 19
+    assert news == [4, 8]  # it went on behind step 3
     for name, tensor in whole.state_dict().items():
         assert torch.equal(tensor, again.state_dict()[name]), name
     with pytest.raises(ValueError, match="under_way is of another training"):
@@ -287,12 +314,11 @@ def test_training_that_was_killed_goes_on_to_the_same_weights(
 
 
 def test_training_under_way_of_before_dtype_was_an_option_goes_on_in_its_format(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seen: GradedFrames, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its file names the training by the options that there were then, and has ``bf16``."""
     monkeypatch.setattr(train, "KEPT_S", 0.0)
     monkeypatch.setattr(train, "TOLD", 2)
-    seen = graded_frames(View("drawer"), Shown(), 64, seed=9)
     told, kept = lessons(seen.seen), tmp_path / "under_way"
     config = FitConfig(steps=3, batch=16, dtype="bfloat16")
     whole = fit(seen.frames, told, config)
@@ -317,8 +343,7 @@ def test_training_under_way_of_before_dtype_was_an_option_goes_on_in_its_format(
         fit(seen.frames, told, replace(config, dtype="float32"), kept=kept)
 
 
-def test_training_begins_with_other_weights_of_the_same_words() -> None:
-    seen = graded_frames(View("drawer", camera="top"), Shown(), 64, seed=9)
+def test_training_begins_with_other_weights_of_the_same_words(seen: GradedFrames) -> None:
     told, start = lessons(seen.seen), tiny_clip.load()
     config = FitConfig(steps=1, batch=32, learning_rate=0.0, text_learning_rate=0.0)
     model = fit(seen.frames, told, config, start=start)
@@ -331,13 +356,13 @@ def test_training_begins_with_other_weights_of_the_same_words() -> None:
 
 
 def test_what_is_kept_out_is_shown_nowhere_and_judged_apart(
-    encoder: EmbeddedClip, capsys: pytest.CaptureFixture[str]
+    encoder: EmbeddedClip, few_rows: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen = graded_frames(View("reach"), Shown(without=("red ball",)), 64, seed=9)
     said = {text for part in seen.seen for text in part.texts}
     assert "the gripper touches the green ball" in said
     assert not any("red ball" in text for text in said)
-    figures = gate(encoder, sims.make_task("reach"), hidden=("red ball",), count=400)
+    figures = gate(encoder, sims.make_task("reach"), hidden=("red ball",), count=200)
     cells = [cell["text"] for cell in figures["unseen"]]
     assert cells and all("red ball" in text for text in cells)
     assert figures["unseen told apart"] > 0.9  # these weights were shown it
@@ -350,7 +375,7 @@ def test_what_is_kept_out_is_shown_nowhere_and_judged_apart(
     assert "--without 'red bal' keeps out nothing" in err and "red ball, red cube" in err
 
 
-def test_a_model_of_somebodys_own_things_and_scene(tmp_path: Path) -> None:
+def test_a_model_of_somebodys_own_things_and_scene(tmp_path: Path, few_rows: None) -> None:
     """It is at home among them alone, and says in its card how it was trained."""
     out = tmp_path / "own.safetensors"
     (tmp_path / "kitchen.xml").write_text(
@@ -359,7 +384,7 @@ def test_a_model_of_somebodys_own_things_and_scene(tmp_path: Path) -> None:
     )
     (tmp_path / "kitchen.toml").write_text('[mug]\nkind = "item"\nnames = ["cup"]\n')
     given = {"things": "yellow ball", "scene": str(tmp_path / "kitchen.xml")}
-    few = "--frames 64 --steps 2 --batch 16 --check-states 300".split()
+    few = "--frames 64 --steps 2 --batch 16 --check-states 150".split()
     asked = ["--task", "tabletop", *few, "--out", str(out)]
     for name, value in given.items():
         asked += [f"--{name}", value]
@@ -386,21 +411,30 @@ def test_what_was_taught_of_some_things_is_known_of_all_that_are_named() -> None
         assert text not in known
 
 
-def test_a_model_of_any_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_of_any_things(
+    tmp_path: Path, few_rows: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Taught of some tables, it is at home on every one whose things are called so."""
     for name, few in (("TABLES", 3), ("JUDGED_TABLES", 1), ("COLOURINGS", 4)):
         monkeypatch.setattr(taught, name, few)
-    views = [View("tabletop", things=table) for table in taught.any_tables(3, seed=11)]
-    seen = of_scenes(views, Shown(coloured=True), 60, seed=11)
-    assert len(seen.seen) == 12 and len({view.things for view in views}) == 3
+    shown: list[GradedFrames] = []
+
+    def noted(views: list[View], *args: Any) -> GradedFrames:
+        assert len({view.things for view in views}) == len(views) == 3
+        shown.append(of_scenes(views, *args))
+        return shown[0]
+
+    monkeypatch.setattr(taught, "of_scenes", noted)
+    out = tmp_path / "any.safetensors"
+    asked = ["--task", "tabletop", "--things", "any", "--frames", "60", "--steps", "2"]
+    asked += ["--batch", "16", "--check-states", "130", "--out", str(out)]
+    assert main(["reward", "train", *asked]) == 0
+    [seen] = shown
+    assert len(seen.seen) == 12
     names = {f"{colour} {kind}" for colour in COLOURS for kind in SHAPES}
     for part in seen.seen:
         told = {name for name in names if any(name in text for text in part.texts)}
         assert len(told) in (2, 3, 4) and len(part.texts) == len(set(part.texts))
-    out = tmp_path / "any.safetensors"
-    asked = ["--task", "tabletop", "--things", "any", "--frames", "60", "--steps", "2"]
-    asked += ["--batch", "16", "--check-states", "260", "--out", str(out)]
-    assert main(["reward", "train", *asked]) == 0
     encoder, card = EmbeddedClip(out), json.loads(out.with_suffix(".json").read_text())
     assert encoder.homes == (tiny_clip.Home("tabletop", "so101", "front", "any"),)
     assert "--things any" in card["command"] and card["summary"]["cells"]
@@ -417,27 +451,50 @@ def test_a_model_of_any_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert main(["reward", "train", *asked, "--scene", "k.xml"]) == 1
 
 
-def test_one_model_may_be_of_several_scenes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def side_by_side_in_this_process(
+    work: Callable[..., Any], given: dict[int, tuple[Any, ...]], jobs: int
+) -> Iterator[tuple[int, Any]]:
+    """The last first, and all that goes there and back as processes send it."""
+    assert jobs > 1
+    for key in reversed(given):
+        yield key, pickle.loads(pickle.dumps(work(*pickle.loads(pickle.dumps(given[key])))))
+
+
+@pytest.mark.parametrize(
+    "processes", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["here", "processes"]
+)
+def test_scenes_that_are_drawn_side_by_side_are_the_same(
+    processes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many frames of each; it is at home in all of them, and judged in each."""
+    """As many frames of each, in the order that was asked for."""
     scenes = [("lift", "so101", "front"), ("lift", "ur5e", "top"), ("button", "so101", "top"),
               ("button", "ur5e", "front")]  # fmt: skip
     views = [View(*scene) for scene in scenes]
-    seen = of_scenes(views, Shown(), 40, seed=3)
+    if not processes:
+        monkeypatch.setattr(taught, "ROWS", 16)
+    found = of_scenes(views, Shown(), 40, seed=3)
+    if not processes:
+        monkeypatch.setattr(taught, "side_by_side", side_by_side_in_this_process)
     aside = of_scenes(views, Shown(), 40, seed=3, jobs=2)
-    np.testing.assert_array_equal(seen.frames, aside.frames)
-    assert seen.frames.shape == (40, 96, 96, 3) and sum(map(len, seen.seen)) == 40
-    assert [(home.task, home.robot, home.camera) for home in seen.homes] == scenes
-    assert not (seen.frames.reshape(40, -1) == 0).all(axis=1).any()
+    np.testing.assert_array_equal(found.frames, aside.frames)
+    assert found.homes == aside.homes
+    assert found.frames.shape == (40, 96, 96, 3) and sum(map(len, found.seen)) == 40
+    assert [(home.task, home.robot, home.camera) for home in found.homes] == scenes
+    assert not (found.frames.reshape(40, -1) == 0).all(axis=1).any()
+
+
+def test_one_model_may_be_of_several_scenes(
+    tmp_path: Path, few_rows: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is at home in all of them, and judged in each."""
     out = tmp_path / "two.safetensors"
-    asked = f"--task button drawer --frames 64 --steps 2 --batch 16 --check-states 500 --out {out}"
+    asked = f"--task button drawer --frames 64 --steps 2 --batch 16 --check-states 150 --out {out}"
     assert main(["reward", "train", *asked.split()]) == 0
     encoder, card = EmbeddedClip(out), json.loads(out.with_suffix(".json").read_text())
     for task in ("button", "drawer"):
         at_home(encoder, sims.make_task(task))
         judged = [cell for cell in card["cells"] if cell["task"] == task]
-        assert judged and {cell["of"] for cell in judged} == {500}
+        assert judged and {cell["of"] for cell in judged} == {150}
     with pytest.raises(ValueError, match="drawer with the so101, camera front"):
         at_home(encoder, sims.make_task("lift"))
     assert [scene["task"] for scene in card["scenes"]] == ["button", "drawer"]

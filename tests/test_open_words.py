@@ -4,6 +4,7 @@ them, a policy from it, and the same around a Gymnasium env or a VecEnv from Pyt
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import gymnasium
@@ -15,6 +16,7 @@ from reward_models.base import from_dict
 from reward_models.visual.encoders import EmbeddedClip
 from reward_models.visual.graded import read_captions
 from robo_rl.cli import main
+from robo_rl.rewards import clip
 from robo_rl.rewards.clip import ClipConfig, own_words_of
 from robo_rl.shown.foreign_film import most_paid
 from robo_rl.sight import OWN, SeenReward, SeenRewards, Sight, WithFrames
@@ -27,11 +29,12 @@ CARTPOLE, UPRIGHT = "gym:CartPole-v1", "the pole stands upright"
 
 
 @pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def weights(tmp_path_factory: pytest.TempPathFactory, training_seed: int) -> Path:
     """A CLIP that was taught six captions, for long enough to tell left from right."""
     out = tmp_path_factory.mktemp("clip") / "cartpole.safetensors"
-    asked = f"--task {CARTPOLE} --captions {CAPTIONS} --frames 1000 --steps 45 --out {out}"
-    assert main(["reward", "train", *asked.split()]) == 0
+    asked = f"--task {CARTPOLE} --captions {CAPTIONS} --frames 400 --steps 60 --batch 16"
+    more = ["--seed", str(training_seed), "--out", str(out)]
+    assert main(["reward", "train", *asked.split(), *more]) == 0
     return out
 
 
@@ -113,36 +116,41 @@ def test_own_words_are_taken_whatever_the_grammar_thinks() -> None:
             own_words_of("it kneels", ClipConfig(formula=formula))
 
 
-def test_what_was_taught_is_seen(weights: Path) -> None:
+def test_what_was_taught_is_seen(weights: Path, outcome: Callable[..., None]) -> None:
     """On frames of other episodes than those that taught it: left from right, by the pole alone."""
     encoder = EmbeddedClip(weights)
     assert str(encoder.homes[0]).startswith(CARTPOLE) and UPRIGHT in encoder.taught
     sim = ForeignEnv(CARTPOLE, 16, seed=99, frames=True, frame_size=encoder.size)
-    frames, signals = watched(sim, 200, seed=99)
+    frames, signals = watched(sim, 120, seed=99)
     sim.close()
     texts = ("the pole leans to the left", "the pole leans to the right")
     left, right = (encoder.encode(frames) @ encoder.encode_texts(texts).T).T
     angle = signals["obs"][:, 2]
     clear = np.abs(angle) > 0.08
     assert clear.sum() > 40
-    assert np.mean((right > left)[clear] == (angle > 0)[clear]) > 0.9
+    agree = (right > left)[clear] == (angle > 0)[clear]
+    outcome("share of frames told left from right", agree.mean(), above=0.8)
     cells = {c["text"]: c for c in json.loads(weights.with_suffix(".json").read_text())["cells"]}
-    assert cells[texts[0]]["of"] == 100 and cells[texts[0]]["auc"] > 0.9
+    assert cells[texts[0]]["of"] == 40
+    outcome("AUC of the pole that leans to the left", cells[texts[0]]["auc"], above=0.75)
 
 
-def test_a_policy_from_frames_and_words(weights: Path, tmp_path: Path, capsys) -> None:
+def test_a_policy_from_frames_and_words(
+    weights: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clip, "SCALED_ABROAD", 64)
     own = f"embedded:{weights}"
     asked = ["train", CARTPOLE, "--goal", UPRIGHT, "--clip.encoder", own, "--name", "up"]
-    sizes = ["--env-steps", "256", "--tuning.num-envs", "4", "--tuning.n-steps", "32"]
-    more = [*sizes, "--episodes", "4", "--looks", "0", "--runs", str(tmp_path)]
+    sizes = ["--env-steps", "128", "--tuning.num-envs", "4", "--tuning.n-steps", "32"]
+    more = [*sizes, "--episodes", "2", "--looks", "0", "--runs", str(tmp_path)]
     assert main([*asked, *more]) == 0
     run = tmp_path / "up"
     result = json.loads((run / "result.json").read_text())
     assert result["goal"] == result["captions"] == UPRIGHT and result["sees"] == "frames"
-    assert result["frames"]["training"] > 256 and result["evaluation"]["return_mean"] > 0
+    assert result["frames"]["training"] > 128 and result["evaluation"]["return_mean"] > 0
     page = (run / "report.html").read_text()
     assert "The frames that were paid most" in page and "data:video/webm" in page
-    assert main(["evaluate", str(run), "--episodes", "4"]) == 0
+    assert main(["evaluate", str(run), "--episodes", "2"]) == 0
     assert "return" in capsys.readouterr().out
     for wrong, says in (
         (["--goal", "the pole is blue"], "captions the likest: the pole"),
@@ -167,16 +175,21 @@ def test_the_same_around_somebody_s_env(weights: Path) -> None:
         "CartPole-v1", 3, wrapper_class=WithFrames, env_kwargs={"render_mode": "rgb_array"}
     )
     envs, sight = SeenRewards(rows, UPRIGHT, encoder=own), Sight(UPRIGHT, encoder=own)
+    twin = gymnasium.make("CartPole-v1", render_mode="rgb_array")
+    twin.reset(seed=0)
     envs.seed(0)
     envs.reset()
-    ended = False
+    ended = 0
     for _ in range(40):  # pushed one way until it falls: the frame before the reset is judged
+        before = [env.unwrapped.state for env in rows.envs]
         _, rewards, dones, infos = envs.step(np.zeros(3, int))
         assert all("frame" not in info and info[OWN] == 1.0 for info in infos)
-        if dones.any():
-            ended = True
-            now = sight(np.stack([e.render() for e in rows.envs]))
-            assert (rewards[dones] < now[dones]).all(), "it is judged as it fell, not as it stands"
+        for row in np.flatnonzero(dones):
+            ended += 1
+            twin.unwrapped.state, twin.unwrapped.steps_beyond_terminated = before[row], None
+            twin.step(0)
+            fell, stands = sight(np.stack([twin.render(), rows.envs[row].render()]))
+            assert rewards[row] == pytest.approx(fell, abs=1e-4) and abs(fell - stands) > 1e-3
     assert ended
     bare = SeenRewards(make_vec_env("CartPole-v1", 1), UPRIGHT, encoder=own)
     bare.reset()

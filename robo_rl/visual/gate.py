@@ -156,12 +156,14 @@ def gate(
     looks = [("plain", as_is, shown[0]), ("moved", moved, shown[-1])]
     looks += [("unseen", Look(), paint) for paint in paints if paint not in shown][:1]
     report: dict[str, Any] = {"encoder": encoder.name, "states": count, "seed": seed}
-    images, texts, shows = [], [], []
+    images, texts, shows, rates = [], [], [], []
     for label, look, painted in looks:
         said = captions.repainted(painted.colours) if painted.colours else captions
         look = _painted(look, painted, count)
         frames = env.render_states(states, encoder.camera, look=look)
+        start = time.perf_counter()
         images.append(encoder.encode(frames))
+        rates.append(len(frames) / (time.perf_counter() - start))
         texts.append(said.texts)
         if len(paints) > 1:
             covered = hides(env, states, encoder.camera, look)
@@ -186,7 +188,7 @@ def gate(
         report["unseen told apart"] = swapped(
             encoder, images[::2], names, truth[:, about], shows[::2], taught=False
         )
-    report["frames_per_s"] = speed(encoder, frames[:256])
+    report["frames_per_s"] = float(np.median(rates))
     env.close()
     return report
 
@@ -305,14 +307,3 @@ def told(found: Sequence[Mapping[str, Any]]) -> str:
 def figure(value: float | None) -> str:
     """Three digits, or a stroke where there is none."""
     return "    -" if value is None else f"{value:.3f}"
-
-
-def speed(encoder: TorchEncoder, batch: Array, repeats: int = 5) -> float:
-    """Frames per second of ``encode``, median of ``repeats``."""
-    encoder.encode(batch)
-    rates = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        encoder.encode(batch)
-        rates.append(len(batch) / (time.perf_counter() - start))
-    return float(np.median(rates))
