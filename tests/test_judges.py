@@ -182,7 +182,7 @@ def test_a_budget_of_calls_holds_for_several_at_once() -> None:
 
 def test_pictures_count_and_tokens_are_held_back_for_what_is_under_way() -> None:
     """Of three at once that could take 2,000 tokens each, two fit at a time, and then no more."""
-    under_way, most, lock = 0, 0, threading.Lock()
+    under_way, most, lock, two = 0, 0, threading.Lock(), threading.Event()
 
     class Slow:
         model = "slow"
@@ -192,7 +192,10 @@ def test_pictures_count_and_tokens_are_held_back_for_what_is_under_way() -> None
             with lock:
                 under_way += 1
                 most = max(most, under_way)
-            time.sleep(0.05)
+                if most == 2:
+                    two.set()
+            two.wait(30.0)
+            time.sleep(0.05)  # in which a third would begin, were there room for it
             with lock:
                 under_way -= 1
             return Reply("ANSWER: 3", 1100, 10)

@@ -291,11 +291,11 @@ def test_training_ends_where_it_is_asked_to(tmp_path: Path) -> None:
 
 # The command.
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory: pytest.TempPathFactory, short_video: None) -> Path:
     config = TrainConfig(
-        task="reach", goal="touch_red_cube", reward="offline", env_steps=4096, episodes=20,
-        look_episodes=20, looks=1, runs=tmp_path_factory.mktemp("runs"), name="short",
-        tuning=PPOConfig(num_envs=32, net=(16,)),
+        task="reach", goal="touch_red_cube", reward="offline", env_steps=512, episodes=4,
+        look_episodes=4, looks=1, runs=tmp_path_factory.mktemp("runs"), name="short",
+        tuning=PPOConfig(num_envs=16, n_steps=16, net=(16,)),
     )  # fmt: skip
     return train(config).run.path
 
@@ -303,7 +303,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_runs_reward_is_judged_and_kept(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     looked = RunDir.open(run).looks.read()
     assert np.isfinite(looked["proxy"]).all() and not looked["overoptimised"].any()
-    few = ["--episodes", "32", "--draws", "16", "--no-words", "--json"]
+    few = ["--episodes", "16", "--draws", "16", "--no-words", "--json"]
     assert main(["reward", "report", str(run), *few]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["judged"] == ["offline"] and report["truths"] == ["sparse", "task"]

@@ -171,7 +171,7 @@ def test_a_bug_in_the_writer_is_not_lost_with_its_thread(tmp_path: Path) -> None
 
 
 @pytest.mark.fault(36)
-@pytest.mark.parametrize("robot", ["so101", "ur5e"])
+@pytest.mark.parametrize("robot", ["so101", pytest.param("ur5e", marks=pytest.mark.slow)])
 def test_deploy_ends_with_a_line_where_its_log_does_not_fit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], robot: str, took: Took
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -367,22 +368,25 @@ def test_how_surely_a_step_holds_is_the_encoders_own_word() -> None:
 
 
 # Distillation.
-def test_surrogate_learns_a_map_and_knows_where_it_does_not() -> None:
+def test_surrogate_learns_a_map_and_knows_where_it_does_not(
+    training_seed: int, outcome: Callable[..., None]
+) -> None:
     rng = np.random.default_rng(3)
     weight = rng.normal(size=(3, 4))
-    x = rng.uniform(-1, 1, (3000, 3))
+    x = rng.uniform(-1, 1, (2000, 3))
 
     def target(x: np.ndarray) -> np.ndarray:
         y = np.tanh(x @ weight)
         return y / np.linalg.norm(y, axis=1, keepdims=True)
 
-    surrogate = Surrogate(("x",), 4, DistillConfig(width=64, steps=400, batch=256))
+    config = DistillConfig(width=32, steps=200, batch=128, seed=training_seed)
+    surrogate = Surrogate(("x",), 4, config)
     surrogate.fit({"x": x}, target(x))
     fresh = rng.uniform(-1, 1, (500, 3))
     mean, spread = surrogate.predict({"x": fresh})
-    assert np.mean(np.sum(mean * target(fresh), axis=1)) > 0.98
+    outcome("cosine of prediction and target", np.mean(np.sum(mean * target(fresh), 1)), above=0.7)
     _, outside = surrogate.predict({"x": 4.0 + fresh})
-    assert outside.mean() > 2 * spread.mean()
+    outcome("spread elsewhere, share of that here", outside.mean() / spread.mean(), above=2.0)
 
 
 def test_surrogate_refit_raises_the_version_and_uses_the_new_rows() -> None:
