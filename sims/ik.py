@@ -12,6 +12,7 @@ Array = np.ndarray
 
 POINTING = 0.02  # m/rad: a turn of the tool weighs as much as this displacement of its tip
 DAMPING = 0.01  # m
+_NEXT, _LAST = np.array([1, 2, 0]), np.array([2, 0, 1])  # coordinates, cyclically
 
 
 def joint_step(
@@ -38,8 +39,8 @@ def joint_step(
     turn about the vertical, ``rest`` (N, n) rad is what the joints do where the hand does not mind,
     ``pointing_weight`` m/rad is what a turn weighs.
     """
-    linear = np.cross(axis, tip[:, None] - anchor)  # (N, n, 3)
-    turning = np.cross(axis, pointing[:, None])  # (N, n, 3): d(pointing)/dq
+    linear = _cross(axis, tip[:, None] - anchor)  # (N, n, 3)
+    turning = _cross(axis, pointing[:, None])  # (N, n, 3): d(pointing)/dq
     jacobian = np.concatenate([linear, pointing_weight * turning], axis=2)  # (N, n, 6), transposed
     down = np.zeros_like(pointing)
     down[:, 2] = -1.0
@@ -55,6 +56,11 @@ def joint_step(
         start = np.where(held, np.clip(step, *room), start)
         step = start + _least_squares(jacobian * ~held[..., None], _left(error, jacobian, start))
     return np.clip(step, *room)
+
+
+def _cross(a: Array, b: Array) -> Array:
+    """``np.cross`` of (..., 3), to the bit, in a fraction of its time on few rows."""
+    return a.take(_NEXT, -1) * b.take(_LAST, -1) - a.take(_LAST, -1) * b.take(_NEXT, -1)
 
 
 def _left(error: Array, jacobian: Array, step: Array | None) -> Array:
