@@ -31,7 +31,12 @@ def test_the_table_has_a_line_per_goal_and_the_exit_code_says_whether_it_holds(
 
 
 @pytest.mark.parametrize(
-    ("name", "robot"), [*(("drawer", r) for r in offered("drawer")), ("reach", "koch")]
+    ("name", "robot"),
+    [
+        *(("drawer", robot) for robot in offered("drawer")),
+        ("reach", "koch"),
+        *(pytest.param("reach", robot, marks=pytest.mark.slow) for robot in offered("drawer")),
+    ],
 )
 def test_a_row_does_not_depend_on_its_neighbours_on_any_arm(name: str, robot: str) -> None:
     # The seventh joint's posture was once lost where a neighbour's joint was at its limit.
