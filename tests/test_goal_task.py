@@ -348,9 +348,9 @@ def test_a_sentence_that_is_seen_is_judged_and_its_policy_observes_what_it_would
 ) -> None:
     """No goal of the task's own: what looks at frames has no account of the parts."""
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
-    tuning = PPOConfig(num_envs=16, n_steps=20, minibatches=2)
+    tuning = PPOConfig(num_envs=8, n_steps=20, minibatches=2)
     config = TrainConfig(
-        goal="touch the red cube, then the blue ball", reward="clip", env_steps=320, episodes=20,
+        goal="touch the red cube, then the blue ball", reward="clip", env_steps=160, episodes=20,
         looks=0, tuning=tuning, runs=tmp_path,
         scoring=ClipConfig(scene=SceneConfig(frames=64, holdout=16, rollouts=0.0)),
     )  # fmt: skip

@@ -231,23 +231,32 @@ def test_without_a_reward_model_the_task_rewards(training_seed, outcome):
     assert "reward" not in rows[-1]
 
 
+def apart(one: np.ndarray, other: np.ndarray) -> float:
+    """The largest difference, of the largest value."""
+    return float(np.abs(one - other).max() / np.abs(one).max())
+
+
 @pytest.mark.parametrize("scored", [True, False])
-def test_the_unit_of_a_reward_does_not_matter_where_it_is_normalised(scored):
+def test_the_unit_of_a_reward_does_not_matter_where_it_is_normalised(
+    scored, training_seed, outcome
+):
     def returns(factor: float) -> np.ndarray:
         """Of the last rollout, (T, N)."""
         config = dataclasses.replace(PPO_SMALL, normalise_reward=True)
-        point = PointMass(8, ragged=0.1, reward_scale=1.0 if scored else factor)
+        point = PointMass(
+            8, seed=training_seed, ragged=0.1, reward_scale=1.0 if scored else factor
+        )
         model = Nearness(factor=factor) if scored else None
-        learner = make_learner(config, point, model)
-        learn(learner, 8 * 16 * 5)
+        learner = make_learner(config, point, model, seed=training_seed)
+        learn(learner, 8 * 16 * 4)
         return learner.buffer.returns
 
     one, other = returns(1.0), returns(4096.0)
-    np.testing.assert_allclose(other, one, rtol=1e-2)
+    outcome("difference of returns", apart(one, other), below=0.003)
     assert 0.3 < np.abs(one).mean() < 10
 
 
-def test_scored_and_own_rewards_are_normalised_alike():
+def test_scored_and_own_rewards_are_normalised_alike(training_seed, outcome):
     """The same reward from a reward model and from the task teaches the same, step by step."""
 
     class Own(Nearness):
@@ -256,11 +265,15 @@ def test_scored_and_own_rewards_are_normalised_alike():
             return RewardOutput(-gap[1:], segment.valid)
 
     config = dataclasses.replace(PPO_SMALL, normalise_reward=True)
-    scored, own = (make_learner(config, PointMass(8, ragged=0.1), m) for m in (Own(), None))
+    scored, own = (
+        make_learner(config, PointMass(8, seed=training_seed, ragged=0.1), m, seed=training_seed)
+        for m in (Own(), None)
+    )
     for learner in (scored, own):
-        seed_everything(0)
-        learn(learner, 8 * 16 * 4)
-    np.testing.assert_allclose(scored.buffer.returns, own.buffer.returns, rtol=1e-4)
+        seed_everything(training_seed)
+        learn(learner, 8 * 16 * 3)
+    difference = apart(scored.buffer.returns, own.buffer.returns)
+    outcome("difference of returns", difference, below=1e-4)
     mine, theirs = (x.env.scale.state_dict()["stats"] for x in (scored, own))
     np.testing.assert_allclose(mine, theirs, rtol=1e-5)
 
