@@ -57,6 +57,7 @@ THERE = (
     "within(then(near(gripper, red_cube, within=6cm), raised(gripper, height=2cm, tolerance=1cm, "
     "after=1), displaced(gripper, least=4cm, after=2)), seconds=2)"
 )
+INSERTED = "inserted(peg, hole, deep=1cm)"
 NEARER = "then(touch(gripper, red_cube), nearer(gripper, blue_ball, by=3cm, after=1))"
 GUARDED = (
     "while(until(far(gripper, red_cube, least=4cm), near(gripper, blue_ball)), "
@@ -77,7 +78,9 @@ def reward(task: GoalTask) -> Any:
     return load(write_staged(task.measured, task.automaton), from_dict(task.card()))
 
 
-@pytest.mark.parametrize("text", [MIXED, CHOSEN, MOVED, ANY, GUARDED, THERE, slow(TWO), slow(NEARER)])
+@pytest.mark.parametrize(
+    "text", [MIXED, CHOSEN, MOVED, ANY, GUARDED, THERE, slow(TWO), slow(NEARER)]
+)
 def test_the_account_is_the_judge_s(text: str) -> None:
     """Beside each other over episodes of random play that often gets somewhere; the program reads
     the account, is sound, and pays most where the goal is done."""
@@ -202,7 +205,9 @@ def test_a_thing_is_pushed_from_behind() -> None:
         slow("pick_place", "cube_at_target", "within(on(red_cube, target), seconds=12)"),
         slow("stack", "red_on_blue", "once(above(red_cube, blue_cube, height=4cm, tolerance=2cm))"),
         ("stack", "red_on_blue", "on(red_cube, blue_cube)"),
-        slow("peg", "insert", "and(inserted(peg, hole, deep=1cm), always(slower(gripper, speed=5)))"),
+        slow(
+            "peg", "insert", "and(inserted(peg, hole, deep=1cm), always(slower(gripper, speed=5)))"
+        ),
         ("drawer_then_place", "cube_in_drawer", "then(open(drawer), inside(red_cube, drawer))"),
     ],
 )

@@ -243,9 +243,7 @@ def test_the_unit_of_a_reward_does_not_matter_where_it_is_normalised(
     def returns(factor: float) -> np.ndarray:
         """Of the last rollout, (T, N)."""
         config = dataclasses.replace(PPO_SMALL, normalise_reward=True)
-        point = PointMass(
-            8, seed=training_seed, ragged=0.1, reward_scale=1.0 if scored else factor
-        )
+        point = PointMass(8, seed=training_seed, ragged=0.1, reward_scale=1.0 if scored else factor)
         model = Nearness(factor=factor) if scored else None
         learner = make_learner(config, point, model, seed=training_seed)
         learn(learner, 8 * 16 * 4)

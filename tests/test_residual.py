@@ -25,7 +25,6 @@ from robo_rl.config import TrainConfig
 from robo_rl.learners import (
     LEARNERS,
     OffPolicyConfig,
-    PPOConfig,
     ResidualEnsembleConfig,
     ResidualPPOConfig,
     ResidualSACConfig,
