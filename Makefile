@@ -3,7 +3,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test check portable lint clean
+.PHONY: demo test check portable docs lint clean
 
 demo: .venv/stamp
 	$(BIN)/robo-rl demo
@@ -22,6 +22,10 @@ check: .venv/stamp .lerobot/stamp lint
 portable: .venv/stamp
 	$(BIN)/python tests/portable.py --workers $(WORKERS) --report docs/portable.md
 
+# The site in site/, without a network; a warning (a dead link, a page that no menu has) fails it.
+docs: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 lint: .venv/stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -31,6 +35,10 @@ lint: .venv/stamp
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"robo-rl needs Python 3.11 or newer, found {sys.version.split()[0]}; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --disable-pip-version-check -q -c constraints.txt -e '.[train,so101,ur,koch,franka,dev]'
+	@touch $@
+
+.venv/docs: .venv/stamp
+	$(BIN)/pip install --disable-pip-version-check -q -c constraints.txt -e '.[docs]'
 	@touch $@
 
 # LeRobot wants an older torch than ours: what reads our data sets has an environment of its own.
