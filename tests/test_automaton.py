@@ -1,4 +1,4 @@
-"""The automaton of a formula against the words of docs/goals.md, read off whole episodes."""
+"""The automaton of a formula against docs/reference/goal-language.md, read off whole episodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/python.md and the README's Python as written: the code on the pages is taken and run."""
+"""docs/tutorials/python.md as written: the code on the page is taken and run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(page: Path) -> dict[str, Any]:
 
 def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = run(ROOT / "docs" / "python.md")
+    found = run(ROOT / "docs" / "tutorials" / "python.md")
     trained, longer, again = (found[name] for name in ("trained", "longer", "again"))
     assert trained.run.path == Path("runs/touch") and trained.evaluation.goal == "touch_red_cube"
     assert (trained.bundle / "policy.onnx").exists()
@@ -42,8 +42,4 @@ def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert found["asked"].out.exists() and found["rewarded"].reward == "success:success.safetensors"
     assert found["one"].spec.max_episode_steps == 80
     assert found["model"].num_timesteps == 512 and found["policy"].learner.env_steps == 800
-
-
-def test_the_readmes_python_runs() -> None:
-    found = run(ROOT / "README.md")
     assert found["frames"].shape == (64, 96, 96, 3) and found["step"].obs.shape[0] == 64

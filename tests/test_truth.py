@@ -1,4 +1,4 @@
-"""The judge: operators against a literal reading of docs/goals.md, known goals against the success
+"""The judge: operators against a literal reading of the goal language, known goals against the success
 that their tasks wrote by hand, and episodes whose outcome is known."""
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def test_operators_mean_what_the_page_says(
             assert not found.done[t:, 0].any(), (node, facts, t)
 
 
-# task, goal's key, formula as docs/goals.md has it.
+# task, goal's key, formula as docs/reference/goal-language.md has it.
 TOUCH, MEANT = {"within": 0.02}, {"height": 0.055, "tolerance": 0.035, "over": 0.025}
 BESIDE = {"gap": 0.05, "most": 2.0, "abreast": 0.05}
 KNOWN: list[tuple[str, str, list[Any]]] = [

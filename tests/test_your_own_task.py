@@ -1,4 +1,4 @@
-"""docs/your_own_task.md as written: the code on the page is taken from it and run."""
+"""docs/tutorials/your-own-task.md as written: the code on the page is taken from it and run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from robo_rl.goals.reading import judged_goal, task_of
 from robo_rl.rewards.code import written
 from robo_rl.runs import RunDir
 
-PAGE = Path(__file__).parents[1] / "docs" / "your_own_task.md"
+PAGE = Path(__file__).parents[1] / "docs" / "tutorials" / "your-own-task.md"
 
 
 def block(kind: str) -> str:
