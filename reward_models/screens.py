@@ -3,7 +3,7 @@
 The archive (``Trials``) holds episodes of policies whose outcome is known: an expert, a loose one,
 ones that stop short, and ones that do nothing, act at random or swing to and fro. Each screen is
 one function that answers with its figure and, past its threshold, a finding; what the archive
-cannot answer is not judged, and said so. The thresholds are measured (docs/reward_code.md).
+cannot answer is not judged, and said so. The thresholds are measured (docs/results/reward_code.md).
 
 A screen sees whether episodes succeeded; the reward does not.
 """

@@ -236,7 +236,7 @@ def usage() -> str:
     lines += [
         "",
         "robo-rl COMMAND --help shows a command's options.",
-        "Every command takes --import MODULE|FILE.py: tasks of your own (docs/your_own_task.md).",
+        "--import MODULE|FILE.py, of every command: your tasks (docs/tutorials/your-own-task.md).",
         'Start: robo-rl demo, or robo-rl train reach --goal "the gripper touches the blue ball"',
     ]
     return "\n".join(lines)

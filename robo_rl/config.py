@@ -41,7 +41,8 @@ class Common:
     # A sentence, or the key of one of the task's goals, or any: all of them, one an episode; empty:
     # the first one.
     goal: str = ""
-    formula: str = ""  # a goal written as a formula instead (docs/goals.md), with --reward offline
+    # A goal written as a formula instead (docs/reference/goal-language.md), with --reward offline.
+    formula: str = ""
     reward: Name = None  # as `robo-rl list rewards` shows
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own, if it has one
     things: str = ""  # on the table of task tabletop: "yellow ball, two red cubes, white plate"

@@ -43,12 +43,12 @@ def make_task(
 ) -> Task[Any]:
     """The task called ``name``; ValueError lists the known names.
 
-    ``goal`` is the key of one of its goals, any formula as data (docs/goals.md), or ``any``: all of
-    them, one an episode.
+    ``goal`` is the key of one of its goals, any formula as data
+    (docs/reference/goal-language.md), or ``any``: all of them, one an episode.
     """
     if name not in TASKS:
         wrong = unknown(f"unknown task {name!r}", name, TASKS, "known tasks")
-        own = "A task of your own: robo-rl --import FILE.py, docs/your_own_task.md"
+        own = "A task of your own: robo-rl --import FILE.py, docs/tutorials/your-own-task.md"
         raise ValueError(f"{wrong} {own}")
     given = {"robot": robot, "goal": json.dumps(goal) if isinstance(goal, list) else goal}
     params |= {key: value for key, value in given.items() if value is not None}

@@ -94,7 +94,7 @@ class Task(ABC, Generic[V]):
     least_spread: ClassVar[float] = 0.0
     mirrors: ClassVar[str] = ""  # the Gymnasium id whose observations and rewards these are
 
-    goal: str = ""  # key into goals(), or a formula as JSON (docs/goals.md); empty: the first goal
+    goal: str = ""  # key into goals(), or a formula as JSON; empty: the first goal
     control_dt: float = 0.05  # s, one action
     episode_s: float = 2.5  # s, time limit
     stage: int = mujoco.mjtStage.mjSTAGE_VEL.value  # what is current after a step

@@ -1,5 +1,5 @@
-"""The judge: operators against a literal reading of the goal language, known goals against the success
-that their tasks wrote by hand, and episodes whose outcome is known."""
+"""The judge: operators against a literal reading of the goal language, known goals against the
+success that their tasks wrote by hand, and episodes whose outcome is known."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """A formula as an automaton (reward machine): what has been done so far, row by row.
 
-``docs/goals.md`` says when a formula is done and when it has failed; this keeps that account while
-an episode runs, from which predicates hold at each step. All rows advance at once; a row's memory
-is a few named numbers, which policies observe, reward programs read and checkpoints keep.
+``docs/reference/goal-language.md`` says when a formula is done and when it has failed; this keeps
+that account while an episode runs, from which predicates hold at each step. All rows advance at
+once; a row's memory is a few named numbers, which policies observe, reward programs read and
+checkpoints keep.
 """
 
 from __future__ import annotations

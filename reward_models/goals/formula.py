@@ -1,9 +1,9 @@
 """Goals as formulas: predicates over a task's entities with typed numbers, joined over time.
 
-``docs/goals.md`` is the meaning; here are the types, the two spellings and the checks. A formula
-is *as said* when it is parsed: numbers that nobody gave are not there. ``fill`` holds it against a
-card and gives it *as meant*, with every number; only that has a spelling as data, so what crosses
-packages has no defaults on either side.
+``docs/reference/goal-language.md`` is the meaning; here are the types, the two spellings and the
+checks. A formula is *as said* when it is parsed: numbers that nobody gave are not there. ``fill``
+holds it against a card and gives it *as meant*, with every number; only that has a spelling as
+data, so what crosses packages has no defaults on either side.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def join(operator: str, *parts: Formula, **numbers: float) -> Joined:
 
 
 def kind(formula: Formula) -> Kind:
-    """Whether it is a state, an event or a constraint (docs/goals.md)."""
+    """Whether it is a state, an event or a constraint (docs/reference/goal-language.md)."""
     if isinstance(formula, Atom):
         return "state"
     own = OPERATORS[formula.operator].kind

@@ -8,7 +8,7 @@ from reward_models.goals.predicates import BODY, BY, GRIPPER, MARKS, PREDICATES,
 
 
 def seconds(formula: Formula, card: TaskCard) -> float:
-    """s, as docs/goals.md has it."""
+    """s, as docs/reference/goal-language.md has it."""
     if isinstance(formula, Atom):
         return _time(formula, card)
     parts = [seconds(part, card) for part in formula.parts]

@@ -1,8 +1,8 @@
 """The table of predicates: what a goal can say of a task's things, one row each.
 
-``docs/goals.md`` is the meaning of every row. The grammar reads sentences into these, captions
-write them back, and reward code computes them. Left and right are as the front camera's picture
-shows them.
+``docs/reference/goal-language.md`` is the meaning of every row. The grammar reads sentences into
+these, captions write them back, and reward code computes them. Left and right are as the front
+camera's picture shows them.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ more likely seen than not; it is paid whole from then on, whatever becomes of it
 counts. The last one is paid as it is now.
 
 While what is never to be is seen, a step costs as much as it pays where all that is wanted is so.
-It hangs on what is seen now alone: a policy does not see what was before (docs/seen.md).
+It hangs on what is seen now alone: a policy does not see what was before (docs/results/seen.md).
 """
 
 from __future__ import annotations

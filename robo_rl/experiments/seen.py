@@ -1,7 +1,8 @@
 """Policies that are paid by what one model sees in frames, on three arms, beside the dense reward.
 
-The model was taught nine tasks on three arms at once (docs/seen.md). Each goal is one sentence;
-the reward is its captions' alone, and what the policy observes is the task's own observation.
+The model was taught nine tasks on three arms at once (docs/results/seen.md). Each goal is one
+sentence; the reward is its captions' alone, and what the policy observes is the task's own
+observation.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ NEXT_TO = "push the red cube next to the blue ball"
 OWN = {
     "reach": Case("reach", "touch the red cube"),
     "push": Case("push", NEXT_TO, steps=400_000),
-    # ensemble learns to hold the cube, and never to raise it (docs/seen.md)
+    # ensemble learns to hold the cube, and never to raise it (docs/results/seen.md)
     "lift": Case("lift", "lift the red cube", steps=600_000, learner="ppo", drawn=1_000_000),
     "open the drawer": Case("drawer", "open the drawer"),
     "close the drawer": Case("drawer", "close the drawer"),

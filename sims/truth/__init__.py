@@ -1,8 +1,8 @@
 """The judge: whether an episode fulfilled a goal, measured in the simulator.
 
-``docs/goals.md`` is what a goal means, and all that this package and the reward side share. Here a
-goal is plain data, ``[name, [arguments], {numbers}]``; nothing of it is ever shown to a reward
-model, a writer or a policy.
+``docs/reference/goal-language.md`` is what a goal means, and all that this package and the reward
+side share. Here a goal is plain data, ``[name, [arguments], {numbers}]``; nothing of it is ever
+shown to a reward model, a writer or a policy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Predicates of bodies, one function each: docs/goals.md, measured in the simulator."""
+"""Predicates of bodies, one function each, as docs/reference/goal-language.md has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How operators follow from their parts over the steps of an episode: docs/goals.md, as written.
+"""Operators over the steps of an episode, as docs/reference/goal-language.md has them.
 
 A goal is judged from the record of a whole episode: for each of its states, at which steps it held.
 Every function here takes and gives arrays over steps and rows, ``(S, N)``; a formula that begins at

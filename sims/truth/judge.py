@@ -24,9 +24,9 @@ Array = np.ndarray
 class Judge:
     """The truth of one goal in every row of a batch, over whole episodes.
 
-    ``goal`` is ``[name, [arguments], {numbers}]`` with every number there (docs/goals.md). Call
-    ``begin(ids)`` when rows have been reset and ``step`` after each step; a row whose episode is
-    over records no more until it begins again.
+    ``goal`` is ``[name, [arguments], {numbers}]`` with every number there
+    (docs/reference/goal-language.md). Call ``begin(ids)`` when rows have been reset and ``step``
+    after each step; a row whose episode is over records no more until it begins again.
 
     ValueError where the goal names what the task does not have.
     """
