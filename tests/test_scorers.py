@@ -388,11 +388,12 @@ def scorer(tmp_path_factory: pytest.TempPathFactory, training_seed: int) -> Path
     """A classifier of the red cube touched, from a dozen episodes."""
     folder = tmp_path_factory.mktemp("scorer")
     few = ["--watch.demonstrations", "6", "--watch.lost", "0", "--watch.random", "6"]
+    quickly = ["--head.steps", "100", "--head.learning-rate", "3e-3"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROBO_RL_CACHE", str(folder / "cache"))
         out = folder / "success.safetensors"
         asked = ["reward", "train", "success", "--goal", "touch_red_cube", *few, "--out", str(out)]
-        assert main([*asked, "--head.steps", "100", "--head.seed", str(training_seed)]) == 0
+        assert main([*asked, *quickly, "--head.seed", str(training_seed)]) == 0
     _, card, _ = load_scorer(out, "success")
     card |= {"kind": "progress", "frames": len(LAGS)}
     save_scorer(folder / "progress.safetensors", [made(HeadConfig(), card["dim"], 3)], card)
