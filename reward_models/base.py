@@ -16,7 +16,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Signal:
+class CardSignal:
     """A named quantity of the task that a reward may read."""
 
     name: str
@@ -29,7 +29,7 @@ class Signal:
 
 
 @dataclass(frozen=True)
-class Entity:
+class CardEntity:
     """A thing a sentence can name."""
 
     name: str
@@ -47,8 +47,8 @@ class TaskCard:
     """Everything a reward model, grammar or writer may know of a task."""
 
     task: str
-    signals: tuple[Signal, ...]
-    entities: tuple[Entity, ...]
+    signals: tuple[CardSignal, ...]
+    entities: tuple[CardEntity, ...]
     goals: Mapping[str, str]  # key -> sentence
     cameras: tuple[str, ...]
     control_dt: float
@@ -56,7 +56,7 @@ class TaskCard:
     act_dim: int = 0  # numbers in an action; 0: the card does not say
     area: tuple[float, ...] = ()  # m, x from, x to, y from, y to: where things lie on a table
 
-    def entity(self, name: str) -> Entity:
+    def entity(self, name: str) -> CardEntity:
         """The entity called ``name``; ValueError lists those that exist."""
         for entity in self.entities:
             if entity.name == name:
@@ -75,14 +75,17 @@ def from_dict(card: Mapping[str, Any]) -> TaskCard:
         names = kind.__dataclass_fields__
         needed = [name for name, f in names.items() if f.default is MISSING]
         if missing := [name for name in needed if name not in entry]:
-            raise ValueError(f"task card: a {kind.__name__.lower()} lacks {', '.join(missing)}")
+            raise ValueError(
+                f"task card: a {kind.__name__.removeprefix('Card').lower()} lacks "
+                f"{', '.join(missing)}"
+            )
         return kind(**{name: tuples(entry[name]) for name in names if name in entry})
 
     try:
         return TaskCard(
             task=card["task"],
-            signals=tuple(build(Signal, s) for s in card["signals"]),
-            entities=tuple(build(Entity, e) for e in card["entities"]),
+            signals=tuple(build(CardSignal, s) for s in card["signals"]),
+            entities=tuple(build(CardEntity, e) for e in card["entities"]),
             goals=dict(card["goals"]),
             cameras=tuple(card["cameras"]),
             control_dt=float(card["control_dt"]),
@@ -103,7 +106,7 @@ class FrameSource(Protocol):
 
 
 @dataclass(frozen=True)
-class Place:
+class EpisodePosition:
     """Where each of ``T`` transitions of ``N`` rows stands in its episode."""
 
     step: Array  # (T, N) int: how many actions of the episode came before
@@ -111,11 +114,11 @@ class Place:
     terminated: Array  # (T, N) bool: it ended for good, and not because its time was over
 
 
-def from_the_start(live: Array, terminated: Array) -> Place:
+def positions_from_start(live: Array, terminated: Array) -> EpisodePosition:
     """The Place of columns (T, N) that begin with an episode's first step and are ``live`` up to
     its last one, also where the simulation failed there."""
     last = live & ~np.concatenate([live[1:], np.zeros_like(live[:1])])
-    return Place(np.indices(live.shape)[0], last, terminated & last)
+    return EpisodePosition(np.indices(live.shape)[0], last, terminated & last)
 
 
 @dataclass(frozen=True)
@@ -130,11 +133,11 @@ class Segment:
     frames: FrameSource
     action: Array  # (T, N, act_dim)
     valid: Array  # (T, N) bool
-    place: Place | None = None  # None: single states, of no episode
+    place: EpisodePosition | None = None  # None: single states, of no episode
     done: Array | None = None  # (N,) int, ``RewardOutput.done`` of the step before; None: 0
     rows: Array | None = None  # (T, N, D) f32, ``RewardOutput.rows`` of these steps; nan: not known
 
-    def placed(self, model: object) -> Place:
+    def placed(self, model: object) -> EpisodePosition:
         """The place, which ``model`` cannot do without; ValueError where nobody said it."""
         if self.place is None:
             raise ValueError(

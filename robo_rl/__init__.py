@@ -20,9 +20,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # Loaded when first used: importing torch takes two seconds that `robo-rl --help` need not wait for.
 # No name here is a module's too: a module that is imported takes the place of what has its name.
 _HOME = {
-    "TrainConfig": "config", "Trained": "trained", "load": "trained", "train": "training",
-    "sweep": "sweeping",
-}  # fmt: skip
+    "TrainConfig": "config.train_config",
+    "Trained": "training.trained",
+    "load": "training.trained",
+    "train": "training.train",
+    "sweep": "training.sweep",
+}
 
 __all__ = sorted(_HOME)
 

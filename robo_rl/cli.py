@@ -16,6 +16,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from robo_rl.runs.errors import is_user_error
+from robo_rl.runtime.argv import pop_option
+
 STDOUT = 1  # its descriptor, whatever sys.stdout was replaced by
 
 COMMANDS = {
@@ -59,11 +62,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         extra = EXTRAS.get((error.name or "").split(".")[0], "train")
         return fail(f"{error}; install what it takes: pip install 'robo-rl[{extra}]'")
     except Exception as error:
-        if isinstance(error, BrokenPipeError) and nobody_reads():
+        if isinstance(error, BrokenPipeError) and stdout_closed():
             return 0
-        if not expected(error):
+        if not is_user_error(error):
             raise
-        status = 2 if isinstance(error, Mistyped) else 1
+        status = 2 if isinstance(error, UsageError) else 1
         return fail(" ".join(str(error).split()) or type(error).__name__, status)
 
 
@@ -77,12 +80,12 @@ def formatted(message: Any, category: type[Warning], *where: Any, **line: Any) -
     return _format(message, category, *where, **line)
 
 
-class Mistyped(ValueError):
+class UsageError(ValueError):
     """An option is not typed as it must be."""
 
 
 @contextlib.contextmanager
-def mistypes() -> Iterator[None]:
+def raising_usage_errors() -> Iterator[None]:
     """While what tyro says of options in a box of many lines is a Mistyped. The hook is not of its
     public API: where there is none, there are boxes."""
     try:
@@ -90,31 +93,34 @@ def mistypes() -> Iterator[None]:
     except ImportError:
         yield
         return
-    with on_parse_error(_mistyped):
+    with on_parse_error(_raise_usage_error):
         yield
 
 
-def _mistyped(event: Any) -> None:
+def _raise_usage_error(event: Any) -> None:
     """Raises the line; not of options that nobody knows, of which tyro says what is near."""
     kind, argument = type(event).__name__, getattr(event, "argument", None)
     if argument is not None:
-        option, wanted = _as_typed(argument), str(argument.lowered.metavar).removeprefix("{None}|")
+        option, wanted = (
+            _option_text(argument),
+            str(argument.lowered.metavar).removeprefix("{None}|"),
+        )
     if kind == "InstantiationFailure":
         last = event.message.splitlines()[-1].rpartition(">: ")[2]  # of the types that may be
         got = re.findall(r"'([^']*)'", last)
         if argument is None or not got:  # it says itself what was expected
-            raise Mistyped(event.message)
-        raise Mistyped(f"{option}: expected {wanted}, got {' '.join(got)!r}")
+            raise UsageError(event.message)
+        raise UsageError(f"{option}: expected {wanted}, got {' '.join(got)!r}")
     if kind == "InvalidChoice":
-        raise Mistyped(f"{option}: expected {', '.join(event.choices)}, got {event.value!r}")
+        raise UsageError(f"{option}: expected {', '.join(event.choices)}, got {event.value!r}")
     if kind == "BadValue":
-        raise Mistyped(f"{option}: expected {wanted}, got nothing")
+        raise UsageError(f"{option}: expected {wanted}, got nothing")
     if kind == "MissingArgs":
-        missing = ", ".join(_as_typed(one.arg) for one in event.missing_arguments)
-        raise Mistyped(f"{event.prog} needs {missing}: {event.prog} --help")
+        missing = ", ".join(_option_text(one.arg) for one in event.missing_arguments)
+        raise UsageError(f"{event.prog} needs {missing}: {event.prog} --help")
 
 
-def _as_typed(argument: Any) -> str:
+def _option_text(argument: Any) -> str:
     """An option's name; in capitals where it is told by its place."""
     if argument.is_positional():
         return argument.field.extern_name.upper()
@@ -123,7 +129,7 @@ def _as_typed(argument: Any) -> str:
 
 def run(args: list[str]) -> int:
     """Finds the command and runs it."""
-    args = import_named(args)
+    args = import_requested(args)
     if not args or args[0] in ("-h", "--help", "help"):
         print(usage())
         return 0
@@ -134,16 +140,16 @@ def run(args: list[str]) -> int:
         return 0
     name = args[0]
     if name not in COMMANDS:
-        from sims.names import unknown
+        from sims.utils.did_you_mean import unknown_name_error
 
-        return fail(str(unknown(f"unknown command {name!r}", name, COMMANDS)), 2)
+        return fail(str(unknown_name_error(f"unknown command {name!r}", name, COMMANDS)), 2)
     command = importlib.import_module(f"robo_rl.commands.{name.replace('-', '_')}")
-    with mistypes(), whole_numbers():
+    with raising_usage_errors(), accept_scientific_integers():
         return int(command.main(args[1:]))
 
 
 @contextlib.contextmanager
-def whole_numbers() -> Iterator[None]:
+def accept_scientific_integers() -> Iterator[None]:
     """While options that are whole numbers may be typed as 2e6, too."""
     from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec
 
@@ -154,7 +160,7 @@ def whole_numbers() -> Iterator[None]:
         if asked.type is not int:
             return None
         return PrimitiveConstructorSpec(
-            1, "INT", lambda typed: _whole(typed[0]),
+            1, "INT", lambda typed: _parse_whole_number(typed[0]),
             lambda value: type(value) is int, lambda value: [str(value)],
         )  # fmt: skip
 
@@ -162,7 +168,7 @@ def whole_numbers() -> Iterator[None]:
         yield
 
 
-def _whole(typed: str) -> int:
+def _parse_whole_number(typed: str) -> int:
     """A whole number, in whatever way it is typed; int's own ValueError."""
     try:
         return int(typed)
@@ -173,46 +179,20 @@ def _whole(typed: str) -> int:
         raise
 
 
-def import_named(args: list[str]) -> list[str]:
+def import_requested(args: list[str]) -> list[str]:
     """``args`` without ``--import MODULE``, wherever it stands: the modules are imported, and the
     tasks that they register are known to every command."""
-    rest, modules = without(args, "--import")
+    rest, modules = pop_option(args, "--import")
     for module in modules:
         if not module:
             raise ValueError("--import needs a module's name or a .py file")
-        from sims.plugins import bring_in
+        from sims.utils.plugins import import_plugin
 
-        bring_in(module)
+        import_plugin(module)
     return rest
 
 
-def without(args: Sequence[str], option: str) -> tuple[list[str], list[str]]:
-    """``args`` without an option wherever it stands, and its values; "" for one without."""
-    rest: list[str] = []
-    values: list[str] = []
-    words = iter(args)
-    for word in words:
-        name, given, value = word.partition("=")
-        if name == option:
-            values.append(value if given else next(words, ""))
-        else:
-            rest.append(word)
-    return rest, values
-
-
-def expected(error: Exception) -> bool:
-    """Whether an error is a person's mistake or the machine's state, not a bug of ours."""
-    from real_robot.driver import RobotFault
-    from reward_models.wire.transport import BudgetSpent, ModelError
-    from robo_rl.runs import CheckpointError
-    from sims.cameras import RenderError
-
-    wire = ModelError | BudgetSpent | RobotFault
-    ours = RenderError | CheckpointError | wire
-    return isinstance(error, ValueError | OSError | MemoryError | ours)
-
-
-def nobody_reads() -> bool:
+def stdout_closed() -> bool:
     """Whether stdout's reader is gone, as after ``robo-rl list | head -3``; then stdout goes too,
     so that Python does not complain of it at the end."""
     poll = select.poll()

@@ -1,115 +1,80 @@
 """Batched MuJoCo tasks: ``sims.make("reach", 64)`` is a BatchEnv.
 
 Importing this package also registers every task with Gymnasium: ``gymnasium.make("robo/Reach-v0")``
-and ``gymnasium.make_vec("robo/Reach-v0", 64)`` are views of the same batch.
+and ``gymnasium.make_vec("robo/Reach-v0", 64)`` are views of the same batch. Names are loaded when
+first used, so that a process that needs ``sims.utils`` alone loads neither MuJoCo nor Gymnasium.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
-import json
+import importlib
+import importlib.abc
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any
 
-import gymnasium
+_HOME = {
+    "ROBOTS": "sims.robots",
+    "TASKS": "sims.envs.registration",
+    "BatchEnv": "sims.envs.batch_env",
+    "Camera": "sims.rendering.cameras",
+    "Entity": "sims.core.task",
+    "GymnasiumEnv": "sims.external.gymnasium_env",
+    "ObsPart": "sims.core.task",
+    "Signal": "sims.core.task",
+    "StepResult": "sims.core.step_result",
+    "Task": "sims.core.task",
+    "TaskGoal": "sims.core.task",
+    "gymnasium_id": "sims.envs.registration",
+    "make": "sims.envs.registration",
+    "make_task": "sims.envs.registration",
+    "register": "sims.envs.registration",
+}
+_REGISTRATION = "sims.envs.registration"
+# What names of before are called now; they stay for two releases.
+_FORMER = {"ForeignEnv": "GymnasiumEnv"}
 
-from sims import plugins
-from sims.any_goal import ANY, AnyGoal
-from sims.batch_env import BatchEnv, StepResult
-from sims.foreign import PREFIX, ForeignEnv
-from sims.names import unknown
-from sims.robots import ROBOTS
-from sims.task import Task
-from sims.tasks import TASKS
-
-__all__ = [
-    "ROBOTS",
-    "TASKS",
-    "BatchEnv",
-    "ForeignEnv",
-    "StepResult",
-    "Task",
-    "make",
-    "make_task",
-    "register",
-]
-
-
-_BATCH_OPTIONS = inspect.signature(BatchEnv).parameters.keys() - {"task", "num_envs", "seed"}
+__all__ = sorted(_HOME)
 
 
-def make_task(
-    name: str, *, robot: str | None = None, goal: str | list[Any] | None = None, **params: Any
-) -> Task[Any]:
-    """The task called ``name``; ValueError lists the known names.
-
-    ``goal`` is the key of one of its goals, any formula as data
-    (docs/reference/goal-language.md), or ``any``: all of them, one an episode.
-    """
-    if name not in TASKS:
-        wrong = unknown(f"unknown task {name!r}", name, TASKS, "known tasks")
-        own = "A task of your own: robo-rl --import FILE.py, docs/tutorials/your-own-task.md"
-        raise ValueError(f"{wrong} {own}")
-    given = {"robot": robot, "goal": json.dumps(goal) if isinstance(goal, list) else goal}
-    params |= {key: value for key, value in given.items() if value is not None}
-    known = [f.name for f in dataclasses.fields(TASKS[name])]
-    for key in params:
-        if key not in known:
-            hint = "; task 'tabletop' has it" if key in ("things", "scene") else ""
-            raise ValueError(
-                f"task {name!r} has no parameter {key!r}; known: {', '.join(known)}{hint}"
-            )
-    if params.get("goal") == ANY:
-        del params["goal"]
-        return AnyGoal(inner=TASKS[name](**params))
-    return TASKS[name](**params)
+def __getattr__(name: str) -> Any:
+    name = _FORMER.get(name, name)
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
 
 
-def make(
-    name: str,
-    num_envs: int,
-    seed: int = 0,
-    robot: str | None = None,
-    goal: str | None = None,
-    **options: Any,
-) -> BatchEnv | ForeignEnv:
-    """``num_envs`` rows of a task, or of the Gymnasium env ``gym:ID``.
+class _RegisterWithGymnasium(importlib.abc.MetaPathFinder):
+    """Registers the tasks when Gymnasium is imported after this package, whoever imports it."""
 
-    ``options`` are BatchEnv's (ForeignEnv's) own, such as ``num_threads``, and parameters of the
-    task, such as ``tip_step``; ValueError lists the parameters where one is neither.
-    """
-    if name.startswith(PREFIX):
-        if robot or goal:
-            raise ValueError(f"{name} has no robot and no goal of ours; got {robot or goal!r}")
-        return ForeignEnv(name, num_envs, seed=seed, **options)
-    of_batch = {key: options.pop(key) for key in _BATCH_OPTIONS & options.keys()}
-    task = make_task(name, robot=robot, goal=goal, **options)
-    return BatchEnv(task, num_envs, seed=seed, **of_batch)
+    _searching = False
 
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != "gymnasium" or self._searching:
+            return None
+        self._searching = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._searching = False
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
 
-def register(task: type[Task[Any]]) -> type[Task[Any]]:
-    """Makes a task known by its name, here and to Gymnasium; ValueError if the name is taken."""
-    if task.name in TASKS:
-        raise ValueError(f"a task called {task.name!r} is registered already; give another name")
-    TASKS[task.name] = task
-    _tell_gymnasium(task.name)
-    return task
+            def load_and_register(module: ModuleType) -> None:
+                sys.meta_path.remove(self)
+                load(module)
+                importlib.import_module(_REGISTRATION)
+
+            spec.loader.exec_module = load_and_register  # type: ignore[method-assign]
+        return spec
 
 
-def gymnasium_id(name: str) -> str:
-    """What Gymnasium calls the task: ``robo/PickPlace-v0``."""
-    return f"robo/{name.title().replace('_', '')}-v0"
-
-
-def _tell_gymnasium(name: str) -> None:
-    gymnasium.register(
-        gymnasium_id(name),
-        entry_point="sims.gym_env:GymEnv",
-        vector_entry_point="sims.gym_env:GymVectorEnv",
-        kwargs={"task": name},
-    )
-
-
-for _name in TASKS:
-    _tell_gymnasium(_name)
-plugins.announced()  # last: such a module imports this one
+if "gymnasium" in sys.modules:
+    importlib.import_module(_REGISTRATION)
+else:
+    sys.meta_path.insert(0, _RegisterWithGymnasium())

@@ -31,11 +31,11 @@ from real_robot import (
     drivers,
     emulators,
 )
+from real_robot.core.pacing import Clock, RealClock
 from real_robot.drivers import servo_port
 from real_robot.drivers.servo_port import ServoPort
-from real_robot.emulators.control import Control
-from real_robot.emulators.device import Emulator, LockstepClock
-from real_robot.pacing import Clock, RealClock
+from real_robot.emulators.control_port import Control
+from real_robot.emulators.emulator import Emulator, LockstepClock
 
 DEVICE = 70  # priority of an emulator's threads, above the bridge's and the bus's
 PATIENCE = 1.0  # s for a reply: on a compressed clock nothing is late, but a test may be starved

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from real_robot import Bus, BusConfig, PolicyBundle, PolicyProcess, Rescue, RunConfig, run
-from robo_rl.arm.wired import ControlPoses
+from robo_rl.arm.connected import ControlPoses
 
 OPTIONS = {
     "so101": {"patience": 0.2},

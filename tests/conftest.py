@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 from faults import FAULTS, Shown
 
-from robo_rl.threads import cores, limit_cores
-from sims.frame_pool import SETTING as RENDER_THREADS
+from robo_rl.runtime.threads import cores, limit_cores
+from sims.rendering.render_pool import SETTING as RENDER_THREADS
 
 OPERATORS = "torch.onnx._internal.exporter._registration"
 SHOWN = pytest.StashKey[Shown]()
@@ -136,14 +136,14 @@ def outcome(request: pytest.FixtureRequest, training_seed: int) -> Callable[...,
 def coarse_obs_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     """Learners with a replay buffer measure their observations' scale on few states: on all of
     them it takes seconds, and many tests are of something else."""
-    monkeypatch.setattr("robo_rl.learners.features._BEGINNINGS", 8)
+    monkeypatch.setattr("robo_rl.learners.obs_normalization._BEGINNINGS", 8)
 
 
 @pytest.fixture(scope="module")
 def short_video() -> Iterator[None]:
     """A run's video shows one row of episodes: to render and encode two takes seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("robo_rl.training.SHOWN", 3)
+        patch.setattr("robo_rl.training.train.SHOWN", 3)
         yield
 
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from real_robot.safety import Wish
+from real_robot.safety.filter import TargetRequest
 from sims.robots import Robot
 
 KINDS = ("anywhere", "extremes", "huge", "small", "ramp")
@@ -29,7 +29,7 @@ class Hostile:
         """Whether number ``k`` is no target."""
         return k % 7 == 3
 
-    def __call__(self, k: int, qpos: np.ndarray) -> Wish:
+    def __call__(self, k: int, qpos: np.ndarray) -> TargetRequest:
         """Wish number ``k``, when the last command was ``qpos`` (n,) rad."""
         rng, n = self._rng, self._n
         if k % 25 == 0:
@@ -44,7 +44,7 @@ class Hostile:
             self._wish = qpos + rng.normal(0, 0.02, n)
         else:
             self._wish = self._wish + 0.03
-        wish = Wish(
+        wish = TargetRequest(
             self._wish,
             float(rng.uniform(-1, 2)),
             qvel=rng.normal(0, 5, n),

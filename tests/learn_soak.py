@@ -29,13 +29,13 @@ import psutil
 from arms import punctual
 
 from real_robot import PolicyBundle
-from real_robot.emulators.control import Control
-from robo_rl.bundles.task import task_of
-from robo_rl.on_arm.config import EPISODES, Told
+from real_robot.emulators.control_port import Control
+from robo_rl.goals.bundle_task import task_of_bundle
+from robo_rl.on_robot_learning.config import EPISODES, LearnerStatus
 
 CLI = [sys.executable, "-m", "robo_rl.cli"]
 MODULES = {  # of the actor's children
-    "learner": "robo_rl.on_arm.learner",
+    "learner": "robo_rl.on_robot_learning.learner",
     "policy": "policy_process",
     "bus": "bus_process",
 }
@@ -54,7 +54,7 @@ class Soak:
 
     def __init__(self, robot: str, bundle: Path, run: Path, seed: int, options: Sequence[str]):
         self._run, self._rng = run, random.Random(seed)
-        task = task_of(PolicyBundle.load(bundle).manifest)
+        task = task_of_bundle(PolicyBundle.load(bundle).manifest)
         self._emulator = subprocess.Popen(
             [*CLI, "emulate", robot, "--goal", task.goal, "--json", "--parent", str(os.getpid())],
             stdout=subprocess.PIPE, text=True,
@@ -96,12 +96,14 @@ class Soak:
                 alive |= {name: child.pid for name, module in MODULES.items() if module in words}
         return alive
 
-    def kept(self) -> tuple[list[dict[str, str]], Told]:
+    def kept(self) -> tuple[list[dict[str, str]], LearnerStatus]:
         """Rows of finished episodes, and what the learner has told."""
         rows = self._run / "episodes.csv"
         with contextlib.suppress(FileNotFoundError):
-            return list(csv.DictReader(rows.read_text().splitlines())), Told.read(self._run)
-        return [], Told()
+            return list(csv.DictReader(rows.read_text().splitlines())), LearnerStatus.read(
+                self._run
+            )
+        return [], LearnerStatus()
 
     def strike(self) -> None:
         """Kills whom it falls on, and looks what becomes of the arm."""

@@ -28,15 +28,15 @@ ROOT = Path(__file__).resolve().parent.parent
 TIMEOUT = 240  # s, for the tests of one fault; a fault that hangs them is found
 # Modules with the test files that are about them.
 MODULES = {
-    "sims/batch_env.py": ["test_batch_env"],
-    "sims/randomize.py": ["test_randomize"],
-    "sims/tasks/tabletop.py": ["test_tasks", "test_robots"],
+    "sims/envs/batch_env.py": ["test_batch_env"],
+    "sims/randomization/domain_randomization.py": ["test_randomize"],
+    "sims/tasks/scene/tabletop.py": ["test_tasks", "test_robots"],
     "reward_models/goals/margins.py": ["test_margins", "test_goals"],
-    "reward_models/visual/clip_score.py": ["test_reward_models", "test_visual"],
-    "real_robot/safety.py": ["test_safety", "test_control_loop"],
+    "reward_models/vision/clip_score.py": ["test_reward_models", "test_visual"],
+    "real_robot/safety/filter.py": ["test_safety", "test_control_loop"],
     "real_robot/drivers/servo_bus.py": ["test_so101_bus", "test_so101_faults"],
-    "robo_rl/learners/prior.py": ["test_prior"],
-    "robo_rl/goals/account.py": ["test_goal_task"],
+    "robo_rl/learners/demo_replay.py": ["test_prior"],
+    "robo_rl/goals/goal_task.py": ["test_goal_task"],
     "robo_rl/rollout/scoring.py": ["test_scoring", "test_far_scorer"],
 }
 PER_MODULE = 12

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reward_models.base import RewardOutput, Segment
-from reward_models.visual.clip_score import in_turn
+from reward_models.vision.clip_score import reward_in_sequence
 
 Array = np.ndarray
 
@@ -147,7 +147,7 @@ class InTurn:
         x = segment.signals["pos"][1:, :, 0]
         worth = np.where(segment.valid, np.stack([x, -x]), 0.0)
         before = np.zeros(x.shape[1], int) if segment.done is None else segment.done
-        reward, done = in_turn(worth, worth > 0.2, np.array([1.0, 1.0]), before)
+        reward, done = reward_in_sequence(worth, worth > 0.2, np.array([1.0, 1.0]), before)
         return RewardOutput(np.where(segment.valid, reward, 0.0), segment.valid, done=done)
 
 

@@ -10,9 +10,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import sims
 from real_robot import Manifest, PolicyBundle, write_manifest
-from real_robot.manifest import ActionSpec, InputSpec, StartSet
-from real_robot.twin import Twin
-from sims.tasks.tabletop import THINGS
+from real_robot.core.manifest import ActionSpec, InputSpec, StartSet
+from real_robot.policy.twin import Twin
+from sims.tasks.scene.tabletop import THINGS
 
 GOAL = "above_red_cube"
 GAIN = 0.4  # share of the way per action: all of it at once makes the noise of a camera its own

@@ -68,7 +68,7 @@ def seeing(request: dict[str, Any], worth: Worth = light) -> str:
 
 def by_clip() -> Worth:
     """What the embedded CLIP's likeness to the sentence is worth, from 0 to 1."""
-    from reward_models.visual.encoders import EmbeddedClip
+    from reward_models.vision.encoders import EmbeddedClip
 
     encoder, lock = EmbeddedClip(), threading.Lock()
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from real_robot import Phase, PolicyBundle, RunResult, run
-from real_robot.states import Transition
-from robo_rl.arm.stage import Scene
+from real_robot.core.states import PhaseTransition
+from robo_rl.arm.stage import EpisodeSetup
 
 
 class Ride:
     """One run of the bundle in ``scene``; ``strike`` is called in the 20th period of RUN."""
 
     def __init__(
-        self, scene: Scene, bundle: PolicyBundle, strike: Callable[[], object], steps: int = 40
+        self,
+        scene: EpisodeSetup,
+        bundle: PolicyBundle,
+        strike: Callable[[], object],
+        steps: int = 40,
     ):
         self._strike, self._clock = strike, scene.clock
         self._ticks, self._running = 0, False
@@ -38,7 +42,7 @@ class Ride:
             self._strike()
         return False
 
-    def _heard(self, change: Transition) -> None:
+    def _heard(self, change: PhaseTransition) -> None:
         self._running = change.after is Phase.RUN
         if change.before is Phase.RUN:
             self.left = self._now()

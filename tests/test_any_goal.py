@@ -13,30 +13,30 @@ import pytest
 from reach_bundle import write
 
 import sims
-from real_robot.bundle import PolicyBundle
-from real_robot.driver import RobotState
-from real_robot.layout import robot_of
-from real_robot.perception import Pose
-from real_robot.twin import Twin
+from real_robot.core.arm_layout import robot_of
+from real_robot.core.driver import RobotState
+from real_robot.perception.base import Pose
+from real_robot.policy.bundle import PolicyBundle
+from real_robot.policy.twin import Twin
 from reward_models.base import Segment
-from reward_models.distill import DistillConfig
-from robo_rl.bundles.regoal import retold
-from robo_rl.bundles.task import task_of
+from reward_models.vision.distillation import DistillConfig
+from robo_rl.bundles.retarget import set_bundle_goal
 from robo_rl.cli import main
 from robo_rl.commands.teleop import TeleopCommand
-from robo_rl.config import TrainConfig
-from robo_rl.goals.reading import NotRead, every_goal, known_goal, one_of
+from robo_rl.config.train_config import TrainConfig
+from robo_rl.goals.bundle_task import task_of_bundle
+from robo_rl.goals.reading import NotRead, all_goals, known_goal, single_goal
 from robo_rl.learners import EnsembleConfig, IQLConfig, SACConfig
 from robo_rl.learners.hindsight import HindsightReplayBuffer
 from robo_rl.learners.learner import make_learner
 from robo_rl.rewards import ClipConfig, make_reward
 from robo_rl.rollout.vec_env import SB3VecEnv
-from robo_rl.training import train
-from robo_rl.visual.scene import SceneConfig
+from robo_rl.training.train import train
+from robo_rl.vision.distilled_scene import SceneConfig
 from sims import BatchEnv
-from sims.any_goal import ANY, ASKED, AnyGoal
-from sims.demos import DemoConfig, write_demos
-from sims.randomize import Randomize, RandomizedEnv
+from sims.core.multi_goal import ANY, ASKED, MultiGoalTask
+from sims.envs.demonstrations import DemoConfig, write_demos
+from sims.randomization.domain_randomization import Randomize, RandomizedEnv
 
 Array = np.ndarray
 # No test here is of how observations are scaled, which would be measured all over the workspace.
@@ -263,7 +263,7 @@ def test_pictures_pay_every_row_as_its_own_sentence_does(distill: bool) -> None:
     env = rows("drawer", n=12)
     small = SceneConfig(frames=256, holdout=64, rollouts=0.0, distill=DistillConfig(steps=20))
     settings = ClipConfig(distill=distill, scene=small)
-    task, goal = every_goal({"task": "drawer", "robot": env.task.robot})
+    task, goal = all_goals({"task": "drawer", "robot": env.task.robot})
     made = make_reward("clip", goal, env, settings)
     before, asked = env.signals(), env.views.goal_asked.copy()
     env.step(np.zeros((env.num_envs, env.act_dim)))
@@ -289,7 +289,7 @@ def test_errors_say_what_to_give() -> None:
     with pytest.raises(ValueError, match="'lift' has one goal, lift_cube: leave out 'any'"):
         sims.make_task("lift", goal=ANY)
     with pytest.raises(ValueError, match="no goal 'touch_moon'; known: touch_red_cube"):
-        AnyGoal(inner=sims.make_task("reach"), only="touch_moon")
+        MultiGoalTask(inner=sims.make_task("reach"), only="touch_moon")
     with pytest.raises(ValueError, match="--reward offline of one: give --reward clip, task, spar"):
         train(TrainConfig(task="reach", goal=ANY, reward="offline"))
     config = EnsembleConfig(num_envs=8, hindsight=0.5)
@@ -303,11 +303,11 @@ def test_errors_say_what_to_give() -> None:
     with pytest.raises(ValueError, match=r"hindsight must be in \[0, 1\], got 2"):
         EnsembleConfig(hindsight=2.0)
     with pytest.raises(ValueError, match="knows one goal, touch_red_cube"):
-        one_of(sims.make_task("reach"), "touch the blue ball")
-    task, goal = every_goal({"task": "reach"})
+        single_goal(sims.make_task("reach"), "touch the blue ball")
+    task, goal = all_goals({"task": "reach"})
     assert goal.key == task.goal == ANY
     with pytest.raises(NotRead):
-        one_of(task, "open the drawer")
+        single_goal(task, "open the drawer")
 
 
 # ---- the whole line
@@ -331,8 +331,8 @@ def test_one_policy_is_a_bundle_for_each_goal(run: Any, tmp_path: Path, capsys: 
     assert other.manifest.goal == "above_blue_ball"
     assert other.manifest.metrics["sentence"] == "the gripper is above the blue ball"
     # The observation that the bridge makes of it says that goal, and all else is as it was.
-    task = task_of(other.manifest)
-    assert isinstance(task, AnyGoal) and task.goal == "above_blue_ball"
+    task = task_of_bundle(other.manifest)
+    assert isinstance(task, MultiGoalTask) and task.goal == "above_blue_ball"
     env = BatchEnv(task, 4, seed=0)
     asked = env.reset()[:, [name.startswith(ASKED) for name in env.obs_names]]
     assert (asked.argmax(axis=1) == task.keys.index("above_blue_ball")).all()
@@ -347,7 +347,7 @@ def test_one_policy_is_a_bundle_for_each_goal(run: Any, tmp_path: Path, capsys: 
 
 
 def test_what_is_asked_for_decides_what_is_done(run: Any) -> None:
-    env = BatchEnv(AnyGoal(inner=sims.make_task("reach")), 8, seed=0)
+    env = BatchEnv(MultiGoalTask(inner=sims.make_task("reach")), 8, seed=0)
     obs = env.reset()
     other = obs.copy()
     columns = [name.startswith(ASKED) for name in env.obs_names]
@@ -372,7 +372,7 @@ def test_a_bundle_of_one_goal_is_told_no_other(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     write(tmp_path / "one", "so101")
     with pytest.raises(ValueError, match="knows one goal"):
-        retold(tmp_path / "one", "touch the blue ball", tmp_path / "other")
+        set_bundle_goal(tmp_path / "one", "touch the blue ball", tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 

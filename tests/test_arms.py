@@ -10,20 +10,23 @@ import pytest
 
 import sims
 from real_robot import RobotDriver, arms
-from real_robot.emulators.device import Emulator
+from real_robot.emulators.emulator import Emulator
 from robo_rl.cli import main
 from robo_rl.commands.deploy import DeployCommand
 
 ROOT = Path(__file__).parents[1]
 SHARED = [
-    *(ROOT / "real_robot").glob("*.py"),
-    *(ROOT / "real_robot" / "filters").glob("*.py"),
+    *(
+        path
+        for path in (ROOT / "real_robot").rglob("*.py")
+        if path.parts[-2] not in ("arms", "drivers", "emulators")
+    ),
     ROOT / "real_robot" / "arms" / "__init__.py",
     ROOT / "real_robot" / "drivers" / "__init__.py",
     ROOT / "real_robot" / "emulators" / "__init__.py",
-    ROOT / "real_robot" / "emulators" / "device.py",
+    ROOT / "real_robot" / "emulators" / "emulator.py",
     *(ROOT / "robo_rl" / "arm").glob("*.py"),
-    *(ROOT / "robo_rl" / "commands").glob("[de]*.py"),
+    *(ROOT / "robo_rl" / "commands").glob("[ade]*.py"),
     ROOT / "tests" / "test_driver_contract.py",
 ]
 
@@ -52,7 +55,7 @@ def test_what_an_arm_says_of_itself_is_there(name: str) -> None:
     assert {*arm.emulator_settings} <= inspect.signature(emulator).parameters.keys()
     assert arm.found_by in options and name in sims.ROBOTS
     assert {*arm.paced} <= takes.keys()
-    assert hasattr(driver, "stiff")  # what is asked of an arm that was left
+    assert hasattr(driver, "joints_with_torque")  # what is asked of an arm that was left
     assert f"{arm.extra} = [" in (ROOT / "pyproject.toml").read_text()
 
 

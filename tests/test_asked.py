@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from openai_server import OpenAIServer
 
+from benchmarks.labelled_sentences import make
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import fill, parse, read
-from reward_models.goals.asked import asked, messages
 from reward_models.goals.predicates import PREDICATES
-from reward_models.wire.transport import Endpoint, OpenAITransport
+from reward_models.goals.suggestions.llm_reader import llm_candidates, messages
+from reward_models.remote.transport import Endpoint, OpenAITransport
 from robo_rl.cli import main
-from robo_rl.commands.offers import offering
-from robo_rl.goals.labelled import make
+from robo_rl.commands.reading_offers import with_reading_offers
 from robo_rl.goals.reading import NotRead, read_goal
 
 SAID = "let the grabber loiter somewhat high over the ball"
@@ -45,14 +45,16 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_only_formulas_that_mean_something_here_are_taken() -> None:
     """Not what is no formula, of no thing of the card, said before, or more than three."""
     with OpenAIServer([ANSWER]) as server:
-        found = asked(SAID, card(), OpenAITransport(Endpoint("m", server.url)))
+        found = llm_candidates(SAID, card(), OpenAITransport(Endpoint("m", server.url)))
     assert [str(formula) for formula in found] == [
         "above(gripper, blue_ball, height=0.12)",
         "and(above(gripper, blue_ball), always(slower(gripper)))",
         "hold(above(gripper, blue_ball), seconds=1)",
     ]
     with OpenAIServer(["none"]) as server:
-        assert asked("fry an egg", card(), OpenAITransport(Endpoint("m", server.url))) == []
+        assert (
+            llm_candidates("fry an egg", card(), OpenAITransport(Endpoint("m", server.url))) == []
+        )
 
 
 def test_the_model_sees_the_language_and_the_card() -> None:
@@ -77,12 +79,12 @@ def test_what_a_model_says_is_offered_and_taken_only_if_accepted(tmp_path: Path)
     with OpenAIServer([ANSWER]) as server:
         model = ["--reading.model", "m", "--reading.base-url", server.url]
         with pytest.raises(ValueError, match="Or take one with --accept N") as caught:
-            offering(command, [*args, *model])
+            with_reading_offers(command, [*args, *model])
         assert len(server.requests) == 1
     assert "Did you mean 1: the gripper is above the blue ball (height 12 cm" in str(caught.value)
     assert said == [["reach", "--goal", SAID]] and "secret" not in tape.read_text()
     # from the cassette, without a model
-    assert offering(command, [*args, "--accept", "3"]) == 0
+    assert with_reading_offers(command, [*args, "--accept", "3"]) == 0
     option, value = said[-1][1:]
     meant = parse(value) if option == "--formula" else read(value, card())
     assert str(fill(meant, card())).startswith("hold(above(gripper, blue_ball, height=0.055")
@@ -99,4 +101,4 @@ def test_a_model_that_is_missing_or_unknown_is_told_in_a_line(
         raise NotRead(read_goal(make("reach"), SAID))
 
     with pytest.raises(ValueError, match="reader 'llm' needs a model: --reading.model NAME"):
-        offering(command, ["reach", "--goal", SAID, "--reader", "llm"])
+        with_reading_offers(command, ["reach", "--goal", SAID, "--reader", "llm"])

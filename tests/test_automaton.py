@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reward_models.goals.automaton import DONE, FAILED, Automaton
-from reward_models.goals.formula import OPERATORS, Atom, Formula, Joined, join, kind
+from reward_models.goals.formula import OPERATORS, Atom, Formula, Joined, formula_kind, join
 
 Array = np.ndarray
 DT = 0.1
@@ -54,7 +54,7 @@ def holds(formula: Formula, t: int, table: dict[Atom, Array]) -> bool:
 
 def done(formula: Formula, a: int, t: int, table: dict[Atom, Array]) -> bool:
     """Whether a formula that begins at step a is done at step t, as the table of the page says."""
-    if kind(formula) == "state":
+    if formula_kind(formula) == "state":
         return holds(formula, t, table)
     assert isinstance(formula, Joined)
     parts, steps = formula.parts, range(a, t + 1)
@@ -92,7 +92,7 @@ def done(formula: Formula, a: int, t: int, table: dict[Atom, Array]) -> bool:
 
 
 def failed(formula: Formula, a: int, t: int, table: dict[Atom, Array]) -> bool:
-    if kind(formula) == "state":
+    if formula_kind(formula) == "state":
         return False
     assert isinstance(formula, Joined)
     parts = formula.parts

@@ -9,7 +9,7 @@ import pytest
 
 import sims
 from sims import BatchEnv
-from sims.batch_env import StepResult
+from sims.core.step_result import StepResult
 
 Array = np.ndarray
 TASKS = pytest.mark.parametrize("name", sims.TASKS)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sims
-from robo_rl.experiments import Options, arms
-from sims.randomize import RandomizedEnv
+from benchmarks import Options, arms
+from sims.randomization.domain_randomization import RandomizedEnv
 
 
 def test_a_row_says_share_interval_and_what_was_stopped_beside_its_simulation() -> None:
@@ -16,7 +16,7 @@ def test_a_row_says_share_interval_and_what_was_stopped_beside_its_simulation() 
         "as it is": driven | {"simulated": {"successes": 975, "episodes": 1000}},
         "40 ms, 2 mm": driven | {"ended": {"done": 100}},  # of before: no simulation of its own
     }  # fmt: skip
-    lines = [line.split("|")[1:-1] for line in arms.shown([row]).splitlines()[2:]]
+    lines = [line.split("|")[1:-1] for line in arms.table_text([row]).splitlines()[2:]]
     cells = [[cell.strip() for cell in line] for line in lines]
     assert [line[2:4] + line[-1:] for line in cells] == [
         ["as it is", "97.5 % (96.3-98.3, n=1000)", "96.0 % (90.2-98.4, n=100), 2 stopped"],
@@ -28,8 +28,8 @@ def test_rows_are_under_what_the_arm_is_put_to() -> None:
     """Delays in control steps, as the bridge has them; servos of that stiffness."""
     for robot in arms.ARMS:
         task = sims.make_task("push", robot=robot)
-        for way in arms.ways(arms.config("push", robot)):
-            told = way.conditions.rows(task)
+        for way in arms.arm_settings(arms.config("push", robot)):
+            told = way.conditions.randomization(task)
             env = RandomizedEnv(task, 4, randomize=told, seed=1, shaped=True)
             env.reset()
             drawn = {name: env._drawn[:, part] for name, part in env._part.items()}
@@ -51,4 +51,4 @@ def test_who_was_told_its_servos_drives_these_and_its_own() -> None:
     }  # fmt: skip
     for name, of in known.items():
         assert f"told {of.stiffness:g} N m/rad" in name
-        assert [way.conditions.stiffness for way in arms.ways(of)] == [of.stiffness, None]
+        assert [way.conditions.stiffness for way in arms.arm_settings(of)] == [of.stiffness, None]

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import sims
-from robo_rl.experiments import Place, render, sim
-from robo_rl.experiments.peers import STEPPER, Peer, environment
-from robo_rl.experiments.rates import interleaved
-from robo_rl.experiments.sim import ours, rate_of, raw
+from benchmarks import RowFolder, render, sim
+from benchmarks.peers import STEPPER, Peer, environment
+from benchmarks.rates import interleaved
+from benchmarks.sim import ours, rate_of, raw
 
 
 @pytest.mark.parametrize("name", ("hopper", "reach"))
@@ -55,7 +55,7 @@ def test_a_peer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(sim, "STEPS", {"reach": 2})
     said: list[str] = []
     figures = sim.scene("reach", said.append)
-    assert environment("fetch") == "" and "python -m robo_rl.experiments.peers fetch" in said[-1]
+    assert environment("fetch") == "" and "python -m benchmarks.peers fetch" in said[-1]
     assert [figure.beside for figure in figures] == ["raw Batch.step"]
 
 
@@ -64,7 +64,7 @@ def test_frames_are_measured_beside_both_renderers(
 ) -> None:
     monkeypatch.setattr(render, "FRAMES", 8)
     monkeypatch.setattr(render, "interleaved", partial(interleaved, repeats=1))
-    row = render.EXPERIMENT.measure("arm scene", Place(tmp_path))
+    row = render.EXPERIMENT.measure("arm scene", RowFolder(tmp_path))
     assert len(row["figures"]) == 5 and all(figure["peer"] > 0 for figure in row["figures"])
     first = row["figures"][0]  # beside Gymnasium's renderer as shipped
     assert first["ours"] > first["peer"]

@@ -8,8 +8,8 @@ import pytest
 
 import sims
 from sims import BatchEnv
-from sims.task import TaskGoal
-from sims.tasks.body import up
+from sims.core.task import TaskGoal
+from sims.tasks.locomotion import up_axis_height
 
 Array = np.ndarray
 
@@ -88,14 +88,14 @@ def test_lying_down_is_on_the_back_and_at_rest() -> None:
     v.qpos[:, 3:7] = [(0.0, 1.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0)]
     v.qvel[2, 0] = 1.0
     moved(env)
-    assert np.allclose(up(v.qpos[:, 3:7]), [-1, 1, -1])
+    assert np.allclose(up_axis_height(v.qpos[:, 3:7]), [-1, 1, -1])
     assert truth.success(v).tolist() == [True, False, False]
 
 
 def test_standing_is_not_lying() -> None:
     lying, truth = begun("humanoid", "stand_up", 8)
     assert not truth.success(lying.views).any()
-    height = up(lying.views.qpos[:, 3:7])
+    height = up_axis_height(lying.views.qpos[:, 3:7])
     assert np.abs(height).max() < 0.1  # it starts on its back
     for _ in range(60):
         lying.step(np.zeros((8, 17)))

@@ -13,9 +13,9 @@ import sims
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import FormulaError, parse, read
 from reward_models.programs import Program, load
-from reward_models.writers.bodies import ACTED
-from reward_models.writers.offline import NoTemplate, write
-from robo_rl.preflight import Job, preflight
+from reward_models.writers.locomotion_templates import ACTED
+from reward_models.writers.template_writer import NoTemplate, write_program
+from robo_rl.runtime.sandbox import Job, preflight
 
 Array = np.ndarray
 
@@ -33,7 +33,7 @@ def card_of(task: str) -> TaskCard:
 
 def program(task: str, goal: str) -> Program:
     card = card_of(task)
-    return load(write(read(card.goals[goal], card), card), card)
+    return load(write_program(read(card.goals[goal], card), card), card)
 
 
 class Film:
@@ -182,7 +182,7 @@ def test_going_forward_pays_by_speed_and_falling_is_no_way_out(task: str) -> Non
 def test_every_action_of_the_grammar_has_a_template_and_passes_preflight() -> None:
     for task in sorted({t for t, _ in GOALS}):
         card = card_of(task)
-        texts = [write(read(card.goals[g], card), card) for t, g in GOALS if t == task]
+        texts = [write_program(read(card.goals[g], card), card) for t, g in GOALS if t == task]
         for text in texts:
             assert not load(text, card).warnings
         if task in ("hopper", "ant"):
@@ -193,22 +193,22 @@ def test_every_action_of_the_grammar_has_a_template_and_passes_preflight() -> No
 
 def test_one_action_after_another() -> None:
     card = card_of("humanoid")
-    made = load(write(read("kneel, then stand up", card), card), card)
+    made = load(write_program(read("kneel, then stand up", card), card), card)
     assert made.lowered.remembers and "part2_pose" in made.components
 
 
 def test_numbers_of_an_action_are_in_its_program_or_refused() -> None:
     ant, humanoid = card_of("ant"), card_of("humanoid")
-    paces = [write(parse(f"forward(ant, pace={pace})"), ant) for pace in (0.5, 1, 3)]
+    paces = [write_program(parse(f"forward(ant, pace={pace})"), ant) for pace in (0.5, 1, 3)]
     assert "0.0, 2.0)" in paces[1] and "0.0, 6.0)" in paces[2] and len(set(paces)) == 3
-    waves = [write(parse(f"wave(ant, swings={swings})"), ant) for swings in (1, 3)]
+    waves = [write_program(parse(f"wave(ant, swings={swings})"), ant) for swings in (1, 3)]
     assert waves[0].count("so_far") < waves[1].count("so_far") and "/ 3.0" in waves[1]
     for said, card in (
         ("stand_up(humanoid, height=1)", humanoid), ("kneel(humanoid, speed=2)", humanoid),
         ("wave(ant, swings=50)", ant),
     ):  # fmt: skip
         with pytest.raises(NoTemplate, match="no template for"):
-            write(parse(said), card)
+            write_program(parse(said), card)
 
 
 @pytest.mark.parametrize("task", ["hopper", "ant", "humanoid"])
@@ -220,7 +220,7 @@ def test_nothing_that_is_asked_of_a_body_is_left_out(task: str) -> None:
         for said in (f"{predicate}({name})", f"and({does}, {predicate}({name}))",
                      f"then({does}, {predicate}({name}))"):  # fmt: skip
             try:
-                text = write(parse(said), card)
+                text = write_program(parse(said), card)
             except (NoTemplate, FormulaError):
                 continue
             assert predicate in text, said
@@ -229,16 +229,16 @@ def test_nothing_that_is_asked_of_a_body_is_left_out(task: str) -> None:
 def test_what_a_body_lacks_is_named() -> None:
     walker = card_of("walker2d")
     with pytest.raises(NoTemplate, match="no signal 'pitch'"):
-        write(parse("front_flip(walker)"), walker)
+        write_program(parse("front_flip(walker)"), walker)
     humanoid = card_of("humanoid")
     with pytest.raises(NoTemplate, match="by a body with 2 feet"):
-        write(parse("lie_down(humanoid)"), humanoid)
+        write_program(parse("lie_down(humanoid)"), humanoid)
     ant = card_of("ant")
     bare = replace(ant, signals=tuple(s for s in ant.signals if s.name != "torso_up"))
     with pytest.raises(NoTemplate, match="no signal 'torso_up'"):
-        write(read("wave a leg", ant), bare)
+        write_program(read("wave a leg", ant), bare)
 
 
 def test_the_writer_of_bodies_shares_nothing_with_the_judge() -> None:
-    source = Path(sims.__file__).parents[1] / "reward_models/writers/bodies.py"
+    source = Path(sims.__file__).parents[1] / "reward_models/writers/locomotion_templates.py"
     assert not re.search(r"\bsims\b.*import|import.*\bsims\b|success\(", source.read_text())

@@ -14,7 +14,7 @@ import sims
 from robo_rl.learners.buffers import SavedReplayBuffer, ScoredReplayBuffer, ScoredRolloutBuffer
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.vec_env import SB3VecEnv
-from sims.randomize import Randomize, RandomizedEnv
+from sims.randomization.domain_randomization import Randomize, RandomizedEnv
 
 
 def rollout_buffer(env: SB3VecEnv, model, steps: int, **kwargs) -> ScoredRolloutBuffer:

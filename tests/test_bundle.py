@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from real_robot import BundleError, Description, Manifest, PolicyBundle, write_manifest
-from real_robot.manifest import ActionSpec, InputSpec, Limits, StartSet
+from real_robot.core.manifest import ActionSpec, InputSpec, Limits, StartSet
 
 OBS, ACT = 5, 2
 ROBOT = Description(

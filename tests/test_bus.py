@@ -29,12 +29,12 @@ from real_robot import (
     Target,
     VirtualClock,
 )
-from real_robot.bus_process import Owner
-from real_robot.guarded import GuardedArm
-from real_robot.mailbox import Mailbox
-from real_robot.manifest import Limits
-from real_robot.numbers import Numbers
-from real_robot.pacing import Pacer
+from real_robot.bus.mailbox import Mailbox
+from real_robot.bus.server import PortOwner
+from real_robot.core.arm_numbers import ArmNumbers
+from real_robot.core.manifest import Limits
+from real_robot.core.pacing import Pacer
+from real_robot.safety.guarded_driver import GuardedDriver
 from sims import ROBOTS
 
 SPEED = 0.4  # rad/s, that the filter lets through
@@ -70,7 +70,7 @@ def test_half_a_letter_is_none_and_the_one_before_is_still_there() -> None:
 def test_it_loads_no_simulation_no_filter_and_no_log(driver: str) -> None:
     heavy = ("mujoco", "torch", "ruckig", "cv2", "onnxruntime", "mcap", "gymnasium")
     code = (
-        f"import sys, real_robot.bus_process, real_robot.drivers.{driver}\n"
+        f"import sys, real_robot.bus.server, real_robot.drivers.{driver}\n"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -95,7 +95,7 @@ def test_a_drivers_options_reach_it_and_its_description_comes_back(tmp_path: Pat
 @pytest.mark.fault(62)
 def test_who_does_not_answer_is_killed_and_the_arm_stays_as_it_was(arm: Arm) -> None:
     arm.up()
-    bus, before = arm.driver, arm.driver.told()
+    bus, before = arm.driver, arm.driver.last_target()
     process = psutil.Process(bus.pid)
     process.suspend()
     begun = time.monotonic()
@@ -103,14 +103,14 @@ def test_who_does_not_answer_is_killed_and_the_arm_stays_as_it_was(arm: Arm) -> 
         bus.hold()
     assert caught.value.fault is Fault.BUS and time.monotonic() - begun < 4.0
     assert not process.is_running()
-    for call in (bus.read, bus.told, bus.relax, bus.identify):
+    for call in (bus.read, bus.last_target, bus.relax, bus.identify):
         with pytest.raises(RobotFault, match="asked to hold"):
             call()
     assert all(arm.control.call("joints")["torque"])
     bus.connect()  # another process
-    assert bus.identify().model and len(bus.stiff()) == 6
-    np.testing.assert_allclose(bus.told().qpos, before.qpos)
-    assert all(bus.relax().values()) and bus.stiff() == ()
+    assert bus.identify().model and len(bus.joints_with_torque()) == 6
+    np.testing.assert_allclose(bus.last_target().qpos, before.qpos)
+    assert all(bus.relax().values()) and bus.joints_with_torque() == ()
 
 
 @pytest.mark.slow
@@ -123,7 +123,7 @@ def test_goals_that_come_late_brake_the_arm_and_never_make_it_jump(arm: Arm, who
     about = arm.driver.describe()
     slow = Limits(velocity=(SPEED,) * len(about.joints))
     safety = SafetyFilter.build(about, slow, max_age=3.0, patience=60.0)
-    guarded = GuardedArm(arm.driver, safety, clock, config)
+    guarded = GuardedDriver(arm.driver, safety, clock, config)
     guarded.seed(stiff=True)
     pacer, start, braked = Pacer(about.period, clock), guarded.memory.qpos, 0
     process = psutil.Process(arm.driver.pid)
@@ -159,7 +159,7 @@ def test_a_helper_that_could_do_nothing_leaves_the_port_to_another() -> None:
 
     driver, (end, _) = Mute(ROBOTS["so101"]), socket.socketpair()
     about = {"period": 0.02, "silence": 1.0, "clock": VirtualClock(), "rescue": {}, "bridge": 1}
-    owner = Owner(driver, Numbers.of("so101"), Mailbox(6), end, about)
+    owner = PortOwner(driver, ArmNumbers.of("so101"), Mailbox(6), end, about)
     owner._helper, owner._stiff = subprocess.Popen(["true"]), True
     with pytest.raises(RobotFault):
         owner.do_relax()
@@ -196,4 +196,4 @@ def test_an_arm_left_without_a_word_about_rescue_is_held(arm: Arm) -> None:
     # The port is free again, and the arm as it was.
     arm.driver.connect()
     arm.driver.identify()
-    assert len(arm.driver.stiff()) == 6 and all(arm.driver.relax().values())
+    assert len(arm.driver.joints_with_torque()) == 6 and all(arm.driver.relax().values())

@@ -17,27 +17,27 @@ from arms import Arm, so101
 from rich.console import Console
 
 from real_robot import Fault, RobotFault, drivers
-from real_robot.drivers.servo_fit import Found, fit
-from real_robot.drivers.servo_steps import SIZES, StepTest, Stopped
-from real_robot.emulators.control import Control
-from real_robot.latch import Latch
+from real_robot.drivers.servo_identification import Estimate, identify_servo
+from real_robot.drivers.servo_step_test import SIZES, StepTest, StepTestStopped
+from real_robot.emulators.control_port import Control
+from real_robot.safety.fault_latch import FaultLatch
 from robo_rl.cli import main
-from robo_rl.commands.calibrate_servo import Command, meaning, run, servos_of
+from robo_rl.commands.calibrate_servo import CalibrateServoCommand, run, servos_of, training_advice
 
 ELBOW, ROLL = 2, 4
 KP, KV = 998.22, 2.731  # the simulated servo's, at gains of 16 and 32
 SERVOS = servos_of("so101")
 
 
-def examined(arm: Arm, joint: int, swing: float = 0.0) -> dict[str, Found]:
+def examined(arm: Arm, joint: int, swing: float = 0.0) -> dict[str, Estimate]:
     arm.up()
     test = StepTest(arm.driver, joint, arm.clock, swing)
     steps = test.run()
     arm.driver.relax()
-    return fit(steps, test.settings, float(arm.driver.stall[joint]))
+    return identify_servo(steps, test.settings, float(arm.driver.stall[joint]))
 
 
-def holds(found: Found, truth: float) -> bool:
+def holds(found: Estimate, truth: float) -> bool:
     return found.low is not None and found.low <= truth <= found.high
 
 
@@ -68,7 +68,7 @@ def test_what_saturation_hides_is_a_bound() -> None:
     assert stiffness.high is None and stiffness.note.startswith("at least; it saturates within")
     assert 150 < stiffness.low <= KP
     assert found["damping"].value is None and found["dead_band"].value is None
-    assert "cannot tell them apart" in meaning(stiffness, SERVOS, ELBOW)
+    assert "cannot tell them apart" in training_advice(stiffness, SERVOS, ELBOW)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_what_saturation_hides_is_a_bound() -> None:
 def test_it_says_what_training_covers_a_servo(
     low: float, value: float, high: float, said: str
 ) -> None:
-    found = Found(value, low, high, 100, "N m/rad", "")
-    told = meaning(found, SERVOS, ELBOW)
+    found = Estimate(value, low, high, 100, "N m/rad", "")
+    told = training_advice(found, SERVOS, ELBOW)
     assert said in told and (f"train with --stiffness {value:g}" in told) == (value < 900)
 
 
@@ -127,7 +127,7 @@ def test_it_ends_where_it_is_blocked_stopped_or_at_the_end_of_its_range() -> Non
         arm.up()
         _, high = arm.driver.room(ELBOW)
         test = StepTest(arm.driver, ELBOW, arm.clock)
-        with pytest.raises(Stopped):
+        with pytest.raises(StepTestStopped):
             test.run(stop=lambda: True)
         arm.emulator.block(ELBOW)
         with pytest.raises(RobotFault, match="is it blocked") as caught:
@@ -143,7 +143,9 @@ def test_a_joint_that_stays_stiff_is_named_however_the_test_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    told = Command(port="/dev/ttyACM0", joint="elbow_flex", out=tmp_path / "servo.json")
+    told = CalibrateServoCommand(
+        port="/dev/ttyACM0", joint="elbow_flex", out=tmp_path / "servo.json"
+    )
     with so101(seed=3) as arm:
         enable, relax = arm.driver.enable, arm.driver.relax
         arm.driver.enable = lambda: (enable(), os.kill(os.getpid(), signal.SIGINT))
@@ -163,7 +165,7 @@ def test_an_arm_whose_fault_is_latched_is_not_made_stiff(
     adapter = SimpleNamespace(device="/dev/ttyACM7", serial_number="5A46083213")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr("serial.tools.list_ports.comports", lambda: [adapter])
-    Latch.of("so101", "5A46083213").set(Fault.OVERLOAD, "overload: elbow")
+    FaultLatch.of("so101", "5A46083213").set(Fault.OVERLOAD, "overload: elbow")
     for port in ("/dev/ttyACM7", "5A46083213"):
         assert main(["calibrate", "servo", "--port", port, "--joint", "elbow_flex"]) == 1
         assert "a fault of this arm is latched: overload: elbow" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
-from real_robot.camera import VideoDevice
+from real_robot.perception.camera import VideoDevice
 
 BITS, SIDE = 12, 16  # px, of a square that shows one bit of the picture's number
 

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 import sims
-from robo_rl.visual.data import collect, jitter
-from sims import BatchEnv, cameras
-from sims.cameras import SKY, Camera, Look, Renderer, RenderError, geoms_of
+from robo_rl.vision.state_collection import collect_states, jitter
+from sims import BatchEnv
+from sims.rendering import cameras
+from sims.rendering.cameras import SKY, Appearance, Camera, Renderer, RenderError, geom_ids
 
 Array = np.ndarray
 
@@ -85,15 +86,17 @@ LOOKS = {
 }
 
 
-def look(field: str, rows: slice) -> Look:
+def look(field: str, rows: slice) -> Appearance:
     """The look that changes ``field`` alone, for ``rows`` of LOOKS."""
     value = LOOKS[field]
     if isinstance(value, dict):
-        return Look(**{field: {key: array[rows] for key, array in value.items()}})
-    return Look(**{field: value[rows]})
+        return Appearance(**{field: {key: array[rows] for key, array in value.items()}})
+    return Appearance(**{field: value[rows]})
 
 
-@pytest.mark.parametrize("field", sorted({f.name for f in dataclasses.fields(Look)} - {"numbered"}))
+@pytest.mark.parametrize(
+    "field", sorted({f.name for f in dataclasses.fields(Appearance)} - {"numbered"})
+)
 def test_a_look_changes_its_own_frame_and_nothing_afterwards(env: BatchEnv, field: str) -> None:
     states = env.state()[[0, 0]]
     plain = env.render_states(states)
@@ -110,10 +113,10 @@ def test_numbered_frames_say_which_geom_a_pixel_shows_and_nothing_afterwards() -
     env.scatter()
     states = env.state()
     rng, view = np.random.default_rng(0), env.camera("top")
-    moved = Look(**jitter(rng, len(states), view, camera=0.06, light=0.3))
+    moved = Appearance(**jitter(rng, len(states), view, camera=0.06, light=0.3))
     plain = env.render_states(states, "top", look=moved)
     numbered = dataclasses.replace(moved, numbered=True)
-    seen = geoms_of(env.render_states(states, "top", look=numbered))
+    seen = geom_ids(env.render_states(states, "top", look=numbered))
     assert (env.render_states(states, "top", look=moved) == plain).all()
     assert seen.shape == plain.shape[:3] and set(np.unique(seen)) <= {*range(-1, env.model.ngeom)}
     for geom in ("red_cube", "table"):
@@ -128,7 +131,7 @@ def test_numbered_frames_say_which_geom_a_pixel_shows_and_nothing_afterwards() -
 def lift() -> tuple[BatchEnv, Array, Array]:
     """An env, states of it and where the cube is in each."""
     env = sims.make("lift", 64, seed=3)
-    states, signals = collect(env, 450, 3)
+    states, signals = collect_states(env, 450, 3)
     return env, states, signals["red_cube_pos"]
 
 
@@ -140,11 +143,11 @@ def test_a_camera_sees_what_changes_its_frames(
     env, states, cube = lift
     view, rng = env.camera(name), np.random.default_rng(0)
     moved = jitter(rng, len(states), view, camera=0.2, light=0.0)
-    seen = view.sees(cube, Look(**moved))
+    seen = view.sees(cube, Appearance(**moved))
 
     def painted(colour: tuple[float, ...]) -> Array:
         rgba = {"red_cube": np.tile(colour, (len(states), 1))}
-        return env.render_states(states, name, look=Look(geom_rgba=rgba, **moved)).astype(int)
+        return env.render_states(states, name, look=Appearance(geom_rgba=rgba, **moved)).astype(int)
 
     apart = np.abs(painted((1, 0, 0, 1)) - painted((0, 1, 0, 1))).sum(axis=(1, 2, 3)) > 0
     assert 20 < (~seen).sum() < 90
@@ -152,14 +155,14 @@ def test_a_camera_sees_what_changes_its_frames(
     # A corner of a cube whose middle is beyond the edge is in the picture still.
     assert apart[~seen].mean() < 0.6
     far = np.where(cube > 0, 5.0, -5.0)  # behind the camera, or far aside
-    assert not view.sees(far, Look(**moved)).any()
+    assert not view.sees(far, Appearance(**moved)).any()
 
 
 def test_a_look_is_undone_when_rendering_fails(env: BatchEnv) -> None:
     states = env.state()[:2]
     plain = env.render_states(states)
     with pytest.raises(IndexError):
-        env.render_states(states, look=Look(light=np.array([0.3])))
+        env.render_states(states, look=Appearance(light=np.array([0.3])))
     assert (env.render_states(states) == plain).all()
 
 
@@ -239,8 +242,8 @@ env = sims.make("reach", 1); env.reset(); env.render()
 import triton  # as torch's optimisers do
 """,
     "Gymnasium's": """
-from sims.foreign import ForeignEnv
-env = ForeignEnv("gym:Reacher-v5", 1, frames=True); env.reset(); env.render()
+from sims.external.gymnasium_env import GymnasiumEnv
+env = GymnasiumEnv("gym:Reacher-v5", 1, frames=True); env.reset(); env.render()
 import triton
 """,
 }

@@ -1,4 +1,4 @@
-"""``python -m sims.check``: the table and the sheet that the docs are made of."""
+"""``python -m sims.envs.check``: the table and the sheet that the docs are made of."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import sims
-from sims import check
-from sims.robots import offered
+from sims.envs import check
+from sims.robots import robots_for_task
 from sims.tasks import ARM_TASKS
 
 
@@ -33,14 +33,17 @@ def test_the_table_has_a_line_per_goal_and_the_exit_code_says_whether_it_holds(
 @pytest.mark.parametrize(
     ("name", "robot"),
     [
-        *(("drawer", robot) for robot in offered("drawer")),
+        *(("drawer", robot) for robot in robots_for_task("drawer")),
         ("reach", "koch"),
-        *(pytest.param("reach", robot, marks=pytest.mark.slow) for robot in offered("drawer")),
+        *(
+            pytest.param("reach", robot, marks=pytest.mark.slow)
+            for robot in robots_for_task("drawer")
+        ),
     ],
 )
 def test_a_row_does_not_depend_on_its_neighbours_on_any_arm(name: str, robot: str) -> None:
     # The seventh joint's posture was once lost where a neighbour's joint was at its limit.
-    assert check.row_alone_is_the_row(name, robot)
+    assert check.single_env_matches_batch(name, robot)
 
 
 def test_the_sheet_draws_every_camera_at_four_moments(tmp_path: Path) -> None:
@@ -52,4 +55,4 @@ def test_the_sheet_draws_every_camera_at_four_moments(tmp_path: Path) -> None:
 
 
 def test_every_arm_task_is_checked_on_every_arm() -> None:
-    assert check.cases([], []) == [(t.name, r) for t in ARM_TASKS for r in offered(t.name)]
+    assert check.cases([], []) == [(t.name, r) for t in ARM_TASKS for r in robots_for_task(t.name)]

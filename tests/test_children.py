@@ -17,13 +17,13 @@ import pytest
 import reach_bundle
 
 import sims
+from benchmarks.peers import Peer
 from real_robot import Bus, BusConfig, PolicyBundle, PolicyProcess
 from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.cli import main
-from robo_rl.experiments.peers import Peer
-from robo_rl.search.executor import Limits, Pool
-from sims import plugins, process
-from sims.foreign import ForeignEnv
+from robo_rl.search.executor import TrainingLimits, TrainingPool
+from sims.external.gymnasium_env import GymnasiumEnv
+from sims.utils import plugins, process
 
 REWARD = 'def reward(tip):\n    return {"near": near(norm(tip), 0.1)}\n'
 HOSTILE = ("json", "numpy", "torch", "mujoco", "gymnasium", "onnxruntime", "pickle", "runpy",
@@ -82,7 +82,9 @@ def emulate(folder: Path) -> None:
 
 def search(folder: Path) -> None:
     # Too little memory for torch, enough for what comes before it.
-    [(_, answer)] = Pool(folder, limits=Limits(memory_bytes=300 << 20)).run([{"name": "a"}])
+    [(_, answer)] = TrainingPool(folder, limits=TrainingLimits(memory_bytes=300 << 20)).run(
+        [{"name": "a"}]
+    )
     assert answer["kind"] == "crashed" and (folder / "a.pulse").exists()
 
 
@@ -90,7 +92,7 @@ OURS = (check_reward, ask_policy, own_port, emulate, search)
 
 
 def train_elsewhere(folder: Path) -> None:
-    env = ForeignEnv("gym:Reacher-v5", 1, python=sys.executable)
+    env = GymnasiumEnv("gym:Reacher-v5", 1, python=sys.executable)
     assert env.reset().shape == (1, 10)
     env.close()
 
@@ -102,7 +104,7 @@ def bench_beside(folder: Path) -> None:
 
 
 def work_together(folder: Path) -> None:
-    with ProcessPoolExecutor(1, process.spawning()) as pool:
+    with ProcessPoolExecutor(1, process.spawn_context()) as pool:
         assert pool.submit(len, "abc").result() == 3
 
 
@@ -165,8 +167,8 @@ def test_a_persons_own_tasks_are_known_to_processes(
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv(plugins.VARIABLE, "")
-    plugins.bring_in("mine_alone.tasks")
-    child = process.start(
+    plugins.import_plugin("mine_alone.tasks")
+    child = process.start_module(
         "robo_rl.cli", "list", "robots", keep=[plugins.VARIABLE], stdout=subprocess.DEVNULL
     )
     assert child.wait() == 0 and noted.read_text().split() == ["imported", "imported"]
@@ -174,7 +176,7 @@ def test_a_persons_own_tasks_are_known_to_processes(
 
 def test_limits_are_within_those_of_whoever_started_us() -> None:
     code = (
-        "import resource, json; from sims.process import _begin\n"
+        "import resource, json; from sims.utils.process import _begin\n"
         "resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))\n"
         "_begin(json.dumps({'AS': 16 << 30}), 'platform', [])"
     )

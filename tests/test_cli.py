@@ -16,10 +16,10 @@ import reach_bundle
 from rich.console import Console
 
 import sims
-from robo_rl.cli import COMMANDS, main, whole_numbers
+from robo_rl.cli import COMMANDS, accept_scientific_integers, main
 from robo_rl.commands.reward import ACTIONS
 from robo_rl.learners import PPOConfig, SACConfig
-from robo_rl.progress import stages
+from robo_rl.runtime.progress_bars import stage_progress
 
 PROGRAM = [sys.executable, "-m", "robo_rl.cli"]
 EVERY = [*COMMANDS, *(f"reward {action}" for action in ACTIONS)]
@@ -192,7 +192,7 @@ def test_missing_gl_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("task", [name for name in sims.TASKS if name != "tabletop"])
 def test_a_sentence_alone_finds_its_task(task: str) -> None:
-    from robo_rl.goals.finding import task_for
+    from robo_rl.goals.task_lookup import task_for
 
     for key, goal in sims.make_task(task).goals().items():
         try:
@@ -202,8 +202,8 @@ def test_a_sentence_alone_finds_its_task(task: str) -> None:
 
 
 def test_who_knows_what_a_sentence_is_about_says_why_it_is_not_read() -> None:
-    from robo_rl.goals.finding import task_for
     from robo_rl.goals.reading import NotRead
+    from robo_rl.goals.task_lookup import task_for
 
     with pytest.raises(ValueError, match="as a goal of button: .*a quantity"):
         task_for("press the button twice", own=False, typed="{task}")
@@ -228,7 +228,7 @@ def test_a_sentence_stands_for_task_and_goal() -> None:
     typed = parse_train(["--seed", "2", "put the red cube in the drawer", "--reward", "task"])
     assert (typed.task, typed.goal) == ("drawer_then_place", "put the red cube in the drawer")
     said = ["drawer_then_place", "--goal", typed.goal, "--seed", "2", "--reward", "task"]
-    assert typed.asked == parse_train(said).asked
+    assert typed.config_values == parse_train(said).config_values
     assert parse_train(["the gripper is 12 cm above the blue ball"]).task == "reach"
     mine = parse_train(["lift a red cube", "--things", "two red cubes"])
     assert (mine.task, mine.goal) == ("tabletop", "lift a red cube")
@@ -236,24 +236,26 @@ def test_a_sentence_stands_for_task_and_goal() -> None:
 
 def test_a_task_brings_its_own_defaults_and_what_is_typed_stays():
     from robo_rl.commands.train import parse_train
-    from robo_rl.presets import PRESETS
+    from robo_rl.config.presets import PRESETS
 
     for name, preset in PRESETS.items():
         task, *goal = name.split()
         goals = [f"--goal={key}" for key in goal]
         parsed = parse_train([task, *goals])
-        assert {k: parsed.asked[k] for k in preset.run} == preset.run
+        assert {k: parsed.config_values[k] for k in preset.run} == preset.run
         assert parsed.tuning == preset.tuning(preset.learner)
         assert {k: getattr(parsed.tuning, k) for k in preset.ppo} == preset.ppo  # the learner
         if preset.ensemble_run:
             many = parse_train([task, *goals, "--learner", "ensemble"])
-            assert {k: many.asked[k] for k in preset.ensemble_run} == preset.ensemble_run
+            assert {k: many.config_values[k] for k in preset.ensemble_run} == preset.ensemble_run
         if preset.dense or name == "push":  # others take their usual learner, as a push does
             dense = parse_train([task, *goals, "--reward", "task"])
-            assert dense.asked["learner"] == (preset.dense or preset.learner)
+            assert dense.config_values["learner"] == (preset.dense or preset.learner)
             if preset.dense == "ensemble":
-                assert {k: dense.asked[k] for k in preset.ensemble_run} == preset.ensemble_run
-            assert dense.tuning == preset.tuning(dense.asked["learner"])
+                assert {
+                    k: dense.config_values[k] for k in preset.ensemble_run
+                } == preset.ensemble_run
+            assert dense.tuning == preset.tuning(dense.config_values["learner"])
     asked = parse_train(["hopper", "--goal=forward", "--learner", "ppo", "--reward", "task"])
     ppo = PRESETS["hopper forward"].ppo
     assert ppo and {k: getattr(asked.tuning, k) for k in ppo} == ppo
@@ -268,17 +270,21 @@ def test_a_task_brings_its_own_defaults_and_what_is_typed_stays():
 def test_whole_numbers_may_be_typed_as_powers_of_ten() -> None:
     from robo_rl.commands.train import parse_train
 
-    with whole_numbers():
+    with accept_scientific_integers():
         typed = parse_train(["reach", "--env-steps", "2.5e6", "--seed", "1_000"])
         alone = parse_train(["reach", "--tuning.num-envs", "1e1", "--learner", "ppo"])
-    assert (typed.env_steps, typed.asked["seed"], alone.tuning.num_envs) == (2_500_000, 1_000, 10)
+    assert (typed.env_steps, typed.config_values["seed"], alone.tuning.num_envs) == (
+        2_500_000,
+        1_000,
+        10,
+    )
 
 
 def test_what_was_stopped_is_not_drawn_as_done() -> None:
     drawn = []
     for error in (None, KeyboardInterrupt):
         console = Console(file=io.StringIO(), force_terminal=True, width=80)
-        with contextlib.suppress(KeyboardInterrupt), stages(console) as progress:
+        with contextlib.suppress(KeyboardInterrupt), stage_progress(console) as progress:
             progress("fit", 0.25)
             if error:
                 raise error

@@ -10,12 +10,12 @@ import pytest
 
 import robo_rl
 import sims
-from real_robot.bundle import PolicyBundle
+from real_robot.policy.bundle import PolicyBundle
 from robo_rl.cli import main
+from robo_rl.datasets.demonstrations import CloneConfig
 from robo_rl.learners import ResidualPPOConfig
 from robo_rl.learners.learner import make_learner
-from robo_rl.policies import load_policy
-from robo_rl.recorded.demonstrations import CloneConfig
+from robo_rl.runs.policy import load_policy
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 import sims
-from robo_rl.arm.conditions import PLAIN, Conditions
-from sims.randomize import Randomize, RandomizedEnv
+from robo_rl.evaluation.arm_conditions import PLAIN, ArmConditions
+from sims.randomization.domain_randomization import Randomize, RandomizedEnv
 
 TASK = sims.make_task("reach", robot="so101")
 TRAINING = {"randomize": dataclasses.asdict(Randomize(width=0.7))}
@@ -16,7 +16,7 @@ TRAINING = {"randomize": dataclasses.asdict(Randomize(width=0.7))}
 
 def test_a_bundle_says_the_worst_that_its_policy_has_met() -> None:
     """As rows come to it: the widest of 512."""
-    met = Conditions.met(TRAINING, TASK)
+    met = ArmConditions.worst_trained(TRAINING, TASK)
     env = RandomizedEnv(TASK, 512, randomize=Randomize(width=0.7), seed=1)
     env.reset()
     drawn = {name: abs(env._drawn[:, part]).max() for name, part in env._part.items()}
@@ -26,33 +26,37 @@ def test_a_bundle_says_the_worst_that_its_policy_has_met() -> None:
     assert met.bias == pytest.approx(3**0.5 * drawn["pose_bias"], rel=0.02)
     shares = env._servos.shares(env._drawn[:, env._part["soft"]])
     assert met.stiffness == pytest.approx((shares * env._servos.stiffness).min(), rel=0.05)
-    assert met.told(only=True) == (
+    assert met.known_text(only=True) == (
         "1.4 mm of noise on perceived positions, each off by 3.6 mm, 70 ms of latency, "
         "servos of 39.8 N m/rad"
     )
-    assert Conditions.met({}, TASK) == Conditions.met({"randomize": {}}, TASK) == PLAIN
+    assert (
+        ArmConditions.worst_trained({}, TASK)
+        == ArmConditions.worst_trained({"randomize": {}}, TASK)
+        == PLAIN
+    )
 
 
 @pytest.mark.parametrize(
     ("put", "beyond"),
     [
         (PLAIN, ""),
-        (Conditions(noise=0.001, bias=0.003, latency=0.04, stiffness=40.0), ""),
-        (Conditions(noise=0.002, latency=0.04), "2 mm of noise on perceived positions"),
-        (Conditions(latency=0.1, stiffness=5.0), "100 ms of latency, servos of 5 N m/rad"),
-        (Conditions(offset=(0.05, 0.0, 0.0)), "all off by (50, 0, 0) mm"),
+        (ArmConditions(noise=0.001, bias=0.003, latency=0.04, stiffness=40.0), ""),
+        (ArmConditions(noise=0.002, latency=0.04), "2 mm of noise on perceived positions"),
+        (ArmConditions(latency=0.1, stiffness=5.0), "100 ms of latency, servos of 5 N m/rad"),
+        (ArmConditions(offset=(0.05, 0.0, 0.0)), "all off by (50, 0, 0) mm"),
     ],
 )
-def test_what_is_beyond_training_is_named(put: Conditions, beyond: str) -> None:
-    assert put.beyond(Conditions.met(TRAINING, TASK)) == beyond
+def test_what_is_beyond_training_is_named(put: ArmConditions, beyond: str) -> None:
+    assert put.beyond(ArmConditions.worst_trained(TRAINING, TASK)) == beyond
 
 
 def test_tags_are_as_far_off_as_they_are() -> None:
-    put = Conditions(noise=0.002, offset=(0.05, 0.0, 0.0), latency=0.1)
+    put = ArmConditions(noise=0.002, offset=(0.05, 0.0, 0.0), latency=0.1)
     assert put.beyond(PLAIN, tags=True) == "100 ms of latency"
 
 
 def test_a_policy_of_rows_that_are_alike_has_met_nothing() -> None:
-    put = Conditions(noise=0.002, stiffness=500.0)
+    put = ArmConditions(noise=0.002, stiffness=500.0)
     told = "2 mm of noise on perceived positions, servos of 500 N m/rad"
-    assert put.beyond(Conditions.met({}, TASK)) == told
+    assert put.beyond(ArmConditions.worst_trained({}, TASK)) == told

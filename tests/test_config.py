@@ -12,19 +12,25 @@ from pathlib import Path
 import pytest
 
 from robo_rl.commands.train import parse_train
-from robo_rl.config import ENV_STEPS, SettledConfig, TrainConfig, continued, from_json
+from robo_rl.config.presets import EFFORTS, PRESETS, Preset, preset, with_presets
+from robo_rl.config.train_config import (
+    ENV_STEPS,
+    SettledConfig,
+    TrainConfig,
+    from_json,
+    resumed_config,
+)
 from robo_rl.learners import PPOConfig, SACConfig
-from robo_rl.presets import EFFORTS, PRESETS, Preset, completed, preset
 from robo_rl.rewards import ClipConfig
-from robo_rl.runs import RunDir, jsonable, write_json
+from robo_rl.runs.run_dir import RunDir, jsonable, write_json
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_python_gets_the_presets_of_the_shell(name: str) -> None:
     task, *goal = name.split()
-    asked = completed(TrainConfig(task=task, goal=" ".join(goal)))
+    asked = with_presets(TrainConfig(task=task, goal=" ".join(goal)))
     typed = parse_train([task, *(f"--goal={key}" for key in goal)])
-    assert vars(asked) == typed.asked
+    assert vars(asked) == typed.config_values
     assert {k: getattr(asked, k) for k in PRESETS[name].run} == PRESETS[name].run
     # A preset may only set what a config can leave open.
     assert all(getattr(TrainConfig(), k) is None for k in PRESETS[name].run)
@@ -35,54 +41,57 @@ def test_a_goal_without_an_entry_is_trained_from_its_program_as_what_brings_it_a
         "push", goal="move the red cube 8 cm to the left", base=TrainConfig(reward="offline")
     )
     typed = parse_train(["pick_place", "--reward", "offline"])
-    assert typed.asked["learner"] == pushed.learner == "ensemble"
-    assert typed.asked["env_steps"] == pushed.env_steps == 1_000_000
-    assert typed.asked["stop_at"] == pushed.stop_at > 0 and typed.tuning == pushed.tuning
+    assert typed.config_values["learner"] == pushed.learner == "ensemble"
+    assert typed.config_values["env_steps"] == pushed.env_steps == 1_000_000
+    assert typed.config_values["stop_at"] == pushed.stop_at > 0 and typed.tuning == pushed.tuning
     seen = parse_train(["stack", "--reward", "task"])
-    assert seen.asked["learner"] == "ppo" and seen.asked["env_steps"] == ENV_STEPS
+    assert seen.config_values["learner"] == "ppo" and seen.config_values["env_steps"] == ENV_STEPS
     own = parse_train(["pick_place", "--reward", "task"])
-    assert own.asked["learner"] == "ppo" and own.asked["env_steps"] == 4_000_000
+    assert own.config_values["learner"] == "ppo" and own.config_values["env_steps"] == 4_000_000
 
 
 def test_who_is_shown_how_learns_by_what_is_learned_from_so_and_for_as_long_as_that_takes() -> None:
     shown = parse_train(["put the red cube in the drawer", "--demos", "50"])
-    assert (shown.task, shown.asked["learner"]) == ("drawer_then_place", "ensemble")
-    assert shown.asked["env_steps"] == 300_000
+    assert (shown.task, shown.config_values["learner"]) == ("drawer_then_place", "ensemble")
+    assert shown.config_values["env_steps"] == 300_000
     assert (shown.tuning.demos, shown.tuning.clone_updates) == ("50", 2_000)
-    of = completed(TrainConfig(task="drawer_then_place", tuning=shown.tuning))
+    of = with_presets(TrainConfig(task="drawer_then_place", tuning=shown.tuning))
     assert (of.learner, of.env_steps, of.tuning) == ("ensemble", 300_000, shown.tuning)
     typed = parse_train(["lift", "--learner", "sac", "--demos", "50", "--env-steps", "7"])
-    assert (typed.asked["learner"], typed.asked["env_steps"]) == ("sac", 7)
+    assert (typed.config_values["learner"], typed.config_values["env_steps"]) == ("sac", 7)
     alone = parse_train(["put the red cube in the drawer"])
-    assert (alone.asked["learner"], alone.asked["env_steps"]) == ("ppo", ENV_STEPS)
+    assert (alone.config_values["learner"], alone.config_values["env_steps"]) == ("ppo", ENV_STEPS)
 
 
 def test_a_goal_with_numbers_of_its_own_is_trained_as_the_listed_one() -> None:
     fast = preset("hopper", goal="hop forward at 2 m/s", base=TrainConfig(reward="offline"))
     assert fast.env_steps == preset("hopper", goal="forward").env_steps > ENV_STEPS
     typed = parse_train(["hopper", "--formula", "forward(hopper, pace=2)", "--reward", "offline"])
-    assert typed.tuning == fast.tuning and typed.asked["env_steps"] == fast.env_steps
+    assert typed.tuning == fast.tuning and typed.config_values["env_steps"] == fast.env_steps
     up = preset("hopper", goal="the hopper is upright", base=TrainConfig(reward="offline"))
     assert up.env_steps == ENV_STEPS
 
 
 def test_a_learner_that_makes_no_step_begins_no_episode_anywhere() -> None:
     asked = TrainConfig(task="hopper", goal="front_flip", reward="task", learner="iql")
-    assert completed(asked).scattered == 0
+    assert with_presets(asked).scattered == 0
 
 
 def test_what_was_set_stays_whatever_the_preset() -> None:
     own = PPOConfig(num_envs=8)
-    config = completed(TrainConfig(task="push", env_steps=ENV_STEPS, tuning=own))
+    config = with_presets(TrainConfig(task="push", env_steps=ENV_STEPS, tuning=own))
     assert (config.env_steps, config.tuning) == (ENV_STEPS, own)
     assert config.checkpoint_every == PRESETS["push"].run["checkpoint_every"]
-    whole = completed(TrainConfig(task="ant", goal="lie_down", episode_s=0.0))
+    whole = with_presets(TrainConfig(task="ant", goal="lie_down", episode_s=0.0))
     assert whole.episode_s == 0.0
     flip = TrainConfig(task="hopper", goal="front_flip", reward="task")
-    assert completed(flip).scattered > 0 and completed(replace(flip, scattered=0.0)).scattered == 0
-    plain = completed(TrainConfig(learner="sac"))
+    assert (
+        with_presets(flip).scattered > 0
+        and with_presets(replace(flip, scattered=0.0)).scattered == 0
+    )
+    plain = with_presets(TrainConfig(learner="sac"))
     assert plain == SettledConfig(learner="sac", tuning=SACConfig(), scoring=ClipConfig())
-    assert completed(plain) is plain
+    assert with_presets(plain) is plain
 
 
 @pytest.mark.parametrize(
@@ -102,42 +111,42 @@ def test_what_nobody_listed_is_trained_as_what_brings_it_about(
     task: str, goal: str, like: str, parts: float
 ) -> None:
     own = EFFORTS[like] if like else Preset({})
-    found = completed(TrainConfig(task=task, formula=goal))
+    found = with_presets(TrainConfig(task=task, formula=goal))
     assert found.env_steps == parts * own.run.get("env_steps", ENV_STEPS)
     assert found.learner == ("ensemble" if like == "push" else "ppo")
     assert found.tuning == own.tuning(found.learner) and found.reward == "offline"
-    asked = completed(TrainConfig(task=task, formula=goal, learner="ppo"))
+    asked = with_presets(TrainConfig(task=task, formula=goal, learner="ppo"))
     assert asked == replace(found, learner="ppo", tuning=own.tuning("ppo"))
 
 
 def test_settings_say_which_learner_is_meant() -> None:
     formula = "moved(red_cube, left=8cm)"
     assert TrainConfig(tuning=SACConfig()).learner == "sac"
-    own = completed(TrainConfig(task="push", formula=formula, tuning=PPOConfig(num_envs=8)))
+    own = with_presets(TrainConfig(task="push", formula=formula, tuning=PPOConfig(num_envs=8)))
     assert (own.learner, own.tuning) == ("ppo", PPOConfig(num_envs=8))
     command = parse_train(["push", "--formula", formula, "--tuning.critics", "4"])
     assert command.learner == "ensemble" and command.tuning.critics == 4
 
 
 def test_a_sentence_is_trained_as_its_formula_and_a_goal_of_the_task_as_the_task_says() -> None:
-    said = completed(TrainConfig(task="push", goal="touch the red cube with the gripper"))
+    said = with_presets(TrainConfig(task="push", goal="touch the red cube with the gripper"))
     assert said.env_steps == ENV_STEPS and said.reward == "clip"
     for own in ("red_cube_next_to_blue_ball", "push the red cube next to the blue ball"):
-        assert completed(TrainConfig(task="push", goal=own)).env_steps == 600_000
-    several = completed(TrainConfig(task="tabletop"))
+        assert with_presets(TrainConfig(task="push", goal=own)).env_steps == 600_000
+    several = with_presets(TrainConfig(task="tabletop"))
     assert several.reward == "offline" and several.env_steps == ENV_STEPS
     with pytest.raises(ValueError, match="'chair', is no entity of reach"):
-        completed(TrainConfig(task="reach", formula="touch(gripper, chair)"))
+        with_presets(TrainConfig(task="reach", formula="touch(gripper, chair)"))
 
 
 def test_a_runs_config_comes_back_from_its_file() -> None:
-    config = completed(TrainConfig(task="push", learner="td3"))
+    config = with_presets(TrainConfig(task="push", learner="td3"))
     assert from_json(SettledConfig, jsonable(config)) == config
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    with RunDir.under_way(tmp_path / "one", completed(TrainConfig(task="push"))) as run:
+    with RunDir.under_way(tmp_path / "one", with_presets(TrainConfig(task="push"))) as run:
         run.append({"env_steps": 1})
     return run.path
 
@@ -161,7 +170,7 @@ def test_an_option_that_contradicts_a_run_is_refused_with_both_values(
     command = parse_train([*typed.split(), "--resume", str(run)])
     stored = from_json(SettledConfig, RunDir.open(run).config)
     with pytest.raises(ValueError, match=re.escape(said)):
-        continued(run, stored, command.asked)
+        resumed_config(run, stored, command.config_values)
 
 
 def test_a_run_of_before_dtype_was_an_option_stays_in_the_format_that_it_recorded(
@@ -174,22 +183,22 @@ def test_a_run_of_before_dtype_was_an_option_stays_in_the_format_that_it_recorde
     write_json(run / "scorer.json", {"encoder": "embedded-0123", "dtype": "bfloat16"})
     command = parse_train(["--resume", str(run)])
     stored = from_json(SettledConfig, RunDir.open(run).config)
-    assert continued(run, stored, command.asked).scoring.dtype == "bfloat16"
+    assert resumed_config(run, stored, command.config_values).scoring.dtype == "bfloat16"
     with RunDir.under_way(run, stored, resume=True) as same:
         assert same.config["scoring"]["dtype"] == "bfloat16"
     other = parse_train(["--resume", str(run), "--clip.dtype", "float32"])
     with pytest.raises(ValueError, match="begun with --clip.dtype 'bfloat16', asked is 'float32'"):
-        continued(run, stored, other.asked)
+        resumed_config(run, stored, other.config_values)
 
 
 def test_a_run_that_goes_on_may_be_given_more_steps(run: Path) -> None:
     stored = from_json(SettledConfig, RunDir.open(run).config)
     command = parse_train(["--resume", str(run), "--env-steps", "700000", "--episodes", "50"])
-    more = continued(run, stored, command.asked)
+    more = resumed_config(run, stored, command.config_values)
     assert more == replace(stored, env_steps=700_000, episodes=50)
     # As it began, typed or asked from Python, with what had been left open still open.
-    assert continued(run, stored, parse_train([f"--resume={run}"]).asked) == stored
-    assert continued(run, stored, vars(TrainConfig(task="push", name="one"))) == stored
+    assert resumed_config(run, stored, parse_train([f"--resume={run}"]).config_values) == stored
+    assert resumed_config(run, stored, vars(TrainConfig(task="push", name="one"))) == stored
     write_json(run / "result.json", {})
     with RunDir.under_way(run, stored, resume=True) as same:
         assert same.finished

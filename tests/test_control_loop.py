@@ -24,9 +24,9 @@ from real_robot import (
     BundleError,
     Ended,
     Fault,
-    Hand,
     Manifest,
     NullDriver,
+    OperatorInput,
     Phase,
     PolicyBundle,
     Pose,
@@ -44,19 +44,27 @@ from real_robot import (
     run,
     write_manifest,
 )
-from real_robot.follower import Follower
-from real_robot.latch import Latch, LatchedError
-from real_robot.loop import rescue
-from real_robot.manifest import ActionSpec, InputSpec, StartSet
-from real_robot.monitor import Monitor
-from real_robot.pacing import Pacer, RealClock, quiet
-from real_robot.replay import gap, replay, usage
-from real_robot.states import DRIVEN, LATCHED, LEGAL, STIFF, TABLE, Machine, manual
+from real_robot.core.manifest import ActionSpec, InputSpec, StartSet
+from real_robot.core.pacing import Pacer, RealClock, low_latency_interpreter
+from real_robot.core.states import (
+    DRIVEN,
+    LATCHED,
+    LEGAL,
+    STIFF,
+    TABLE,
+    StateMachine,
+    transition_table,
+)
+from real_robot.policy.runner import PolicyRunner
+from real_robot.safety.fault_latch import FaultLatch, LatchedError
+from real_robot.session.control_loop import rescue
+from real_robot.session.monitor import Monitor
+from real_robot.session.replay import limit_usage, replay, simulation_gap
 from robo_rl.arm.episodes import run_episodes
 from robo_rl.arm.simulated import SimStage
-from robo_rl.bundles.task import task_of
+from robo_rl.goals.bundle_task import task_of_bundle
 from sims.robots import SO101
-from sims.tasks.tabletop import THINGS
+from sims.tasks.scene.tabletop import THINGS
 
 Took = Callable[[float, str], None]
 GOAL = "above_red_cube"
@@ -481,12 +489,12 @@ def test_limits_are_those_of_the_arm_that_answered(
 def test_a_fault_stays_latched_until_an_operator_clears_it(
     bundle: PolicyBundle, tmp_path: Path
 ) -> None:
-    rig, latch = Rig(bundle), Latch(tmp_path / "latched" / "arm.json")
+    rig, latch = Rig(bundle), FaultLatch(tmp_path / "latched" / "arm.json")
     broken = Broken(rig.driver, read=after(10, rig.driver.read, raises(Fault.OVERLOAD)))
     assert rig.run(driver=broken, latch=latch).ended is Ended.FAULT
     for _ in range(2):  # by whatever process: the file tells
         with pytest.raises(LatchedError, match=r"overload: injected \(20.*--clear-fault"):
-            rig.run(latch=Latch(latch.path))
+            rig.run(latch=FaultLatch(latch.path))
     rig.driver.fault = Fault.OVERLOAD
     stubborn = Broken(rig.driver, clear_fault=lambda: None)
     with pytest.raises(RobotFault, match="the arm still reports it"):
@@ -602,14 +610,14 @@ def test_a_ctrl_c_while_it_parks_ends_the_episodes(bundle: PolicyBundle) -> None
             os.kill(os.getpid(), signal.SIGINT)
             return super().success()
 
-    task = task_of(bundle.manifest)
+    task = task_of_bundle(bundle.manifest)
     found = run_episodes(bundle, task, Stage(task), episodes=3)
     assert found.ended == {"done": 1} and not found.cut
 
 
 def test_a_key_that_stops_while_it_parks_ends_the_episodes(bundle: PolicyBundle) -> None:
     """It is read once: whoever reads it and does nothing has lost it."""
-    task, parked = task_of(bundle.manifest), []
+    task, parked = task_of_bundle(bundle.manifest), []
 
     class Keys(Monitor):
         def __init__(self) -> None: ...
@@ -670,7 +678,7 @@ def test_a_helper_parks_whatever_is_pressed(bundle: PolicyBundle) -> None:
 def test_an_arm_that_says_not_who_it_is_is_let_go_and_its_fault_kept(
     bundle: PolicyBundle, tmp_path: Path
 ) -> None:
-    rig, latch = Rig(bundle), Latch(tmp_path / "latch.json")
+    rig, latch = Rig(bundle), FaultLatch(tmp_path / "latch.json")
     rig.driver.connect()
     rig.driver.identify()
     rig.driver.enable()
@@ -777,7 +785,7 @@ def test_limits_that_bind_are_reported(bundle: PolicyBundle) -> None:
 
 def test_no_garbage_is_collected_inside_the_loop() -> None:
     before = gc.isenabled(), sys.getswitchinterval()
-    with pytest.raises(ZeroDivisionError), quiet():
+    with pytest.raises(ZeroDivisionError), low_latency_interpreter():
         assert not gc.isenabled()
         assert sys.getswitchinterval() < before[1]
         raise ZeroDivisionError
@@ -786,7 +794,7 @@ def test_no_garbage_is_collected_inside_the_loop() -> None:
 
 REAL_TIME = """
 import os, subprocess, threading
-from real_robot.realtime import realtime
+from real_robot.core.realtime import realtime
 stop = threading.Event()
 other = threading.Thread(target=stop.wait, daemon=True)
 other.start()
@@ -822,7 +830,7 @@ def test_every_stiff_state_can_stop_and_latched_ones_need_an_operator() -> None:
     assert LEGAL[Phase.ESTOP] == {Phase.CONNECTED}
     assert all(Phase.ESTOP in LEGAL[p] for p in Phase if p not in (Phase.ESTOP,))
     assert set(LEGAL) == set(Phase)
-    machine = Machine(lambda: 1.5, lambda transition: None)
+    machine = StateMachine(lambda: 1.5, lambda transition: None)
     machine.to(Phase.CONNECTED, "hello")
     with pytest.raises(RuntimeError, match="cannot go from CONNECTED to RUN; only to ARMED"):
         machine.to(Phase.RUN)
@@ -834,7 +842,7 @@ def test_every_stiff_state_can_stop_and_latched_ones_need_an_operator() -> None:
 def test_the_machine_does_what_the_manual_says_and_nothing_else(
     before: Phase, after: Phase
 ) -> None:
-    machine = Machine(lambda: 0.0, lambda transition: None)
+    machine = StateMachine(lambda: 0.0, lambda transition: None)
     machine.phase = before
     if (before, after) in TABLE:
         machine.to(after)
@@ -854,7 +862,7 @@ def test_the_manual_is_sane() -> None:
         # Nobody drives an arm that was not armed first.
         assert not (LEGAL[phase] & DRIVEN) or phase in STIFF
     manual_page = Path(__file__).parents[1] / "docs" / "bridge.md"
-    assert manual() in manual_page.read_text()
+    assert transition_table() in manual_page.read_text()
 
 
 class Keys:
@@ -864,11 +872,11 @@ class Keys:
         self._rig, self._times, self._wants = rig, (begin, end, gone), wants
         self._start: float | None = None
 
-    def read(self) -> Hand:
+    def read(self) -> OperatorInput:
         now = self._rig.clock.now_ns() * 1e-9
         self._start = now if self._start is None else self._start
         begin, end, gone = (self._start + t for t in self._times)
-        return Hand(min(now, gone), begin <= now < end, **self._wants)
+        return OperatorInput(min(now, gone), begin <= now < end, **self._wants)
 
 
 @pytest.mark.fault(52)
@@ -968,9 +976,9 @@ def test_a_replay_finds_another_program_out(
 ) -> None:
     rig = Rig(bundle)
     rig.run(log=tmp_path / "run.mcap")
-    step = Follower.wish
+    step = PolicyRunner.target
     monkeypatch.setattr(
-        Follower, "wish",
+        PolicyRunner, "target",
         lambda *args: dataclasses.replace(w := step(*args), qpos=w.qpos + 1e-6),
     )  # fmt: skip
     again = replay(tmp_path / "run.mcap")
@@ -985,7 +993,7 @@ def test_a_log_says_what_was_limited_and_how_far_the_simulation_is(
         rig = Rig(bundle, period=0.01, command_delay=delay)
         rig.run(steps=20, log=tmp_path / f"{delay}.mcap")
         log = read_log(tmp_path / f"{delay}.mcap")
-        uses, demand = usage(log)
+        uses, demand = limit_usage(log)
         assert {"acceleration", "jerk", "clearance"} <= {u.limit for u in uses} and demand > 0.1
-        scores.append(gap(log).score)
+        scores.append(simulation_gap(log).score)
     assert scores[0] < 0.05 < scores[1]

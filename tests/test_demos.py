@@ -14,11 +14,11 @@ import pytest
 
 import sims
 from robo_rl.cli import main
-from robo_rl.evaluate import SELECT_SEED
+from robo_rl.evaluation.evaluate import SELECT_SEED
 from robo_rl.rollout.interventions import Interventions
-from robo_rl.visual.episodes import EpisodesConfig, play
+from robo_rl.vision.episodes import EpisodesConfig, play_task_episodes
 from sims import BatchEnv
-from sims.demos import DemoConfig, minari_name, write_demos
+from sims.envs.demonstrations import DemoConfig, minari_name, write_demos
 
 A_FORMULA = json.dumps(["touch", ["gripper", "blue_ball"], {"within": 0.0}])
 
@@ -131,7 +131,7 @@ MILLION = """
 import resource, sys
 from pathlib import Path
 import sims
-from sims.demos import DemoConfig, write_demos
+from sims.envs.demonstrations import DemoConfig, write_demos
 task, peaks = sims.make_task("reach"), []
 episodes = -(-1_000_000 // round(task.episode_s / task.control_dt))
 demos = write_demos(
@@ -164,7 +164,7 @@ def test_what_cannot_be_demonstrated_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="has none for this goal"):
         Interventions(BatchEnv(told, 2), 0.5, until=100)
     with pytest.raises(ValueError, match="has no expert for this goal"):
-        play(told, EpisodesConfig(demonstrations=1))
+        play_task_episodes(told, EpisodesConfig(demonstrations=1))
     with pytest.raises(ValueError, match=r"failures in \[0, 1\], got 0.1, 2"):
         DemoConfig(failures=2)
     with pytest.raises(ValueError, match="seed must be in"):

@@ -21,10 +21,10 @@ from rich.console import Console
 import sims
 from real_robot import Fault, PolicyBundle, RunConfig, RunResult, drivers, read_log
 from real_robot.emulators.so101 import So101Emulator
-from real_robot.latch import Latch
-from robo_rl.arm.wired import WiredStage
+from real_robot.safety.fault_latch import FaultLatch
+from robo_rl.arm.connected import ConnectedStage
 from robo_rl.cli import main
-from robo_rl.commands import deploy, driving, emulate
+from robo_rl.commands import arm_session, deploy, emulate
 
 PROGRAM = [sys.executable, "-m", "robo_rl.cli"]
 
@@ -158,9 +158,11 @@ def test_a_fresh_arm_is_sent_to_calibration(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Real time would lock the memory of this process, which is a test run's.
-    monkeypatch.setattr("real_robot.loop.realtime", lambda *_: contextlib.nullcontext(()))
+    monkeypatch.setattr(
+        "real_robot.session.control_loop.realtime", lambda *_: contextlib.nullcontext(())
+    )
     asked = emulate.EmulateCommand(robot="so101", uncalibrated=True)
-    calibrated = emulate._told(asked)["calibrated"][1]
+    calibrated = emulate._given_options(asked)["calibrated"][1]
     task = sims.make_task("reach", robot="so101")
     with So101Emulator(task, calibrated=calibrated).start(control=0) as arm:
         where = ["--port", arm.where, "--control", str(arm.control_port), "--patience", "0.5"]
@@ -181,7 +183,7 @@ def test_a_latched_fault_outlives_its_process_and_is_an_operators_to_clear(
     with So101Emulator(sims.make_task("reach", robot="so101")).start(control=0) as emulator:
         arm = ["--robot", "so101", "--port", emulator.where, "--patience", "0.5"]
         command = ["deploy", str(folder), *arm, "--control", str(emulator.control_port)]
-        Latch.of("so101", emulator.where).set(Fault.OVERLOAD, "overload: elbow")
+        FaultLatch.of("so101", emulator.where).set(Fault.OVERLOAD, "overload: elbow")
         assert main(command) == 1
         said = capsys.readouterr().err
         assert "a fault of this arm is latched: overload: elbow (20" in said
@@ -198,15 +200,15 @@ def test_a_latched_fault_outlives_its_process_and_is_an_operators_to_clear(
         assert not list(tmp_path.rglob("*.json"))
 
 
-def taken_over(folder: Path, emulator: So101Emulator, stiff: str = "") -> Latch:
+def taken_over(folder: Path, emulator: So101Emulator, stiff: str = "") -> FaultLatch:
     """The latch of an arm that an operator has looked at."""
     told = deploy.DeployCommand(
         bundle=folder, robot="so101", port=emulator.where, clear_fault=True, stiff=stiff
     )
     task = sims.make_task("reach", robot="so101")
-    stage = WiredStage(task, emulator.where, patience=0.5, eyes=None)
+    stage = ConnectedStage(task, emulator.where, patience=0.5, eyes=None)
     manifest = PolicyBundle.load(folder).manifest
-    return driving.taken(told, stage, task, manifest, RunConfig(), Console())
+    return arm_session.claim_arm(told, stage, task, manifest, RunConfig(), Console())
 
 
 def test_a_stiff_arm_is_parked_before_its_fault_is_cleared(
@@ -214,20 +216,20 @@ def test_a_stiff_arm_is_parked_before_its_fault_is_cleared(
 ) -> None:
     """To clear a fault lets go of every joint."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    parks, stiff = driving.rescue, []
+    parks, stiff = arm_session.rescue, []
     with So101Emulator(sims.make_task("reach", robot="so101")).start(control=0) as emulator:
         driver = drivers.make("so101", emulator.where, patience=0.5)
         driver.connect()
         driver.identify()
         driver.enable()
         driver.close()
-        Latch.of("so101", emulator.where).set(Fault.OVERLOAD, "overload: elbow")
+        FaultLatch.of("so101", emulator.where).set(Fault.OVERLOAD, "overload: elbow")
 
         def noted(*args: Any, **options: Any) -> RunResult:
             stiff.append(all(emulator.joints()["torque"]))
             return parks(*args, **options)
 
-        monkeypatch.setattr(driving, "rescue", noted)
+        monkeypatch.setattr(arm_session, "rescue", noted)
         assert taken_over(folder, emulator, "park").reason() == ""
         assert stiff == [True] and not any(emulator.joints()["torque"])
 

@@ -10,22 +10,22 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import kendalltau, somersd
 
-from reward_models.distance import (
-    Levelling,
-    Transitions,
-    distances,
-    epic_form,
-    resampled,
-    starc,
-)
-from reward_models.goodhart import sign_test, turned
-from reward_models.metrics import (
-    bounded,
+from reward_models.analysis.metrics import (
     brier,
     calibration_error,
     kendall,
     reliability,
+    threshold_within_bound,
     wilson,
+)
+from reward_models.analysis.overoptimization import compare_proxy_with_truth, sign_test
+from reward_models.analysis.reward_distances import (
+    StarcCanonicalizer,
+    Transitions,
+    bootstrap_episodes,
+    canonical_distances,
+    epic_form,
+    starc_distances,
 )
 
 STATES, ACTIONS, GAMMA = 5, 3, 0.9
@@ -43,7 +43,7 @@ def steps(into: np.ndarray = INTO) -> Transitions:
 
 
 def apart(a: np.ndarray, b: np.ndarray) -> float:
-    return float(starc(np.stack([b, a], axis=1), steps(), ONE, GAMMA)[1, 0])
+    return float(starc_distances(np.stack([b, a], axis=1), steps(), ONE, GAMMA)[1, 0])
 
 
 REWARD = RNG.normal(size=len(FROM))
@@ -62,7 +62,7 @@ def test_shaping_scale_and_constants_leave_no_distance(potential, scale, constan
 @settings(max_examples=60, deadline=None)
 @given(rewards, rewards, rewards)
 def test_it_is_a_pseudometric(a, b, c) -> None:
-    found = starc(np.stack([a, b, c], axis=1), steps(), np.arange(3), GAMMA)
+    found = starc_distances(np.stack([a, b, c], axis=1), steps(), np.arange(3), GAMMA)
     rounding = 1e-7  # a distance is the root of a difference of numbers that are near 1
     np.testing.assert_allclose(found, found.T, atol=rounding)
     np.testing.assert_allclose(np.diag(found), 0.0, atol=rounding)
@@ -82,14 +82,14 @@ def test_the_value_is_that_of_the_behaviour() -> None:
     np.add.at(into, (FROM, INTO), 1 / ACTIONS)
     value = np.linalg.solve(np.eye(STATES) - GAMMA * into, mean)
     advantage = REWARD - value[FROM] + GAMMA * value[INTO]
-    found = Levelling(REWARD[:, None], steps(), GAMMA).forms()[:, 0]
+    found = StarcCanonicalizer(REWARD[:, None], steps(), GAMMA).forms()[:, 0]
     np.testing.assert_allclose(found, advantage, atol=1e-6)
     np.testing.assert_allclose([found[FROM == s].sum() for s in range(STATES)], 0.0, atol=1e-6)
 
 
 def test_unrelated_rewards_lie_at_the_root_of_a_half() -> None:
     many = np.random.default_rng(1).normal(size=(20_000, 2))
-    found = distances(many, many, ONE, centred=True)[1, 0]
+    found = canonical_distances(many, many, ONE, centred=True)[1, 0]
     assert found == pytest.approx(np.sqrt(0.5), abs=0.01)
     pearson = np.corrcoef(many.T)[0, 1]
     assert found == pytest.approx(np.sqrt((1 - pearson) / 2), abs=1e-9)
@@ -97,12 +97,12 @@ def test_unrelated_rewards_lie_at_the_root_of_a_half() -> None:
 
 def test_an_episode_that_counts_twice_is_as_good_as_two() -> None:
     weight = RNG.integers(0, 3, len(FROM)).astype(float)
-    held = Levelling(REWARD[:, None], steps(), GAMMA).forms(weight)
+    held = StarcCanonicalizer(REWARD[:, None], steps(), GAMMA).forms(weight)
     ids = np.repeat(np.arange(len(FROM)), weight.astype(int))
     said = steps()
     again = Transitions(said.here[ids], said.there[ids], np.arange(len(ids)))
     np.testing.assert_allclose(
-        Levelling(REWARD[ids, None], again, GAMMA).forms(), held[ids], atol=1e-5
+        StarcCanonicalizer(REWARD[ids, None], again, GAMMA).forms(), held[ids], atol=1e-5
     )
 
 
@@ -119,13 +119,15 @@ def test_epic_sees_through_any_potential() -> None:
         ],
         axis=1,
     )
-    found = distances(forms, forms, ONE, centred=True)[:, 0]
+    found = canonical_distances(forms, forms, ONE, centred=True)[:, 0]
     assert found[1] == pytest.approx(0.0, abs=1e-7) and found[2] > 0.05
 
 
 def test_a_bootstrap_holds_what_it_draws_from() -> None:
     values = np.random.default_rng(2).normal(3.0, 1.0, 400)
-    mean, low, high = resampled(lambda w: np.array((w * values).sum() / w.sum()), 400, draws=400)
+    mean, low, high = bootstrap_episodes(
+        lambda w: np.array((w * values).sum() / w.sum()), 400, draws=400
+    )
     assert mean == pytest.approx(values.mean())
     assert high - low == pytest.approx(2 * 1.96 * values.std() / 20, rel=0.2) and low < mean < high
 
@@ -160,7 +162,7 @@ def test_calibration_by_hand() -> None:
 def test_a_threshold_keeps_to_its_bound_whatever_the_scale() -> None:
     rng = np.random.default_rng(3)
     score, positive = 1000 * rng.normal(size=4000), rng.random(4000) < 0.3
-    over = score[~positive] >= bounded(score, positive, 0.02)
+    over = score[~positive] >= threshold_within_bound(score, positive, 0.02)
     assert 0 < over.sum() and wilson(int(over.sum()), len(over))[1] <= 0.02
 
 
@@ -174,15 +176,21 @@ def test_more_pay_and_fewer_successes_beyond_noise_is_overoptimised() -> None:
     rng = np.random.default_rng(4)
     proxy, won = rng.normal(size=100), rng.random(100) < 0.9
     worse = won & (rng.random(100) > 0.3)
-    assert turned((proxy, proxy + 0.1), (won, worse)).overoptimised
-    assert not turned((proxy, proxy - 0.1), (won, worse)).overoptimised  # both fell
-    assert not turned((proxy, proxy + 0.1), (worse, won)).overoptimised  # both rose
-    assert not turned((proxy, proxy), (won, worse)).overoptimised
+    assert compare_proxy_with_truth((proxy, proxy + 0.1), (won, worse)).overoptimised
+    assert not compare_proxy_with_truth(
+        (proxy, proxy - 0.1), (won, worse)
+    ).overoptimised  # both fell
+    assert not compare_proxy_with_truth(
+        (proxy, proxy + 0.1), (worse, won)
+    ).overoptimised  # both rose
+    assert not compare_proxy_with_truth((proxy, proxy), (won, worse)).overoptimised
     one = won.copy()
     one[np.flatnonzero(won)[0]] = False
-    assert not turned((proxy, proxy + 0.1), (won, one)).overoptimised  # within noise
+    assert not compare_proxy_with_truth(
+        (proxy, proxy + 0.1), (won, one)
+    ).overoptimised  # within noise
     with pytest.raises(ValueError, match="two episodes"):
-        turned((proxy[:1], proxy[:1]), (won, won))
+        compare_proxy_with_truth((proxy[:1], proxy[:1]), (won, won))
 
 
 def test_noise_alone_seldom_raises_the_alarm() -> None:
@@ -190,5 +198,5 @@ def test_noise_alone_seldom_raises_the_alarm() -> None:
     for _ in range(400):
         looks = [(rng.normal(size=60), rng.random(100) < 0.8) for _ in range(2)]
         (proxy, won), (after, then) = looks
-        alarms += turned((proxy, after), (won, then)).overoptimised
+        alarms += compare_proxy_with_truth((proxy, after), (won, then)).overoptimised
     assert alarms <= 2

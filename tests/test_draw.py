@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import sims
+from benchmarks import Options, RowFolder, experiment
+from benchmarks.drawn import CLASSES, goal_of, measure, rows
 from reward_models.base import from_dict
 from reward_models.goals import parse
-from reward_models.goals.draw import draw
-from reward_models.goals.formula import OPERATORS, Joined, atoms, fill, kind
-from reward_models.goals.length import brought_by
+from reward_models.goals.duration import achieved_by
+from reward_models.goals.formula import OPERATORS, Joined, atoms, fill, formula_kind
 from reward_models.goals.predicates import PREDICATES
+from reward_models.goals.random_formulas import sample_formula
 from reward_models.writers.staged import write_staged
-from robo_rl.experiments import Options, Place, experiment
-from robo_rl.experiments.drawn import CLASSES, goal_of, measure, rows
-from robo_rl.goals.account import goal_task
+from robo_rl.goals.goal_task import make_goal_task
 
 PUSH = from_dict(sims.make_task("push").card())
 
@@ -30,7 +30,7 @@ def operators(formula) -> set[str]:
 
 def test_draws_are_formulas_of_the_card_in_every_form() -> None:
     rng = np.random.default_rng(3)
-    drawn = [draw(PUSH, rng, ("push",)) for _ in range(400)]
+    drawn = [sample_formula(PUSH, rng, ("push",)) for _ in range(400)]
     for formula in drawn:
         assert parse(str(formula)) == formula
         filled = fill(formula, PUSH)
@@ -41,7 +41,7 @@ def test_draws_are_formulas_of_the_card_in_every_form() -> None:
     said = {a.predicate for formula in drawn for a in atoms(formula)}
     pushed = {p.name for p in PREDICATES.values() if p.by == "push" and p.margin}
     assert said >= pushed - {"still", "faster", "upright"} | {"touch", "above"}
-    assert 0.3 < np.mean([kind(formula) == "state" for formula in drawn]) < 0.7
+    assert 0.3 < np.mean([formula_kind(formula) == "state" for formula in drawn]) < 0.7
 
 
 def test_the_same_seed_draws_the_same_and_development_draws_others() -> None:
@@ -55,7 +55,7 @@ def test_the_same_seed_draws_the_same_and_development_draws_others() -> None:
 @pytest.mark.slow
 def test_a_drawn_goal_is_trained_judged_and_told(tmp_path: Path) -> None:
     row = next(r for r in rows(Options(share=0.01, develop=True)) if r.of.of == "handle")
-    found = {"name": row.name, **measure(row.of, Place(tmp_path / "row"))}
+    found = {"name": row.name, **measure(row.of, RowFolder(tmp_path / "row"))}
     assert found["evaluation"]["episodes"] >= 8 and "floors" in found["evaluation"]
     text = experiment("drawn").table([found])
     assert "handle: 0 of 1 goals reach 80 %" in text and found["formula"] in text
@@ -67,8 +67,8 @@ def test_what_is_to_lie_on_a_mark_is_pushed_there_and_what_is_to_be_stacked_is_n
         ("stack", "on(red_cube, blue_cube)", "put"),
         ("drawer_then_place", "inside(red_cube, drawer)", "put"),
     ):
-        made = goal_task(sims.make_task(task), parse(said))
-        assert brought_by(made.wanted, from_dict(made.card())) == by
+        made = make_goal_task(sims.make_task(task), parse(said))
+        assert achieved_by(made.wanted, from_dict(made.card())) == by
         text = write_staged(made.measured, made.automaton)
         assert ("behind" in text) == (by == "push")
         assert ("gap" in text) == (by == "put")  # a grasp's

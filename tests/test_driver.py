@@ -18,10 +18,10 @@ from real_robot import (
     Target,
     VirtualClock,
 )
-from real_robot.driver import Description, Response
-from real_robot.safety import Wish
-from real_robot.sim_driver import ENCODER
-from sims.batch_env import BatchEnv
+from real_robot.core.driver import Description, FaultResponse
+from real_robot.safety.filter import TargetRequest
+from real_robot.sim.sim_driver import ENCODER
+from sims.envs.batch_env import BatchEnv
 
 TASK = sims.make_task("reach", robot="so101")
 
@@ -86,7 +86,9 @@ def test_it_leans_on_a_table_as_long_as_a_real_one_may() -> None:
     about = driver.describe()
     filter, start = SafetyFilter.build(about), clock.now_ns() * 1e-9
     memory = filter.start(driver.read(), start)
-    wish = Wish(driver.scene.robot.home + [0.0, 0.45, 0.0, 0.0, 0.0], 0.5)  # 2 cm in the table
+    wish = TargetRequest(
+        driver.scene.robot.home + [0.0, 0.45, 0.0, 0.0, 0.0], 0.5
+    )  # 2 cm in the table
     over, longest, began = 0.0, 0.0, np.inf
     with pytest.raises(SafetyStop) as caught:
         for _ in range(1000):
@@ -171,11 +173,11 @@ def test_a_broken_device_says_so_until_it_is_cleared() -> None:
 
 
 def test_every_fault_has_a_response_and_unknown_trouble_latches() -> None:
-    assert Fault.NONE.response is Response.NONE
-    assert Fault.COMM_TIMEOUT.response is Response.RETRY
-    assert Fault.NONFINITE.response is Response.HOLD
+    assert Fault.NONE.response is FaultResponse.NONE
+    assert Fault.COMM_TIMEOUT.response is FaultResponse.RETRY
+    assert Fault.NONFINITE.response is FaultResponse.HOLD
     for fault in (Fault.DISCONNECTED, Fault.OVERLOAD, Fault.ESTOP, Fault.PROTECTIVE_STOP):
-        assert fault.response is Response.LATCH
+        assert fault.response is FaultResponse.LATCH
 
 
 def test_a_description_that_does_not_fit_is_refused() -> None:

@@ -20,25 +20,31 @@ from safetensors import safe_open
 from torch.nn import functional as F
 
 import sims
-from reward_models.config import FitConfig
-from reward_models.visual import tiny_clip, train
-from reward_models.visual.encoders import EmbeddedClip, OpenClip, make_encoder
-from reward_models.visual.train import fit, lessons
+from reward_models.vision import tiny_clip, train
+from reward_models.vision.config import FitConfig
+from reward_models.vision.encoders import EmbeddedClip, OpenClip, make_encoder
+from reward_models.vision.train import caption_targets, fit
 from robo_rl.cli import main
-from robo_rl.commands.reward.report import ReportCommand
+from robo_rl.commands.reward.report import RewardReportCommand
 from robo_rl.commands.reward.score import ScoreCommand
 from robo_rl.commands.train import parse_train
 from robo_rl.goals.reading import read_goal
-from robo_rl.on_arm.config import OnArm
+from robo_rl.on_robot_learning.config import OnRobotConfig
 from robo_rl.rewards import REWARDS
-from robo_rl.rewards.clip import ClipConfig, at_home, captions_for
-from robo_rl.visual import taught
-from robo_rl.visual.data import collect
-from robo_rl.visual.gate import gate, gate_at, hides, swapped
-from robo_rl.visual.look_guard import TOLERANCE, drift
-from robo_rl.visual.taught import GradedFrames, Shown, View, graded_frames, of_scenes
-from sims.cameras import Look
-from sims.tasks.things.named import COLOURS, SHAPES
+from robo_rl.rewards.clip import ClipConfig, captions_for, select_training_scene
+from robo_rl.vision import caption_data
+from robo_rl.vision.caption_data import (
+    FrameOptions,
+    GradedFrames,
+    SceneView,
+    graded_frames,
+    graded_frames_of_scenes,
+)
+from robo_rl.vision.caption_gate import gate, gate_at, occluded_objects, swapped
+from robo_rl.vision.render_guard import TOLERANCE, drift
+from robo_rl.vision.state_collection import collect_states
+from sims.rendering.cameras import Appearance
+from sims.tasks.scene.named_objects import COLOURS, SHAPES
 
 SUITE = (
     "reach", "lift", "pick_place", "stack", "drawer", "button", "peg", "drawer_then_place", "push",
@@ -61,14 +67,14 @@ def encoder() -> EmbeddedClip:
 @pytest.fixture(scope="module")
 def seen() -> GradedFrames:
     """A few frames to train on."""
-    return graded_frames(View("drawer"), Shown(), 80, seed=9)
+    return graded_frames(SceneView("drawer"), FrameOptions(), 80, seed=9)
 
 
 @pytest.fixture
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few states are collected in few environments."""
-    monkeypatch.setattr(taught, "ROWS", 16)
-    monkeypatch.setattr("robo_rl.visual.gate.ROWS", 64)
+    monkeypatch.setattr(caption_data, "ROWS", 16)
+    monkeypatch.setattr("robo_rl.vision.caption_gate.ROWS", 64)
 
 
 def test_the_weights_are_small_and_their_card_says_what_is_measured() -> None:
@@ -76,28 +82,28 @@ def test_the_weights_are_small_and_their_card_says_what_is_measured() -> None:
     assert path.stat().st_size <= 6_000_000
     card = json.loads(path.with_suffix(".json").read_text())
     assert {"licence", "command", "summary", "cells", "versions"} <= set(card)
-    homes = tiny_clip.homes_in(path)
+    homes = tiny_clip.training_scenes_in(path)
     asked = itertools.product(SUITE, ("so101", "ur5e", "fr3"), ("front", "top"))
     assert {(home.task, home.robot, home.camera) for home in homes} == set(asked)
     home = {"task": "drawer", "robot": "ur5e", "camera": "top"}
-    found = gate_at(path, View(**home), "cpu", {"count": 400})
+    found = gate_at(path, SceneView(**home), "cpu", {"count": 400})
     [said] = [s for s in card["scenes"] if home.items() <= s.items()]
     for name in ("auc_median", "rank_median"):
         assert found["plain summary"][name] == pytest.approx(said[name], abs=0.01)
 
 
 def test_the_look_has_not_drifted() -> None:
-    homes = tiny_clip.homes_in(tiny_clip.DEFAULT)
+    homes = tiny_clip.training_scenes_in(tiny_clip.DEFAULT)
     found = drift(homes, tiny_clip.DEFAULT.with_suffix(".guard.npz"))
     assert set(found) == set(homes) and max(found.values()) <= TOLERANCE, RETRAIN
 
 
 def test_the_guard_notices_another_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    home = tiny_clip.Home("reach", "so101", "front")
+    home = tiny_clip.TrainingScene("reach", "so101", "front")
     draw = sims.BatchEnv.render_states
 
     def brighter(env: sims.BatchEnv, states: np.ndarray, camera: str, **how) -> np.ndarray:
-        return draw(env, states, camera, look=Look(light=np.full(len(states), 1.2)), **how)
+        return draw(env, states, camera, look=Appearance(light=np.full(len(states), 1.2)), **how)
 
     monkeypatch.setattr(sims.BatchEnv, "render_states", brighter)
     assert drift([home], tiny_clip.DEFAULT.with_suffix(".guard.npz"))[home] > TOLERANCE
@@ -106,7 +112,7 @@ def test_the_guard_notices_another_look(monkeypatch: pytest.MonkeyPatch) -> None
 def test_scores_follow_the_truth_on_held_out_states_however_things_are_painted(
     encoder: EmbeddedClip, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("robo_rl.visual.gate.FEW", 10)  # of fewer states than usual
+    monkeypatch.setattr("robo_rl.vision.caption_gate.FEW", 10)  # of fewer states than usual
     figures = gate(encoder, sims.make_task("reach"), count=400, seed=31_000_000)
     for label in ("plain", "moved"):
         summary = figures[f"{label} summary"]
@@ -148,10 +154,10 @@ def test_a_frame_hides_what_is_beneath_the_arm_or_beyond_its_edge() -> None:
     env.scatter()
     states = env.state()
 
-    def hidden(look: Look | None) -> np.ndarray:
-        return hides(env, states, "top", look)["red_cube_pos"]
+    def hidden(look: Appearance | None) -> np.ndarray:
+        return occluded_objects(env, states, "top", look)["red_cube_pos"]
 
-    assert hidden(Look(camera_offset=np.full((128, 3), 3.0))).all()
+    assert hidden(Appearance(camera_offset=np.full((128, 3), 3.0))).all()
     found, data = hidden(None), mujoco.MjData(env.model)
     assert 4 < found.sum() < 64
     first = []  # what a ray from the camera to the middle of the cube meets
@@ -174,7 +180,7 @@ def test_captions_of_different_objects_are_told_apart(encoder: EmbeddedClip) -> 
 
 
 def test_encoding_does_not_depend_on_the_batch(env: sims.BatchEnv) -> None:
-    states, _ = collect(env, 20, seed=1)
+    states, _ = collect_states(env, 20, seed=1)
     frames = env.render_states(states)
     for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 1e-2)):
         encoder = EmbeddedClip(batch=16, dtype=dtype)
@@ -209,7 +215,7 @@ def test_every_reward_that_has_an_encoder_has_its_number_format() -> None:
         settings = kind.settings()
         assert hasattr(settings, "dtype") == hasattr(settings, "encoder") == kind.frames, name
         assert getattr(settings, "dtype", "float32") == "float32", name
-    for config in (FitConfig(), OnArm(), ScoreCommand(source=()), ReportCommand()):
+    for config in (FitConfig(), OnRobotConfig(), ScoreCommand(source=()), RewardReportCommand()):
         assert config.dtype == "float32"
     asked = ["--clip.dtype", "bfloat16", "--goal", "touch the red cube"]
     assert parse_train(["reach", *asked]).scoring.dtype == "bfloat16"
@@ -217,7 +223,7 @@ def test_every_reward_that_has_an_encoder_has_its_number_format() -> None:
 
 def test_folding_the_norms_into_the_convolutions_changes_nothing(env: sims.BatchEnv) -> None:
     model = tiny_clip.load(tiny_clip.DEFAULT)
-    tower = tiny_clip.folded(model.clip.visual)
+    tower = tiny_clip.fold_batch_norm(model.clip.visual)
     norms = [m for m in tower.modules() if isinstance(m, torch.nn.BatchNorm2d)]
     assert not norms and any(isinstance(m, torch.nn.BatchNorm2d) for m in model.modules())
     frames = torch.from_numpy(np.ascontiguousarray(env.render_states(env.state())))
@@ -281,7 +287,7 @@ def test_a_few_steps_of_training_reduce_the_loss(
     losses: list[float] = []
     fit(
         seen.frames,
-        lessons(seen.seen),
+        caption_targets(seen.seen),
         FitConfig(steps=24, batch=16, seed=training_seed),
         lambda share, row: losses.append(row["match"]),
     )
@@ -293,7 +299,11 @@ def test_training_that_was_killed_goes_on_to_the_same_weights(
 ) -> None:
     monkeypatch.setattr(train, "KEPT_S", 0.0)
     monkeypatch.setattr(train, "TOLD", 4)
-    told, config, kept = lessons(seen.seen), FitConfig(steps=8, batch=16), tmp_path / "under_way"
+    told, config, kept = (
+        caption_targets(seen.seen),
+        FitConfig(steps=8, batch=16),
+        tmp_path / "under_way",
+    )
     whole = fit(seen.frames, told, config)
 
     def killed(share: float, losses: dict[str, float]) -> None:
@@ -319,7 +329,7 @@ def test_training_under_way_of_before_dtype_was_an_option_goes_on_in_its_format(
     """Its file names the training by the options that there were then, and has ``bf16``."""
     monkeypatch.setattr(train, "KEPT_S", 0.0)
     monkeypatch.setattr(train, "TOLD", 2)
-    told, kept = lessons(seen.seen), tmp_path / "under_way"
+    told, kept = caption_targets(seen.seen), tmp_path / "under_way"
     config = FitConfig(steps=3, batch=16, dtype="bfloat16")
     whole = fit(seen.frames, told, config)
 
@@ -344,7 +354,7 @@ def test_training_under_way_of_before_dtype_was_an_option_goes_on_in_its_format(
 
 
 def test_training_begins_with_other_weights_of_the_same_words(seen: GradedFrames) -> None:
-    told, start = lessons(seen.seen), tiny_clip.load()
+    told, start = caption_targets(seen.seen), tiny_clip.load()
     config = FitConfig(steps=1, batch=32, learning_rate=0.0, text_learning_rate=0.0)
     model = fit(seen.frames, told, config, start=start)
     assert model.config == start.config and model.taught.texts == told.captions
@@ -358,7 +368,7 @@ def test_training_begins_with_other_weights_of_the_same_words(seen: GradedFrames
 def test_what_is_kept_out_is_shown_nowhere_and_judged_apart(
     encoder: EmbeddedClip, few_rows: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seen = graded_frames(View("reach"), Shown(without=("red ball",)), 64, seed=9)
+    seen = graded_frames(SceneView("reach"), FrameOptions(without=("red ball",)), 64, seed=9)
     said = {text for part in seen.seen for text in part.texts}
     assert "the gripper touches the green ball" in said
     assert not any("red ball" in text for text in said)
@@ -390,19 +400,23 @@ def test_a_model_of_somebodys_own_things_and_scene(tmp_path: Path, few_rows: Non
         asked += [f"--{name}", value]
     assert main(["reward", "train", *asked]) == 0
     encoder, card = EmbeddedClip(out), json.loads(out.with_suffix(".json").read_text())
-    at_home(encoder, sims.make_task("tabletop", **given))
+    select_training_scene(encoder, sims.make_task("tabletop", **given))
     assert "the gripper touches the mug" in encoder.taught
     assert "--things 'yellow ball' --scene kitchen.xml" in card["command"]
     for things in ("", "yellow ball"):
         with pytest.raises(ValueError, match="knows no other scene; here is tabletop"):
-            at_home(encoder, sims.make_task("tabletop", things=things))
+            select_training_scene(encoder, sims.make_task("tabletop", things=things))
 
 
 def test_what_was_taught_of_some_things_is_known_of_all_that_are_named() -> None:
     said = ("the gripper touches the red cube", "the red cube is next to the white ball")
-    known = tiny_clip.Taught(said, frozenset({"red cube", "white ball", "blue ball"}))
+    known = tiny_clip.TrainedCaptions(said, frozenset({"red cube", "white ball", "blue ball"}))
     for text in ("The gripper touches the blue ball.", "the blue ball is next to the red cube"):
-        assert text in known and text not in tiny_clip.Taught(said) and text in tiny_clip.Taught()
+        assert (
+            text in known
+            and text not in tiny_clip.TrainedCaptions(said)
+            and text in tiny_clip.TrainedCaptions()
+        )
     for text in (
         "the gripper grasps the red cube",
         "the gripper touches the blue cube",
@@ -416,15 +430,15 @@ def test_a_model_of_any_things(
 ) -> None:
     """Taught of some tables, it is at home on every one whose things are called so."""
     for name, few in (("TABLES", 3), ("JUDGED_TABLES", 1), ("COLOURINGS", 4)):
-        monkeypatch.setattr(taught, name, few)
+        monkeypatch.setattr(caption_data, name, few)
     shown: list[GradedFrames] = []
 
-    def noted(views: list[View], *args: Any) -> GradedFrames:
+    def noted(views: list[SceneView], *args: Any) -> GradedFrames:
         assert len({view.things for view in views}) == len(views) == 3
-        shown.append(of_scenes(views, *args))
+        shown.append(graded_frames_of_scenes(views, *args))
         return shown[0]
 
-    monkeypatch.setattr(taught, "of_scenes", noted)
+    monkeypatch.setattr(caption_data, "graded_frames_of_scenes", noted)
     out = tmp_path / "any.safetensors"
     asked = ["--task", "tabletop", "--things", "any", "--frames", "60", "--steps", "2"]
     asked += ["--batch", "16", "--check-states", "130", "--out", str(out)]
@@ -436,18 +450,18 @@ def test_a_model_of_any_things(
         told = {name for name in names if any(name in text for text in part.texts)}
         assert len(told) in (2, 3, 4) and len(part.texts) == len(set(part.texts))
     encoder, card = EmbeddedClip(out), json.loads(out.with_suffix(".json").read_text())
-    assert encoder.homes == (tiny_clip.Home("tabletop", "so101", "front", "any"),)
+    assert encoder.homes == (tiny_clip.TrainingScene("tabletop", "so101", "front", "any"),)
     assert "--things any" in card["command"] and card["summary"]["cells"]
     kinds = sorted({name.split()[1] for name in encoder.taught.names} - {"plate"})
     strange = f"white {kinds[0]}, pink {kinds[-1]}"
     task = sims.make_task("tabletop", things=strange)
-    at_home(encoder, task)
+    select_training_scene(encoder, task)
     goal = read_goal(task, f"touch the pink {kinds[-1]}")
     [[caption]] = captions_for(encoder, goal, ClipConfig())
     assert caption.text == f"the gripper touches the pink {kinds[-1]}"
     for things in ("two red cubes", "small red cube"):
         with pytest.raises(ValueError, match="of any things.* knows no other scene"):
-            at_home(encoder, sims.make_task("tabletop", things=things))
+            select_training_scene(encoder, sims.make_task("tabletop", things=things))
     assert main(["reward", "train", *asked, "--scene", "k.xml"]) == 1
 
 
@@ -469,13 +483,13 @@ def test_scenes_that_are_drawn_side_by_side_are_the_same(
     """As many frames of each, in the order that was asked for."""
     scenes = [("lift", "so101", "front"), ("lift", "ur5e", "top"), ("button", "so101", "top"),
               ("button", "ur5e", "front")]  # fmt: skip
-    views = [View(*scene) for scene in scenes]
+    views = [SceneView(*scene) for scene in scenes]
     if not processes:
-        monkeypatch.setattr(taught, "ROWS", 16)
-    found = of_scenes(views, Shown(), 40, seed=3)
+        monkeypatch.setattr(caption_data, "ROWS", 16)
+    found = graded_frames_of_scenes(views, FrameOptions(), 40, seed=3)
     if not processes:
-        monkeypatch.setattr(taught, "side_by_side", side_by_side_in_this_process)
-    aside = of_scenes(views, Shown(), 40, seed=3, jobs=2)
+        monkeypatch.setattr(caption_data, "run_in_workers", side_by_side_in_this_process)
+    aside = graded_frames_of_scenes(views, FrameOptions(), 40, seed=3, jobs=2)
     np.testing.assert_array_equal(found.frames, aside.frames)
     assert found.homes == aside.homes
     assert found.frames.shape == (40, 96, 96, 3) and sum(map(len, found.seen)) == 40
@@ -492,11 +506,11 @@ def test_one_model_may_be_of_several_scenes(
     assert main(["reward", "train", *asked.split()]) == 0
     encoder, card = EmbeddedClip(out), json.loads(out.with_suffix(".json").read_text())
     for task in ("button", "drawer"):
-        at_home(encoder, sims.make_task(task))
+        select_training_scene(encoder, sims.make_task(task))
         judged = [cell for cell in card["cells"] if cell["task"] == task]
         assert judged and {cell["of"] for cell in judged} == {150}
     with pytest.raises(ValueError, match="drawer with the so101, camera front"):
-        at_home(encoder, sims.make_task("lift"))
+        select_training_scene(encoder, sims.make_task("lift"))
     assert [scene["task"] for scene in card["scenes"]] == ["button", "drawer"]
     assert "--task button drawer --robot so101" in card["command"]
     assert main(["reward", "train", "--task", "reach", "push", "--captions", "c.toml",

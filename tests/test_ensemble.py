@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from reward_models.base import RewardOutput
 from robo_rl.learners import EnsembleConfig
 from robo_rl.learners.learner import Learner, make_learner
-from robo_rl.learners.loop import learn
+from robo_rl.learners.training_loop import learn
 
 SMALL = EnsembleConfig(
     num_envs=8, net=(16, 16), learning_starts=64, buffer_size=1024, batch_size=32, critics=3,

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import sims
+from benchmarks import EXPERIMENTS, BenchmarkRow, Experiment, Options, experiment, fingerprint
+from benchmarks.runner import RowJournal, run
+from benchmarks.training import FRESH, policies, policy, table_text
 from robo_rl.cli import main
-from robo_rl.config import TrainConfig
-from robo_rl.experiments import EXPERIMENTS, Experiment, Options, Row, experiment, fingerprint
-from robo_rl.experiments.runner import Journal, run
-from robo_rl.experiments.training import FRESH, policies, policy, shown
+from robo_rl.config.train_config import TrainConfig
 from robo_rl.learners import PPOConfig
 
 CACHED = ("path_of", "_parsed", "imports", "modules", "digest")  # functions of fingerprint
@@ -27,7 +27,7 @@ Put = Callable[[Experiment], None]
 @pytest.fixture
 def put(monkeypatch: pytest.MonkeyPatch) -> Put:
     """Puts an experiment in the place of "push"."""
-    from robo_rl.experiments import push
+    from benchmarks import push
 
     return lambda made: monkeypatch.setattr(push, "EXPERIMENT", made)
 
@@ -84,7 +84,7 @@ def test_a_comment_or_the_command_line_does_not_undo_a_nights_work(
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
         assert fingerprint.modules(("sims.a",)) == ["sims", "sims.a", "sims.b", "sims.d"]
-        return fingerprint.fingerprint(Row("r", {"n": 1}, ("sims.a",)))
+        return fingerprint.fingerprint(BenchmarkRow("r", {"n": 1}, ("sims.a",)))
 
     first = hashed()
     assert hashed(a="import sims.b\nfrom sims import b\ndef f(x): return x\n") != first
@@ -100,17 +100,22 @@ def test_a_comment_or_the_command_line_does_not_undo_a_nights_work(
     (tmp_path / "sims/table.json").write_text("{}")
     assert hashed() != taught
     with pytest.raises(ValueError, match="'sims.e', which there is not"):
-        fingerprint.fingerprint(Row("r", {}, ("sims.e",)))
+        fingerprint.fingerprint(BenchmarkRow("r", {}, ("sims.e",)))
 
 
 def test_a_row_hangs_on_its_own_task_learner_and_reward_and_on_nothing_that_shows() -> None:
     rows = {row.name: row for row in experiment("sentences").rows(Options(seeds=(0,)))}
     dense, written = (rows[f"drawer open, {r}, seed 0"] for r in ("task", "offline"))
     hangs = fingerprint.modules(dense.code, dense.without)
-    assert {"sims.tasks.drawer", "sims.batch_env", "robo_rl.training"} <= {*hangs}
+    assert {"sims.tasks.drawer", "sims.envs.batch_env", "robo_rl.training.train"} <= {*hangs}
     assert {"robo_rl.learners.ppo", "robo_rl.rewards.code"} <= {*hangs}
-    beside = ("robo_rl.shown.report", "robo_rl.commands", "sims.tasks.push", "reward_models.visual",
-              "robo_rl.learners.sac")  # fmt: skip
+    beside = (
+        "robo_rl.training.report",
+        "robo_rl.commands",
+        "sims.tasks.push",
+        "reward_models.vision",
+        "robo_rl.learners.sac",
+    )
     assert not [name for name in hangs if name.startswith(beside)]
     assert "reward_models.programs.lower" not in hangs
     assert "reward_models.programs.lower" in fingerprint.modules(written.code, written.without)
@@ -119,15 +124,15 @@ def test_a_row_hangs_on_its_own_task_learner_and_reward_and_on_nothing_that_show
 
 
 # The runner.
-def counted(ran: list[str], code: str = "sims.rng") -> Experiment:
+def counted(ran: list[str], code: str = "sims.core.rng") -> Experiment:
     """Rows that are measured at once."""
 
     def one(of: int, place: Any) -> dict[str, Any]:
         ran.append(str(of))
         return {"value": 10 * of}
 
-    def rows(options: Options) -> list[Row]:
-        return [Row(f"row {k}", k, (code,)) for k in options.seeds]
+    def rows(options: Options) -> list[BenchmarkRow]:
+        return [BenchmarkRow(f"row {k}", k, (code,)) for k in options.seeds]
 
     return Experiment(rows, one, lambda rows: "".join(f"{r['name']}: {r['value']}\n" for r in rows))
 
@@ -160,7 +165,7 @@ def test_rows_are_kept_and_older_ones_stand_apart(tmp_path: Path, put: Put) -> N
         and ran == ["1", "2", "3", "1"]
         and len(json.loads(book.read_text())["rows"]) == 3
     )
-    put(counted(ran, "sims.terms"))  # other code
+    put(counted(ran, "sims.core.terms"))  # other code
     old = told((1,), kept=True)
     assert len(ran) == 4 and old.missing == 1 and not old.current and len(old.older) == 3
     assert "1 rows are not measured yet" in old.markdown()
@@ -176,7 +181,7 @@ def test_rows_are_kept_and_older_ones_stand_apart(tmp_path: Path, put: Put) -> N
 
 
 def test_two_sittings_share_a_journal(tmp_path: Path) -> None:
-    first, second = Journal(tmp_path / "a.json"), Journal(tmp_path / "a.json")
+    first, second = RowJournal(tmp_path / "a.json"), RowJournal(tmp_path / "a.json")
     first.add("t", {"hash": "1"})
     second.add("t", {"hash": "2"})
     assert list(first.rows()) == ["1", "2"]
@@ -192,7 +197,7 @@ def test_kept_figures_of_the_docs_are_read_and_not_taken_for_todays(
     assert sum(row["current"] for row in rows) == current and len(rows) == older
 
 
-def expert(name: str, options: Options, seed: int = 0) -> Row:
+def expert(name: str, options: Options, seed: int = 0) -> BenchmarkRow:
     config = TrainConfig(
         task="button", robot="so101", goal="press", reward="task", env_steps=7_680, episodes=20,
         checkpoint_every=3_840, tuning=PPOConfig(num_envs=64),
@@ -203,7 +208,7 @@ def expert(name: str, options: Options, seed: int = 0) -> Row:
 def test_rows_side_by_side_are_the_rows_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from robo_rl.experiments import reading
+    from benchmarks import reading
 
     made = reading.EXPERIMENT
     some = [row for row in made.rows(Options()) if row.of["set"] in ("suite_talk", "suite_dev")]
@@ -216,7 +221,7 @@ def test_rows_side_by_side_are_the_rows_one_by_one(
 
 @pytest.mark.slow
 def test_an_interrupted_row_goes_on_where_it_stopped(tmp_path: Path, put: Put) -> None:
-    def rows(options: Options) -> list[Row]:
+    def rows(options: Options) -> list[BenchmarkRow]:
         one = expert("expert", options)
         return [replace(one, name="trained", of=replace(one.of, kind="train")), one]
 
@@ -240,7 +245,7 @@ def test_a_trial_run_of_each_kind_of_row(name: str, tmp_path: Path, put: Put) ->
     made = experiment(name)
     seen: set[tuple[str, ...]] = set()
 
-    def some(options: Options) -> list[Row]:
+    def some(options: Options) -> list[BenchmarkRow]:
         """One row of each reward, learner and kind."""
         found = []
         for row in made.rows(options):
@@ -255,7 +260,7 @@ def test_a_trial_run_of_each_kind_of_row(name: str, tmp_path: Path, put: Put) ->
     put(replace(made, rows=some))
     found = run("push", Options(seeds=(0,), share=0.005), runs=tmp_path)
     assert found.current and not found.missing
-    assert shown(found.current) in found.markdown()
+    assert table_text(found.current) in found.markdown()
 
 
 def test_no_clone_is_of_demonstrations_that_development_saw() -> None:
@@ -301,7 +306,7 @@ def test_the_command_lists_and_refuses_in_one_line(capsys: pytest.CaptureFixture
 
 
 def test_a_race_is_measured_by_ours_of_the_same_seed_where_that_reached_it() -> None:
-    from robo_rl.experiments import learn
+    from benchmarks import learn
 
     def row(kind: str, seed: int, seconds: float, reached: bool) -> dict[str, Any]:
         return {
@@ -309,7 +314,7 @@ def test_a_race_is_measured_by_ours_of_the_same_seed_where_that_reached_it() -> 
             "reached": reached, "env_steps": 1000, "processor_s": seconds, "worth": 0.9,
         }  # fmt: skip
 
-    lines = learn.shown(
+    lines = learn.table_text(
         [
             row(learn.OURS, 0, 60.0, True), row(learn.OURS, 1, 900.0, False),
             row(learn.ROWS, 0, 600.0, True), row(learn.ROWS, 1, 450.0, True),
@@ -319,7 +324,7 @@ def test_a_race_is_measured_by_ours_of_the_same_seed_where_that_reached_it() -> 
 
 
 def test_a_row_is_of_how_it_learns_from_demonstrations(monkeypatch: pytest.MonkeyPatch) -> None:
-    from robo_rl.experiments import prior
+    from benchmarks import prior
 
     def told() -> str:
         made = prior.rows(Options(seeds=(0,)))

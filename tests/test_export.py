@@ -15,13 +15,13 @@ from test_learners import CONFIGS as LEARN
 from test_learners import SMALL
 
 import sims
-from real_robot.bundle import PolicyBundle
+from real_robot.policy.bundle import PolicyBundle
 from reward_models.base import RewardOutput
 from robo_rl.bundles.export import ExportError, check, deterministic_actor, export, to_onnx
 from robo_rl.goals.reading import read_goal
 from robo_rl.learners import CrossQConfig, PPOConfig, TQCConfig
 from robo_rl.learners.learner import Learner, make_learner
-from robo_rl.learners.loop import learn
+from robo_rl.learners.training_loop import learn
 
 CONFIGS = [
     # TQC's actor is SAC's.

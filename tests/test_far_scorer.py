@@ -17,15 +17,15 @@ from apart import GATE, ROWS, Broken, Far, Gated, made
 from point_mass import InTurn, Nearness, PointMass
 from test_buffers import fill
 
-from robo_rl.config import TrainConfig
-from robo_rl.learners import EnsembleConfig, late
+from robo_rl.config.train_config import TrainConfig
+from robo_rl.learners import EnsembleConfig, async_replay
+from robo_rl.learners.async_replay import AsyncRewardReplayBuffer
 from robo_rl.learners.buffers import ScoredReplayBuffer
-from robo_rl.learners.late import LateReplayBuffer
 from robo_rl.rewards import ClipConfig
-from robo_rl.rollout.far_scorer import FarScorer
 from robo_rl.rollout.scoring import Scorer
+from robo_rl.rollout.subprocess_scorer import SubprocessScorer
 from robo_rl.rollout.vec_env import SB3VecEnv
-from robo_rl.training import train
+from robo_rl.training.train import train
 
 Array = np.ndarray
 
@@ -38,11 +38,11 @@ def buffer_of(kind: type, size: int = 200, *, apart: bool = True, n_steps: int =
     if apart:
         options["recipe"] = partial(made, kind)
     spaces = env.observation_space, env.action_space
-    kind = LateReplayBuffer if apart else ScoredReplayBuffer
+    kind = AsyncRewardReplayBuffer if apart else ScoredReplayBuffer
     return env, kind(size * ROWS, *spaces, "cpu", **options)
 
 
-def drained(buffer: LateReplayBuffer) -> LateReplayBuffer:
+def drained(buffer: AsyncRewardReplayBuffer) -> AsyncRewardReplayBuffer:
     """Once all that was made is judged."""
     while buffer._scored_to < buffer.trace.count:
         buffer._send()
@@ -89,7 +89,7 @@ def test_who_learns_does_not_wait_and_draws_what_was_judged_alone(gate: Path) ->
     gate.unlink()
     for number in range(8):
         fill(env, buffer, 1, seed=number)
-        places = buffer._drawn(64)
+        places = buffer._sample_indices(64)
         # Nor are rewards counted, of steps ahead, that have not come.
         assert places.max() + 2 < buffer._scored_to == 20
         assert len(buffer.sample(64).rewards) == 64
@@ -109,7 +109,7 @@ def test_who_has_fewer_steps_than_are_counted_ahead_learns_of_those(steps: int) 
 def test_a_judge_that_cannot_keep_up_is_waited_for(
     gate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(late, "MOST_LATE", 10)
+    monkeypatch.setattr(async_replay, "MOST_LATE", 10)
     env, buffer = buffer_of(Gated)
     fill(env, buffer, 1)
     buffer.sample(8)
@@ -166,15 +166,15 @@ def test_what_fails_there_is_told_here() -> None:
 
 
 def test_it_ends_with_who_asks_however_that_ends() -> None:
-    far = FarScorer(partial(made, Nearness))
+    far = SubprocessScorer(partial(made, Nearness))
     far.close()
     assert not Path(f"/proc/{far.pid}").exists()
     code = (
         "import os, sys, time; from functools import partial\n"
         "from apart import Nearness, made, steps_of\n"
-        "from robo_rl.rollout.far_scorer import FarScorer\n"
+        "from robo_rl.rollout.subprocess_scorer import SubprocessScorer\n"
         "if __name__ == '__main__':\n"
-        "    far = FarScorer(partial(made, Nearness)); print(far.pid, flush=True)\n"
+        "    far = SubprocessScorer(partial(made, Nearness)); print(far.pid, flush=True)\n"
         "    far.send(0, steps_of(3_000), 0)\n"
         "    while not far._from.poll(): pass\n"
         "    os.kill(os.getpid(), 9)\n"  # with more unread than a pipe holds

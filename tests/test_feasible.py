@@ -9,25 +9,25 @@ import numpy as np
 import pytest
 
 import sims
-from real_robot.sim_scene import Scene
+from real_robot.sim.scene import SimScene
 from reward_models.goals import parse
-from robo_rl.goals import feasible
-from robo_rl.goals.account import GoalTask, goal_task
-from robo_rl.goals.feasible import Decided, Unreachable, check_feasible
-from sims.batch_env import BatchEnv
-from sims.truth.ends import within_reach
+from robo_rl.goals import feasibility
+from robo_rl.goals.feasibility import DecidedAtStart, Unreachable, check_feasible
+from robo_rl.goals.goal_task import GoalTask, make_goal_task
+from sims.envs.batch_env import BatchEnv
+from sims.truth.reachability import within_reach
 
 CUBE, BALL = "gripper, red_cube", "gripper, blue_ball"
 
 
 def asked(formula: str, task: str = "reach", robot: str = "so101") -> GoalTask:
-    return goal_task(sims.make_task(task, robot=robot), parse(formula))
+    return make_goal_task(sims.make_task(task, robot=robot), parse(formula))
 
 
 @pytest.fixture
 def fewer_states(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks for a goal among a thousand states instead of four thousand."""
-    monkeypatch.setattr(feasible, "SCATTERED", 4)
+    monkeypatch.setattr(feasibility, "SCATTERED", 4)
 
 
 @pytest.mark.parametrize("robot", ["so101", "ur5e"])
@@ -80,7 +80,7 @@ def test_what_can_be_reached_is_not_refused(formula: str, task: str) -> None:
 
 
 def test_a_goal_that_is_met_from_the_start_is_refused() -> None:
-    with pytest.raises(Decided, match="100 % of its episodes the goal is decided before"):
+    with pytest.raises(DecidedAtStart, match="100 % of its episodes the goal is decided before"):
         check_feasible(asked(f"far({CUBE}, least=1cm)"))
 
 
@@ -110,11 +110,11 @@ def test_no_episode_begins_whose_end_is_out_of_reach(robot: str) -> None:
         assert 0 < lost.mean() < 1 and env.held.mean() < 0.02
         moved = (starts[0] != starts[1]).any(axis=1)
         assert (moved == lost).all()
-    scenes = [Scene(task, seed) for seed in range(8)]
+    scenes = [SimScene(task, seed) for seed in range(8)]
     at = np.array([scene.poses()["red_cube"][0][:2] for scene in scenes])
     assert within_reach(at + [0.0, -0.15], place).all()
 
 
 def test_a_goal_that_always_ends_out_of_reach_is_refused() -> None:
-    with pytest.raises(Decided, match="100 % of its episodes.*out of reach"):
+    with pytest.raises(DecidedAtStart, match="100 % of its episodes.*out of reach"):
         check_feasible(asked("then(touch(gripper, red_cube), moved(red_cube, left=50cm))", "push"))

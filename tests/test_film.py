@@ -16,23 +16,27 @@ from test_scoring import Live
 
 import sims
 from robo_rl.cli import main
-from robo_rl.evaluate import SELECT_SEED, record
+from robo_rl.evaluation.evaluate import SELECT_SEED, record
+from robo_rl.evaluation.overoptimization import OveroptimizationMonitor
+from robo_rl.evaluation.rollout_video import recording_reward
 from robo_rl.goals.reading import read_goal
-from robo_rl.judging.coverage import played
-from robo_rl.judging.paid import by_model, whole
-from robo_rl.judging.proxy import PaidJudge
 from robo_rl.learners import PPOConfig, SACConfig
 from robo_rl.learners.buffers import ScoredReplayBuffer
 from robo_rl.learners.learner import make_learner
-from robo_rl.rewards import clip, kind_of, make_reward
-from robo_rl.rewards.film import Film, FilmConfig, evenly
+from robo_rl.reward_analysis.coverage import play_actor
+from robo_rl.reward_analysis.scores import by_model, whole_episodes
+from robo_rl.rewards import clip, make_reward, reward_type
+from robo_rl.rewards.video_similarity import (
+    VideoSimilarityConfig,
+    VideoSimilarityReward,
+    evenly_spaced_frames,
+)
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Trace
 from robo_rl.rollout.vec_env import SB3VecEnv
-from robo_rl.shown.film import reward_along
-from robo_rl.shown.video import write_webm
+from robo_rl.runs.video import write_webm
 from sims import BatchEnv
-from sims.demos import DemoConfig, write_demos
+from sims.envs.demonstrations import DemoConfig, write_demos
 
 Array = np.ndarray
 SENTENCE = "the gripper touches the red cube"
@@ -54,13 +58,15 @@ class Pixels:
         return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-def film(formula: str = "ordered", steps: int = STEPS, camera: str = "top") -> Film:
+def film(
+    formula: str = "ordered", steps: int = STEPS, camera: str = "top"
+) -> VideoSimilarityReward:
     """Likeness to a film of three frames, of which none looks like another."""
     shown = np.eye(6, dtype=np.float32)[:3]
-    return Film(Pixels(camera), shown, steps, 3, formula)
+    return VideoSimilarityReward(Pixels(camera), shown, steps, 3, formula)
 
 
-def by_hand(model: Film, frames: Array) -> float:
+def by_hand(model: VideoSimilarityReward, frames: Array) -> float:
     """The likeness of an episode's frames (L+1, H, W, 3), one after the other."""
     rows = model.encoder.encode(frames[[0, round((len(frames) - 1) / 2), len(frames) - 1]])
     if model.formula == "ordered":
@@ -70,7 +76,7 @@ def by_hand(model: Film, frames: Array) -> float:
 
 
 def test_frames_are_spread_from_the_first_to_the_last() -> None:
-    assert evenly(np.array([2, 51]), 3).tolist() == [[0, 0, 1], [0, 25, 50]]
+    assert evenly_spaced_frames(np.array([2, 51]), 3).tolist() == [[0, 0, 1], [0, 25, 50]]
 
 
 @given(
@@ -179,10 +185,12 @@ def test_whole_episodes_are_paid_as_steps_are() -> None:
     assert paid[-1].all() and not paid[:-1].any()
     shown = record(task, move, episodes=3, seed=SELECT_SEED)
     drawn = BatchEnv(task, 1)
-    np.testing.assert_allclose(reward_along(model, drawn, shown), paid, atol=1e-6)
-    cover = played(task, "somebody", lambda env, obs: move(obs), 3, SELECT_SEED)
-    np.testing.assert_allclose(by_model(model)(cover, whole(cover)).reward, paid, atol=1e-6)
-    judged = PaidJudge(BatchEnv(task, 3, seed=1), model)(move)
+    np.testing.assert_allclose(recording_reward(model, drawn, shown), paid, atol=1e-6)
+    cover = play_actor(task, "somebody", lambda env, obs: move(obs), 3, SELECT_SEED)
+    np.testing.assert_allclose(
+        by_model(model)(cover, whole_episodes(cover)).reward, paid, atol=1e-6
+    )
+    judged = OveroptimizationMonitor(BatchEnv(task, 3, seed=1), model)(move)
     assert judged["proxy"] == pytest.approx(paid.sum(axis=0).mean() / env.max_steps, rel=1e-5)
 
 
@@ -230,10 +238,10 @@ def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_film_may_be_any_source_of_episodes(
     demonstration: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from robo_rl.sources import Watch, watched
+    from robo_rl.datasets.sources import SourceOptions, read_episodes
 
     monkeypatch.setattr(clip, "SCALED_ON", 64)
-    [seen] = watched([demonstration], Watch())
+    [seen] = read_episodes([demonstration], SourceOptions())
     write_webm(tmp_path / "film.webm", seen.frames, 20.0)
     log = recorded(
         tmp_path / "log.mcap", sims.make_task("reach", robot="so101", goal=GOAL), film=("wrist",)
@@ -251,7 +259,9 @@ def test_a_film_may_be_any_source_of_episodes(
     said = make_reward("film", goal, env)
     assert said.text == SENTENCE and SENTENCE in said.sees
     # The demonstration is the film most like itself, and like what it shows.
-    rows = own.model.encoder.encode(seen.frames[evenly(np.array(len(seen.frames)), 8)])
+    rows = own.model.encoder.encode(
+        seen.frames[evenly_spaced_frames(np.array(len(seen.frames)), 8)]
+    )
     for model in (own.model, said.model):
         assert model.raw(rows[None])[0] > model.scale[0]
     assert own.model.raw(rows[None])[0] == pytest.approx(1.0, abs=1e-4)
@@ -271,11 +281,11 @@ def test_what_is_no_film_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert main(asked) == 1
         err = capsys.readouterr().err.replace("\n", " ")
         assert err.count("robo-rl: ") == 1 and says in err, err
-    assert kind_of("film") is kind_of("film:FILE")
+    assert reward_type("film") is reward_type("film:FILE")
     for name in ("film:", "clip:film"):
         with pytest.raises(ValueError, match=r"unknown reward .*film\[:FILE\]"):
-            kind_of(name)
+            reward_type(name)
     with pytest.raises(ValueError, match="at least 2"):
-        FilmConfig(frames=1)
+        VideoSimilarityConfig(frames=1)
     with pytest.raises(ValueError, match=r"must be \(3, D\) rows"):
-        Film(Pixels(), np.eye(6), 5, 3, "ordered")
+        VideoSimilarityReward(Pixels(), np.eye(6), 5, 3, "ordered")

@@ -12,16 +12,29 @@ import pytest
 from reach_bundle import write as write_bundle
 
 import sims
-from real_robot.bundle import PolicyBundle, write_manifest
-from robo_rl.arm.episodes import ArmResult, advice, run_emulated
-from robo_rl.config import TrainConfig
-from robo_rl.evaluate import SELECT_SEED, TEST_SEED, Evaluation, evaluate, evaluate_expert, said
-from robo_rl.judging import floors as floors_module
-from robo_rl.judging.floors import Floors, Rate, floors, floors_of_scenes, untrained
+from real_robot.policy.bundle import PolicyBundle, write_manifest
+from robo_rl.arm.episodes import ArmResult, gap_advice, run_emulated
+from robo_rl.config.train_config import TrainConfig
+from robo_rl.evaluation import baselines as floors_module
+from robo_rl.evaluation.baselines import (
+    Baselines,
+    SuccessRate,
+    baselines_of_scenes,
+    measure_baselines,
+    untrained_policy,
+)
+from robo_rl.evaluation.evaluate import (
+    SELECT_SEED,
+    TEST_SEED,
+    Evaluation,
+    evaluate,
+    evaluate_expert,
+    summary_line,
+)
 from robo_rl.learners import PPOConfig
-from robo_rl.rollout.judged import BLOCK, rowwise, run_episode, still
-from robo_rl.runs import RunDir
-from sims.batch_env import BatchEnv
+from robo_rl.rollout.episode_runner import BLOCK, active_rows_policy, run_episode, zero_action
+from robo_rl.runs.run_dir import RunDir
+from sims.envs.batch_env import BatchEnv
 from sims.tasks.reach import Reach
 
 Array = np.ndarray
@@ -63,7 +76,7 @@ def stepped_to_the_end(env: BatchEnv, act: Any) -> tuple[Array, Array, Array]:
 def test_rows_that_are_over_are_not_simulated_and_the_figures_stay(name: str) -> None:
     task = sims.make_task(name, episode_s=2.0 if name == "hopper" else 15.0)
     whole, part = (BatchEnv(task, 24, seed=SELECT_SEED) for _ in range(2))
-    policy = rowwise(falling(part), part.act_dim)
+    policy = active_rows_policy(falling(part), part.act_dim)
     success, distance, returned = stepped_to_the_end(whole, policy)
     found = run_episode(part, policy)
     assert (found.success == success).all() and (found.distance == distance).all()
@@ -72,16 +85,16 @@ def test_rows_that_are_over_are_not_simulated_and_the_figures_stay(name: str) ->
 
 
 def test_a_row_acts_the_same_whoever_is_left_and_however_many_there_are() -> None:
-    act, obs = untrained(7, 3), np.random.default_rng(0).normal(size=(150, 7))
+    act, obs = untrained_policy(7, 3), np.random.default_rng(0).normal(size=(150, 7))
     seen: list[int] = []
 
     def counted(rows: Array) -> Array:
         seen.append(len(rows))
         return act(rows)
 
-    every = rowwise(counted, 3)(obs, np.ones(150, bool))
+    every = active_rows_policy(counted, 3)(obs, np.ones(150, bool))
     some = np.arange(150) % 7 == 0
-    few = rowwise(counted, 3)(obs, some)
+    few = active_rows_policy(counted, 3)(obs, some)
     assert set(seen) == {BLOCK} and (few[some] == every[some]).all() and not few[~some].any()
 
 
@@ -93,7 +106,7 @@ def test_a_judge_may_look_at_the_whole_episode() -> None:
         steps.append(len(steps))
         return np.array([True, False, len(steps) > 10])
 
-    assert run_episode(env, still(3), ever).success.tolist() == [True, False, True]
+    assert run_episode(env, zero_action(3), ever).success.tolist() == [True, False, True]
     assert len(steps) == env.max_steps
 
 
@@ -102,10 +115,10 @@ def test_floors_are_of_the_same_episodes_and_cost_once(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = sims.make_task("reach", goal="touch_red_cube")
-    found = floors(task, episodes=40, seed=SELECT_SEED)
+    found = measure_baselines(task, episodes=40, seed=SELECT_SEED)
     env = BatchEnv(task, 40, seed=SELECT_SEED)
-    by_hand = run_episode(env, still(3)).success.sum()
-    assert found.still == Rate(int(by_hand), 40) and found.untrained.episodes == 40
+    by_hand = run_episode(env, zero_action(3)).success.sum()
+    assert found.still == SuccessRate(int(by_hand), 40) and found.untrained.episodes == 40
     [kept] = cache.iterdir()
     assert json.loads(kept.read_text())["of"]["seed"] == SELECT_SEED
 
@@ -113,19 +126,19 @@ def test_floors_are_of_the_same_episodes_and_cost_once(
         raise AssertionError("simulated again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(floors_module, "spread", refused)
-        assert floors(task, episodes=40, seed=SELECT_SEED) == found
+        patch.setattr(floors_module, "make_randomized_env", refused)
+        assert measure_baselines(task, episodes=40, seed=SELECT_SEED) == found
         for other in (
             {"seed": TEST_SEED}, {"episodes": 41}, {"shaped": True}, {"width": 0.5},
             {"task": sims.make_task("reach", goal="above_red_cube")},
             {"task": sims.make_task("reach", goal="touch_red_cube", tip_step=0.01)},
         ):  # fmt: skip
             with pytest.raises(AssertionError, match="simulated again"):
-                floors(**({"task": task, "episodes": 40, "seed": SELECT_SEED} | other))
+                measure_baselines(**({"task": task, "episodes": 40, "seed": SELECT_SEED} | other))
         # What is kept of another scene or other code is not taken for today's.
         patch.setattr(floors_module, "_code", lambda task: "another")
         with pytest.raises(AssertionError, match="simulated again"):
-            floors(task, episodes=40, seed=SELECT_SEED)
+            measure_baselines(task, episodes=40, seed=SELECT_SEED)
 
 
 def test_long_episodes_have_floors_of_the_first_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,23 +148,23 @@ def test_long_episodes_have_floors_of_the_first_of_them(monkeypatch: pytest.Monk
         made.append(count)
         raise InterruptedError
 
-    monkeypatch.setattr(floors_module, "spread", counted)
+    monkeypatch.setattr(floors_module, "make_randomized_env", counted)
     for name in ("ant", "drawer_then_place", "reach"):
         with pytest.raises(InterruptedError):
-            floors(sims.make_task(name), episodes=1000, seed=TEST_SEED)
+            measure_baselines(sims.make_task(name), episodes=1000, seed=TEST_SEED)
     assert made == [200, 1000, 1000]
 
 
 def test_the_untrained_policy_is_the_network_that_ppo_begins_with() -> None:
-    act, obs = untrained(20, 3), np.random.default_rng(1).normal(size=(500, 20))
+    act, obs = untrained_policy(20, 3), np.random.default_rng(1).normal(size=(500, 20))
     assert PPOConfig().net == floors_module.HIDDEN and PPOConfig().activation == "tanh"
-    assert 1e-3 < np.abs(act(obs)).max() < 0.1 and (act(obs) == untrained(20, 3)(obs)).all()
-    assert (act(obs) != untrained(20, 3, seed=1)(obs)).all()
+    assert 1e-3 < np.abs(act(obs)).max() < 0.1 and (act(obs) == untrained_policy(20, 3)(obs)).all()
+    assert (act(obs) != untrained_policy(20, 3, seed=1)(obs)).all()
 
 
 def test_scenes_of_an_arm_have_their_own_floors() -> None:
     task = sims.make_task("reach", goal="left_of_red_cube")
-    found = floors_of_scenes(task, [800_000_000, 800_000_001])
+    found = baselines_of_scenes(task, [800_000_000, 800_000_001])
     assert found.still.episodes == 2 and found.still.successes == 0
     scenes = floors_module._Scenes(task, [800_000_000, 800_000_001])
     alone = BatchEnv(task, 1, seed=800_000_001)
@@ -171,7 +184,7 @@ def test_an_evaluation_says_seed_interval_and_floors(cache: Path) -> None:
     assert "return" not in lazy.line()  # by which nobody compares arms
     body = evaluate(sims.make_task("hopper", episode_s=1.0), lambda o: 0 * o[:, :3], episodes=8)
     assert body.return_mean is not None and f"return {body.return_mean:,.0f} (dev" in body.line()
-    assert said(None) == "success not measured: no ground truth for this sentence"
+    assert summary_line(None) == "success not measured: no ground truth for this sentence"
     assert Evaluation.from_dict({"goal": "", "success": 1.0}) is None  # of a run of before
 
 
@@ -216,7 +229,7 @@ def test_what_the_bridge_costs_is_named_with_the_way_out(
     known = {"success": 0.999, "low": 0.994, "successes": 999, "episodes": 1000}
     result = ArmResult("it", 20, won, {}, 0, 0.0, 0.0, {}, (), under="2 mm of noise")
     made = SimpleNamespace(metrics=known, training=training)
-    text = advice(result, made)  # type: ignore[arg-type]
+    text = gap_advice(result, made)  # type: ignore[arg-type]
     assert bool(text) == bool(named) and all(option in text for option in named)
     assert ("--randomize" in text) == ("--randomize 0.7" in named)
 
@@ -228,7 +241,7 @@ def test_a_run_without_ground_truth_quotes_no_success_anywhere(
     from rich.console import Console
 
     from robo_rl.cli import main
-    from robo_rl.training import train
+    from robo_rl.training.train import train
 
     program = tmp_path / "cube.py"
     program.write_text(
@@ -261,9 +274,9 @@ def test_a_run_without_ground_truth_quotes_no_success_anywhere(
 def test_the_report_shows_floors_interval_and_seed_and_a_distance_where_there_is_one(
     unit: str,
 ) -> None:
-    from robo_rl.shown.report import _headline
+    from robo_rl.training.report import _headline
 
-    beneath = Floors(Rate(0, 1000), Rate(3, 1000))
+    beneath = Baselines(SuccessRate(0, 1000), SuccessRate(3, 1000))
     found = Evaluation("g", 1000, 973, SELECT_SEED, 0.012, 0.03, 0, 2, unit, beneath)
     text = _headline(found)
     assert "97.3 %" in text and "95 % interval 96.1 to 98.1" in text and "selection seed" in text

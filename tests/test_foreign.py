@@ -20,8 +20,8 @@ from packaging.utils import canonicalize_name
 
 import sims
 from robo_rl.rollout.vec_sim import VecSim, episode_steps
-from sims.foreign import ForeignEnv, ForeignError
-from sims.frames import resized
+from sims.external.gymnasium_env import ExternalEnvError, GymnasiumEnv
+from sims.rendering.resize import resize_frames
 
 Array = np.ndarray
 
@@ -89,13 +89,13 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
-def lift(python: Path | str, rows: int = 3, **kwargs: object) -> ForeignEnv:
+def lift(python: Path | str, rows: int = 3, **kwargs: object) -> GymnasiumEnv:
     options = {"import": "theirs", "kwargs": kwargs}
-    return ForeignEnv("gym:Lift-v0", rows, seed=5, frames=True, python=python, **options)
+    return GymnasiumEnv("gym:Lift-v0", rows, seed=5, frames=True, python=python, **options)
 
 
 def test_v5_in_process_is_gymnasiums_own() -> None:
-    env = ForeignEnv("gym:Pusher-v5", 2, seed=1)
+    env = GymnasiumEnv("gym:Pusher-v5", 2, seed=1)
     assert all(hasattr(env, name) for name in PROTOCOL) and env.act_dim == 7 and env.obs_dim == 23
     assert env.control_dt == pytest.approx(0.05) and episode_steps(env) == 100
     seeds = [int(np.random.SeedSequence((1, k)).generate_state(1)[0]) for k in range(2)]
@@ -117,7 +117,10 @@ def test_v5_in_process_is_gymnasiums_own() -> None:
 
 
 def test_one_row_alone_is_that_row_and_reset_changes_masked_rows_alone() -> None:
-    wide, alone = ForeignEnv("gym:Reacher-v5", 3, seed=2), ForeignEnv("gym:Reacher-v5", 1, seed=2)
+    wide, alone = (
+        GymnasiumEnv("gym:Reacher-v5", 3, seed=2),
+        GymnasiumEnv("gym:Reacher-v5", 1, seed=2),
+    )
     first = wide.reset()
     assert (alone.reset()[0] == first[0]).all() and (first[0] != first[1]).any()
     after = wide.reset(np.array([False, True, False]))
@@ -154,7 +157,7 @@ def test_the_other_interpreter_gives_the_same_numbers(
     far.close()
     far.close()
     assert process.poll() is not None
-    with pytest.raises(ForeignError, match="is closed; make a new one"):
+    with pytest.raises(ExternalEnvError, match="is closed; make a new one"):
         far.step(np.zeros((3, 1)))
 
 
@@ -185,7 +188,7 @@ def test_a_failure_of_the_other_side_is_one_line(python: Path, fault: str, messa
     env._side._timeout = 1.0 if fault == "hang" else 60.0
     pid = env._side._process.pid
     begun = time.monotonic()
-    with pytest.raises(ForeignError, match=message) as caught:
+    with pytest.raises(ExternalEnvError, match=message) as caught:
         for _ in range(4):
             env.step(np.zeros((2, 1)))
     assert "\n" not in str(caught.value) and time.monotonic() - begun < 30
@@ -209,22 +212,22 @@ def test_a_row_that_is_not_finite_is_diverged(python: Path) -> None:
 
 def test_what_cannot_be_driven_is_refused(python: Path) -> None:
     with pytest.raises(
-        ForeignError, match=r"Lift-v0 has actions MultiDiscrete\(\[3 2\]\): a bounded"
+        ExternalEnvError, match=r"Lift-v0 has actions MultiDiscrete\(\[3 2\]\): a bounded"
     ):
         lift(python, 1, discrete=True)
     with pytest.raises(ValueError, match="gym:Nothing-v9 cannot be made: Environment `Nothing`"):
-        ForeignEnv("gym:Nothing-v9", 1)
+        GymnasiumEnv("gym:Nothing-v9", 1)
     with pytest.raises(ValueError, match="no interpreter '/no/python'"):
-        ForeignEnv("gym:Pusher-v5", 1, python="/no/python")
+        GymnasiumEnv("gym:Pusher-v5", 1, python="/no/python")
     with pytest.raises(ValueError, match="a foreign env is named gym:ID, got 'Pusher-v5'"):
-        ForeignEnv("Pusher-v5", 1)
+        GymnasiumEnv("Pusher-v5", 1)
     with pytest.raises(ValueError, match="was made without frames; make it with frames=True"):
-        ForeignEnv("gym:Pusher-v5", 1).render()
+        GymnasiumEnv("gym:Pusher-v5", 1).render()
 
 
 def test_make_knows_the_prefix() -> None:
     env = sims.make("gym:Reacher-v5", 2, seed=3)
-    assert isinstance(env, ForeignEnv)
+    assert isinstance(env, GymnasiumEnv)
     with pytest.raises(ValueError, match="gym:Reacher-v5 has no robot and no goal of ours"):
         sims.make("gym:Reacher-v5", 2, goal="reach")
 
@@ -269,14 +272,14 @@ SUITES = {  # of other people, whose pins clash with ours
 def test_other_peoples_suites_run_in_environments_of_their_own(
     suite: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from benchmarks.peers import environment, make_environment
     from robo_rl.cli import main
-    from robo_rl.experiments.peers import environment, make_environment
 
     if not environment(suite):
         make_environment(suite)
     theirs, (name, kwargs, length) = environment(suite), SUITES[suite]
     env, again = (
-        ForeignEnv(name, 2, seed=4, frames=True, python=theirs,
+        GymnasiumEnv(name, 2, seed=4, frames=True, python=theirs,
                    kwargs=kwargs | ({"camera_name": "corner"} if suite == "metaworld" else {}))
         for _ in range(2)
     )  # fmt: skip
@@ -323,16 +326,16 @@ def test_mujoco_envs_are_drawn_without_a_screen() -> None:
     """Also after ours, which has MuJoCo loaded by then; who asks for a screen hears of it."""
     code = """
 import sims
-from sims.foreign import ForeignEnv
+from sims.external.gymnasium_env import GymnasiumEnv
 sims.make("reach", 1).reset()
-env = ForeignEnv("gym:Reacher-v5", 2, frames=True, frame_size=(32, 40))
+env = GymnasiumEnv("gym:Reacher-v5", 2, frames=True, frame_size=(32, 40))
 env.reset()
 print(env.render().shape)
 """
     bare = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "MUJOCO_GL")}
     for more, says in (
         ({}, "(2, 32, 40, 3)"),
-        ({"MUJOCO_GL": "glfw"}, "ForeignError: gym:Reacher"),
+        ({"MUJOCO_GL": "glfw"}, "ExternalEnvError: gym:Reacher"),
     ):
         done = subprocess.run(
             [sys.executable, "-c", code], env=bare | more, capture_output=True, text=True
@@ -343,14 +346,14 @@ print(env.render().shape)
 @pytest.mark.parametrize("python", ["", sys.executable])
 def test_a_small_frame_is_drawn_small_and_shows_what_a_large_one_does(python: str) -> None:
     small, large = (
-        ForeignEnv("gym:Reacher-v5", 2, seed=1, frames=True, frame_size=size, python=python)
+        GymnasiumEnv("gym:Reacher-v5", 2, seed=1, frames=True, frame_size=size, python=python)
         for size in ((96, 96), None)
     )
     with contextlib.closing(small), contextlib.closing(large):
         small.reset(), large.reset()
         drawn, whole = small.render(), large.render()
         assert whole.shape == (2, 480, 480, 3)
-        shrunk = resized(whole, (96, 96)).astype(float)
+        shrunk = resize_frames(whole, (96, 96)).astype(float)
         assert 0 < np.abs(drawn - shrunk).mean() < 3.0  # not the same frames, shrunk
         assert np.abs(drawn[::-1] - shrunk).mean() > 2 * np.abs(drawn - shrunk).mean()
 
@@ -380,7 +383,7 @@ def test_an_env_whose_module_imports_mujoco_is_drawn_without_a_screen(
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     options = {"python": sys.executable, "import": "drawn_env"}
-    env = ForeignEnv("gym:Still-v0", 1, frames=True, frame_size=(16, 16), **options)
+    env = GymnasiumEnv("gym:Still-v0", 1, frames=True, frame_size=(16, 16), **options)
     env.reset()
     assert env.render().shape == (1, 16, 16, 3)
     env.close()

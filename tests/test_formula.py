@@ -16,7 +16,7 @@ from reward_models.goals.formula import (
     CHOICES,
     OPERATORS,
     Atom,
-    Choice,
+    EntityChoice,
     Formula,
     FormulaError,
     Joined,
@@ -220,7 +220,7 @@ def test_what_is_only_as_said_has_no_spelling_as_data() -> None:
 def test_a_choice_is_of_things_that_fit() -> None:
     formula = parse("touch(gripper, nearest(gripper, red_cube, blue_ball))")
     assert formula == Atom.of(
-        "touch", "gripper", Choice("nearest", ("gripper", "red_cube", "blue_ball"))
+        "touch", "gripper", EntityChoice("nearest", ("gripper", "red_cube", "blue_ball"))
     )
     fill(formula, REACH)
     with pytest.raises(FormulaError, match="must be object"):

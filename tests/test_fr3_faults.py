@@ -33,10 +33,10 @@ from real_robot import (
     Target,
     drivers,
 )
-from real_robot.config import RunConfig
-from real_robot.driver import Moving
+from real_robot.core.config import RunConfig
+from real_robot.core.driver import MovingTarget
 from real_robot.emulators.fr3 import Fr3Emulator
-from real_robot.guarded import GuardedArm
+from real_robot.safety.guarded_driver import GuardedDriver
 from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.arm.stage import closing
 
@@ -243,7 +243,7 @@ def test_hostile_actions_are_no_reflex(stage: EmulatedStage) -> None:
     driver.enable()
     about = driver.describe()
     safety = SafetyFilter.build(about, clearance=Clearance.of(TASK), patience=1e9)
-    arm, stops = GuardedArm(driver, safety, clock, RunConfig()), []
+    arm, stops = GuardedDriver(driver, safety, clock, RunConfig()), []
     arm.seed()
     before = control.call("traffic")["stops"]
     for k in range(2000):
@@ -281,7 +281,7 @@ def test_targets_are_passed_at_their_speed(stage: EmulatedStage) -> None:
         for k in range(1, 401):
             s = 0.01 * k
             speed = wide * fast * np.sin(fast * s) / 2 if known else zero
-            driver.send(Moving(way(s), 0.5, speed, zero, zero + 3.0, zero + 150.0))
+            driver.send(MovingTarget(way(s), 0.5, speed, zero, zero + 3.0, zero + 150.0))
             clock.sleep_until_ns(clock.now_ns() + 10_000_000)
             errors.append(np.array(control.call("traffic")["q_d"]) - way(s))
         off[known] = 1000 * float(np.sqrt(np.mean(np.square(errors))))

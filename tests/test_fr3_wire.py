@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import sims
+from real_robot.core.pacing import VirtualClock
 from real_robot.emulators import fci
 from real_robot.emulators.fci import Mode, MoveStatus, Status
-from real_robot.emulators.fci_controller import LOST, Controller
+from real_robot.emulators.fci_controller import LOST, FciController
 from real_robot.emulators.fr3 import Fr3Emulator
-from real_robot.emulators.franka_hand import Hand
+from real_robot.emulators.franka_hand import EmulatedHand
 from real_robot.emulators.physics import ArmPhysics
-from real_robot.pacing import VirtualClock
 from sims.robots.fr3 import FR3
 
 TASK = sims.make_task("reach", robot="fr3")
@@ -68,13 +68,15 @@ def test_packets_are_as_long_as_the_makers_client_wants_them() -> None:
 def test_the_robot_speaks_its_commands(emulator: Fr3Emulator) -> None:
     line = Line(fci.ROBOT_PORT, fci.ROBOT_HEADER)
     ask = line.ask
-    assert ask(fci.Command.CONNECT, struct.pack("<HH", 9, 1)) == struct.pack("<BH", 1, 10)
-    assert ask(fci.Command.CONNECT, struct.pack("<HH", 10, line.port)) == struct.pack("<BH", 0, 10)
+    assert ask(fci.FciCommand.CONNECT, struct.pack("<HH", 9, 1)) == struct.pack("<BH", 1, 10)
+    assert ask(fci.FciCommand.CONNECT, struct.pack("<HH", 10, line.port)) == struct.pack(
+        "<BH", 0, 10
+    )
     first, second = (np.frombuffer(line.states.recv(4096), fci.STATE)[0] for _ in range(2))
     assert second["message_id"] > first["message_id"] and first["robot_mode"] == Mode.IDLE
     np.testing.assert_allclose(first["q"], first["q_d"], atol=0.01)
     np.testing.assert_allclose(first["tau_ext_hat_filtered"], 0.0, atol=2.0)
-    model = ask(fci.Command.GET_ROBOT_MODEL)
+    model = ask(fci.FciCommand.GET_ROBOT_MODEL)
     assert model[0] == Status.SUCCESS
     robot = ElementTree.fromstring(model[1:])
     joints = [joint for joint in robot.findall("joint") if joint.get("type") == "revolute"]
@@ -84,14 +86,14 @@ def test_the_robot_speaks_its_commands(emulator: Fr3Emulator) -> None:
         limit = joint.find("limit")
         assert float(limit.get("lower")) <= low and float(limit.get("upper")) >= high
     torque = fci.MOVE.pack(2, 4, *[0.0] * 6, False, *[0.0] * 7)
-    assert ask(fci.Command.MOVE, torque) == bytes([MoveStatus.INVALID])
-    assert ask(fci.Command.STOP_MOVE) == bytes([Status.NOT_POSSIBLE])
+    assert ask(fci.FciCommand.MOVE, torque) == bytes([MoveStatus.INVALID])
+    assert ask(fci.FciCommand.STOP_MOVE) == bytes([Status.NOT_POSSIBLE])
     joint = fci.MOVE.pack(0, 0, *[0.0] * 6, False, *[0.0] * 7)
-    assert ask(fci.Command.MOVE, joint) == bytes([MoveStatus.STARTED])
-    assert ask(fci.Command.MOVE, joint, call=8) == bytes([MoveStatus.NOT_POSSIBLE])
-    line._socket.sendall(fci.ROBOT_HEADER.pack(fci.Command.STOP_MOVE, 9, 12))
-    assert line.hear(fci.Command.MOVE) == bytes([MoveStatus.PREEMPTED])
-    assert line.hear(fci.Command.STOP_MOVE, 9) == bytes([Status.SUCCESS])
+    assert ask(fci.FciCommand.MOVE, joint) == bytes([MoveStatus.STARTED])
+    assert ask(fci.FciCommand.MOVE, joint, call=8) == bytes([MoveStatus.NOT_POSSIBLE])
+    line._socket.sendall(fci.ROBOT_HEADER.pack(fci.FciCommand.STOP_MOVE, 9, 12))
+    assert line.hear(fci.FciCommand.MOVE) == bytes([MoveStatus.PREEMPTED])
+    assert line.hear(fci.FciCommand.STOP_MOVE, 9) == bytes([Status.SUCCESS])
     line.close()
 
 
@@ -117,7 +119,7 @@ def test_fingers_that_meet_something_grasp_it_or_stop() -> None:
     clock, heard = VirtualClock(1000.0), []
     physics = ArmPhysics(TASK, clock)
     physics.torque[:] = 1.0
-    hand = Hand(physics, lambda call, status: heard.append((call, status)))
+    hand = EmulatedHand(physics, lambda call, status: heard.append((call, status)))
 
     def until_done() -> None:
         for _ in range(3000):
@@ -163,7 +165,7 @@ def test_a_command_that_breaks_a_necessary_condition_is_a_reflex(
     steps: list[float], error: str
 ) -> None:
     ended: list[tuple[int, MoveStatus]] = []
-    controller = Controller(
+    controller = FciController(
         ArmPhysics(TASK, VirtualClock(1000.0)), lambda *told: ended.append(told)
     )
     assert controller.move(3, 0, 0, False) is MoveStatus.STARTED
@@ -182,7 +184,7 @@ def test_a_command_that_breaks_a_necessary_condition_is_a_reflex(
 
 @pytest.mark.fault(49)
 def test_missing_commands_are_made_up_for_and_then_a_reflex() -> None:
-    controller = Controller(ArmPhysics(TASK, VirtualClock(1000.0)), lambda *told: None)
+    controller = FciController(ArmPhysics(TASK, VirtualClock(1000.0)), lambda *told: None)
     controller.move(1, 0, 0, False)
     start, ramp = controller.q.copy(), 0.0
     for k in range(50):  # up to 0.05 rad/s at 1 rad/s^2
@@ -205,7 +207,7 @@ def test_missing_commands_are_made_up_for_and_then_a_reflex() -> None:
 def test_what_pushes_on_a_joint_beyond_its_threshold_is_a_reflex() -> None:
     clock = VirtualClock(1000.0)
     physics = ArmPhysics(TASK, clock)
-    controller = Controller(physics, lambda *told: None)
+    controller = FciController(physics, lambda *told: None)
     controller.collision = np.full(7, 10.0)
     controller.move(1, 0, 0, False)
     physics.block(0)
@@ -224,7 +226,7 @@ def test_what_pushes_on_a_joint_beyond_its_threshold_is_a_reflex() -> None:
 
 
 def test_nothing_moves_an_arm_whose_user_stop_is_pressed() -> None:
-    controller = Controller(ArmPhysics(TASK, VirtualClock(1000.0)), lambda *told: None)
+    controller = FciController(ArmPhysics(TASK, VirtualClock(1000.0)), lambda *told: None)
     controller.user_stop(True)
     assert controller.move(1, 0, 0, False) is MoveStatus.NOT_POSSIBLE
     assert controller.recover() is Status.RECOVERY_STOPPED

@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 
 import sims
-from robo_rl.visual.data import jitter
-from sims import BatchEnv, far_renderer, frame_pool
-from sims.cameras import Look, Renderer
-from sims.frame_pool import SETTING, FramePool, fastest
+from robo_rl.vision.state_collection import jitter
+from sims import BatchEnv
+from sims.rendering import render_client, render_pool
+from sims.rendering.cameras import Appearance, Renderer
+from sims.rendering.render_pool import SETTING, RenderPool, fastest_thread_count
 
 ROWS = 70  # not a multiple of a chunk
 
@@ -43,11 +44,11 @@ def others() -> list[threading.Thread]:
 
 
 def test_threads_draw_the_very_frames_that_one_draws(env: BatchEnv, forced: None) -> None:
-    look = Look(
+    look = Appearance(
         geom_rgba={"table": np.random.default_rng(0).uniform(size=(ROWS, 4))},
         **jitter(np.random.default_rng(1), ROWS, env.camera("top"), camera=0.1, light=0.3),
     )
-    states, one, pool = env.state(), Renderer(env.model, 48, 64), FramePool(env.model, 48, 64)
+    states, one, pool = env.state(), Renderer(env.model, 48, 64), RenderPool(env.model, 48, 64)
     for given in (None, look, dataclasses.replace(look, numbered=True)):
         frames = pool.frames(states, "top", given)
         assert (frames == one.frames(states, "top", given)).all()
@@ -59,7 +60,7 @@ def test_threads_draw_the_very_frames_that_one_draws(env: BatchEnv, forced: None
 
 
 def test_a_pool_that_nobody_closed_ends_its_threads(env: BatchEnv, forced: None) -> None:
-    pool = FramePool(env.model, 16, 16)
+    pool = RenderPool(env.model, 16, 16)
     pool.frames(env.state(), "front")
     threads = others()
     assert len(threads) == 2
@@ -72,10 +73,10 @@ def test_a_pool_that_nobody_closed_ends_its_threads(env: BatchEnv, forced: None)
 
 
 def test_an_error_of_any_thread_is_told_and_nothing_goes_on(env: BatchEnv, forced: None) -> None:
-    states, pool = env.state(), FramePool(env.model, 16, 16)
+    states, pool = env.state(), RenderPool(env.model, 16, 16)
     good = pool.frames(states, "front")
     with pytest.raises(IndexError):
-        pool.frames(states, "front", Look(light=np.ones(ROWS - 1)))
+        pool.frames(states, "front", Appearance(light=np.ones(ROWS - 1)))
     with pytest.raises(ValueError, match="no camera 'rear' in this scene; known: front, top"):
         pool.frames(states, "rear")
     assert (pool.frames(states, "front") == good).all()
@@ -86,8 +87,8 @@ def test_what_is_fastest_is_measured_once_for_a_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path))
-    monkeypatch.setattr(frame_pool, "cores", lambda: 6)
-    monkeypatch.setattr(frame_pool.os, "getloadavg", lambda: (6.0, 0.0, 0.0))
+    monkeypatch.setattr(render_pool, "usable_cores", lambda: 6)
+    monkeypatch.setattr(render_pool.os, "getloadavg", lambda: (6.0, 0.0, 0.0))
     tried: list[int] = []
 
     def machine(*rates: float):
@@ -97,23 +98,23 @@ def test_what_is_fastest_is_measured_once_for_a_machine(
 
         return rate
 
-    assert fastest("a", machine(1.0, 1.8, 2.2, 2.0), 6) == 4
+    assert fastest_thread_count("a", machine(1.0, 1.8, 2.2, 2.0), 6) == 4
     assert set(tried) == {1, 2, 4, 6}
     tried.clear()
-    assert fastest("a", machine(1.0, 0.5, 0.5, 0.5), 6) == 4 and not tried
+    assert fastest_thread_count("a", machine(1.0, 0.5, 0.5, 0.5), 6) == 4 and not tried
     # Who may have two is measured with two.
-    assert fastest("a", machine(1.0, 1.8, 2.2, 2.0), 2) == 2 and set(tried) == {1, 2}
+    assert fastest_thread_count("a", machine(1.0, 1.8, 2.2, 2.0), 2) == 2 and set(tried) == {1, 2}
     # What gains next to nothing is not worth a thread; another renderer is another machine.
-    assert fastest("b", machine(1.0, 1.05, 0.9, 0.8), 6) == 1
+    assert fastest_thread_count("b", machine(1.0, 1.05, 0.9, 0.8), 6) == 1
     # Measured on busy cores that is not kept.
-    assert fastest("b", machine(1.0, 1.5, 0.9, 0.8), 6) == 2
-    monkeypatch.setattr(frame_pool.os, "getloadavg", lambda: (1.5, 0.0, 0.0))
-    assert fastest("c", machine(1.0, 1.05, 0.9, 0.8), 6) == 1
-    assert fastest("c", machine(1.0, 1.5, 0.9, 0.8), 6) == 1
+    assert fastest_thread_count("b", machine(1.0, 1.5, 0.9, 0.8), 6) == 2
+    monkeypatch.setattr(render_pool.os, "getloadavg", lambda: (1.5, 0.0, 0.0))
+    assert fastest_thread_count("c", machine(1.0, 1.05, 0.9, 0.8), 6) == 1
+    assert fastest_thread_count("c", machine(1.0, 1.5, 0.9, 0.8), 6) == 1
     (stored,) = tmp_path.iterdir()
     assert sorted(json.loads(stored.read_text()).values()) == [1, 2, 2, 4]
     stored.write_text("spoilt")
-    assert fastest("a", machine(1.0, 2.0, 1.0, 1.0), 6) == 2
+    assert fastest_thread_count("a", machine(1.0, 2.0, 1.0, 1.0), 6) == 2
 
 
 def test_a_batch_draws_on_no_more_threads_than_it_was_given(
@@ -125,7 +126,7 @@ def test_a_batch_draws_on_no_more_threads_than_it_was_given(
     assert not others() and not list(tmp_path.iterdir())  # one thread: nothing to measure
     wide = sims.make("reach", ROWS, seed=1, num_threads=2)
     wide.scatter()
-    few = wide.render(np.arange(frame_pool.FEW))
+    few = wide.render(np.arange(render_pool.FEW))
     assert not others() and not list(tmp_path.iterdir())
     assert (wide.render() == env.render()).all() and (few == env.render()[: len(few)]).all()
     [pool] = wide._renderers.values()
@@ -138,7 +139,7 @@ def test_a_setting_that_makes_no_sense_is_refused(
 ) -> None:
     monkeypatch.setenv(SETTING, "many")
     with pytest.raises(ValueError, match=f"{SETTING} must be a number of threads.*got 'many'"):
-        FramePool(env.model, 8, 8)
+        RenderPool(env.model, 8, 8)
 
 
 def test_a_program_that_closes_nothing_ends(tmp_path: Path) -> None:
@@ -153,7 +154,7 @@ def test_a_program_that_closes_nothing_ends(tmp_path: Path) -> None:
 def test_who_draws_beside_a_program_ends_with_it() -> None:
     program = (
         "import time, sims; e = sims.make('reach', 40); e.reset(); e.render(); "
-        "print(*sims.far_renderer.children(), flush=True); time.sleep(600)"
+        "print(*sims.rendering.render_client.renderer_pids(), flush=True); time.sleep(600)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program], env=os.environ | {SETTING: "2"},
@@ -170,13 +171,13 @@ def test_who_draws_beside_a_program_ends_with_it() -> None:
 def test_where_no_further_process_begins_this_one_draws(
     env: BatchEnv, forced: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(far_renderer, "_idle", [])
+    monkeypatch.setattr(render_client, "_idle", [])
 
     def full(*asked: object, **more: object) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(far_renderer.process, "start", full)
-    pool, one = FramePool(env.model, 16, 16), Renderer(env.model, 16, 16)
+    monkeypatch.setattr(render_client.process, "start_module", full)
+    pool, one = RenderPool(env.model, 16, 16), Renderer(env.model, 16, 16)
     states = env.state()
     assert (pool.frames(states, "front") == one.frames(states, "front")).all()
     assert not others()
@@ -187,16 +188,16 @@ def test_where_no_further_process_begins_this_one_draws(
 def test_where_one_that_draws_beside_it_dies_the_program_goes_on(
     env: BatchEnv, forced: None
 ) -> None:
-    pool, states = FramePool(env.model, 16, 16), env.state()
-    light = Look(light=np.linspace(0.5, 1.5, ROWS))
+    pool, states = RenderPool(env.model, 16, 16), env.state()
+    light = Appearance(light=np.linspace(0.5, 1.5, ROWS))
     good = pool.frames(states, "front", light)
-    first = set(far_renderer.children())
+    first = set(render_client.renderer_pids())
     for pid in first:
         os.kill(pid, signal.SIGKILL)
     for _ in range(2):
         assert (pool.frames(states, "front", light) == good).all()
-    assert len(first) == 2 == len(set(far_renderer.children()) - first)  # others have begun
-    assert far_renderer.processor_s() > 0.0
+    assert len(first) == 2 == len(set(render_client.renderer_pids()) - first)  # others have begun
+    assert render_client.renderer_cpu_seconds() > 0.0
     pool.close()
 
 

@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sims
+from benchmarks.labelled_sentences import own_key, path_of
+from benchmarks.reading import outcome
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import (
     Atom,
@@ -22,10 +24,8 @@ from reward_models.goals import (
     read,
 )
 from reward_models.goals.formula import check
-from reward_models.goals.reader.refusals import lexicon
-from reward_models.goals.say import say
-from robo_rl.experiments.reading import outcome
-from robo_rl.goals.labelled import own_key, path_of
+from reward_models.goals.grammar.refusals import known_words
+from reward_models.goals.text import to_sentence
 from robo_rl.goals.reading import read_goal
 
 ROWS_AT = Path(__file__).parent / "data"
@@ -146,7 +146,7 @@ def test_goals_as_they_are_typed(task: str, text: str, key: str) -> None:
 
 
 CARDS = {task: card_of(task) for task in sorted(sims.TASKS)}
-SPOKEN = sorted(lexicon())
+SPOKEN = sorted(known_words())
 SAID = st.sampled_from(
     ["the cube", "the red cube", "the blue ball", "the drawer", "the target", "the hole", "it",
      "the robot", "you", "not", "never", "do not", "without", ",", "?", "and", "then", "#"]
@@ -324,7 +324,7 @@ def test_captions_of_handling_are_read_back() -> None:
         for sentence in card.goals.values():
             formula = read(sentence, card)
             assert isinstance(formula, Atom)
-            said = paraphrases(formula, card) if formula.object else (say(formula, card),)
+            said = paraphrases(formula, card) if formula.object else (to_sentence(formula, card),)
             for text in said:
                 assert read(text, card) == formula, text
 

@@ -15,31 +15,31 @@ from rich.console import Console
 
 import sims
 from real_robot import BundleError, PolicyBundle, SimDriver, VirtualClock, run
-from real_robot.sim_scene import Scene
+from real_robot.sim.scene import SimScene
 from reward_models.base import from_dict
 from reward_models.goals.automaton import DONE, FAILED
+from reward_models.goals.duration import episode_seconds
 from reward_models.goals.formula import FormulaError, parse
-from reward_models.goals.length import seconds
 from reward_models.goals.margins import NoMargin
-from reward_models.goals.say import say
+from reward_models.goals.text import to_sentence
 from reward_models.programs import load
-from reward_models.writers.lines import NoTemplate
 from reward_models.writers.staged import write_staged
+from reward_models.writers.template_lines import NoTemplate
 from robo_rl.arm.episodes import run_emulated
-from robo_rl.bundles.task import task_of
-from robo_rl.config import TrainConfig
-from robo_rl.evaluate import evaluate, make_task
-from robo_rl.goals.account import GoalTask, goal_task, trained_on
+from robo_rl.config.presets import with_presets
+from robo_rl.config.train_config import TrainConfig
+from robo_rl.evaluation.evaluate import evaluate, task_of_run
+from robo_rl.goals.bundle_task import task_of_bundle
+from robo_rl.goals.goal_task import GoalTask, make_goal_task, training_task
 from robo_rl.goals.reading import formula_goal, judged_goal
-from robo_rl.judging.coverage import cover
-from robo_rl.judging.report import of_run
 from robo_rl.learners import PPOConfig
-from robo_rl.preflight import Job, preflight
-from robo_rl.presets import completed
+from robo_rl.reward_analysis.coverage import collect_coverage
+from robo_rl.reward_analysis.report import subject_of_run
 from robo_rl.rewards import ClipConfig, make_reward
-from robo_rl.training import train
-from robo_rl.visual.scene import SceneConfig
-from sims.batch_env import BatchEnv
+from robo_rl.runtime.sandbox import Job, preflight
+from robo_rl.training.train import train
+from robo_rl.vision.distilled_scene import SceneConfig
+from sims.envs.batch_env import BatchEnv
 
 Array = np.ndarray
 REACH = sims.make_task("reach")
@@ -71,7 +71,7 @@ def slow(*values: str) -> Any:
 
 
 def made(text: str, task: str = "reach") -> GoalTask:
-    return goal_task(sims.make_task(task), parse(text))
+    return make_goal_task(sims.make_task(task), parse(text))
 
 
 def reward(task: GoalTask) -> Any:
@@ -114,7 +114,7 @@ def test_the_account_is_the_judge_s(text: str) -> None:
 
 
 def test_a_row_is_the_same_in_any_batch_and_goes_on_where_it_was_saved() -> None:
-    task = trained_on(made(MIXED))
+    task = training_task(made(MIXED))
     wide, row = BatchEnv(task, 8, seed=3), BatchEnv(task, 1, seed=3, rows=[5])
     other = BatchEnv(task, 8, seed=4)
     assert np.array_equal(wide.reset()[5], row.reset()[0])
@@ -250,7 +250,7 @@ def test_what_was_understood_is_read_back() -> None:
          "first the gripper touches the red cube, then the gripper is higher than it was there, "
          "then the red cube is on the left side of the table"),
     ):  # fmt: skip
-        assert say(goal_task(REACH, parse(text)).wanted, card) == words
+        assert to_sentence(make_goal_task(REACH, parse(text)).wanted, card) == words
 
 
 def test_an_episode_is_as_long_as_its_parts_ask_for() -> None:
@@ -261,7 +261,7 @@ def test_an_episode_is_as_long_as_its_parts_ask_for() -> None:
         ("and(next_to(red_cube, blue_ball), far(gripper, red_cube))", 6.5),
         ("then(moved(red_cube, left=8cm), far(gripper, red_cube))", 6.5),
     ):  # fmt: skip
-        assert seconds(parse(text), push) == pytest.approx(length)
+        assert episode_seconds(parse(text), push) == pytest.approx(length)
     assert made("hold(touch(gripper, red_cube), seconds=0.33)").episode_s == pytest.approx(2.85)
 
 
@@ -314,15 +314,15 @@ def test_options_that_do_not_go_together_are_refused() -> None:
 def test_a_formula_has_steps_for_each_of_its_parts_and_is_read_back() -> None:
     for text, steps in ((TWO, 192_000), (MIXED, 192_000), (MOVED, 96_000)):
         config = TrainConfig(formula=text, reward="offline")
-        assert completed(config).env_steps == steps
-        assert completed(replace(config, env_steps=5)).env_steps == 5
+        assert with_presets(config).env_steps == steps
+        assert with_presets(replace(config, env_steps=5)).env_steps == 5
     _, goal = judged_goal(REACH, "keep away from the can")
     assert goal.understood == "the gripper is far from the green cylinder"
 
 
 @pytest.mark.slow
 def test_a_run_from_a_formula_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from robo_rl.training import train
+    from robo_rl.training.train import train
 
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path / "cache"))
     tuning = PPOConfig(num_envs=16, n_steps=20, minibatches=2)
@@ -333,7 +333,7 @@ def test_a_run_from_a_formula_is_whole(tmp_path: Path, monkeypatch: pytest.Monke
     result = trained.run.result
     assert json.loads(result["truth"])[0] == "and" and "goal_part_2" in result["captions"]
     assert (trained.run.path / "report.html").exists() and trained.bundle is not None
-    task = make_task(trained.run.config, result["truth"])
+    task = task_of_run(trained.run.config, result["truth"])
     assert isinstance(task, GoalTask) and task.episode_s == pytest.approx(5.2)
     assert not task.practice and not task.ends
     again = evaluate(task, trained.policy.act, episodes=20, seed=trained.evaluation.seed)
@@ -344,8 +344,8 @@ def test_a_run_from_a_formula_is_whole(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_goal_of_a_run_is_found_again() -> None:
     task, goal = formula_goal(REACH, MIXED)
     config = {"task": "reach", "robot": "", "formula": MIXED, "reward": "offline"}
-    assert make_task(config, goal.key) == task
-    assert make_task(config, "above_blue_ball").goal == "above_blue_ball"
+    assert task_of_run(config, goal.key) == task
+    assert task_of_run(config, "above_blue_ball").goal == "above_blue_ball"
 
 
 def test_a_sentence_that_is_seen_is_judged_and_its_policy_observes_what_it_would_of_any(
@@ -363,15 +363,15 @@ def test_a_sentence_that_is_seen_is_judged_and_its_policy_observes_what_it_would
     made = train(config, console=Console(file=said, width=200))
     assert '--formula "then(touch(gripper, red_cube, within=0.02)' in said.getvalue()
     assert "in turn counts as done once it is seen" in made.run.result["sees"]
-    task = make_task(made.run.config, made.run.result["truth"])
+    task = task_of_run(made.run.config, made.run.result["truth"])
     assert not isinstance(task, GoalTask) and task.formula[0] == "then"
     again = evaluate(task, made.policy.act, episodes=20, seed=made.evaluation.seed)
     assert again.successes == made.evaluation.successes
-    assert of_run(made.run.path).task == task
-    assert len(cover(task, 8).success)  # no expert acts there, who knew another goal
-    assert not isinstance(task_of(PolicyBundle.load(made.bundle).manifest), GoalTask)
+    assert subject_of_run(made.run.path).task == task
+    assert len(collect_coverage(task, 8).success)  # no expert acts there, who knew another goal
+    assert not isinstance(task_of_bundle(PolicyBundle.load(made.bundle).manifest), GoalTask)
     as_formula = {**made.run.config, "goal": "", "formula": made.run.result["formula"]}
-    assert isinstance(make_task(as_formula, made.run.result["truth"]), GoalTask)
+    assert isinstance(task_of_run(as_formula, made.run.result["truth"]), GoalTask)
 
 
 PRESSES = "whoever may stay on a thing presses on it: 7 of 10, and with more steps a stall"
@@ -399,7 +399,7 @@ def test_a_sequence_drives_an_arm(
     )  # fmt: skip
     made = train(config)
     outcome("success", made.evaluation.success, above=0.7)
-    with pytest.raises(BundleError, match="a formula.*pass task=robo_rl.bundles.task.task_of"):
+    with pytest.raises(BundleError, match="a formula.*pass task=robo_rl.goals.bundle_task.task_of"):
         run(SimDriver(REACH, clock=VirtualClock(1.0)), PolicyBundle.load(made.bundle), steps=1)
     arm = run_emulated(made.bundle, episodes=10)
     outcome("successes of 10 on the arm", arm.successes, above=5)
@@ -408,8 +408,8 @@ def test_a_sequence_drives_an_arm(
 
 def test_a_scene_judges_from_where_the_policy_takes_over() -> None:
     """A deadline does not run while the arm is brought to its start."""
-    task = goal_task(REACH, parse("within(displaced(gripper, least=3cm), seconds=0.5)"))
-    scene = Scene(task, 0)
+    task = make_goal_task(REACH, parse("within(displaced(gripper, least=3cm), seconds=0.5)"))
+    scene = SimScene(task, 0)
     for begun in (False, True):
         for _ in range(round(1.0 / scene.timestep)):
             scene.step()

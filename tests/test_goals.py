@@ -12,6 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.labelled_sentences import path_of
+from benchmarks.reading import flat, outcome, score, to_refuse
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import (
     Atom,
@@ -24,12 +26,10 @@ from reward_models.goals import (
     stages,
 )
 from reward_models.goals.formula import atoms, check
+from reward_models.goals.grammar.refusals import known_words
 from reward_models.goals.predicates import PREDICATES, role
-from reward_models.goals.reader.refusals import lexicon
 from reward_models.goals.refusal import CODES
-from reward_models.goals.say import say
-from robo_rl.experiments.reading import flat, outcome, score, to_refuse
-from robo_rl.goals.labelled import path_of
+from reward_models.goals.text import to_sentence
 
 DATA = Path(__file__).parent / "data"
 
@@ -336,7 +336,9 @@ def test_a_card_without_a_gripper_is_a_mistake_of_the_card() -> None:
 # ---------------------------------------------------------------------------------- properties
 
 SOUP = st.lists(
-    st.sampled_from(sorted(lexicon()) + sorted({w for t in DEV for w in t.split()}) + [",", "?"]),
+    st.sampled_from(
+        sorted(known_words()) + sorted({w for t in DEV for w in t.split()}) + [",", "?"]
+    ),
     max_size=12,
 ).map(" ".join)
 
@@ -357,10 +359,10 @@ def test_any_text_is_read_or_refused(text: str, card: TaskCard) -> None:
 @pytest.mark.parametrize(("atom", "card"), ATOMS, ids=str)
 def test_captions_and_paraphrases_read_back(atom: Atom, card: TaskCard) -> None:
     check(atom, card)
-    assert read(say(atom, card), card) == atom
+    assert read(to_sentence(atom, card), card) == atom
     wordings = paraphrases(atom, card)
     assert 6 <= len(set(wordings)) <= 10
-    assert wordings[0] == say(atom, card)
+    assert wordings[0] == to_sentence(atom, card)
     for wording in wordings:
         assert read(wording, card) == atom, wording
 
@@ -375,13 +377,13 @@ def test_canonical_captions() -> None:
         "right_of(red_cube, blue_ball)": "the red cube is right of the blue ball",
     }
     for formula, sentence in said.items():
-        assert say(next(atoms(parse(formula))), TABLE) == sentence
+        assert to_sentence(next(atoms(parse(formula))), TABLE) == sentence
     assert describe_vocabulary(TABLE).count("\n") == 0
 
 
 @settings(max_examples=100, deadline=None)
 @given(
-    text=st.sampled_from(DEV + [say(a, TABLE) for a in all_atoms(TABLE)]),
+    text=st.sampled_from(DEV + [to_sentence(a, TABLE) for a in all_atoms(TABLE)]),
     upper=st.booleans(),
     space=st.sampled_from([" ", "  ", "\t", "\n "]),
     end=st.sampled_from(["", ".", "!", " ...", " "]),
@@ -395,7 +397,7 @@ def test_case_space_and_full_stops_do_not_matter(
 
 @settings(max_examples=120, deadline=None)
 @given(
-    text=st.sampled_from(DEV_GOALS + [say(a, TABLE) for a in all_atoms(TABLE)]),
+    text=st.sampled_from(DEV_GOALS + [to_sentence(a, TABLE) for a in all_atoms(TABLE)]),
     word=st.text("bcdfghjklmnpqrstvwxz", min_size=5, max_size=9),
     at=st.floats(0, 1),
 )

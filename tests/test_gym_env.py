@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import sims
-from sims.gym_env import GymVectorEnv
+from sims.envs.gym_env import GymVectorEnv
 
 IDS = {name: f"robo/{name.title().replace('_', '')}-v0" for name in sims.TASKS}
 

@@ -10,9 +10,9 @@ from hostile import Hostile
 
 import sims
 from real_robot import Clearance, SafetyFilter, SafetyStop
-from real_robot.config import RunConfig
+from real_robot.core.config import RunConfig
 from real_robot.drivers.calibration import UNIT
-from real_robot.guarded import GuardedArm
+from real_robot.safety.guarded_driver import GuardedDriver
 from robo_rl.arm.emulated import EmulatedStage
 from robo_rl.arm.stage import closing
 
@@ -40,7 +40,7 @@ def test_hostile_actions_over_the_wire_stay_within_limits(robot: str, actions: i
         driver.enable()
         about = driver.describe()
         safety = SafetyFilter.build(about, clearance=Clearance.of(task), patience=1e9)
-        arm = GuardedArm(driver, safety, clock, RunConfig())
+        arm = GuardedDriver(driver, safety, clock, RunConfig())
         arm.seed()
         before = traffic(stage, robot)  # UR's program is told the present pose as it starts
         stops, sent = [], []

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import sims
-from sims import ik, robots
-from sims.tasks.tabletop import polar
+from sims import robots
+from sims.core import ik
+from sims.tasks.scene.tabletop import polar_to_table
 
 
 @pytest.mark.parametrize("robot", sims.ROBOTS)
@@ -46,7 +47,9 @@ def test_the_tip_is_placed_within_the_joints_limits(robot: str) -> None:
     rng, place = np.random.default_rng(0), robots.get(robot).workspace
     target = np.column_stack(
         [
-            polar(place, rng.uniform(*place.reach, 32), rng.uniform(-1, 1, 32) * place.sector),
+            polar_to_table(
+                place, rng.uniform(*place.reach, 32), rng.uniform(-1, 1, 32) * place.sector
+            ),
             rng.uniform(0.02, 0.08, 32),
         ]
     )

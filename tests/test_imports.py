@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import json
+import re
 import subprocess
 import sys
 import venv
@@ -19,6 +21,7 @@ MAY = {
     "sims": {"sims"},
     "real_robot": {"real_robot", "sims"},
     "robo_rl": set(OURS),
+    "benchmarks": {*OURS, "benchmarks"},
 }
 TORCH = {"torch", "torchvision", "stable_baselines3", "sb3_contrib", "open_clip", "onnxscript"}
 # Ends a program that has noted `start`: prints how many empty loops of five million turns its
@@ -32,7 +35,7 @@ print(json.dumps([seconds / (time.process_time() - start), sorted(sys.modules)])
 LIGHT = (
     "sims",
     "real_robot",
-    *(f"reward_models/{part}" for part in ("base.py", "goals", "programs", "wire", "writers")),
+    *(f"reward_models/{part}" for part in ("base.py", "goals", "programs", "remote", "writers")),
 )
 
 
@@ -61,11 +64,11 @@ def imported(source: Path) -> set[str]:
     return {name.split(".")[0] for name in names}
 
 
-@pytest.mark.parametrize("package", OURS)
+@pytest.mark.parametrize("package", MAY)
 def test_packages_import_only_what_the_design_allows(package: str) -> None:
     assert sources(package)
     for source in sources(package):
-        foreign = (imported(source) & set(OURS)) - MAY[package]
+        foreign = (imported(source) & set(MAY)) - MAY[package]
         assert not foreign, f"{source} imports {foreign}; {package} may import {MAY[package]}"
 
 
@@ -76,10 +79,10 @@ STARTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("package", OURS)
+@pytest.mark.parametrize("package", MAY)
 def test_one_file_decides_how_processes_begin(package: str) -> None:
     for source in sources(package):
-        if source == ROOT / "sims" / "process.py":
+        if source == ROOT / "sims" / "utils" / "process.py":
             continue
         for node in nodes(source):
             called = node.func if isinstance(node, ast.Call) else None
@@ -89,13 +92,13 @@ def test_one_file_decides_how_processes_begin(package: str) -> None:
                     name = "posix_spawn"
                 starts = owner in ("subprocess", "multiprocessing", "asyncio", "os", "pty")
                 assert not (starts and name in STARTS), (
-                    f"{source}:{node.lineno} calls {owner}.{called.attr}; use sims.process"
+                    f"{source}:{node.lineno} calls {owner}.{called.attr}; use sims.utils.process"
                 )
             if isinstance(node, ast.ImportFrom):
                 found = {alias.name for alias in node.names} & STARTS
                 module = (node.module or "").split(".")[0]
                 assert not found or module not in ("subprocess", "multiprocessing", "os"), (
-                    f"{source}:{node.lineno} imports {found}; use sims.process"
+                    f"{source}:{node.lineno} imports {found}; use sims.utils.process"
                 )
 
 
@@ -108,7 +111,7 @@ def test_light_packages_never_name_torch(part: str) -> None:
 
 def test_light_packages_load_no_torch_and_load_fast() -> None:
     modules = (
-        "sims, sims.gym_env, real_robot, reward_models.base, reward_models.goals, "
+        "sims, sims.envs.gym_env, real_robot, reward_models.base, reward_models.goals, "
         "reward_models.programs"
     )
     code = f"import time, sys, json; start = time.process_time()\nimport {modules}\n{RATIO}"
@@ -155,7 +158,7 @@ def test_deploy_and_emulate_load_no_torch_and_load_fast() -> None:
     code = (
         "import time, sys, json; start = time.process_time()\n"
         "import robo_rl.commands.deploy, robo_rl.commands.emulate, robo_rl.commands.replay\n"
-        "import real_robot.replay, robo_rl.commands.teleop, robo_rl.arm.nobody\n"
+        "import real_robot.session.replay, robo_rl.commands.teleop, robo_rl.arm.noop_policy\n"
         f"{RATIO}"
     )
     done = subprocess.run(
@@ -164,3 +167,140 @@ def test_deploy_and_emulate_load_no_torch_and_load_fast() -> None:
     loops, loaded = json.loads(done.stdout)
     assert not {name.split(".")[0] for name in loaded} & TORCH
     assert loops < 20.0
+
+
+# Folders.
+def edges(package: str) -> dict[str, dict[str, str]]:
+    """{folder: {folder of the same package that it imports: where}}, wherever in a file."""
+    modules = {}
+    for source in sources(package):
+        parts = source.relative_to(ROOT).with_suffix("").parts
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = source
+    found: dict[str, dict[str, str]] = {}
+    for source in modules.values():
+        here = str(source.parent.relative_to(ROOT))
+        found.setdefault(here, {})
+        for node in ast.walk(ast.parse(source.read_text())):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                base = node.module or ""
+                if node.level:
+                    above = source.relative_to(ROOT).parts[: -node.level]
+                    base = ".".join([*above, *([base] if base else [])])
+                names = [
+                    full if (full := f"{base}.{alias.name}") in modules else base
+                    for alias in node.names
+                ]
+            for name in names:
+                there = str(modules[name].parent.relative_to(ROOT)) if name in modules else here
+                if there != here:
+                    place = f"{source.relative_to(ROOT)}:{node.lineno}"
+                    found[here].setdefault(there, place)
+    return found
+
+
+def cycles(graph: dict[str, dict[str, str]]) -> list[list[str]]:
+    """Strongly connected components of more than one node (Tarjan), each as the path of a cycle."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        number[node] = low[node] = len(number)
+        stack.append(node)
+        for other in graph.get(node, {}):
+            if other not in number:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], number[other])
+        if low[node] == number[node]:
+            component = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
+            if len(component) > 1:
+                found.append(path_around(graph, component))
+
+    for node in graph:
+        if node not in number:
+            visit(node)
+    return found
+
+
+def path_around(graph: dict[str, dict[str, str]], component: list[str]) -> list[str]:
+    """The shortest way from the first node of a component back to it."""
+    first = component[0]
+    waiting, came = [first], {}
+    while waiting:
+        node = waiting.pop(0)
+        for other in graph[node]:
+            if other == first:
+                path = [first]
+                while node != first:
+                    path.insert(0, node)
+                    node = came[node]
+                return [first, *path]
+            if other in component and other not in came:
+                came[other] = node
+                waiting.append(other)
+    raise AssertionError(component)
+
+
+@pytest.mark.parametrize("package", [*OURS, "benchmarks"])
+def test_no_folders_of_a_package_import_each_other_in_a_cycle(package: str) -> None:
+    graph = edges(package)
+    lines = [
+        "; ".join(f"{a} -> {b} ({graph[a][b]})" for a, b in itertools.pairwise(path))
+        for path in cycles(graph)
+    ]
+    assert not lines, "import cycles between folders:\n" + "\n".join(lines)
+
+
+def test_a_cycle_of_folders_is_found() -> None:
+    graph = {"a": {"b": "1"}, "b": {"c": "2", "d": "3"}, "c": {"a": "4"}, "d": {}}
+    assert cycles(graph) == [["a", "b", "c", "a"]]
+    assert cycles({"a": {"b": "1"}, "b": {"c": "2"}, "c": {}}) == []
+
+
+@pytest.mark.parametrize("package", OURS)
+def test_a_folder_imports_what_its_docstring_says(package: str) -> None:
+    """Each folder's ``__init__`` ends its docstring with the folders that its files may import."""
+    for folder, imports in edges(package).items():
+        if folder == package:
+            continue
+        said = ast.get_docstring(ast.parse((ROOT / folder / "__init__.py").read_text())) or ""
+        named = re.search(r"May import: ([\w/, \n]+)\.$", said)
+        assert named, f"{folder}/__init__.py does not say what its files may import"
+        allowed = set(re.split(r",\s+", named[1])) | {"nothing"}
+        for other, place in imports.items():
+            short = other.removeprefix(f"{package}/")
+            assert short in allowed or other == package, (
+                f"{place} imports {other}; {folder}/__init__.py allows {named[1]}"
+            )
+
+
+def test_rewards_that_look_at_frames_are_listed_where_goals_are_read() -> None:
+    from robo_rl.goals.goal_task import FRAME_REWARDS
+    from robo_rl.rewards import REWARDS
+
+    assert {name for name, kind in REWARDS.items() if kind.frames} == FRAME_REWARDS
+
+
+def test_a_process_that_needs_helpers_of_sims_loads_no_simulation() -> None:
+    code = (
+        "import sys, sims.utils.process, sims.utils.plugins, real_robot.core.child_process\n"
+        "print([n for n in ('mujoco', 'gymnasium', 'numpy', 'cv2') if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("first", ["sims", "gymnasium"])
+def test_tasks_are_registered_with_gymnasium_whichever_is_imported_first(first: str) -> None:
+    second = {"sims": "gymnasium", "gymnasium": "sims"}[first]
+    code = f"import {first}, {second}, gymnasium; gymnasium.spec('robo/Reach-v0')"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

@@ -12,9 +12,9 @@ import sims
 from robo_rl.commands.train import parse_train
 from robo_rl.learners import EnsembleConfig, SACConfig
 from robo_rl.learners.learner import Learner, make_learner
-from robo_rl.learners.loop import learn
+from robo_rl.learners.training_loop import learn
 from robo_rl.rollout.interventions import LATEST, Interventions
-from robo_rl.runs import RunDir
+from robo_rl.runs.run_dir import RunDir
 
 ROWS = 16
 # A rate that falls would fall with the total, and these runs are cut into halves of one.

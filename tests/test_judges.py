@@ -28,25 +28,25 @@ from openai_server import OpenAIServer
 from robometer_server import RobometerServer
 from seeing_model import film, seeing, shades, words
 
-from reward_models.wire import questions
-from reward_models.wire.cache import Cache, Remembering
-from reward_models.wire.cassette import Player, Recorder, Reply
-from reward_models.wire.judge import NO_ANSWER, Said, VisionJudge
-from reward_models.wire.pool import asked
-from reward_models.wire.questions import BadAnswer
-from reward_models.wire.robometer import Robometer
-from reward_models.wire.transport import (
+from reward_models.remote import questions
+from reward_models.remote.cache import Cache, CachingTransport
+from reward_models.remote.cassette import CassettePlayer, CassetteRecorder, ModelReply
+from reward_models.remote.questions import BadAnswer
+from reward_models.remote.robometer import Robometer
+from reward_models.remote.thread_pool import ask_in_parallel
+from reward_models.remote.transport import (
     Budget,
+    BudgetedTransport,
     BudgetSpent,
     Endpoint,
-    Metered,
     ModelError,
     OpenAITransport,
-    Patient,
-    plain,
+    RetryingTransport,
+    public_url,
 )
+from reward_models.remote.vlm_judge import NO_ANSWER, JudgeAnswer, VLMJudge
 from robo_rl.cli import main
-from robo_rl.visual.label_store import Answer, LabelStore, scene_of
+from robo_rl.labelling.store import Label, LabelStore, labelled_scene
 from sims import make_task
 
 pytest.importorskip("openai")
@@ -65,9 +65,12 @@ def endpoint(server: OpenAIServer, **changes: Any) -> Endpoint:
     return Endpoint("test", server.url, "ROBO_TEST_KEY", temperature=0.0, **given)
 
 
-def judge(server: OpenAIServer, budget: Budget | None = None, **options: Any) -> VisionJudge:
+def judge(server: OpenAIServer, budget: Budget | None = None, **options: Any) -> VLMJudge:
     e = endpoint(server)
-    return VisionJudge(Patient(Metered(OpenAITransport(e), budget or Budget(), e), e), **options)
+    return VLMJudge(
+        RetryingTransport(BudgetedTransport(OpenAITransport(e), budget or Budget(), e), e),
+        **options,
+    )
 
 
 def test_which_film_is_better_whichever_is_shown_first() -> None:
@@ -77,7 +80,7 @@ def test_which_film_is_better_whichever_is_shown_first() -> None:
             one, two = film(0.1, 0.2 + 0.05 * number), film(0.1, 0.4)
             said = ours.compare(one, two, GOAL)
             wanted = "tie" if number == 4 else "first" if number > 4 else "second"
-            assert said == Said(wanted)
+            assert said == JudgeAnswer(wanted)
             describe, judged = server.requests[-2:]
             shown = shades(describe)
             first_shown[abs(shown[1] - one[-1].mean() / 250) < 0.01] += 1
@@ -88,11 +91,11 @@ def test_which_film_is_better_whichever_is_shown_first() -> None:
 
 
 def test_a_tie_and_a_shrug_are_two_answers() -> None:
-    for said, wanted in (("tie", Said("tie")), ("unsure", Said(why="unsure"))):
+    for said, wanted in (("tie", JudgeAnswer("tie")), ("unsure", JudgeAnswer(why="unsure"))):
         with OpenAIServer(["Two films.", f"ANSWER: {said}"]) as server:
             assert judge(server).compare(film(0.1), film(0.2), GOAL) == wanted
     with OpenAIServer(["ANSWER: unsure"]) as server:
-        assert judge(server).rate(film(0.1), GOAL) == Said(why="unsure")
+        assert judge(server).rate(film(0.1), GOAL) == JudgeAnswer(why="unsure")
 
 
 def test_progress_is_of_the_frame_that_was_shown() -> None:
@@ -107,8 +110,8 @@ def test_progress_is_of_the_frame_that_was_shown() -> None:
         again = ours.progress(frames, GOAL)
         assert server.requests[0] == server.requests[1]  # the same order: it can be remembered
         np.testing.assert_array_equal(again.value, found)
-        assert ours.rate(film(0.1, 0.5), GOAL) == Said(0.5)
-        assert ours.rate(film(0.5, 0.97), GOAL) == Said(1.0)
+        assert ours.rate(film(0.1, 0.5), GOAL) == JudgeAnswer(0.5)
+        assert ours.rate(film(0.5, 0.97), GOAL) == JudgeAnswer(1.0)
 
 
 @pytest.mark.parametrize(
@@ -132,23 +135,25 @@ def test_a_bad_answer_is_asked_again_with_what_is_wrong(bad: Any, says: str) -> 
         first, second, third = (request["messages"] for request in server.requests)
         assert says in second[-1]["content"] and second[:1] == first and third[:3] == second
     with OpenAIServer([bad]) as server:
-        assert judge(server, again=1).progress(frames, GOAL) == Said(why=NO_ANSWER)
+        assert judge(server, again=1).progress(frames, GOAL) == JudgeAnswer(why=NO_ANSWER)
         assert len(server.requests) == 2
-        assert judge(server, again=0).rate(frames, GOAL) == Said(why=NO_ANSWER)
+        assert judge(server, again=0).rate(frames, GOAL) == JudgeAnswer(why=NO_ANSWER)
 
 
 @pytest.mark.parametrize("said", ["6", "0", "3.5", "-1", "three", "3 of 5", "", "true"])
 def test_a_rating_is_one_of_five(said: str) -> None:
     with pytest.raises(BadAnswer, match="from 1 to 5"):
-        questions.rating_in(f"ANSWER: {said}")
+        questions.parse_rating(f"ANSWER: {said}")
     for verdict in ("film 1", "12", "neither"):
         with pytest.raises(BadAnswer, match="1, 2, tie, unsure"):
-            questions.verdict_in(f"ANSWER: {verdict}")
+            questions.parse_verdict(f"ANSWER: {verdict}")
 
 
 def test_frames_are_spread_evenly_with_both_ends() -> None:
-    assert questions.spread(51, 6).tolist() == [0, 10, 20, 30, 40, 50]
-    assert questions.spread(3, 8).tolist() == [0, 1, 2] and questions.spread(1, 8).tolist() == [0]
+    assert questions.evenly_spaced(51, 6).tolist() == [0, 10, 20, 30, 40, 50]
+    assert questions.evenly_spaced(3, 8).tolist() == [0, 1, 2] and questions.evenly_spaced(
+        1, 8
+    ).tolist() == [0]
     large = np.zeros((1, 300, 400, 3), np.uint8)
     with OpenAIServer(seeing) as server:
         judge(server, side=200).rate(large, "{pictures} {goal}")
@@ -174,10 +179,10 @@ def test_a_budget_of_calls_holds_for_several_at_once() -> None:
         ours = judge(server, budget)
         with pytest.raises(BudgetSpent, match="10 calls are spent"):
             films = [film(k / 40) for k in range(40)]
-            for _, said in asked(lambda one: ours.rate(one, GOAL), films, 4):
+            for _, said in ask_in_parallel(lambda one: ours.rate(one, GOAL), films, 4):
                 rated.append(said)
         assert len(server.requests) == budget.used_calls == 10
-    assert rated == [Said(0.5)] * 7  # what was answered is not lost
+    assert rated == [JudgeAnswer(0.5)] * 7  # what was answered is not lost
 
 
 def test_pictures_count_and_tokens_are_held_back_for_what_is_under_way() -> None:
@@ -187,7 +192,7 @@ def test_pictures_count_and_tokens_are_held_back_for_what_is_under_way() -> None
     class Slow:
         model = "slow"
 
-        def complete(self, messages: Any, max_tokens: int) -> Reply:
+        def complete(self, messages: Any, max_tokens: int) -> ModelReply:
             nonlocal under_way, most
             with lock:
                 under_way += 1
@@ -198,13 +203,13 @@ def test_pictures_count_and_tokens_are_held_back_for_what_is_under_way() -> None
             time.sleep(0.05)  # in which a third would begin, were there room for it
             with lock:
                 under_way -= 1
-            return Reply("ANSWER: 3", 1100, 10)
+            return ModelReply("ANSWER: 3", 1100, 10)
 
     budget = Budget(tokens=5_000)
-    metered = Metered(Slow(), budget, Endpoint("slow", picture_tokens=1_000))
-    ours, rated = VisionJudge(metered), []
+    metered = BudgetedTransport(Slow(), budget, Endpoint("slow", picture_tokens=1_000))
+    ours, rated = VLMJudge(metered), []
     with pytest.raises(BudgetSpent, match="tokens are spent; the next call may take"):
-        for _, said in asked(lambda k: ours.rate(film(k / 20), GOAL), range(20), 3):
+        for _, said in ask_in_parallel(lambda k: ours.rate(film(k / 20), GOAL), range(20), 3):
             rated.append(said)
     assert most == 2 and len(rated) == 3 and budget.used_tokens == 3 * 1110
     assert budget.held_tokens == 0
@@ -214,12 +219,12 @@ def test_what_a_picture_costs_is_learned_from_replies() -> None:
     class Dear:
         model = "dear"
 
-        def complete(self, messages: Any, max_tokens: int) -> Reply:
-            return Reply("ANSWER: 3", 9_000, 10)
+        def complete(self, messages: Any, max_tokens: int) -> ModelReply:
+            return ModelReply("ANSWER: 3", 9_000, 10)
 
     budget = Budget(money=0.2)
     e = Endpoint("dear", picture_tokens=100, prompt_price=10.0)
-    ours = VisionJudge(Metered(Dear(), budget, e))
+    ours = VLMJudge(BudgetedTransport(Dear(), budget, e))
     ours.rate(film(0.1), GOAL)
     ours.rate(film(0.2), GOAL)
     with pytest.raises(BudgetSpent, match="of 0.2 are spent; the next call may cost 0.09"):
@@ -245,7 +250,7 @@ def test_an_answer_that_was_not_heard_is_taken_to_have_cost_what_it_may(
         e = endpoint(server, seconds=0.2 if "0" in says else 5.0, attempts=1)
         if entry is None:
             e = replace(e, base_url="http://127.0.0.1:9/v1")
-        stack = Patient(Metered(OpenAITransport(e), budget, e), e)
+        stack = RetryingTransport(BudgetedTransport(OpenAITransport(e), budget, e), e)
         with pytest.raises(ModelError, match=says):
             stack.complete([{"role": "user", "content": 300 * "x"}], 50)
     assert budget.used_tokens == cost and budget.held_tokens == 0 and budget.used_calls == 1
@@ -285,7 +290,7 @@ def test_questions_are_made_as_they_are_needed_and_an_error_ends_them() -> None:
             made.append(number)
             yield number
 
-    answers = asked(lambda n: n * n, films(), 2)
+    answers = ask_in_parallel(lambda n: n * n, films(), 2)
     got = dict(next(answers) for _ in range(3))
     assert all(value == key * key for key, value in got.items()) and len(made) <= 3 + 2 * 2
     answers.close()
@@ -297,10 +302,10 @@ def test_questions_are_made_as_they_are_needed_and_an_error_ends_them() -> None:
 
     seen = []
     with pytest.raises(ModelError, match="gone"):
-        for number, _ in asked(fails, range(100), 3):
+        for number, _ in ask_in_parallel(fails, range(100), 3):
             seen.append(number)
     assert {0, 1, 2, 3, 4} <= {*seen} and len(seen) < 20
-    assert sorted(n for n, _ in asked(lambda n: n, range(50), 7)) == list(range(50))
+    assert sorted(n for n, _ in ask_in_parallel(lambda n: n, range(50), 7)) == list(range(50))
 
 
 # What is kept.
@@ -309,18 +314,20 @@ def test_nothing_is_asked_twice_and_a_cassette_has_it_all(tmp_path: Path) -> Non
     cache, tape = Cache(tmp_path / "answers"), tmp_path / "tape.jsonl"
     with OpenAIServer(seeing) as server:
         inner = judge(server).transport
-        ours = VisionJudge(Remembering(inner, cache))
+        ours = VLMJudge(CachingTransport(inner, cache))
         said = ours.compare(one, two, GOAL)
-        assert VisionJudge(Remembering(inner, cache)).compare(one, two, GOAL) == said
+        assert VLMJudge(CachingTransport(inner, cache)).compare(one, two, GOAL) == said
         assert len(server.requests) == 2
         ours.compare(one, two, "something else")
         ours.compare(one, film(0.1, 0.71), GOAL)
-        VisionJudge(Remembering(inner, cache), max_tokens=10).compare(one, two, GOAL)
+        VLMJudge(CachingTransport(inner, cache), max_tokens=10).compare(one, two, GOAL)
         assert len(server.requests) == 8  # each differs in one thing
-        recorded = VisionJudge(Recorder(Remembering(inner, cache), tape)).compare(one, two, GOAL)
-        many = list(asked(lambda k: ours.rate(one, GOAL), range(6), 6))
+        recorded = VLMJudge(CassetteRecorder(CachingTransport(inner, cache), tape)).compare(
+            one, two, GOAL
+        )
+        many = list(ask_in_parallel(lambda k: ours.rate(one, GOAL), range(6), 6))
         assert len(server.requests) == 9 and len({said.value for _, said in many}) == 1
-    assert VisionJudge(Player(tape)).compare(one, two, GOAL) == recorded == said
+    assert VLMJudge(CassettePlayer(tape)).compare(one, two, GOAL) == recorded == said
     [entry, *_] = cache.folder.iterdir()
     entry.write_text("{half")
     with pytest.raises(ValueError, match="delete it, and it is asked anew"):
@@ -330,11 +337,11 @@ def test_nothing_is_asked_twice_and_a_cassette_has_it_all(tmp_path: Path) -> Non
 def store_of(folder: Path, count: int) -> LabelStore:
     """Open questions, the second film of which is the better one in every other."""
     store = LabelStore(folder)
-    scene = scene_of(make_task("reach"), "front")
+    scene = labelled_scene(make_task("reach"), "front")
     for number in range(count):
         better, worse = film(0.1, 0.6 + 0.03 * number), film(0.1, 0.3)
         films = (worse, better) if number % 2 else (better, worse)
-        store.append(Answer(*map(store.keep, films), GOAL, scene))
+        store.append(Label(*map(store.keep, films), GOAL, scene))
     return store
 
 
@@ -420,7 +427,7 @@ def test_a_model_labels_and_the_key_is_nowhere(
 
 # Robometer.
 def meter(server: RobometerServer, budget: Budget | None = None, **options: Any) -> Robometer:
-    e = Endpoint(f"robometer at {plain(server.url)}", server.url, seconds=5.0, wait=0.01)
+    e = Endpoint(f"robometer at {public_url(server.url)}", server.url, seconds=5.0, wait=0.01)
     return Robometer(e, budget or Budget(), **options)
 
 
@@ -462,14 +469,14 @@ def test_robometer_says_progress_success_and_preference(tmp_path: Path) -> None:
         np.testing.assert_array_equal(sample["trajectory"]["frames"], frames)
         assert ours.rate(frames, GOAL).value == pytest.approx(0.95, abs=0.01)
         assert len(server.asked) == 1  # remembered
-        assert ours.compare(film(0.2, 0.9), film(0.2, 0.4), GOAL) == Said("first")
-        assert ours.compare(film(0.2), film(0.2, 0.4), GOAL) == Said("second")
-        assert meter(server, tie=0.4).compare(film(0.4), film(0.41), GOAL) == Said("tie")
+        assert ours.compare(film(0.2, 0.9), film(0.2, 0.4), GOAL) == JudgeAnswer("first")
+        assert ours.compare(film(0.2), film(0.2, 0.4), GOAL) == JudgeAnswer("second")
+        assert meter(server, tie=0.4).compare(film(0.4), film(0.41), GOAL) == JudgeAnswer("tie")
         by_steps = meter(server, cache=cache, steps=True)
         assert len(by_steps.progress(frames[:1], GOAL).value) == 1 and server.asked[-1][1]
         other_order = {"prediction_probs": [0.9], "preference_labels": [0]}
         server.script = [{"outputs_preference": other_order}]
-        assert meter(server).compare(frames, frames, GOAL) == Said("second")
+        assert meter(server).compare(frames, frames, GOAL) == JudgeAnswer("second")
     with RobometerServer(heads=()) as server:
         assert meter(server).progress(frames, GOAL).more == {}
 

@@ -17,31 +17,52 @@ from test_looks import CONFIG, Judge, trained
 from test_scorers import Rows, unit
 
 import sims
-from real_robot.bundle import PolicyBundle
+from real_robot.policy.bundle import PolicyBundle
 from reward_models.base import Segment, from_dict
 from reward_models.goals.formula import fill, parse, to_data
 from reward_models.programs import ProgramReward, load
-from reward_models.visual.goal_image import GoalImage
+from reward_models.scorers.goal_image import GoalImage
 from robo_rl.cli import main
-from robo_rl.config import TrainConfig
-from robo_rl.evaluate import SELECT_SEED
-from robo_rl.fit import fit
+from robo_rl.config.train_config import TrainConfig
+from robo_rl.evaluation import overoptimization
+from robo_rl.evaluation.evaluate import SELECT_SEED
+from robo_rl.evaluation.overoptimization import OveroptimizationMonitor
+from robo_rl.evaluation.reward_tables import figures_text, interval, overoptimised, short_name
 from robo_rl.goals.reading import read_goal
-from robo_rl.judging import proxy
-from robo_rl.judging.coverage import FREE, SHORT, cover
-from robo_rl.judging.figures import Judged, apart, leaving, ordered, outcome, seen_well
-from robo_rl.judging.language import _paid, language, opposite, paraphrases
-from robo_rl.judging.looks import Looks
-from robo_rl.judging.paid import back, by_entry, by_model, clock, dense, forth, sparse, whole
-from robo_rl.judging.proxy import PaidJudge
-from robo_rl.judging.tables import in_words, interval, overoptimised, short
 from robo_rl.learners import PPOConfig
+from robo_rl.learners.fit import fit
+from robo_rl.reward_analysis.coverage import FREE, SHORT, collect_coverage
+from robo_rl.reward_analysis.figures import (
+    JudgedReward,
+    classification_metrics,
+    episode_outcomes,
+    reward_distances,
+    state_value,
+    value_order,
+)
+from robo_rl.reward_analysis.language import (
+    _rewards_at_ends,
+    language_figures,
+    opposite_goal,
+    sentence_paraphrases,
+)
+from robo_rl.reward_analysis.scores import (
+    by_entry,
+    by_model,
+    clock,
+    dense,
+    forward,
+    reversed_steps,
+    sparse,
+    whole_episodes,
+)
 from robo_rl.rewards.base import RewardConfig
-from robo_rl.runs import RunDir
-from robo_rl.shown.report import write_report
-from robo_rl.training import train
-from robo_rl.visual.episodes import EXPERT
-from sims.batch_env import BatchEnv
+from robo_rl.runs.run_dir import RunDir
+from robo_rl.training.periodic_eval import EvalCallback
+from robo_rl.training.report import write_report
+from robo_rl.training.train import train
+from robo_rl.vision.episodes import EXPERT
+from sims.envs.batch_env import BatchEnv
 
 REACH = sims.make_task("reach", goal="touch_red_cube")
 CARD = from_dict(REACH.card())
@@ -54,15 +75,15 @@ HEIGHT = "def reward(tip):\n    return {'height': tip[2]}\n"
 
 @pytest.fixture(scope="module")
 def seen():
-    return cover(REACH, 48)
+    return collect_coverage(REACH, 48)
 
 
 # Episodes and what they were paid.
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(0, 3))
 def test_a_way_back_is_the_way_forth_turned_round(length, start) -> None:
     length = np.array(length)
-    way = forth(np.arange(len(length)), length, start)
-    turned = back(way)
+    way = forward(np.arange(len(length)), length, start)
+    turned = reversed_steps(way)
     for i, n in enumerate(length):
         own = start + np.arange(n + 1)
         assert way.entry[: n + 1, i].tolist() == own.tolist()
@@ -75,7 +96,7 @@ def test_a_way_back_is_the_way_forth_turned_round(length, start) -> None:
 def test_episodes_are_of_who_is_said_to_act(seen) -> None:
     assert set(seen.who) > {EXPERT, SHORT, *FREE} and seen.of((EXPERT,)).size
     assert seen.met[seen.of((EXPERT,))].all() and seen.valid.all()
-    result = outcome(seen)
+    result = episode_outcomes(seen)
     assert (result[seen.met] == 2).all() and {0, 1, 2} == set(result)
     # What is kept of an entry is what the simulator has in that state.
     with_state = BatchEnv(REACH, len(seen.who))
@@ -87,16 +108,18 @@ def test_episodes_are_of_who_is_said_to_act(seen) -> None:
 
 
 def test_an_episode_that_ends_early_is_valid_so_far() -> None:
-    hopper = cover(sims.make_task("hopper"), 16)
+    hopper = collect_coverage(sims.make_task("hopper"), 16)
     assert set(hopper.who) == set(FREE)
     over = hopper.terminated.any(axis=0)
     assert over.any() and (hopper.length[over] == hopper.terminated.argmax(axis=0)[over] + 1).all()
     assert not hopper.valid[hopper.length[over], np.flatnonzero(over)].any()
-    truth = Judged("task", by_entry(dense))
-    pay = truth.pay(hopper, whole(hopper))
+    truth = JudgedReward("task", by_entry(dense))
+    pay = truth.pay(hopper, whole_episodes(hopper))
     assert (np.isfinite(pay.reward) == hopper.valid).all()
-    assert seen_well(truth, pay, hopper, draws=4)["frames"] == hopper.valid.sum()
-    found = apart([truth], {"task": pay.reward}, ["task"], hopper, np.arange(16), 0.97, draws=4)
+    assert classification_metrics(truth, pay, hopper, draws=4)["frames"] == hopper.valid.sum()
+    found = reward_distances(
+        [truth], {"task": pay.reward}, ["task"], hopper, np.arange(16), 0.97, draws=4
+    )
     assert found["task"]["starc"]["task"] == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)
 
 
@@ -107,19 +130,19 @@ def test_a_program_is_paid_for_the_steps_that_were_made(seen) -> None:
     def nearer(before: np.ndarray, after: np.ndarray, thing: np.ndarray) -> np.ndarray:
         return np.linalg.norm(before - thing, axis=2) - np.linalg.norm(after - thing, axis=2)
 
-    paid = by_model(model)(seen, whole(seen))
+    paid = by_model(model)(seen, whole_episodes(seen))
     np.testing.assert_allclose(paid.reward, nearer(tip[:-1], tip[1:], cube[1:]), atol=1e-6)
     np.testing.assert_allclose(paid.parts["way"], paid.reward, atol=1e-6)
-    turned = by_model(model)(seen, back(whole(seen))).reward
+    turned = by_model(model)(seen, reversed_steps(whole_episodes(seen))).reward
     expected = nearer(tip[1:], tip[:-1], cube[:-1])[::-1]
     np.testing.assert_allclose(turned, expected, atol=1e-6)
 
 
 def test_frames_are_those_of_the_states_forth_and_back(seen) -> None:
     model = GoalImage(Rows(), np.abs(unit(2, 3)))  # no score below 0, where all are paid alike
-    few = forth(np.array([0, 5, 9]), np.array([4, 2, 3]))
+    few = forward(np.array([0, 5, 9]), np.array([4, 2, 3]))
     env = BatchEnv(REACH, 1)
-    for way in (few, back(few)):
+    for way in (few, reversed_steps(few)):
         found = by_model(model)(seen, way).reward
         for i, (column, n) in enumerate(zip(way.column, way.length, strict=True)):
             states = seen.states[way.entry[1 : n + 1, i], column]
@@ -132,12 +155,13 @@ def test_frames_are_those_of_the_states_forth_and_back(seen) -> None:
 
 # Figures of rewards that are known to be good or bad.
 def figures(seen, name: str, pay, **more):
-    judged = Judged(name, pay, **more)
-    found = pay(seen, whole(seen))
+    judged = JudgedReward(name, pay, **more)
+    found = pay(seen, whole_episodes(seen))
     return (
         judged,
         found.reward,
-        ordered(judged, found.reward, seen) | seen_well(judged, found, seen, draws=8),
+        value_order(judged, found.reward, seen)
+        | classification_metrics(judged, found, seen, draws=8),
     )
 
 
@@ -158,14 +182,14 @@ def test_distances_tell_shaping_from_another_wish(seen) -> None:
     program = ProgramReward(load(NEARER, CARD))
     gap = 0.97
     judged = [
-        Judged("task", by_entry(dense)),
-        Judged("negated", by_entry(lambda c: -dense(c))),
-        Judged("way", by_model(program), leaving(program)),
-        Judged("shaped", by_entry(lambda c: dense(c) + gap * far(c)[1:] - far(c)[:-1])),
-        Judged("nothing", by_entry(lambda c: np.ones_like(c.dense))),
+        JudgedReward("task", by_entry(dense)),
+        JudgedReward("negated", by_entry(lambda c: -dense(c))),
+        JudgedReward("way", by_model(program), state_value(program)),
+        JudgedReward("shaped", by_entry(lambda c: dense(c) + gap * far(c)[1:] - far(c)[:-1])),
+        JudgedReward("nothing", by_entry(lambda c: np.ones_like(c.dense))),
     ]
-    paid = {j.name: j.pay(seen, whole(seen)).reward for j in judged}
-    found = apart(judged, paid, ["task"], seen, np.arange(len(seen.who)), gap, draws=16)
+    paid = {j.name: j.pay(seen, whole_episodes(seen)).reward for j in judged}
+    found = reward_distances(judged, paid, ["task"], seen, np.arange(len(seen.who)), gap, draws=16)
     starc = {name: row["starc"]["task"] for name, row in found.items()}
     assert starc["task"] == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)
     assert starc["negated"][0] == pytest.approx(1.0) and starc["nothing"][0] == pytest.approx(0.5)
@@ -180,9 +204,9 @@ def far(cover):
 # Words.
 def test_other_words_and_the_contrary() -> None:
     goal = read_goal(REACH, "left_of_blue_ball")
-    turned = opposite(goal, REACH)
+    turned = opposite_goal(goal, REACH)
     assert turned.key == "right_of_blue_ball"
-    said = paraphrases(goal)
+    said = sentence_paraphrases(goal)
     assert any("sphere" in text for text in said) and goal.text not in said
     assert all(read_goal(REACH, text).key == goal.key for text in said if "please" in text)
 
@@ -190,20 +214,20 @@ def test_other_words_and_the_contrary() -> None:
 def test_ends_of_what_is_wanted_in_turn_are_paid_as_its_last_part_is() -> None:
     pos = np.array([[[0.0, 0.0]], [[-0.8, 0.0]]])  # at the second thing, after one step
     end = Segment({"pos": pos}, None, np.zeros((1, 1, 2)), np.ones((1, 1), bool))
-    assert _paid(InTurn(), end) == pytest.approx([1.8])
+    assert _rewards_at_ends(InTurn(), end) == pytest.approx([1.8])
 
 
 def test_a_program_is_paid_by_its_own_sentence() -> None:
     push = sims.make_task("push")
     goal = read_goal(push, next(iter(push.goals())))
     env = BatchEnv(push, 1)
-    found = language("offline", goal, push, RewardConfig(), env)
+    found = language_figures("offline", goal, push, RewardConfig(), env)
     env.close()
     assert found["goals"] == list(push.goals()) and found["ends"] == 6 * len(push.goals())
     assert found["accuracy"] > 0.9 > found["chance"] and found["auc_least"] > 0.9
     assert found["paraphrases"]["understood"] > 3 and found["paraphrases"]["spread"] < 1e-6
     assert found["opposite"]["share"] == 1.0
-    assert language("constant", goal, push, RewardConfig(), env) is None
+    assert language_figures("constant", goal, push, RewardConfig(), env) is None
 
 
 # While training.
@@ -219,17 +243,17 @@ def upwards(obs: np.ndarray) -> np.ndarray:
 
 def test_what_pays_more_and_succeeds_less_raises_the_alarm() -> None:
     env = BatchEnv(REACH, 24)
-    judge = PaidJudge(env, ProgramReward(load(HEIGHT, CARD)))
+    judge = OveroptimizationMonitor(env, ProgramReward(load(HEIGHT, CARD)))
     good = judge(to_the_cube(env))
     assert good["success"] > 0.4 and not good["overoptimised"]
     saved = judge.state_dict()
     turned = judge(upwards)
     assert turned["success"] == 0.0 and turned["proxy"] > good["proxy"] and turned["overoptimised"]
     # A judge that goes on from what was saved says the same; a better reward sees no such thing.
-    again = PaidJudge(env, ProgramReward(load(HEIGHT, CARD)))
+    again = OveroptimizationMonitor(env, ProgramReward(load(HEIGHT, CARD)))
     again.load_state_dict(saved | {"frames": np.array(7)})
     assert again(upwards) == turned and again.state_dict()["frames"] == again.frames == 7
-    honest = PaidJudge(env, ProgramReward(load(NEARER, CARD)))
+    honest = OveroptimizationMonitor(env, ProgramReward(load(NEARER, CARD)))
     honest(to_the_cube(env))
     assert not honest(upwards)["overoptimised"]
     # What a look is paid is the mean of the rewards of its steps.
@@ -247,20 +271,20 @@ def test_seeing_what_is_paid_changes_nothing(tmp_path: Path) -> None:
     for count in (0, 2):
         run = RunDir.create(tmp_path / str(count), CONFIG)
         model = ProgramReward(load(NEARER, CARD))
-        judge = PaidJudge(BatchEnv(REACH, 8), model)
-        hooks = [Looks(judge, run, env_steps=512, looks=n, cost=1) for n in [count] if n]
+        judge = OveroptimizationMonitor(BatchEnv(REACH, 8), model)
+        hooks = [EvalCallback(judge, run, env_steps=512, looks=n, cost=1) for n in [count] if n]
         fitted = fit(BatchEnv(REACH, 8), model, CONFIG, env_steps=512, run=run, hooks=hooks)
         learned.append(fitted.learner)
     assert_same(*learned)
 
 
 def test_frames_of_few_rows_are_drawn_for_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxy, "FRAMES", 250)
+    monkeypatch.setattr(overoptimization, "FRAMES", 250)
     env = BatchEnv(REACH, 8)
-    judge = PaidJudge(env, GoalImage(Rows(), unit(2, 3)))
+    judge = OveroptimizationMonitor(env, GoalImage(Rows(), unit(2, 3)))
     judge(upwards)
     assert judge.frames == 250 == 5 * env.max_steps
-    own = PaidJudge(env, None)(upwards)
+    own = OveroptimizationMonitor(env, None)(upwards)
     env.reseed(SELECT_SEED)
     obs, rewards = env.reset(), []
     for _ in range(env.max_steps):
@@ -364,7 +388,10 @@ def test_what_is_seen_is_judged_beside_what_is_not(capsys: pytest.CaptureFixture
 
 
 def test_tables_are_short() -> None:
-    assert short("success:a/b/c.safetensors") == "success:c.safetensors" and short("clip") == "clip"
+    assert (
+        short_name("success:a/b/c.safetensors") == "success:c.safetensors"
+        and short_name("clip") == "clip"
+    )
     assert interval([0.1234, -0.05, 1.0]) == ".123 (-.050-1.000)" and interval(None) == "-"
     assert overoptimised({"env_steps": np.array([5.0, 9.0])}) == []
     looks = {"env_steps": np.array([5.0, 9.0]), "overoptimised": np.array([np.nan, 1.0])}
@@ -374,15 +401,15 @@ def test_tables_are_short() -> None:
 def test_epic_imagines_what_a_program_would_pay_elsewhere(seen) -> None:
     """Of ``|prev - cube'| - |tip' - cube'|`` the mean over imagined successors is that of the first
     term from each state, but for a constant."""
-    left = leaving(ProgramReward(load(NEARER, CARD)))(seen)
+    left = state_value(ProgramReward(load(NEARER, CARD)))(seen)
     rng, (at, of) = np.random.default_rng(0), np.nonzero(seen.valid)
     some = rng.integers(len(at), size=32)
     cube = seen.signals["red_cube_pos"][at[some] + 1, of[some]]
     expected = np.linalg.norm(seen.signals["tip"][:, :, None] - cube, axis=3).mean(axis=2)
     np.testing.assert_allclose(np.ptp(left - expected), 0.0, atol=1e-5)
-    assert leaving(ProgramReward(load(HEIGHT, CARD))) is None
+    assert state_value(ProgramReward(load(HEIGHT, CARD))) is None
 
 
 def test_figures_are_said_in_words_on_a_line() -> None:
     found = {"cells": 12, "auc": 0.98123456, "none": None, "asked": {"first": 3}, "said": ["a"]}
-    assert in_words(found) == "cells: 12; auc: 0.9812; none: -; asked: first 3; said: a"
+    assert figures_text(found) == "cells: 12; auc: 0.9812; none: -; asked: first 3; said: a"

@@ -12,19 +12,19 @@ import pytest
 
 import sims
 from real_robot import SimDriver, VirtualClock
-from real_robot.bundle import PolicyBundle
-from robo_rl.arm.conditions import PLAIN, Conditions
+from real_robot.policy.bundle import PolicyBundle
 from robo_rl.cli import main
-from robo_rl.config import TrainConfig
+from robo_rl.config.presets import with_presets
+from robo_rl.config.train_config import TrainConfig
+from robo_rl.evaluation.arm_conditions import PLAIN, ArmConditions
 from robo_rl.learners import PPOConfig
-from robo_rl.presets import completed
-from robo_rl.trained import Trained
-from robo_rl.training import train, training_env
+from robo_rl.training.train import train, training_env
+from robo_rl.training.trained import Trained
 from sims import robots
-from sims.randomize import Randomize, RandomizedEnv
+from sims.randomization.domain_randomization import Randomize, RandomizedEnv
 
 TASK = sims.make_task("reach", robot="so101")
-KNOWN = Conditions(latency=0.06, stiffness=12.0)
+KNOWN = ArmConditions(latency=0.06, stiffness=12.0)
 SAID = "60 ms of latency, servos of 12 N m/rad"
 
 
@@ -35,7 +35,7 @@ def drawn(env: RandomizedEnv, name: str) -> np.ndarray:
 
 @pytest.mark.parametrize("width", [0.0, 0.7])
 def test_what_is_told_is_the_same_in_every_row_and_the_rest_is_drawn(width: float) -> None:
-    rows = KNOWN.rows(TASK, width)
+    rows = KNOWN.randomization(TASK, width)
     env = RandomizedEnv(TASK, 64, randomize=rows, seed=1)
     env.width = 0.0  # as training begins
     for env.width in (0.0, width):
@@ -48,18 +48,19 @@ def test_what_is_told_is_the_same_in_every_row_and_the_rest_is_drawn(width: floa
         gain = env.batch.expanded("actuator_gainprm")[:, env._servos.ids, 0]
         assert np.abs(gain / 12.0 - 1).max() <= 0.15 * env.width + 1e-9
     training = {"randomize": json.loads(json.dumps(dataclasses.asdict(rows)))}
-    assert Conditions.told_in(training, TASK).told(only=True) == SAID
-    met = Conditions.met(training, TASK)
+    assert ArmConditions.known_in(training, TASK).known_text(only=True) == SAID
+    met = ArmConditions.worst_trained(training, TASK)
     assert (met.noise > 0) == (width > 0) and met.latency == pytest.approx(0.06)
 
 
 def test_nothing_told_is_nothing() -> None:
     assert (
-        Conditions.told_in({"randomize": dataclasses.asdict(Randomize(width=0.7))}, TASK) == PLAIN
+        ArmConditions.known_in({"randomize": dataclasses.asdict(Randomize(width=0.7))}, TASK)
+        == PLAIN
     )
-    assert Conditions.told_in({}, TASK) == PLAIN
-    stiffer = Conditions(stiffness=1e6).rows(TASK)  # than the model's own: it has these
-    assert Conditions.told_in({"randomize": dataclasses.asdict(stiffer)}, TASK) == PLAIN
+    assert ArmConditions.known_in({}, TASK) == PLAIN
+    stiffer = ArmConditions(stiffness=1e6).randomization(TASK)  # than the model's own: it has these
+    assert ArmConditions.known_in({"randomize": dataclasses.asdict(stiffer)}, TASK) == PLAIN
 
 
 def test_what_cannot_be_told_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,21 +68,21 @@ def test_what_cannot_be_told_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(robots.ROBOTS, "so101", unknown)
     for ask in (
         lambda: SimDriver(TASK, clock=VirtualClock(1000.0), stiffness=10.0),
-        lambda: Conditions(stiffness=10.0).rows(TASK),
+        lambda: ArmConditions(stiffness=10.0).randomization(TASK),
     ):
         with pytest.raises(ValueError, match="reach has none of which it is known"):
             ask()
     with pytest.raises(ValueError, match="leave the offset out"):
-        Conditions(offset=(0.05, 0.0, 0.0)).rows(TASK)
+        ArmConditions(offset=(0.05, 0.0, 0.0)).randomization(TASK)
 
 
 def test_a_simulated_arm_of_soft_servos_hangs_as_rows_of_them_do() -> None:
     """Where nothing is commanded: the driver's physics beside the batch's."""
     rest = []
-    for told in (PLAIN, Conditions(stiffness=12.0)):
+    for told in (PLAIN, ArmConditions(stiffness=12.0)):
         driver = SimDriver(TASK, clock=VirtualClock(1000.0), stiffness=told.stiffness, seed=3)
         scene, model = driver.scene, TASK.model()
-        env = RandomizedEnv(TASK, 1, randomize=told.rows(TASK), seed=3)
+        env = RandomizedEnv(TASK, 1, randomize=told.randomization(TASK), seed=3)
         env.reset()
         scene.ctrl[:] = env.batch.ctrl[0]
         for _ in range(round(1.0 / model.opt.timestep)):
@@ -99,7 +100,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Trained:
         env_steps=1_024, looks=1, look_episodes=4, episodes=8, runs=tmp_path_factory.mktemp("runs"),
         tuning=PPOConfig(num_envs=8, n_steps=128),
     )  # fmt: skip
-    env = training_env(TASK, completed(config), 1)
+    env = training_env(TASK, with_presets(config), 1)
     assert isinstance(env, RandomizedEnv) and env.width == 0.0
     return train(config)
 
@@ -109,7 +110,7 @@ def test_what_is_judged_is_the_known_arm_and_what_is_deployed_knows_it(run, caps
     assert run.evaluation.floors is not None and f"with {SAID}" in run.evaluation.line()
     assert run.bundle is not None and run.run.looks.read()
     training = PolicyBundle.load(run.bundle).manifest.training
-    assert Conditions.told_in(training, TASK).told(only=True) == SAID
+    assert ArmConditions.known_in(training, TASK).known_text(only=True) == SAID
 
     def said(*args: str) -> str:
         assert main([*args]) in (0, 1)

@@ -19,10 +19,10 @@ from real_robot.emulators.dynamixel import (
     UNIT,
     XL330,
     crc,
+    from_other_servo,
     packet,
-    someone_else,
 )
-from real_robot.emulators.profile import advance
+from real_robot.emulators.motion_profile import advance_profile
 
 BUS = sdk.PacketHandler(2.0)
 # ROBOTIS e-manual, "DYNAMIXEL Protocol 2.0": what it prints beside each instruction.
@@ -101,7 +101,7 @@ def test_sums_and_stuffing_are_the_clients() -> None:
         total = BUS.updateCRC(0, theirs, len(theirs) - 2)
         assert bytes(theirs[:-2]) == ours[:-2] and total.to_bytes(2, "little") == ours[-2:]
         assert bytes(DynamixelPackets().removeStuffing(list(ours)))[7:-2] == body
-        other = someone_else(ours)
+        other = from_other_servo(ours)
         assert other[4] == 10 and crc(other[:-2]).to_bytes(2, "little") == other[-2:]
 
 
@@ -118,7 +118,7 @@ def test_a_profile_ends_at_its_goal() -> None:
     for top, push in ((400.0, 0.0), (0.0, 2000.0), (400.0, 2000.0), (0.0, 0.0)):
         setpoint, speed, fastest = 0.0, 0.0, 0.0
         for _ in range(1000):
-            setpoint, speed = advance(setpoint, speed, 600.0, top, push, 0.005)
+            setpoint, speed = advance_profile(setpoint, speed, 600.0, top, push, 0.005)
             fastest = max(fastest, speed)
         assert setpoint == pytest.approx(600.0, abs=1.0)
         assert fastest <= (top or np.inf) + 1e-9

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from real_robot import SimDriver, VirtualClock
-from real_robot.driver import Target
-from real_robot.emulators.device import SteppedClock
-from real_robot.late import LateDriver
+from real_robot.core.driver import Target
+from real_robot.emulators.emulator import SteppedClock
+from real_robot.sim.latency_driver import DelayedDriver
 from sims import make_task
 
 PERIOD = 0.01  # s
 
 
-def _arm(delay: float, latency: float) -> tuple[LateDriver, SimDriver, VirtualClock]:
+def _arm(delay: float, latency: float) -> tuple[DelayedDriver, SimDriver, VirtualClock]:
     clock = VirtualClock(10.0)
     inner = SimDriver(make_task("reach"), clock=clock, encoder=0.0)
-    late = LateDriver(inner, clock, delay=delay, latency=latency)
+    late = DelayedDriver(inner, clock, delay=delay, latency=latency)
     late.connect()
     late.enable()
     return late, inner, clock

@@ -22,8 +22,8 @@ from rich.console import Console
 import sims
 from reward_models.base import RewardOutput
 from reward_models.goals.formula import parse
-from robo_rl.fit import fit
-from robo_rl.goals.account import GoalTask, judged_by
+from robo_rl.config.presets import preset
+from robo_rl.goals.goal_task import GoalTask, with_formula_goal
 from robo_rl.learners import (
     LEARNERS,
     CrossQConfig,
@@ -34,16 +34,16 @@ from robo_rl.learners import (
     TD3Config,
     TQCConfig,
 )
-from robo_rl.learners.features import FAR, ObsNormaliser
+from robo_rl.learners.fit import fit
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import Learner, make_learner
-from robo_rl.learners.loop import learn
-from robo_rl.presets import preset
+from robo_rl.learners.obs_normalization import FAR, ObsNormaliser
+from robo_rl.learners.training_loop import learn
 from robo_rl.rollout.vec_env import SimulationDiverged
 from robo_rl.rollout.vec_sim import VecSim
-from robo_rl.runs import CheckpointError, RunDir
-from robo_rl.threads import cores, seed_everything, set_threads, simulation_waits
-from sims.randomize import SENSED, Randomize, RandomizedEnv
+from robo_rl.runs.run_dir import CheckpointError, RunDir
+from robo_rl.runtime.threads import cores, lend_threads_to_torch, seed_everything, set_threads
+from sims.randomization.domain_randomization import SENSED, Randomize, RandomizedEnv
 
 # A rate that falls would fall with the total, and these runs are cut into halves of one.
 SMALL = {"num_envs": 8, "net": (16, 16), "final_rate": 1.0}
@@ -192,7 +192,7 @@ def test_what_moved_by_a_millimetre_may_be_seen_and_what_did_not_is_no_other_wor
 def test_an_account_has_a_scale_of_its_own():
     inner = sims.make_task("reach", robot="so101")
     said = parse("then(touch(gripper, red_cube), touch(gripper, blue_ball))")
-    sim = sims.BatchEnv(GoalTask(inner=judged_by(inner, said)), 2)
+    sim = sims.BatchEnv(GoalTask(inner=with_formula_goal(inner, said)), 2)
     least = dict(zip(sim.obs_names, sim.least_spread, strict=True))
     assert least["tip[0]"] == inner.least_spread == 0.2
     assert [*least.values()].count(0.0) > 0 and 0.05 in least.values()
@@ -335,9 +335,9 @@ sys.path.insert(0, {tests!r})
 from point_mass import Nearness, PointMass
 from robo_rl.learners.hooks import Hook
 from robo_rl.learners.learner import make_learner
-from robo_rl.learners.loop import learn
+from robo_rl.learners.training_loop import learn
 from robo_rl.learners.ppo import PPOConfig
-from robo_rl.runs import RunDir
+from robo_rl.runs.run_dir import RunDir
 
 class Wait(Hook):  # at the step where it is killed
     def row(self, row):
@@ -494,7 +494,7 @@ def test_threads_are_set_for_everyone(monkeypatch):
     assert set_threads(3) == 3
     assert [os.environ[name] for name in names] == ["1", "1", "1", "0"]
     assert torch.get_num_threads() == 1
-    with pytest.raises(KeyError), simulation_waits():
+    with pytest.raises(KeyError), lend_threads_to_torch():
         assert torch.get_num_threads() == 3
         raise KeyError
     assert torch.get_num_threads() == 1

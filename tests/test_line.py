@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reward_models.config import DistillConfig
-from robo_rl.config import TrainConfig, from_json
+from reward_models.vision.config import DistillConfig
+from robo_rl.config.train_config import TrainConfig, from_json
 from robo_rl.learners import PPOConfig
 from robo_rl.rewards import ClipConfig
-from robo_rl.visual.scene import SceneConfig
+from robo_rl.vision.distilled_scene import SceneConfig
 
 SENTENCE = "Please stay left of the green can"
 SMALL = ClipConfig(
@@ -38,7 +38,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def trained(cache, short_video, training_seed: int, tmp_path_factory: pytest.TempPathFactory):
-    from robo_rl.training import train
+    from robo_rl.training.train import train
 
     return train(
         TrainConfig(
@@ -82,7 +82,7 @@ def test_the_bundle_succeeds_on_the_simulated_arm(
     cache, tmp_path: Path, training_seed: int, outcome
 ) -> None:
     from robo_rl.arm.episodes import run_emulated
-    from robo_rl.training import train
+    from robo_rl.training.train import train
 
     longer = train(
         TrainConfig(
@@ -96,7 +96,7 @@ def test_the_bundle_succeeds_on_the_simulated_arm(
 
 
 def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:
-    from robo_rl.training import train
+    from robo_rl.training.train import train
 
     config = TrainConfig(
         goal="stay far from the red cube", scoring=SMALL, env_steps=800, episodes=20, labels=0,
@@ -109,7 +109,7 @@ def test_a_second_goal_needs_no_frame(trained, tmp_path: Path) -> None:
 
 def test_evaluate_and_report_commands(trained, capsys: pytest.CaptureFixture[str]) -> None:
     from robo_rl.cli import main
-    from robo_rl.evaluate import SELECT_SEED
+    from robo_rl.evaluation.evaluate import SELECT_SEED
 
     same = ["--episodes", "100", "--judge", "select", "--json"]
     assert main(["evaluate", str(trained.run.path), *same]) == 0

@@ -16,19 +16,24 @@ from openai_server import OpenAIServer
 import sims
 from reward_models.base import from_dict
 from reward_models.programs import Refused, load
-from reward_models.wire.cassette import CassetteError, Player, Recorder, Reply
-from reward_models.wire.transport import (
+from reward_models.remote.cassette import (
+    CassetteError,
+    CassettePlayer,
+    CassetteRecorder,
+    ModelReply,
+)
+from reward_models.remote.transport import (
     Budget,
+    BudgetedTransport,
     BudgetSpent,
     Endpoint,
-    Metered,
     ModelError,
     OpenAITransport,
-    Patient,
+    RetryingTransport,
 )
 from reward_models.writers.base import Evidence
 from reward_models.writers.llm import LLMWriter, program_in, system_prompt, task_prompt
-from reward_models.writers.methods import METHODS, text2reward
+from reward_models.writers.llm_methods import METHODS, text2reward
 from robo_rl.cli import main
 
 pytest.importorskip("openai")
@@ -48,9 +53,9 @@ def endpoint(server: OpenAIServer, **changes: Any) -> Endpoint:
     return Endpoint("test", base_url=server.url, key_variable="ROBO_TEST_KEY", **given)
 
 
-def connected(e: Endpoint, budget: Budget | None = None) -> Patient:
+def connected(e: Endpoint, budget: Budget | None = None) -> RetryingTransport:
     """As the commands do it: every attempt within the budget."""
-    return Patient(Metered(OpenAITransport(e), budget or Budget(), e), e)
+    return RetryingTransport(BudgetedTransport(OpenAITransport(e), budget or Budget(), e), e)
 
 
 def writer(transport: Any, method: str = "text2reward", **options: Any) -> LLMWriter:
@@ -124,9 +129,9 @@ def test_the_key_is_in_no_error_log_or_file(
         )
         cassette = tmp_path / "cassette.jsonl"
         with pytest.raises(ModelError, match=says) as failed:
-            writer(Recorder(transport, cassette)).propose(CARD, GOAL, 1)
+            writer(CassetteRecorder(transport, cassette)).propose(CARD, GOAL, 1)
         assert len(server.requests) == calls
-        ours = writer(Recorder(connected(endpoint(server)), cassette))
+        ours = writer(CassetteRecorder(connected(endpoint(server)), cassette))
         server.script = [REPLIES["good"]]
         ours.propose(CARD, GOAL, 1)
     text = "".join(traceback.format_exception(failed.value)) + caplog.text + repr(transport)
@@ -219,16 +224,18 @@ def test_a_cassette_is_played_without_a_server(tmp_path: Path) -> None:
     cassette = tmp_path / "cassette.jsonl"
     script = [REPLIES["broken"], REPLIES["good"], REPLIES["units"], REPLIES["good"]]
     with OpenAIServer(script) as server:
-        recorded = writer(Recorder(connected(endpoint(server)), cassette)).propose(CARD, GOAL, 2)
-    played = writer(Player(cassette)).propose(CARD, GOAL, 2)
+        recorded = writer(CassetteRecorder(connected(endpoint(server)), cassette)).propose(
+            CARD, GOAL, 2
+        )
+    played = writer(CassettePlayer(cassette)).propose(CARD, GOAL, 2)
     assert [d.text for d in played] == [d.text for d in recorded]
     lines = [json.loads(line) for line in cassette.read_text().splitlines()]
     assert len(lines) == 4 and all(line["source"] == "recorded" for line in lines)
     with pytest.raises(CassetteError, match="record it again"):
-        writer(Player(cassette)).propose(CARD, "the gripper is above the blue ball", 1)
+        writer(CassettePlayer(cassette)).propose(CARD, "the gripper is above the blue ball", 1)
     cassette.write_text("not json\n")
     with pytest.raises(CassetteError, match="line 1"):
-        Player(cassette)
+        CassettePlayer(cassette)
 
 
 class Echo:
@@ -239,9 +246,9 @@ class Echo:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def complete(self, messages: Any, max_tokens: int) -> Reply:
+    def complete(self, messages: Any, max_tokens: int) -> ModelReply:
         self.asked.append(messages[1]["content"])
-        return Reply(REPLIES["good"], 1, 1, source="by hand")
+        return ModelReply(REPLIES["good"], 1, 1, source="by hand")
 
 
 @pytest.mark.parametrize("method", METHODS)

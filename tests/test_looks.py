@@ -11,12 +11,12 @@ import pytest
 from point_mass import Nearness, PointMass
 from test_learners import assert_same
 
-from robo_rl.fit import Fitted, fit
-from robo_rl.judging.looks import Looks
 from robo_rl.learners import PPOConfig
-from robo_rl.runs import RunDir
-from robo_rl.shown.board import Board
-from robo_rl.training import pack_best
+from robo_rl.learners.fit import FitResult, fit
+from robo_rl.learners.tensorboard import TensorBoardWriter
+from robo_rl.runs.run_dir import RunDir
+from robo_rl.training.periodic_eval import EvalCallback
+from robo_rl.training.train import export_best_policy
 
 CONFIG = PPOConfig(num_envs=8, net=(16, 16), n_steps=32, final_rate=1.0)
 OBS = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
@@ -33,10 +33,10 @@ class Judge:
         return {self.figure: self.marks.pop(0)}
 
 
-def trained(run: RunDir, judge: Judge, steps: int = 1024, **options) -> Fitted:
+def trained(run: RunDir, judge: Judge, steps: int = 1024, **options) -> FitResult:
     """Four rollouts of 256 steps, looked at after each."""
     resume = options.pop("resume", False)
-    looks = Looks(judge, run, env_steps=steps, looks=4, cost=10, **options)
+    looks = EvalCallback(judge, run, env_steps=steps, looks=4, cost=10, **options)
     return fit(
         PointMass(8), Nearness(), CONFIG,
         env_steps=steps, run=run, resume=resume, checkpoint_every=256, hooks=[looks],
@@ -50,13 +50,13 @@ def test_the_best_of_the_looks_is_kept_and_the_last_is_quoted(tmp_path: Path) ->
     assert looked["env_steps"].tolist() == [256, 512, 768, 1024]
     assert looked["success"].tolist() == [0.25, 0.75, 0.5, 0.75]
     assert run.best().step == 512
-    best = pack_best(run, fitted)
+    best = export_best_policy(run, fitted)
     np.testing.assert_allclose(best.act(OBS), judge.answers[1], atol=1e-4)
     np.testing.assert_array_equal(fitted.act(OBS), judge.answers[3])
     # Where the last was best, there is nothing beside it.
     again = RunDir.create(tmp_path / "again", CONFIG)
     (again.path / "best.onnx").touch()  # of a run that has gone on since
-    assert pack_best(again, trained(again, Judge(0.1, 0.2, 0.3, 0.4))) is None
+    assert export_best_policy(again, trained(again, Judge(0.1, 0.2, 0.3, 0.4))) is None
     assert not (again.path / "best.onnx").exists()
 
 
@@ -94,14 +94,14 @@ def test_training_that_was_good_enough_stays_over_when_it_is_resumed(tmp_path: P
 
 def test_who_makes_no_step_is_looked_at_as_often_as_is_asked(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", CONFIG)
-    looks = Looks(Judge(*[0.1] * 4), run, env_steps=1024, looks=4, cost=0)
+    looks = EvalCallback(Judge(*[0.1] * 4), run, env_steps=1024, looks=4, cost=0)
     fit(PointMass(8), Nearness(), CONFIG, env_steps=1024, hooks=[looks])
     assert run.looks.read()["env_steps"].tolist() == [256, 512, 768, 1024]
 
 
 def test_looks_cost_at_most_a_third_of_the_steps(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", CONFIG)
-    looks = Looks(Judge(0.1, 0.2), run, env_steps=1024, looks=4, cost=200)
+    looks = EvalCallback(Judge(0.1, 0.2), run, env_steps=1024, looks=4, cost=200)
     fit(PointMass(8), Nearness(), CONFIG, env_steps=1024, hooks=[looks])
     assert run.looks.read()["env_steps"].tolist() == [768, 1024]
 
@@ -109,7 +109,7 @@ def test_looks_cost_at_most_a_third_of_the_steps(tmp_path: Path) -> None:
 def test_rows_and_looks_are_in_tensorboards_files(tmp_path: Path) -> None:
     if importlib.util.find_spec("tensorboard") is None:
         with pytest.warns(UserWarning, match="no TensorBoard files.* pip install"):
-            Board(tmp_path)
+            TensorBoardWriter(tmp_path)
         return
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -117,10 +117,10 @@ def test_rows_and_looks_are_in_tensorboards_files(tmp_path: Path) -> None:
     for rows in (killed, resumed):
         if rows is resumed:
             time.sleep(1.0)  # files are read in the order of the seconds that name them
-        board = Board(tmp_path)
+        board = TensorBoardWriter(tmp_path)
         for step, loss in rows:
             board.row({"env_steps": step, "success": 0.5, "train/loss": loss})
-        board.look({"env_steps": 20, "success": 0.75})
+        board.log_evaluation({"env_steps": 20, "success": 0.75})
         board.close()
     found = EventAccumulator(str(tmp_path))
     found.Reload()

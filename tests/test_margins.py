@@ -11,10 +11,10 @@ import pytest
 import sims
 from reward_models.base import from_dict
 from reward_models.goals.formula import Formula, fill, parse, to_data
-from reward_models.goals.margins import Measures, NoMargin, measured
+from reward_models.goals.margins import MarginEvaluator, NoMargin, formula_margins
 from reward_models.goals.predicates import PREDICATES
 from robo_rl.goals.reading import read_goal
-from sims.truth import Judge
+from sims.truth import SuccessJudge
 
 Array = np.ndarray
 ROWS = 120
@@ -72,8 +72,8 @@ def scene(task: str) -> tuple[sims.BatchEnv, list[Array], list[dict[str, Array]]
 def margins(task: str, formula: Formula) -> Array:
     """(T, N) m, the least of the formula's only predicate at every step."""
     env, _, signals = scene(task)
-    of = measured(formula, from_dict(env.card))
-    measures, found, before = Measures(of), [], signals[0]
+    of = formula_margins(formula, from_dict(env.card))
+    measures, found, before = MarginEvaluator(of), [], signals[0]
     remembered = of.remembered(of.begun(signals[0]), of.chosen(signals[0]))
     for now in signals:
         [margin], _ = (list(m.values()) if i == 0 else m for i, m in enumerate(
@@ -88,7 +88,7 @@ def judged(task: str, formula: Formula) -> Array:
     """(T, N) bool, what the judge says at every step."""
     env, states, _ = scene(task)
     env.set_state(states[0])
-    judge = Judge(to_data(formula), env.task, env.batch, env.views)
+    judge = SuccessJudge(to_data(formula), env.task, env.batch, env.views)
     for state in states[1:]:
         env.set_state(state)
         judge.step(np.zeros(ROWS, bool))
@@ -109,7 +109,7 @@ def test_every_predicate_with_a_margin_is_held_against_the_judge() -> None:
     assert held == {name for name, row in PREDICATES.items() if row.margin}
     card = from_dict(sims.make_task("hopper").card())
     with pytest.raises(NoMargin, match="front_flip has no margin: give the goal as a sentence"):
-        measured(parse("front_flip(hopper)"), card)
+        formula_margins(parse("front_flip(hopper)"), card)
 
 
 KNOWN = [

@@ -17,16 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from point_mass import PointMass
 
-from reward_models.visual.embedding_reward import EmbeddingReward, Rated
-from robo_rl import memory
+from reward_models.scorers.embedding_reward import EmbeddingReward, FrameScores
 from robo_rl.cli import main
 from robo_rl.learners.buffers import ScoredReplayBuffer
-from robo_rl.rollout import rings
+from robo_rl.rollout import ring_buffers
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import FRAMES, Trace
 from robo_rl.rollout.vec_env import SB3VecEnv
-from robo_rl.runs import Checkpoint, RunDir
-from robo_rl.visual.taught import Shown, View, of_scenes
+from robo_rl.runs.run_dir import Checkpoint, RunDir
+from robo_rl.runtime import memory
+from robo_rl.vision.caption_data import FrameOptions, SceneView, graded_frames_of_scenes
 
 SIDE = 64  # px of a frame
 FRAME = SIDE * SIDE * 3  # bytes
@@ -54,7 +54,7 @@ class Mean:
 
 class Bright(EmbeddingReward):
     def rate(self, rows, before):
-        return Rated(rows[:, 0] / 255)
+        return FrameScores(rows[:, 0] / 255)
 
 
 def taken(work: Callable[[], object]) -> int:
@@ -100,7 +100,7 @@ def test_scoring_takes_no_more_of_many_steps_than_of_few(keeps: bool):
 
 
 def test_a_checkpoint_is_written_and_read_without_a_copy_of_what_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(rings, "PIECE", 1 << 20)
+    monkeypatch.setattr(ring_buffers, "PIECE", 1 << 20)
     buffer = buffer_of(600, Bright(Mean()))
     fresh = buffer_of(1, Bright(Mean()))
     fresh = ScoredReplayBuffer(
@@ -144,7 +144,7 @@ def test_looks_kept_once_are_those_on_either_side_of_each_step(
     env.reset()
     trace, made = Trace(room), []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rings, "PIECE", piece)
+        patch.setattr(ring_buffers, "PIECE", piece)
         for t in range(steps):
             env.step(rng.uniform(-1, 1, (3, 2)))
             trace.add(env.last_step())
@@ -214,7 +214,7 @@ def test_what_was_seen_is_kept_only_where_there_is_room(monkeypatch):
 def test_frames_that_would_teach_are_refused_before_they_are_drawn(monkeypatch):
     little(monkeypatch, 2e6)
     with pytest.raises(ValueError, match=r"100 frames of 96 x 96 px are kept: .* less of --frames"):
-        of_scenes([View("reach")], Shown(), 100, seed=0)
+        graded_frames_of_scenes([SceneView("reach")], FrameOptions(), 100, seed=0)
 
 
 def test_what_a_container_may_have_is_found(tmp_path: Path):
@@ -243,12 +243,12 @@ def test_what_a_container_may_have_is_found(tmp_path: Path):
 def test_what_is_free_is_less_than_there_is_and_a_peak_is_remembered():
     """In a process of its own, whose peak is small."""
     code = (
-        "from robo_rl import memory\n"
-        "assert 1e8 < memory.free() < 1e14\n"
-        "before = memory.peak()\n"
+        "from robo_rl.runtime import memory\n"
+        "assert 1e8 < memory.free_memory() < 1e14\n"
+        "before = memory.peak_memory()\n"
         "big = bytearray(before + 80_000_000)\n"
-        "assert memory.peak() >= len(big)\n"
+        "assert memory.peak_memory() >= len(big)\n"
         "del big\n"
-        "assert memory.peak() > before\n"
+        "assert memory.peak_memory() > before\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[1])

@@ -7,10 +7,10 @@ import pytest
 
 import sims
 from reward_models.goals import parse
-from robo_rl.evaluate import Evaluation, said, summary
-from robo_rl.goals.account import goal_task
-from robo_rl.rollout.judged import run_episode
-from sims.batch_env import BatchEnv
+from robo_rl.evaluation.evaluate import Evaluation, summarize, summary_line
+from robo_rl.goals.goal_task import make_goal_task
+from robo_rl.rollout.episode_runner import run_episode
+from sims.envs.batch_env import BatchEnv
 
 RED, BLUE = "the gripper touches the red cube", "the gripper touches the blue ball"
 TOUCHED = {"red": "touch(gripper, red_cube)", "blue": "touch(gripper, blue_ball)"}
@@ -18,14 +18,14 @@ TOUCHED = {"red": "touch(gripper, red_cube)", "blue": "touch(gripper, blue_ball)
 
 def after(goal: str, text: str) -> Evaluation:
     """What the expert of one of reach's goals comes to where a formula is asked for."""
-    task = goal_task(sims.make_task("reach"), parse(text))
+    task = make_goal_task(sims.make_task("reach"), parse(text))
     expert, rng = sims.make_task("reach", goal=goal), np.random.default_rng(0)
     env = BatchEnv(task, 32, seed=1)
 
     def choose(obs: np.ndarray, active: np.ndarray) -> np.ndarray:
         return expert.expert(env.views, rng) if goal else np.zeros((32, env.act_dim), np.float32)
 
-    found = summary(env, run_episode(env, choose))
+    found = summarize(env, run_episode(env, choose))
     env.close()
     return found
 
@@ -37,7 +37,11 @@ def test_of_a_sequence_it_is_the_part_that_was_not_reached(goal: str, missing: s
     found = after(goal, "then({red}, {blue})".format(**TOUCHED))
     assert found.misses[missing] >= 0.8 * (found.episodes - found.successes) > 0
     assert sum(found.misses.values()) == found.episodes - found.successes
-    assert said(found).splitlines()[0].startswith(f"not fulfilled: {found.misses[missing]} times")
+    assert (
+        summary_line(found)
+        .splitlines()[0]
+        .startswith(f"not fulfilled: {found.misses[missing]} times")
+    )
     assert Evaluation.from_dict(found.as_dict()) == found
 
 

@@ -19,7 +19,7 @@ import pytest
 import reach_bundle
 
 from real_robot import read_log
-from real_robot.panel import ESTOP, STOP, meaning, panel
+from real_robot.session.panel import ESTOP, STOP, key_meaning, render_panel
 
 WAIT = 60.0  # s, for a machine that is busy
 
@@ -183,20 +183,20 @@ def test_plain_lines_where_there_is_no_terminal(folder: Path, tmp_path: Path) ->
 
 
 def test_what_keys_mean() -> None:
-    assert [meaning(k) for k in (b" ", b"s", b"S", b"\x1b[A ")] == [STOP] * 4
-    assert [meaning(k) for k in (b"e", b"\x1b", b"se")] == [ESTOP] * 3
-    assert [meaning(k) for k in (b"x", b"\x1b[A", b"\x1bOP", b"\r")] == [b""] * 4
+    assert [key_meaning(k) for k in (b" ", b"s", b"S", b"\x1b[A ")] == [STOP] * 4
+    assert [key_meaning(k) for k in (b"e", b"\x1b", b"se")] == [ESTOP] * 3
+    assert [key_meaning(k) for k in (b"x", b"\x1b[A", b"\x1bOP", b"\r")] == [b""] * 4
 
 
 def test_the_panel_can_be_drawn_before_anything_is_known() -> None:
     from rich.console import Console
 
     console = Console(width=100, record=True, file=open(os.devnull, "w"))
-    console.print(panel("so101", {}))
+    console.print(render_panel("so101", {}))
     assert "OFFLINE" in console.export_text()
 
 
 def test_the_panel_counts_episodes_up_to_their_number_where_that_is_known() -> None:
     for episodes, said in ((20, "episode 3 of 20, 1 reached"), (None, "episode 3, 1 reached")):
-        told = panel("so101", {"episode": 3, "episodes": episodes, "successes": 1})
+        told = render_panel("so101", {"episode": 3, "episodes": episodes, "successes": 1})
         assert said in str(told.title)

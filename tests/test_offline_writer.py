@@ -17,24 +17,24 @@ from reward_models.goals import Atom, Refusal, parse, read
 from reward_models.goals.formula import parts_of
 from reward_models.goals.predicates import PREDICATES, role
 from reward_models.programs import Program, load
-from reward_models.writers.offline import (
-    NoTemplate,
-    Numbers,
-    reflected,
-    write,
-)
 from reward_models.writers.staged import write_staged
+from reward_models.writers.template_writer import (
+    NoTemplate,
+    TemplateNumbers,
+    adjusted_numbers,
+    write_program,
+)
 from robo_rl.cli import main
-from robo_rl.goals.account import goal_task
+from robo_rl.goals.goal_task import make_goal_task
 from robo_rl.goals.reading import judged_goal
-from robo_rl.preflight import Job, preflight
-from robo_rl.rewards.code import written
+from robo_rl.rewards.code import template_program
+from robo_rl.runtime.sandbox import Job, preflight
 
 CARD = from_dict(sims.make_task("push").card())
 
 
 def program(sentence: str, card: TaskCard = CARD) -> Program:
-    return load(write(read(sentence, card), card), card)
+    return load(write_program(read(sentence, card), card), card)
 
 
 def atoms() -> list[Atom]:
@@ -48,7 +48,7 @@ def atoms() -> list[Atom]:
 
 
 def test_every_atom_of_the_table_has_a_template_that_is_accepted() -> None:
-    texts = [write(atom, CARD) for atom in atoms()]
+    texts = [write_program(atom, CARD) for atom in atoms()]
     assert len(texts) == 5 * 3 + 4 * 6
     for text in texts:
         assert not load(text, CARD).warnings, text
@@ -66,9 +66,9 @@ def test_every_sentence_that_is_read_is_written(file: str) -> None:
             continue
         written += 1
         try:
-            text = write(formula, CARD)
+            text = write_program(formula, CARD)
         except NoTemplate:  # a goal that is nobody's own is rewarded by stages
-            task = goal_task(sims.make_task("push"), formula)
+            task = make_goal_task(sims.make_task("push"), formula)
             load(write_staged(task.measured, task.automaton), from_dict(task.card()))
         else:
             assert load(text, CARD).lowered.remembers == (len(parts_of(formula, "then")) > 1)
@@ -131,7 +131,7 @@ def test_handling_is_paid_as_done_only_where_it_is(task: str, goal: str) -> None
     true, mostly where it is, and the whole reward rises to where it is."""
     made = sims.make_task(task, goal=goal)
     card = from_dict(made.card())
-    text = write(read(card.goals[goal], card), card)
+    text = write_program(read(card.goals[goal], card), card)
     assert not preflight([Job(text)], card)[0]
     reward = load(text, card)
     assert not reward.warnings
@@ -229,14 +229,14 @@ def test_what_the_card_lacks_is_named() -> None:
     card = from_dict(sims.make_task("drawer").card())
     bare = replace(card, signals=tuple(s for s in card.signals if s.name != "drawer_joint"))
     with pytest.raises(NoTemplate, match="no signal 'drawer_joint'"):
-        write(read("open the drawer", card), bare)
+        write_program(read("open the drawer", card), bare)
     peg = from_dict(sims.make_task("peg").card())
     bare = replace(peg, signals=tuple(s for s in peg.signals if s.name != "peg_up"))
     with pytest.raises(NoTemplate, match="no signal 'peg_up'"):
-        write(read("insert the peg", peg), bare)
+        write_program(read("insert the peg", peg), bare)
     bare = replace(card, entities=tuple(e for e in card.entities if e.kind != "handle"))
     with pytest.raises(NoTemplate, match="handle"):
-        write(read("open the drawer", card), bare)
+        write_program(read("open the drawer", card), bare)
 
 
 def test_what_is_to_lie_on_a_mark_is_pushed_there() -> None:
@@ -276,20 +276,23 @@ def test_what_has_no_template_is_an_error() -> None:
         "and(then(far(gripper, red_cube), touch(gripper, red_cube)), far(gripper, blue_ball))"
     )
     with pytest.raises(NoTemplate, match="no template"):
-        write(nested, CARD)
+        write_program(nested, CARD)
 
 
 def test_numbers_are_changed_by_what_their_components_did() -> None:
-    base = Numbers()
-    assert reflected(base, {"near": (0.0, 0.01)}).wide > base.wide
-    assert reflected(base, {"push": (0.2, 0.2), "behind": (0.4, 0.4)}).push_scale < base.push_scale
-    assert reflected(base, {"push": (0.0, 0.01), "behind": (0.4, 0.49)}).behind_weight < 0.5
-    assert reflected(base, {}) == base
+    base = TemplateNumbers()
+    assert adjusted_numbers(base, {"near": (0.0, 0.01)}).wide > base.wide
+    assert (
+        adjusted_numbers(base, {"push": (0.2, 0.2), "behind": (0.4, 0.4)}).push_scale
+        < base.push_scale
+    )
+    assert adjusted_numbers(base, {"push": (0.0, 0.01), "behind": (0.4, 0.49)}).behind_weight < 0.5
+    assert adjusted_numbers(base, {}) == base
 
 
 def test_the_writer_shares_nothing_with_the_judge() -> None:
     folder = Path(sims.__file__).parents[1] / "reward_models/writers"
-    for name in ("offline.py", "handling.py", "lines.py"):
+    for name in ("template_writer.py", "manipulation_templates.py", "template_lines.py"):
         source = (folder / name).read_text()
         assert not re.search(r"\bsims\b.*import|import.*\bsims\b|success\(", source)
 
@@ -308,6 +311,6 @@ def test_write_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     sentence = "touch the ball, then hover 5 cm above the cube for a second"
     assert main(["reward", "write", "--task", "reach", "--goal", sentence]) == 0
     task, goal = judged_goal(sims.make_task("reach"), sentence)  # as train learns from it
-    assert capsys.readouterr().out == f"# {sentence}\n{written(task, goal)}"
+    assert capsys.readouterr().out == f"# {sentence}\n{template_program(task, goal)}"
     assert main(["reward", "write", "--task", "push", "--goal", "caress the cube"]) == 1
     assert "unknown word" in capsys.readouterr().err

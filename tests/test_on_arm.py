@@ -26,22 +26,32 @@ from rich.progress import Progress
 
 import sims
 from real_robot import PolicyBundle, VirtualClock
-from robo_rl.arm.conditions import Conditions
 from robo_rl.cli import main
-from robo_rl.commands.driving import Driving
-from robo_rl.judging.report import of_run
+from robo_rl.commands.arm_session import ArmSessionOptions
+from robo_rl.datasets.robot_logs import LoggedEpisode, episodes, log_files, select_logs
+from robo_rl.evaluation.arm_conditions import ArmConditions
 from robo_rl.learners.checkpoint import weights_of
-from robo_rl.on_arm.config import BASE, EPISODES, LOG, OnArm, Told
-from robo_rl.on_arm.exploring import Exploring
-from robo_rl.on_arm.learner import CRITIC_ALONE, ArmLearner, ArmSteps, part_of
-from robo_rl.on_arm.learner import main as learn
-from robo_rl.on_arm.paying import payer, pictures, states, trust
-from robo_rl.on_arm.session import Session
-from robo_rl.on_arm.tried import Tried
-from robo_rl.recorded.logs import Recorded, episodes, logs_of, reading
-from robo_rl.runs import RunDir
-from robo_rl.shown.report import write_report
-from robo_rl.trained import load
+from robo_rl.on_robot_learning.config import BASE, EPISODES, LOG, LearnerStatus, OnRobotConfig
+from robo_rl.on_robot_learning.exploration import ExploringPolicy
+from robo_rl.on_robot_learning.learner import (
+    CRITIC_ALONE,
+    ArmLearner,
+    ArmTransitions,
+    episode_transitions,
+)
+from robo_rl.on_robot_learning.learner import main as learn
+from robo_rl.on_robot_learning.policy_trials import PolicyTrials
+from robo_rl.on_robot_learning.reward_labelling import (
+    episode_frames,
+    make_reward_labeller,
+    reward_trust,
+    states,
+)
+from robo_rl.on_robot_learning.session import OnRobotSession
+from robo_rl.reward_analysis.report import subject_of_run
+from robo_rl.runs.run_dir import RunDir
+from robo_rl.training.report import write_report
+from robo_rl.training.trained import load
 
 
 @pytest.fixture
@@ -54,16 +64,16 @@ def bundle(tmp_path: Path) -> Path:
 
 def begun(path: Path, bundle: Path) -> RunDir:
     """A run of which no episode was driven yet."""
-    about = dataclasses.asdict(OnArm(minutes=1.0)) | {"task": "reach", "learner": "on-arm"}
+    about = dataclasses.asdict(OnRobotConfig(minutes=1.0)) | {"task": "reach", "learner": "on-arm"}
     run = RunDir.create(path, about)
     shutil.copytree(bundle, run.path / BASE)
     (run.path / EPISODES).mkdir()
     return run
 
 
-def recorded(success: bool, judge: str, steps: int = 5) -> Recorded:
+def recorded(success: bool, judge: str, steps: int = 5) -> LoggedEpisode:
     rng = np.random.default_rng(0)
-    return Recorded(
+    return LoggedEpisode(
         Path("episode.mcap"),
         obs=rng.normal(size=(steps + 1, 2)).astype(np.float32),
         action=rng.normal(size=(steps, 1)).astype(np.float32),
@@ -81,15 +91,17 @@ def test_a_verdict_pays_the_last_step_and_only_time_that_is_up_goes_on() -> None
         (False, "operator", False, False),
         (False, "filter", True, True),
     ):
-        part = part_of(recorded(success, judge), paid)
+        part = episode_transitions(recorded(success, judge), paid)
         assert part["verdict"].tolist() == [0, 0, 0, 0, float(success)]
         assert part["verdict_done"].tolist() == [False] * 4 + [ends]
         assert part["model"].tolist() == paid.tolist()
         assert part["model_done"].tolist() == [False] * 4 + [model_ends]
-        assert part_of(recorded(success, judge), paid, True)["model_done"].tolist()[3:] == [0, 1]
-    steps = ArmSteps(n_steps=3, gamma=0.5)
+        assert episode_transitions(recorded(success, judge), paid, True)["model_done"].tolist()[
+            3:
+        ] == [0, 1]
+    steps = ArmTransitions(n_steps=3, gamma=0.5)
     for success in (True, False):
-        steps.add(part_of(recorded(success, "operator"), paid))
+        steps.add(episode_transitions(recorded(success, "operator"), paid))
     assert steps.reward.tolist() == [0, 0, 0, 0, 1] + [0] * 5 and steps.last.sum() == 2
     steps.use(True)
     assert steps.reward.tolist() == [*paid, *paid] and not steps.done.any()
@@ -101,37 +113,42 @@ def test_a_verdict_pays_the_last_step_and_only_time_that_is_up_goes_on() -> None
 def test_on_an_arm_that_the_shipped_clip_does_not_know_another_one_is_given() -> None:
     task = sims.make_task("reach", robot="koch", goal="touch_red_cube")
     with pytest.raises(ValueError, match="then give --encoder embedded:FILE"):
-        payer(OnArm(reward="clip"), task)
+        make_reward_labeller(OnRobotConfig(reward="clip"), task)
     with pytest.raises(ValueError, match="no embedded CLIP at other.safetensors"):
-        payer(OnArm(reward="clip", encoder="embedded:other.safetensors"), task)
+        make_reward_labeller(
+            OnRobotConfig(reward="clip", encoder="embedded:other.safetensors"), task
+        )
 
 
 def test_a_reward_counts_once_it_agrees_with_verdicts_and_until_it_clearly_does_not() -> None:
-    rng, config = np.random.default_rng(0), OnArm(reward="clip", asks=50, trust=0.9)
+    rng, config = np.random.default_rng(0), OnRobotConfig(reward="clip", asks=50, trust=0.9)
     success = rng.random(100) < 0.5
     good, poor = success + 0.1 * rng.random(100), rng.random(100)
-    assert trust(good[:49], success[:49], config, False) == (None, False)
-    assert trust(good[:50], success[:50], config, False) == (1.0, True)
-    assert trust(good[:50], np.ones(50, bool), config, False) == (None, False)  # who could tell?
-    auc, counts = trust(poor, success, config, True)
+    assert reward_trust(good[:49], success[:49], config, False) == (None, False)
+    assert reward_trust(good[:50], success[:50], config, False) == (1.0, True)
+    assert reward_trust(good[:50], np.ones(50, bool), config, False) == (
+        None,
+        False,
+    )  # who could tell?
+    auc, counts = reward_trust(poor, success, config, True)
     assert auc is not None and auc < 0.7 and not counts
     fair = success + 2.0 * rng.random(100)
-    auc, counts = trust(fair, success, config, True)
+    auc, counts = reward_trust(fair, success, config, True)
     assert auc is not None and 0.8 < auc < 0.9 and counts
-    assert not trust(fair, success, config, False)[1]
+    assert not reward_trust(fair, success, config, False)[1]
     # A policy that hardly fails any more, and then with scores like those of success.
     rare = np.arange(100) % 10 == 0
-    assert trust(rng.random(100), ~rare, config, True) == (None, True)
-    assert not trust(rng.random(100), ~rare, config, False)[1]
+    assert reward_trust(rng.random(100), ~rare, config, True) == (None, True)
+    assert not reward_trust(rng.random(100), ~rare, config, False)[1]
 
 
 def test_verdicts_say_which_policy_is_surely_good_and_which_is_worse() -> None:
-    tried = Tried()
+    tried = PolicyTrials()
     assert tried.best() == 0 and not tried.worse(0, 5)
     for published, ended in ((0, 4 * [True] + 6 * [False]), (10, 10 * [True]), (20, 5 * [True])):
         for success in ended:
             tried.add(published, success)
-    assert tried.best() == 10 and tried.surely(10) == pytest.approx(0.722, abs=0.001)
+    assert tried.best() == 10 and tried.success_lower_bound(10) == pytest.approx(0.722, abs=0.001)
     assert tried.worse(0, 5) and not tried.worse(20, 5)
     for success in 3 * [True] + 7 * [False]:
         tried.add(30, success)
@@ -153,9 +170,9 @@ def test_a_learner_that_went_back_and_was_killed_goes_on_from_where_it_went_back
         learner._tried.add(0, True)
         learner._tried.add(10, False)
     learner._algorithm._n_updates, learner._algorithm.critic_updates = 4000, 4500
-    learner.told = Told(episodes=20, updates=4000, published=10)
+    learner.status = LearnerStatus(episodes=20, updates=4000, published=10)
     learner._choose()
-    assert learner.told.published == 0
+    assert learner.status.published == 0
     again = ArmLearner(run.path, lambda: True)
     for one in (learner, again):
         for name, array in weights_of(one._algorithm).items():
@@ -169,7 +186,7 @@ def test_critics_of_another_reward_learn_alone_after_a_start_too(
     run = begun(tmp_path / "run", bundle)
     learner = ArmLearner(run.path, lambda: True)
     learner._algorithm._n_updates = learner._algorithm.critic_updates = 4000
-    learner.told = Told(episodes=0, updates=4000)
+    learner.status = LearnerStatus(episodes=0, updates=4000)
     learner.steps.by_model = True  # which a new look at the verdicts does not say any more
     learner._save()
     again = ArmLearner(run.path, lambda: True)
@@ -213,13 +230,13 @@ def test_what_an_operator_says_counts_once(
 ) -> None:
     run, asked = tmp_path / "run", []
 
-    def driven(command: Driving, *args: Any, **options: Any) -> int:
+    def driven(command: ArmSessionOptions, *args: Any, **options: Any) -> int:
         asked.append((command.clear_fault, command.stiff, command.seed))
         return 0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("robo_rl.commands.learn_on_arm.drive", driven)
-        patch.setattr("robo_rl.commands.learn_on_arm.Session", Nobody)
+        patch.setattr("robo_rl.commands.learn_on_arm.run_arm_session", driven)
+        patch.setattr("robo_rl.commands.learn_on_arm.OnRobotSession", Nobody)
         arm = ["--robot", "so101", "--port", "/dev/null", "--seed", "3"]
         said = ["--clear-fault", "--stiff", "park"]
         assert main(["learn-on-arm", str(bundle), *arm, *said, "--name", "run",
@@ -233,7 +250,9 @@ def test_a_policy_that_died_is_another_one_in_the_next_episode(
     bundle: Path, tmp_path: Path
 ) -> None:
     run = begun(tmp_path / "run", bundle)
-    with contextlib.closing(Session(run.path, OnArm(), 0, waits=False, think=10.0)) as session:
+    with contextlib.closing(
+        OnRobotSession(run.path, OnRobotConfig(), 0, waits=False, think=10.0)
+    ) as session:
         session.before(0)
         first = session._policy
         assert first is not None
@@ -252,12 +271,14 @@ def test_a_learner_waits_for_the_one_before_it_whose_arm_side_was_killed(
     run = begun(tmp_path / "run", bundle)
 
     def begin() -> subprocess.Popen[bytes]:
-        told = [sys.executable, "-m", "robo_rl.on_arm.learner", str(run.path)]
+        told = [sys.executable, "-m", "robo_rl.on_robot_learning.learner", str(run.path)]
         return subprocess.Popen(told, stdin=subprocess.PIPE)
 
     def learns(one: subprocess.Popen[bytes], seconds: float) -> bool:
         until = time.monotonic() + seconds
-        while (there := Told.read(run.path).pid == one.pid) is False and time.monotonic() < until:
+        while (
+            there := LearnerStatus.read(run.path).pid == one.pid
+        ) is False and time.monotonic() < until:
             time.sleep(0.05)
         return there
 
@@ -272,8 +293,8 @@ def test_a_learner_waits_for_the_one_before_it_whose_arm_side_was_killed(
 
 
 def test_people_are_there_always_and_scripted_ones_in_their_share_of_early_episodes() -> None:
-    assert all(OnArm().somebody(i) for i in range(300))  # they take it when they want
-    there = [OnArm(takeover=0.2, takeover_until=200).somebody(i) for i in range(300)]
+    assert all(OnRobotConfig().somebody(i) for i in range(300))  # they take it when they want
+    there = [OnRobotConfig(takeover=0.2, takeover_until=200).somebody(i) for i in range(300)]
     assert 20 < sum(there[:200]) < 60 and not any(there[200:])
 
 
@@ -283,7 +304,7 @@ def test_noise_is_smooth_within_bounds_and_drawn_anew_for_each_episode(bundle: P
     own = policy.act(obs)[0]
 
     def noise(seed: int, sd: float = 0.1) -> np.ndarray:
-        acting = Exploring(policy, policy.manifest, sd, seed)
+        acting = ExploringPolicy(policy, policy.manifest, sd, seed)
         assert acting.sha256 == policy.sha256
         return np.array([acting.act(obs)[0] for _ in range(4000)]) - own
 
@@ -299,12 +320,12 @@ def test_noise_is_smooth_within_bounds_and_drawn_anew_for_each_episode(bundle: P
 def test_a_camera_that_was_moved_misleads_the_policy_and_not_the_person() -> None:
     truth = {"cube": (np.array([0.2, 0.1, 0.02]), np.array([1.0, 0, 0, 0]))}
     clock, offset = VirtualClock(1000.0), (0.03, -0.02, 0.0)
-    off = Conditions(offset=offset)
-    seen = off.eyes(lambda: truth, clock, 0).read()["cube"].pos
+    off = ArmConditions(offset=offset)
+    seen = off.perception(lambda: truth, clock, 0).read()["cube"].pos
     np.testing.assert_allclose(seen - truth["cube"][0], offset)
-    own = off.sight(lambda: truth, clock, 0)
+    own = off.operator_view(lambda: truth, clock, 0)
     assert own is not None and (own.read()["cube"].pos == truth["cube"][0]).all()
-    assert Conditions(noise=0.002).sight(lambda: truth, clock, 0) is None
+    assert ArmConditions(noise=0.002).operator_view(lambda: truth, clock, 0) is None
 
 
 def test_logs_hold_what_rewards_of_state_and_of_pictures_need(
@@ -315,7 +336,7 @@ def test_logs_hold_what_rewards_of_state_and_of_pictures_need(
     asked += " --explore 0.3 --asks 1000"
     bar: list[float] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Session, "_begin", lambda session: InThread(session.folder))
+        patch.setattr(OnRobotSession, "_begin", lambda session: InThread(session.folder))
         update = Progress.update
         patch.setattr(
             Progress, "update", lambda *a, **k: (bar.append(k["completed"]), update(*a, **k))
@@ -325,14 +346,14 @@ def test_logs_hold_what_rewards_of_state_and_of_pictures_need(
     said = capsys.readouterr().out
     assert "minutes of arm time" in said and "AUC of clip, not known yet" in said
     assert "{" not in said
-    logs = logs_of([tmp_path / "run" / "episodes"])
-    told = reading(logs)
+    logs = log_files([tmp_path / "run" / "episodes"])
+    told = select_logs(logs)
     one = next(episodes(logs, told, frames=True))
-    shown = pictures(one, "front", (96, 96))
+    shown = episode_frames(one, "front", (96, 96))
     assert shown.shape == (len(one.t), 96, 96, 3) and len({frame.tobytes() for frame in shown}) > 5
     with pytest.raises(ValueError, match="no pictures of camera 'top', but of front: give --view"):
-        pictures(one, "top", None)
-    pay = payer(OnArm(reward="task"), told.task)
+        episode_frames(one, "top", None)
+    pay = make_reward_labeller(OnRobotConfig(reward="task"), told.task)
     assert pay is not None
     paid = pay(one)
     goal, env = told.task.goals()[told.task.goal], sims.BatchEnv(told.task, 1)
@@ -368,16 +389,16 @@ def test_it_learns_beside_the_arm_outlives_a_killed_learner_and_goes_on_when_sto
 
     def kill() -> None:
         """The learner, once it has published."""
-        while not Told.read(run).published:
+        while not LearnerStatus.read(run).published:
             time.sleep(0.05)
         for child in psutil.Process(os.getpid()).children(recursive=True):
-            if "robo_rl.on_arm.learner" in child.cmdline():
+            if "robo_rl.on_robot_learning.learner" in child.cmdline():
                 os.kill(child.pid, signal.SIGKILL)
                 killed.append(child.pid)
 
     threading.Thread(target=kill, daemon=True).start()
     assert main([*asked, "--minutes", "0.8"]) == 0
-    told = Told.read(run)
+    told = LearnerStatus.read(run)
     assert killed and 0 <= told.published <= told.episodes and told.updates > 1000
     assert told.arm_s >= 48.0 and "started again" in capsys.readouterr().err
     rows = list(csv.DictReader((run / "episodes.csv").open()))
@@ -394,7 +415,7 @@ def test_it_learns_beside_the_arm_outlives_a_killed_learner_and_goes_on_when_sto
     assert "Success" in (run / "report.html").read_text()
     # More time goes on with what there is.
     assert main(["learn-on-arm", "--resume", str(run), "--minutes", "0.95"]) == 0
-    more = Told.read(run)
+    more = LearnerStatus.read(run)
     assert more.episodes > told.episodes and more.updates > told.updates and more.arm_s >= 57.0
     assert json.loads((run / "result.json").read_text())["episodes"] == more.episodes
 
@@ -403,13 +424,13 @@ def test_what_was_learned_on_an_arm_is_judged_there(
     bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = begun(tmp_path / "run", bundle)
-    run.finish(dataclasses.asdict(Told(episodes=3)))
+    run.finish(dataclasses.asdict(LearnerStatus(episodes=3)))
     assert main(["evaluate", str(run.path)]) == 1
     said = (
         f"was learned on an arm, where its figures are from: robo-rl deploy {run.path / 'bundle'}"
     )
     assert said in capsys.readouterr().err
-    for reads in (load, write_report_of, of_run):
+    for reads in (load, write_report_of, subject_of_run):
         with pytest.raises(ValueError, match="was learned on an arm"):
             reads(run.path)
     assert main(["train", "--resume", str(run.path)]) == 1
@@ -428,7 +449,7 @@ class Refusing:
 
     stdin = io.BytesIO()
 
-    def __init__(self, session: Session):
+    def __init__(self, session: OnRobotSession):
         with pytest.raises(SystemExit) as ended, open(session.folder / LOG, "a") as log:
             with contextlib.redirect_stderr(log):
                 learn(str(session.folder))
@@ -447,7 +468,7 @@ def test_bad_input_is_one_line(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Session, "_begin", lambda session: Refusing(session))
+    monkeypatch.setattr(OnRobotSession, "_begin", lambda session: Refusing(session))
     for args, said in (
         ("", "give the BUNDLE that is to be corrected, or --resume RUN"),
         (f"{bundle} --emulate --takeover 0.2", "--takeover is of --human scripted:"),

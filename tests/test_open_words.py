@@ -13,16 +13,22 @@ import pytest
 from stable_baselines3.common.env_util import make_vec_env
 
 from reward_models.base import from_dict
-from reward_models.visual.encoders import EmbeddedClip
-from reward_models.visual.graded import read_captions
+from reward_models.vision.encoders import EmbeddedClip
+from reward_models.vision.graded_captions import read_captions
 from robo_rl.cli import main
 from robo_rl.rewards import clip
-from robo_rl.rewards.clip import ClipConfig, own_words_of
-from robo_rl.shown.foreign_film import most_paid
-from robo_rl.sight import OWN, SeenReward, SeenRewards, Sight, WithFrames
-from robo_rl.visual.data import watched
-from robo_rl.visual.taught import View, held_out
-from sims.foreign import ForeignEnv
+from robo_rl.rewards.clip import ClipConfig, sentence_captions
+from robo_rl.rewards.gym_wrapper import (
+    OWN,
+    FrameRewardVecWrapper,
+    FrameRewardWrapper,
+    FrameScorer,
+    WithFrames,
+)
+from robo_rl.training.gymnasium_video import highest_rewards
+from robo_rl.vision.caption_data import SceneView, held_out
+from robo_rl.vision.state_collection import collect_frames
+from sims.external.gymnasium_env import GymnasiumEnv
 
 CAPTIONS = Path(__file__).parents[1] / "docs" / "captions" / "cartpole.toml"
 CARTPOLE, UPRIGHT = "gym:CartPole-v1", "the pole stands upright"
@@ -39,13 +45,13 @@ def weights(tmp_path_factory: pytest.TempPathFactory, training_seed: int) -> Pat
 
 
 def card() -> dict:
-    sim = ForeignEnv(CARTPOLE, 1)
+    sim = GymnasiumEnv(CARTPOLE, 1)
     sim.close()
     return sim.card
 
 
 def test_one_of_n_actions_is_the_largest_number() -> None:
-    sim, twin = ForeignEnv(CARTPOLE, 1, seed=3), gymnasium.make("CartPole-v1")
+    sim, twin = GymnasiumEnv(CARTPOLE, 1, seed=3), gymnasium.make("CartPole-v1")
     assert sim.act_dim == 2
     seed = int(np.random.SeedSequence((3, 0)).generate_state(1)[0])
     np.testing.assert_allclose(sim.reset()[0], twin.reset(seed=seed)[0])
@@ -56,8 +62,8 @@ def test_one_of_n_actions_is_the_largest_number() -> None:
 
 
 def test_frames_come_in_the_size_that_was_asked_for() -> None:
-    sim = ForeignEnv(CARTPOLE, 4, frames=True, frame_size=(64, 48))
-    frames, signals = watched(sim, 10, seed=0)
+    sim = GymnasiumEnv(CARTPOLE, 4, frames=True, frame_size=(64, 48))
+    frames, signals = collect_frames(sim, 10, seed=0)
     assert frames.shape == (10, 64, 48, 3) and signals["obs"].shape == (10, 4)
     assert len(np.unique(frames.reshape(10, -1), axis=0)) == 10
     sim.close()
@@ -66,10 +72,10 @@ def test_frames_come_in_the_size_that_was_asked_for() -> None:
 def test_what_one_camera_taught_is_judged_by_that_camera(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text('[captions]\n"up" = "tip[2] > 0.1"\n"down" = "tip[2] < 0.1"\n')
-    held = held_out(View("reach", camera="top"), file, 60, seed=3)
+    held = held_out(SceneView("reach", camera="top"), file, 60, seed=3)
     assert [home.camera for home in held.homes] == ["top"] and len(held.frames) == 6
     with pytest.raises(ValueError, match="has no camera 'top' but its own picture"):
-        held_out(View(CARTPOLE, camera="top"), CAPTIONS, 60, seed=3)
+        held_out(SceneView(CARTPOLE, camera="top"), CAPTIONS, 60, seed=3)
 
 
 def test_captions_are_graded_by_the_state() -> None:
@@ -101,27 +107,29 @@ def test_captions_that_mean_nothing_are_refused(tmp_path: Path, text: str, says:
 
 
 def test_own_words_are_taken_whatever_the_grammar_thinks() -> None:
-    assert own_words_of("a humanoid kneeling", ClipConfig())[0][0].text == "a humanoid kneeling"
+    assert (
+        sentence_captions("a humanoid kneeling", ClipConfig())[0][0].text == "a humanoid kneeling"
+    )
     config = ClipConfig(formula="contrast", target="it kneels", negatives=("it stands", "it lies"))
-    [[caption]] = own_words_of("whatever", config)
+    [[caption]] = sentence_captions("whatever", config)
     assert (caption.text, caption.negatives) == ("it kneels", ("it stands", "it lies"))
     several = ClipConfig(
         formula="goal_baseline", target=("it kneels", "it is on its knees"), baseline="it is there"
     )
-    [[caption]] = own_words_of("whatever", several)
+    [[caption]] = sentence_captions("whatever", several)
     assert (caption.text, caption.further) == ("it kneels", ("it is on its knees",))
     assert caption.baseline == ("it is there",)
     for formula, option in (("contrast", "negatives"), ("goal_baseline", "baseline")):
         with pytest.raises(ValueError, match=f"give --clip.{option} TEXT"):
-            own_words_of("it kneels", ClipConfig(formula=formula))
+            sentence_captions("it kneels", ClipConfig(formula=formula))
 
 
 def test_what_was_taught_is_seen(weights: Path, outcome: Callable[..., None]) -> None:
     """On frames of other episodes than those that taught it: left from right, by the pole alone."""
     encoder = EmbeddedClip(weights)
     assert str(encoder.homes[0]).startswith(CARTPOLE) and UPRIGHT in encoder.taught
-    sim = ForeignEnv(CARTPOLE, 16, seed=99, frames=True, frame_size=encoder.size)
-    frames, signals = watched(sim, 120, seed=99)
+    sim = GymnasiumEnv(CARTPOLE, 16, seed=99, frames=True, frame_size=encoder.size)
+    frames, signals = collect_frames(sim, 120, seed=99)
     sim.close()
     texts = ("the pole leans to the left", "the pole leans to the right")
     left, right = (encoder.encode(frames) @ encoder.encode_texts(texts).T).T
@@ -167,14 +175,19 @@ def test_a_policy_from_frames_and_words(
 
 def test_the_same_around_somebody_s_env(weights: Path) -> None:
     own = f"embedded:{weights}"
-    env = SeenReward(gymnasium.make("CartPole-v1", render_mode="rgb_array"), UPRIGHT, encoder=own)
+    env = FrameRewardWrapper(
+        gymnasium.make("CartPole-v1", render_mode="rgb_array"), UPRIGHT, encoder=own
+    )
     env.reset(seed=0)
     _, reward, *_, info = env.step(0)
     assert info[OWN] == 1.0 and reward != 1.0
     rows = make_vec_env(
         "CartPole-v1", 3, wrapper_class=WithFrames, env_kwargs={"render_mode": "rgb_array"}
     )
-    envs, sight = SeenRewards(rows, UPRIGHT, encoder=own), Sight(UPRIGHT, encoder=own)
+    envs, sight = (
+        FrameRewardVecWrapper(rows, UPRIGHT, encoder=own),
+        FrameScorer(UPRIGHT, encoder=own),
+    )
     twin = gymnasium.make("CartPole-v1", render_mode="rgb_array")
     twin.reset(seed=0)
     envs.seed(0)
@@ -191,16 +204,16 @@ def test_the_same_around_somebody_s_env(weights: Path) -> None:
             fell, stands = sight(np.stack([twin.render(), rows.envs[row].render()]))
             assert rewards[row] == pytest.approx(fell, abs=1e-4) and abs(fell - stands) > 1e-3
     assert ended
-    bare = SeenRewards(make_vec_env("CartPole-v1", 1), UPRIGHT, encoder=own)
+    bare = FrameRewardVecWrapper(make_vec_env("CartPole-v1", 1), UPRIGHT, encoder=own)
     bare.reset()
-    with pytest.raises(ValueError, match="wrapper_class=robo_rl.sight.WithFrames"):
+    with pytest.raises(ValueError, match="wrapper_class=robo_rl.rewards.gym_wrapper.WithFrames"):
         bare.step(np.zeros(1, int))
     with pytest.raises(ValueError, match="draws no frames.*render_mode='rgb_array'"):
-        blind = SeenReward(gymnasium.make("CartPole-v1"), UPRIGHT, encoder=own)
+        blind = FrameRewardWrapper(gymnasium.make("CartPole-v1"), UPRIGHT, encoder=own)
         blind.reset()
         blind.step(0)
     with pytest.raises(ValueError, match="knows reach, lift, .* cameras front, top alone"):
-        Sight(UPRIGHT, encoder="embedded")
+        FrameScorer(UPRIGHT, encoder="embedded")
 
 
 def test_the_highest_paid_are_not_neighbours() -> None:
@@ -208,6 +221,6 @@ def test_the_highest_paid_are_not_neighbours() -> None:
     reward[10:13, 0], reward[30, 1] = [5, 6, 5], 4
     live = np.ones((40, 2), bool)
     live[30, 1] = False
-    found = most_paid(reward, live)
+    found = highest_rewards(reward, live)
     assert found[0] == (11, 0) and (30, 1) not in found
     assert all(abs(t - 11) > 5 for t, n in found[1:] if n == 0)

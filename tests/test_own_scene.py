@@ -15,17 +15,17 @@ import sims
 from reward_models.base import from_dict
 from reward_models.goals import fill, parse
 from reward_models.goals.formula import to_data
-from reward_models.goals.margins import Measures, measured
+from reward_models.goals.margins import MarginEvaluator, formula_margins
 from robo_rl.cli import main
 from robo_rl.goals.reading import judged_goal
-from robo_rl.runs import RunDir
-from sims.robots import offered
-from sims.tasks.things import mjcf
-from sims.tasks.things.mjcf import SceneError, kept
-from sims.tasks.things.own_scene import own
-from sims.truth import Judge
+from robo_rl.runs.run_dir import RunDir
+from sims.robots import robots_for_task
+from sims.tasks.scene import mjcf
+from sims.tasks.scene.mjcf import SceneError, packed_scene
+from sims.tasks.scene.user_scene import read_user_scene
+from sims.truth import SuccessJudge
 
-ARMS = pytest.mark.parametrize("robot", offered("tabletop"))
+ARMS = pytest.mark.parametrize("robot", robots_for_task("tabletop"))
 
 LOOSE = '<body name="{name}" pos="{pos}"><freejoint/>{geoms}</body>'
 CUBE = '<geom type="box" size=".02 .02 .02"/>'
@@ -164,14 +164,14 @@ def test_margins_and_judge_agree(scene: Path, robot: str) -> None:
     card = from_dict(env.card)
     env.reset()
     before = {name: value.copy() for name, value in env.signals().items()}
-    of = [measured(fill(parse(text), card), card) for text in GOALS]
-    judges = [Judge(to_data(one.formula), env.task, env.batch, env.views) for one in of]
+    of = [formula_margins(fill(parse(text), card), card) for text in GOALS]
+    judges = [SuccessJudge(to_data(one.formula), env.task, env.batch, env.views) for one in of]
     env.scatter()
     held = {}
     for one, judge in zip(of, judges, strict=True):
         judge.step(np.zeros(128, bool))
         signals = {**env.signals(), **one.remembered(one.begun(before), one.chosen(before))}
-        margin = Measures(one)(signals, before)[0][one.formula].min(axis=1)
+        margin = MarginEvaluator(one)(signals, before)[0][one.formula].min(axis=1)
         differ = ((margin >= 0) != judge.success()) & (np.abs(margin) > 0.003)
         assert not differ.any(), one.formula
         held[one.formula.predicate] = judge.success().mean()
@@ -184,15 +184,18 @@ def test_a_run_needs_no_file_of_the_scene(scene: Path, tmp_path: Path, capsys) -
     begin = f"train tabletop --scene {scene} --robot ur5e --name one --runs {tmp_path / 'runs'}"
     goal = ["--things", "blue can", "--goal", "push the red brick next to the can"]
     assert main([*begin.split(), *goal, *tiny.split()]) == 0, capsys.readouterr().err
-    text, run = kept(str(scene)), RunDir.open(tmp_path / "runs" / "one")
-    assert run.config["scene"] == text and mjcf.label(text) == run.result["scene"]
-    assert mjcf.label(text) in (run.path / "report.html").read_text()
+    text, run = packed_scene(str(scene)), RunDir.open(tmp_path / "runs" / "one")
+    assert run.config["scene"] == text and mjcf.scene_label(text) == run.result["scene"]
+    assert mjcf.scene_label(text) in (run.path / "report.html").read_text()
     scene.write_text("gone")
     for again in (f"evaluate {run.path} --episodes 8", f"report {run.path}"):
         assert main(again.split()) == 0, capsys.readouterr().err
     scene.write_text(SCENE.replace(".02 .02 .02", ".021 .021 .021"))
     assert main(f"train --resume {run.path} --scene {scene}".split()) == 1
-    assert f"begun with --scene {mjcf.label(text)}, asked is scene.xml" in capsys.readouterr().err
+    assert (
+        f"begun with --scene {mjcf.scene_label(text)}, asked is scene.xml"
+        in capsys.readouterr().err
+    )
 
 
 def test_python_takes_it_and_names_must_be_free(scene: Path) -> None:
@@ -319,13 +322,13 @@ def test_a_text_that_names_a_path_outside_is_refused_too() -> None:
     xml = world(loose("brick"), extra=MESH.format("/etc/hostname.obj"))
     whole = {"name": "scene.xml", "xml": xml, "card": ONE, "files": {}}
     with pytest.raises(SceneError, match="folder of the scene or below"):
-        own(json.dumps(whole))
+        read_user_scene(json.dumps(whole))
     whole["xml"] = world(loose("brick"), extra=MESH.format("here.obj"))
     with pytest.raises(SceneError, match="here.obj"):
-        own(json.dumps(whole))
+        read_user_scene(json.dumps(whole))
     for text in ("{", "{}", '{"name": 1, "xml": "", "card": "", "files": {}}'):
         with pytest.raises(SceneError, match="not the text of a scene"):
-            own(text)
+            read_user_scene(text)
 
 
 def test_meshes_and_textures_of_the_folder_are_seen(tmp_path: Path) -> None:
@@ -359,4 +362,4 @@ def test_a_sky_of_its_own_stays(tmp_path: Path) -> None:
 def test_any_text_is_a_scene_or_one_error(xml: str, card: str) -> None:
     whole = {"name": "scene.xml", "xml": xml, "card": card, "files": {}}
     with pytest.raises(SceneError):
-        own(json.dumps(whole))
+        read_user_scene(json.dumps(whole))

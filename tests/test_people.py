@@ -20,7 +20,7 @@ import sims
 from real_robot import (
     Ended,
     Fault,
-    Hand,
+    OperatorInput,
     Phase,
     PolicyBundle,
     RunResult,
@@ -31,20 +31,20 @@ from real_robot import (
     read_log,
     run,
 )
-from real_robot.camera import Filmed, Frame
-from real_robot.clearance import Clearance
-from real_robot.human import LEAD, Tool, Verdict
-from real_robot.humans import HUMANS, Around, Clutched, make, named
-from real_robot.humans.gamepad import AXIS, BUTTON, EVENT, INITIAL
-from real_robot.humans.keyboard import HELD, JOINT, TOOL, Keyboard, names
-from real_robot.humans.scripted import Remembering, Scripted
-from real_robot.perception import Pose
-from real_robot.replay import replay
+from real_robot.core.clearance import Clearance
+from real_robot.operator.devices import HUMANS, ClutchedDevice, DeviceContext, make, parse_device
+from real_robot.operator.gamepad import AXIS, BUTTON, EVENT, INITIAL
+from real_robot.operator.handover import LEAD, RunVerdict, ToolJog
+from real_robot.operator.keyboard import HELD, JOINT, TOOL, Keyboard, key_names
+from real_robot.operator.scripted import RememberingDriver, ScriptedOperator
+from real_robot.perception.base import Pose
+from real_robot.perception.camera import Frame, RecordedCamera
+from real_robot.session.replay import replay
 from robo_rl.arm.episodes import run_episodes
 from robo_rl.arm.simulated import SimStage
-from robo_rl.arm.stage import Scene
-from robo_rl.bundles.task import task_of
+from robo_rl.arm.stage import EpisodeSetup
 from robo_rl.cli import main
+from robo_rl.goals.bundle_task import task_of_bundle
 
 TASK = sims.make_task("reach", robot="so101", goal=reach_bundle.GOAL)
 DRIVEN = ("run", "human")
@@ -62,11 +62,11 @@ class Desk:
 
     def __init__(self, bundle: PolicyBundle, typed: Callable[[float], bytes] = lambda t: b""):
         self.clock, self._bundle = VirtualClock(1000.0), bundle
-        self.driver = Remembering(SimDriver(TASK, clock=self.clock, period=0.01))
+        self.driver = RememberingDriver(SimDriver(TASK, clock=self.clock, period=0.01))
         self.eyes = SimPerception(self.driver.scene.poses, self.clock)
         self._typed, self._begun = typed, None
         self.listening = True
-        self.around = Around(
+        self.around = DeviceContext(
             robot=self.driver.describe(), clock=self.clock, typed=self.type,
             alive=lambda: self.listening, task=TASK, driver=self.driver, eyes=self.eyes,
         )  # fmt: skip
@@ -77,8 +77,8 @@ class Desk:
         self._begun = now if self._begun is None else self._begun
         return self._typed(now - self._begun)
 
-    def script(self, script: Callable[[float], Hand | None]) -> Scripted:
-        return Scripted(script, self.around)
+    def script(self, script: Callable[[float], OperatorInput | None]) -> ScriptedOperator:
+        return ScriptedOperator(script, self.around)
 
     def run(self, **options: Any) -> RunResult:
         options = {"perception": self.eyes, "seconds": 1.0} | options
@@ -124,11 +124,11 @@ def tool_at(qpos: np.ndarray) -> np.ndarray:
 
 
 def test_keys_are_names() -> None:
-    assert names(b"a\x1b[A1\x1bOC\x1b[15~o") == ["a", "up", "1", "right", "o"]
+    assert key_names(b"a\x1b[A1\x1bOC\x1b[15~o") == ["a", "up", "1", "right", "o"]
 
 
 def test_the_tool_goes_where_it_is_jogged() -> None:
-    tool, qpos, step = Tool(TASK), np.array(TASK.arm.home), 1e-4
+    tool, qpos, step = ToolJog(TASK), np.array(TASK.arm.home), 1e-4
     for way in np.vstack([np.eye(3), -np.eye(3)]):
         qvel = tool.qvel(qpos, 0.05 * way)
         moved = (tool_at(qpos + step * qvel) - tool_at(qpos)) / step
@@ -174,7 +174,7 @@ def test_t_takes_the_arm_and_gives_it_back_and_y_ends_the_run(
         return b"".join(keys.pop(at) for at in due)
 
     desk, log = Desk(bundle, typed), tmp_path / "run.mcap"
-    judge = lambda result: Verdict(result.verdict, "operator")  # noqa: E731
+    judge = lambda result: RunVerdict(result.verdict, "operator")  # noqa: E731
     result = desk.run(human=make("keyboard", desk.around), seconds=9.0, log=log, judge=judge)
     assert result.ended is Ended.DONE and result.verdict == "success"
     after = [t.after for t in result.history]
@@ -249,16 +249,16 @@ def test_a_gamepad_has_the_arm_while_its_button_is_held(
         make(f"gamepad:{tmp_path / 'js7'}", desk.around)
 
 
-def leading(away: float) -> Callable[[Desk], Scripted]:
+def leading(away: float) -> Callable[[Desk], ScriptedOperator]:
     """A leader that stands still, its first joint ``away`` rad from the arm's when first seen."""
 
-    def made(desk: Desk) -> Scripted:
+    def made(desk: Desk) -> ScriptedOperator:
         seen: list[np.ndarray] = []
 
-        def script(t: float) -> Hand | None:
+        def script(t: float) -> OperatorInput | None:
             if not seen:
                 seen.append(desk.driver.state.qpos + [away, 0, 0, 0, 0])
-            return Hand(now_of(desk), True, qpos=seen[0])
+            return OperatorInput(now_of(desk), True, qpos=seen[0])
 
         return desk.script(script)
 
@@ -335,7 +335,7 @@ def test_a_script_is_read_from_a_file(bundle: PolicyBundle, tmp_path: Path) -> N
 def test_the_policy_is_watched_while_a_person_drives(bundle: PolicyBundle, tmp_path: Path) -> None:
     desk, log = Desk(bundle), tmp_path / "run.mcap"
     qvel = np.array([0.2, 0.0, 0.0, 0.0, 0.0])
-    script = lambda t: Hand(now_of(desk), True, qvel=qvel) if 0.2 <= t < 0.7 else None  # noqa: E731
+    script = lambda t: OperatorInput(now_of(desk), True, qvel=qvel) if 0.2 <= t < 0.7 else None  # noqa: E731
     assert desk.run(human=desk.script(script), log=log).ended is Ended.DONE
     driven = ticks_of(log)
     thoughts = [t for t in driven if t["thought"] is not None]
@@ -361,7 +361,7 @@ class Camera:
 class Looking:
     """Perception that takes a picture at every look, as tags do."""
 
-    def __init__(self, eyes: SimPerception, camera: Filmed):
+    def __init__(self, eyes: SimPerception, camera: RecordedCamera):
         self._eyes, self._camera = eyes, camera
 
     def read(self) -> Mapping[str, Pose]:
@@ -371,7 +371,7 @@ class Looking:
 
 def test_pictures_are_in_the_log_with_their_times(bundle: PolicyBundle, tmp_path: Path) -> None:
     desk, log = Desk(bundle), tmp_path / "run.mcap"
-    camera = Filmed(Camera(desk.clock), "front")
+    camera = RecordedCamera(Camera(desk.clock), "front")
     desk.run(perception=Looking(desk.eyes, camera), film=[camera], log=log)
     camera.read()  # nobody records any more
     frames = read_log(log, frames=True).frames["front"]
@@ -407,7 +407,7 @@ def test_mistakes_are_one_line(
 
 
 def test_every_device_is_named() -> None:
-    assert [named(f"{name}:x")[0] for name in HUMANS] == [*HUMANS]
+    assert [parse_device(f"{name}:x")[0] for name in HUMANS] == [*HUMANS]
 
 
 def test_in_shadow_nothing_is_judged_and_the_dial_is_heard(
@@ -431,11 +431,11 @@ def test_who_says_how_it_went_has_not_taken_the_arm() -> None:
     keys = iter([b"y", b"", b"t", b"x"])
 
     class Leads:
-        def read(self) -> Hand:
-            return Hand(0.0, True)
+        def read(self) -> OperatorInput:
+            return OperatorInput(0.0, True)
 
-    hands = [Clutched(Leads(), lambda: next(keys), taken=False).read()]
-    clutched = Clutched(Leads(), lambda: next(keys), taken=False)
+    hands = [ClutchedDevice(Leads(), lambda: next(keys), taken=False).read()]
+    clutched = ClutchedDevice(Leads(), lambda: next(keys), taken=False)
     hands += [clutched.read() for _ in range(3)]
     assert [hand.engaged for hand in hands] == [False, False, True, True]
     assert [hand.verdict for hand in hands] == ["success", "", "", "discard"]
@@ -445,12 +445,12 @@ def test_a_terminal_is_the_operators_while_somebody_sets_the_scene(tmp_path: Pat
     """In shadow too, where nobody is asked how it went: keys that the panel takes are lost."""
     reach_bundle.write(tmp_path, "so101")
     bundle, said = PolicyBundle.load(tmp_path), []
-    task = task_of(bundle.manifest)
+    task = task_of_bundle(bundle.manifest)
 
     class Stage(SimStage):
         asks = True
 
-        def scene(self, seed: int) -> Scene:
+        def scene(self, seed: int) -> EpisodeSetup:
             said.append("scene")
             return super().scene(seed)
 

@@ -19,19 +19,19 @@ import sims
 from reward_models.base import RewardOutput
 from robo_rl.cli import main
 from robo_rl.commands.train import parse_train
-from robo_rl.config import TrainConfig
+from robo_rl.config.presets import with_presets
+from robo_rl.config.train_config import TrainConfig
+from robo_rl.datasets.demonstrations import read_demonstrations
 from robo_rl.goals.reading import formula_goal
 from robo_rl.learners import EnsembleConfig, IQLConfig, LearnerConfig, SACConfig, TD3Config
+from robo_rl.learners.demo_guided_noise import DemoGuidedNoise
+from robo_rl.learners.demo_replay import DemoReplay
 from robo_rl.learners.ensemble_sac import likelihood
-from robo_rl.learners.guided_noise import GuidedNoise
 from robo_rl.learners.learner import Learner, make_learner
-from robo_rl.learners.loop import learn
-from robo_rl.learners.prior import Prior
-from robo_rl.presets import completed
-from robo_rl.recorded.demonstrations import read_demonstrations
-from robo_rl.runs import RunDir
-from robo_rl.training import advice, judged_task, training_env
-from sims.demos import DemoConfig, write_demos
+from robo_rl.learners.training_loop import learn
+from robo_rl.runs.run_dir import RunDir
+from robo_rl.training.train import judged_task, pre_run_advice, training_env
+from sims.envs.demonstrations import DemoConfig, write_demos
 
 ROWS = 4
 # A rate that falls would fall with the total, and these runs are cut into halves of one.
@@ -113,7 +113,7 @@ def test_guided_noise_points_where_demonstrations_differ(
     training_seed: int, outcome: Callable[..., None]
 ) -> None:
     torch.manual_seed(training_seed)
-    guided = GuidedNoise(FlattenExtractor(spaces.Box(-1, 1, (2,))), 3)
+    guided = DemoGuidedNoise(FlattenExtractor(spaces.Box(-1, 1, (2,))), 3)
     obs = torch.rand(512, 2) * 2 - 1
     # Where the first number of a state is above 0 they went along (1, -1, 0), else nowhere.
     way = torch.tensor([0.5, -0.5, 0.0]) * torch.randn(512, 1).abs() * (obs[:, :1] > 0)
@@ -227,7 +227,7 @@ def test_offline_learning_needs_a_data_set(demos: Path) -> None:
 
 def test_what_is_played_again_is_what_was_written(demos: Path) -> None:
     written = read_demonstrations(demos, failures=True)
-    prior = Prior(written, sims.make("lift", 1), None)
+    prior = DemoReplay(written, sims.make("lift", 1), None)
     assert len(prior) == len(written.obs) == 6 * 80
     np.testing.assert_array_equal(prior.obs, written.obs)
     np.testing.assert_array_equal(prior.action, written.action)
@@ -239,7 +239,7 @@ def test_what_is_played_again_is_what_was_written(demos: Path) -> None:
         won = np.concatenate([g["infos/success"][1:] for g in groups])
         assert 0 < sum(g.attrs["success"] for g in groups) < 6
     np.testing.assert_allclose(prior.reward, paid)
-    sparse = Prior(written, sims.make("lift", 1, sparse=True), None)
+    sparse = DemoReplay(written, sims.make("lift", 1, sparse=True), None)
     np.testing.assert_array_equal(sparse.reward, won)
 
 
@@ -254,7 +254,7 @@ class AtTheEnd(Height):
 
 
 def test_what_is_paid_at_an_episodes_end_is_paid_and_over_there(demos: Path) -> None:
-    prior = Prior(read_demonstrations(demos, failures=True), sims.make("lift", 1), AtTheEnd())
+    prior = DemoReplay(read_demonstrations(demos, failures=True), sims.make("lift", 1), AtTheEnd())
     prior.score()
     assert prior.last.sum() == 6
     np.testing.assert_array_equal(prior.reward, prior.last)
@@ -266,7 +266,7 @@ def test_another_goal_has_its_own_columns_and_rewards(demos: Path) -> None:
         sims.make_task("lift"), "then(touch(gripper, red_cube), lifted(red_cube))"
     )
     sim, written = sims.BatchEnv(task, 1, sparse=True), read_demonstrations(demos, failures=True)
-    prior = Prior(written, sim, None)
+    prior = DemoReplay(written, sim, None)
     assert prior.obs.shape[1] == sim.obs_dim > written.obs.shape[1]
     own = [sim.obs_names.index(name) for name in sims.make("lift", 1).obs_names]
     np.testing.assert_array_equal(prior.obs[:, own], written.obs)
@@ -296,7 +296,7 @@ def test_every_batch_has_its_share_and_rewards_follow_the_model(demos: Path) -> 
 
 def test_several_steps_of_a_demonstration_are_of_one_episode(demos: Path) -> None:
     prior, n, gamma = (
-        Prior(read_demonstrations(demos, failures=True), sims.make("lift", 1), None),
+        DemoReplay(read_demonstrations(demos, failures=True), sims.make("lift", 1), None),
         4,
         0.9,
     )
@@ -432,8 +432,8 @@ def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
 
 def test_from_the_shell(demos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["lift", "--reward", "sparse", "--learner", "sac", "--runs", str(tmp_path)]
-    typed = parse_train([*asked, "--demos", str(demos), "--tuning.demo-share", "0.2"]).asked
-    config = completed(TrainConfig(**typed))
+    typed = parse_train([*asked, "--demos", str(demos), "--tuning.demo-share", "0.2"]).config_values
+    config = with_presets(TrainConfig(**typed))
     assert (config.tuning.demos, config.tuning.demo_share) == (str(demos), 0.2)
     env = training_env(sims.make_task("lift"), config, 1)
     env.reset()
@@ -463,5 +463,5 @@ def test_who_is_to_carry_and_let_go_is_told_what_that_is_learned_from(
     typed: list[str], advised: bool
 ) -> None:
     """But where nobody could show it."""
-    config = completed(TrainConfig(**parse_train(typed).asked))
-    assert ("--demos 50" in advice(config, *judged_task(config))) is advised
+    config = with_presets(TrainConfig(**parse_train(typed).config_values))
+    assert ("--demos 50" in pre_run_advice(config, *judged_task(config))) is advised

@@ -18,20 +18,13 @@ import pytest
 import reach_bundle
 from arms import punctual, without
 
-from real_robot import (
-    BundleError,
-    Fault,
-    PolicyBundle,
-    PolicyProcess,
-    SafetyStop,
-    child,
-    read_log,
-)
-from real_robot.emulators.control import Control
-from real_robot.policy_process import PolicyLate
+from real_robot import BundleError, Fault, PolicyBundle, PolicyProcess, SafetyStop, read_log
+from real_robot.core import child_process
+from real_robot.emulators.control_port import Control
+from real_robot.policy.process import PolicyLate
 from robo_rl.arm.episodes import run_episodes
 from robo_rl.arm.simulated import SimStage
-from robo_rl.bundles.task import task_of
+from robo_rl.goals.bundle_task import task_of_bundle
 
 Took = Callable[[float, str], None]
 CLI = [sys.executable, "-m", "robo_rl.cli"]
@@ -107,14 +100,14 @@ def test_a_policy_that_dies_is_noticed_at_the_next_word(
 def test_a_policy_that_is_killed_while_it_begins_is_one_line(
     bundle: PolicyBundle, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = child.start
+    begin = child_process.start_child
 
     def killed(*told: Any, **options: Any) -> Any:
         process, end = begin(*told, **options)
         os.kill(process.pid, signal.SIGKILL)
         return process, end
 
-    monkeypatch.setattr(child, "start", killed)
+    monkeypatch.setattr(child_process, "start_child", killed)
     with pytest.raises(BundleError, match="did not begin: policy_lost: .* is gone"):
         PolicyProcess(bundle, folder, budget=BUDGET)
 
@@ -128,7 +121,7 @@ def test_a_policy_that_dies_between_two_episodes_ends_them_and_that_is_said(
             policy._child.wait()
             return super().success()
 
-    task = task_of(bundle.manifest)
+    task = task_of_bundle(bundle.manifest)
     found = run_episodes(bundle, task, Killing(task), episodes=3, policy=policy)
     assert found.ended == {"done": 1} and "the policy's process ended" in found.cut
 

@@ -14,18 +14,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.labelled_sentences import SETS, UNSEEN, labelled, make
+from benchmarks.proposer_sentences import lessons
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import Refusal, fill, read
-from reward_models.goals.proposer import NOTHING, WIDTH, Proposer, sayable, shipped
-from robo_rl import training
+from reward_models.goals.suggestions.proposer import (
+    NOTHING,
+    WIDTH,
+    Proposer,
+    candidate_atoms,
+    load_shipped,
+)
 from robo_rl.cli import main
-from robo_rl.commands import offers
-from robo_rl.commands.offers import offering
+from robo_rl.commands import reading_offers
+from robo_rl.commands.reading_offers import with_reading_offers
 from robo_rl.commands.train import parse_train
-from robo_rl.config import TrainConfig
-from robo_rl.goals.labelled import SETS, UNSEEN, labelled, make
-from robo_rl.goals.proposing import fit, lessons
+from robo_rl.config.train_config import TrainConfig
+from robo_rl.goals.proposer_training import train_proposer
 from robo_rl.goals.reading import NotRead, read_goal
+from robo_rl.training import train
 
 UNREAD = "get the grabber thingamajig 5 cm over the red block"
 
@@ -68,7 +75,7 @@ def card(task: str = "reach") -> TaskCard:
 def test_what_was_meant_is_among_the_offers(task: str, text: str, wanted: str) -> None:
     with pytest.raises(Refusal):
         read(text, card(task))
-    offered = [str(formula) for formula in shipped().propose(text, card(task))]
+    offered = [str(formula) for formula in load_shipped().propose(text, card(task))]
     assert wanted in offered if wanted else offered == []  # "no" turns it round
 
 
@@ -87,25 +94,25 @@ def test_what_was_meant_is_among_the_offers(task: str, text: str, wanted: str) -
     ],
 )
 def test_nothing_is_offered_that_leaves_out_what_was_said(text: str) -> None:
-    assert shipped().propose(text, card()) == []
+    assert load_shipped().propose(text, card()) == []
 
 
 def test_a_sequence_is_cut_where_the_reader_would_cut_it() -> None:
-    offered = shipped().propose("tappity the ball, then next to the red cube kinda", card())
+    offered = load_shipped().propose("tappity the ball, then next to the red cube kinda", card())
     assert offered and all(str(f).startswith("then(touch(gripper, blue_ball), ") for f in offered)
-    offered = shipped().propose("whack the ball, after that cube kinda hover", card())
+    offered = load_shipped().propose("whack the ball, after that cube kinda hover", card())
     assert offered and not any("then" in str(f) for f in offered)  # "that cube"
 
 
 def test_many_parts_take_no_longer_than_their_number() -> None:
     text = " then ".join(["loiter kinda over the ball"] * 16)
-    offered = shipped().propose(text, card())
+    offered = load_shipped().propose(text, card())
     assert len(offered) == 3 and str(offered[0]).count("above(gripper, blue_ball)") == 16
 
 
 def test_what_may_not_stand_where_it_was_meant_is_not_offered() -> None:
     """Touching within a second, always: what happens once is no state that is kept up."""
-    assert shipped().propose("a s red always", card("reach")) == []
+    assert load_shipped().propose("a s red always", card("reach")) == []
 
 
 WORDS = "a gripper red cube ball can push paw over by then for 5 cm 2 s not go lift always".split()
@@ -114,7 +121,7 @@ WORDS = "a gripper red cube ball can push paw over by then for 5 cm 2 s not go l
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from(["reach", "lift", "ant"]))
 def test_every_offer_can_be_said_and_filled(words: list[str], task: str) -> None:
-    found = shipped().propose(" ".join(words), card(task))
+    found = load_shipped().propose(" ".join(words), card(task))
     assert len(found) <= 3 and len({fill(f, card(task)) for f in found}) == len(found)
 
 
@@ -127,13 +134,13 @@ def test_the_sets_kept_out_are_no_lessons() -> None:
 def test_it_learns_from_labelled_sentences(tmp_path: Path) -> None:
     """Words that neither the reader nor the shipped weights know."""
     other = card("drawer")
-    atoms = {atom.predicate: atom for atom in sayable(other)}
+    atoms = {atom.predicate: atom for atom in candidate_atoms(other)}
     opened, closed = atoms["open"], atoms["closed"]
     rows = [(f"{w} zorble {w}", other, opened) for w in "abcdefgh"]
     rows += [(f"{w} quix {w}", other, closed) for w in "abcdefgh"]
     rows += [(f"{w} blah", other, None) for w in "abcdefgh"]
     path = tmp_path / "proposer.safetensors"
-    path.write_bytes(fit(rows).save())
+    path.write_bytes(train_proposer(rows).save())
     made = Proposer.load(path)
     assert made.propose("zorble it now", other)[0] == opened
     assert made.propose("quix it now", other)[0] == closed
@@ -176,7 +183,7 @@ def test_what_was_accepted_is_trained(tmp_path: Path, monkeypatch: pytest.Monkey
         begun.append(config)
         raise Training
 
-    monkeypatch.setattr(training, "_fitted", begin)
+    monkeypatch.setattr(train, "_fitted", begin)
     args = ["train", "reach", "--reward", "offline", "--goal", UNREAD, "--accept=1", "--env-steps",
             "64", "--episodes", "4", "--runs", str(tmp_path)]  # fmt: skip
     with pytest.raises(Training):
@@ -203,7 +210,7 @@ def test_a_sentence_that_stands_for_its_task_is_accepted_too(
         assert parsed.task == task and (parsed.formula or parsed.goal).startswith(goal)
         return 7
 
-    assert offering(command, [text, "--reward", "offline", "--accept", "1"]) == 7
+    assert with_reading_offers(command, [text, "--reward", "offline", "--accept", "1"]) == 7
 
 
 @pytest.mark.parametrize("answer, taken", [("2\n", 2), ("\n", 0), ("9\n", 0), ("", 0)])
@@ -217,18 +224,18 @@ def test_a_person_is_asked(answer: str, taken: int, monkeypatch: pytest.MonkeyPa
             raise NotRead(goal)
         return 0
 
-    monkeypatch.setattr(offers, "_somebody", lambda: True)
+    monkeypatch.setattr(reading_offers, "_is_interactive", lambda: True)
     monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
     if not taken:
         with pytest.raises(ValueError, match="--accept N"):
-            offering(command, ["reach", "--goal", UNREAD])
+            with_reading_offers(command, ["reach", "--goal", UNREAD])
         assert len(runs) == 1
         return
     offer = goal.offers()[taken - 1]
     for said in (["reach", f"--goal={UNREAD}"], ["reach", "--goal", UNREAD], [UNREAD]):
         runs.clear()
         monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
-        assert offering(command, said) == 0
+        assert with_reading_offers(command, said) == 0
         assert runs[1] == ["reach", offer.option, offer.value]
 
 
@@ -239,5 +246,5 @@ def test_a_terminal_is_where_somebody_is(monkeypatch: pytest.MonkeyPatch) -> Non
             with monkeypatch.context() as patch:
                 patch.setattr(sys, "stdin", stdin)
                 patch.setattr(sys, "stderr", stderr)
-                found = offers._somebody()
+                found = reading_offers._is_interactive()
             assert found == (nobody not in (stdin, stderr))

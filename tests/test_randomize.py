@@ -10,11 +10,11 @@ import pytest
 
 import sims
 from reward_models.goals import parse
-from robo_rl.evaluate import evaluate
-from robo_rl.goals.account import goal_task
+from robo_rl.evaluation.evaluate import evaluate
+from robo_rl.goals.goal_task import make_goal_task
 from sims import BatchEnv
-from sims.randomize import Randomize, RandomizedEnv, widened
-from sims.task import ObsPart, Task
+from sims.core.task import ObsPart, Task
+from sims.randomization.domain_randomization import Randomize, RandomizedEnv, curriculum_width
 
 Array = np.ndarray
 
@@ -30,7 +30,7 @@ def only(told: bool = False, **given: float) -> Randomize:
 def task_of(name: str) -> Task:
     """The task of that name, or one with that formula for its goal."""
     known = name in sims.TASKS
-    return sims.make_task(name) if known else goal_task(sims.make_task("push"), parse(name))
+    return sims.make_task(name) if known else make_goal_task(sims.make_task("push"), parse(name))
 
 
 def made(name: str, n: int = 8, randomize: Randomize | None = None, **options: object):
@@ -317,7 +317,7 @@ def test_an_arm_whose_observation_nobody_tells_apart_is_refused() -> None:
     with pytest.raises(ValueError, match=r"cannot be randomised: nobody says .* \(obs_parts\)"):
         RandomizedEnv(Untold(), 2, randomize=Randomize(width=0.5))
     assert RandomizedEnv(Untold(), 2, randomize=Randomize(width=0.0)).num_envs == 2
-    told = goal_task(Untold(), parse("touch(gripper, red_cube)"))
+    told = make_goal_task(Untold(), parse("touch(gripper, red_cube)"))
     with pytest.raises(ValueError, match="cannot be randomised"):
         RandomizedEnv(told, 2, randomize=Randomize(width=0.5))
 
@@ -333,7 +333,7 @@ def test_an_arm_whose_observation_nobody_tells_apart_is_refused() -> None:
 )
 def test_what_is_remembered_is_of_where_things_were_last_seen(name: str, text: str) -> None:
     """Loose things, furniture, and what slides in it; and nothing that is seen moves."""
-    task = goal_task(sims.make_task(name, robot="so101"), parse(text))
+    task = make_goal_task(sims.make_task(name, robot="so101"), parse(text))
     env = RandomizedEnv(task, 8, randomize=Randomize(pose_bias=0.01), seed=3)
     sensing, seen = env._sensing, env._believed._batch
     _ = seen.xpos, seen.xaxis  # kept from here on
@@ -399,7 +399,7 @@ def test_a_policy_is_judged_on_randomised_rows_by_the_truth() -> None:
 
 def test_the_width_grows_to_its_value_by_half_of_training() -> None:
     randomize = Randomize(width=0.8)
-    assert [widened(randomize, share) for share in (0, 0.25, 0.5, 1)] == [0, 0.4, 0.8, 0.8]
+    assert [curriculum_width(randomize, share) for share in (0, 0.25, 0.5, 1)] == [0, 0.4, 0.8, 0.8]
     env = made("reach", 64, only(mass=0.5))
     for width in (0.2, 1.0):
         env.width = width

@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sims
+from benchmarks.labelled_sentences import path_of
+from benchmarks.reading import outcome
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import Atom, Formula, Refusal, fill, parse, read
 from reward_models.goals.formula import Joined, join
+from reward_models.goals.grammar import clauses
+from reward_models.goals.grammar.patterns import split
+from reward_models.goals.grammar.quantities import quantities_at
 from reward_models.goals.predicates import PREDICATES
-from reward_models.goals.reader import clauses
-from reward_models.goals.reader.quantities import much
-from reward_models.goals.reader.words import split
-from reward_models.goals.say import say
-from robo_rl.experiments.reading import outcome
-from robo_rl.goals.labelled import path_of
+from reward_models.goals.text import to_sentence
 from robo_rl.goals.reading import read_goal
 
 DATA = Path(__file__).parent / "data"
@@ -487,7 +487,7 @@ def test_a_word_left_out_is_never_another_number(row: dict[str, str], at: float)
     if isinstance(got, str):
         return
     tokens = split(" ".join(words))
-    said = {v for i in range(len(tokens)) for q, _ in much(tokens, i)
+    said = {v for i in range(len(tokens)) for q, _ in quantities_at(tokens, i)
             for v in (q.least, q.most, q.tolerance) if v is not None}  # fmt: skip
     formula = read(" ".join(words), card_of(row["task"]))
     for value in numbers_of(formula):
@@ -532,7 +532,7 @@ def plain(draw: st.DrawFn) -> Formula:
 @given(formula=plain())
 def test_what_is_read_back_is_read_again(formula: Formula) -> None:
     card = card_of("reach")
-    assert answer(say(fill(formula, card), card), "reach") == fill(formula, card)
+    assert answer(to_sentence(fill(formula, card), card), "reach") == fill(formula, card)
 
 
 @pytest.mark.parametrize(

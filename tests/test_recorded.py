@@ -15,21 +15,21 @@ import pytest
 
 import sims
 from real_robot import Manifest, PolicyBundle, RunConfig, read_log
-from real_robot.camera import Filmed, Frame
-from real_robot.human import Hand, Verdict
-from real_robot.humans import Around, make
-from real_robot.humans.scripted import Remembering, Scripted
-from real_robot.loop import run
-from real_robot.pacing import VirtualClock
-from real_robot.perception import SimPerception
-from real_robot.sim_driver import SimDriver
-from real_robot.twin import Twin
+from real_robot.core.pacing import VirtualClock
+from real_robot.operator.devices import DeviceContext, make
+from real_robot.operator.handover import OperatorInput, RunVerdict
+from real_robot.operator.scripted import RememberingDriver, ScriptedOperator
+from real_robot.perception.base import SimPerception
+from real_robot.perception.camera import Frame, RecordedCamera
+from real_robot.policy.twin import Twin
+from real_robot.session.control_loop import run
+from real_robot.sim.sim_driver import SimDriver
 from robo_rl.arm.episodes import next_number
-from robo_rl.arm.nobody import nobody
+from robo_rl.arm.noop_policy import make_noop_policy
 from robo_rl.cli import main
-from robo_rl.learners.prior import demos_for
-from robo_rl.recorded.demonstrations import read_demonstrations
-from robo_rl.recorded.logs import _action, episodes, logs_of, reading
+from robo_rl.datasets.demonstrations import read_demonstrations
+from robo_rl.datasets.robot_logs import _action, episodes, log_files, select_logs
+from robo_rl.learners.demo_replay import demos_for
 from sims import BatchEnv
 
 GOAL = "touch_red_cube"
@@ -43,7 +43,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert main(["teleop", *asked.split()]) == 0
     assert next_number(log) == 2
     assert main(["teleop", *asked.replace("episodes 2", "episodes 1").split()]) == 0
-    assert [path.name for path in logs_of([log])] == [f"episode_000{i}.mcap" for i in range(3)]
+    assert [path.name for path in log_files([log])] == [f"episode_000{i}.mcap" for i in range(3)]
     return log
 
 
@@ -55,7 +55,7 @@ def test_minari_and_the_clone_read_what_was_recorded(
     told = json.loads(capsys.readouterr().out)
     data = minari.MinariDataset(to / "data")
     assert data.total_episodes == told["episodes"] == 3 and data.total_steps == told["steps"]
-    for episode, log in zip(data.iterate_episodes(), logs_of([logs]), strict=True):
+    for episode, log in zip(data.iterate_episodes(), log_files([logs]), strict=True):
         thoughts = [t["thought"] for t in read_log(log).ticks if t["thought"]]
         assert len(episode) == len(thoughts) - 1 == len(episode.actions)
         assert (episode.observations == np.array([t["obs"] for t in thoughts], np.float32)).all()
@@ -112,11 +112,11 @@ def test_what_cannot_be_told_is_left_out_and_counted(
     cut, empty = tmp_path / "cut.mcap", tmp_path / "empty.mcap"
     cut.write_bytes(first.read_bytes()[:32])
     empty.touch()
-    told = reading([cut, empty, *logs_of([logs])])
-    found = list(episodes([cut, *logs_of([logs]), empty], told))
+    told = select_logs([cut, empty, *log_files([logs])])
+    found = list(episodes([cut, *log_files([logs]), empty], told))
     assert len(found) == 3 and told.left_out == {"that end before their run began": 2}
     with pytest.raises(ValueError, match=r"cut.mcap ends before its run began"):
-        reading([empty, cut])
+        select_logs([empty, cut])
     other = recorded(tmp_path / "other.mcap", dataclasses.replace(task, goal="above_blue_ball"))
     assert main(["demos", str(tmp_path / "no"), "--from", str(first), str(other)]) == 1
     error = capsys.readouterr().err
@@ -151,7 +151,7 @@ class Eyes:
     ):
         self._eyes = SimPerception(driver.scene.poses, clock)
         self._clock, self._blind = clock, blind
-        self.cameras = [Filmed(Camera(clock, 3 - i), name) for i, name in enumerate(film)]
+        self.cameras = [RecordedCamera(Camera(clock, 3 - i), name) for i, name in enumerate(film)]
         self._last = {}
         self.begun = np.inf
 
@@ -165,15 +165,15 @@ class Eyes:
 
 
 @cache
-def standing(task: sims.task.Task, perceives: bool) -> PolicyBundle:
-    bundle = nobody(task, perceives)
+def standing(task: sims.core.task.Task, perceives: bool) -> PolicyBundle:
+    bundle = make_noop_policy(task, perceives)
     bundle.manifest = dataclasses.replace(bundle.manifest, park=())  # it takes as long as the rest
     return bundle
 
 
 def recorded(
     log: Path,
-    task: sims.task.Task,
+    task: sims.core.task.Task,
     *,
     verdict: str = "success",
     blind: tuple[float, float] = (9.0, 9.0),
@@ -184,21 +184,21 @@ def recorded(
 ) -> Path:
     """A log of a person who turns the arm's first joint for half a second or so."""
     clock = VirtualClock(1000.0)
-    driver = Remembering(SimDriver(task, clock=clock, period=0.01))
+    driver = RememberingDriver(SimDriver(task, clock=clock, period=0.01))
     eyes = Eyes(driver, clock, blind, film)
-    around = Around(robot=driver.describe(), clock=clock)
+    around = DeviceContext(robot=driver.describe(), clock=clock)
     qvel = np.array([turn, 0.0, 0.0, 0.0, 0.0])
 
-    def script(t: float) -> Hand | None:
+    def script(t: float) -> OperatorInput | None:
         now = clock.now_ns() * 1e-9
         eyes.begun = min(eyes.begun, now)
-        return Hand(now, True, qvel=qvel) if t >= 0.18 else None
+        return OperatorInput(now, True, qvel=qvel) if t >= 0.18 else None
 
     run(
         driver, standing(task, perceives), task=task, clock=clock, seconds=seconds, log=log,
         config=RunConfig(max_pose_age=0.05, max_hidden=0.06),
-        perception=eyes if perceives else None, human=Scripted(script, around),
-        film=eyes.cameras, judge=lambda result: Verdict(verdict, "operator"),
+        perception=eyes if perceives else None, human=ScriptedOperator(script, around),
+        film=eyes.cameras, judge=lambda result: RunVerdict(verdict, "operator"),
     )  # fmt: skip
     return log
 
@@ -206,7 +206,7 @@ def recorded(
 def test_what_a_person_jogs_is_what_is_written(tmp_path: Path) -> None:
     task = sims.make_task("reach", robot="so101", goal=GOAL)
     log = recorded(tmp_path / "one.mcap", task, seconds=1.2)
-    (one,) = episodes([log], reading([log]))
+    (one,) = episodes([log], select_logs([log]))
     # From when the arm was taken: nobody drove before.
     assert len(one.action) == 19 and one.judge == "operator" and one.by_hand.all()
     steps = np.diff(one.sent[:, 0])
@@ -264,7 +264,7 @@ def test_lerobot_itself_reads_what_is_written(tmp_path: Path) -> None:
     read = json.loads(told.stdout.splitlines()[-1])
     assert (read["episodes"], read["frames"], read["fps"], read["episode"]) == (2, 18, 20, 1)
     assert read["task"] == "the gripper touches the red cube"
-    written = [*episodes([paths[0], paths[2]], reading(paths))]
+    written = [*episodes([paths[0], paths[2]], select_logs(paths))]
     np.testing.assert_allclose(read["action"], written[1].sent[-1], atol=1e-6)
     sent = np.concatenate([one.sent for one in written])
     np.testing.assert_allclose(read["mean"], sent.mean(axis=0), atol=1e-5)
@@ -294,7 +294,7 @@ def test_lerobots_layout_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixt
         assert {"float32": "float", "float64": "double"}.get(kind, kind) in held
     assert table["frame_index"].to_pylist() == [*range(9)] * 2
     assert np.allclose(table["timestamp"].to_numpy(), table["frame_index"].to_numpy() / 20)
-    (one,) = episodes(paths[:1], reading(paths))
+    (one,) = episodes(paths[:1], select_logs(paths))
     assert (np.array(table["action"].to_pylist())[:9] == one.sent).all()
     assert table["is_intervention"].to_pylist() == [True] * 18
     assert np.allclose(np.diff(table["taken_at"].to_numpy()[:9]), 0.05)
@@ -336,14 +336,14 @@ def check_film(path: Path) -> None:
 
 def test_nobody_stands_by() -> None:
     task = sims.make_task("reach", robot="so101", goal=GOAL)
-    bundle = nobody(task, True)
+    bundle = make_noop_policy(task, True)
     assert isinstance(bundle, PolicyBundle) and bundle.manifest.needs_perception
     assert Manifest.from_json(bundle.manifest.to_json()) == bundle.manifest
-    assert not nobody(task, False).manifest.needs_perception
+    assert not make_noop_policy(task, False).manifest.needs_perception
 
 
 def test_the_expert_leads_a_task_whose_expert_there_is(capsys: pytest.CaptureFixture[str]) -> None:
-    around = Around(robot=None, clock=VirtualClock(1.0))  # type: ignore[arg-type]
+    around = DeviceContext(robot=None, clock=VirtualClock(1.0))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="scripted:expert has to see the objects"):
         make("scripted:expert", around)
     assert main(["teleop", "--task", "hopper", "--human", "scripted:expert"]) == 1

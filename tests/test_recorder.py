@@ -18,10 +18,10 @@ import reach_bundle
 from mcap.reader import make_reader
 
 from real_robot import Fault, Recorder, RobotState, Sent, Target, read_log
-from real_robot.follower import Thought
-from real_robot.recorder import QUEUE, Tick
-from real_robot.recovery import recover, recover_all
-from real_robot.states import Phase, Transition
+from real_robot.core.states import Phase, PhaseTransition
+from real_robot.log.recorder import QUEUE, Tick
+from real_robot.log.recovery import recover, recover_all
+from real_robot.policy.runner import PolicyOutput
 from robo_rl.cli import main
 
 Took = Callable[[float, str], None]
@@ -35,7 +35,9 @@ def tick(k: int) -> Tick:
         t=0.01 * k,
         late=0.0,
         skipped=0,
-        thought=Thought(np.arange(3, dtype=np.float32), np.zeros(2, np.float32), 0.0, 0.001, 0.002),
+        thought=PolicyOutput(
+            np.arange(3, dtype=np.float32), np.zeros(2, np.float32), 0.0, 0.001, 0.002
+        ),
         state=RobotState(0.01 * k, 0.01 * k, k, q, q, q, 0.5, Fault.OVERLOAD),
         requested=Target(np.array([np.nan, np.inf]), 0.5),
         filtered=Target(q, 0.5),
@@ -47,7 +49,7 @@ def tick(k: int) -> Tick:
 
 def test_a_log_reads_back_as_it_was_written(tmp_path: Path) -> None:
     with Recorder(tmp_path / "run.mcap", {"bundle": "abc", "limits": np.ones(2)}, 0.0) as recorder:
-        recorder.transition(Transition(0.5, Phase.ARMED, Phase.ALIGN, "why"))
+        recorder.transition(PhaseTransition(0.5, Phase.ARMED, Phase.ALIGN, "why"))
         for k in range(50):
             recorder.tick(tick(k))
     assert (recorder.dropped, recorder.lost) == (0, "")
@@ -112,7 +114,7 @@ def test_a_log_that_is_being_written_is_not_recovered(tmp_path: Path) -> None:
 def test_all_topics_are_on_one_clock(tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     with Recorder(path, {}, 1000.0) as recorder:
-        recorder.transition(Transition(1000.5, Phase.ARMED, Phase.ALIGN, "why"))
+        recorder.transition(PhaseTransition(1000.5, Phase.ARMED, Phase.ALIGN, "why"))
         recorder.tape([("clock.now_ns", 1)], 1001.0)
     with open(path, "rb") as file:
         statistics = make_reader(file).get_summary().statistics

@@ -16,12 +16,12 @@ from torch import nn
 
 import robo_rl
 import sims
-from real_robot.bundle import PolicyBundle
+from real_robot.policy.bundle import PolicyBundle
 from robo_rl.arm.episodes import run_emulated
 from robo_rl.bundles.export import check, deterministic_actor, to_onnx
 from robo_rl.cli import main
 from robo_rl.commands.train import parse_train
-from robo_rl.config import TrainConfig
+from robo_rl.config.train_config import TrainConfig
 from robo_rl.learners import (
     LEARNERS,
     OffPolicyConfig,
@@ -30,11 +30,11 @@ from robo_rl.learners import (
     ResidualSACConfig,
     ResidualTD3Config,
 )
-from robo_rl.learners.base import Base, load_base
+from robo_rl.learners.base_policy import FrozenBase, load_base
 from robo_rl.learners.learner import Learner, make_learner
-from robo_rl.learners.loop import learn
-from robo_rl.policies import load_graph, load_policy
-from robo_rl.runs import CheckpointError, RunDir
+from robo_rl.learners.training_loop import learn
+from robo_rl.runs.policy import load_graph, load_policy
+from robo_rl.runs.run_dir import CheckpointError, RunDir
 
 SMALL = {"num_envs": 8, "net": (16, 16), "final_rate": 1.0}
 OFF = {
@@ -208,7 +208,7 @@ def test_a_base_of_another_exporter_is_taken_as_it_is(base):
             for i, name in enumerate(names):
                 names[i] = {"obs": "seen", "action": "command"}.get(name, name)
     model.graph.input[0].name, model.graph.output[0].name = "seen", "command"
-    theirs = Base("theirs", model.SerializeToString(), obs="seen", action="command")
+    theirs = FrozenBase("theirs", model.SerializeToString(), obs="seen", action="command")
     obs, learner = somewhere(), on(CONFIGS[0], base)
     np.testing.assert_array_equal(theirs(obs), load_graph(base).act(obs))
     learner.act(obs)

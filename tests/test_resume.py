@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reward_models.config import DistillConfig
-from robo_rl import training
-from robo_rl.config import TrainConfig
+from reward_models.vision.config import DistillConfig
+from robo_rl.config.train_config import TrainConfig
 from robo_rl.learners import PPOConfig
 from robo_rl.rewards import ClipConfig
-from robo_rl.runs import SCORER, RunDir, write_json
-from robo_rl.visual.scene import SceneConfig
+from robo_rl.runs.run_dir import SCORER, RunDir, write_json
+from robo_rl.training import train
+from robo_rl.vision.distilled_scene import SceneConfig
 
 SCENE = SceneConfig(
     frames=400, holdout=50, distill=DistillConfig(members=2, steps=100, refit_steps=20)
@@ -57,8 +57,8 @@ def learned(
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ends, match=says):
         patch.setattr(RunDir, "append", appended)
-        patch.setattr(training, "evaluate", stop)
-        training.train(config, resume=resume)
+        patch.setattr(train, "evaluate", stop)
+        train.train(config, resume=resume)
     return RunDir.open(resume or config.runs / config.name)
 
 

@@ -16,10 +16,10 @@ import sims
 from reward_models.base import from_dict
 from reward_models.programs import load
 from robo_rl.cli import main
-from robo_rl.config import TrainConfig
+from robo_rl.config.presets import with_presets
+from robo_rl.config.train_config import TrainConfig
 from robo_rl.learners import PPOConfig
-from robo_rl.presets import completed
-from robo_rl.training import run_path, train
+from robo_rl.training.train import run_path, train
 
 GOOD = """def reward(tip, red_cube_pos, action):
     gap = norm(tip - red_cube_pos)
@@ -86,8 +86,11 @@ def test_a_refused_program_leaves_no_run(tmp_path: Path) -> None:
 
 
 def test_training_on_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("film", "write_report"):  # which take longer than so little training
-        monkeypatch.setattr(f"robo_rl.training.{name}", lambda *_: None)
+    for name in (
+        "write_rollout_video",
+        "write_report",
+    ):  # which take longer than so little training
+        monkeypatch.setattr(f"robo_rl.training.train.{name}", lambda *_: None)
     file = tmp_path / "my reward.py"
     file.write_text(GOOD)
     config = TrainConfig(
@@ -123,14 +126,14 @@ def test_a_resumed_run_goes_on_with_the_program_it_began_with(tmp_path: Path) ->
 
 def test_a_run_is_named_after_the_file() -> None:
     goal = type("Goal", (), {"key": "touch_red_cube", "text": ""})()
-    config = completed(TrainConfig(reward=f"code:{os.sep}a{os.sep}b c.py"))
+    config = with_presets(TrainConfig(reward=f"code:{os.sep}a{os.sep}b c.py"))
     assert run_path(config, goal).name == "reach-touch-red-cube-code-b-c-ppo-0"
 
 
 def test_runs_of_other_arms_and_things_have_other_names() -> None:
     goal = type("Goal", (), {"key": "", "text": "Touch the ball."})()
     asked = {"task": "tabletop", "robot": "fr3", "things": "red cube, blue ball"}
-    name = run_path(completed(TrainConfig(**asked, reward="task")), goal).name
+    name = run_path(with_presets(TrainConfig(**asked, reward="task")), goal).name
     assert name == "tabletop-fr3-red-cube-blue-ball-touch-the-ball-task-ppo-0"
 
 

@@ -12,20 +12,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from reward_models.analysis.metrics import auc, spearman, wilson
 from reward_models.base import (
-    Place,
+    CardSignal,
+    EpisodePosition,
     RewardModel,
     RewardOutput,
     Segment,
-    Signal,
     TaskCard,
-    from_the_start,
+    positions_from_start,
 )
-from reward_models.config import DistillConfig, HeadConfig
-from reward_models.constant import Constant
-from reward_models.distill import Surrogate
-from reward_models.metrics import auc, spearman, wilson
-from reward_models.visual.clip_score import (
+from reward_models.scorers.constant import Constant
+from reward_models.scorers.critic import Critic
+from reward_models.scorers.goal_image import GoalImage
+from reward_models.scorers.heads import untrained_head
+from reward_models.scorers.preferences import Preferences
+from reward_models.scorers.progress import LAGS, Progress
+from reward_models.scorers.success import SuccessClassifier
+from reward_models.scorers.value import Likeness, Value
+from reward_models.vision.clip_score import (
     FORMULAS,
     Caption,
     ClipScore,
@@ -34,18 +39,13 @@ from reward_models.visual.clip_score import (
     SurrogateEmbedder,
     compose,
     goal_baseline,
-    in_turn,
-    most,
+    plan_maximum,
+    reward_in_sequence,
 )
-from reward_models.visual.critic import Critic
-from reward_models.visual.goal_image import GoalImage
-from reward_models.visual.graded import expressions
-from reward_models.visual.heads import made
-from reward_models.visual.preferences import Preferences
-from reward_models.visual.progress import LAGS, Progress
-from reward_models.visual.success import SuccessClassifier
-from reward_models.visual.value import Likeness, Value
-from reward_models.visual.views import Views
+from reward_models.vision.config import DistillConfig, HeadConfig
+from reward_models.vision.distillation import Surrogate
+from reward_models.vision.graded_captions import expressions
+from reward_models.vision.multi_view import MultiViewReward
 from robo_rl.rewards import REWARDS
 
 RNG = np.random.default_rng(0)
@@ -81,7 +81,7 @@ def segment(t: int = 5, n: int = 4, valid: np.ndarray | None = None) -> Segment:
         lambda camera, where: pixels[where],
         np.zeros((t, n, 2)),
         live := np.ones((t, n), bool) if valid is None else valid,
-        from_the_start(live, np.zeros_like(live)),
+        positions_from_start(live, np.zeros_like(live)),
     )
 
 
@@ -94,7 +94,7 @@ def columns(s: Segment, ids: slice) -> Segment:
         return frames(camera, wide)
 
     signals = {k: v[:, ids] for k, v in s.signals.items()}
-    place = Place(*(array[:, ids] for array in vars(s.place).values()))
+    place = EpisodePosition(*(array[:, ids] for array in vars(s.place).values()))
     return Segment(signals, part, s.action[:, ids], s.valid[:, ids], place)
 
 
@@ -121,17 +121,19 @@ def models() -> dict[str, RewardModel]:
     above = HashEncoder()
     above.projection = -above.projection[::-1]  # another camera's pictures
     looks = (ClipScore(look, [[CAPTION], [second]]) for look in (frame, FrameEmbedder(above)))
-    out["clip of two cameras"] = Views(tuple(looks))
+    out["clip of two cameras"] = MultiViewReward(tuple(looks))
     out["constant"] = Constant()
     for formula in ("cosine", "distance"):
         out[f"goal-image {formula}"] = GoalImage(encoder, unit(3), formula)
     config = HeadConfig(hidden=8)
     for form in ("sparse", "probability"):
-        out[f"success {form}"] = SuccessClassifier(encoder, made(config, D), 0.5, 2, form)
-    out["preferences"] = Preferences(encoder, [made(config, D, member=m) for m in range(3)])
-    out["progress"] = Progress(encoder, made(config, D, len(LAGS)))
-    out["critic"] = Critic(encoder, made(config, D, len(LAGS)), -1.0, 1.0)
-    both = [made(config, D, member=m, outputs=D) for m in range(2)]
+        out[f"success {form}"] = SuccessClassifier(encoder, untrained_head(config, D), 0.5, 2, form)
+    out["preferences"] = Preferences(
+        encoder, [untrained_head(config, D, member=m) for m in range(3)]
+    )
+    out["progress"] = Progress(encoder, untrained_head(config, D, len(LAGS)))
+    out["critic"] = Critic(encoder, untrained_head(config, D, len(LAGS)), -1.0, 1.0)
+    both = [untrained_head(config, D, member=m, outputs=D) for m in range(2)]
     likeness = Likeness(*both, encoder.encode_texts(("a",)), 10.0)
     out["value"] = Value(encoder, likeness, -10.0, 10.0)
     samples = {name: kind.sample(encoder) for name, kind in REWARDS.items() if kind.sample}
@@ -197,7 +199,7 @@ def test_what_is_wanted_in_turn_is_done_once_every_camera_has_seen_it() -> None:
     models = [ClipScore(of.embedder, of.steps) for of in views.models]
     for model in models:
         model.calibrate(s)
-    both, (one, other) = Views(models).score(s), (model.score(s) for model in models)
+    both, (one, other) = MultiViewReward(models).score(s), (model.score(s) for model in models)
     np.testing.assert_array_equal(both.done, np.minimum(one.done, other.done))
     np.testing.assert_array_equal(both.reward, np.minimum(one.reward, other.reward))
     assert (one.done != other.done).any() and both.done.any() and not both.done.all()
@@ -272,7 +274,7 @@ def test_a_term_of_the_state_takes_from_what_is_seen() -> None:
     """Of the state after each step, from 0 to 1, and of what was done."""
     s = segment(valid=np.arange(5)[:, None] < np.array([5, 3, 5, 1]))
     s = replace(s, action=np.random.default_rng(1).normal(size=s.action.shape))
-    x = Signal("x", (3,), "", "", (-9.0, 9.0), "", False)
+    x = CardSignal("x", (3,), "", "", (-9.0, 9.0), "", False)
     card = TaskCard("t", (x,), (), {}, (), 0.1, 1.0, act_dim=2)
     term = expressions(["1.2 * exp(-norm(x)) - 0.1 * norm(action)"], card, step=True)
     plain = ClipScore(FrameEmbedder(HashEncoder()), [[CAPTION]])
@@ -308,7 +310,7 @@ def plan(phis: list[list[float]], held: list[list[float]]) -> float:
 def test_what_a_plan_ends_in_is_paid_whole_though_what_led_there_is_over() -> None:
     """A cube on its target is held no more, and one beside the ball is touched no more."""
     at_the_end = [[1.0], [1.0], [1.0]]
-    assert plan(at_the_end, at_the_end) == pytest.approx(2.5) == most(3)
+    assert plan(at_the_end, at_the_end) == pytest.approx(2.5) == plan_maximum(3)
     assert plan([[0.3], [0.0], [1.0]], [[0.0], [0.0], [1.0]]) == pytest.approx(2.5)
     assert plan([[1.0], [1.0], [0.5]], [[1.0], [0.0], [0.0]]) < 1.0  # but not by coming near it
 
@@ -316,10 +318,10 @@ def test_what_a_plan_ends_in_is_paid_whole_though_what_led_there_is_over() -> No
 def test_what_is_done_in_turn_stays_done_and_the_next_part_counts() -> None:
     """Near the second first; the first; away from both; the second; away from that again."""
     worth = np.array([[0.1, 1.3, 0.2, 0.0, 0.0], [0.9, 0.0, 0.4, 1.2, 0.3]])[:, :, None]
-    reward, done = in_turn(worth, worth > 0.95, np.array([1.0, 1.0]), np.zeros(1, int))
+    reward, done = reward_in_sequence(worth, worth > 0.95, np.array([1.0, 1.0]), np.zeros(1, int))
     np.testing.assert_allclose(reward[:, 0], [0.1, 1.0, 1.4, 2.2, 1.3])
     assert done[:, 0].tolist() == [0, 1, 1, 1, 1]
-    later, _ = in_turn(worth[:, 2:], worth[:, 2:] > 0.95, np.array([1.0, 1.0]), done[1])
+    later, _ = reward_in_sequence(worth[:, 2:], worth[:, 2:] > 0.95, np.array([1.0, 1.0]), done[1])
     np.testing.assert_array_equal(later, reward[2:])
 
 
@@ -346,7 +348,9 @@ def test_a_later_step_is_worth_nothing_before_the_first_is_reached() -> None:
     gain_near = plan([near, near], [yes, yes]) - plan([near, far], [yes, no])
     assert gain_far < 0.06 * gain_near
     second = np.array([[[0.0]], [[1.0]]])  # does not stand for what comes first
-    assert in_turn(second, second > 0.5, np.array([1.0, 1.0]), np.zeros(1, int))[0] == 0.0
+    assert (
+        reward_in_sequence(second, second > 0.5, np.array([1.0, 1.0]), np.zeros(1, int))[0] == 0.0
+    )
 
 
 def test_a_plan_that_is_met_pays_more_than_one_whose_first_step_looks_better() -> None:

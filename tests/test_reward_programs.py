@@ -25,8 +25,8 @@ from reward_models.programs.lower import FUNCTIONS
 from reward_models.programs.ops import OPS
 from reward_models.programs.preflight import Probes
 from reward_models.programs.primitives import PRIMITIVES
-from reward_models.programs.units import alike, parse_unit, spell, times
-from robo_rl.preflight import Job, Limits, preflight
+from reward_models.programs.units import compatible, parse_unit, product_unit, spell_unit
+from robo_rl.runtime.sandbox import Job, ProcessLimits, preflight
 
 ATTACKS = json.loads((Path(__file__).parent / "data/reward_attacks.json").read_text())
 
@@ -213,13 +213,13 @@ def test_warnings() -> None:
 
 def test_units() -> None:
     speed = parse_unit("m/s")
-    assert times(speed, parse_unit("s")) == parse_unit("m")
+    assert product_unit(speed, parse_unit("s")) == parse_unit("m")
     assert parse_unit("N m/rad") == parse_unit("m N / rad") and parse_unit("m/s^2") == parse_unit(
         "m/s/s"
     )
-    assert alike(parse_unit("rad"), parse_unit("1")) and not alike(speed, parse_unit("m"))
-    assert spell(speed) == "m/s" and spell(parse_unit("1/s")) == "1/s"
-    assert spell(parse_unit("kg m^2")) == "kg m^2" and spell(()) == "a plain number"
+    assert compatible(parse_unit("rad"), parse_unit("1")) and not compatible(speed, parse_unit("m"))
+    assert spell_unit(speed) == "m/s" and spell_unit(parse_unit("1/s")) == "1/s"
+    assert spell_unit(parse_unit("kg m^2")) == "kg m^2" and spell_unit(()) == "a plain number"
 
 
 # ------------------------------------------------------------------------------- what it computes
@@ -540,7 +540,7 @@ def test_a_batch_goes_on_after_a_program_that_does_not_return() -> None:
         trusted=True,
     )
     greedy = Job(TRUSTED + "    x = np.ones((60000, 60000))\n    return {'a': gap}", trusted=True)
-    found = preflight([good, hang, quits, spoof, greedy, good], CARD, Limits(seconds=1))
+    found = preflight([good, hang, quits, spoof, greedy, good], CARD, ProcessLimits(seconds=1))
     codes = [[d.code for d in f] for f in found]
     assert codes == [[], ["timeout"], ["killed"], ["killed"], ["crashed"], []], found
 

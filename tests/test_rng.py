@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sims.rng import RowRng, philox4x32
+from sims.core.rng import RowRng, philox4x32
 
 # philox4x32-10 of Random123's kat_vectors: counter, key, answer.
 KNOWN = (

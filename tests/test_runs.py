@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from real_robot import BundleError, PolicyBundle
-from robo_rl.runs import (
+from robo_rl.runs.run_dir import (
     META,
     STATE,
     WEIGHTS,
@@ -88,7 +88,7 @@ def test_only_one_process_trains_in_a_run(tmp_path):
         run.append({"env_steps": 1.0})
         other = f"""
 from pathlib import Path
-from robo_rl.runs import RunDir
+from robo_rl.runs.run_dir import RunDir
 with RunDir.under_way(Path({str(path)!r}), {{"seed": 2}}, resume=True):
     pass
 """

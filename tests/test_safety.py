@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 import sims
 from real_robot import Clearance, Fault, Limits, RobotState, SafetyFilter, SafetyStop, Target
-from real_robot.driver import Description
-from real_robot.filters.braking import brake
-from real_robot.filters.stage import Moment, Motion
-from real_robot.null_driver import NullDriver
-from real_robot.safety import FilterMemory, Source, Wish
+from real_robot.core.driver import Description
+from real_robot.safety.filter import FilterMemory, TargetRequest, TargetSource
+from real_robot.safety.stages.braking import brake
+from real_robot.safety.stages.stage import FilterContext, JointTrajectoryPoint
+from real_robot.sim.null_driver import NullDriver
 
 ROBOT = Description(
     name="two",
@@ -60,7 +60,11 @@ def follow(
     memory, targets, flags = filter.start(measured(joint), 0.0), [], []
     for k, wish in enumerate(wishes):
         t = filter.period * (k + 1)
-        wish = wish if isinstance(wish, Wish) else Wish(np.asarray(wish, float), 0.0, **how)
+        wish = (
+            wish
+            if isinstance(wish, TargetRequest)
+            else TargetRequest(np.asarray(wish, float), 0.0, **how)
+        )
         safe, memory, flag = filter.step(measured(joint, t, k), wish, t, memory)
         joint = joint + gain * (safe.qpos - joint)
         targets.append(safe.qpos)
@@ -68,10 +72,10 @@ def follow(
     return np.array(targets), flags, memory
 
 
-def moving(wishes: np.ndarray, period: float) -> list[Wish]:
+def moving(wishes: np.ndarray, period: float) -> list[TargetRequest]:
     """Wishes (T, n) that say how fast they move."""
     speeds = np.diff(wishes, axis=0, prepend=np.zeros((1, wishes.shape[1]))) / period
-    return [Wish(w, 0.0, qvel=v) for w, v in zip(wishes, speeds, strict=True)]
+    return [TargetRequest(w, 0.0, qvel=v) for w, v in zip(wishes, speeds, strict=True)]
 
 
 def assert_within(filter: SafetyFilter, targets: np.ndarray, start: object = None) -> None:
@@ -198,16 +202,16 @@ def test_the_way_to_a_stop_is_in_the_clear_too(looks: str) -> None:
     """Joint b is faster and stops sooner, so while both brake it gets further ahead of a."""
     ahead = 0.2  # rad, by which b may be ahead of a before something is in the way
 
-    def admit(way: list[np.ndarray], gripper: float, last: Motion) -> bool:
+    def admit(way: list[np.ndarray], gripper: float, last: JointTrajectoryPoint) -> bool:
         return all(b - a <= ahead for a, b in (way if looks == "all the way" else way[-1:]))
 
     shaping = dataclasses.replace(FILTER.shaping, admit=admit)
     rest, wish = np.zeros(2), np.array([1.5, 0.9])
-    motion, furthest = Motion(rest, rest, rest, 0.0, rest), 0.0
+    motion, furthest = JointTrajectoryPoint(rest, rest, rest, 0.0, rest), 0.0
     for _ in range(100):
         motion = shaping.towards(
-            Motion(wish, rest, rest, 0.0, wish),
-            Moment(measured(rest), Wish(wish, 0.0), 0.0, motion, None),
+            JointTrajectoryPoint(wish, rest, rest, 0.0, wish),
+            FilterContext(measured(rest), TargetRequest(wish, 0.0), 0.0, motion, None),
         )
         furthest = max(furthest, float(motion.qpos[1] - motion.qpos[0]))
     # To what lies between two places that are looked at.
@@ -232,7 +236,7 @@ def test_a_wish_that_moves_within_the_limits_is_followed_exactly() -> None:
     memory = FILTER.start(measured((0, 0)), 0.0)
     for k in range(40):
         now = 0.02 * (k + 1)
-        wish = Wish(memory.qpos + 0.02, 0.0, qvel=np.full(2, 1.0))
+        wish = TargetRequest(memory.qpos + 0.02, 0.0, qvel=np.full(2, 1.0))
         before = memory.qpos
         _, memory, flags = FILTER.step(measured(memory.qpos, now, k), wish, now, memory)
     np.testing.assert_allclose(memory.qpos - before, 0.02)  # not slowed once it is up to speed
@@ -337,22 +341,25 @@ def test_each_reason_to_stop_names_itself(
 @pytest.mark.fault(29)
 def test_a_wish_made_of_an_old_measurement_is_dropped() -> None:
     memory = FILTER.start(measured((0, 0)), 0.0)
-    old = Wish(np.zeros(2), 0.0, source=Source.POLICY, t=-0.4)
+    old = TargetRequest(np.zeros(2), 0.0, source=TargetSource.POLICY, t=-0.4)
     with pytest.raises(SafetyStop, match="the policy's target was made of what was measured 0.4"):
         FILTER.step(measured((0, 0)), old, 0.02, memory)
 
 
 @pytest.mark.fault(52)
-@pytest.mark.parametrize("to", [Source.HUMAN, Source.POLICY])
-def test_a_hand_over_makes_no_bump(to: Source) -> None:
+@pytest.mark.parametrize("to", [TargetSource.HUMAN, TargetSource.POLICY])
+def test_a_hand_over_makes_no_bump(to: TargetSource) -> None:
     """The new hand wants a pose far away: its first target is the last command."""
     memory = FILTER.start(measured((0.3, 0.2)), 0.0)
     t, targets = 0.0, [memory.qpos]
     for k in range(150):
         t = 0.02 * (k + 1)
-        source, wish = (Source.BRIDGE, (0.3, 0.2)) if k < 5 else (to, (0.3, 0.6))
+        source, wish = (TargetSource.BRIDGE, (0.3, 0.2)) if k < 5 else (to, (0.3, 0.6))
         _, memory, flags = FILTER.step(
-            measured(memory.qpos, t, k), Wish(np.array(wish), 0.0, source=source), t, memory
+            measured(memory.qpos, t, k),
+            TargetRequest(np.array(wish), 0.0, source=source),
+            t,
+            memory,
         )
         targets.append(memory.qpos)
         if k == 5:
@@ -365,7 +372,9 @@ def test_a_hand_over_makes_no_bump(to: Source) -> None:
 
 def test_the_bundle_s_low_pass_is_the_one_it_was_trained_with() -> None:
     smooth = SafetyFilter.build(ROBOT, margin=0.05, lag=0.5, smoothing=0.1, handover=1e-9)
-    targets, _, _ = follow(smooth, [(0.1, 0.1)] * 100, source=Source.POLICY, origin=np.zeros(2))
+    targets, _, _ = follow(
+        smooth, [(0.1, 0.1)] * 100, source=TargetSource.POLICY, origin=np.zeros(2)
+    )
     expected = 0.1 * (1 - np.exp(-0.02 / 0.1 * np.arange(1, 101)))
     np.testing.assert_allclose(targets[20:, 1], expected[20:], atol=1e-3)
     plain, _, _ = follow(smooth, [(0.1, 0.1)] * 20)  # the bridge's own targets are not smoothed
@@ -379,9 +388,9 @@ def test_the_dial_and_a_warm_device_shorten_every_step() -> None:
         memory = FILTER.start(measured((0, 0)), 0.0)
         for k in range(100):
             t = 0.02 * (k + 1)
-            wish = Wish(
+            wish = TargetRequest(
                 memory.goal + 0.02, 0.0, qvel=np.full(2, 1.0), origin=memory.goal, dial=dial,
-                source=Source.POLICY,
+                source=TargetSource.POLICY,
             )  # fmt: skip
             state = measured(memory.qpos, t, k, derate=derate)
             _, memory, flags = FILTER.step(state, wish, t, memory)
@@ -452,7 +461,7 @@ def test_an_arm_that_leans_on_the_table_steps_aside_before_it_leaves() -> None:
     )
     stuck, _, _ = follow(filter, [park] * 200, start=start)
     assert np.abs(stuck[-1] - park).max() > 0.5
-    legs = filter.way(start, park, 0.0)
+    legs = filter.escape_path(start, park, 0.0)
     assert len(legs) == 2 and (legs[-1] == park).all()
     assert (np.count_nonzero(legs[0] - start), np.abs(legs[0] - start).max()) == (
         1,
@@ -461,9 +470,11 @@ def test_an_arm_that_leans_on_the_table_steps_aside_before_it_leaves() -> None:
     wishes = [*[legs[0]] * 60, *[park] * 400]
     targets, _, _ = follow(filter, wishes, start=start)
     np.testing.assert_allclose(targets[-1], park, atol=1e-6)
-    assert filter.way(np.array(sims.ROBOTS["so101"].home), park, 0.0)[0] is park  # nothing is near
+    assert (
+        filter.escape_path(np.array(sims.ROBOTS["so101"].home), park, 0.0)[0] is park
+    )  # nothing is near
     at_an_end = np.where(np.arange(5) == 1, filter.position[:, 0], start)
-    for pose in filter.way(at_an_end, park, 0.0):
+    for pose in filter.escape_path(at_an_end, park, 0.0):
         assert (pose >= filter.position[:, 0]).all() and (pose <= filter.position[:, 1]).all()
 
 
@@ -527,7 +538,7 @@ def test_who_leans_now_here_now_there_is_not_blocked(moves: float, stops: bool) 
         place = (moves * (int(t) % 2), 0.0)
         effort = np.array([4.8 * (t % 1.0 < 0.8), 0.0])
         try:
-            wish = Wish(np.array([0.4, 0.0]), 0.0)
+            wish = TargetRequest(np.array([0.4, 0.0]), 0.0)
             _, memory, _ = filter.step(measured(place, t, k, effort=effort), wish, t, memory)
         except SafetyStop as stop:
             assert stop.fault is Fault.STALL
@@ -552,7 +563,7 @@ def test_a_joint_that_leans_is_eased_before_its_motor_gives_up(known: bool) -> N
         over = over + filter.period if effort[0] >= 4.0 else 0.0
         longest = max(longest, over)
         state = measured(still, t, k, effort=effort)
-        safe, memory, _ = filter.step(state, Wish(np.array([0.3, 0.0]), 0.0), t, memory)
+        safe, memory, _ = filter.step(state, TargetRequest(np.array([0.3, 0.0]), 0.0), t, memory)
         target = safe.qpos
         targets.append(target)
     assert_within(filter, np.array(targets), still)
@@ -579,7 +590,7 @@ def test_a_joint_that_is_pushed_back_is_eased_though_news_is_late(late: int) -> 
         over = over + filter.period if effort[0] >= 4.0 else 0.0
         longest = max(longest, over)
         state = measured(place, then, k, effort=effort, qvel=np.array([speed, 0.0]))
-        safe, memory, _ = filter.step(state, Wish(np.array([0.3, 0.0]), 0.0), t, memory)
+        safe, memory, _ = filter.step(state, TargetRequest(np.array([0.3, 0.0]), 0.0), t, memory)
         sent.append(safe.qpos)
     assert longest < 1.8  # 1 s, and the way back to it
     assert_within(filter, np.array(sent[2 * late + 1 :]), np.zeros(2))

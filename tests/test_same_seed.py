@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl.runs import SCORER, WEIGHTS
+from robo_rl.runs.run_dir import SCORER, WEIGHTS
 
 STARTS, MOST_BUSY = 20, 4
 STEPS = 512

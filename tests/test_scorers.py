@@ -23,36 +23,48 @@ from openai_server import OpenAIServer
 from seeing_model import seeing, words
 
 import sims
-from reward_models.config import HeadConfig
-from reward_models.metrics import average_precision, bounded, wilson
-from reward_models.visual.critic import Critic, fit_critic
-from reward_models.visual.embedding_reward import histories
-from reward_models.visual.encoders import EmbeddedClip
-from reward_models.visual.episodes import Episodes, split, windows
-from reward_models.visual.goal_image import GoalImage
-from reward_models.visual.heads import load_scorer, made, save_scorer
-from reward_models.visual.preferences import (
-    Pairs,
+from reward_models.analysis.metrics import average_precision, threshold_within_bound, wilson
+from reward_models.scorers.critic import Critic, fit_critic
+from reward_models.scorers.embedded_episodes import EmbeddedEpisodes, frame_windows, split_episodes
+from reward_models.scorers.embedding_reward import frame_histories
+from reward_models.scorers.goal_image import GoalImage
+from reward_models.scorers.heads import load_scorer, save_scorer, untrained_head
+from reward_models.scorers.preferences import (
+    PreferencePairs,
     Preferences,
-    chances,
     most_disputed,
-    of_ratings,
+    pairs_from_ratings,
+    preference_probabilities,
 )
-from reward_models.visual.progress import LAGS, Progress, fit_progress, judged, taught
-from reward_models.visual.success import SuccessClassifier, fit_success, judged_on
-from reward_models.visual.value import Likeness, Value, fit_value
+from reward_models.scorers.progress import (
+    LAGS,
+    Progress,
+    fit_progress,
+    progress_figures,
+    progress_targets,
+)
+from reward_models.scorers.success import SuccessClassifier, evaluate_classifier, fit_success
+from reward_models.scorers.value import Likeness, Value, fit_value
+from reward_models.vision.config import HeadConfig
+from reward_models.vision.encoders import EmbeddedClip
 from robo_rl.cli import main
 from robo_rl.commands.reward.label import PAIR_KEYS
 from robo_rl.goals.reading import judged_goal, read_goal
+from robo_rl.labelling.page import LabelPage
+from robo_rl.labelling.queries import (
+    OnlineQueries,
+    QueryConfig,
+    ScriptedLabeller,
+    query_before_training,
+    sample_segments,
+)
+from robo_rl.labelling.store import Label, LabelStore, agreement
 from robo_rl.learners import PPOConfig, SACConfig
 from robo_rl.learners.learner import Learner, make_learner
 from robo_rl.rewards import clip, make_reward
 from robo_rl.rewards.goal_image import read_pictures
 from robo_rl.rewards.learned import SuccessConfig
-from robo_rl.visual.asking import AskConfig, Asking, ScriptedOracle, ask_before, stretches
-from robo_rl.visual.episodes import EXPERT, EpisodesConfig, watch
-from robo_rl.visual.label_page import LabelPage
-from robo_rl.visual.label_store import Answer, LabelStore, agreement
+from robo_rl.vision.episodes import EXPERT, EpisodesConfig, encode_episodes
 
 RNG = np.random.default_rng(0)
 Outcome = Callable[..., None]
@@ -80,7 +92,7 @@ class Rows:
 def test_a_history_is_the_frames_before_it_in_its_own_row(valid, context) -> None:
     valid = np.array(valid)
     entries = [tuple(entry) for entry in np.argwhere(valid)]
-    found = histories(valid, context)
+    found = frame_histories(valid, context)
     assert found.shape == (len(entries), context)
     for (step, column), row in zip(entries, found, strict=True):
         own = [entry for entry in entries if entry[1] == column and entry[0] <= step]
@@ -174,7 +186,7 @@ def quick(training_seed: int) -> HeadConfig:
 
 
 @pytest.fixture(scope="module")
-def episodes() -> Episodes:
+def episodes() -> EmbeddedEpisodes:
     """Forty episodes along an arc, every other one of which turns off halfway."""
     rng = np.random.default_rng(4)
     along = np.minimum(np.arange(1, STEPS + 1) / DONE, 1.0)
@@ -189,11 +201,13 @@ def episodes() -> Episodes:
     by = tuple("a way" if number % 2 else "a wrong way" for number in range(40))
     number = np.repeat(np.arange(40), STEPS)
     actions = np.repeat([[1.0], [-1.0]] * 20, STEPS, axis=0).astype(np.float32)
-    return Episodes(rows.astype(np.float32), number, np.concatenate(holds), angle, by, actions)
+    return EmbeddedEpisodes(
+        rows.astype(np.float32), number, np.concatenate(holds), angle, by, actions
+    )
 
 
-def test_parts_share_no_episode_and_each_has_both_kinds(episodes: Episodes) -> None:
-    parts = split(episodes, 3)
+def test_parts_share_no_episode_and_each_has_both_kinds(episodes: EmbeddedEpisodes) -> None:
+    parts = split_episodes(episodes, 3)
     assert (np.sum(parts, axis=0) == 1).all()
     for part in parts:
         assert 0 < episodes.met()[part].sum() < part.sum()
@@ -202,8 +216,8 @@ def test_parts_share_no_episode_and_each_has_both_kinds(episodes: Episodes) -> N
 def test_a_window_is_a_history() -> None:
     """What a scorer is fitted on and what it scores are put together in one way."""
     span = np.arange(30, 42)
-    scored = span[histories(np.ones((12, 1), bool), LAGS[-1] + 1)[:, LAGS]]
-    np.testing.assert_array_equal(windows(span, LAGS), scored)
+    scored = span[frame_histories(np.ones((12, 1), bool), LAGS[-1] + 1)[:, LAGS]]
+    np.testing.assert_array_equal(frame_windows(span, LAGS), scored)
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), min_size=1, max_size=200),
@@ -211,7 +225,7 @@ def test_a_window_is_a_history() -> None:
 def test_a_threshold_keeps_to_its_bound(frames, bound: float) -> None:
     chance, holds = (np.array(x) for x in zip(*frames, strict=True))
     chance = (chance / 50).astype(np.float32)
-    wrong = (chance >= bounded(chance, holds, bound)) & ~holds
+    wrong = (chance >= threshold_within_bound(chance, holds, bound)) & ~holds
     allowed = wilson(int(wrong.sum()), int((~holds).sum()))[1] if wrong.any() else 0.0
     assert allowed <= bound
 
@@ -222,7 +236,7 @@ def test_average_precision_by_hand() -> None:
 
 
 def test_success_is_told_and_must_be_seen_twice(
-    episodes: Episodes, quick: HeadConfig, outcome: Outcome
+    episodes: EmbeddedEpisodes, quick: HeadConfig, outcome: Outcome
 ) -> None:
     head, figures = fit_success(episodes, quick, bound=0.05)
     outcome("AUC of success", figures["auc"], above=0.8)
@@ -231,16 +245,16 @@ def test_success_is_told_and_must_be_seen_twice(
     assert set(figures["false_positives_by"]) == {"a way", "a wrong way"}
     model = SuccessClassifier(Rows(), head, figures["threshold"], 2)
     span = episodes.spans()[1]
-    rated = model.rate(episodes.rows[span], windows(np.arange(STEPS), (0, 1)))
+    rated = model.rate(episodes.rows[span], frame_windows(np.arange(STEPS), (0, 1)))
     probability = rated.components["probability"]
     outcome("probability, end minus start", probability[-1] - probability[0], above=0.5)
     sure = probability >= figures["threshold"]
     np.testing.assert_array_equal(rated.reward[1:], (sure[1:] & sure[:-1]).astype(np.float32))
     strict = fit_success(episodes, quick, bound=0.05, each=True)[1]
     assert strict["threshold"] >= figures["threshold"]
-    again = judged_on(head, figures["threshold"], 2, episodes, quick.seed)
+    again = evaluate_classifier(head, figures["threshold"], 2, episodes, quick.seed)
     assert again == {name: figures[name] for name in again}
-    careless = judged_on(head, 0.0, 2, episodes, quick.seed)
+    careless = evaluate_classifier(head, 0.0, 2, episodes, quick.seed)
     assert careless["false_positives"]["share"] == 1.0
     nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
     with pytest.raises(ValueError, match="no frame in which the goal is met: give more"):
@@ -249,9 +263,9 @@ def test_success_is_told_and_must_be_seen_twice(
         fit_progress(nobody, quick)
 
 
-def ends(model: Progress | Critic, episodes: Episodes) -> tuple[np.ndarray, np.ndarray]:
+def ends(model: Progress | Critic, episodes: EmbeddedEpisodes) -> tuple[np.ndarray, np.ndarray]:
     """Rewards of an episode that meets the goal, and of one that does not."""
-    before = histories(np.ones((STEPS, 1), bool), 9)
+    before = frame_histories(np.ones((STEPS, 1), bool), 9)
     good, bad = (model.rate(episodes.rows[episodes.spans()[n]], before).reward for n in (1, 2))
     return good, bad
 
@@ -264,7 +278,7 @@ def in_order(figures: dict[str, Any], outcome: Outcome) -> None:
 
 
 def test_progress_rises_falls_backwards_and_stops_where_an_episode_fails(
-    episodes: Episodes, quick: HeadConfig, outcome: Outcome
+    episodes: EmbeddedEpisodes, quick: HeadConfig, outcome: Outcome
 ) -> None:
     head, figures = fit_progress(episodes, quick)
     in_order(figures, outcome)
@@ -273,8 +287,8 @@ def test_progress_rises_falls_backwards_and_stops_where_an_episode_fails(
     outcome("progress of a failure", bad[-1], below=0.4)
 
 
-def test_a_rewound_demonstration_goes_back_as_it_came(episodes: Episodes) -> None:
-    plain, rewound = (taught(episodes, n, np.random.default_rng(0)) for n in (0, 3))
+def test_a_rewound_demonstration_goes_back_as_it_came(episodes: EmbeddedEpisodes) -> None:
+    plain, rewound = (progress_targets(episodes, n, np.random.default_rng(0)) for n in (0, 3))
     demonstrations = int(episodes.met().sum())
     assert len(plain.target) == len(episodes.rows)
     assert len(rewound.target) > len(plain.target) + 3 * demonstrations
@@ -288,7 +302,7 @@ def test_a_rewound_demonstration_goes_back_as_it_came(episodes: Episodes) -> Non
 
 
 def test_a_critic_tells_ends_and_keeps_the_order_of_what_came_before(
-    episodes: Episodes, quick: HeadConfig, outcome: Outcome
+    episodes: EmbeddedEpisodes, quick: HeadConfig, outcome: Outcome
 ) -> None:
     head, figures = fit_critic(episodes, quick)
     in_order(figures, outcome)
@@ -310,7 +324,7 @@ def test_a_critic_tells_ends_and_keeps_the_order_of_what_came_before(
 
 
 def test_a_value_rises_towards_what_the_sentence_says_and_no_other_one_says_it(
-    episodes: Episodes, quick: HeadConfig, outcome: Outcome
+    episodes: EmbeddedEpisodes, quick: HeadConfig, outcome: Outcome
 ) -> None:
     texts = TEXTS
     heads, figures = fit_value(episodes, texts, 20.0, quick)
@@ -333,7 +347,7 @@ def test_a_value_rises_towards_what_the_sentence_says_and_no_other_one_says_it(
 
 
 @pytest.mark.parametrize("fitted", [fit_critic, lambda *a: fit_value(a[0], TEXTS, 20.0, a[1])])
-def test_ends_that_somebody_rated_are_learned_from_too(episodes: Episodes, fitted) -> None:
+def test_ends_that_somebody_rated_are_learned_from_too(episodes: EmbeddedEpisodes, fitted) -> None:
     """As ends of this goal, or of none; and they are no demonstrations."""
 
     more = unit(40, DIM)
@@ -351,7 +365,7 @@ def test_ends_that_somebody_rated_are_learned_from_too(episodes: Episodes, fitte
         fitted(nobody.beside(more, np.arange(40) % 2 == 0, ["Ann"] * 40), QUICK)
 
 
-def test_a_value_begins_as_the_encoders_own_likeness(episodes: Episodes) -> None:
+def test_a_value_begins_as_the_encoders_own_likeness(episodes: EmbeddedEpisodes) -> None:
     still = dataclasses.replace(QUICK, steps=1, learning_rate=1e-12)
     texts = unit(2, DIM)
     heads, _ = fit_value(episodes, texts, 20.0, still)
@@ -363,7 +377,7 @@ def test_episodes_are_played_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("ROBO_RL_CACHE", str(tmp_path))
     task, few = sims.make_task("reach", goal="touch_red_cube"), {"lost": 2, "random": 2}
     encoder, config = Rows(), EpisodesConfig(demonstrations=2, **few)
-    made_, again = watch(task, encoder, config), watch(task, encoder, config)
+    made_, again = encode_episodes(task, encoder, config), encode_episodes(task, encoder, config)
     assert encoder.asked == 6 * 50  # the second time nobody was
     np.testing.assert_array_equal(made_.seen.rows, again.seen.rows)
     assert made_.seen.by == again.seen.by and made_.seen.by[:2] == (EXPERT, EXPERT)
@@ -377,10 +391,10 @@ def test_episodes_are_played_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         np.testing.assert_allclose(env.state()[0], made_.states[entry], atol=1e-4)
     frames = made_.frames(task, encoder, np.array([7, 3]))
     np.testing.assert_array_equal(Rows().encode(frames), made_.seen.rows[[7, 3]])
-    watch(task, encoder, EpisodesConfig(demonstrations=2, seed=1, **few))
+    encode_episodes(task, encoder, EpisodesConfig(demonstrations=2, seed=1, **few))
     assert encoder.asked == 2 * 6 * 50
     with pytest.raises(ValueError, match="nobody is to act"):
-        watch(task, encoder, EpisodesConfig(demonstrations=0, lost=0, random=0))
+        encode_episodes(task, encoder, EpisodesConfig(demonstrations=0, lost=0, random=0))
 
 
 @pytest.fixture(scope="module")
@@ -396,20 +410,22 @@ def scorer(tmp_path_factory: pytest.TempPathFactory, training_seed: int) -> Path
         assert main([*asked, *quickly, "--head.seed", str(training_seed)]) == 0
     _, card, _ = load_scorer(out, "success")
     card |= {"kind": "progress", "frames": len(LAGS)}
-    save_scorer(folder / "progress.safetensors", [made(HeadConfig(), card["dim"], 3)], card)
+    save_scorer(
+        folder / "progress.safetensors", [untrained_head(HeadConfig(), card["dim"], 3)], card
+    )
     card |= {"kind": "critic", "figures": {"low": -1.0, "high": 1.0}}
-    save_scorer(folder / "critic.safetensors", [made(HeadConfig(), card["dim"], 3)], card)
+    save_scorer(folder / "critic.safetensors", [untrained_head(HeadConfig(), card["dim"], 3)], card)
     card |= {"kind": "value", "frames": 1, "outputs": card["dim"], "heads": 2}
-    both = [made(HeadConfig(), card["dim"], outputs=card["dim"]) for _ in range(2)]
+    both = [untrained_head(HeadConfig(), card["dim"], outputs=card["dim"]) for _ in range(2)]
     save_scorer(folder / "value.safetensors", both, card)
     return out
 
 
-def test_what_was_not_measured_is_none_in_a_card(episodes: Episodes) -> None:
+def test_what_was_not_measured_is_none_in_a_card(episodes: EmbeddedEpisodes) -> None:
     """Where no demonstration is long enough to be judged: JSON has no nan."""
-    head = made(QUICK, DIM, len(LAGS))
+    head = untrained_head(QUICK, DIM, len(LAGS))
     none = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
-    figures = judged(head, none, np.ones(none.count, bool))
+    figures = progress_figures(head, none, np.ones(none.count, bool))
     assert figures["order"] is None and figures["auc_of_the_end"] is None
     json.dumps(figures, allow_nan=False)
 
@@ -434,7 +450,7 @@ def test_a_scorer_is_refused_where_it_does_not_belong(scorer: Path, tmp_path: Pa
     save_scorer(other, heads, card | {"encoder": "embedded-0123456789ab"})
     (tmp_path / "no.safetensors").write_bytes(b"no scorer")
     sizes = tmp_path / "sizes.safetensors"
-    save_scorer(sizes, [made(QUICK, 4)], card)
+    save_scorer(sizes, [untrained_head(QUICK, 4)], card)
     shutil.copy(scorer, tmp_path / "progress.safetensors")
     for reward, more, says in (
         ("success:nowhere", [], "no scorer nowhere; train one: robo-rl reward train success"),
@@ -494,33 +510,33 @@ FEW = HeadConfig(hidden=16, steps=75, batch=64, learning_rate=6e-3)
 def test_a_scripted_oracle_is_wrong_as_often_as_it_says() -> None:
     first, second = np.random.default_rng(0).random((2, 4000, 3))
     right = first.mean(axis=1) > second.mean(axis=1)
-    answer = ScriptedOracle(0.2, 0.0, np.random.default_rng(1)).ask(first, second)
+    answer = ScriptedLabeller(0.2, 0.0, np.random.default_rng(1)).ask(first, second)
     assert 0.18 < np.mean((answer == 1.0) != right) < 0.22
-    tied = ScriptedOracle(0.0, 0.1, np.random.default_rng(1)).ask(first, second)
+    tied = ScriptedLabeller(0.0, 0.1, np.random.default_rng(1)).ask(first, second)
     near = np.abs(first.mean(axis=1) - second.mean(axis=1)) <= 0.1
     np.testing.assert_array_equal(tied == 0.5, near)
-    assert "20 %" in str(ScriptedOracle(0.2, 0.0, np.random.default_rng(1)))
+    assert "20 %" in str(ScriptedLabeller(0.2, 0.0, np.random.default_rng(1)))
 
 
 @given(st.integers(1, 6), st.integers(0, 9))
 def test_a_stretch_lies_within_an_episode(length: int, seed: int) -> None:
     episode = np.repeat(np.arange(5), 6)
-    found = stretches(episode, length, 20, np.random.default_rng(seed))
+    found = sample_segments(episode, length, 20, np.random.default_rng(seed))
     assert found.shape == (20, length) and (np.diff(found, axis=1) == 1).all()
     assert (episode[found] == episode[found[:, :1]]).all()
     with pytest.raises(ValueError, match="no episode here has the 7 frames"):
-        stretches(episode, 7, 1, np.random.default_rng(0))
+        sample_segments(episode, 7, 1, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("form", ["pair", "rating"])
 def test_what_a_noisy_oracle_prefers_is_learned(
-    episodes: Episodes, form: str, training_seed: int, outcome: Outcome
+    episodes: EmbeddedEpisodes, form: str, training_seed: int, outcome: Outcome
 ) -> None:
-    oracle = ScriptedOracle(0.2, 0.0, np.random.default_rng(2))
+    oracle = ScriptedLabeller(0.2, 0.0, np.random.default_rng(2))
     told: list[np.ndarray] = []
-    config = AskConfig(answers=120, a_time=60, length=3, form=form)
+    config = QueryConfig(answers=120, a_time=60, length=3, form=form)
     few = dataclasses.replace(FEW, seed=training_seed)
-    _, pairs, figures = ask_before(
+    _, pairs, figures = query_before_training(
         episodes, oracle, config, few, told=lambda asked, answer: told.append(asked[0])
     )
     outcome("order by worth", figures["order_by_worth"], above=0.6)
@@ -529,16 +545,16 @@ def test_what_a_noisy_oracle_prefers_is_learned(
         assert len(pairs) == figures["pairs"] > 400
     else:
         assert len(pairs) == 120
-    judging = split(episodes, few.seed)[2]
+    judging = split_episodes(episodes, few.seed)[2]
     assert not judging[episodes.episode[np.concatenate(told)]].any()
     with pytest.raises(ValueError, match="no answer to learn from"):
-        ask_before(episodes, None, config, few)
+        query_before_training(episodes, None, config, few)
 
 
-def test_a_scripted_oracle_rates_what_is_worth_more_higher(episodes: Episodes) -> None:
+def test_a_scripted_oracle_rates_what_is_worth_more_higher(episodes: EmbeddedEpisodes) -> None:
     every = np.arange(len(episodes.rows))[:, None]
     noisy, clear = (
-        ScriptedOracle(error, 0.0, np.random.default_rng(2)).ratings(episodes, every)
+        ScriptedLabeller(error, 0.0, np.random.default_rng(2)).ratings(episodes, every)
         for error in (0.2, 0.0)
     )
     assert set(clear) == set(noisy) == {1.0, 2.0, 3.0, 4.0, 5.0}
@@ -548,12 +564,14 @@ def test_a_scripted_oracle_rates_what_is_worth_more_higher(episodes: Episodes) -
 @given(st.lists(st.integers(1, 5), max_size=40))
 def test_of_two_that_are_rated_otherwise_the_one_rated_more_is_better(rating: list[int]) -> None:
     films = np.arange(len(rating), dtype=np.float32)[:, None, None]
-    pairs = of_ratings(films, np.array(rating), 0)
+    pairs = pairs_from_ratings(films, np.array(rating), 0)
     one, two = (side[:, 0, 0].astype(int) for side in (pairs.first, pairs.second))
     assert [rating[i] > rating[j] for i, j in zip(one, two, strict=True)] == pairs.answer.tolist()
     assert all(rating[i] != rating[j] for i, j in zip(one, two, strict=True))
     # A film that two people rated is one: it is not held against itself, nor fitted on and held.
-    twice = of_ratings(np.concatenate([films, films]), np.array([*rating, *rating[::-1]]), 0)
+    twice = pairs_from_ratings(
+        np.concatenate([films, films]), np.array([*rating, *rating[::-1]]), 0
+    )
     for found in (pairs, twice, twice + pairs.__class__(films, films, np.ones(len(films)))):
         own = found.turn >= 0
         one, two = (side[own][:, 0, 0].astype(int) for side in (found.first, found.second))
@@ -565,7 +583,9 @@ def test_of_two_that_are_rated_otherwise_the_one_rated_more_is_better(rating: li
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=30))
 def test_one_pair_in_five_is_held_out_however_many_are_asked_at_a_time(counts: list[int]) -> None:
     row = np.zeros((1, 1, 2), np.float32)
-    parts = [Pairs(np.repeat(row, n, 0), np.repeat(row, n, 0), np.ones(n)) for n in counts]
+    parts = [
+        PreferencePairs(np.repeat(row, n, 0), np.repeat(row, n, 0), np.ones(n)) for n in counts
+    ]
     whole = parts[0]
     for part in parts[1:]:
         whole = whole + part
@@ -573,24 +593,24 @@ def test_one_pair_in_five_is_held_out_however_many_are_asked_at_a_time(counts: l
 
 
 def test_the_most_disputed_are_asked_about() -> None:
-    heads = [made(FEW, DIM, member=m) for m in range(3)]
+    heads = [untrained_head(FEW, DIM, member=m) for m in range(3)]
     first, second = unit(50, 2, DIM), unit(50, 2, DIM)
-    spread = chances(heads, first, second).std(axis=0)
+    spread = preference_probabilities(heads, first, second).std(axis=0)
     found = most_disputed(heads, first, second, 5)
     assert spread[found].min() >= np.sort(spread)[-5]
 
 
 def small(config, goal: str = "touch_red_cube") -> tuple[Learner, Preferences]:
     sim = sims.make("reach", config.num_envs, seed=0, goal=goal)
-    model = Preferences(Rows(), [made(BRIEF, 3, member=m) for m in range(2)])
+    model = Preferences(Rows(), [untrained_head(BRIEF, 3, member=m) for m in range(2)])
     return make_learner(config, sim, model), model
 
 
-def asking(model: Preferences) -> Asking:
+def asking(model: Preferences) -> OnlineQueries:
     rng = np.random.default_rng(5)
-    pairs = Pairs(unit(20, 2, 3), unit(20, 2, 3), rng.integers(0, 2, 20).astype(float))
+    pairs = PreferencePairs(unit(20, 2, 3), unit(20, 2, 3), rng.integers(0, 2, 20).astype(float))
     env = sims.make("reach", 2, seed=1, goal="touch_red_cube")
-    return Asking(model, env, pairs, ScriptedOracle(0.2, 0.0, rng), BRIEF, 8, 1, 4)
+    return OnlineQueries(model, env, pairs, ScriptedLabeller(0.2, 0.0, rng), BRIEF, 8, 1, 4)
 
 
 def test_the_whole_replay_is_rewarded_anew_after_a_refit(coarse_obs_scale: None) -> None:
@@ -637,7 +657,7 @@ def test_asking_goes_on_as_if_nothing_had_happened() -> None:
 def answer(store: LabelStore, said: str, by: str, shade: int = 0) -> None:
     frames = np.full((2, 4, 4, 3), shade, np.uint8)
     frames[1, 0, 0] = 9
-    store.append(Answer(store.keep(frames), store.keep(frames[::-1]), "go", "here", said, by))
+    store.append(Label(store.keep(frames), store.keep(frames[::-1]), "go", "here", said, by))
 
 
 def test_labels_survive_a_crash_in_the_middle_of_a_line(tmp_path: Path) -> None:
@@ -748,8 +768,8 @@ def test_ratings_teach_what_is_preferred_and_what_is_a_success(
 def test_a_page_asks_and_keeps_an_answer_before_the_next(tmp_path: Path) -> None:
     store, rng = LabelStore(tmp_path / "labels"), np.random.default_rng(0)
     names = [store.keep(rng.integers(0, 255, (2, 8, 8, 3), dtype=np.uint8)) for _ in range(4)]
-    asked = [Answer(names[i], names[i + 1], "</script><b>", "reach") for i in range(3)]
-    kept: list[tuple[Answer, str]] = []
+    asked = [Label(names[i], names[i + 1], "</script><b>", "reach") for i in range(3)]
+    kept: list[tuple[Label, str]] = []
     with LabelPage(asked, store, "which is nearer to: </script><b>?", PAIR_KEYS) as page:
 
         def reply(number: int, said: str, at: str = "answer") -> int:
@@ -822,7 +842,7 @@ def test_a_reward_is_learned_from_what_a_model_prefers(
     files = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
     assert len(files) > 40 and not any(b"THE-SECRET" in content for content in files)
     with pytest.raises(ValueError, match="nobody is called 'somebody'; known: oracle, vlm:MODEL"):
-        AskConfig(by="somebody")
+        QueryConfig(by="somebody")
 
 
 class Shy:
@@ -831,17 +851,21 @@ class Shy:
     def __init__(self) -> None:
         self.asked: list[bytes] = []
 
-    def answers(self, seen: Episodes, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    def answers(self, seen: EmbeddedEpisodes, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         self.asked += [pair.tobytes() for pair in np.stack([first, second], axis=1)]
         gap = seen.worth[first].mean(axis=1) - seen.worth[second].mean(axis=1)
         return np.where(np.arange(len(gap)) % 2, (gap > 0).astype(float), np.nan)
 
 
-def test_who_says_nothing_teaches_nothing_and_nobody_is_asked_the_same(episodes: Episodes) -> None:
-    oracle, config = Shy(), AskConfig(answers=60, a_time=30, length=3, active=False)
-    _, pairs, figures = ask_before(episodes, oracle, config, BRIEF)
+def test_who_says_nothing_teaches_nothing_and_nobody_is_asked_the_same(
+    episodes: EmbeddedEpisodes,
+) -> None:
+    oracle, config = Shy(), QueryConfig(answers=60, a_time=30, length=3, active=False)
+    _, pairs, figures = query_before_training(episodes, oracle, config, BRIEF)
     assert len(oracle.asked) == 60 and figures["answers"] == len(pairs) == 30
     before = set(oracle.asked)
-    _, more, _ = ask_before(episodes, oracle, config, BRIEF, pairs, len(pairs))  # as from a store
+    _, more, _ = query_before_training(
+        episodes, oracle, config, BRIEF, pairs, len(pairs)
+    )  # as from a store
     assert len(more) == 45 and len(oracle.asked) == 90
     assert not before & set(oracle.asked[60:])

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from point_mass import InTurn, Nearness, PointMass, Window
 
-from reward_models.base import RewardOutput, Segment, from_the_start
-from reward_models.visual.embedding_reward import EmbeddingReward, Rated
+from reward_models.base import RewardOutput, Segment, positions_from_start
+from reward_models.scorers.embedding_reward import EmbeddingReward, FrameScores
 from robo_rl.rollout.scoring import Scorer, StoredFrames, packings
 from robo_rl.rollout.trace import Observer, Trace, Transition
 from robo_rl.rollout.vec_env import SB3VecEnv
@@ -171,7 +171,7 @@ class LastFour(EmbeddingReward):
     context = 4
 
     def rate(self, rows, before):
-        return Rated(rows[before].mean(axis=(1, 2)))
+        return FrameScores(rows[before].mean(axis=(1, 2)))
 
 
 class Refitted(LastFour):
@@ -180,7 +180,7 @@ class Refitted(LastFour):
     keeps = True
 
     def rate(self, rows, before):
-        return Rated((1 + self.version) * rows[before].mean(axis=(1, 2)))
+        return FrameScores((1 + self.version) * rows[before].mean(axis=(1, 2)))
 
 
 @pytest.mark.parametrize("room", [60, 25])
@@ -421,7 +421,7 @@ def test_who_needs_the_place_and_is_not_told_it_says_so():
 
 def test_a_whole_episode_ends_where_it_is_over_also_where_it_failed():
     live = np.array([[1, 1], [1, 1], [1, 0]], bool)
-    place = from_the_start(live, np.array([[0, 0], [0, 1], [0, 1]], bool))
+    place = positions_from_start(live, np.array([[0, 0], [0, 1], [0, 1]], bool))
     assert place.step[:, 0].tolist() == [0, 1, 2]
     assert place.last.tolist() == [[False, False], [False, True], [True, False]]
     assert place.terminated.tolist() == [[False, False], [False, True], [False, False]]

@@ -10,29 +10,35 @@ import numpy as np
 import pytest
 
 import sims
+from benchmarks import RowFolder
+from benchmarks.screens import TASKS, bad_programs, measure, table_text
+from reward_models.analysis.screens import (
+    BINS,
+    SCREENS,
+    ArchiveEpisodes,
+    outcome_correlation,
+    screen_reward,
+)
 from reward_models.base import Segment, from_dict
 from reward_models.programs import load
-from reward_models.screens import BINS, SCREENS, Trials, linked, screen
 from robo_rl.cli import main
-from robo_rl.experiments import Place
-from robo_rl.experiments.screens import TASKS, bad_programs, measure, shown
-from robo_rl.judging.archive import ROWS, screened, trials
+from robo_rl.reward_analysis.screening import ROWS, archive_episodes, screen_program
 
 KIND = np.array(["expert"] * 4 + ["short"] * 3 + ["still"] * 2 + ["random", "swing"])
 
 
-def made_up(steps: int = 40) -> tuple[Trials, np.ndarray]:
+def made_up(steps: int = 40) -> tuple[ArchiveEpisodes, np.ndarray]:
     """(archive, progress (T, N)): the expert gets there in the second half, the others never."""
     end = np.where(KIND == "expert", 1.0, np.where(KIND == "short", 0.6, 0.0))
     progress = np.minimum(np.linspace(0.0, 2.0, steps)[:, None], 1.0) * end
     valid = np.ones(progress.shape, bool)
     segment = Segment({}, lambda camera, where: np.zeros(0), np.zeros((*valid.shape, 1)), valid)
-    return Trials(segment, progress >= 1.0, KIND), progress
+    return ArchiveEpisodes(segment, progress >= 1.0, KIND), progress
 
 
 def test_progress_passes_every_screen() -> None:
     archive, progress = made_up()
-    found = screen(progress, archive)
+    found = screen_reward(progress, archive)
     assert not found.diagnostics and found.figures.keys() == SCREENS.keys()
     assert found.figures["preference"] == 1.0 and found.figures["hack"] == pytest.approx(0.6)
     assert found.figures["living"] == 1.0 and found.figures["order"] == 0.0
@@ -51,15 +57,15 @@ def test_progress_passes_every_screen() -> None:
 def test_each_screen_catches_its_own(name: str, spoilt: object) -> None:
     archive, progress = made_up()
     reward = spoilt(progress, KIND[None])  # type: ignore[operator]
-    codes = {d.code for d in screen(reward, archive).diagnostics}
-    assert name in codes and all(d.hint for d in screen(reward, archive).diagnostics)
+    codes = {d.code for d in screen_reward(reward, archive).diagnostics}
+    assert name in codes and all(d.hint for d in screen_reward(reward, archive).diagnostics)
 
 
 def test_dying_must_not_pay() -> None:
     archive, progress = made_up()
     early = replace(archive, terminates=True)
-    assert "living" in {d.code for d in screen(progress - 0.5, early).diagnostics}
-    assert not screen(
+    assert "living" in {d.code for d in screen_reward(progress - 0.5, early).diagnostics}
+    assert not screen_reward(
         progress - 0.5, archive
     ).diagnostics  # where nothing ends, signs do not matter
 
@@ -67,7 +73,7 @@ def test_dying_must_not_pay() -> None:
 def test_what_was_not_shown_is_not_judged() -> None:
     archive, progress = made_up()
     failed = replace(archive, success=np.zeros_like(archive.success))
-    found = screen(progress, failed)
+    found = screen_reward(progress, failed)
     assert not found.figures and [d.code for d in found.diagnostics] == ["not_judged"]
     assert found.diagnostics[0].severity == "warning"
     short = made_up(BINS)[0]
@@ -77,30 +83,33 @@ def test_what_was_not_shown_is_not_judged() -> None:
 def test_pay_and_outcome_of_a_trained_policy() -> None:
     rng = np.random.default_rng(0)
     outcome = rng.normal(size=200)
-    value, finding = linked(outcome + 0.1 * rng.normal(size=200), outcome) or (0.0, None)
+    value, finding = outcome_correlation(outcome + 0.1 * rng.normal(size=200), outcome) or (
+        0.0,
+        None,
+    )
     assert value > 0.9 and finding is None
-    value, finding = linked(-outcome, outcome) or (0.0, None)
+    value, finding = outcome_correlation(-outcome, outcome) or (0.0, None)
     assert value == pytest.approx(-1.0) and finding is not None and finding.code == "goodhart"
-    assert linked(np.zeros(5), np.arange(5.0)) is None
+    assert outcome_correlation(np.zeros(5), np.arange(5.0)) is None
 
 
 def test_an_archive_holds_what_its_policies_do() -> None:
-    archive, dense = trials(sims.make_task("reach"))
+    archive, dense = archive_episodes(sims.make_task("reach"))
     assert len(archive.kind) == sum(ROWS.values()) and dense.shape == archive.success.shape
     won = archive.succeeded
     assert won[archive.kind == "expert"].all()
     assert not won[np.isin(archive.kind, ("still", "swing"))].any()
     still = archive.segment.action[:, archive.kind == "still"]
     assert not still.any() and np.abs(archive.segment.action).max() <= 1.0
-    hopper, _ = trials(sims.make_task("hopper"))
+    hopper, _ = archive_episodes(sims.make_task("hopper"))
     assert hopper.terminates and not (hopper.kind == "expert").any()
 
 
 def test_bad_rewards_of_reach_are_caught() -> None:
-    rows = measure("reach", Place(Path()))["rewards"]
+    rows = measure("reach", RowFolder(Path()))["rewards"]
     assert all(row["passes"] is row["expected"] for row in rows), rows
     assert len([r for r in rows if not r["expected"]]) == 6
-    assert "| dense | 4 | 4 |" in shown([{"rewards": rows}])
+    assert "| dense | 4 | 4 |" in table_text([{"rewards": rows}])
 
 
 @pytest.mark.slow
@@ -108,7 +117,7 @@ def test_bad_rewards_of_reach_are_caught() -> None:
 def test_screens_tell_good_from_bad(task: str) -> None:
     wrong = [
         row
-        for row in measure(task, Place(Path()))["rewards"]
+        for row in measure(task, RowFolder(Path()))["rewards"]
         if row["passes"] is not row["expected"]
     ]
     assert not wrong
@@ -122,7 +131,7 @@ def test_reward_check_screens_with_a_goal(
     for name, text in list(bad_programs(card).items())[:2]:
         files.append(tmp_path / f"{len(files)}.py")
         files[-1].write_text(text)
-        assert screened(load(text, card), sims.make_task("reach")).diagnostics, name
+        assert screen_program(load(text, card), sims.make_task("reach")).diagnostics, name
     arguments = ["reward", "check", *map(str, files), "--task", "reach"]
     assert main(arguments) == 0
     capsys.readouterr()

@@ -17,18 +17,23 @@ import sims
 from reward_models.base import from_dict
 from reward_models.goals import read
 from reward_models.programs import load
-from reward_models.writers.offline import CHOICES, Numbers, Structure, write
+from reward_models.writers.template_writer import (
+    CHOICES,
+    TemplateNumbers,
+    TemplateStructure,
+    write_program,
+)
 from robo_rl.cli import main
-from robo_rl.evaluate import SELECT_SEED, TEST_SEED
-from robo_rl.presets import preset
+from robo_rl.config.presets import preset
+from robo_rl.evaluation.evaluate import SELECT_SEED, TEST_SEED
 from robo_rl.rollout.vec_env import SimulationDiverged
 from robo_rl.search.config import SearchConfig
-from robo_rl.search.executor import Limits, Pool
+from robo_rl.search.executor import TrainingLimits, TrainingPool
 from robo_rl.search.failures import explained, refusals
-from robo_rl.search.journal import Journal, JournalError
-from robo_rl.search.strategy import INSIDE, Candidate, Offline, Told
+from robo_rl.search.journal import JournalError, SearchJournal
+from robo_rl.search.strategy import INSIDE, Candidate, CandidateResult, TemplateStrategy
 from robo_rl.search.verdict import verdict
-from robo_rl.search.worker import curves, kind_of
+from robo_rl.search.worker import curves, failure_kind
 
 CARD = from_dict(sims.make_task("push").card())
 SENTENCE = CARD.goals["red_cube_next_to_blue_ball"]
@@ -40,25 +45,33 @@ JOB = {
 }  # fmt: skip
 
 
-def strategy(count: int = 6, seed: int = 0) -> Offline:
-    return Offline(FORMULA, CARD, SENTENCE, count, seed)
+def strategy(count: int = 6, seed: int = 0) -> TemplateStrategy:
+    return TemplateStrategy(FORMULA, CARD, SENTENCE, count, seed)
 
 
-def told(candidate: Candidate, success: float, **curves: tuple[float, ...]) -> Told:
-    return Told(candidate, (0.0, success, 0.0), curves)
+def told(candidate: Candidate, success: float, **curves: tuple[float, ...]) -> CandidateResult:
+    return CandidateResult(candidate, (0.0, success, 0.0), curves)
 
 
 # Ask and tell.
 def test_every_structure_is_accepted_and_says_something_of_its_own() -> None:
-    standard = write(FORMULA, CARD)
+    standard = write_program(FORMULA, CARD)
     for name, values in CHOICES.items():
-        assert values[0] == getattr(Structure(), name)
+        assert values[0] == getattr(TemplateStructure(), name)
         for value in values[1:]:
-            text = write(FORMULA, CARD, None, Structure(**{name: value}))
+            text = write_program(FORMULA, CARD, None, TemplateStructure(**{name: value}))
             assert not load(text, CARD).warnings
             assert (text != standard) == (name != "slopes"), name  # a push has no slopes
     reach = read("the gripper touches the red cube", CARD)
-    assert len({write(reach, CARD, None, Structure(slopes=s)) for s in CHOICES["slopes"]}) == 3
+    assert (
+        len(
+            {
+                write_program(reach, CARD, None, TemplateStructure(slopes=s))
+                for s in CHOICES["slopes"]
+            }
+        )
+        == 3
+    )
 
 
 def test_structure_varies_outside_and_numbers_inside() -> None:
@@ -67,8 +80,8 @@ def test_structure_varies_outside_and_numbers_inside() -> None:
     assert asked[0].text == strategy().standard()
     assert asked[0].structure != asked[1].structure
     assert {c.structure for c in asked[outside:]} == {c.structure for c in asked[:outside]}
-    assert all(c.numbers == Numbers() for c in asked[:outside])
-    assert all(c.numbers != Numbers() for c in asked[outside:])
+    assert all(c.numbers == TemplateNumbers() for c in asked[:outside])
+    assert all(c.numbers != TemplateNumbers() for c in asked[outside:])
     assert len({c.text for c in asked}) == 6
 
 
@@ -77,7 +90,7 @@ def test_children_come_from_the_best_after_reflection_and_are_new() -> None:
     first = one.ask(0)
     for index, candidate in enumerate(first):
         one.tell(told(candidate, index / 10, behind=(0.0, 0.01)))
-    one.tell(Told(first[5], (), {}))  # what failed has no children
+    one.tell(CandidateResult(first[5], (), {}))  # what failed has no children
     second = one.ask(1)
     assert {c.parents for c in second} <= {("c04",), ("c03",)}
     assert not {c.text for c in second} & {c.text for c in first}
@@ -100,7 +113,7 @@ def test_what_is_asked_follows_from_seed_and_what_was_told() -> None:
 
 
 def _json(candidate: Candidate) -> dict:
-    from robo_rl.runs import jsonable
+    from robo_rl.runs.run_dir import jsonable
 
     return jsonable(candidate)
 
@@ -108,14 +121,14 @@ def _json(candidate: Candidate) -> dict:
 # The journal.
 def test_a_torn_line_is_dropped_and_a_damaged_one_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    journal = Journal(path)
+    journal = SearchJournal(path)
     journal.append("begun", seed=np.int64(3))
     with pytest.raises(JournalError, match="another process is at work"):
-        Journal(path)
+        SearchJournal(path)
     journal.close()
     with path.open("ab") as file:
         file.write(b'{"event": "answered", "na')
-    again = Journal(path)
+    again = SearchJournal(path)
     assert again.events == [{"event": "begun", "seed": 3}]
     again.append("finished")
     again.close()
@@ -124,19 +137,19 @@ def test_a_torn_line_is_dropped_and_a_damaged_one_is_an_error(tmp_path: Path) ->
     ]  # fmt: skip
     path.write_text('{"event": "begun"}\nnot an event\n{"event": "x"}\n')
     with pytest.raises(JournalError, match="line 2 is not an event"):
-        Journal(path)
+        SearchJournal(path)
 
 
 # Failures.
 def test_a_training_that_takes_too_long_is_killed_with_all_it_started(tmp_path: Path) -> None:
-    pool = Pool(tmp_path, limits=Limits(seconds=0.5))
+    pool = TrainingPool(tmp_path, limits=TrainingLimits(seconds=0.5))
     [(_, answer)] = pool.run([JOB | {"env_steps": 10**9}])
     assert answer == {"kind": "timed_out", "message": "not done in 0.5 s", "env_steps": 0}
     assert not _alive(tmp_path)
 
 
 def test_a_training_without_a_sign_of_life_is_killed(tmp_path: Path) -> None:
-    pool = Pool(tmp_path, limits=Limits(seconds=300, stall_s=1.0))
+    pool = TrainingPool(tmp_path, limits=TrainingLimits(seconds=300, stall_s=1.0))
     frozen = False
 
     def freeze(steps: int) -> None:
@@ -151,20 +164,23 @@ def test_a_training_without_a_sign_of_life_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_training_over_its_memory_crashes_alone(tmp_path: Path) -> None:
-    pool = Pool(tmp_path, limits=Limits(memory_bytes=300 << 20))
+    pool = TrainingPool(tmp_path, limits=TrainingLimits(memory_bytes=300 << 20))
     [(_, answer)] = pool.run([JOB])
     assert answer["kind"] == "crashed" and answer["message"]
 
 
 def test_errors_have_kinds() -> None:
-    assert kind_of(SimulationDiverged("too many rows")) == "diverged"
-    assert kind_of(ValueError("loc tensor([[nan, nan]])")) == "nan"
-    assert kind_of(FloatingPointError("x")) == "nan"
-    assert kind_of(ValueError("no information on the finance of nancy")) == "crashed"
+    assert failure_kind(SimulationDiverged("too many rows")) == "diverged"
+    assert failure_kind(ValueError("loc tensor([[nan, nan]])")) == "nan"
+    assert failure_kind(FloatingPointError("x")) == "nan"
+    assert failure_kind(ValueError("no information on the finance of nancy")) == "crashed"
 
 
 def test_a_refusal_names_its_reason_and_the_summary_counts_it() -> None:
-    texts = ["def reward(gripper_pos):\n    return {'a': gripper_pos[2]}\n", write(FORMULA, CARD)]
+    texts = [
+        "def reward(gripper_pos):\n    return {'a': gripper_pos[2]}\n",
+        write_program(FORMULA, CARD),
+    ]
     found = refusals(texts, CARD)
     assert "gripper_pos" in found[0] and not found[1]
     answers = {

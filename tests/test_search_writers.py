@@ -10,23 +10,23 @@ import pytest
 from openai_server import OpenAIServer
 
 import sims
+from benchmarks import search as searches
+from reward_models.analysis.metrics import paired_gain
 from reward_models.base import from_dict
 from reward_models.goals import read
-from reward_models.metrics import paired_gain
 from reward_models.programs import Program, load
-from reward_models.writers.lines import Numbers
-from reward_models.writers.offline import write
+from reward_models.writers.template_lines import TemplateNumbers
+from reward_models.writers.template_writer import write_program
 from robo_rl.cli import main
-from robo_rl.experiments import search as searches
-from robo_rl.judging.archive import trials
-from robo_rl.preflight import Job, preflight
+from robo_rl.reward_analysis.screening import archive_episodes
+from robo_rl.runtime.sandbox import Job, preflight
 from robo_rl.search.config import SearchConfig
-from robo_rl.search.controls import random_program
-from robo_rl.search.fit import fit, preference_loss
+from robo_rl.search.preference_fit import fit_numbers, preference_loss
+from robo_rl.search.random_program import random_program
 from robo_rl.search.run import search
-from robo_rl.search.strategy import Offline
+from robo_rl.search.strategy import TemplateStrategy
 from robo_rl.search.verdict import gains
-from robo_rl.search.worker import packed, unpacked
+from robo_rl.search.worker import pack_successes, unpack_successes
 
 REPLIES = json.loads((Path(__file__).parent / "data/llm_replies.json").read_text())
 REACH = sims.make_task("reach")
@@ -35,20 +35,22 @@ SENTENCE = CARD.goals["touch_red_cube"]
 FORMULA = read(SENTENCE, CARD)
 
 
-def made(numbers: Numbers) -> Program:
-    return load(write(FORMULA, CARD, numbers), CARD)
+def made(numbers: TemplateNumbers) -> Program:
+    return load(write_program(FORMULA, CARD, numbers), CARD)
 
 
 def test_numbers_are_fitted_to_the_archives_preferences() -> None:
-    archive, _ = trials(REACH)
-    spoilt = Numbers(wide=3.0, tight=1.5, bonus=0.01)  # slopes that hardly tell near from far
-    found = fit(made, spoilt, archive, np.random.default_rng(0))
+    archive, _ = archive_episodes(REACH)
+    spoilt = TemplateNumbers(
+        wide=3.0, tight=1.5, bonus=0.01
+    )  # slopes that hardly tell near from far
+    found = fit_numbers(made, spoilt, archive, np.random.default_rng(0))
     assert found is not None and found.after < 0.8 * found.before
     assert found.before == preference_loss(made(spoilt), archive)
     assert found.after == preference_loss(made(found.numbers), archive)
-    again = fit(made, spoilt, archive, np.random.default_rng(0))
+    again = fit_numbers(made, spoilt, archive, np.random.default_rng(0))
     assert again == found
-    asked = Offline(FORMULA, CARD, SENTENCE, 6, 0, archive).ask(0)
+    asked = TemplateStrategy(FORMULA, CARD, SENTENCE, 6, 0, archive).ask(0)
     assert sum("numbers fitted, loss" in c.notes for c in asked) == 2
     assert "numbers fitted" not in " ".join(c.notes for c in asked[:2])
 
@@ -56,7 +58,7 @@ def test_numbers_are_fitted_to_the_archives_preferences() -> None:
 @pytest.mark.parametrize(("task", "goal"), [("reach", "touch_red_cube"), ("hopper", "forward")])
 def test_the_null_control_has_the_winners_shape_and_another_sense(task: str, goal: str) -> None:
     card = from_dict(sims.make_task(task).card())
-    text = write(read(card.goals[goal], card), card)
+    text = write_program(read(card.goals[goal], card), card)
     null = random_program(text, card, 3)
     assert null == random_program(text, card, 3) != random_program(text, card, 4)
     program = load(null, card)
@@ -76,9 +78,9 @@ def test_gains_are_paired() -> None:
     assert alone[2] - alone[1] > 1.5 * (high - low)
     with pytest.raises(ValueError, match="trainings, episodes"):
         paired_gain(np.zeros(3), np.zeros(3))
-    assert unpacked(packed(a[0]), 200) == a[0].tolist()
+    assert unpack_successes(pack_successes(a[0]), 200) == a[0].tolist()
     judged = [
-        {"what": what, "index": k, "kind": "trained", "won": packed(rows[k])}
+        {"what": what, "index": k, "kind": "trained", "won": pack_successes(rows[k])}
         for what, rows in (("winner", a), ("dense", b))
         for k in range(3)
     ]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reward_models.metrics import wilson
-from robo_rl.experiments import Options, experiment
-from robo_rl.experiments.sentences import SEEDS, WRITTEN, case, compared, share_interval, verdicts
+from benchmarks import Options, experiment
+from benchmarks.sentences import SEEDS, WRITTEN, case, compared, share_interval, verdicts
+from reward_models.analysis.metrics import wilson
 
 
 def done(rate: float) -> dict[str, Any]:

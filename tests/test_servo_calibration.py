@@ -11,7 +11,7 @@ from arms import ARMS
 import sims
 from real_robot import RobotFault, Target
 from real_robot.drivers.calibration import Calibration
-from real_robot.drivers.servo_setup import Setup, walk
+from real_robot.drivers.servo_setup import ServoCalibration, run_calibration
 from robo_rl.cli import main
 
 SET = {
@@ -39,7 +39,7 @@ def test_a_fresh_arm_is_calibrated_and_then_measures_the_truth(tmp_path: Path, n
             hand(list([middle, low, high, middle][min(share, 3)]))
             return share >= 4
 
-        found = walk(Setup(arm.driver), file, said.append, person)
+        found = run_calibration(ServoCalibration(arm.driver), file, said.append, person)
         assert said == ["Turn every joint from stop to stop, the gripper too."]
         arm.driver.close()
         arm.up()
@@ -68,7 +68,7 @@ def test_a_joint_turned_past_its_first_turn_keeps_the_range_that_it_has(tmp_path
     with ARMS["koch"](seed=6, calibrated=False) as arm:
         middle = (low + high) / 2
         arm.emulator.hand(list(middle))
-        setup = Setup(arm.driver)
+        setup = ServoCalibration(arm.driver)
         setup.centre()
         for share in (-1.0, 1.0, 0.0):
             turned = middle + share * (high - low) / 2
@@ -95,7 +95,7 @@ def test_a_calibration_that_was_stopped_is_none(tmp_path: Path, name: str) -> No
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            walk(Setup(arm.driver), tmp_path / "arm.json", print, person)
+            run_calibration(ServoCalibration(arm.driver), tmp_path / "arm.json", print, person)
         arm.driver.close()
         arm.driver.connect()
         with pytest.raises(RobotFault, match="was never calibrated to the end; run robo-rl"):
@@ -104,7 +104,7 @@ def test_a_calibration_that_was_stopped_is_none(tmp_path: Path, name: str) -> No
 
 def test_joints_that_were_not_turned_are_named(tmp_path: Path) -> None:
     with ARMS["so101"](calibrated=False) as arm:
-        setup = Setup(arm.driver)
+        setup = ServoCalibration(arm.driver)
         setup.centre()
         setup.sweep()
         with pytest.raises(ValueError, match="shoulder_pan, .*gripper moved less than 300 steps"):

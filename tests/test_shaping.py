@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import sims
-from real_robot.driver import Description, RobotState
-from real_robot.filters.braking import brake
-from real_robot.safety import SafetyFilter, Source, Wish
+from real_robot.core.driver import Description, RobotState
+from real_robot.safety.filter import SafetyFilter, TargetRequest, TargetSource
+from real_robot.safety.stages.braking import brake
 from sims import BatchEnv, robots
-from sims.randomize import Randomize, RandomizedEnv
+from sims.randomization.domain_randomization import Randomize, RandomizedEnv
+from sims.robots.rate_limits import JointCommand, RateLimiter
 from sims.robots.robot import PUSH, TARGET_DT
-from sims.shaping import Command, Shaper
 
 Array = np.ndarray
 
@@ -34,14 +34,17 @@ def actions(env: BatchEnv, steps: int, seed: int = 0) -> Array:
 @ARMS
 def test_the_limits_are_those_that_the_bridge_keeps(arm: str) -> None:
     robot = robots.get(arm)
-    mine, bridge = Shaper.of(robot), SafetyFilter.build(Description.of(robot, TARGET_DT)).shaping
+    mine, bridge = (
+        RateLimiter.of(robot),
+        SafetyFilter.build(Description.of(robot, TARGET_DT)).shaping,
+    )
     for name in ("velocity", "acceleration", "jerk", "period"):
         assert np.all(getattr(mine, name) == getattr(bridge, name))
 
 
 @ARMS
 def test_it_ends_where_the_filters_own_quickest_stop_does(arm: str) -> None:
-    shaper, rng = Shaper.of(robots.get(arm)), np.random.default_rng(0)
+    shaper, rng = RateLimiter.of(robots.get(arm)), np.random.default_rng(0)
     n = len(shaper.velocity)
     qpos, qvel = rng.normal(size=n), 0.3 * rng.normal(size=n)
     qacc = rng.uniform(-1, 1, n) * shaper.acceleration
@@ -59,7 +62,7 @@ def test_random_wishes_come_out_as_from_the_bridges_filter(arm: str, turns: int)
     switch between full accelerations, and one that switches within a tick is early or late by it.
     """
     robot, rng = robots.get(arm), np.random.default_rng(turns)
-    safety, shaper = SafetyFilter.build(Description.of(robot, TARGET_DT)), Shaper.of(robot)
+    safety, shaper = SafetyFilter.build(Description.of(robot, TARGET_DT)), RateLimiter.of(robot)
     n = len(robot.joints)
     # Away from the ends of the range, where the filter has more to say.
     start = np.clip(robot.home, *(robot.joint_range + (0.8, -0.8)).T)
@@ -69,7 +72,7 @@ def test_random_wishes_come_out_as_from_the_bridges_filter(arm: str, turns: int)
         return RobotState(tick * TARGET_DT, tick * TARGET_DT, tick, qpos, zero, zero, 0.0)
 
     memory, tick = safety.start(seen(0, start), 0.0), 0
-    alone = Command(start, np.zeros(n), np.zeros(n))
+    alone = JointCommand(start, np.zeros(n), np.zeros(n))
     off, apart, held = [], [], []
     for action in range(20):
         if action % turns == 0:
@@ -77,11 +80,11 @@ def test_random_wishes_come_out_as_from_the_bridges_filter(arm: str, turns: int)
         origin = memory.goal
         for part in range(1, TICKS + 1):
             tick += 1
-            wish = Wish(
+            wish = TargetRequest(
                 origin + part / TICKS * step, 0.0, qvel=step / (TICKS * TARGET_DT),
-                source=Source.POLICY, origin=origin,
+                source=TargetSource.POLICY, origin=origin,
             )  # fmt: skip
-            near = shaper.towards(Command(*memory.command[:3]), wish.qpos, wish.qvel)
+            near = shaper.towards(JointCommand(*memory.command[:3]), wish.qpos, wish.qvel)
             alone = shaper.towards(alone, wish.qpos, wish.qvel)
             state = seen(tick, memory.qpos)
             target, memory, _ = safety.step(state, wish, tick * TARGET_DT, memory)
@@ -98,9 +101,9 @@ def rms(values: list[Array]) -> float:
 
 @ARMS
 def test_commands_keep_the_limits_and_rest_where_they_should(arm: str) -> None:
-    shaper, rng = Shaper.of(robots.get(arm)), np.random.default_rng(0)
+    shaper, rng = RateLimiter.of(robots.get(arm)), np.random.default_rng(0)
     rows, dt = (16, len(shaper.velocity)), shaper.period
-    last = Command(*np.zeros((3, *rows)))
+    last = JointCommand(*np.zeros((3, *rows)))
     for tick in range(400):
         if tick % 80 == 0:
             goal = rng.uniform(-0.5, 0.5, rows)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl.side_by_side import begin, side_by_side
-from robo_rl.threads import cores
+from robo_rl.runtime.threads import cores
+from robo_rl.runtime.workers import run_in_workers, start_worker
 
 
 @pytest.fixture
@@ -29,29 +29,29 @@ def test_every_answer_comes_with_its_key() -> None:
     given = {n: (n * n,) for n in range(4)}
     for jobs in (1, 2):
         begun: list[int] = []
-        made = dict(side_by_side(math.sqrt, given, jobs, begun=begun.append))
+        made = dict(run_in_workers(math.sqrt, given, jobs, begun=begun.append))
         assert made == {0: 0.0, 1: 1.0, 2: 2.0, 3: 3.0} and begun == [*given]
-    assert dict(side_by_side(cores, {"its share": ()}, 2)) == {"its share": max(1, cores() // 2)}
+    assert dict(run_in_workers(cores, {"its share": ()}, 2)) == {"its share": max(1, cores() // 2)}
 
 
 def test_a_process_that_has_begun_takes_more_than_one() -> None:
-    at = dict(side_by_side(os.getpid, dict.fromkeys(range(6), ()), 2))
+    at = dict(run_in_workers(os.getpid, dict.fromkeys(range(6), ()), 2))
     assert len(at) == 6 and len({*at.values()}) <= 2 and os.getpid() not in at.values()
 
 
 def test_an_error_is_the_callers_and_ends_the_others() -> None:
     began = time.monotonic()
     with pytest.raises(ValueError, match="math domain error"):
-        dict(side_by_side(math.sqrt, {"bad": (-1.0,)}, 1))
+        dict(run_in_workers(math.sqrt, {"bad": (-1.0,)}, 1))
     given = {"gone": ("import os; os._exit(7)",), "long": ("import time; time.sleep(60)",)}
     with pytest.raises(ChildProcessError, match="its process ended with 7"):
-        dict(side_by_side(exec, given, 2))
+        dict(run_in_workers(exec, given, 2))
     assert time.monotonic() - began < 30
 
 
 def test_a_process_that_is_killed_costs_the_others_nothing() -> None:
     given = {"a": ("__import__('os')._exit(9)",), "b": ("1",), "c": ("2",)}
-    made = dict(side_by_side(eval, given, 2, died=str))
+    made = dict(run_in_workers(eval, given, 2, died=str))
     assert made == {"a": "its process ended with 9", "b": 1, "c": 2}
 
 
@@ -61,7 +61,7 @@ def test_ctrl_c_while_a_process_is_started_is_not_lost(heard: None) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        begin(Starting())
+        start_worker(Starting())
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
@@ -70,9 +70,9 @@ def test_ctrl_c_ends_them_all(heard: None, tmp_path: Path) -> None:
     mark = tmp_path / "began"
     work = f"open({str(mark)!r}, 'w'); import time; time.sleep(60)"
     code = (
-        "from robo_rl.side_by_side import side_by_side\n"
+        "from robo_rl.runtime.workers import run_in_workers\n"
         "if __name__ == '__main__':\n"
-        f"    list(side_by_side(exec, {{n: ({work!r},) for n in range(3)}}, 2))\n"
+        f"    list(run_in_workers(exec, {{n: ({work!r},) for n in range(3)}}, 2))\n"
     )
     script = tmp_path / "it.py"
     script.write_text(code)

@@ -9,7 +9,7 @@ import pytest
 
 import sims
 from sims import BatchEnv
-from sims.randomize import Randomize, RandomizedEnv
+from sims.randomization.domain_randomization import Randomize, RandomizedEnv
 
 Array = np.ndarray
 ROWS = 8

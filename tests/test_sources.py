@@ -15,10 +15,10 @@ from test_recorded import GOAL, recorded
 import sims
 from real_robot import read_log
 from robo_rl.cli import main
-from robo_rl.recorded.logs import decoded, episodes, reading
-from robo_rl.sources import Watch, kind_of, watched
+from robo_rl.datasets.robot_logs import decode_frame, episodes, select_logs
+from robo_rl.datasets.sources import SourceOptions, read_episodes, source_kind
 from sims import BatchEnv
-from sims.demos import DemoConfig, write_demos
+from sims.envs.demonstrations import DemoConfig, write_demos
 
 SENTENCE = "the gripper touches the red cube"
 
@@ -55,7 +55,7 @@ def minari(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def seen(path: Path, **watch) -> list:
-    return list(watched([path], Watch(**watch)))
+    return list(read_episodes([path], SourceOptions(**watch)))
 
 
 def light(frames: np.ndarray) -> np.ndarray:
@@ -71,7 +71,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *args: object) -> str:
 
 
 def test_a_log_is_what_a_camera_saw_while_somebody_drove(logs: Path) -> None:
-    assert kind_of(logs) == kind_of(logs / "0.mcap") == "log"
+    assert source_kind(logs) == source_kind(logs / "0.mcap") == "log"
     found = seen(logs, camera="front")
     assert [one.name for one in found] == [str(logs / f"{i}.mcap") for i in range(3)]
     assert [one.met for one in found] == [True, False, True]
@@ -81,7 +81,7 @@ def test_a_log_is_what_a_camera_saw_while_somebody_drove(logs: Path) -> None:
         hands = [tick["t"] for tick in log.ticks if tick["phase"] == "human"]
         taken = [p for t, p in log.frames["front"] if hands[0] <= t <= hands[-1]]
         assert 5 < len(taken) < len(log.frames["front"])
-        np.testing.assert_array_equal(one.frames, [decoded(picture) for picture in taken])
+        np.testing.assert_array_equal(one.frames, [decode_frame(picture) for picture in taken])
         assert one.frames.shape[1:] == (48, 64, 3) and (np.diff(light(one.frames)) > 0).all()
     (wrist,) = seen(logs, camera="wrist", episodes=1, frames=3)
     assert wrist.at.tolist() == [0, (len(found[0].at) - 1) // 2, found[0].at[-1]]
@@ -111,7 +111,7 @@ def test_a_log_in_which_nobody_drove_is_left_out(
 
 
 def test_a_minari_set_is_what_the_simulator_showed(minari: Path) -> None:
-    assert kind_of(minari) == "minari"
+    assert source_kind(minari) == "minari"
     found = seen(minari)
     env, frames, distance = BatchEnv(found[0].task, 4, seed=3), [], []
     import h5py
@@ -139,15 +139,15 @@ def test_a_minari_set_is_what_the_simulator_showed(minari: Path) -> None:
 
 
 def test_a_lerobot_set_is_cut_from_its_videos(lerobot: Path, logs: Path) -> None:
-    assert kind_of(lerobot) == "lerobot"
+    assert source_kind(lerobot) == "lerobot"
     paths = sorted(logs.glob("*.mcap"))
-    found, written = seen(lerobot, camera="wrist"), episodes(paths, reading(paths), frames=True)
+    found, written = seen(lerobot, camera="wrist"), episodes(paths, select_logs(paths), frames=True)
     for number, (one, log) in enumerate(zip(found, written, strict=True)):
         assert one.name == f"lerobot, episode {number}" and one.text == SENTENCE
         assert one.met is None and one.frames.shape == (len(log.action), 48, 64, 3)
         taken = np.array([t for t, _ in log.frames["wrist"]])
         newest = [log.frames["wrist"][np.flatnonzero(taken <= t)[-1]][1] for t in log.t[:-1]]
-        expected = light(np.stack([decoded(picture) for picture in newest]))
+        expected = light(np.stack([decode_frame(picture) for picture in newest]))
         np.testing.assert_allclose(light(one.frames), expected, atol=2.0)
     few = seen(lerobot, camera="wrist", frames=3, episodes=2)
     assert [one.at.tolist() for one in few] == [[0, 4, 8]] * 2
@@ -352,7 +352,7 @@ def test_a_set_of_a_task_that_has_changed_is_not_shown(minari: Path, tmp_path: P
     shutil.copytree(minari, other)
     with h5py.File(other / "data" / "main_data.hdf5", "r+") as file:
         file["episode_1"].attrs["start"] = file["episode_0"].attrs["start"]
-    frames = watched([other], Watch())
+    frames = read_episodes([other], SourceOptions())
     assert next(frames).name == "set, episode 0"
     with pytest.raises(ValueError, match="played again, its episodes go elsewhere"):
         next(frames)

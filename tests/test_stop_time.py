@@ -15,10 +15,10 @@ from test_safety import FILTER, ROBOT, assert_within, follow, measured
 
 import sims
 from real_robot import Clearance, Fault, RunConfig, SafetyFilter, SafetyStop
-from real_robot.driver import Description
-from real_robot.filters.braking import brake, pace
-from real_robot.null_driver import NullDriver
-from real_robot.safety import FilterMemory, Source, Wish
+from real_robot.core.driver import Description
+from real_robot.safety.filter import FilterMemory, TargetRequest, TargetSource
+from real_robot.safety.stages.braking import brake, max_stopping_speed
+from real_robot.sim.null_driver import NullDriver
 
 TIMES = (0.02, 0.03, 0.05, 0.1, 0.3)  # s
 
@@ -46,7 +46,7 @@ def test_no_phase_of_a_way_within_the_pace_takes_longer_to_stop(
 ) -> None:
     """Speed that is still building up counts: what it comes to, and the time until it has ended."""
     a, j = np.array([acceleration]), np.array([jerk])
-    speed, building = pace(most, a, j)
+    speed, building = max_stopping_speed(most, a, j)
     assert (speed > 0).all() and (building <= a).all()
     qacc = part * building
     qvel = speed - qacc**2 / (2 * j)  # as fast in the end as may be
@@ -96,7 +96,7 @@ def test_an_arm_that_is_too_fast_brakes_before_anything_else() -> None:
     assert left > 0.2
     for k in range(12, 40):
         t = slow.period * (k + 1)
-        wish = Wish(np.array([1.5, 0.9]), 0.0)
+        wish = TargetRequest(np.array([1.5, 0.9]), 0.0)
         _, memory, _ = slow.step(measured(memory.qpos, t, k), wish, t, memory)
         if left > 0.1 + slow.period:
             assert seconds(slow, memory) == pytest.approx(left - slow.period)
@@ -120,8 +120,8 @@ def test_wishes_that_move_are_no_way_around_it(
     joint, memory = np.zeros(2), filter.start(measured((0, 0)), 0.0)
     for k, (a, b, va, vb) in enumerate(wishes):
         t = filter.period * (k + 1)
-        source = Source.POLICY if k % 2 else Source.HUMAN
-        wish = Wish(np.array([a, b]), 0.0, qvel=np.array([va, vb]), source=source)
+        source = TargetSource.POLICY if k % 2 else TargetSource.HUMAN
+        wish = TargetRequest(np.array([a, b]), 0.0, qvel=np.array([va, vb]), source=source)
         _, memory, _ = filter.step(measured(joint, t, k), wish, t, memory)
         assert seconds(filter, memory) <= most
         joint = joint + gain * (memory.qpos - joint)
@@ -163,14 +163,14 @@ def test_a_joint_that_is_stuck_is_noticed_all_the_same() -> None:
     assert stop.value.fault is Fault.LIMIT
 
 
-@pytest.mark.parametrize("source", [Source.POLICY, Source.HUMAN])
-def test_steps_are_shortened_alike_so_the_arm_stays_on_its_way(source: Source) -> None:
+@pytest.mark.parametrize("source", [TargetSource.POLICY, TargetSource.HUMAN])
+def test_steps_are_shortened_alike_so_the_arm_stays_on_its_way(source: TargetSource) -> None:
     """Both joints are asked for more than they may, one for four times as much as the other."""
     filter = SafetyFilter.build(ROBOT, margin=0.05, lag=0.5, stop_s=0.1)
     memory, way, places, flags = filter.start(measured((0, 0)), 0.0), np.array([2.0, 0.5]), [], []
     for k in range(250):
         t = filter.period * (k + 1)
-        wish = Wish(
+        wish = TargetRequest(
             memory.goal + way * filter.period, 0.0, qvel=way, origin=memory.goal, source=source
         )
         _, memory, flag = filter.step(measured(memory.qpos, t, k), wish, t, memory)
@@ -188,7 +188,7 @@ def test_a_policy_within_the_pace_is_left_alone() -> None:
     memory, way = filter.start(measured((0, 0)), 0.0), np.array([0.4, 0.2])
     for k in range(100):
         t = filter.period * (k + 1)
-        wish = Wish(memory.goal + way * filter.period, 0.0, qvel=way, origin=memory.goal)
+        wish = TargetRequest(memory.goal + way * filter.period, 0.0, qvel=way, origin=memory.goal)
         before = memory.qpos
         _, memory, flags = filter.step(measured(memory.qpos, t, k), wish, t, memory)
     np.testing.assert_allclose((memory.qpos - before) / filter.period, way)

@@ -13,8 +13,8 @@ from robo_rl import TrainConfig, sweep
 from robo_rl.cli import main
 from robo_rl.commands.sweep import settings_of
 from robo_rl.learners import PPOConfig, SACConfig
-from robo_rl.runs import RunDir
-from robo_rl.sweeping import Came, interquartile, table_of
+from robo_rl.runs.run_dir import RunDir
+from robo_rl.training.sweep import SweepResult, interquartile, table_of
 
 SMALL = ["reach", "--reward", "task", "--env-steps", "512", "--episodes", "8", "--looks", "1",
          "--look-episodes", "4"]  # fmt: skip
@@ -24,8 +24,8 @@ FEW = {"reward": "offline", "env_steps": 64, "episodes": 4, "looks": 0}
 @pytest.fixture
 def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs without their videos and reports, which take longer than so little training."""
-    for name in ("film", "foreign_film", "write_report"):
-        monkeypatch.setattr(f"robo_rl.training.{name}", lambda *_: None)
+    for name in ("write_rollout_video", "write_gymnasium_video", "write_report"):
+        monkeypatch.setattr(f"robo_rl.training.train.{name}", lambda *_: None)
 
 
 def test_every_combination_is_what_train_would_be_told() -> None:
@@ -123,7 +123,7 @@ def test_runs_side_by_side_are_those_that_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In processes that train nothing: each only says what it was given."""
-    monkeypatch.setattr("robo_rl.sweeping._make", repr)
+    monkeypatch.setattr("robo_rl.training.sweep._train_run", repr)
     line = ["sweep", *SMALL, "--over", "scattered=0,0.5", "--runs", str(tmp_path), "--seeds", "3"]
     assert main([*line, "--jobs", "2"]) == 1
     said = " ".join(capsys.readouterr().err.split())
@@ -136,7 +136,10 @@ def test_runs_side_by_side_are_those_that_are_missing(
 
 def test_of_three_seeds_it_is_the_mean() -> None:
     def heads(seeds: int) -> str:
-        found = [Came("a", k, f"a-{k}", "success", 0.5, {}, 10, 1.0, 1.0, ()) for k in range(seeds)]
+        found = [
+            SweepResult("a", k, f"a-{k}", "success", 0.5, {}, 10, 1.0, 1.0, ())
+            for k in range(seeds)
+        ]
         return table_of(found)[0][1]
 
     assert heads(3) == "mean of the seeds (95 %)"

@@ -13,13 +13,13 @@ import pytest
 
 import sims
 from real_robot import VirtualClock
-from real_robot.boards import Board, calibrate, place
-from real_robot.camera import CameraModel, Frame
 from real_robot.emulators.camera import EmulatedCamera, TaggedScene
-from real_robot.sim_scene import Scene
-from real_robot.tags import TagLocator, TagPerception, load_tags, save_tags
+from real_robot.perception.calibration_boards import CalibrationBoard, calibrate_lens, locate_camera
+from real_robot.perception.camera import CameraModel, Frame
+from real_robot.perception.tags import TagLocator, TagPerception, load_tags, save_tags
+from real_robot.sim.scene import SimScene
 from robo_rl.cli import main
-from sims.cameras import Camera, Renderer
+from sims.rendering.cameras import Camera, Renderer
 
 TASK = sims.make_task("reach", robot="so101", goal="above_red_cube")
 
@@ -30,12 +30,12 @@ def tagged() -> TaggedScene:
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene(TASK, 0)
+def scene() -> SimScene:
+    return SimScene(TASK, 0)
 
 
 @pytest.fixture
-def camera(tagged: TaggedScene, scene: Scene) -> Iterator[EmulatedCamera]:
+def camera(tagged: TaggedScene, scene: SimScene) -> Iterator[EmulatedCamera]:
     camera = EmulatedCamera(tagged, lambda: (scene.state(), 7.0))
     yield camera
     camera.close()
@@ -47,7 +47,7 @@ def turn_between(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def test_objects_are_found_where_they_are(
-    tagged: TaggedScene, scene: Scene, camera: EmulatedCamera
+    tagged: TaggedScene, scene: SimScene, camera: EmulatedCamera
 ) -> None:
     locator = TagLocator(tagged.camera, tagged.objects)
     away, turned, seen = [], [], 0
@@ -64,7 +64,7 @@ def test_objects_are_found_where_they_are(
 
 
 def test_poses_come_with_the_pictures_time_and_grow_old_when_hidden(
-    tagged: TaggedScene, scene: Scene, camera: EmulatedCamera
+    tagged: TaggedScene, scene: SimScene, camera: EmulatedCamera
 ) -> None:
     clock, dark = VirtualClock(10.0), [False]
 
@@ -94,7 +94,7 @@ def test_a_picture_of_another_size_and_ids_twice_are_refused(tagged: TaggedScene
         TagLocator(tagged.camera, tagged.objects, "qr")
 
 
-def test_tags_on_objects_change_no_physics(tagged: TaggedScene, scene: Scene) -> None:
+def test_tags_on_objects_change_no_physics(tagged: TaggedScene, scene: SimScene) -> None:
     plain = TASK.spec().compile()
     for name in ("body_mass", "body_inertia", "dof_armature"):
         np.testing.assert_allclose(getattr(tagged.model, name), getattr(plain, name))
@@ -103,7 +103,7 @@ def test_tags_on_objects_change_no_physics(tagged: TaggedScene, scene: Scene) ->
 
 # Calibration.
 VIEW = Camera("board", (0.0, 0.0, 0.0), (0.0, 0.0, -1.0), 40.0, 720, 960, up=(0.0, 1.0, 0.0))
-BOARD = Board()
+BOARD = CalibrationBoard()
 
 
 def board_pictures() -> tuple[list[np.ndarray], CameraModel, list[np.ndarray]]:
@@ -164,15 +164,15 @@ def test_a_lens_and_a_place_are_found_from_pictures_of_the_board(
     pictures: tuple[list[np.ndarray], CameraModel, list[np.ndarray]],
 ) -> None:
     images, truth, poses = pictures
-    model, error, used = calibrate(images, BOARD)
+    model, error, used = calibrate_lens(images, BOARD)
     assert used >= 10 and error < 0.5
     np.testing.assert_allclose(model.matrix, truth.matrix, rtol=0.01, atol=5.0)
-    placed, place_error = place(model, images[0], BOARD, *corner_and_axes(poses[0]))
+    placed, place_error = locate_camera(model, images[0], BOARD, *corner_and_axes(poses[0]))
     assert place_error < 0.6
     where = -placed.rotation.T @ placed.translation
     np.testing.assert_allclose(where, np.zeros(3), atol=0.006)
     with pytest.raises(ValueError, match="shows in 0 of 7 pictures, 6 are needed"):
-        calibrate([np.zeros_like(images[0])] * 7, BOARD)
+        calibrate_lens([np.zeros_like(images[0])] * 7, BOARD)
 
 
 def test_the_command_calibrates_a_camera_from_a_folder(

@@ -15,13 +15,14 @@ import sims
 from reward_models.base import from_dict
 from reward_models.goals import fill, parse
 from reward_models.goals.formula import to_data
-from sims import BatchEnv, robots, terms
-from sims.batch_env import StepResult
-from sims.task import Task
-from sims.tasks.handling import Handling
+from sims import BatchEnv, robots
+from sims.core import terms
+from sims.core.step_result import StepResult
+from sims.core.task import Task
 from sims.tasks.push import NEXT_TO
-from sims.tasks.tabletop import LEFT, THINGS, Tabletop
-from sims.truth import Judge
+from sims.tasks.scene.manipulation import ManipulationTask
+from sims.tasks.scene.tabletop import LEFT, THINGS, Tabletop
+from sims.truth import SuccessJudge
 
 Array = np.ndarray
 
@@ -39,7 +40,7 @@ CASES = [
         marks=[pytest.mark.slow] if arm and (number + arm) % 3 else [],
     )
     for number, (name, task) in enumerate(sims.TASKS.items())
-    for arm, robot in enumerate(robots.offered(name) if has_robot(task) else [None])
+    for arm, robot in enumerate(robots.robots_for_task(name) if has_robot(task) else [None])
 ]
 ALL_GOALS = [
     (name, robot, goal)
@@ -156,7 +157,7 @@ def test_some_episodes_begin_anywhere_whatever_the_other_rows_do(name: str) -> N
     np.testing.assert_array_equal(row.reset()[0], env.reset()[7])
 
 
-@pytest.mark.parametrize("robot", robots.offered("tabletop"))
+@pytest.mark.parametrize("robot", robots.robots_for_task("tabletop"))
 def test_what_is_pushed_off_the_table_comes_to_lie(robot: str) -> None:
     env = sims.make("tabletop", 3, seed=1, robot=robot)
     env.reset()
@@ -242,7 +243,7 @@ def test_the_expert_reaches_the_goal_and_the_truth_is_consistent(
         assert np.allclose(result.reward, sum(rewards.values()), atol=1e-5)
     # A reward worth learning from is higher where the expert ends than where it begins.
     assert trace[-1][2].reward.mean() > trace[0][2].reward.mean() + 0.1
-    if isinstance(env.task, Handling):
+    if isinstance(env.task, ManipulationTask):
         success = np.stack([row[0] for row in trace])
         reward = np.stack([row[2].reward for row in trace])
         assert reward[success].max() > reward[~success].max(), "the best reward is a success's"
@@ -457,7 +458,9 @@ def test_scattered_states_show_what_the_task_is_about(
     task = sims.make_task(name, robot=robot)
     card = from_dict(task.card())
     env = sims.BatchEnv(task, 256, seed=8)
-    judges = [Judge(to_data(fill(parse(text), card)), task, env.batch, env.views) for text in atoms]
+    judges = [
+        SuccessJudge(to_data(fill(parse(text), card)), task, env.batch, env.views) for text in atoms
+    ]
     env.reset()
     for judge in judges:
         judge.begin(np.arange(256))

@@ -17,25 +17,25 @@ import sims
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import Refusal, fill, parse, read
 from reward_models.goals.formula import Atom, FormulaError, check, to_data
-from reward_models.goals.margins import Measures, NoMargin, measured
+from reward_models.goals.margins import MarginEvaluator, NoMargin, formula_margins
 from reward_models.goals.predicates import BY, PREDICATES, roles
 from reward_models.programs import load
 from robo_rl.commands.train import parse_train
-from robo_rl.config import TrainConfig
+from robo_rl.config.presets import with_presets
+from robo_rl.config.train_config import TrainConfig
 from robo_rl.goals.reading import formula_goal, judged_goal
-from robo_rl.presets import completed
-from robo_rl.rewards.code import written
+from robo_rl.rewards.code import template_program
 from sims import BatchEnv
-from sims.randomize import Randomize, RandomizedEnv
-from sims.robots import offered
-from sims.tasks.arranged import SLIT
-from sims.tasks.things.layout import ROOMS
-from sims.tasks.things.named import COLOURS, MOST, SHAPES, described, named
-from sims.terms import norm
-from sims.truth import Judge
+from sims.core.terms import norm
+from sims.randomization.domain_randomization import Randomize, RandomizedEnv
+from sims.robots import robots_for_task
+from sims.tasks.custom_tabletop import SLIT
+from sims.tasks.scene.named_objects import COLOURS, MOST, SHAPES, objects_by_name, parse_object_list
+from sims.tasks.scene.object_layout import ROOMS
+from sims.truth import SuccessJudge
 
 Array = np.ndarray
-ARMS = pytest.mark.parametrize("robot", offered("tabletop"))
+ARMS = pytest.mark.parametrize("robot", robots_for_task("tabletop"))
 THINGS = "yellow ball, two red cubes, white plate"
 ROWS = 128
 
@@ -91,7 +91,7 @@ def test_what_is_named_stands_apart_within_reach_and_is_on_the_card(
     assert (np.abs(angle) <= place.sector + 1e-6).all()
 
     card = from_dict(json.loads(json.dumps(env.card)))
-    asked = described(things)
+    asked = parse_object_list(things)
     entities = [e for e in card.entities if e.kind != "gripper"]
     assert len(entities) == len(asked) == len({e.name for e in entities})
     assert sorted((e.colour, e.kind) for e in entities) == sorted(
@@ -137,12 +137,18 @@ def test_layouts_differ_and_use_the_whole_table() -> None:
 
 
 def test_those_that_are_alike_are_numbered_and_sizes_are_in_the_name() -> None:
-    things, plates = named("a red cube, two small blue cans and the Gray box; two white discs")
+    things, plates = objects_by_name(
+        "a red cube, two small blue cans and the Gray box; two white discs"
+    )
     assert [t.name for t in things] == [
         "red_cube", "small_blue_cylinder_1", "small_blue_cylinder_2", "grey_cube",
     ]  # fmt: skip
     assert [p.name for p in plates] == ["white_plate_1", "white_plate_2"]
-    assert things[1].size[0] < named("blue can")[0][0].size[0] < named("big blue can")[0][0].size[0]
+    assert (
+        things[1].size[0]
+        < objects_by_name("blue can")[0][0].size[0]
+        < objects_by_name("big blue can")[0][0].size[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,7 +212,7 @@ def test_sentences_are_read_and_rewarded(text: str) -> None:
     task = sims.make_task("tabletop", things=THINGS, robot="ur5e")
     judged, goal = judged_goal(task, text)
     assert goal.key and goal.understood
-    assert load(written(judged, goal), goal.card)
+    assert load(template_program(judged, goal), goal.card)
 
 
 CHOSEN = "leftmost(red_cube_1, red_cube_2)"
@@ -231,7 +237,7 @@ def test_a_chosen_thing_is_rewarded_as_if_it_had_been_named(goal: str) -> None:
         values = []
         for who in (CHOSEN, name):
             made, read_as = formula_goal(task, goal.format(who))
-            program = load(written(made, read_as), read_as.card)
+            program = load(template_program(made, read_as), read_as.card)
             values.append(program(env.signals(), before=before)["level"][rows])
         assert np.allclose(*values), name
         assert np.ptp(values[0]) > 0.01
@@ -266,16 +272,16 @@ def test_margins_and_judge_agree_on_every_predicate_that_fits(robot: str) -> Non
             atom = Atom(row.name, names, _least(row))
             try:
                 check(atom, card)
-                of = measured(fill(atom, card), card)
+                of = formula_margins(fill(atom, card), card)
             except (NoMargin, FormulaError):
                 continue  # two cubes' surfaces, a drawer that is not there
-            judges.append((of, Judge(to_data(of.formula), env.task, env.batch, env.views)))
+            judges.append((of, SuccessJudge(to_data(of.formula), env.task, env.batch, env.views)))
     env.scatter()
     after = env.signals()
     for of, judge in judges:
         judge.step(np.zeros(200, bool))
         signals = {**after, **of.remembered(of.begun(before), of.chosen(before))}
-        margin = Measures(of)(signals, before)[0][of.formula].min(axis=1)
+        margin = MarginEvaluator(of)(signals, before)[0][of.formula].min(axis=1)
         differ = ((margin >= 0) != judge.success()) & (np.abs(margin) > 0.003)
         assert differ.mean() <= 0.01, (of.formula, np.flatnonzero(differ)[:5])
     env.close()
@@ -318,8 +324,10 @@ def test_randomised_rows_step() -> None:
 
 
 def test_defaults_are_what_a_sentence_needs() -> None:
-    push = completed(TrainConfig(task="tabletop", things=THINGS, goal=next(iter(SENTENCES))))
-    reach = completed(TrainConfig(task="tabletop", things=THINGS, goal="touch the left red cube"))
+    push = with_presets(TrainConfig(task="tabletop", things=THINGS, goal=next(iter(SENTENCES))))
+    reach = with_presets(
+        TrainConfig(task="tabletop", things=THINGS, goal="touch the left red cube")
+    )
     assert push.reward == reach.reward == "offline"
     assert push.env_steps == 1_000_000 and reach.env_steps == 96_000
     assert (push.learner, reach.learner) == ("ensemble", "ppo")
@@ -327,7 +335,7 @@ def test_defaults_are_what_a_sentence_needs() -> None:
     said = TrainConfig(task="tabletop", things=THINGS, goal=next(iter(SENTENCES)))
     # Where nobody looks or judges who could say that it is learned, and where it is not asked for.
     for other in ({"looks": 0}, {"reward": "sparse"}, {"stop_at": 0.0}):
-        assert completed(replace(said, **other)).stop_at == 0
+        assert with_presets(replace(said, **other)).stop_at == 0
     for reward in ("task", "clip"):
-        typed = parse_train(["tabletop", "--reward", reward]).asked
-        assert completed(TrainConfig(**typed)).reward == reward
+        typed = parse_train(["tabletop", "--reward", reward]).config_values
+        assert with_presets(TrainConfig(**typed)).reward == reward

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from robo_rl.threads import CORES, cores
+from robo_rl.runtime.threads import CORES, cores
 
 
 def test_cores_are_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 import sims
 from robo_rl.cli import main
+from robo_rl.config.presets import preset
 from robo_rl.goals.reading import read_goal
-from robo_rl.presets import preset
-from robo_rl.training import training_env
-from sims.batch_env import BatchEnv
+from robo_rl.training.train import training_env
+from sims.envs.batch_env import BatchEnv
 from sims.tasks import BODIES
 
 

@@ -16,8 +16,8 @@ from test_formula import CARDS, formulas
 import sims
 from reward_models.goals.formula import Formula, FormulaError, fill, to_data
 from sims import BatchEnv
-from sims.truth import Judge
-from sims.truth.course import Episode, course
+from sims.truth import SuccessJudge
+from sims.truth.temporal import EpisodeRecord, completion_times
 
 Array = np.ndarray
 DT = 0.05
@@ -123,8 +123,8 @@ def test_operators_mean_what_the_page_says(
 ) -> None:
     facts = {name: [bool(step[i]) for step in steps] for i, name in enumerate("pqr")}
     last = np.array([len(steps) - 1])
-    of = Episode(lambda n: np.array(facts[n[0]])[:, None], last, np.array([cut]), DT)
-    found = course(node, np.zeros(1, int), of)
+    of = EpisodeRecord(lambda n: np.array(facts[n[0]])[:, None], last, np.array([cut]), DT)
+    found = completion_times(node, np.zeros(1, int), of)
     for t in range(len(steps)):
         expected = done(node, 0, t, facts, len(steps) - 1 if cut else -1)
         assert found.done[t, 0] == expected, (node, facts, t)
@@ -167,7 +167,7 @@ def test_known_goals_are_judged_as_by_hand(task: str, key: str, goal: list[Any])
     made = sims.make_task(task, goal=key)
     env = BatchEnv(made, 9, seed=5)
     env.reset()
-    judge = Judge(goal, made, env.batch, env.views)
+    judge = SuccessJudge(goal, made, env.batch, env.views)
     rng = np.random.default_rng(0)
     noise = np.repeat([0.0, 0.5, 3.0], 3)[:, None]
     things, numbers = [thing.name for thing in made.objects], goal[2]
@@ -237,7 +237,7 @@ def test_known_goals_of_bodies_are_judged_as_by_hand(task: str, key: str, goal: 
     env.reset()
     rng = np.random.default_rng(0)
     lively(env, rng)
-    judge = Judge(goal, made, env.batch, env.views)
+    judge = SuccessJudge(goal, made, env.batch, env.views)
     hit = seen = 0
     over = np.zeros(24, bool)
     for step in range(120 if key.endswith("_flip") else 40):
@@ -277,7 +277,7 @@ def test_whatever_a_formula_says_is_judged(asked: tuple[str, Formula]) -> None:
         return  # a size that the card does not say
     env.reset()
     try:
-        judge = Judge(json.loads(json.dumps(goal)), env.task, env.batch, env.views)
+        judge = SuccessJudge(json.loads(json.dumps(goal)), env.task, env.batch, env.views)
     except ValueError as error:
         assert "cannot be judged in" in str(error) and task in BODY_TASKS
         return

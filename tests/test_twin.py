@@ -9,12 +9,12 @@ import pytest
 
 import sims
 from real_robot import Pose, RobotState, SafetyStop, Sent, Twin
-from real_robot.layout import ArmLayout
-from real_robot.sim_scene import Scene
+from real_robot.core.arm_layout import ArmLayout
+from real_robot.sim.scene import SimScene
 from reward_models.goals import parse
-from robo_rl.goals.account import goal_task
-from sims.batch_env import BatchEnv
-from sims.randomize import Randomize, RandomizedEnv
+from robo_rl.goals.goal_task import make_goal_task
+from sims.envs.batch_env import BatchEnv
+from sims.randomization.domain_randomization import Randomize, RandomizedEnv
 from sims.robots import SO101
 from sims.tasks import TASKS
 
@@ -59,7 +59,7 @@ def test_it_keeps_the_account_of_a_formula() -> None:
         "then(displaced(gripper, least=2cm), hold(far(gripper, red_cube, least=5cm), seconds=0.1), "
         "moved(gripper, left=1cm, tolerance=5cm), moved(gripper, front=1cm, after=2))"
     )
-    task = goal_task(sims.make_task("reach", robot="so101"), parse(text))
+    task = make_goal_task(sims.make_task("reach", robot="so101"), parse(text))
     env, rng = BatchEnv(task, 4, seed=3), np.random.default_rng(0)
     twins, memory = [Twin(task) for _ in range(4)], []
     obs = env.reset()
@@ -80,7 +80,7 @@ def test_randomised_rows_keep_the_account_as_the_twin_does() -> None:
         "then(displaced(gripper, least=2cm), moved(gripper, front=2cm, tolerance=4cm, after=1), "
         "near(gripper, red_cube), far(gripper, red_cube))"
     )
-    task = goal_task(sims.make_task("reach", robot="so101"), parse(text))
+    task = make_goal_task(sims.make_task("reach", robot="so101"), parse(text))
     seeing = Randomize(
         mass=0, friction=0, damping=0, gain=0, soft=0, action_delay=0, obs_delay=0,
         pose_bias=0.01, turn_noise=0,
@@ -150,7 +150,7 @@ def test_nonsense_is_not_swallowed_by_the_model(value: float, what: str) -> None
 def test_every_task_with_an_arm_has_a_twin(name: str) -> None:
     """Loose things, furniture and what slides in it stand in the twin where they were perceived."""
     task = sims.make_task(name)
-    env, twin, scene = BatchEnv(task, 1, seed=5), Twin(task), Scene(task, seed=5)
+    env, twin, scene = BatchEnv(task, 1, seed=5), Twin(task), SimScene(task, seed=5)
     arm = scene.arm
     assert twin.joints == sims.ROBOTS[task.robot].joints
     assert set(twin.entities) == set(scene.poses())

@@ -17,19 +17,19 @@ import reach_bundle
 from test_recorded import three_logs
 
 import sims
-from real_robot.bundle import MANIFEST, PolicyBundle, write_manifest
-from real_robot.manifest import Manifest
-from reward_models.visual import tiny_clip
-from robo_rl import threads
+from real_robot.core.manifest import Manifest
+from real_robot.policy.bundle import MANIFEST, PolicyBundle, write_manifest
+from reward_models.vision import tiny_clip
 from robo_rl.cli import formatted, main
-from robo_rl.policies import load_policy
-from robo_rl.recorded.demonstrations import read_demonstrations
-from robo_rl.recorded.lerobot import VERSIONS
-from robo_rl.runs import Checkpoint, RunDir, versions, write_json
-from robo_rl.sources import Watch, watched
-from sims.demos import DemoConfig, write_demos
-from sims.versions import LIBRARIES, OtherEngine, warn_of_engine
-from sims.versions import versions as environment
+from robo_rl.datasets.demonstrations import read_demonstrations
+from robo_rl.datasets.lerobot import VERSIONS
+from robo_rl.datasets.sources import SourceOptions, read_episodes
+from robo_rl.runs.policy import load_policy
+from robo_rl.runs.run_dir import Checkpoint, RunDir, versions, write_json
+from robo_rl.runtime import threads
+from sims.envs.demonstrations import DemoConfig, write_demos
+from sims.utils.versions import LIBRARIES, OtherEngine, warn_of_engine
+from sims.utils.versions import versions as environment
 
 OTHER = "3.1.0"  # no version that may be installed
 
@@ -72,7 +72,7 @@ def test_the_record_is_flat_text_and_has_all_that_enters_a_result() -> None:
 
 def test_the_record_loads_no_torch() -> None:
     code = (
-        "import sys, robo_rl.runs; found = robo_rl.runs.versions()\n"
+        "import sys, robo_rl.runs.run_dir; found = robo_rl.runs.run_dir.versions()\n"
         "assert 'torch' not in sys.modules and 'torch_threads' not in found and found['torch']"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -158,7 +158,8 @@ def test_loading_a_bundle_loads_neither_robo_rl_nor_torch(tmp_path: Path) -> Non
     reach_bundle.write(tmp_path, "so101")
     made_with(tmp_path, {"mujoco": OTHER})
     code = (
-        "import sys; from real_robot.bundle import PolicyBundle; PolicyBundle.load(sys.argv[1])\n"
+        "import sys; from real_robot.policy.bundle import PolicyBundle; "
+        "PolicyBundle.load(sys.argv[1])\n"
         "assert not {'torch', 'robo_rl'} & set(sys.modules)"
     )
     done = subprocess.run(
@@ -171,7 +172,7 @@ def test_the_shell_says_it_in_one_line(run: RunDir) -> None:
     of_another(run.path / "versions.json")
     write_json(run.path / "config.json", {"task": "gym:CartPole-v1"})
     code = (
-        "import sys; from robo_rl import cli, policies\n"
+        "import sys; from robo_rl import cli; from robo_rl.runs import policy as policies\n"
         "cli.run = lambda args: policies.warn_of_run(sys.argv[1]) or 0\n"
         "from pathlib import Path; sys.argv[1] = Path(sys.argv[1]); raise SystemExit(cli.main([]))"
     )
@@ -208,7 +209,7 @@ def test_a_lerobot_dataset_says_what_made_it(tmp_path: Path) -> None:
     assert json.loads((to / VERSIONS).read_text())["mujoco"] == environment()["mujoco"]
 
     def read() -> None:
-        assert len(list(watched([to], Watch(episodes=1)))) == 1
+        assert len(list(read_episodes([to], SourceOptions(episodes=1)))) == 1
 
     assert warned(read) == []
     of_another(to / VERSIONS)

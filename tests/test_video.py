@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from robo_rl.shown.video import annotate, grid, read_frames, write_webm
+from robo_rl.runs.video import annotate, grid, read_frames, write_webm
 
 
 def _episode(seed: int, steps: int = 24) -> np.ndarray:

@@ -18,34 +18,46 @@ from hypothesis import strategies as st
 
 import sims
 from reward_models.base import Segment, from_dict
-from reward_models.config import DistillConfig
 from reward_models.goals import parse
-from reward_models.visual import tiny_clip
-from reward_models.visual.clip_score import ClipScore, FrameEmbedder, progress
-from reward_models.visual.encoders import EmbeddedClip, make_encoder
-from reward_models.visual.graded import words_of
-from reward_models.visual.table_captions import table_captions
-from reward_models.visual.train import grade, lessons
-from robo_rl.commands.reward.score import order
+from reward_models.vision import tiny_clip
+from reward_models.vision.clip_score import ClipScore, FrameEmbedder, progress
+from reward_models.vision.config import DistillConfig
+from reward_models.vision.encoders import EmbeddedClip, make_encoder
+from reward_models.vision.graded_captions import caption_words
+from reward_models.vision.table_captions import table_captions
+from reward_models.vision.train import caption_targets, grade
+from robo_rl.commands.reward.score import distance_correlation
 from robo_rl.commands.train import parse_train
-from robo_rl.config import SettledConfig, TrainConfig, from_json
-from robo_rl.goals.account import goal_task
+from robo_rl.config.presets import with_presets
+from robo_rl.config.train_config import SettledConfig, TrainConfig, from_json
+from robo_rl.goals.goal_task import make_goal_task
 from robo_rl.goals.reading import judged_goal, read_goal
+from robo_rl.labelling.store import labelled_scene
 from robo_rl.learners import PPOConfig
 from robo_rl.learners.learner import make_learner
-from robo_rl.learners.loop import learn
-from robo_rl.presets import completed
-from robo_rl.rewards import REWARDS, ClipConfig, fitting, make_reward
-from robo_rl.rewards.clip import FRAMES, IMITATED, at_home, captions_of, told
-from robo_rl.runs import RunDir, jsonable
-from robo_rl.visual.data import collect
-from robo_rl.visual.gate import judged_states, truths
-from robo_rl.visual.label_store import scene_of
-from robo_rl.visual.labels import Labels
-from robo_rl.visual.paints import paints_of
-from robo_rl.visual.scene import SceneConfig, _aside, distilled, scene_key, things_of
-from robo_rl.visual.taught import beyond, captions_of_task
-from sims.batch_env import BatchEnv
+from robo_rl.learners.training_loop import learn
+from robo_rl.rewards import REWARDS, ClipConfig, check_settings, make_reward
+from robo_rl.rewards.clip import (
+    FRAMES,
+    IMITATED,
+    captions_of,
+    describe_captions,
+    select_training_scene,
+)
+from robo_rl.runs.run_dir import RunDir, jsonable
+from robo_rl.training.on_policy_labels import OnPolicyLabels
+from robo_rl.vision.caption_data import captions_of_task, outside_frame
+from robo_rl.vision.caption_gate import judged_states, truths
+from robo_rl.vision.distilled_scene import (
+    SceneConfig,
+    _arm_aside,
+    load_or_distill,
+    objects_hash,
+    scene_key,
+)
+from robo_rl.vision.recoloring import recolorings
+from robo_rl.vision.state_collection import collect_states
+from sims.envs.batch_env import BatchEnv
 from sims.tasks.reach import Reach
 
 BARE = {
@@ -90,7 +102,7 @@ def encoder() -> EmbeddedClip:
 
 
 # What it is made of.
-@pytest.mark.parametrize("draw", [collect, judged_states])
+@pytest.mark.parametrize("draw", [collect_states, judged_states])
 def test_no_expert_has_a_hand_in_the_states(draw) -> None:
     env = BatchEnv(Lone(), 16, seed=3)
     states, signals = draw(env, 100, 11)
@@ -102,14 +114,14 @@ def test_no_expert_has_a_hand_in_the_states(draw) -> None:
 def test_states_are_a_function_of_their_seed_alone() -> None:
     used, new = BatchEnv(Lone(), 16, seed=1), BatchEnv(Lone(), 16, seed=2)
     used.reset()
-    first = collect(new, 60, 7)[0]
-    np.testing.assert_array_equal(collect(used, 60, 7)[0], first)
-    assert not np.array_equal(collect(used, 60, 8)[0], first)
+    first = collect_states(new, 60, 7)[0]
+    np.testing.assert_array_equal(collect_states(used, 60, 7)[0], first)
+    assert not np.array_equal(collect_states(used, 60, 8)[0], first)
 
 
 def test_random_moves_touch_and_push() -> None:
     env = sims.make("reach", 64, seed=0)
-    states, _ = collect(env, 320, 5, rollouts=1.0)
+    states, _ = collect_states(env, 320, 5, rollouts=1.0)
     env.set_state(states[:64])
     assert env.task.surface_distance(env.views, 0).min() < 0.005
     pushed = np.abs(env.batch.qvel[:, -18:]).max(axis=1) > 0.01  # some thing is in motion
@@ -118,22 +130,22 @@ def test_random_moves_touch_and_push() -> None:
 
 def test_captions_follow_the_paint_and_what_is_not_there_is_false() -> None:
     env = BatchEnv(sims.make_task("reach"), 32, seed=0)
-    _, signals = collect(env, 120, 0)
+    _, signals = collect_states(env, 120, 0)
     card = from_dict(env.card)
-    captions, paints = table_captions(card), paints_of(env.task)
+    captions, paints = table_captions(card), recolorings(env.task)
     assert len(paints) == 6 and len({tuple(p.colours.values()) for p in paints}) == 6
     painted = captions.repainted(paints[-1].colours)
     assert painted.texts[0] == f"the gripper touches the {paints[-1].colours['red_cube']} cube"
     np.testing.assert_array_equal(painted.truth(signals), captions.truth(signals))
     first, last = ({n: s[part] for n, s in signals.items()} for part in (slice(60), slice(60, 120)))
-    made = lessons([grade(captions, card, first), grade(painted, painted.card, last)])
+    made = caption_targets([grade(captions, card, first), grade(painted, painted.card, last)])
     assert made.truth.shape == (120, len(made.captions))
     own = [made.captions.index(text) for text in captions.texts]
     assert (made.weight[:60, own] == 1.0).all() and made.truth[:60].min() > 0
     only = [made.captions.index(t) for t in painted.texts if t not in captions.texts]
     assert (made.weight[:60, only] < 0.5).all() and (made.truth[:60, only] < 0.01).all()
     assert set(made.words) >= {"gripper", "between", "cylinder", "blue"}
-    assert set(made.words) == {word for text in made.captions for word in words_of(text)}
+    assert set(made.words) == {word for text in made.captions for word in caption_words(text)}
     # A read-out by colour and by shape: there is one of each in both halves.
     assert made.there.all() and np.abs(made.targets.mean(axis=0)).max() < 0.2
 
@@ -143,8 +155,8 @@ def test_the_read_out_leaves_out_what_is_not_there() -> None:
     for name, robot in (("lift", None), ("reach", None), ("lift", "fr3")):  # of more joints
         env = BatchEnv(sims.make_task(name, robot=robot), 8, seed=0)
         card = from_dict(env.card)
-        parts.append(grade(table_captions(card), card, collect(env, 30, 0)[1]))
-    made, told = lessons(parts), [part.shown for part in parts]
+        parts.append(grade(table_captions(card), card, collect_states(env, 30, 0)[1]))
+    made, told = caption_targets(parts), [part.shown for part in parts]
     told_of = [{(name, v.shape[1]) for name, v in one.items()} for one in told]
     signals = list(dict.fromkeys((name, v.shape[1]) for one in told for name, v in one.items()))
     for part, known in enumerate(told_of):
@@ -157,16 +169,16 @@ def test_the_read_out_leaves_out_what_is_not_there() -> None:
 
 def test_a_hand_beyond_the_edge_is_told_by_its_arm_and_a_thing_by_nothing() -> None:
     env = BatchEnv(sims.make_task("lift"), 8, seed=0)
-    card, signals = from_dict(env.card), collect(env, 40, 0)[1]
+    card, signals = from_dict(env.card), collect_states(env, 40, 0)[1]
     far = {"tip": signals["tip"] + 5.0, "red_cube_pos": signals["red_cube_pos"] + 5.0}
-    found = beyond(env.camera(None), card, signals | far, None)
+    found = outside_frame(env.camera(None), card, signals | far, None)
     assert found["red_cube_pos"].all() and "tip" not in found
 
 
 def test_of_what_is_beyond_the_edge_captions_are_false_and_no_place_is_told() -> None:
     env = BatchEnv(sims.make_task("reach"), 8, seed=0)
     card = from_dict(env.card)
-    captions, signals = table_captions(card), collect(env, 40, 0)[1]
+    captions, signals = table_captions(card), collect_states(env, 40, 0)[1]
     hidden = {"red_cube_pos": np.arange(40) % 2 == 0, "tip": np.zeros(40, bool)}
     seen, plain = grade(captions, card, signals, hidden), grade(captions, card, signals)
     about = np.array(["red cube" in text for text in captions.texts])
@@ -175,7 +187,7 @@ def test_of_what_is_beyond_the_edge_captions_are_false_and_no_place_is_told() ->
     assert (seen.truth[1::2] == plain.truth[1::2]).all()
     assert (seen.truth[:, ~about] == plain.truth[:, ~about]).all()
     assert np.isnan(seen.shown["colour red"][::2]).all() and np.isnan(seen.shown["tip"]).sum() == 0
-    made = lessons([seen])
+    made = caption_targets([seen])
     assert (made.there.sum(axis=1)[::2] < made.there.sum(axis=1)[1::2]).all()
     assert np.isfinite(made.targets).all()
 
@@ -191,7 +203,7 @@ def test_the_table_writes_captions_for_every_task_that_it_speaks_of(name: str) -
         return
     assert name not in BARE and len(set(captions.texts)) == len(captions.texts)
     env = BatchEnv(task, 16, seed=1)
-    states, signals = collect(env, 32, 1)
+    states, signals = collect_states(env, 32, 1)
     truth = captions.softened(signals).truth(signals)
     assert truth.shape == (32, len(captions.texts)) and ((truth > 0) & (truth < 1)).all()
     every = captions_of_task(task)  # a verdict on each
@@ -207,7 +219,7 @@ def test_a_held_cube_is_more_lifted_by_every_centimetre() -> None:
     """Though elsewhere the hand is decimetres away: each condition has its own softness."""
     env = BatchEnv(sims.make_task("lift"), 256, seed=1)
     card = from_dict(env.card)
-    _, signals = collect(env, 256, 1)
+    _, signals = collect_states(env, 256, 1)
     captions = table_captions(card).softened(signals)
     held = captions.truth(signals)[:, captions.texts.index("the red cube is grasped")].argmax()
     heights = np.arange(0.0, 0.05, 0.01)
@@ -233,8 +245,8 @@ def test_better_is_always_told(share: float, more: float) -> None:
 def test_aside_is_a_raised_pose_of_whatever_arm() -> None:
     for robot in ("so101", "ur5e"):
         env = sims.make("reach", 64, seed=0, robot=robot)
-        _, signals = collect(env, 256, 3)
-        aside = _aside(env, signals)
+        _, signals = collect_states(env, 256, 3)
+        aside = _arm_aside(env, signals)
         assert {"qpos", "gripper", "tip", "pointing"} <= set(aside) and "red_cube_pos" not in aside
         assert (signals["tip"][:, 2] < aside["tip"][2]).mean() > 0.95
 
@@ -243,41 +255,41 @@ def test_aside_is_a_raised_pose_of_whatever_arm() -> None:
 def test_a_model_is_refused_in_another_scene(encoder: EmbeddedClip) -> None:
     for task in (sims.make_task("reach"), sims.make_task("push", robot="fr3"), Lone()):
         for camera, found in (("", "front"), ("front", "front"), ("top", "top")):
-            at_home(encoder, task, camera=camera)
+            select_training_scene(encoder, task, camera=camera)
             assert encoder.camera == found
-    at_home(encoder, sims.make_task("lift"))
+    select_training_scene(encoder, sims.make_task("lift"))
     for task, way_out in (
         (sims.make_task("reach", robot="koch"), "--task reach --robot koch --out FILE"),
         (Heavy(), "trained on reach, lift, .*, push with the so101, .*; here is heavy"),
     ):
         with pytest.raises(ValueError, match=way_out):
-            at_home(encoder, task)
+            select_training_scene(encoder, task)
     with pytest.raises(ValueError, match="of reach this CLIP knows the cameras front, top, not"):
-        at_home(encoder, sims.make_task("reach"), camera="wrist")
+        select_training_scene(encoder, sims.make_task("reach"), camera="wrist")
 
 
 def test_a_table_is_no_home_where_other_things_stand_on_it(encoder: EmbeddedClip) -> None:
     usual = sims.make_task("tabletop")
-    here = types.SimpleNamespace(homes=(tiny_clip.Home("tabletop", usual.robot, "front"),))
-    at_home(here, usual)
+    here = types.SimpleNamespace(homes=(tiny_clip.TrainingScene("tabletop", usual.robot, "front"),))
+    select_training_scene(here, usual)
     own = sims.make_task("tabletop", things="yellow ball, two red cubes")
     with pytest.raises(ValueError, match="trained on tabletop .*--things 'yellow ball, two red"):
-        at_home(here, own)
-    theirs = tiny_clip.Home("tabletop", usual.robot, "top", things_of(own))
+        select_training_scene(here, own)
+    theirs = tiny_clip.TrainingScene("tabletop", usual.robot, "top", objects_hash(own))
     here.homes += (theirs,)
-    at_home(here, own)
+    select_training_scene(here, own)
     assert here.camera == "top"
-    at_home(here, usual)
+    select_training_scene(here, usual)
     assert here.camera == "front"
     with pytest.raises(
         ValueError, match=rf"trained on tabletop .*; tabletop \(of things {theirs.things}"
     ):
-        at_home(here, sims.make_task("tabletop", things="yellow ball"))
+        select_training_scene(here, sims.make_task("tabletop", things="yellow ball"))
 
 
 def test_weights_name_their_home(tmp_path: Path) -> None:
     model = tiny_clip.load()
-    assert model.homes[0] == tiny_clip.Home("reach", "so101", "front")
+    assert model.homes[0] == tiny_clip.TrainingScene("reach", "so101", "front")
     model.homes = ()
     with pytest.raises(ValueError, match="give it a Home"):
         tiny_clip.save(model, tmp_path / "a.safetensors", {})
@@ -305,7 +317,7 @@ def test_a_scene_is_keyed_by_all_that_makes_it(encoder: EmbeddedClip) -> None:
     other_goal = sims.make_task("push", goal="green_cylinder_next_to_blue_ball")
     assert scene_key(other_goal, encoder, TINY) == key  # drawn alike, whatever is asked of it
     for said in ("touch(gripper, red_cube)", "hold(touch(gripper, red_cube), seconds=1)"):
-        wanted = goal_task(task, parse(said))
+        wanted = make_goal_task(task, parse(said))
         assert scene_key(wanted, encoder, TINY) == key  # a copy of a CLIP sees no account
     others = [
         scene_key(task, EmbeddedClip(dtype=torch.bfloat16), TINY),
@@ -321,14 +333,14 @@ def test_a_scene_is_keyed_by_all_that_makes_it(encoder: EmbeddedClip) -> None:
 def cache(tmp_path_factory: pytest.TempPathFactory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROBO_RL_CACHE", str(tmp_path_factory.mktemp("cache")))
-        patch.setattr("robo_rl.visual.scene.ROWS", 32)  # few states are collected
+        patch.setattr("robo_rl.vision.distilled_scene.ROWS", 32)  # few states are collected
         yield
 
 
 def test_a_scene_without_an_expert_is_distilled_and_found_again(
     cache, encoder: EmbeddedClip
 ) -> None:
-    first, again = (distilled(Lone(), encoder, TINY) for _ in range(2))
+    first, again = (load_or_distill(Lone(), encoder, TINY) for _ in range(2))
     assert (first.report["frames"], again.report["frames"]) == (160, 0)
     assert first.report["dtype"] == again.report["dtype"] == "float32"
     a, b = (scene.surrogate.state_dict() for scene in (first, again))
@@ -339,7 +351,7 @@ def test_a_scene_without_an_expert_is_distilled_and_found_again(
 
 @pytest.mark.parametrize("task", ["lift", "drawer", "button"])
 def test_a_scene_with_points_that_no_frame_shows_is_distilled(cache, task: str) -> None:
-    scene = distilled(sims.make_task(task), make_encoder("embedded"), TINY)
+    scene = load_or_distill(sims.make_task(task), make_encoder("embedded"), TINY)
     assert "grip" in {doc.name for doc in sims.make_task(task).signal_docs()}
     assert {"tip", "finger_middles"} <= set(scene.surrogate.points)
     assert "grip" not in scene.surrogate.points
@@ -370,9 +382,11 @@ def test_labels_go_on_as_if_nothing_had_happened(cache, encoder: EmbeddedClip) -
         def act(obs: np.ndarray) -> np.ndarray:
             return np.zeros((len(obs), 3))
 
-    def labels(seed: int) -> Labels:
+    def labels(seed: int) -> OnPolicyLabels:
         config = TrainConfig(labels=8, labels_every=2, labels_above=0.0)
-        made = Labels(config, distilled(Lone(), encoder, TINY), BatchEnv(Lone(), 4, seed=seed))
+        made = OnPolicyLabels(
+            config, load_or_distill(Lone(), encoder, TINY), BatchEnv(Lone(), 4, seed=seed)
+        )
         made.start(Still())
         return made
 
@@ -420,10 +434,10 @@ def test_the_reward_decides_which_settings_there_are() -> None:
     with pytest.raises(ValueError, match="reward 'task' takes RewardConfig, got ClipConfig"):
         TrainConfig(reward="task", scoring=ClipConfig())
     typed = TrainConfig(scoring=ClipConfig(arm_aside=False))
-    for config in map(completed, (TrainConfig(), typed, TrainConfig(reward="task"))):
+    for config in map(with_presets, (TrainConfig(), typed, TrainConfig(reward="task"))):
         stored = json.loads(json.dumps(jsonable(config)))
         assert from_json(SettledConfig, stored) == config
-    assert fitting("clip", TrainConfig().scoring) == ClipConfig()
+    assert check_settings("clip", TrainConfig().scoring) == ClipConfig()
 
 
 def test_what_no_caption_says_is_refused_and_still_read(capsys) -> None:
@@ -497,8 +511,8 @@ def test_things_on_a_table_are_part_of_what_a_scene_is_called() -> None:
         sims.make_task("tabletop", things=things)
         for things in ("red cube, blue ball", "red cube, blue ball, green can")
     )
-    assert scene_of(two, "front") != scene_of(three, "front")
-    assert scene_of(sims.make_task("reach"), "front") == "reach so101 front"
+    assert labelled_scene(two, "front") != labelled_scene(three, "front")
+    assert labelled_scene(sims.make_task("reach"), "front") == "reach so101 front"
 
 
 def test_a_goal_with_a_number_of_its_own_is_taught_where_a_frame_shows_it() -> None:
@@ -518,9 +532,12 @@ def test_a_goal_with_a_number_of_its_own_is_taught_where_a_frame_shows_it() -> N
 def test_order_says_its_sign_and_what_it_leaves_out() -> None:
     distance = np.array([0.3, 0.2, 0.1, 0.0, 0.0, 0.0])
     score = np.array([0.1, 0.2, 0.3, 0.5, 0.4, 0.6])
-    assert order(score, distance) == {"spearman_with_nearness": 1.0, "frames_at_distance_0": 3}
-    assert order(-score, distance)["spearman_with_nearness"] == -1.0
-    assert order(score[3:], distance[3:])["spearman_with_nearness"] is None
+    assert distance_correlation(score, distance) == {
+        "spearman_with_nearness": 1.0,
+        "frames_at_distance_0": 3,
+    }
+    assert distance_correlation(-score, distance)["spearman_with_nearness"] == -1.0
+    assert distance_correlation(score[3:], distance[3:])["spearman_with_nearness"] is None
 
 
 def test_what_is_wanted_in_turn_are_parts_of_a_plan() -> None:
@@ -535,21 +552,23 @@ def test_what_is_never_to_be_and_what_is_to_last_are_of_a_plan() -> None:
     task = sims.make_task("reach")
     never = read_goal(task, "touch the red cube, then the green can, without touching the ball")
     plan = captions_of(never, raw=False)
-    assert told(plan) == (
+    assert describe_captions(plan) == (
         "never the gripper touches the blue ball; the gripper touches the red cube -> the gripper "
         "touches the green cylinder"
     )
     assert [step[0].part for step in plan if not step[0].shunned] == [0, 1]
     filled = judged_goal(task, never.text)[1]  # as a run has it, every number there
-    assert told(captions_of(filled, raw=False)) == told(plan)
+    assert describe_captions(captions_of(filled, raw=False)) == describe_captions(plan)
     with pytest.raises(ValueError, match="pretrained CLIP does not say how surely"):
         captions_of(never, raw=True)
     shut = read_goal(sims.make_task("drawer"), "open the drawer without touching the handle")
-    assert told(captions_of(shut, raw=False)) == (
+    assert describe_captions(captions_of(shut, raw=False)) == (
         "never the gripper touches the handle; the drawer is open"
     )
     held = read_goal(task, "touch the red cube, then stay left of the ball for a second")
-    assert told(captions_of(held, raw=False)).endswith(" -> the gripper is left of the blue ball")
+    assert describe_captions(captions_of(held, raw=False)).endswith(
+        " -> the gripper is left of the blue ball"
+    )
     for text in (
         "stay left of the ball for a second, then touch the red cube",
         "touch the red cube or the blue ball",

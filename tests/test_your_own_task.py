@@ -18,12 +18,12 @@ from gymnasium.utils.env_checker import check_env
 
 import sims
 from reward_models.goals.formula import atoms
-from reward_models.goals.say import say
+from reward_models.goals.text import to_sentence
 from reward_models.programs import load
 from robo_rl.cli import main
-from robo_rl.goals.reading import judged_goal, task_of
-from robo_rl.rewards.code import written
-from robo_rl.runs import RunDir
+from robo_rl.goals.reading import judged_goal, task_of_config
+from robo_rl.rewards.code import template_program
+from robo_rl.runs.run_dir import RunDir
 
 PAGE = Path(__file__).parents[1] / "docs" / "tutorials" / "your-own-task.md"
 
@@ -93,7 +93,7 @@ def test_things_are_trained_judged_again_and_gone_on_with(
     run = trained("--things", capsys)
     things = "yellow ball, two red cubes, white plate"
     assert run.config["things"] == things
-    task = task_of(run.config)
+    task = task_of_config(run.config)
     assert [t.name for t in task.objects] == ["yellow_ball", "red_cube_1", "red_cube_2"]
     assert things in (run.path / "report.html").read_text()
     assert main(["evaluate", str(run.path), "--episodes", "8"]) == 0
@@ -114,8 +114,8 @@ def test_five_sentences_about_the_kitchen(text: str, kitchen: Path) -> None:
     assert len(SAID) == 5
     judged, goal = judged_goal(sims.make_task("tabletop", scene="kitchen.xml", robot="ur5e"), text)
     assert goal.formula is not None and goal.understood and goal.key
-    assert load(written(judged, goal), goal.card)
-    captions = [say(a, goal.card) for a in atoms(goal.formula) if len(a.terms) < 3]
+    assert load(template_program(judged, goal), goal.card)
+    captions = [to_sentence(a, goal.card) for a in atoms(goal.formula) if len(a.terms) < 3]
     assert all(entity.name.split("_")[0] in goal.understood for entity in goal.card.entities
                if any(entity.name in atom.terms for atom in atoms(goal.formula)))  # fmt: skip
     assert all(words.startswith("the ") for words in captions)

@@ -7,7 +7,7 @@ import time
 from arms import Arm
 
 from real_robot import Phase, PolicyBundle, RunConfig, RunResult, run
-from robo_rl.arm.wired import ControlPoses
+from robo_rl.arm.connected import ControlPoses
 
 
 class Ride:

@@ -32,12 +32,12 @@ from real_robot import (
     Target,
     arms,
 )
-from real_robot.config import RunConfig
-from real_robot.driver import Response
-from real_robot.emulators.control import Control
-from real_robot.guarded import GuardedArm
-from real_robot.pacing import Pacer, RealClock, quiet
-from real_robot.realtime import realtime
+from real_robot.core.config import RunConfig
+from real_robot.core.driver import FaultResponse
+from real_robot.core.pacing import Pacer, RealClock, low_latency_interpreter
+from real_robot.core.realtime import realtime
+from real_robot.emulators.control_port import Control
+from real_robot.safety.guarded_driver import GuardedDriver
 from sims import make_task
 
 PERIOD = 0.01  # s
@@ -58,7 +58,7 @@ def loop(seconds: float, begin: Any, step: Any) -> tuple[int, int, float, tuple[
     """
     clock, missed, i = RealClock(), 0, 0
     late = np.zeros(round(seconds / PERIOD) + 2)  # whole from the start: memory is looked at
-    with quiet(), realtime() as notes:
+    with low_latency_interpreter(), realtime() as notes:
         begin()
         end = clock.now_ns() + round(seconds * 1e9)
         pacer = Pacer(PERIOD, clock)
@@ -143,7 +143,7 @@ def patiently(call: Any) -> None:
             call()
             return
         except RobotFault as error:
-            if error.fault.response is not Response.RETRY and error.fault is not Fault.STALE:
+            if error.fault.response is not FaultResponse.RETRY and error.fault is not Fault.STALE:
                 raise
     call()
 
@@ -171,7 +171,7 @@ def soak(
         options = {"period": PERIOD, **(PATIENT[robot] if patient else {})}
         bus = {"deadline": 2.0, "patience": 20.0, "silence": 20.0} if patient else {}
         driver = Bus(BusConfig(robot=robot, where=told["where"], options=options, **bus))
-        arm: GuardedArm
+        arm: GuardedDriver
         clearance = Clearance.of(make_task("reach", robot=robot))
         n, memory = len(driver.describe().joints), list[int]()
         start, process = np.zeros(n), psutil.Process()
@@ -187,7 +187,7 @@ def soak(
             safety = SafetyFilter.build(
                 driver.describe(), clearance=clearance, max_age=3.0 if patient else 0.1
             )
-            arm = GuardedArm(driver, safety, RealClock(), RunConfig(max_retries=20))
+            arm = GuardedDriver(driver, safety, RealClock(), RunConfig(max_retries=20))
             patiently(driver.enable)
             arm.seed()
             start[:] = arm.memory.qpos

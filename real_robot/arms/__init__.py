@@ -3,6 +3,8 @@
 A new arm is its model (sims/robots), its driver, its emulator and a file here that names the two;
 its name in ``ARMS`` is all that changes elsewhere. Commands offer it, and the tests of the drivers'
 contract run on it (tests/test_arms.py sees to it that nothing else names an arm).
+
+May import: nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from sims.utils.did_you_mean import unknown_name_error
 
 ARMS = ("so101", "ur5e", "koch", "fr3")
 
@@ -36,9 +40,7 @@ class ArmSpec:
 def spec(name: str) -> ArmSpec:
     """The arm called ``name``; ValueError lists the known names."""
     if name not in ARMS:
-        from sims.names import unknown  # sims loads MuJoCo, which drivers do without
-
-        raise unknown(f"no driver for {name!r}", name, ARMS)
+        raise unknown_name_error(f"no driver for {name!r}", name, ARMS)
     return importlib.import_module(f"{__name__}.{name}").ARM
 
 

@@ -1,4 +1,7 @@
-"""Drivers over the vendors' own clients, one file per vendor, loaded when first used."""
+"""Drivers over the vendors' own clients, one file per vendor, loaded when first used.
+
+May import: arms, core.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # a driver's client loads this package without what the bridge is made of
-    from real_robot.driver import RobotDriver
+    from real_robot.core.driver import RobotDriver
 
 
 def make(name: str, where: str, **options: Any) -> RobotDriver:

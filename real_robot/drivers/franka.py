@@ -20,21 +20,21 @@ from typing import Any
 import numpy as np
 from franky import RobotMode
 
-from real_robot.driver import (
+from real_robot.core.arm_numbers import ArmNumbers
+from real_robot.core.driver import (
     Description,
     Fault,
     Identity,
-    Moving,
+    MovingTarget,
     RobotFault,
     RobotState,
     Sent,
     Target,
-    still,
+    hold_position,
 )
+from real_robot.core.pacing import Clock, RealClock
 from real_robot.drivers.franka_client import FASTEST, LOOK, SERVER, FrankaClient
 from real_robot.drivers.franka_hand import FrankaHand
-from real_robot.numbers import Numbers
-from real_robot.pacing import Clock, RealClock
 
 Array = np.ndarray
 
@@ -62,9 +62,9 @@ class FrankaDriver:
         stale: float = STALE + PATIENCE,
         wait: float = math.inf,
         patience: float = 1.2,
-        numbers: Numbers | None = None,
+        numbers: ArmNumbers | None = None,
     ):
-        self._numbers = numbers or Numbers.of(robot)
+        self._numbers = numbers or ArmNumbers.of(robot)
         self._host, self._period = host, period or self._numbers.period
         self._stale, self._wait, self._patience = stale, min(wait, stale), patience
         self._clock = clock or RealClock()
@@ -193,7 +193,11 @@ class FrankaDriver:
         bounds = self._numbers.joint_range
         qpos = np.clip(target.qpos, *bounds.T)
         opening = float(np.clip(target.gripper, 0.0, 1.0))
-        moves = isinstance(target, Moving) and np.isfinite(target.qvel).all() and target.qvel.any()
+        moves = (
+            isinstance(target, MovingTarget)
+            and np.isfinite(target.qvel).all()
+            and target.qvel.any()
+        )
         client.go(qpos, target.qvel if moves else None, self._period, bounds)
         if self._hand is not None:
             opening = self._hand.move(opening)
@@ -204,16 +208,16 @@ class FrankaDriver:
         """Stays at the last target; a robot that has stopped by itself holds the arm already."""
         client = self._open()
         if self._enabled and client.running:
-            self._goal = still(np.array(client.state.q), self._goal)
+            self._goal = hold_position(np.array(client.state.q), self._goal)
             client.go(self._goal, None, self._period, self._numbers.joint_range)
 
-    def told(self) -> Target | None:
+    def last_target(self) -> Target | None:
         """The last target; None where no motion is under way: the robot holds the arm."""
         if self._client is None or not (self._enabled and self._client.running):
             return None
         return Target(self._goal, self._opening)
 
-    def stiff(self) -> tuple[str, ...]:
+    def joints_with_torque(self) -> tuple[str, ...]:
         """No joint: its controller answers for it."""
         return ()
 

@@ -22,8 +22,8 @@ from typing import Any
 import franky
 import numpy as np
 
-from real_robot.driver import Fault, RobotFault
-from real_robot.realtime import STREAM
+from real_robot.core.driver import Fault, RobotFault
+from real_robot.core.realtime import STREAM
 
 Array = np.ndarray
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import franky
 
-from real_robot import child
+from real_robot.core import child_process
 
 SPEED = 0.1  # m/s, of the maker's 0.05 to 0.2 between the fingers
 FORCE = 30.0  # N, of the 70 that it holds for good
@@ -44,7 +44,7 @@ class FrankaHand:
     """The hand at ``host``; OSError where there is none, ValueError where it is not ready."""
 
     def __init__(self, host: str):
-        self._child, self._socket = child.start(
+        self._child, self._socket = child_process.start_child(
             "real_robot.drivers.franka_hand", host, packet=PACKET
         )
         self._told, self._lost = -1.0, ""
@@ -209,7 +209,7 @@ def main(host: str, number: str) -> None:
     """The client's process, from its start to its end."""
     if hasattr(os, "sched_setscheduler"):  # it may spin: nobody shall wait for it
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    end = child.own_end(number)
+    end = child_process.child_socket(number)
     try:
         client = _Client(franky.Gripper(host), end)
     except (franky.Exception, RuntimeError) as error:

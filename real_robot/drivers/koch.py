@@ -26,12 +26,12 @@ import dynamixel_sdk as sdk
 import numpy as np
 from dynamixel_sdk.protocol2_packet_handler import Protocol2PacketHandler
 
-from real_robot.driver import Fault, RobotFault
+from real_robot.core.arm_numbers import ArmNumbers
+from real_robot.core.driver import Fault, RobotFault
+from real_robot.core.pacing import Clock
 from real_robot.drivers.calibration import TICKS, UNFINISHED, Calibration, JointCalibration
-from real_robot.drivers.servo_bus import Reading, ServoBus, number
+from real_robot.drivers.servo_bus import ServoBus, ServoReading, from_bytes
 from real_robot.drivers.servo_port import ServoPort
-from real_robot.numbers import Numbers
-from real_robot.pacing import Clock
 
 Array = np.ndarray
 
@@ -95,7 +95,7 @@ class KochDriver(ServoBus):
         period: float | None = None,
         patience: float = 0.003,
         watchdog: float = 0.1,
-        numbers: Numbers | None = None,
+        numbers: ArmNumbers | None = None,
     ):
         if not TICK_S <= watchdog <= 127 * TICK_S:
             raise ValueError(f"watchdog must be from 0.02 to 2.54 s, got {watchdog:g}")
@@ -113,8 +113,8 @@ class KochDriver(ServoBus):
     def _read_calibration(self, servo: int, mode: int) -> JointCalibration:
         """Its drive mode is the servo's own register, whatever the file's ``mode``."""
         joint, setup = self.joints[servo - 1], "run robo-rl calibrate koch"
-        offset = _signed(number(self._ask(servo, *HOMING)), 4)
-        low, high = (number(self._ask(servo, *at)) for at in (MIN_POSITION, MAX_POSITION))
+        offset = _signed(from_bytes(self._ask(servo, *HOMING)), 4)
+        low, high = (from_bytes(self._ask(servo, *at)) for at in (MIN_POSITION, MAX_POSITION))
         drive, operating = self._ask(servo, DRIVE_MODE[0], 2)
         if (new := (low, high, offset) == (0, TICKS - 1, 0)) or (low, high) == UNFINISHED:
             end = "" if new else " to the end"
@@ -161,7 +161,7 @@ class KochDriver(ServoBus):
     def _stands(self, servo: int) -> tuple[bool, int, int]:
         turn = int(self._turns[servo - 1])
         goal, here = (
-            _signed(number(self._ask(servo, *at)), 4) - turn for at in (self.GOAL, PRESENT)
+            _signed(from_bytes(self._ask(servo, *at)), 4) - turn for at in (self.GOAL, PRESENT)
         )
         return self._ask(servo, *self.TORQUE) == [1], goal, here
 
@@ -187,7 +187,7 @@ class KochDriver(ServoBus):
             self._clock.sleep_until_ns(self._clock.now_ns() + round(REBOOT_S * 1e9))
         self._last = None  # a servo may count in another turn now
 
-    def _decode(self, table: Array, errors: Sequence[int]) -> Reading:
+    def _decode(self, table: Array, errors: Sequence[int]) -> ServoReading:
         def register(address: int, size: int, first: int = self.BLOCK) -> Array:
             at = address - first
             powers = 256 ** np.arange(size)
@@ -199,7 +199,7 @@ class KochDriver(ServoBus):
             self._turns = TICKS * np.rint((raw - middle) / TICKS).astype(int)
         effort = register(126, 2) / 1000  # share of the most (XL430), or A (XL330)
         shares = np.array([model == XL430 for model in self.models])
-        return Reading(
+        return ServoReading(
             ticks=raw - self._turns,
             goals=register(*self.GOAL) - self._turns,
             speed=register(128, 4) * SPEED,
@@ -233,7 +233,7 @@ class KochDriver(ServoBus):
     # For calibration.
     def positions(self) -> Array:
         """Present positions (n,) in steps, counted on from the first turn."""
-        raw = (number(self._ask(servo, *PRESENT)) for servo in self._ids)
+        raw = (from_bytes(self._ask(servo, *PRESENT)) for servo in self._ids)
         there = np.array([_signed(value, 4) for value in raw])
         if self._begun is None:
             self._begun = TICKS * (there // TICKS)

@@ -25,23 +25,23 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 import serial
 
-from real_robot.driver import (
+from real_robot.core.arm_numbers import ArmNumbers
+from real_robot.core.driver import (
     LOST,
     Description,
     Fault,
+    FaultResponse,
     Identity,
-    Response,
     RobotFault,
     RobotState,
     Sent,
     Target,
-    still,
+    hold_position,
 )
+from real_robot.core.pacing import Clock, RealClock
+from real_robot.core.usb import find_port, serial_of
 from real_robot.drivers.calibration import UNIT, Calibration, JointCalibration
 from real_robot.drivers.servo_port import ServoPort
-from real_robot.drivers.usb import find_port, serial_of
-from real_robot.numbers import Numbers
-from real_robot.pacing import Clock, RealClock
 
 Array = np.ndarray
 T = TypeVar("T")
@@ -52,7 +52,7 @@ WARM, HOT = 55.0, 70.0  # deg C: slower from there on, and where a servo lets go
 TRIES = 3  # for what must not be lost: torque on, torque off, hold
 
 
-class Reading(NamedTuple):
+class ServoReading(NamedTuple):
     """One measurement of n servos."""
 
     ticks: Array  # (n,) steps
@@ -96,9 +96,9 @@ class ServoBus(ABC):
         clock: Clock | None = None,
         period: float | None = None,
         patience: float = 0.006,
-        numbers: Numbers | None = None,
+        numbers: ArmNumbers | None = None,
     ):
-        self._robot = numbers or Numbers.of(self.name)
+        self._robot = numbers or ArmNumbers.of(self.name)
         self._where, self._period = port, period or self._robot.period
         self._clock = clock or RealClock()
         self.joints = self._robot.actuators
@@ -143,7 +143,7 @@ class ServoBus(ABC):
         """The calibration of this arm."""
 
     @abstractmethod
-    def _decode(self, table: Array, errors: Sequence[int]) -> Reading:
+    def _decode(self, table: Array, errors: Sequence[int]) -> ServoReading:
         """A measurement (n, at least ``LENGTHS[0]``) of bytes; ``errors`` are the replies'."""
 
     @abstractmethod
@@ -221,7 +221,7 @@ class ServoBus(ABC):
         an IndexError comes of the two bytes that are not there.
         """
         try:
-            return number(self._ask(servo, *self.MODEL))
+            return from_bytes(self._ask(servo, *self.MODEL))
         except RobotFault as error:
             if error.fault is Fault.DISCONNECTED:
                 raise
@@ -269,7 +269,7 @@ class ServoBus(ABC):
             self._tell(servo, self.TORQUE[0], 1, 1)
         self._enabled = True
 
-    def stiff(self) -> tuple[str, ...]:
+    def joints_with_torque(self) -> tuple[str, ...]:
         """The joints that have torque, whoever gave it to them."""
         switches = (self._ask(servo, *self.TORQUE) for servo in self._ids)
         return tuple(j for j, on in zip(self.joints, switches, strict=True) if on != [0])
@@ -297,10 +297,10 @@ class ServoBus(ABC):
             return
         self._trust = False  # from here on the arm may be anywhere
         now = self._patiently(self._measure)
-        goals = np.rint(still(now.ticks * UNIT, now.goals * UNIT) / UNIT).astype(int)
+        goals = np.rint(hold_position(now.ticks * UNIT, now.goals * UNIT) / UNIT).astype(int)
         self._send(np.clip(goals, self._known().low, self._known().high))
 
-    def told(self) -> Target:
+    def last_target(self) -> Target:
         """What the goal registers hold."""
         calibration = self._known()
         goals = self._patiently(self._measure).goals
@@ -372,7 +372,7 @@ class ServoBus(ABC):
         self._tell(self._ids[joint], address, value, size)
 
     # Below the contract.
-    def _measure(self) -> Reading:
+    def _measure(self) -> ServoReading:
         port, n = self._open(), len(self._ids)
         self._turn += 1
         length = self.LENGTHS[self._turn % len(self.LENGTHS)]
@@ -432,7 +432,7 @@ class ServoBus(ABC):
         port.is_using = False
         packet: list[int] = []
         for servo, tick in zip(self._ids, ticks, strict=True):
-            packet += [servo, *octets(self._goal(servo, int(tick)), size)]
+            packet += [servo, *to_bytes(self._goal(servo, int(tick)), size)]
         self._check(self._bus.syncWriteTxOnly(port, address, size, packet, len(packet)), "goals")
 
     def _patiently(self, what: Callable[[], T]) -> T:
@@ -441,7 +441,7 @@ class ServoBus(ABC):
             try:
                 return what()
             except RobotFault as error:
-                if error.fault.response is not Response.RETRY:
+                if error.fault.response is not FaultResponse.RETRY:
                     raise
         return what()
 
@@ -464,7 +464,7 @@ class ServoBus(ABC):
         An error bit in the acknowledgement does not stop it: what the register holds counts.
         """
         port = self._open()
-        data = octets(value, size)
+        data = to_bytes(value, size)
         held: list[int] = []
         failure: RobotFault | None = None
         for _ in range(TRIES):
@@ -505,11 +505,11 @@ class ServoBus(ABC):
         return self._calibration
 
 
-def octets(value: int, size: int) -> list[int]:
+def to_bytes(value: int, size: int) -> list[int]:
     """``value`` as bytes of a register, low byte first; below 0 in two's complement."""
     return list((value % 256**size).to_bytes(size, "little"))
 
 
-def number(data: Sequence[int]) -> int:
+def from_bytes(data: Sequence[int]) -> int:
     """The value of a register without a sign."""
     return int.from_bytes(bytes(data), "little")

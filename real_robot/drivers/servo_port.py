@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import serial
 
-from real_robot.driver import Fault, RobotFault
+from real_robot.core.driver import Fault, RobotFault
 
 WRITE_S = 0.1  # s for the adapter to take a request, unless replies are given longer: one that is
 # stuck takes none, for ever

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from real_robot.driver import Fault, RobotFault
+from real_robot.core.driver import Fault, RobotFault
 from real_robot.drivers.calibration import TICKS, UNFINISHED, Calibration, JointCalibration
 
 Array = np.ndarray
@@ -22,7 +22,7 @@ MIDDLE = 2047  # steps, half of a turn
 LEAST = 300  # steps, a joint that was turned less was not turned from stop to stop
 
 
-class Servos(Protocol):
+class CalibratableServos(Protocol):
     """What a driver offers for it; ``joint`` counts from 0, positions are in steps."""
 
     joints: tuple[str, ...]
@@ -35,10 +35,10 @@ class Servos(Protocol):
     def set_up(self, joint: int) -> int: ...
 
 
-class Setup:
+class ServoCalibration:
     """A connected, limp arm that is being calibrated."""
 
-    def __init__(self, driver: Servos):
+    def __init__(self, driver: CalibratableServos):
         self._driver = driver
         driver.connect()
         stiff = [joint for joint, limp in driver.relax().items() if not limp]
@@ -97,8 +97,8 @@ class Setup:
         return calibration
 
 
-def walk(
-    setup: Setup, file: Path, say: Callable[[str], None], done: Callable[[str], bool]
+def run_calibration(
+    setup: ServoCalibration, file: Path, say: Callable[[str], None], done: Callable[[str], bool]
 ) -> Calibration:
     """Leads a person through; ``done(text)`` is asked again and again until it says yes."""
     while not done("Put every joint in the middle of its travel, then confirm."):

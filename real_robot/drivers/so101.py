@@ -4,7 +4,7 @@ One request per measurement reads registers 40 to 63 of all servos: torque, goal
 load. Each reply carries the servo's error bits, so an overload is seen in the next measurement. Six
 servos' replies take 1.8 ms on the wire, so a period of 10 ms outlasts that and their patience. The
 servos have no watchdog: if the process that owns the port dies they keep their last goal, and
-another takes over (``bus.py``).
+another takes over (``bus/client.py``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import scservo_sdk as sdk
 
-from real_robot.driver import Fault, RobotFault
+from real_robot.core.driver import Fault, RobotFault
 from real_robot.drivers.calibration import (
     TICKS,
     UNFINISHED,
@@ -22,9 +22,9 @@ from real_robot.drivers.calibration import (
     Calibration,
     JointCalibration,
 )
-from real_robot.drivers.servo_bus import Reading, ServoBus, number, octets
+from real_robot.drivers.servo_bus import ServoBus, ServoReading, from_bytes, to_bytes
 from real_robot.drivers.servo_port import ServoPort
-from real_robot.drivers.servo_steps import Probe, Settings
+from real_robot.drivers.servo_step_test import Probe, ServoSettings
 
 Array = np.ndarray
 
@@ -68,7 +68,7 @@ class So101Driver(ServoBus):
 
     def _read_calibration(self, servo: int, mode: int) -> JointCalibration:
         low, high = _words(self._ask(servo, MIN_POSITION, 4))
-        offset = _signed(number(self._ask(servo, HOMING, 2)), 11)
+        offset = _signed(from_bytes(self._ask(servo, HOMING, 2)), 11)
         new = (low, high) in ((0, 0), (0, TICKS - 1)) and offset == 0
         if new or (low, high) == UNFINISHED:
             raise RobotFault(
@@ -85,16 +85,16 @@ class So101Driver(ServoBus):
 
     def _stands(self, servo: int) -> tuple[bool, int, int]:
         block = self._ask(servo, self.BLOCK, 18)
-        goal, here = (_signed(number(block[i : i + 2]), 15) for i in (2, 16))
+        goal, here = (_signed(from_bytes(block[i : i + 2]), 15) for i in (2, 16))
         return bool(block[0]), goal, here
 
-    def _decode(self, table: Array, errors: Sequence[int]) -> Reading:
+    def _decode(self, table: Array, errors: Sequence[int]) -> ServoReading:
         bits = int(np.bitwise_or.reduce(errors))
         fault = next((f for bit, f in CAUSES if bits & bit), Fault.NONE)
         if self._enabled and fault is Fault.NONE and not table[:, 0].all():
             fault = Fault.TORQUE
         word = table[:, 16:22:2] + 256 * table[:, 17:22:2]
-        return Reading(
+        return ServoReading(
             ticks=_signs(word[:, 0], 15),
             goals=_signs(table[:, 2] + 256 * table[:, 3], 15),
             speed=_signs(word[:, 1], 15) * UNIT,
@@ -121,7 +121,7 @@ class So101Driver(ServoBus):
     # For calibration.
     def positions(self) -> Array:
         """Present positions (n,) in steps."""
-        there = (number(self._ask(servo, PRESENT, 2)) for servo in self._ids)
+        there = (from_bytes(self._ask(servo, PRESENT, 2)) for servo in self._ids)
         return np.array([_signed(raw, 15) for raw in there])
 
     def set_offset(self, joint: int, raw: int, middle: int) -> int:
@@ -167,14 +167,14 @@ class So101Driver(ServoBus):
         """Writes the goal of one joint, steps, and does not wait for an answer."""
         port, (address, size) = self._open(), self.GOAL
         port.is_using = False
-        packet = [self._ids[joint], *octets(tick, size)]
+        packet = [self._ids[joint], *to_bytes(tick, size)]
         self._check(self._bus.syncWriteTxOnly(port, address, size, packet, len(packet)), "goal")
 
-    def settings(self, joint: int) -> Settings:
+    def settings(self, joint: int) -> ServoSettings:
         """What the servo's loop is set to."""
         p, d, i, low, high, clockwise, counter = self.ask(joint, GAIN_P, 7)
-        most = min(number(self.ask(joint, at, 2)) for at in (MAX_TORQUE, TORQUE_LIMIT))
-        return Settings(p, d, i, (low + 256 * high) / 1000, (clockwise, counter), most / 1000)
+        most = min(from_bytes(self.ask(joint, at, 2)) for at in (MAX_TORQUE, TORQUE_LIMIT))
+        return ServoSettings(p, d, i, (low + 256 * high) / 1000, (clockwise, counter), most / 1000)
 
     def room(self, joint: int) -> tuple[int, int]:
         """The calibrated range of a joint, steps."""

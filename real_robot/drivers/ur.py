@@ -1,9 +1,9 @@
 """UR e-Series: RobotDriver over ur_rtde, the gripper over Robotiq's text port.
 
 The client (``ur_client.py``) can wait for minutes inside a call, which ends the process that owns
-the port (``bus.py``); the controller's watchdog then ends the program and holds the arm. NaN never
-reaches the client, which would pass it on; False after a command is a fault. What the controller
-stops, a person starts again.
+the port (``bus/client.py``); the controller's watchdog then ends the program and holds the arm. NaN
+never reaches the client, which would pass it on; False after a command is a fault. What the
+controller stops, a person starts again.
 
 Such an arm never goes limp: when no program moves it, its controller holds it. ``relax`` ends our
 program, and its acknowledgement says that nothing of ours moves the joint any more.
@@ -19,11 +19,19 @@ from typing import Any
 
 import numpy as np
 
-from real_robot.driver import Description, Fault, Identity, RobotFault, RobotState, Sent, Target
+from real_robot.core.arm_numbers import ArmNumbers
+from real_robot.core.driver import (
+    Description,
+    Fault,
+    Identity,
+    RobotFault,
+    RobotState,
+    Sent,
+    Target,
+)
+from real_robot.core.pacing import Clock, RealClock
 from real_robot.drivers.robotiq import Robotiq
 from real_robot.drivers.ur_client import UrClient
-from real_robot.numbers import Numbers
-from real_robot.pacing import Clock, RealClock
 
 Array = np.ndarray
 
@@ -63,9 +71,9 @@ class UrDriver:
         stale: float = STALE / RATE + PATIENCE,
         wait: float = math.inf,
         patience: float = 1.5,
-        numbers: Numbers | None = None,
+        numbers: ArmNumbers | None = None,
     ):
-        self._robot = numbers or Numbers.of(robot)
+        self._robot = numbers or ArmNumbers.of(robot)
         self._host, self._period = host, period or self._robot.period
         self._watchdog, self._stale, self._patience = watchdog, stale, patience
         self._wait = min(wait, stale)
@@ -97,7 +105,7 @@ class UrDriver:
             return
         try:
             self._client = UrClient(self._host, RATE)
-            self._asked(self._client.connect)
+            self._checked(self._client.connect)
             if self._has_gripper:
                 self._gripper = Robotiq(self._host)
         except RobotFault:
@@ -254,10 +262,10 @@ class UrDriver:
         if not stopped and self._fault(self._call("state")) is Fault.NONE:
             raise RobotFault(Fault.TORQUE, "the controller did not take the stop")
 
-    def told(self) -> None:
+    def last_target(self) -> None:
         """Nothing: behind a stop its controller holds it where it is, and that is stiff."""
 
-    def stiff(self) -> tuple[str, ...]:
+    def joints_with_torque(self) -> tuple[str, ...]:
         """No joint: its controller answers for it."""
         return ()
 
@@ -293,9 +301,9 @@ class UrDriver:
     def _call(self, verb: str, *args: object) -> Any:
         """What the client answers."""
         self._open()
-        return self._asked(getattr(self._client, verb), *args)
+        return self._checked(getattr(self._client, verb), *args)
 
-    def _asked(self, call: Callable[..., Any], *args: object) -> Any:
+    def _checked(self, call: Callable[..., Any], *args: object) -> Any:
         """What the client throws is a lost connection."""
         try:
             return call(*args)

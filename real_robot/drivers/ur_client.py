@@ -20,7 +20,7 @@ import dashboard_client
 import rtde_control
 import rtde_receive
 
-from real_robot.driver import Fault, RobotFault
+from real_robot.core.driver import Fault, RobotFault
 
 FIELDS = (
     "timestamp", "actual_q", "actual_qd", "target_moment", "target_current", "actual_current",

@@ -2,6 +2,8 @@
 
 Each file speaks one vendor's protocol well enough for that vendor's own client, unmodified. They
 prove what goes over the wire; they are not the hardware.
+
+May import: arms, core, perception, sim.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from real_robot import arms
 
 if TYPE_CHECKING:
-    from real_robot.emulators.device import Emulator
-    from sims.task import Task
+    from real_robot.emulators.emulator import Emulator
+    from sims.core.task import Task
 
 
 def make(name: str, task: Task[Any], **options: Any) -> Emulator:

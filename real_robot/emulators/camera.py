@@ -10,10 +10,10 @@ import cv2
 import mujoco
 import numpy as np
 
-from real_robot.camera import CameraModel, Frame
-from real_robot.tags import FACES, Tagged, box_tags, family
-from sims.cameras import Camera, Renderer
-from sims.task import Task
+from real_robot.perception.camera import CameraModel, Frame
+from real_robot.perception.tags import FACES, TaggedObject, box_tags, tag_dictionary
+from sims.core.task import Task
+from sims.rendering.cameras import Camera, Renderer
 
 Array = np.ndarray
 
@@ -35,7 +35,7 @@ class TaggedScene:
         self.view = view or default_view(task)
         spec = task.spec()
         plain = spec.compile()
-        self.objects: list[Tagged] = []
+        self.objects: list[TaggedObject] = []
         for body, name in _objects(plain, task):
             half = _half_sizes(plain, body)
             self.objects.append(_add_plates(spec, name, len(self.objects) * 6, half, tags))
@@ -93,9 +93,9 @@ def _half_sizes(model: mujoco.MjModel, body: int) -> Array:
     return np.array(model.geom_aabb[geom, 3:])
 
 
-def _add_plates(spec: mujoco.MjSpec, name: str, first: int, half: Array, tags: str) -> Tagged:
+def _add_plates(spec: mujoco.MjSpec, name: str, first: int, half: Array, tags: str) -> TaggedObject:
     """Puts six plates on body ``name``."""
-    words = family(tags)
+    words = tag_dictionary(tags)
     cells = words.markerSize + 2
     plate = 2 * SHARE * float(half.min())
     tag = plate * cells / (cells + 2 * MARGIN)

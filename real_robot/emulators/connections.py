@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 
-class Peer:
+class Connection:
     """One connection, and what of its input was not taken yet."""
 
     def __init__(self, connection: socket.socket, host: str, port: int):
@@ -16,7 +16,7 @@ class Peer:
         self.input = b""
 
 
-P = TypeVar("P", bound=Peer)
+P = TypeVar("P", bound=Connection)
 
 
 class Connections(Generic[P]):

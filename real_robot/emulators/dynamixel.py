@@ -26,9 +26,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from real_robot.emulators.physics import ArmPhysics, Goals
-from real_robot.emulators.profile import advance
-from real_robot.emulators.wire import BYTE_S, FaultyWire, Reply, Traffic
+from real_robot.emulators.motion_profile import advance_profile
+from real_robot.emulators.physics import ArmPhysics, GoalHistory
+from real_robot.emulators.wire_faults import BYTE_S, FaultyWire, ServoReply, Traffic
 
 TICKS = 4096  # encoder steps in a turn
 UNIT = 2 * np.pi / TICKS  # rad, one step
@@ -169,13 +169,13 @@ def packet(device: int, body: bytes) -> bytes:
     return head + body + crc(head + body).to_bytes(2, "little")
 
 
-def someone_else(whole: bytes) -> bytes:
+def from_other_servo(whole: bytes) -> bytes:
     """The same packet, good, from another servo."""
     body = whole[7:-2].replace(STUFFED + b"\xfd", STUFFED)
     return packet(whole[4] % 250 + 1, body)
 
 
-class Servo:
+class DynamixelServo:
     """One servo's memory and its inner loop's goal."""
 
     def __init__(self, device: int, registers: dict[str, Register], mount: float, index: int):
@@ -297,17 +297,17 @@ class DynamixelBus:
         seed: int = 0,
     ):
         self.physics = physics
-        self.wire = FaultyWire(seed, 7, someone_else)
+        self.wire = FaultyWire(seed, 7, from_other_servo)
         self.traffic = Traffic()
-        self.goals = Goals(len(physics.joints))
+        self.goals = GoalHistory(len(physics.joints))
         rng = np.random.default_rng(seed)
         self.speed: int | None = None  # of the host, as termios has it; None: the servos' own
         self._input, self._heard = bytearray(), False
-        self.servos: list[Servo] = []
+        self.servos: list[DynamixelServo] = []
         ranges = [*physics.robot.joint_range, physics.robot.gripper_range]
         for index, (model, (low, high)) in enumerate(zip(models, ranges, strict=True)):
             middle = int(rng.integers(TICKS))  # what its encoder reads there
-            servo = Servo(index + 1, model, middle - (low + high) / 2 / UNIT, index)
+            servo = DynamixelServo(index + 1, model, middle - (low + high) / 2 / UNIT, index)
             servo.put("baud", 3)
             self.servos.append(servo)
             if calibrated:
@@ -318,7 +318,7 @@ class DynamixelBus:
         physics.advance(self._control)
 
     @staticmethod
-    def _calibrate(servo: Servo, middle: int, half: int) -> None:
+    def _calibrate(servo: DynamixelServo, middle: int, half: int) -> None:
         servo.put("homing_offset", MIDDLE - middle)
         servo.put("min_position", MIDDLE - half)
         servo.put("max_position", MIDDLE + half)
@@ -365,7 +365,7 @@ class DynamixelBus:
             physics.goal[i] = qpos[i] + servo.way * (servo.setpoint - here) * UNIT
 
     @staticmethod
-    def _watch(servo: Servo, here: float, dt: float) -> None:
+    def _watch(servo: DynamixelServo, here: float, dt: float) -> None:
         """Silence stops it."""
         servo.quiet += dt
         allowed = servo.get("bus_watchdog")
@@ -374,7 +374,7 @@ class DynamixelBus:
             servo.stopped, servo.setpoint, servo.speed = True, here, 0.0
 
     @staticmethod
-    def _profile(servo: Servo, dt: float) -> None:
+    def _profile(servo: DynamixelServo, dt: float) -> None:
         """Moves the setpoint to the goal at the registers' speed and acceleration."""
         if servo.stopped:
             return
@@ -383,9 +383,11 @@ class DynamixelBus:
             goal = min(max(goal, servo.get("min_position")), servo.get("max_position"))
         top = SPEED * servo.get("profile_velocity")
         push = PUSH * servo.get("profile_acceleration")
-        servo.setpoint, servo.speed = advance(servo.setpoint, servo.speed, goal, top, push, dt)
+        servo.setpoint, servo.speed = advance_profile(
+            servo.setpoint, servo.speed, goal, top, push, dt
+        )
 
-    def _measure(self, servo: Servo) -> None:
+    def _measure(self, servo: DynamixelServo) -> None:
         """Brings the read-only registers up to date."""
         physics, i = self.physics, servo.index
         share = servo.way * physics.effort[i] / physics.strength[i]
@@ -403,10 +405,10 @@ class DynamixelBus:
         servo.put("realtime_tick", int(servo.awake * 1000) % 32_768)
 
     # Packets.
-    def feed(self, data: bytes) -> list[Reply]:
+    def feed(self, data: bytes) -> list[ServoReply]:
         """The replies to what came in."""
         self._input += data
-        replies: list[Reply] = []
+        replies: list[ServoReply] = []
         while (found := self._next()) is not None:
             self.traffic.packets += 1
             replies += self._answer(*found)
@@ -437,7 +439,7 @@ class DynamixelBus:
             body = whole[7:-2].replace(STUFFED + b"\xfd", STUFFED)
             return whole[4], body[0], body[1:]
 
-    def _answer(self, device: int, instruction: int, data: bytes) -> list[Reply]:
+    def _answer(self, device: int, instruction: int, data: bytes) -> list[ServoReply]:
         """The replies to one packet."""
         self.advance()
         if instruction == STATUS:
@@ -464,7 +466,7 @@ class DynamixelBus:
         level = 0 if instruction == PING else 1 if instruction == READ else 2
         return self._replies([a for a in answers if a[0].get("status_level") >= level])
 
-    def _awake(self, device: int) -> list[Servo]:
+    def _awake(self, device: int) -> list[DynamixelServo]:
         """The servos that listen to ``device``."""
         return [
             servo
@@ -475,27 +477,27 @@ class DynamixelBus:
         ]
 
     # Instructions to one servo: what they answer, as (error, data).
-    def _ping(self, servo: Servo, data: bytes) -> tuple[int, bytes]:
+    def _ping(self, servo: DynamixelServo, data: bytes) -> tuple[int, bytes]:
         return 0, bytes([*servo.get("model").to_bytes(2, "little"), servo.get("firmware")])
 
-    def _read_one(self, servo: Servo, data: bytes) -> tuple[int, bytes]:
+    def _read_one(self, servo: DynamixelServo, data: bytes) -> tuple[int, bytes]:
         if len(data) != 4:
             return BAD_LENGTH, b""
         return self._read(servo, *(int.from_bytes(data[i : i + 2], "little") for i in (0, 2)))
 
-    def _write_one(self, servo: Servo, data: bytes) -> tuple[int, bytes]:
+    def _write_one(self, servo: DynamixelServo, data: bytes) -> tuple[int, bytes]:
         if len(data) < 3:
             return BAD_LENGTH, b""
         return self._write(servo, int.from_bytes(data[:2], "little"), data[2:]), b""
 
-    def _register_write(self, servo: Servo, data: bytes) -> tuple[int, bytes]:
+    def _register_write(self, servo: DynamixelServo, data: bytes) -> tuple[int, bytes]:
         if len(data) < 3:
             return BAD_LENGTH, b""
         servo.pending = int.from_bytes(data[:2], "little"), data[2:]
         servo.put("pending", 1)
         return 0, b""
 
-    def _action(self, servo: Servo, data: bytes) -> tuple[int, bytes]:
+    def _action(self, servo: DynamixelServo, data: bytes) -> tuple[int, bytes]:
         if servo.pending is None:
             return 1, b""  # nothing was registered
         error = self._write(servo, *servo.pending)
@@ -503,11 +505,11 @@ class DynamixelBus:
         servo.put("pending", 0)
         return error, b""
 
-    def _reboot(self, servo: Servo, data: bytes) -> tuple[int, bytes]:
+    def _reboot(self, servo: DynamixelServo, data: bytes) -> tuple[int, bytes]:
         servo.reboot()
         return 0, b""
 
-    _ACTIONS: dict[int, Callable[[DynamixelBus, Servo, bytes], tuple[int, bytes]]] = {
+    _ACTIONS: dict[int, Callable[[DynamixelBus, DynamixelServo, bytes], tuple[int, bytes]]] = {
         PING: _ping,
         READ: _read_one,
         WRITE: _write_one,
@@ -516,13 +518,13 @@ class DynamixelBus:
         REBOOT: _reboot,
     }
 
-    def _read(self, servo: Servo, address: int, size: int) -> tuple[int, bytes]:
+    def _read(self, servo: DynamixelServo, address: int, size: int) -> tuple[int, bytes]:
         if address + size > MEMORY:
             return NO_ACCESS, b""
         self._measure(servo)
         return 0, bytes(servo.memory[address : address + size])
 
-    def _write(self, servo: Servo, address: int, data: bytes) -> int:
+    def _write(self, servo: DynamixelServo, address: int, data: bytes) -> int:
         """The error number; goals of stiff servos are noted."""
         stiff, before = servo.get("torque_enable"), servo.get("goal_position")
         here = servo.count(self.physics.qpos[servo.index])
@@ -548,7 +550,7 @@ class DynamixelBus:
             self.traffic.beyond_limits += 1
         return 0
 
-    def _replies(self, answers: list[tuple[Servo, int, bytes]]) -> list[Reply]:
+    def _replies(self, answers: list[tuple[DynamixelServo, int, bytes]]) -> list[ServoReply]:
         """Status packets one behind the other, as far as the wire carries them."""
         out, t = [], 0.0
         for servo, error, content in answers:
@@ -556,12 +558,12 @@ class DynamixelBus:
             whole = packet(servo.get("id"), bytes([STATUS, error | alert]) + content)
             t += servo.get("return_delay") * 2e-6 + len(whole) * BYTE_S
             for data, late in self.wire.carry(servo.index + 1, whole):
-                out.append(Reply(data, t, late))
+                out.append(ServoReply(data, t, late))
         return out
 
     def _together(
-        self, answers: list[tuple[Servo, int, bytes]], size: int, asked: int
-    ) -> list[Reply]:
+        self, answers: list[tuple[DynamixelServo, int, bytes]], size: int, asked: int
+    ) -> list[ServoReply]:
         """One status packet that the servos write in turn, none of it stuffed."""
         if len(answers) < asked:
             return []  # each waits for those before it
@@ -572,4 +574,4 @@ class DynamixelBus:
             whole += bytes([error | alert, servo.get("id")]) + content.ljust(size, b"\0")
             whole += crc(whole).to_bytes(2, "little")
         t = len(whole) * BYTE_S
-        return [Reply(data, t, late) for data, late in self.wire.carry(BROADCAST, whole)]
+        return [ServoReply(data, t, late) for data, late in self.wire.carry(BROADCAST, whole)]

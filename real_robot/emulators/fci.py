@@ -22,7 +22,7 @@ ROBOT_HEADER = struct.Struct("<III")  # command, number of the call, size with t
 HAND_HEADER = struct.Struct("<HII")
 
 
-class Command(IntEnum):
+class FciCommand(IntEnum):
     """What the robot is asked for."""
 
     CONNECT = 0

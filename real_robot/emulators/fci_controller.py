@@ -30,7 +30,7 @@ from real_robot.emulators.fci import (
     Status,
     fastest,
 )
-from real_robot.emulators.physics import ArmPhysics, Goals
+from real_robot.emulators.physics import ArmPhysics, GoalHistory
 
 Array = np.ndarray
 
@@ -47,7 +47,7 @@ REACH = 0.1034  # m from the flange to between the fingertips
 
 
 @dataclass
-class Motion:
+class FciMotion:
     """What a Move has begun."""
 
     call: int  # its number
@@ -56,7 +56,7 @@ class Motion:
     lost: int = 0  # in a row
 
 
-class Controller:
+class FciController:
     """One arm of n joints; ``ended(call, status)`` hears of motions that are over."""
 
     def __init__(self, physics: ArmPhysics, ended: Callable[[int, MoveStatus], None]):
@@ -64,14 +64,14 @@ class Controller:
         self.n = len(physics.robot.joints)
         self.time = 0  # ms since it was switched on
         self.mode = Mode.IDLE
-        self.motion: Motion | None = None
+        self.motion: FciMotion | None = None
         self.errors: set[str] = set()  # that keep it from moving
         self.reasons: set[str] = set()  # of the last reflex
         self.manual = False  # errors must be cleared at the arm
         self.hand_mass = HAND_MASS  # kg, as set in Desk; 0: no hand
         self.contact = self.collision = np.full(self.n, 20.0)  # N m, thresholds
         self.stops: list[str] = []  # why motions ended, newest last
-        self.goals = Goals(self.n, CYCLE)
+        self.goals = GoalHistory(self.n, CYCLE)
         self.lost = 0  # commands, in all
         self._came: deque[bool] = deque(maxlen=100)
         self._recovered = 0  # time at which a recovery is over
@@ -99,7 +99,7 @@ class Controller:
         known = tuple(Generator)
         if controller != JOINT_IMPEDANCE or generator not in known or asynchronous:
             return MoveStatus.INVALID
-        self.motion, self.mode = Motion(call, Generator(generator)), Mode.MOVE
+        self.motion, self.mode = FciMotion(call, Generator(generator)), Mode.MOVE
         self.reasons = set()
         return MoveStatus.STARTED
 
@@ -172,7 +172,7 @@ class Controller:
             self.reflex("joint_reflex")
         self.physics.goal[: self.n] = self.q
 
-    def _miss(self, motion: Motion) -> None:
+    def _miss(self, motion: FciMotion) -> None:
         motion.lost += 1
         self.lost += 1
         self._came.append(False)
@@ -182,7 +182,7 @@ class Controller:
         self.dq = np.clip(self.dq + self.ddq * CYCLE, *fastest(self.q))
         self.q = self.q + self.dq * CYCLE
 
-    def _take(self, motion: Motion, command: np.ndarray) -> None:
+    def _take(self, motion: FciMotion, command: np.ndarray) -> None:
         motion.lost = 0
         self._came.append(True)
         if command["motion_generation_finished"]:
@@ -207,7 +207,7 @@ class Controller:
         self.goals.add(slice(None), q, self.q)
         self.q, self.dq, self.ddq = q, dq, ddq
 
-    def _wrong(self, motion: Motion, q: Array, dq: Array, ddq: Array) -> str:
+    def _wrong(self, motion: FciMotion, q: Array, dq: Array, ddq: Array) -> str:
         """Which necessary condition a command breaks."""
         if not np.isfinite(q).all():
             return "joint_motion_generator_position_limits_violation"

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from real_robot.emulators import fci
-from real_robot.emulators.connections import Connections, Peer
+from real_robot.emulators.connections import Connection, Connections
 
 HEADERS = {fci.ROBOT_PORT: fci.ROBOT_HEADER, fci.HAND_PORT: fci.HAND_HEADER}
 
 
-class FciPeer(Peer):
+class FciPeer(Connection):
     """One connection, and where it wants the states."""
 
     states: tuple[str, int] | None = None

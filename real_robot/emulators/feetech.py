@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from real_robot.emulators.feetech_memory import (
+from real_robot.emulators.feetech_registers import (
     BITS,
     MIDDLE,
     OVERCURRENT,
@@ -31,12 +31,12 @@ from real_robot.emulators.feetech_memory import (
     TICKS,
     UNIT,
     VOLTAGE,
-    Servo,
+    FeetechServo,
 )
-from real_robot.emulators.physics import ArmPhysics, Goals
-from real_robot.emulators.profile import advance
+from real_robot.emulators.motion_profile import advance_profile
+from real_robot.emulators.physics import ArmPhysics, GoalHistory
 from real_robot.emulators.sts3215 import GAIN_D, GAIN_P, VOLTS, Gains, Loops, Power
-from real_robot.emulators.wire import BYTE_S, FaultyWire, Reply, Traffic
+from real_robot.emulators.wire_faults import BYTE_S, FaultyWire, ServoReply, Traffic
 
 Array = np.ndarray
 
@@ -54,7 +54,7 @@ def checksum(body: bytes) -> int:
     return ~sum(body) & 0xFF
 
 
-def someone_else(packet: bytes) -> bytes:
+def from_other_servo(packet: bytes) -> bytes:
     """The same packet, good, from another servo."""
     body = bytes([packet[2] % 250 + 1]) + packet[3:-1]
     return packet[:2] + body + bytes([checksum(body)])
@@ -71,12 +71,12 @@ class FeetechBus:
 
     def __init__(self, physics: ArmPhysics, *, calibrated: bool = True, seed: int = 0):
         self.physics = physics
-        self.wire = FaultyWire(seed, 4, someone_else)
+        self.wire = FaultyWire(seed, 4, from_other_servo)
         self.traffic = Traffic()
-        self.goals = Goals(len(physics.joints))
+        self.goals = GoalHistory(len(physics.joints))
         rng = np.random.default_rng(seed)
         self.servos = [
-            Servo(index + 1, MIDDLE + int(rng.integers(-180, 181)), index)
+            FeetechServo(index + 1, MIDDLE + int(rng.integers(-180, 181)), index)
             for index in range(len(physics.joints))
         ]
         n = len(self.servos)
@@ -114,7 +114,7 @@ class FeetechBus:
         self.physics.advance(self._control)
         self._given = None
 
-    def position(self, servo: Servo) -> float:
+    def position(self, servo: FeetechServo) -> float:
         """What the encoder reads less the homing offset, in steps and parts of a step."""
         raw = (self.physics.qpos[servo.index] / UNIT + servo.mount) % TICKS
         return raw - servo.get("homing_offset")
@@ -183,7 +183,7 @@ class FeetechBus:
         self._setpoint = np.where(self._stiff, self._goal, here)
         for i in self._profiled:
             if self._stiff[i]:
-                self._setpoint[i], self._pace[i] = advance(
+                self._setpoint[i], self._pace[i] = advance_profile(
                     before[i], self._pace[i], self._goal[i], self._top[i], self._push[i], dt
                 )
             else:
@@ -238,7 +238,7 @@ class FeetechBus:
                 servo.error |= OVERHEAT
 
     @staticmethod
-    def _spared(servo: Servo, most: float) -> float:
+    def _spared(servo: FeetechServo, most: float) -> float:
         """What its errors leave of a servo's torque limit ``most``, as its register 19 says."""
         acts = servo.status & servo.get("unloading_condition")
         if acts & ~OVERLOAD:
@@ -257,7 +257,7 @@ class FeetechBus:
             self._given = duty * (not self.physics.held)
         return self._given
 
-    def _measure(self, servo: Servo) -> None:
+    def _measure(self, servo: FeetechServo) -> None:
         """Brings the read-only registers up to date."""
         physics, power, i = self.physics, self.power, servo.index
         speed = physics.qvel[i] / UNIT
@@ -274,10 +274,10 @@ class FeetechBus:
         servo.put("status", servo.status)
 
     # Packets.
-    def feed(self, data: bytes) -> list[Reply]:
+    def feed(self, data: bytes) -> list[ServoReply]:
         """The replies to what came in."""
         self._input += data
-        replies: list[Reply] = []
+        replies: list[ServoReply] = []
         while (packet := self._next()) is not None:
             self.traffic.packets += 1
             replies += self._answer(*packet)
@@ -307,7 +307,7 @@ class FeetechBus:
             del self._input[: 4 + length]
             return body[0], body[2], body[3:-1]
 
-    def _answer(self, device: int, instruction: int, data: bytes) -> list[Reply]:
+    def _answer(self, device: int, instruction: int, data: bytes) -> list[ServoReply]:
         """The replies to one packet."""
         self.advance()
         if instruction == SYNC_READ and len(data) >= 2:
@@ -319,7 +319,7 @@ class FeetechBus:
                 for servo in self._awake(data[at]):
                     self._write(servo, address, data[at + 1 : at + 1 + size])
             return []
-        answers: list[tuple[Servo, bytes]] = []
+        answers: list[tuple[FeetechServo, bytes]] = []
         for servo in self._awake(device):
             content = b""
             if instruction == READ and len(data) == 2:
@@ -341,7 +341,7 @@ class FeetechBus:
             answers.append((servo, content))
         return self._replies(answers) if device != BROADCAST else []
 
-    def _awake(self, device: int) -> Sequence[Servo]:
+    def _awake(self, device: int) -> Sequence[FeetechServo]:
         """The servos that listen to ``device``."""
         return [
             servo
@@ -349,11 +349,11 @@ class FeetechBus:
             if servo.silent <= 0 and device in (servo.get("id"), BROADCAST)
         ]
 
-    def _read(self, servo: Servo, address: int, size: int) -> bytes:
+    def _read(self, servo: FeetechServo, address: int, size: int) -> bytes:
         self._measure(servo)
         return bytes(servo.memory[address : address + size]).ljust(size, b"\0")
 
-    def _write(self, servo: Servo, address: int, data: bytes) -> None:
+    def _write(self, servo: FeetechServo, address: int, data: bytes) -> None:
         goal, _, _ = REGISTERS["goal_position"]
         limp = not servo.get("torque_enable")
         before = self.position(servo) if limp else servo.get("goal_position")
@@ -377,7 +377,7 @@ class FeetechBus:
         if not servo.get("min_position") <= after <= servo.get("max_position"):
             self.traffic.beyond_limits += 1
 
-    def _replies(self, answers: list[tuple[Servo, bytes]]) -> list[Reply]:
+    def _replies(self, answers: list[tuple[FeetechServo, bytes]]) -> list[ServoReply]:
         """Status packets one behind the other, as far as the wire carries them."""
         out, t = [], 0.0
         for servo, content in answers:
@@ -385,5 +385,5 @@ class FeetechBus:
             packet = b"\xff\xff" + body + bytes([checksum(body)])
             t += servo.get("return_delay") * 2e-6 + len(packet) * BYTE_S
             for data, late in self.wire.carry(servo.index + 1, packet):
-                out.append(Reply(data, t, late))
+                out.append(ServoReply(data, t, late))
         return out

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from real_robot.core.pacing import Clock, VirtualClock
 from real_robot.emulators import fci
-from real_robot.emulators.device import Emulator
-from real_robot.emulators.fci import Command, HandCommand, HandStatus, MoveStatus, Status
-from real_robot.emulators.fci_controller import CYCLE, Controller
+from real_robot.emulators.emulator import Emulator
+from real_robot.emulators.fci import FciCommand, HandCommand, HandStatus, MoveStatus, Status
+from real_robot.emulators.fci_controller import CYCLE, FciController
 from real_robot.emulators.fci_ports import FciPeer, Ports
-from real_robot.emulators.franka_hand import Hand
-from real_robot.pacing import Clock, VirtualClock
-from sims.task import Task
+from real_robot.emulators.franka_hand import EmulatedHand
+from sims.core.task import Task
 
 CYCLE_NS = round(CYCLE * 1e9)
 MOST = 250  # cycles made up for at once
@@ -30,8 +30,8 @@ HAND_CYCLES = 33  # between two states of the hand
 PATIENCE = 5.0  # s for an answer, where time waits
 SIGN = 0.02  # s between two signs of life, where it does
 SETTERS = (
-    Command.SET_JOINT_IMPEDANCE, Command.SET_CARTESIAN_IMPEDANCE, Command.SET_EE_TO_K,
-    Command.SET_NE_TO_EE, Command.SET_LOAD,
+    FciCommand.SET_JOINT_IMPEDANCE, FciCommand.SET_CARTESIAN_IMPEDANCE, FciCommand.SET_EE_TO_K,
+    FciCommand.SET_NE_TO_EE, FciCommand.SET_LOAD,
 )  # fmt: skip
 
 
@@ -55,8 +55,8 @@ class Fr3Emulator(Emulator):
     ):
         super().__init__(task, clock=clock, seed=seed)
         self._host, self._version, self._urdf = host, version, fci.urdf(model).encode()
-        self.controller = Controller(self.physics, self._moved)
-        self.hand_server = Hand(self.physics, self._handled)
+        self.controller = FciController(self.physics, self._moved)
+        self.hand_server = EmulatedHand(self.physics, self._handled)
         self._mover: FciPeer | None = None  # whose motion is under way
         self._calls: dict[int, tuple[FciPeer, int]] = {}  # the hand's that are under way
         self._command: np.ndarray | None = None  # the newest, since the last cycle
@@ -192,22 +192,22 @@ class Fr3Emulator(Emulator):
     # The robot's commands.
     def _robot(self, peer: FciPeer, command: int, call: int, body: bytes) -> None:
         controller, status = self.controller, Status.NOT_POSSIBLE
-        if command == Command.CONNECT:
+        if command == FciCommand.CONNECT:
             self._ports.reply(peer, command, call, peer.connected(body, self._version, "<BH"))
             return
-        if command == Command.GET_ROBOT_MODEL:
+        if command == FciCommand.GET_ROBOT_MODEL:
             self._ports.reply(peer, command, call, bytes([Status.SUCCESS]) + self._urdf)
             return
-        if command == Command.MOVE:
+        if command == FciCommand.MOVE:
             kind, generator, *_, asynchronous = fci.MOVE.unpack(body)[:9]
             status = controller.move(call, kind, generator, asynchronous)
             if status is MoveStatus.STARTED:
                 self._mover = peer
-        elif command == Command.STOP_MOVE:
+        elif command == FciCommand.STOP_MOVE:
             status = controller.stop()
-        elif command == Command.AUTOMATIC_ERROR_RECOVERY:
+        elif command == FciCommand.AUTOMATIC_ERROR_RECOVERY:
             status = controller.recover()
-        elif command == Command.SET_COLLISION_BEHAVIOR and controller.motion is None:
+        elif command == FciCommand.SET_COLLISION_BEHAVIOR and controller.motion is None:
             torques = np.reshape(fci.COLLISION.unpack(body)[:28], (4, 7))
             controller.contact, controller.collision = torques[2], torques[3]
             status = Status.SUCCESS
@@ -217,7 +217,7 @@ class Fr3Emulator(Emulator):
 
     def _moved(self, call: int, status: MoveStatus) -> None:
         """A motion is over."""
-        self._ports.reply(self._mover, Command.MOVE, call, bytes([status]))
+        self._ports.reply(self._mover, FciCommand.MOVE, call, bytes([status]))
         self._mover = None
 
     # The hand's.
@@ -299,7 +299,7 @@ class Fr3Emulator(Emulator):
         """Joint commands as they came, how many were lost, why motions ended."""
         controller = self.controller
         return {
-            **controller.goals.told(),
+            **controller.goals.summary(),
             "running": controller.motion is not None,
             "mode": controller.mode.name,
             "lost": controller.lost,

@@ -24,7 +24,7 @@ HOLDING = 0.02  # m that a goal leads into what is held
 
 
 @dataclass
-class Task:
+class HandTask:
     """What it does now."""
 
     call: int  # its number
@@ -35,12 +35,12 @@ class Task:
     outer: float = 0.0
 
 
-class Hand:
+class EmulatedHand:
     """The hand on the arm of ``physics``; ``ended(call, status)`` hears what is done."""
 
     def __init__(self, physics: ArmPhysics, ended: Callable[[int, HandStatus], None]):
         self._physics, self._ended = physics, ended
-        self.task: Task | None = None
+        self.task: HandTask | None = None
         self.homed = True
         self.grasped = False
         self.count = 0  # commands that were taken
@@ -73,12 +73,12 @@ class Hand:
             self._ended(call, HandStatus.SUCCESS)
             return
         if command is HandCommand.HOMING:
-            task = Task(call, command, [0.0, self.most], HOMING_SPEED)
+            task = HandTask(call, command, [0.0, self.most], HOMING_SPEED)
         elif command is HandCommand.MOVE:
-            task = Task(call, command, [given[0]], given[1])
+            task = HandTask(call, command, [given[0]], given[1])
         else:
             width, inner, outer, speed, _ = given
-            task = Task(call, command, [width], speed, inner, outer)
+            task = HandTask(call, command, [width], speed, inner, outer)
         known = self.homed or command is HandCommand.HOMING
         if not known or not (task.speed > 0 and 0.0 <= task.widths[0] <= self.most + ARRIVED):
             self._ended(call, HandStatus.FAIL)
@@ -101,7 +101,7 @@ class Hand:
                 self._met(task)
         self._physics.goal[-1] = np.clip(self._goal / 2.0, *self._physics.robot.gripper_range)
 
-    def _arrived(self, task: Task) -> None:
+    def _arrived(self, task: HandTask) -> None:
         del task.widths[0]
         if task.widths:
             return
@@ -110,14 +110,14 @@ class Hand:
         wrong = task.command is HandCommand.GRASP and not self.grasped
         self._end(HandStatus.UNSUCCESSFUL if wrong else HandStatus.SUCCESS)
 
-    def _met(self, task: Task) -> None:
+    def _met(self, task: HandTask) -> None:
         """Something keeps it from going on."""
         self.grasped = self._holds(task, task.widths[0])
         if not self.grasped:
             self._goal = self.width
         self._end(HandStatus.SUCCESS if self.grasped else HandStatus.UNSUCCESSFUL)
 
-    def _holds(self, task: Task, aim: float) -> bool:
+    def _holds(self, task: HandTask, aim: float) -> bool:
         as_wide = aim - task.inner < self.width < aim + task.outer
         return task.command is HandCommand.GRASP and as_wide
 

@@ -10,16 +10,16 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from real_robot.pacing import Clock
-from real_robot.sim_scene import Scene
-from sims.task import Task
+from real_robot.core.pacing import Clock
+from real_robot.sim.scene import SimScene
+from sims.core.task import Task
 
 Array = np.ndarray
 
 PACKET = 0.001  # s: targets that are heard within it came together
 
 
-class Goals:
+class GoalHistory:
     """The targets of a device's joints, as they came off the wire while the joints were stiff;
     ``cycle`` s apart where that is the device's to say."""
 
@@ -50,7 +50,7 @@ class Goals:
         """When targets were heard after ``since``, monotonic s."""
         return [t for t in self.times if t > since]
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """For the control port: lowest and highest target and largest step of each joint, rad."""
         seen = np.isfinite(self.low)
         return {
@@ -79,7 +79,7 @@ class ArmPhysics:
 
     def load(self, task: Task[Any], seed: int) -> None:
         """Another scene with the same arm."""
-        self.scene = Scene(task, seed)
+        self.scene = SimScene(task, seed)
         robot, arm = self.scene.robot, self.scene.arm
         model = self.scene.batch.model
         self.robot, self.joints = robot, robot.actuators

@@ -16,17 +16,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from real_robot.emulators.device import Emulator
-from real_robot.emulators.physics import ArmPhysics, Goals
-from real_robot.emulators.wire import BYTE_S, FaultyWire, Reply, Traffic, WireFault
-from real_robot.pacing import Clock
-from sims.task import Task
+from real_robot.core.pacing import Clock
+from real_robot.emulators.emulator import Emulator
+from real_robot.emulators.physics import ArmPhysics, GoalHistory
+from real_robot.emulators.wire_faults import BYTE_S, FaultyWire, ServoReply, Traffic, WireFault
+from sims.core.task import Task
 
 LATENCY = 0.0005  # s, of the USB adapter, there and back
 TICK = 0.005  # s, physics goes on at least this often
 
 
-class Servo(Protocol):
+class EmulatedServo(Protocol):
     """What a test may do to one servo."""
 
     forced: int  # error bits that it raises until healed
@@ -39,18 +39,18 @@ class Servo(Protocol):
     def heal(self) -> None: ...
 
 
-class Bus(Protocol):
+class EmulatedServoBus(Protocol):
     """The servos of one arm: bytes in, bytes out."""
 
-    servos: Sequence[Servo]
+    servos: Sequence[EmulatedServo]
     wire: FaultyWire
     traffic: Traffic
-    goals: Goals
+    goals: GoalHistory
     registers: Mapping[str, Any]  # by name
     bits: Mapping[str, int]  # {what breaks: its error bit}
     speed: int | None  # termios' constant of the host's baud rate; None: the servos' own
 
-    def feed(self, data: bytes) -> list[Reply]: ...
+    def feed(self, data: bytes) -> list[ServoReply]: ...
     def advance(self, heard: bool = False) -> None: ...
 
 
@@ -73,7 +73,7 @@ class ServoEmulator(Emulator):
         link: Path | None = None,
     ):
         super().__init__(task, clock=clock, seed=seed)
-        self.bus: Bus = self.make_bus(self.physics, calibrated, seed)
+        self.bus: EmulatedServoBus = self.make_bus(self.physics, calibrated, seed)
         self.port = ""
         self.bytes_heard = 0  # so far
         self._latency, self._link = latency, link
@@ -84,7 +84,7 @@ class ServoEmulator(Emulator):
         self._wake: tuple[int, int] | None = None
 
     @abstractmethod
-    def make_bus(self, physics: ArmPhysics, calibrated: bool, seed: int) -> Bus:
+    def make_bus(self, physics: ArmPhysics, calibrated: bool, seed: int) -> EmulatedServoBus:
         """The servos that move ``physics``; ``seed`` decides how they are mounted."""
 
     @property
@@ -250,7 +250,7 @@ class ServoEmulator(Emulator):
         seen = self.bus.traffic
         return {
             **vars(seen),
-            **self.bus.goals.told(),
+            **self.bus.goals.summary(),
             "refused": int(np.sum([servo.refused for servo in self.bus.servos])),
             "played": self.bus.wire.played,
         }

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from real_robot.emulators.connections import Connections, Peer
-from real_robot.emulators.device import Emulator
-from real_robot.emulators.ur_controller import EMERGENCY, NORMAL, Controller
-from real_robot.pacing import Clock, VirtualClock
-from sims.task import Task
+from real_robot.core.pacing import Clock, VirtualClock
+from real_robot.emulators.connections import Connection, Connections
+from real_robot.emulators.emulator import Emulator
+from real_robot.emulators.ur_controller import EMERGENCY, NORMAL, UrController
+from sims.core.task import Task
 
 RTDE, DASHBOARD, SCRIPT, GRIPPER = 30004, 29999, (30001, 30002, 30003), 63352
 CYCLE = 0.002  # s, of an e-Series controller
@@ -46,7 +46,7 @@ INPUTS = {
 }  # fmt: skip
 
 
-class _Peer(Peer):
+class _Peer(Connection):
     """One connection, on RTDE with what it has asked for."""
 
     def __init__(self, connection: socket.socket, host: str, port: int):
@@ -77,7 +77,7 @@ class Ur5eEmulator(Emulator):
         self._host, self._missing, self._software = host, missing, software
         self.gripper_status = {"STA": 3, "FLT": 0}  # activated, no fault
         self._jaw = 0.0  # 0 open to 255 closed, as the gripper counts
-        self.controller = Controller(self.physics, **({"start": 0.0} if self.instant else {}))
+        self.controller = UrController(self.physics, **({"start": 0.0} if self.instant else {}))
         self.rest()
         self._muted = self._silent = 0.0  # monotonic s until which stream or all ports are silent
         self._next = time.monotonic()
@@ -382,7 +382,7 @@ class Ur5eEmulator(Emulator):
         controller = self.controller
         return {
             "targets": controller.targets,
-            **controller.goals.told(),
+            **controller.goals.summary(),
             "running": controller.running,
             "safety": int(controller.safety),
             "stops": controller.stops,

@@ -17,7 +17,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from real_robot.emulators.physics import ArmPhysics, Goals
+from real_robot.emulators.physics import ArmPhysics, GoalHistory
 
 Array = np.ndarray
 
@@ -33,7 +33,7 @@ PAYLOAD = 0.925  # kg, of a Robotiq 2F-85
 PER_AMPERE = np.array([13.2, 13.2, 13.2, 9.3, 9.3, 9.3])
 
 
-class Command(IntEnum):
+class UrCommand(IntEnum):
     """What the client asks the program for."""
 
     NONE = 0
@@ -49,10 +49,10 @@ class Command(IntEnum):
 
 
 # Taken up in every cycle; the others once, until the client has cleared the command.
-CONTINUOUS = {6, Command.SPEED_J, 10, Command.SERVO_J, 24, 25, 26, 27, 38}
+CONTINUOUS = {6, UrCommand.SPEED_J, 10, UrCommand.SERVO_J, 24, 25, 26, 27, 38}
 
 
-class Controller:
+class UrController:
     """One controller with its arm; ``cycle`` is called as often as its clock ticks."""
 
     def __init__(self, physics: ArmPhysics, start: float = START):
@@ -79,7 +79,7 @@ class Controller:
         self.heard = 0.0  # time of the last input package
         self.stops: list[str] = []  # why the program ended or the arm stopped, newest last
         self.targets = 0  # servo targets taken up
-        self.goals = Goals(self.n)
+        self.goals = GoalHistory(self.n)
         self._starts = np.inf  # time at which an uploaded program begins
         self._stopped_at = 0.0
         self.recover()
@@ -114,7 +114,7 @@ class Controller:
     def hear(self) -> None:
         """An input package has come."""
         self.heard = self.time
-        if self.running and int(self.integers_in[0]) == Command.SERVO_J:
+        if self.running and int(self.integers_in[0]) == UrCommand.SERVO_J:
             self.goals.note()
 
     def protective_stop(self, why: str) -> None:
@@ -168,7 +168,7 @@ class Controller:
         if command in CONTINUOUS:
             self._play(command)
             self.integers_out[0] = 1
-        elif command == Command.NONE:
+        elif command == UrCommand.NONE:
             self._busy = False
             self.integers_out[0] = 1
         elif not self._busy:
@@ -179,24 +179,24 @@ class Controller:
         """Takes up one command."""
         q = self.doubles_in[: self.n].copy()
         done = True
-        if command == Command.SERVO_J:
+        if command == UrCommand.SERVO_J:
             self._servo(q)
-        elif command == Command.SPEED_J:
+        elif command == UrCommand.SPEED_J:
             self._target, self._mode = None, self._speeding(q)
-        elif command == Command.MOVE_J:
+        elif command == UrCommand.MOVE_J:
             speed = float(self.doubles_in[6])
             if np.isfinite(q).all() and speed > 0:
                 self._mode, done = self._moving(q, speed), False
-        elif command in (Command.SERVO_STOP, Command.SPEED_STOP, Command.STOP_J):
+        elif command in (UrCommand.SERVO_STOP, UrCommand.SPEED_STOP, UrCommand.STOP_J):
             self._mode, self._target = lambda dt: None, None
             self._goal = self.physics.qpos[: self.n].copy()
-        elif command == Command.PROTECTIVE_STOP:
+        elif command == UrCommand.PROTECTIVE_STOP:
             self.protective_stop("asked for")
-        elif command == Command.SET_WATCHDOG:
+        elif command == UrCommand.SET_WATCHDOG:
             frequency = float(self.doubles_in[0])
             self._watchdog = 1.0 / frequency if frequency > 0 else 0.0
             self.heard = self.time
-        elif command == Command.STOP_SCRIPT:
+        elif command == UrCommand.STOP_SCRIPT:
             self._end("stopped by its client")
         if self.running and command not in CONTINUOUS and done:
             self.integers_out[0] = 2

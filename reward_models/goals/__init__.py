@@ -1,4 +1,9 @@
-"""Sentences into formulas over a task's entities, and formulas back into sentences."""
+"""Sentences into formulas over a task's entities, and formulas back into sentences.
+
+May import: programs.
+"""
+
+import importlib
 
 from reward_models.base import TaskCard
 from reward_models.goals.captions import Plan, describe_vocabulary, paraphrases, stages
@@ -24,6 +29,5 @@ __all__ = [
 def read(text: str, card: TaskCard) -> Formula:
     """The formula a sentence means on this card; ``Refusal`` where that is not certain."""
     # Its phrases take a fifth of a second to lay out, which a policy at work never needs.
-    from reward_models.goals import reader
-
-    return reader.read(text, card)
+    grammar = importlib.import_module(f"{__name__}.grammar")
+    return grammar.read(text, card)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from reward_models.base import Signal
-from reward_models.goals.formula import Atom, Formula, Joined, kind, sequence
+from reward_models.base import CardSignal
+from reward_models.goals.formula import Atom, Formula, Joined, formula_kind, sequence_path
 
 Array = np.ndarray
 Holds = Mapping[Atom, Array]  # (N,) bool
@@ -26,7 +26,7 @@ DONE, FAILED = "goal_done", "goal_failed"
 
 
 @dataclass(frozen=True)
-class Slot:
+class MemorySlot:
     """One number of a row's memory; it begins at 0."""
 
     name: str
@@ -34,9 +34,9 @@ class Slot:
     doc: str
 
     @property
-    def signal(self) -> Signal:
+    def signal(self) -> CardSignal:
         """It as something that a reward program may read."""
-        return Signal(self.name, (1,), "1", "goal", (0.0, self.most), self.doc, False)
+        return CardSignal(self.name, (1,), "1", "goal", (0.0, self.most), self.doc, False)
 
 
 @dataclass
@@ -45,15 +45,15 @@ class Automaton:
 
     formula: Formula
     dt: float
-    slots: list[Slot] = field(default_factory=list)
+    slots: list[MemorySlot] = field(default_factory=list)
     names: dict[Path, dict[str, str]] = field(default_factory=dict)  # of the part there: its slots
 
     def __post_init__(self) -> None:
         self._lay_out(self.formula, ())
-        self._whole = sequence(self.formula)
+        self._whole = sequence_path(self.formula)
         self.slots += [
-            Slot(DONE, 1.0, "1 where the goal is done"),
-            Slot(FAILED, 1.0, "1 where the goal can no longer be done"),
+            MemorySlot(DONE, 1.0, "1 where the goal is done"),
+            MemorySlot(FAILED, 1.0, "1 where the goal can no longer be done"),
         ]
         self._at = {slot.name: i for i, slot in enumerate(self.slots)}
 
@@ -100,7 +100,7 @@ class Automaton:
         return max(1, math.ceil(count - 1e-6))
 
     def _lay_out(self, formula: Formula, path: Path) -> None:
-        if isinstance(formula, Atom) or kind(formula) == "state":
+        if isinstance(formula, Atom) or formula_kind(formula) == "state":
             return
         own: dict[str, tuple[float, str]] = {}
         match formula.operator:
@@ -121,7 +121,7 @@ class Automaton:
         number = 1 + len(self.names)
         self.names[path] = {}
         for name, (most, doc) in own.items():
-            slot = Slot(f"goal_{name}_{number}", most, f"{doc}: {formula}")
+            slot = MemorySlot(f"goal_{name}_{number}", most, f"{doc}: {formula}")
             self.names[path][name] = slot.name
             self.slots.append(slot)
         for i, part in enumerate(formula.parts):
@@ -131,8 +131,8 @@ class Automaton:
         self, formula: Formula, path: Path, memory: Array, holds: Holds, live: Array
     ) -> Verdict:
         """Enters the step for rows ``live`` (N,), in which the formula has begun."""
-        if isinstance(formula, Atom) or kind(formula) == "state":
-            return holding(formula, holds), np.zeros(len(memory), bool)
+        if isinstance(formula, Atom) or formula_kind(formula) == "state":
+            return state_formula_holds(formula, holds), np.zeros(len(memory), bool)
         parts = formula.parts
         own = {name: self._at[slot] for name, slot in self.names[path].items()}
 
@@ -151,11 +151,13 @@ class Automaton:
                     return done.all(axis=0), failed.any(axis=0)
                 return done.any(axis=0), failed.all(axis=0)
             case "once":
-                done = write("done", np.maximum(memory[:, own["done"]], holding(parts[0], holds)))
+                done = write(
+                    "done", np.maximum(memory[:, own["done"]], state_formula_holds(parts[0], holds))
+                )
                 return done > 0, np.zeros(len(memory), bool)
             case "hold":
                 most, before = self.steps(formula), memory[:, own["held"]]
-                going_on = np.where(holding(parts[0], holds), before + 1, 0)
+                going_on = np.where(state_formula_holds(parts[0], holds), before + 1, 0)
                 held = write("held", np.where(before >= most, most, going_on))
                 return held >= most, np.zeros(len(memory), bool)
             case "then":
@@ -178,7 +180,7 @@ class Automaton:
                 i = 0 if formula.operator == "while" else 1
                 which, guard = parts[i], parts[1 - i]
                 done, broken = self._step(which, (*path, i), memory, holds, live)
-                kept = holding(guard, holds)
+                kept = state_formula_holds(guard, holds)
                 was = memory[:, own["done"]] > 0
                 over = memory[:, own["broken"]] > 0
                 now = done & (kept if formula.operator == "while" else True)
@@ -186,7 +188,7 @@ class Automaton:
                 was = write("done", was | now & ~over) > 0
                 return was, over
             case _:  # never, always
-                wrong = holding(parts[0], holds) == (formula.operator == "never")
+                wrong = state_formula_holds(parts[0], holds) == (formula.operator == "never")
                 broken = write("broken", np.maximum(memory[:, own["broken"]], wrong)) > 0
                 return ~broken, broken
 
@@ -195,11 +197,11 @@ def _is_then(formula: Formula) -> bool:
     return isinstance(formula, Joined) and formula.operator == "then"
 
 
-def holding(formula: Formula, holds: Holds) -> Array:
+def state_formula_holds(formula: Formula, holds: Holds) -> Array:
     """(N,) bool: where a state formula holds."""
     if isinstance(formula, Atom):
         return holds[formula]
-    parts = [holding(part, holds) for part in formula.parts]
+    parts = [state_formula_holds(part, holds) for part in formula.parts]
     if formula.operator == "not":
         return ~parts[0]
     return (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reward_models.base import Entity, TaskCard
+from reward_models.base import CardEntity, TaskCard
+from reward_models.goals.duration import achieved_by
 from reward_models.goals.formula import Atom, Formula, Joined, join, parts_of
-from reward_models.goals.length import brought_by
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role, roles
 
 
@@ -60,7 +60,7 @@ def describe_vocabulary(card: TaskCard) -> str:
     return "; ".join(parts)
 
 
-def shown(atom: Atom) -> bool:
+def visible_in_frame(atom: Atom) -> bool:
     """Whether one frame shows that it holds; not of a thing that is chosen as an episode begins."""
     fixed = all(isinstance(term, str) for term in atom.terms)
     return fixed and PREDICATES[atom.predicate].seen in ("frame", "asked")
@@ -75,7 +75,7 @@ def stages(formula: Formula, card: TaskCard) -> Plan:
     asks for all, and for what must be open for that to be seen. What is to be held for a time in
     the end is asked for at each step. What is never to be leads nowhere.
     """
-    wanted, shunned = _apart(formula)
+    wanted, shunned = _split_constraints(formula)
     *before, last = parts_of(wanted, "then")
     held = last.parts[0] if isinstance(last, Joined) and last.operator == "hold" else last
     parts = enumerate((*before, held))
@@ -83,7 +83,7 @@ def stages(formula: Formula, card: TaskCard) -> Plan:
     return Plan(tuple(s for _, s in steps), tuple(n for n, _ in steps), shunned)
 
 
-def _apart(formula: Formula) -> tuple[Formula, tuple[Atom, ...]]:
+def _split_constraints(formula: Formula) -> tuple[Formula, tuple[Atom, ...]]:
     """What is wanted, and what is never to be besides."""
     wanted: list[Formula] = []
     shunned: list[Atom] = []
@@ -99,13 +99,13 @@ def _apart(formula: Formula) -> tuple[Formula, tuple[Atom, ...]]:
 
 
 def _steps(formula: Formula, card: TaskCard, shunned: Sequence[Atom]) -> list[tuple[Atom, ...]]:
-    together = _together(formula)
+    together = _conjunction_atoms(formula)
     gripper = next((e.name for e in card.entities if role(e) == GRIPPER), "")
     steps: list[tuple[Atom, ...]] = []
     moved: list[Atom] = []
     for atom in together:
         if gripper and atom.subject != gripper:
-            touched = Atom.of("touch", gripper, _taken_by(atom.subject, card))
+            touched = Atom.of("touch", gripper, _grasped_part(atom.subject, card))
             if not any((a.predicate, a.terms) == ("touch", touched.terms) for a in shunned):
                 steps.append((*moved, touched))
             if atom.predicate == "lifted":
@@ -120,19 +120,19 @@ def _steps(formula: Formula, card: TaskCard, shunned: Sequence[Atom]) -> list[tu
 def _open_to_be_seen(atom: Atom, card: TaskCard) -> list[Atom]:
     """What must be open for an atom to be seen: no frame shows what lies in a shut drawer, so a
     table without it looks as if it were in there."""
-    if len(atom.terms) < 2 or brought_by(atom, card) != "put":
+    if len(atom.terms) < 2 or achieved_by(atom, card) != "put":
         return []
     opens = "open" in card.entity(atom.object).affordances
     return [Atom.of("open", atom.object)] if opens else []
 
 
-def _taken_by(name: str, card: TaskCard) -> str:
+def _grasped_part(name: str, card: TaskCard) -> str:
     """What a hand goes to that wants to move an entity: its handle, where it has one."""
     body = card.entity(name).body
     return next((e.name for e in card.entities if e.kind == "handle" and e.body == body), name)
 
 
-def _together(formula: Formula) -> tuple[Atom, ...]:
+def _conjunction_atoms(formula: Formula) -> tuple[Atom, ...]:
     """The set of atoms of a conjunction, without repeats, in the order they were said."""
     parts = parts_of(formula, "and")
     if all(isinstance(part, Atom) for part in parts):
@@ -142,7 +142,7 @@ def _together(formula: Formula) -> tuple[Atom, ...]:
                      "use --reward offline")  # fmt: skip
 
 
-def _names(entity: Entity, card: TaskCard) -> tuple[str, ...]:
+def _names(entity: CardEntity, card: TaskCard) -> tuple[str, ...]:
     """Noun phrases that mean this entity and no other, the canonical one first."""
     names = [entity.name.replace("_", " ")]
     for alias in entity.aliases:

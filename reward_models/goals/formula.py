@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
-from reward_models.base import Entity, TaskCard
+from reward_models.base import CardEntity, TaskCard
 from reward_models.goals.predicates import AFTER, PREDICATES, Number, roles
 
 Kind = Literal["state", "event", "constraint"]
@@ -25,7 +25,7 @@ SECONDS = Number("seconds", "s", None, low=0.0, high=3600.0)
 
 
 @dataclass(frozen=True)
-class Operator:
+class OperatorRule:
     """How an operator takes its parts: ``state`` are the places that need a state formula."""
 
     least: int
@@ -36,18 +36,18 @@ class Operator:
 
 
 MANY = MAX_NODES
-OPERATORS: dict[str, Operator] = {
-    "and": Operator(2, MANY, None),
-    "or": Operator(2, MANY, None),
-    "not": Operator(1, 1, "state", (0,)),
-    "once": Operator(1, 1, "event", (0,)),
-    "hold": Operator(1, 1, "event", (0,), (SECONDS,)),
-    "then": Operator(2, MANY, "event"),
-    "within": Operator(1, 1, "event", (), (SECONDS,)),
-    "while": Operator(2, 2, "event", (1,)),
-    "until": Operator(2, 2, "event", (0,)),
-    "never": Operator(1, 1, "constraint", (0,)),
-    "always": Operator(1, 1, "constraint", (0,)),
+OPERATORS: dict[str, OperatorRule] = {
+    "and": OperatorRule(2, MANY, None),
+    "or": OperatorRule(2, MANY, None),
+    "not": OperatorRule(1, 1, "state", (0,)),
+    "once": OperatorRule(1, 1, "event", (0,)),
+    "hold": OperatorRule(1, 1, "event", (0,), (SECONDS,)),
+    "then": OperatorRule(2, MANY, "event"),
+    "within": OperatorRule(1, 1, "event", (), (SECONDS,)),
+    "while": OperatorRule(2, 2, "event", (1,)),
+    "until": OperatorRule(2, 2, "event", (0,)),
+    "never": OperatorRule(1, 1, "constraint", (0,)),
+    "always": OperatorRule(1, 1, "constraint", (0,)),
 }
 # Choices made at the first step, and how many entities each needs.
 CHOICES = {
@@ -68,7 +68,7 @@ class FormulaError(ValueError):
 
 
 @dataclass(frozen=True)
-class Choice:
+class EntityChoice:
     """One of several entities, chosen by where they are at the first step."""
 
     rule: str
@@ -93,7 +93,7 @@ class Choice:
         return f"{self.rule}({', '.join(self.names)})"
 
 
-Term = str | Choice
+Term = str | EntityChoice
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Joined:
                 f"part{'s' * (known.least > 1)}, got {count}"
             )
         for at, part in enumerate(self.parts, 1):
-            found = kind(part)
+            found = formula_kind(part)
             if at - 1 in known.state and found != "state":
                 raise FormulaError(f"part {at} of {name} must be a state, got {found} {part}")
             if found == "constraint" and name != "and":
@@ -198,14 +198,14 @@ def join(operator: str, *parts: Formula, **numbers: float) -> Joined:
     return Joined(operator, parts, tuple(numbers.items()))
 
 
-def kind(formula: Formula) -> Kind:
+def formula_kind(formula: Formula) -> Kind:
     """Whether it is a state, an event or a constraint (docs/reference/goal-language.md)."""
     if isinstance(formula, Atom):
         return "state"
     own = OPERATORS[formula.operator].kind
     if own is not None:
         return own
-    kinds = {kind(part) for part in formula.parts}
+    kinds = {formula_kind(part) for part in formula.parts}
     if kinds == {"constraint"}:
         return "constraint"
     return "state" if kinds == {"state"} else "event"
@@ -227,25 +227,25 @@ def parts_of(formula: Formula, operator: str) -> tuple[Formula, ...]:
     return (formula,)
 
 
-def sequence(formula: Formula) -> tuple[int, ...] | None:
+def sequence_path(formula: Formula) -> tuple[int, ...] | None:
     """The way to the outermost ``then``, by the numbers of parts; None where there is none."""
-    if isinstance(formula, Atom) or kind(formula) != "event" or formula.operator == "or":
+    if isinstance(formula, Atom) or formula_kind(formula) != "event" or formula.operator == "or":
         return None
     if formula.operator == "then":
         return ()
     for at, part in enumerate(formula.parts):
-        if (found := sequence(part)) is not None:
+        if (found := sequence_path(part)) is not None:
             return (at, *found)
     return None
 
 
-def alike(formula: Formula) -> Formula:
+def canonical(formula: Formula) -> Formula:
     """The formula in the one way to write it: equal where two differ only in the order of the parts
     of ``and`` and ``or``, in what is nested, or in the last digits of a number."""
     numbers = tuple((name, round(value, 9)) for name, value in formula.numbers)
     if isinstance(formula, Atom):
         return Atom(formula.predicate, formula.terms, numbers)
-    parts = tuple(map(alike, formula.parts))
+    parts = tuple(map(canonical, formula.parts))
     if formula.operator in ("and", "or", "then"):
         parts = tuple(p for part in parts for p in parts_of(part, formula.operator))
     if formula.operator in ("and", "or"):
@@ -265,7 +265,7 @@ def fill(formula: Formula, card: TaskCard, part: bool = False) -> Formula:
     what comes before it.
     """
     if not part:
-        _check_order(formula, sequence(formula))
+        _check_order(formula, sequence_path(formula))
     return _filled(formula, card, avoided=False)
 
 
@@ -351,13 +351,13 @@ _DONE = "balance", "close", "insert", "lift", "open", "place", "press", "push", 
 _FOR = {name: f"something to {name}" for name in _DONE}
 
 
-def _checked(atom: Atom, card: TaskCard) -> list[Entity]:
+def _checked(atom: Atom, card: TaskCard) -> list[CardEntity]:
     """The entities of an atom, of a choice the first; FormulaError unless all of them fit."""
     known, first, named = PREDICATES[atom.predicate], [], []
     for place, fits, term in zip(_ORDINAL, known.roles, atom.terms, strict=False):
         names = (term,) if isinstance(term, str) else term.among
         found = [_entity(atom, place, name, card) for name in names]
-        if isinstance(term, Choice):
+        if isinstance(term, EntityChoice):
             _entity(atom, place, term.names[0], card)
         for entity in found:
             if not fits & roles(entity):
@@ -379,7 +379,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
-def _entity(atom: Atom, place: str, name: str, card: TaskCard) -> Entity:
+def _entity(atom: Atom, place: str, name: str, card: TaskCard) -> CardEntity:
     for entity in card.entities:
         if entity.name == name:
             return entity
@@ -391,7 +391,8 @@ def _entity(atom: Atom, place: str, name: str, card: TaskCard) -> Entity:
 
 def _constrains(formula: Joined) -> bool:
     return any(
-        kind(p) == "constraint" or isinstance(p, Joined) and _constrains(p) for p in formula.parts
+        formula_kind(p) == "constraint" or isinstance(p, Joined) and _constrains(p)
+        for p in formula.parts
     )
 
 
@@ -408,7 +409,7 @@ def _check_name(where: str, name: Any) -> None:
 
 def _named(atom: Atom, slot: int) -> str:
     term = atom.terms[slot]
-    if isinstance(term, Choice):
+    if isinstance(term, EntityChoice):
         raise FormulaError(f"{atom} is about a choice that is made when an episode starts")
     return term
 
@@ -467,7 +468,7 @@ def _from_data(data: Any, where: str, nodes: list[int], depth: int) -> Formula:
         rule, names, none = _triple(argument, f"{where}[1][{i}]")
         if none:
             raise FormulaError(f"{where}[1][{i}]: {rule} has no numbers, got {none}")
-        terms.append(Choice(rule, tuple(names)))
+        terms.append(EntityChoice(rule, tuple(names)))
     if name in PREDICATES and PREDICATES[name].compares and AFTER not in numbers:
         given += ((AFTER, 0.0),)
     return Atom(name, tuple(terms), given)
@@ -546,12 +547,12 @@ class _Parser:
                 raise FormulaError(f"argument {at} of {name} must be an entity, got {argument}")
         return Atom(name, tuple(arguments), tuple(numbers))
 
-    def choice(self, rule: str) -> Choice:
+    def choice(self, rule: str) -> EntityChoice:
         self.take(_OPEN, "(")
         names = [self.take(_NAME, f"an entity of {rule}")]
         while self.take(_NEXT, f", or ) in {rule}") == ",":
             names.append(self.take(_NAME, f"an entity of {rule}"))
-        return Choice(rule, tuple(names))
+        return EntityChoice(rule, tuple(names))
 
     def number(self, where: str, name: str, row: tuple[Number, ...]) -> float:
         value = float(self.take(_NUMBER, f"a number for {name}"))

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from reward_models.base import Entity, Signal, TaskCard
-from reward_models.goals.formula import Atom, Choice, Formula, atoms, fill
+from reward_models.base import CardEntity, CardSignal, TaskCard
+from reward_models.goals.formula import Atom, EntityChoice, Formula, atoms, fill
 from reward_models.goals.predicates import AFTER, BODY, FURNITURE, GRIPPER, MARKS, PREDICATES
 from reward_models.programs import Program, load
 from reward_models.programs.language import MAX_COMPONENTS
@@ -25,7 +25,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredSignal:
     """A signal as it was at the first step, or when so many parts of the sequence were done; until
     then, as it is."""
 
@@ -52,7 +52,7 @@ class _Unknown(Exception):
 
 
 @dataclass
-class Measured:
+class FormulaMargins:
     """A filled formula over a task's card, and the text of what its atoms measure."""
 
     formula: Formula
@@ -61,8 +61,8 @@ class Measured:
         default_factory=dict
     )  # each >= 0 where it holds
     aims: dict[Atom, str] = field(default_factory=dict)  # vectors (3) m; "": it has none
-    kept: tuple[Kept, ...] = ()  # what has to be remembered
-    choices: tuple[Choice, ...] = ()
+    kept: tuple[StoredSignal, ...] = ()  # what has to be remembered
+    choices: tuple[EntityChoice, ...] = ()
 
     @property
     def card(self) -> TaskCard:
@@ -75,12 +75,12 @@ class Measured:
         for number, choice in enumerate(self.choices, 1):
             most = len(choice.among) - 1.0
             doc = f"which of {', '.join(choice.among)} is the {choice.rule}, from 0"
-            extra.append(Signal(f"chosen_{number}", (1,), "1", "goal", (0.0, most), doc, False))
+            extra.append(CardSignal(f"chosen_{number}", (1,), "1", "goal", (0.0, most), doc, False))
         return replace(self.task_card, signals=(*self.task_card.signals, *extra))
 
     def picked(self, atom: Atom, texts: Sequence[str]) -> str:
-        """That one of ``texts``, of each of ``resolved(atom)``, which is meant in a row."""
-        choices = [t for t in atom.terms if isinstance(t, Choice)]
+        """That one of ``texts``, of each of ``resolve_choices(atom)``, which is meant in a row."""
+        choices = [t for t in atom.terms if isinstance(t, EntityChoice)]
         picks = [f"chosen_{self.choices.index(choice) + 1}[0]" for choice in choices]
         return _picked(list(texts), picks, [len(choice.among) for choice in choices])
 
@@ -89,7 +89,7 @@ class Measured:
         empty where an atom says neither."""
         if self.aims[atom] or len(atom.terms) < 2:
             return self.aims[atom]
-        ways, card = list(resolved(atom)), self.task_card
+        ways, card = list(resolve_choices(atom)), self.task_card
         thing, mark = (
             self.picked(atom, [card.entity(str(one.terms[i])).pose_signal for one in ways])
             for i in (0, 1)
@@ -112,15 +112,15 @@ class Measured:
         }
 
 
-def measured(formula: Formula, card: TaskCard) -> Measured:
+def formula_margins(formula: Formula, card: TaskCard) -> FormulaMargins:
     """The text of every atom's conditions; NoMargin names what cannot be measured."""
     formula = fill(formula, card, part=True)
     every = tuple(dict.fromkeys(atoms(formula)))
-    choices = dict.fromkeys(t for a in every for t in a.terms if isinstance(t, Choice))
-    made = Measured(formula, card, choices=tuple(choices))
-    kept: dict[Kept, None] = {}
+    choices = dict.fromkeys(t for a in every for t in a.terms if isinstance(t, EntityChoice))
+    made = FormulaMargins(formula, card, choices=tuple(choices))
+    kept: dict[StoredSignal, None] = {}
     for atom in every:
-        written = [_written(one, card, kept) for one in resolved(atom)]
+        written = [_written(one, card, kept) for one in resolve_choices(atom)]
         made.conditions[atom] = tuple(
             made.picked(atom, texts)
             for texts in zip(*(conditions for conditions, _ in written), strict=True)
@@ -130,10 +130,10 @@ def measured(formula: Formula, card: TaskCard) -> Measured:
     return made
 
 
-class Measures:
-    """``Measured`` as numpy: margins and aims of every atom, rows at once."""
+class MarginEvaluator:
+    """``FormulaMargins`` as numpy: margins and aims of every atom, rows at once."""
 
-    def __init__(self, of: Measured):
+    def __init__(self, of: FormulaMargins):
         self.of = of
         self.atoms = tuple(of.conditions)
         texts = [text for atom in self.atoms for text in of.conditions[atom]]
@@ -155,7 +155,7 @@ class Measures:
         return margins, {a: _taken(found, 3) for a in self.atoms if self.of.aims[a]}
 
 
-def missing(conditions: tuple[str, ...], room: float = 0.0) -> str:
+def shortfall_text(conditions: tuple[str, ...], room: float = 0.0) -> str:
     """Text of how far conditions are from holding together by ``room``, >= 0: the length of all
     shortfalls."""
     short = [f"above({condition}, {room!r})" for condition in conditions]
@@ -165,7 +165,7 @@ def missing(conditions: tuple[str, ...], room: float = 0.0) -> str:
     return text
 
 
-def least(conditions: tuple[str, ...]) -> str:
+def least_margin_text(conditions: tuple[str, ...]) -> str:
     """Text of the margin of conditions that hold together: the least of theirs."""
     text = conditions[0]
     for one in conditions[1:]:
@@ -182,11 +182,12 @@ def _parts(texts: list[str]) -> Iterator[list[str]]:
 def _program(texts: list[str], card: TaskCard) -> Program:
     body = "".join(f'        "c{i}": {text},\n' for i, text in enumerate(texts))
     return load(
-        f"def reward({', '.join(signals_in(texts, card))}):\n    return {{\n{body}    }}\n", card
+        f"def reward({', '.join(signal_arguments(texts, card))}):\n    return {{\n{body}    }}\n",
+        card,
     )
 
 
-def signals_in(texts: list[str], card: TaskCard) -> list[str]:
+def signal_arguments(texts: list[str], card: TaskCard) -> list[str]:
     """The arguments of a program that computes ``texts``."""
     words = dict.fromkeys(w for text in texts for w in re.findall(r"[A-Za-z_]\w*", text))
     known = {s.name for s in card.signals} | {f"prev_{s.name}" for s in card.signals}
@@ -197,7 +198,7 @@ def _taken(found: Iterator[Array], count: int) -> Array:
     return np.stack([next(found) for _ in range(count)], axis=1)
 
 
-def resolved(atom: Atom) -> Iterator[Atom]:
+def resolve_choices(atom: Atom) -> Iterator[Atom]:
     """The atom for every way in which its choices may fall."""
     among = [(t,) if isinstance(t, str) else t.among for t in atom.terms]
     for names in itertools.product(*among):
@@ -218,7 +219,7 @@ def _picked(texts: list[str], picks: list[str], counts: list[int]) -> str:
     return text
 
 
-def _written(atom: Atom, card: TaskCard, kept: dict[Kept, None]) -> tuple[list[str], str]:
+def _written(atom: Atom, card: TaskCard, kept: dict[StoredSignal, None]) -> tuple[list[str], str]:
     row = PREDICATES[atom.predicate]
     if not row.margin:
         raise NoMargin(
@@ -256,10 +257,10 @@ _EDGES: dict[str, Callable[[Sequence[float]], float]] = {
 class _Slots(dict[str, object]):
     """What stands in a row's braces."""
 
-    def __init__(self, atom: Atom, card: TaskCard, kept: dict[Kept, None]):
+    def __init__(self, atom: Atom, card: TaskCard, kept: dict[StoredSignal, None]):
         after = int(dict(atom.numbers).get(AFTER, 0))
         things = {
-            letter: Quantities(card.entity(str(term)), card, kept, after)
+            letter: EntityQuantities(card.entity(str(term)), card, kept, after)
             for letter, term in zip("abc", atom.terms, strict=False)
         }
         numbers = {name: repr(value) for name, value in atom.numbers}
@@ -287,12 +288,12 @@ class _Slots(dict[str, object]):
 
 
 @dataclass
-class Quantities:
+class EntityQuantities:
     """What can be said of one entity, as text of the reward language; _Unknown where it cannot."""
 
-    entity: Entity
+    entity: CardEntity
     card: TaskCard
-    kept: dict[Kept, None]
+    kept: dict[StoredSignal, None]
     after: int = 0
 
     def __str__(self) -> str:
@@ -314,7 +315,7 @@ class Quantities:
         return self._kept(self.entity.pose_signal)
 
     def _kept(self, signal: str) -> str:
-        found = Kept(signal, self.after)
+        found = StoredSignal(signal, self.after)
         self.kept[found] = None
         return found.name
 
@@ -388,7 +389,7 @@ class Quantities:
         return repr(next(s for s in self.card.signals if s.name == name).range[1])
 
 
-def _surfaces(a: Quantities, b: Quantities) -> str:
+def _surfaces(a: EntityQuantities, b: EntityQuantities) -> str:
     """Distance m of two things that stand: that of their outlines from above, and of their heights.
 
     A ball's is its centre's, less its radius. _Unknown of two cubes: of their outlines the language
@@ -419,7 +420,7 @@ def _surfaces(a: Quantities, b: Quantities) -> str:
     return f"maximum({outlines} - {round(radius, 6)!r}, 0.0)" if radius else outlines
 
 
-def _choose(choice: Choice, signals: Mapping[str, Array], card: TaskCard) -> Array:
+def _choose(choice: EntityChoice, signals: Mapping[str, Array], card: TaskCard) -> Array:
     """(N,) which of ``choice.among`` it is, from 0."""
     points = np.stack([signals[card.entity(n).pose_signal] for n in choice.among], axis=1)
     if choice.rule in ("nearest", "farthest"):

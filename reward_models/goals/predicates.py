@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from reward_models.base import Entity
+from reward_models.base import CardEntity
 
 GRIPPER = "gripper"  # the kind of the entity that acts on objects
 BODY = "body"  # the kind of a body that moves itself; every other kind is an object
@@ -36,14 +36,14 @@ class Number:
 
     name: str
     unit: str
-    default: float | Callable[[Sequence[Entity]], float | None] | None
+    default: float | Callable[[Sequence[CardEntity]], float | None] | None
     exact: float | None = None
     avoid: float | None = None
     low: float = 0.0
     high: float = 2.0
     said: Literal["", "just", "least", "most", "tolerance"] = ""
 
-    def meant(self, entities: Sequence[Entity], said: bool, avoided: bool) -> float | None:
+    def meant(self, entities: Sequence[CardEntity], said: bool, avoided: bool) -> float | None:
         """The number where it was not said; ``said``: another was."""
         if avoided and self.avoid is not None:
             return self.avoid
@@ -100,12 +100,12 @@ BY = {"go": 2.5, "push": 4.0, "slide": 4.0, "press": 4.0, "lift": 4.0, "put": 6.
       "act": 0.0}  # fmt: skip
 
 
-def role(entity: Entity) -> str:
+def role(entity: CardEntity) -> str:
     """``"gripper"``, ``"body"`` or ``"object"``: of which predicates it may be the subject."""
     return entity.kind if entity.kind in (GRIPPER, BODY) else "object"
 
 
-def roles(entity: Entity) -> frozenset[str]:
+def roles(entity: CardEntity) -> frozenset[str]:
     """Everything that a predicate may ask of an entity: its role, its kind, what it affords."""
     loose = role(entity) == "object" and entity.kind not in MARKS | FURNITURE
     return frozenset(
@@ -113,7 +113,7 @@ def roles(entity: Entity) -> frozenset[str]:
     )
 
 
-def _resting(entities: Sequence[Entity]) -> float | None:
+def _resting(entities: Sequence[CardEntity]) -> float | None:
     """How far aside a thing may rest: half the width of what is under it, 3/4 of a mark's radius;
     None where the card does not say its size."""
     under = entities[-1]
@@ -122,13 +122,13 @@ def _resting(entities: Sequence[Entity]) -> float | None:
     return round(under.half[0] * (0.75 if under.kind in MARKS else 1.0), 6)
 
 
-def _beside_it(entities: Sequence[Entity]) -> float:
+def _beside_it(entities: Sequence[CardEntity]) -> float:
     """How far apart the centres of neighbours may be: more where they are too wide for that."""
     wide = sum(entity.half[0] if entity.half else 0.0 for entity in entities)
     return max(0.065, round(wide + 0.024, 6))
 
 
-def _by_kind(thing: float, body: float) -> Callable[[Sequence[Entity]], float]:
+def _by_kind(thing: float, body: float) -> Callable[[Sequence[CardEntity]], float]:
     """A default of things and another one of bodies."""
     return lambda entities: body if entities[0].kind == BODY else thing
 
@@ -152,7 +152,8 @@ def _speed(
 
 
 def _act(name: str, words: str, *numbers: Number, said: bool = True) -> Predicate:
-    """What a body does by itself; writers/bodies.py knows how, and no margin says how far it is."""
+    """What a body does by itself; writers/locomotion_templates.py knows how, and no margin says how
+    far it is."""
     spoken = _BODY if said else frozenset()
     caption = f"{{subject}} {words}"
     return Predicate(name, (_BODY,), caption, numbers, spoken=spoken, by="act", seen="none")

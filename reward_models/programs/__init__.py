@@ -1,4 +1,7 @@
-"""Reward code that cannot hurt: a small language, its checks, and the numpy that runs it."""
+"""Reward code that cannot hurt: a small language, its checks, and the numpy that runs it.
+
+May import: nothing.
+"""
 
 from reward_models.programs.diagnostics import Diagnostic, Refused, errors
 from reward_models.programs.explain import explain

@@ -6,7 +6,7 @@ from reward_models.programs.lower import Lowered
 from reward_models.programs.ops import OPS
 from reward_models.programs.primitives import PRIMITIVES
 from reward_models.programs.runtime import Program
-from reward_models.programs.units import spell
+from reward_models.programs.units import spell_unit
 
 _AXES = ("x", "y", "z")
 _LONG = 400  # characters of one reading; beyond it the source says it better
@@ -31,7 +31,7 @@ def explain(program: Program) -> str:
     for name, node in lowered.components.items():
         low, high = lowered.nodes[node].span
         unit = lowered.nodes[node].unit
-        unit_text = f" {spell(unit)}" if unit else ""
+        unit_text = f" {spell_unit(unit)}" if unit else ""
         lines.append(f"{name}: {_bare(whole[node])} ({low:.3g} to {high:.3g}{unit_text})")
     lines += [f"where {name} is {_bare(whole[node])}" for node, name in lowered.named.items()]
     memory = "; it remembers the episode so far" if lowered.remembers else ""

@@ -83,7 +83,7 @@ _HINTS = {
 }
 
 
-class Reader:
+class ProgramReader:
     """Collects what is wrong while the tree is walked; ``values`` are the author's names so far."""
 
     def __init__(self, functions: frozenset[str] = frozenset()) -> None:
@@ -107,7 +107,7 @@ def parse(text: Any, functions: frozenset[str]) -> ast.FunctionDef:
     ``functions`` are the names that may be called, each until the author gives it to a value.
     """
     tree = _tree(text)
-    reader = Reader(functions)
+    reader = ProgramReader(functions)
     function = _only_function(tree, reader)
     reader.check()
     assert function is not None
@@ -180,7 +180,7 @@ def _size(tree: ast.AST) -> None:
         stack += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
 
 
-def _only_function(tree: ast.Module, reader: Reader) -> ast.FunctionDef | None:
+def _only_function(tree: ast.Module, reader: ProgramReader) -> ast.FunctionDef | None:
     functions = [n for n in tree.body if isinstance(n, ast.FunctionDef)]
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -196,7 +196,7 @@ def _only_function(tree: ast.Module, reader: Reader) -> ast.FunctionDef | None:
     return functions[0]
 
 
-def _signature(function: ast.FunctionDef, reader: Reader) -> None:
+def _signature(function: ast.FunctionDef, reader: ProgramReader) -> None:
     arguments = function.args
     names = [a.arg for a in arguments.args]
     if function.decorator_list:
@@ -216,7 +216,7 @@ def _signature(function: ast.FunctionDef, reader: Reader) -> None:
         reader.refuse("structure", "a reward of no signal", function, hint)
 
 
-def _body(function: ast.FunctionDef, reader: Reader) -> None:
+def _body(function: ast.FunctionDef, reader: ProgramReader) -> None:
     arguments = {a.arg for a in function.args.args}
     for name in sorted(arguments):
         if name in RESERVED or name.startswith("_"):
@@ -246,7 +246,7 @@ def _body(function: ast.FunctionDef, reader: Reader) -> None:
     _return(last, reader)
 
 
-def _target(line: ast.Assign, arguments: set[str], reader: Reader) -> set[str]:
+def _target(line: ast.Assign, arguments: set[str], reader: ProgramReader) -> set[str]:
     """The name that is assigned to, if it may be."""
     target = line.targets[0]
     if len(line.targets) > 1 or not isinstance(target, ast.Name):
@@ -263,7 +263,7 @@ def _target(line: ast.Assign, arguments: set[str], reader: Reader) -> set[str]:
     return set()
 
 
-def _return(last: ast.stmt, reader: Reader) -> None:
+def _return(last: ast.stmt, reader: ProgramReader) -> None:
     hint = 'the last line is return {"component": expression, ...}'
     if isinstance(last, ast.Return) and isinstance(last.value, ast.Dict):
         seen: set[str] = set()
@@ -305,7 +305,7 @@ def function_name(node: ast.expr) -> str | None:
     return None
 
 
-def _expression(node: ast.expr, reader: Reader) -> None:
+def _expression(node: ast.expr, reader: ProgramReader) -> None:
     """Refuses every node below ``node`` that is not of the language."""
     if isinstance(node, ast.Constant):
         _constant(node, reader)
@@ -350,7 +350,7 @@ def _expression(node: ast.expr, reader: Reader) -> None:
                       _HINTS.get(type(node), ""))  # fmt: skip
 
 
-def _constant(node: ast.Constant, reader: Reader) -> None:
+def _constant(node: ast.Constant, reader: ProgramReader) -> None:
     value = node.value
     if isinstance(value, str | bytes):
         reader.refuse("string", "a text is only the name of a component", node)
@@ -361,14 +361,14 @@ def _constant(node: ast.Constant, reader: Reader) -> None:
         reader.refuse("constant", "a number is too large", node, hint)
 
 
-def _attribute(node: ast.Attribute, reader: Reader) -> None:
+def _attribute(node: ast.Attribute, reader: ProgramReader) -> None:
     hint = ""
     if isinstance(node.value, ast.Name) and node.value.id != "np":
         hint = f"write {node.attr}({node.value.id}, ...) if it is a function of the list"
     reader.refuse("attribute", f"attribute {node.attr!r}: a value has none", node, hint)
 
 
-def _exponent(node: ast.expr, reader: Reader) -> None:
+def _exponent(node: ast.expr, reader: ProgramReader) -> None:
     if constant_of(node) is None or abs(constant_of(node) or 0.0) > MAX_EXPONENT:
         reader.refuse("power", f"an exponent is a constant of at most {MAX_EXPONENT}", node)
 
@@ -408,13 +408,13 @@ def index_of(node: ast.expr) -> int | slice | None:
     return None
 
 
-def _index(node: ast.expr, reader: Reader) -> None:
+def _index(node: ast.expr, reader: ProgramReader) -> None:
     if index_of(node) is None:
         hint = "x[2], x[:2], x[:, 2]; a program speaks of one row"
         reader.refuse("index", "an index is a constant", node, hint)
 
 
-def _call(node: ast.Call, reader: Reader) -> None:
+def _call(node: ast.Call, reader: ProgramReader) -> None:
     name = function_name(node.func)
     if name is None:
         if isinstance(node.func, ast.Attribute):
@@ -434,7 +434,7 @@ def _call(node: ast.Call, reader: Reader) -> None:
         reader.refuse("call", f"{name!r} is a value here", node, hint)
         return
     if name not in reader.functions:
-        hint = nearest(name, reader.functions)
+        hint = did_you_mean(name, reader.functions)
         reader.refuse("call", f"no function {name!r}", node, hint)
         return
     for argument in node.args:
@@ -454,7 +454,7 @@ def _call(node: ast.Call, reader: Reader) -> None:
                           "arguments are given by position")  # fmt: skip
 
 
-def nearest(name: str, known: Any) -> str:
+def did_you_mean(name: str, known: Any) -> str:
     """``did you mean 'x'?`` for a name that is not known, or an empty string."""
     close = difflib.get_close_matches(name, list(known), 1, 0.6)
     return f"did you mean {close[0]!r}?" if close else ""

@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from reward_models.base import Signal, TaskCard
+from reward_models.base import CardSignal, TaskCard
 from reward_models.programs import units
 from reward_models.programs.diagnostics import Diagnostic, Refused, errors
 from reward_models.programs.language import (
     CONSTANTS,
     constant_of,
+    did_you_mean,
     function_name,
     index_of,
-    nearest,
     parse,
 )
 from reward_models.programs.ops import ALIASES, OPS, REDUCTIONS, Op, OutOfDomain, Range, power_span
@@ -184,7 +184,7 @@ class _Lowering:
             signal = signals.get(source) or self._action(source)
             if signal is None or (previous and source == "action"):
                 known = [*signals, "action"] if self.card.act_dim else list(signals)
-                hint = nearest(name, [*known, *(PREVIOUS + k for k in signals)])
+                hint = did_you_mean(name, [*known, *(PREVIOUS + k for k in signals)])
                 hint = hint or f"signals of {self.card.task}: {', '.join(known)}"
                 self._find("signal", f"task {self.card.task!r} has no signal {name!r}", hint)
                 continue
@@ -200,11 +200,11 @@ class _Lowering:
             )
         return tuple(inputs)
 
-    def _action(self, name: str) -> Signal | None:
+    def _action(self, name: str) -> CardSignal | None:
         if name != "action" or not self.card.act_dim:
             return None
         doc = "what the policy asked for"
-        return Signal("action", (self.card.act_dim,), "1", "", (-0.5, 0.5), doc, True)
+        return CardSignal("action", (self.card.act_dim,), "1", "", (-0.5, 0.5), doc, True)
 
     # Nodes.
     def _add(
@@ -295,7 +295,7 @@ class _Lowering:
         if name in (*signals, "action") or name.removeprefix(PREVIOUS) in signals:
             hint = f"add it to the arguments: def reward(..., {name}):"
         else:
-            hint = nearest(name, self._names)
+            hint = did_you_mean(name, self._names)
         raise self._stop("name", f"nothing is called {name!r}", hint)
 
     def _number(self, node: int) -> int:
@@ -343,23 +343,25 @@ class _Lowering:
     def _unit(self, op: Op, nodes: list[Node]) -> Unit:
         first = nodes[0].unit
         if op.unit == "product":
-            return units.times(first, nodes[1].unit)
+            return units.product_unit(first, nodes[1].unit)
         if op.unit == "quotient":
-            return units.times(first, nodes[1].unit, -1.0)
+            return units.product_unit(first, nodes[1].unit, -1.0)
         if op.unit == "square":
-            return units.power(first, 2.0)
+            return units.power_unit(first, 2.0)
         if op.unit == "root":
-            return units.power(first, 0.5)
+            return units.power_unit(first, 0.5)
         if op.unit in ("alike", "ratio_angle", "bool") and not op.takes_boolean:
             unit = self._alike(_DOES.get(op.name, f"{op.name} takes"), nodes)
             return units.ANGLE if op.unit == "ratio_angle" else None if op.boolean else unit
         if op.unit == "angle_in":
-            if not units.alike(first, units.ANGLE):
-                raise self._stop("unit", f"{op.name} of {units.spell(first)}", "it takes an angle")
+            if not units.compatible(first, units.ANGLE):
+                raise self._stop(
+                    "unit", f"{op.name} of {units.spell_unit(first)}", "it takes an angle"
+                )
             return units.PLAIN
         if op.unit in ("plain", "angle_out"):
-            if not units.alike(first, units.PLAIN) and op.name != "sign":
-                self._find("scale", f"{op.name} of a quantity in {units.spell(first)}",
+            if not units.compatible(first, units.PLAIN) and op.name != "sign":
+                self._find("scale", f"{op.name} of a quantity in {units.spell_unit(first)}",
                            "divide it by a scale of its unit", "warning")  # fmt: skip
             return units.ANGLE if op.unit == "angle_out" else units.PLAIN
         return first
@@ -367,11 +369,11 @@ class _Lowering:
     def _alike(self, does: str, nodes: list[Node]) -> Unit:
         unit = nodes[0].unit
         for node in nodes[1:]:
-            if not units.alike(unit, node.unit):
-                a, b = units.spell(unit), units.spell(node.unit)
+            if not units.compatible(unit, node.unit):
+                a, b = units.spell_unit(unit), units.spell_unit(node.unit)
                 raise self._stop("unit", f"{does} {_PLURAL.get(a, a)} and {_PLURAL.get(b, b)}",
                                  "divide each by a scale of its unit first")  # fmt: skip
-            unit = units.joined(unit, node.unit)
+            unit = units.common_unit(unit, node.unit)
         return unit
 
     def _power(self, base: int, exponent: float) -> int:
@@ -384,7 +386,7 @@ class _Lowering:
         if exponent == 0.5:
             return self._op(OPS["sqrt"], (base,))
         return self._apply(
-            "power", (base,), exponent, node.size, False, units.power(node.unit, exponent),
+            "power", (base,), exponent, node.size, False, units.power_unit(node.unit, exponent),
             lambda: power_span(node.span, exponent), lambda x: x**exponent,
         )  # fmt: skip
 

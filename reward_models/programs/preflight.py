@@ -5,8 +5,9 @@ because the checks know nothing of how a reward was made. ``Job(text, trusted=Tr
 source: a person's own numpy code.
 
 Run as a program this judges jobs on behalf of another, which gives it limits and a deadline and
-kills it (``robo_rl/preflight.py``): an order comes through stdin, answers go to a pipe of their
-own, with a word that the code under test is never shown, so what it prints is nobody's result.
+kills it (``robo_rl/runtime/sandbox.py``): an order comes through stdin, answers go to a pipe of
+their own, with a word that the code under test is never shown, so what it prints is nobody's
+result.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Job:
     trusted: bool = False
 
 
-def judge(job: Job, card: TaskCard) -> list[Diagnostic]:
+def check_job(job: Job, card: TaskCard) -> list[Diagnostic]:
     """What is wrong with one job, found in this process."""
     try:
         call, inputs = _trusted(job.text, card) if job.trusted else _restricted(job.text, card)
@@ -311,7 +312,7 @@ def serve(pipe: int) -> None:
     card, word = from_dict(order["card"]), order.pop("word")
     os.write(pipe, b"ready\n")
     for job in order["jobs"]:
-        found = judge(Job(**job), card)
+        found = check_job(Job(**job), card)
         answer = {"word": word, "diagnostics": [d.as_dict() for d in found]}
         os.write(pipe, json.dumps(answer).encode() + b"\n")
 

@@ -36,7 +36,7 @@ def _unit(total: dict[str, float]) -> Unit:
     return tuple(sorted((name, power) for name, power in total.items() if power))
 
 
-def times(a: Unit, b: Unit, sign: float = 1.0) -> Unit:
+def product_unit(a: Unit, b: Unit, sign: float = 1.0) -> Unit:
     """The unit of a product, or with ``sign`` -1 of a quotient."""
     if a is None or b is None:
         return None
@@ -46,12 +46,12 @@ def times(a: Unit, b: Unit, sign: float = 1.0) -> Unit:
     return _unit(total)
 
 
-def power(a: Unit, exponent: float) -> Unit:
+def power_unit(a: Unit, exponent: float) -> Unit:
     """The unit of a power."""
     return None if a is None else _unit({name: p * exponent for name, p in a})
 
 
-def alike(a: Unit, b: Unit) -> bool:
+def compatible(a: Unit, b: Unit) -> bool:
     """Whether two quantities may be added or compared."""
     return a is None or b is None or without_angle(a) == without_angle(b)
 
@@ -60,12 +60,12 @@ def without_angle(a: Unit) -> Unit:
     return None if a is None else tuple((name, p) for name, p in a if name != "rad")
 
 
-def joined(a: Unit, b: Unit) -> Unit:
+def common_unit(a: Unit, b: Unit) -> Unit:
     """The unit of a sum of quantities that are alike."""
     return b if a is None or (not a and b) else a
 
 
-def spell(unit: Unit) -> str:
+def spell_unit(unit: Unit) -> str:
     """``"m/s"``; ``"a plain number"`` where there is none."""
     if unit is None:
         return "any"

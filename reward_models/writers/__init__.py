@@ -1,1 +1,4 @@
-"""Writers of reward programs: from templates and a formula, or by a language model."""
+"""Writers of reward programs: from templates and a formula, or by a language model.
+
+May import: goals, programs, remote.
+"""

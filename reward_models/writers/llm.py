@@ -18,7 +18,7 @@ from reward_models.programs.lower import FUNCTIONS
 from reward_models.programs.ops import ALIASES
 from reward_models.programs.primitives import PRIMITIVES
 from reward_models.programs.runtime import load
-from reward_models.wire.cassette import Message, Transport
+from reward_models.remote.cassette import Message, Transport
 from reward_models.writers.base import Draft, Evidence, fingerprint
 
 _PROMPTS = Path(__file__).parents[1] / "prompts"

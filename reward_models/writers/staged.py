@@ -5,7 +5,7 @@ reward machines are shaped; closeness is a kernel of what is missing, the margin
 The program reads what the goal's automaton remembers beside the task's signals, so it says where an
 episode stands without memory of its own. A thing is brought somewhere by being pushed from behind:
 its closeness counts in full only with the tip there. What has to be grasped, slid or pressed comes
-about by the templates of ``handling.py``.
+about by the templates of ``manipulation_templates.py``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,18 @@ from functools import reduce
 
 from reward_models.base import TaskCard
 from reward_models.goals.automaton import DONE, FAILED, Automaton, Path
-from reward_models.goals.formula import Atom, Formula, Joined, kind
-from reward_models.goals.length import brought_by
-from reward_models.goals.margins import Measured, least, missing, resolved, signals_in
+from reward_models.goals.duration import achieved_by
+from reward_models.goals.formula import Atom, Formula, Joined, formula_kind
+from reward_models.goals.margins import (
+    FormulaMargins,
+    least_margin_text,
+    resolve_choices,
+    shortfall_text,
+    signal_arguments,
+)
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role
-from reward_models.writers.handling import HANDLED
-from reward_models.writers.lines import Lines, NoTemplate, Numbers
+from reward_models.writers.manipulation_templates import HANDLED
+from reward_models.writers.template_lines import NoTemplate, ProgramLines, TemplateNumbers
 
 
 @dataclass
@@ -33,15 +39,17 @@ class _Part:
     stages: int = 1
 
 
-def write_staged(measured: Measured, automaton: Automaton, numbers: Numbers | None = None) -> str:
+def write_staged(
+    measured: FormulaMargins, automaton: Automaton, numbers: TemplateNumbers | None = None
+) -> str:
     """The program of a formula over ``measured.card`` and the automaton's slots."""
-    return _Writer(measured, automaton, numbers or Numbers()).program()
+    return _Writer(measured, automaton, numbers or TemplateNumbers()).program()
 
 
 class _Writer:
-    def __init__(self, measured: Measured, automaton: Automaton, numbers: Numbers):
+    def __init__(self, measured: FormulaMargins, automaton: Automaton, numbers: TemplateNumbers):
         self.measured, self.automaton, self.n = measured, automaton, numbers
-        self.p = Lines()
+        self.p = ProgramLines()
         self.names: dict[str, str] = {}
 
     def program(self) -> str:
@@ -56,7 +64,7 @@ class _Writer:
             **{**vars(self.measured.card), "signals": self.measured.card.signals + slots}
         )
         self.p.lines = _needed(self.p.lines, list(values.values()))
-        self.p.signals = dict.fromkeys(signals_in([*self.p.lines, *values.values()], card))
+        self.p.signals = dict.fromkeys(signal_arguments([*self.p.lines, *values.values()], card))
         self.p.components = values
         return self.p.text()
 
@@ -67,7 +75,7 @@ class _Writer:
         return self.names[text]
 
     def part(self, formula: Formula, path: Path) -> _Part:
-        if isinstance(formula, Atom) or kind(formula) == "state":
+        if isinstance(formula, Atom) or formula_kind(formula) == "state":
             return _Part(self.closeness(formula))
         own = self.automaton.names[path]
         inner = [(*path, i) for i in range(len(formula.parts))]
@@ -108,11 +116,11 @@ class _Writer:
 
     def together(self, formula: Joined, inner: list[Path]) -> _Part:
         """States at once count as one part, by what all of them lack; events beside them."""
-        states = [p for p in formula.parts if kind(p) == "state"]
+        states = [p for p in formula.parts if formula_kind(p) == "state"]
         parts = [
             self.part(p, at)
             for p, at in zip(formula.parts, inner, strict=True)
-            if kind(p) != "state"
+            if formula_kind(p) != "state"
         ]
         parts = [p for p in parts if p.stages]
         if states:
@@ -144,19 +152,19 @@ class _Writer:
         """m, 0 where it holds by ``room``: lengths of what is missing together, the least of
         either."""
         if isinstance(formula, Atom):
-            return missing(self.measured.conditions[formula], room)
+            return shortfall_text(self.measured.conditions[formula], room)
         if formula.operator == "not":
             return f"above(-({self.margin(formula.parts[0])}), {room!r})"
         join = "hypot" if formula.operator == "and" else "minimum"
-        return _joined(join, (self.missing(part, room) for part in formula.parts))
+        return _fold(join, (self.missing(part, room) for part in formula.parts))
 
     def margin(self, formula: Formula) -> str:
         if isinstance(formula, Atom):
-            return least(self.measured.conditions[formula])
+            return least_margin_text(self.measured.conditions[formula])
         if formula.operator == "not":
             return f"-({self.margin(formula.parts[0])})"
         join = "minimum" if formula.operator == "and" else "maximum"
-        return _joined(join, map(self.margin, formula.parts))
+        return _fold(join, map(self.margin, formula.parts))
 
     def moved(self, formula: Formula) -> list[Atom]:
         """The atoms that are brought about by doing something to a thing."""
@@ -164,7 +172,7 @@ class _Writer:
             parts = formula.parts if formula.operator != "not" else ()
             return [atom for part in parts for atom in self.moved(part)]
         card, row = self.measured.task_card, PREDICATES[formula.predicate]
-        mover = next(resolved(formula)).subject
+        mover = next(resolve_choices(formula)).subject
         if role(card.entity(mover)) != "object":
             return []
         if row.by != "push" and formula.predicate not in HANDLED:
@@ -173,13 +181,13 @@ class _Writer:
 
     def handles(self, atom: Atom) -> bool:
         """Whether a thing is handled, and not pushed."""
-        return atom.predicate in HANDLED and brought_by(atom, self.measured.task_card) != "push"
+        return atom.predicate in HANDLED and achieved_by(atom, self.measured.task_card) != "push"
 
     def behind(self, atom: Atom, close: str, away: str) -> str:
         """``close`` in full only with the tip behind the thing, on the line to where it goes."""
         card, n = self.measured.task_card, self.n
         hand = next(e for e in card.entities if e.kind == GRIPPER).pose_signal
-        places = [card.entity(one.subject).pose_signal for one in resolved(atom)]
+        places = [card.entity(one.subject).pose_signal for one in resolve_choices(atom)]
         thing = self.measured.picked(atom, places)
         if len(places) > 1:
             thing = self.let("chosen", thing)
@@ -193,7 +201,7 @@ class _Writer:
 
     def handled(self, atom: Atom, close: str, away: str) -> str:
         """How far the handling of a thing is; what else is to hold meanwhile is half of it."""
-        ways = [self.handling(one) for one in resolved(atom)]
+        ways = [self.handling(one) for one in resolve_choices(atom)]
         done = self.measured.picked(atom, ways)
         if len(ways) > 1:
             done = self.let("chosen", done)
@@ -217,6 +225,6 @@ def _needed(lines: list[str], last: list[str]) -> list[str]:
     return kept[::-1]
 
 
-def _joined(join: str, texts: Iterable[str]) -> str:
+def _fold(join: str, texts: Iterable[str]) -> str:
     """Expressions folded by a function of two."""
     return reduce(lambda one, other: f"{join}({one}, {other})", texts)

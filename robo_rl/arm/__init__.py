@@ -1,1 +1,4 @@
-"""A bundle on an arm: where its episodes happen, and what they come to. No torch."""
+"""Episodes of a bundle on an arm: simulated, emulated, or at a port. No torch.
+
+May import: bundles, evaluation, goals.
+"""

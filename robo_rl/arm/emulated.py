@@ -14,20 +14,20 @@ import numpy as np
 
 from real_robot import Bus, BusConfig, arms, drivers, emulators
 from real_robot.arms import ArmSpec
-from real_robot.camera import Filmed
-from real_robot.driver import Description, RobotDriver
+from real_robot.core.driver import Description, RobotDriver
 from real_robot.emulators.camera import EmulatedCamera, TaggedScene, default_view
-from real_robot.emulators.control import HOST, Control
-from real_robot.emulators.device import EPOCH, LockstepClock, SteppedClock
-from real_robot.late import LateDriver
-from real_robot.perception import Together
-from real_robot.tags import TagLocator, TagPerception
-from robo_rl.arm.conditions import PLAIN, Conditions
-from robo_rl.arm.filming import Filming
-from robo_rl.arm.stage import Scene, Told
-from sims import process
-from sims.plugins import VARIABLE
-from sims.task import Task
+from real_robot.emulators.control_port import HOST, Control
+from real_robot.emulators.emulator import EPOCH, LockstepClock, SteppedClock
+from real_robot.perception.base import MergedPerception
+from real_robot.perception.camera import RecordedCamera
+from real_robot.perception.tags import TagLocator, TagPerception
+from real_robot.sim.latency_driver import DelayedDriver
+from robo_rl.arm.camera_recording import CameraRecording
+from robo_rl.arm.stage import CommandedRange, EpisodeSetup
+from robo_rl.evaluation.arm_conditions import PLAIN, ArmConditions
+from sims.core.task import Task
+from sims.utils import process
+from sims.utils.plugins import VARIABLE
 
 LINUX = sys.platform == "linux"
 UNHURRIED = 30.0  # s for a call to the arm, where time waits
@@ -47,50 +47,54 @@ class EmulatedStage:
     def __init__(
         self,
         task: Task[Any],
-        conditions: Conditions = PLAIN,
+        conditions: ArmConditions = PLAIN,
         *,
         tags: bool = False,
         filmed: bool = False,
     ):
         self._robot, self._conditions = getattr(task, "robot", ""), conditions
-        self._filming = Filming(task, self._state) if filmed else None
+        self._filming = CameraRecording(task, self._state) if filmed else None
         self.name = f"the emulated {self._robot}"
         self._drawn: list[EmulatedCamera] = []
-        self._cameras: list[tuple[Filmed, TagLocator]] = []
+        self._cameras: list[tuple[RecordedCamera, TagLocator]] = []
         spec = arms.spec(self._robot)
         if tags:  # what hides an object from one camera seldom does from both
             scenes = [TaggedScene(task, default_view(task, turn)) for turn in spec.views]
             self._drawn = [EmulatedCamera(s, self._state) for s in scenes]
             self._cameras = [
-                (Filmed(camera, f"watch{i}"), TagLocator(s.camera, s.objects))
+                (RecordedCamera(camera, f"watch{i}"), TagLocator(s.camera, s.objects))
                 for i, (camera, s) in enumerate(zip(self._drawn, scenes, strict=True))
             ]
             self.name += " with poses from its rendered cameras"
-        self.under = conditions.told(tags=tags)
-        self._end = (_OtherProcess if spec.apart else _OwnProcess)(task, spec)
+        self.under = conditions.known_text(tags=tags)
+        self._end = (_SubprocessEmulator if spec.apart else _InProcessEmulator)(task, spec)
         if conditions.stiffness is not None:
             self._end.soften(conditions.stiffness)
 
     @property
-    def film(self) -> list[Filmed]:
+    def film(self) -> list[RecordedCamera]:
         """Its cameras."""
         own = [self._filming.camera] if self._filming else []
         return own + [camera for camera, _ in self._cameras]
 
-    def scene(self, seed: int) -> Scene:
+    def scene(self, seed: int) -> EpisodeSetup:
         """The same arm, in a new scene."""
         self._end.reset(seed)
         driver, clock, half = self._end.driver(), self._end.clock, self._conditions.latency / 2
         if half:
-            driver = LateDriver(driver, clock, delay=half, latency=half)
-        eyes = self._conditions.eyes(self._end.poses, clock, seed, half)
+            driver = DelayedDriver(driver, clock, delay=half, latency=half)
+        eyes = self._conditions.perception(self._end.poses, clock, seed, half)
         if self._cameras:
-            eyes = Together([TagPerception(*c, clock=clock, period=FRAME_S) for c in self._cameras])
+            eyes = MergedPerception(
+                [TagPerception(*c, clock=clock, period=FRAME_S) for c in self._cameras]
+            )
         if self._filming:
             eyes = self._filming.beside(eyes, clock)
-        return Scene(driver, eyes, clock, self._conditions.sight(self._end.poses, clock, seed))
+        return EpisodeSetup(
+            driver, eyes, clock, self._conditions.operator_view(self._end.poses, clock, seed)
+        )
 
-    def told(self, about: Description) -> Told | None:
+    def commanded_range(self, about: Description) -> CommandedRange | None:
         """Where the device was told to go, by its own record, since it was started; None:
         nowhere."""
         record = self._end.traffic()
@@ -102,7 +106,7 @@ class EmulatedStage:
         )
         fastest = step / (record["goal_cycle"] or about.period) / about.velocity
         margin = np.minimum(low - about.position[:, 0], about.position[:, 1] - high)
-        return Told(float(fastest.max()), float(margin.min()))
+        return CommandedRange(float(fastest.max()), float(margin.min()))
 
     def _state(self) -> tuple[np.ndarray, float]:
         return self._end.state(), self._end.clock.now_ns() * 1e-9
@@ -122,7 +126,7 @@ class EmulatedStage:
             camera.close()
 
 
-class _OwnProcess:
+class _InProcessEmulator:
     """An emulator in this process, whose clock waits for what was written to it."""
 
     def __init__(self, task: Task[Any], spec: ArmSpec):
@@ -171,12 +175,12 @@ class _OwnProcess:
         self._emulator.stop()
 
 
-class _OtherProcess:
+class _SubprocessEmulator:
     """An emulator in a process of its own, since its client holds the interpreter's lock."""
 
     def __init__(self, task: Task[Any], spec: ArmSpec):
         self._robot, self._spec = task.robot, spec
-        self._process = process.start(
+        self._process = process.start_module(
             "robo_rl.cli", "emulate", self._robot, "--compressed", "--host", _loopback(),
             "--parent", str(os.getpid()), "--json",
             keep=[VARIABLE], stdout=subprocess.PIPE, text=True,

@@ -16,20 +16,20 @@ from rich.console import Console
 from rich.progress import Progress
 
 from real_robot import Ended, Fault, Phase, PolicyBundle, PolicyProcess, RunConfig, run
-from real_robot.human import DISCARD, FILTER, Human, Verdict
-from real_robot.latch import Latch
-from real_robot.manifest import Manifest
-from real_robot.monitor import Monitor
-from real_robot.recovery import recover_all
-from real_robot.report import RunResult
-from real_robot.states import Transition
-from robo_rl.arm.conditions import Conditions
+from real_robot.core.manifest import Manifest
+from real_robot.core.states import PhaseTransition
+from real_robot.log.recovery import recover_all
+from real_robot.log.result import RunResult
+from real_robot.operator.handover import DISCARD, FILTER, Operator, RunVerdict
+from real_robot.safety.fault_latch import FaultLatch
+from real_robot.session.monitor import Monitor
 from robo_rl.arm.simulated import SimStage
-from robo_rl.arm.stage import Scene, Stage, Told
-from robo_rl.bundles.task import task_of
-from robo_rl.evaluate import NOT_JUDGED
-from robo_rl.judging.floors import Floors, Rate, floors_of_scenes
-from sims.task import Task
+from robo_rl.arm.stage import ArmStage, CommandedRange, EpisodeSetup
+from robo_rl.evaluation.arm_conditions import ArmConditions
+from robo_rl.evaluation.baselines import Baselines, SuccessRate, baselines_of_scenes
+from robo_rl.evaluation.evaluate import NOT_JUDGED
+from robo_rl.goals.bundle_task import task_of_bundle
+from sims.core.task import Task
 
 Array = np.ndarray
 
@@ -60,8 +60,8 @@ class ArmResult:
     unlogged: str = ""  # what of a log could not be written, which ends the episodes; "" if all was
     cut: str = ""  # why there was no further episode, where none of them says it
     under: str = ""  # what the arm was put to: noise and latency, where they are ours to give
-    floors: Floors | None = None  # in simulations that begin as these episodes did
-    told: Told | None = None  # by the record of a device that is emulated
+    floors: Baselines | None = None  # in simulations that begin as these episodes did
+    told: CommandedRange | None = None  # by the record of a device that is emulated
     advice: str = ""  # where it is worse than in simulation: what training can do about it
 
     @property
@@ -78,7 +78,7 @@ class ArmResult:
             return f"{where}: {why}; {rates}"
         if not (kept := self.episodes - self.discarded):
             return f"{where}: all {self.episodes} episodes were thrown away; {rates}"
-        parts = [f"{where}: success {Rate(self.successes, kept).line()}"]
+        parts = [f"{where}: success {SuccessRate(self.successes, kept).line()}"]
         if self.floors is not None:
             parts.append(self.floors.line(kept))
         if self.discarded:
@@ -88,7 +88,7 @@ class ArmResult:
         return "; ".join([*parts, rates])
 
 
-def advice(result: ArmResult, manifest: Manifest) -> str:
+def gap_advice(result: ArmResult, manifest: Manifest) -> str:
     """What to do where ``result`` lies below what the policy was measured at in simulation.
 
     Empty where the intervals overlap, where nothing is known, and where training has done it all.
@@ -96,7 +96,7 @@ def advice(result: ArmResult, manifest: Manifest) -> str:
     known, training = manifest.metrics, manifest.training
     if result.successes is None or "low" not in known or not result.under:
         return ""
-    measured = Rate(result.successes, result.episodes)
+    measured = SuccessRate(result.successes, result.episodes)
     if measured.interval[1] >= known["low"]:
         return ""
     left = {
@@ -106,7 +106,7 @@ def advice(result: ArmResult, manifest: Manifest) -> str:
     options = " and ".join(option for option, missing in left.items() if missing)
     if not options:
         return ""
-    simulated = Rate(known["successes"], known["episodes"]).line()
+    simulated = SuccessRate(known["successes"], known["episodes"]).line()
     return (
         f"in simulation, without what the bridge adds, it was {simulated}: to meet it in training, "
         f"robo-rl train with {options}"
@@ -126,15 +126,15 @@ def run_emulated(
 ) -> ArmResult:
     """Runs a bundle for ``episodes`` scenes on a simulated arm; success is read off the scene."""
     bundle = PolicyBundle.load(folder)
-    task = task_of(bundle.manifest)
-    stage = SimStage(task, realtime, Conditions(noise=noise, latency=latency))
+    task = task_of_bundle(bundle.manifest)
+    stage = SimStage(task, realtime, ArmConditions(noise=noise, latency=latency))
     return run_episodes(bundle, task, stage, episodes=episodes, seed=seed, log=log, console=console)
 
 
 def run_episodes(
     bundle: PolicyBundle,
     task: Task[Any],
-    stage: Stage,
+    stage: ArmStage,
     *,
     episodes: int | None = 20,
     first: int = 0,
@@ -143,9 +143,9 @@ def run_episodes(
     console: Console | None = None,
     policy: PolicyProcess | None = None,
     monitor: Monitor | None = None,
-    latch: Latch | None = None,
+    latch: FaultLatch | None = None,
     config: RunConfig | None = None,
-    human: Callable[[Scene, int], tuple[Scene, Human | None]] | None = None,
+    human: Callable[[EpisodeSetup, int], tuple[EpisodeSetup, Operator | None]] | None = None,
     dial: Callable[[], float] = lambda: 1.0,
     shadow: bool = False,
     before: Callable[[int], tuple[PolicyBundle, PolicyProcess | None]] | None = None,
@@ -183,21 +183,21 @@ def run_episodes(
     of, logged = "" if episodes is None else f" of {episodes}", next_number(log)
     quiet = console is None or person_sets or monitor is not None
     tally = _Tally()
-    for index in _shown(numbers, lambda: tally.over, None if quiet else console):
+    for index in _with_progress(numbers, lambda: tally.over, None if quiet else console):
         number = index - first + 1
         if monitor is not None and person_sets:
             monitor.hide()
         scene = stage.scene(_scene(seed, index))
         if monitor is not None:
             monitor.begin(scene.driver.describe(), number, episodes, tally.successes)
-        person: Human | None = None
+        person: Operator | None = None
         if human is not None:
             scene, person = human(scene, _scene(seed, index))
         if before is not None:
             bundle, policy = before(index)
         held: list[bool] = []  # the goal, at the moment the policy or the person lets go
 
-        def watch(change: Transition, held: list[bool] = held) -> None:
+        def watch(change: PhaseTransition, held: list[bool] = held) -> None:
             if monitor is not None:
                 monitor.note(phase=change.after.value)
             if change.before is Phase.ALIGN and change.after is Phase.RUN and judged:
@@ -206,18 +206,18 @@ def run_episodes(
             if change.before in (Phase.RUN, Phase.HUMAN) and change.after is Phase.HOLD and judged:
                 held.append(stage.success())
 
-        def judge(result: RunResult, held: list[bool] = held) -> Verdict:
+        def judge(result: RunResult, held: list[bool] = held) -> RunVerdict:
             if result.verdict and (asks or result.verdict == DISCARD):
-                return Verdict(result.verdict, "operator")
+                return RunVerdict(result.verdict, "operator")
             if judged and result.fault in BROUGHT_ABOUT:
-                return Verdict("failure", FILTER)
+                return RunVerdict("failure", FILTER)
             if result.ended is not Ended.DONE or not judged:
-                return Verdict("", "")
+                return RunVerdict("", "")
             if asks:
                 if monitor is not None:
                     monitor.hide()
-                return Verdict(stage.ask(), "operator")
-            return Verdict("success" if held[-1:] == [True] else "failure", "simulator")
+                return RunVerdict(stage.ask(), "operator")
+            return RunVerdict("success" if held[-1:] == [True] else "failure", "simulator")
 
         result = run(
             scene.driver,
@@ -260,15 +260,15 @@ def run_episodes(
     cut = GONE if gone and tally.over < 1 and result.ended is Ended.DONE else ""
     found = replace(found, under=stage.under, shadow=shadow, cut=cut)
     found = replace(found, successes=found.successes if judged else None)
-    if hasattr(stage, "told"):
-        found = replace(found, told=stage.told(about))
+    if hasattr(stage, "commanded_range"):
+        found = replace(found, told=stage.commanded_range(about))
     if judged and not asks:
         scenes = [_scene(seed, index) for index in range(first, first + found.episodes)]
-        found = replace(found, floors=floors_of_scenes(task, scenes))
-    return replace(found, advice=advice(found, bundle.manifest))
+        found = replace(found, floors=baselines_of_scenes(task, scenes))
+    return replace(found, advice=gap_advice(found, bundle.manifest))
 
 
-def _shown(
+def _with_progress(
     numbers: Iterable[int], over: Callable[[], float], console: Console | None
 ) -> Iterator[int]:
     """``numbers``, beside a bar of how much of all is ``over()``, where there is a console."""

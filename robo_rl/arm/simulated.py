@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from real_robot import RealClock, SimDriver, VirtualClock
-from real_robot.camera import Filmed
-from robo_rl.arm.conditions import PLAIN, Conditions
-from robo_rl.arm.filming import Filming
-from robo_rl.arm.stage import Scene
-from sims.task import Task
+from real_robot.perception.camera import RecordedCamera
+from robo_rl.arm.camera_recording import CameraRecording
+from robo_rl.arm.stage import EpisodeSetup
+from robo_rl.evaluation.arm_conditions import PLAIN, ArmConditions
+from sims.core.task import Task
 
 
 @dataclass
@@ -21,24 +21,24 @@ class SimStage:
 
     task: Task[Any]
     realtime: bool = False
-    conditions: Conditions = PLAIN
+    conditions: ArmConditions = PLAIN
     filmed: bool = False  # by the task's first camera, once every control step
     name: str = "the simulated arm"
 
     def __post_init__(self) -> None:
-        self._filming = Filming(self.task, self._state) if self.filmed else None
+        self._filming = CameraRecording(self.task, self._state) if self.filmed else None
 
     @property
-    def film(self) -> list[Filmed]:
+    def film(self) -> list[RecordedCamera]:
         """Its camera, if it has one."""
         return [self._filming.camera] if self._filming else []
 
     @property
     def under(self) -> str:
         """What the policy is put to, for people."""
-        return self.conditions.told()
+        return self.conditions.known_text()
 
-    def scene(self, seed: int) -> Scene:
+    def scene(self, seed: int) -> EpisodeSetup:
         """A new simulation."""
         clock = RealClock() if self.realtime else VirtualClock(1000.0)
         half = self.conditions.latency / 2
@@ -48,10 +48,10 @@ class SimStage:
         )  # fmt: skip
         self._scene = driver.scene
         self._clock, poses = clock, driver.scene.poses
-        eyes = self.conditions.eyes(poses, clock, seed)
+        eyes = self.conditions.perception(poses, clock, seed)
         if self._filming:
             eyes = self._filming.beside(eyes, clock)
-        return Scene(driver, eyes, clock, self.conditions.sight(poses, clock, seed))
+        return EpisodeSetup(driver, eyes, clock, self.conditions.operator_view(poses, clock, seed))
 
     def _state(self) -> tuple[np.ndarray, float]:
         return self._scene.state(), self._clock.now_ns() * 1e-9

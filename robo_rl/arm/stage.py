@@ -1,4 +1,4 @@
-"""Stage: where ``deploy`` runs a bundle.
+"""ArmStage: where ``deploy`` runs a bundle.
 
 A stage hands out, for each episode, a driver, eyes and a clock, and afterwards says whether the
 goal was reached: read off the scene where there is one, asked of the operator where there is none.
@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from real_robot.driver import RobotDriver
-from real_robot.pacing import Clock
-from real_robot.perception import Perception
+from real_robot.core.driver import RobotDriver
+from real_robot.core.pacing import Clock
+from real_robot.perception.base import Perception
 
 
 @dataclass(frozen=True)
-class Scene:
+class EpisodeSetup:
     """One episode's arm and eyes."""
 
     driver: RobotDriver
@@ -27,7 +27,7 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class Told:
+class CommandedRange:
     """Where a device was told to go, beside what its joints may."""
 
     fastest: float  # way between two targets, a share of what the joint's speed allows; the largest
@@ -41,14 +41,14 @@ class Told:
         )
 
 
-class Stage(Protocol):
+class ArmStage(Protocol):
     """A place where episodes happen."""
 
     name: str  # "the simulated arm", for people
     realtime: bool
     under: str  # "2 mm of noise, 40 ms of latency", for people; empty: what is there
 
-    def scene(self, seed: int) -> Scene:
+    def scene(self, seed: int) -> EpisodeSetup:
         """The arm and the objects of a new episode."""
         ...
 
@@ -62,7 +62,7 @@ class Stage(Protocol):
 
 
 @contextlib.contextmanager
-def closing(stage: Stage) -> Iterator[Stage]:
+def closing(stage: ArmStage) -> Iterator[ArmStage]:
     """Closes a stage that has something to close."""
     try:
         yield stage

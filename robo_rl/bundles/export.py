@@ -23,7 +23,9 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import nn
 
-from real_robot.bundle import (
+from real_robot.core.arm_layout import has_arm, robot_of
+from real_robot.core.manifest import ActionSpec, Manifest, RewardSpec
+from real_robot.policy.bundle import (
     GOLDEN,
     GOLDEN_ATOL,
     MANIFEST,
@@ -31,8 +33,6 @@ from real_robot.bundle import (
     PolicyBundle,
     write_manifest,
 )
-from real_robot.layout import has_arm, robot_of
-from real_robot.manifest import ActionSpec, Manifest, RewardSpec
 from robo_rl.bundles.manifests import (
     EXPORT_SEED,
     inputs_of,
@@ -43,10 +43,10 @@ from robo_rl.bundles.manifests import (
 )
 from robo_rl.goals.reading import ReadGoal
 from robo_rl.learners.learner import Learner
-from robo_rl.learners.residual_policy import OverBaseActor, acting
-from robo_rl.runs import jsonable, versions
-from sims.batch_env import BatchEnv
-from sims.task import Task
+from robo_rl.learners.residual_policy import ResidualActorModule, acting_network
+from robo_rl.runs.run_dir import jsonable, versions
+from sims.core.task import Task
+from sims.envs.batch_env import BatchEnv
 
 Array = np.ndarray
 
@@ -65,12 +65,12 @@ def deterministic_actor(algorithm: BaseAlgorithm) -> nn.Module:
     """A module ``obs (N, obs_dim) -> action (N, act_dim)`` in [-1, 1], what ``predict`` answers;
     of what corrects a base it takes the base's action too."""
     policy = copy.deepcopy(algorithm.policy).cpu().eval()
-    if (over := OverBaseActor.of(policy)) is not None:
+    if (over := ResidualActorModule.of(policy)) is not None:
         return over
     if isinstance(policy, ActorCriticPolicy):
         layers = [policy.pi_features_extractor, policy.mlp_extractor.policy_net, policy.action_net]
         return nn.Sequential(*layers, nn.Hardtanh())
-    actor = acting(policy)
+    actor = acting_network(policy)
     if hasattr(actor, "latent_pi"):  # SAC, CrossQ and TQC: the mean of the Gaussian, squashed
         return nn.Sequential(actor.features_extractor, actor.latent_pi, actor.mu, nn.Tanh())
     return nn.Sequential(actor.features_extractor, actor.mu)  # TD3 squashes in its last layer
@@ -79,7 +79,7 @@ def deterministic_actor(algorithm: BaseAlgorithm) -> nn.Module:
 def to_onnx(actor: nn.Module, obs_dim: int) -> bytes:
     """``actor`` as a one-file ONNX graph, input ``obs`` (N, obs_dim), output ``action``; a base's
     graph is in it as it was."""
-    base = actor.base if isinstance(actor, OverBaseActor) else None
+    base = actor.base if isinstance(actor, ResidualActorModule) else None
     widths = {"obs": obs_dim} | ({"base_action": base.act_dim} if base else {})
     program = torch.onnx.export(
         actor.eval(),
@@ -129,7 +129,7 @@ def export_policy(learner: Learner, task: Task[Any], path: Path) -> float:
     obs, _, _ = _visited(task, learner)
     policy = to_onnx(deterministic_actor(learner.algorithm), obs.shape[1])
     error = check(policy, obs, learner.act(obs))
-    with naming(path):
+    with name_os_errors(path):
         path.write_bytes(policy)
     return error
 
@@ -161,9 +161,9 @@ def export(
     policy = to_onnx(actor, obs.shape[1])
     error = check(policy, obs, action)
     made = dict(training or {})
-    if isinstance(actor, OverBaseActor):
+    if isinstance(actor, ResidualActorModule):
         made["base"] = {"name": actor.base.name, "sha256": actor.base.sha256.hex()}
-    own = type(learner.scorer.model).__name__ if learner.scorer else "task"
+    own = _stored_name(type(learner.scorer.model)) if learner.scorer else "task"
     manifest = Manifest(
         task=task.name,
         task_config=task.card()["params"],
@@ -193,6 +193,16 @@ def export(
     return folder
 
 
+def _stored_name(kind: type) -> str:
+    """The name of a reward model in manifests, which classes had when those were first written."""
+    stored = {
+        "GoalConditionedReward": "ByGoal",
+        "MultiViewReward": "Views",
+        "VideoSimilarityReward": "Film",
+    }
+    return stored.get(kind.__name__, kind.__name__)
+
+
 def write_bundle(
     folder: Path, manifest: Manifest, policy: bytes, golden: Mapping[str, Array], task: Task[Any]
 ) -> None:
@@ -202,7 +212,7 @@ def write_bundle(
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (
-        naming(folder),
+        name_os_errors(folder),
         tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary,
     ):
         built = Path(temporary) / "bundle"
@@ -217,7 +227,7 @@ def write_bundle(
 
 
 @contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
+def name_os_errors(path: Path) -> Iterator[None]:
     """An OSError without a path, as of a write on a full disk, is one of ``path``."""
     try:
         yield

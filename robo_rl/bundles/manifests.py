@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from real_robot.clearance import Clearance
-from real_robot.driver import RobotState
-from real_robot.layout import ArmLayout, robot_of
-from real_robot.manifest import InputSpec, Limits, SensedSpec, StartSet
-from real_robot.perception import Pose
-from real_robot.twin import Twin
-from sims.batch_env import BatchEnv
+from real_robot.core.arm_layout import ArmLayout, robot_of
+from real_robot.core.clearance import Clearance
+from real_robot.core.driver import RobotState
+from real_robot.core.manifest import InputSpec, Limits, SensedSpec, StartSet
+from real_robot.perception.base import Pose
+from real_robot.policy.twin import Twin
+from sims.core.task import ObsPart, Task
+from sims.envs.batch_env import BatchEnv
 from sims.robots import Robot
-from sims.task import ObsPart, Task
 
 Array = np.ndarray
 

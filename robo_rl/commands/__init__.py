@@ -1,1 +1,5 @@
-"""One module per family of commands; imported when called."""
+"""One module per command; imported when called.
+
+May import: arm, bundles, config, datasets, evaluation, goals, learners, on_robot_learning, rewards,
+runs, runtime, search, training.
+"""

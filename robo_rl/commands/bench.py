@@ -12,9 +12,9 @@ import tyro
 from rich.console import Console
 
 from robo_rl.commands.options import Json
-from robo_rl.experiments import EXPERIMENTS, RATES, Options, experiment
-from robo_rl.runs import atomic_write
-from robo_rl.threads import set_threads
+from robo_rl.runs.run_dir import atomic_write
+from robo_rl.runtime.checkout import benchmarks
+from robo_rl.runtime.threads import set_threads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +37,14 @@ class BenchCommand:
 
 def main(argv: Sequence[str]) -> int:
     """Runs an experiment and prints its table."""
-    listed = "\n".join(f"{name}: {text}\n" for name, text in EXPERIMENTS.items())
+    bench = benchmarks()
+    listed = "\n".join(f"{name}: {text}\n" for name, text in bench.EXPERIMENTS.items())
     about = f"Measures the documented figures again.\n\n{listed}"
     command = tyro.cli(BenchCommand, args=[*argv], prog="robo-rl bench", description=about)
     if command.list:
-        print(json.dumps(EXPERIMENTS, indent=2) if command.as_json else listed, end="")
+        print(json.dumps(bench.EXPERIMENTS, indent=2) if command.as_json else listed, end="")
         return 0
-    names = RATES if command.what == "all" else (command.what,)
+    names = bench.RATES if command.what == "all" else (command.what,)
     if len(names) > 1 and command.journal:
         raise ValueError("a journal is of one experiment, asked for all")
     seeds = [s for s in command.seeds.split(",") if s]
@@ -52,12 +53,16 @@ def main(argv: Sequence[str]) -> int:
     if not 0 < command.share <= 1 or command.jobs < 1:
         raise ValueError(f"share must be in (0, 1] and jobs at least 1, got {command.share} and "
                          f"{command.jobs}")  # fmt: skip
-    options = Options(only=command.only, seeds=tuple(map(int, seeds)), develop=command.develop,
-                      share=command.share)  # fmt: skip
+    options = bench.Options(
+        only=command.only,
+        seeds=tuple(map(int, seeds)),
+        develop=command.develop,
+        share=command.share,
+    )
     for name in names:
-        experiment(name)
+        bench.experiment(name)
     set_threads()  # before anything heavy is imported
-    from robo_rl.experiments.runner import run
+    run = benchmarks("runner").run
 
     for name in names:
         results = run(

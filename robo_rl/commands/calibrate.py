@@ -16,7 +16,7 @@ import tyro
 from rich.console import Console
 
 from real_robot import RobotFault, arms, drivers
-from real_robot.boards import Board, calibrate, place
+from real_robot.perception.calibration_boards import CalibrationBoard, calibrate_lens, locate_camera
 from robo_rl.commands import calibrate_servo
 from robo_rl.commands.options import Json
 from sims import make_task
@@ -25,7 +25,7 @@ DOTS = 10_000  # px/m of printed sheets: 254 dots to the inch
 
 
 @dataclass(frozen=True, kw_only=True)
-class Servos:
+class ServosCommand:
     """An arm's servos: zero, range and settings, with the arm limp and a person at it."""
 
     port: str  # device path, or the USB adapter's serial number
@@ -34,7 +34,7 @@ class Servos:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Camera:
+class CameraCommand:
     """A camera's lens from pictures of the board, and its place from one of them."""
 
     pictures: Path  # folder of PNG or JPEG pictures of the board
@@ -48,7 +48,7 @@ class Camera:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sheets:
+class SheetsCommand:
     """Board and tags to print at full size, and the file that says which tag is where."""
 
     task: str = "reach"  # whose objects get tags
@@ -71,13 +71,13 @@ def main(argv: Sequence[str]) -> int:
 def _servos(name: str) -> Callable[..., int]:
     """What calibrates the servos of the arm called ``name``."""
 
-    def calibrate_servos(command: tyro.conf.OmitArgPrefixes[Servos]) -> int:
-        from real_robot.drivers.servo_setup import Setup, walk
+    def calibrate_servos(command: tyro.conf.OmitArgPrefixes[ServosCommand]) -> int:
+        from real_robot.drivers.servo_setup import ServoCalibration, run_calibration
 
         console, out = Console(stderr=True), command.out or Path(f"{name}.json")
         driver = drivers.make(name, command.port, patience=command.patience)
         try:
-            found = walk(Setup(driver), out, console.print, _Enter(console))
+            found = run_calibration(ServoCalibration(driver), out, console.print, _Enter(console))
         except RobotFault as error:
             raise ValueError(f"{name} at {command.port}: {error}") from error
         finally:
@@ -109,24 +109,24 @@ class _Enter:
         return True
 
 
-def _step_test(command: tyro.conf.OmitArgPrefixes[calibrate_servo.Command]) -> int:
+def _step_test(command: tyro.conf.OmitArgPrefixes[calibrate_servo.CalibrateServoCommand]) -> int:
     """One servo of a stiff arm: stiffness, dead band, delay."""
     return calibrate_servo.main(command, _Enter)
 
 
-def _camera(command: tyro.conf.OmitArgPrefixes[Camera]) -> int:
+def _camera(command: tyro.conf.OmitArgPrefixes[CameraCommand]) -> int:
     """A camera's lens and place."""
     files = sorted(p for p in command.pictures.glob("*") if p.suffix in (".png", ".jpg", ".jpeg"))
     if not files:
         raise ValueError(f"no PNG or JPEG pictures in {command.pictures}")
     images = {file.name: _image(file) for file in files}
-    board = Board(square=command.square)
-    model, error, used = calibrate(list(images.values()), board)
+    board = CalibrationBoard(square=command.square)
+    model, error, used = calibrate_lens(list(images.values()), board)
     told = {"pictures": used, "error_px": error, "focal_px": float(model.matrix[0, 0])}
     if command.lying is not None:
         if command.lying not in images:
             raise ValueError(f"{command.lying!r} is none of {', '.join(images)}")
-        model, place_error = place(
+        model, place_error = locate_camera(
             model,
             images[command.lying],
             board,
@@ -158,15 +158,15 @@ def _image(file: Path) -> np.ndarray:
     return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
 
 
-def _sheets(command: tyro.conf.OmitArgPrefixes[Sheets]) -> int:
+def _sheets(command: tyro.conf.OmitArgPrefixes[SheetsCommand]) -> int:
     """Board and tags to print."""
     from real_robot.emulators.camera import TaggedScene
-    from real_robot.tags import family, save_tags
+    from real_robot.perception.tags import save_tags, tag_dictionary
 
     scene = TaggedScene(make_task(command.task, robot=command.robot))
     command.out.mkdir(parents=True, exist_ok=True)
-    cv2.imwrite(str(command.out / "board.png"), Board().picture(DOTS))
-    words = family("aruco4x4")
+    cv2.imwrite(str(command.out / "board.png"), CalibrationBoard().picture(DOTS))
+    words = tag_dictionary("aruco4x4")
     for thing in scene.objects:
         for number, corners in thing.tags.items():
             side = round(float(np.linalg.norm(corners[1] - corners[0])) * DOTS)

@@ -16,21 +16,26 @@ from rich.progress import Progress
 from rich.table import Table
 
 from real_robot import RobotFault, arms, drivers
-from real_robot.drivers.servo_fit import Found, fit
-from real_robot.drivers.servo_steps import Probed, StepTest, Stopped, turns
-from real_robot.interrupts import StopSignals
-from real_robot.latch import Latch
-from real_robot.pacing import Clock, RealClock
+from real_robot.core.pacing import Clock, RealClock
+from real_robot.core.stop_signals import StopSignals
+from real_robot.drivers.servo_identification import Estimate, identify_servo
+from real_robot.drivers.servo_step_test import (
+    ProbeableDriver,
+    StepTest,
+    StepTestStopped,
+    swing_range,
+)
+from real_robot.safety.fault_latch import FaultLatch
 from robo_rl.commands.options import Json
 from sims import make_task
-from sims.randomize import Servos
+from sims.randomization.domain_randomization import ArmServos
 
 SHARED = tuple(name for name in arms.ARMS if arms.spec(name).calibrated)
 LOAD = 0.5  # N m, a 200 g weight at 25 cm
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class CalibrateServoCommand:
     """One servo's stiffness, damping, dead band and delay, by small steps of the stiff arm."""
 
     port: str  # device path, or the USB adapter's serial number
@@ -43,12 +48,15 @@ class Command:
 
 
 def run(
-    command: Command, confirm: Callable[[str], bool], console: Console, clock: Clock | None = None
+    command: CalibrateServoCommand,
+    confirm: Callable[[str], bool],
+    console: Console,
+    clock: Clock | None = None,
 ) -> dict[str, Any]:
     """Does the test once ``confirm(text)`` says yes; what the file holds."""
     clock = clock or RealClock()
     driver = drivers.make(command.robot, command.port, patience=command.patience, clock=clock)
-    if not isinstance(driver, Probed):
+    if not isinstance(driver, ProbeableDriver):
         raise ValueError(
             f"calibrate servo is not for {command.robot}: not all of its servos tell the share of "
             "voltage that their motors get"
@@ -57,13 +65,14 @@ def run(
         raise ValueError(f"unknown joint {command.joint!r}; known: {', '.join(driver.joints)}")
     if not 0.0 <= command.swing <= math.pi / 2:
         raise ValueError(f"--swing must be from 0 to 1.57 rad, got {command.swing:g}")
-    Latch.of(command.robot, command.port).check()
+    FaultLatch.of(command.robot, command.port).check()
     joint = driver.joints.index(command.joint)
     try:
         driver.connect()
         driver.identify()
         while not confirm(
-            f"{command.joint} will turn by up to {math.degrees(turns(command.swing)):.0f} degrees "
+            f"{command.joint} will turn by up to {math.degrees(swing_range(command.swing)):.0f} "
+            f"degrees "
             "to either side of where it is, for about half a minute; the other joints are held. "
             "Nothing near the arm, a hand on the plug; Ctrl-C lets go at once. At the end every "
             "joint lets go, and the arm falls: lay it down or hold it."
@@ -82,14 +91,14 @@ def run(
                 stiff = [name for name, limp in driver.relax().items() if not limp]
                 if stiff:  # however the test went
                     raise ValueError(f"still stiff: {', '.join(stiff)}; cut the power of the arm")
-    except Stopped:
+    except StepTestStopped:
         raise KeyboardInterrupt from None
     except RobotFault as error:
         raise ValueError(f"{command.robot} at {command.port}: {error}") from error
     finally:
         driver.close()
     stall = float(driver.stall[joint])
-    found = fit(steps, test.settings, stall)
+    found = identify_servo(steps, test.settings, stall)
     probes = [probe for step in steps for probe in step.probes]
     span = probes[-1].t - probes[0].t
     told = {
@@ -103,7 +112,7 @@ def run(
         "samples": len(probes),
         "samples_per_second": len(probes) / span,
         "found": {name: value._asdict() for name, value in found.items()},
-        "means": meaning(found["stiffness"], servos_of(command.robot), joint),
+        "means": training_advice(found["stiffness"], servos_of(command.robot), joint),
     }
     draft = command.out.with_name(command.out.name + ".new")
     draft.write_text(json.dumps(told, indent=1) + "\n")
@@ -111,13 +120,13 @@ def run(
     return told
 
 
-def servos_of(robot: str) -> Servos:
+def servos_of(robot: str) -> ArmServos:
     """The simulated arm's servos."""
     task = make_task("reach", robot=robot)
-    return Servos.of(task, task.model())
+    return ArmServos.of(task, task.model())
 
 
-def meaning(stiffness: Found, servos: Servos, joint: int) -> str:
+def training_advice(stiffness: Estimate, servos: ArmServos, joint: int) -> str:
     """What the stiffness of the servo of ``joint`` means for a policy that is to run on it."""
     own = float(servos.stiffness[joint])
     usual = f"the simulated servo has {own:.0f} N m/rad"
@@ -149,7 +158,7 @@ def meaning(stiffness: Found, servos: Servos, joint: int) -> str:
     return f"it is softer than the simulated one: {usual}; {told}; {cover}{others}"
 
 
-def show(told: dict[str, Any], console: Console) -> None:
+def print_results(told: dict[str, Any], console: Console) -> None:
     """Prints the one table."""
     table = Table(title=f"{told['joint']} of {told['robot']}", title_justify="left")
     for column in ("", "value", "95 %", "n", "unit", ""):
@@ -179,7 +188,8 @@ def _text(value: float | None) -> str:
 
 
 def main(
-    command: tyro.conf.OmitArgPrefixes[Command], enter: Callable[[Console], Callable[[str], bool]]
+    command: tyro.conf.OmitArgPrefixes[CalibrateServoCommand],
+    enter: Callable[[Console], Callable[[str], bool]],
 ) -> int:
     """Tests a servo and says what was found."""
     console = Console(stderr=True)
@@ -187,6 +197,6 @@ def main(
     if command.as_json:
         print(json.dumps(told, indent=1))
     else:
-        show(told, Console())
+        print_results(told, Console())
         print(f"wrote {command.out}")
     return 0

@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 
 from robo_rl.commands.options import Json
-from robo_rl.recorded.demonstrations import CloneConfig
+from robo_rl.datasets.demonstrations import CloneConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     """Clones, evaluates, reports and exports."""
     command = tyro.cli(CloneCommand, args=list(argv), prog="robo-rl clone")
     config = CloneConfig(**{f.name: getattr(command, f.name) for f in fields(CloneConfig)})
-    from robo_rl.clone import clone
+    from robo_rl.training.clone import clone
 
     console = Console(stderr=True)
     made = clone(command.dataset, config, console=console)

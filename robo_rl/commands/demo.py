@@ -9,7 +9,7 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from robo_rl.config import TrainConfig
+from robo_rl.config.train_config import TrainConfig
 from robo_rl.rewards import ClipConfig
 
 SENTENCE = "the gripper touches the red cube"
@@ -30,8 +30,8 @@ def main(argv: Sequence[str]) -> int:
     """Trains from what a CLIP says of frames, judges it, runs it on a simulated arm."""
     command = tyro.cli(DemoCommand, args=list(argv), prog="robo-rl demo")
     from robo_rl.arm.episodes import run_emulated
-    from robo_rl.evaluate import said
-    from robo_rl.training import train
+    from robo_rl.evaluation.evaluate import summary_line
+    from robo_rl.training.train import train
 
     console = Console(stderr=True)
     name = next(n for n in _names("demo") if not (command.runs / n).exists())
@@ -53,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
     console.print(f"report: {trained.run.path / 'report.html'}")
     console.print(f"video:  {trained.run.path / 'video.webm'}")
     console.print(f"bundle: {trained.bundle}")
-    print(said(trained.evaluation))
+    print(summary_line(trained.evaluation))
     return 0
 
 

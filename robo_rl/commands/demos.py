@@ -14,12 +14,12 @@ import tyro
 from rich.console import Console
 from rich.progress import Progress
 
-from robo_rl.commands.options import Json, Table
-from sims.demos import DemoConfig
+from robo_rl.commands.options import Json, SceneOptions
+from sims.envs.demonstrations import DemoConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemosCommand(DemoConfig, Table):
+class DemosCommand(DemoConfig, SceneOptions):
     """Writes episodes of a task's expert as a Minari data set.
 
     Of logs that deploy and teleop wrote instead: robo-rl demos DIR --from LOG... (--from --help).
@@ -48,10 +48,10 @@ def main(argv: Sequence[str]) -> int:
     if any(word == "--from" or word.startswith("--from=") for word in argv):
         return _of_logs(argv)
     command = tyro.cli(DemosCommand, args=list(argv), prog="robo-rl demos")
-    from robo_rl.goals.reading import shown_task
-    from sims.demos import write_demos
+    from robo_rl.goals.reading import demonstrated_task
+    from sims.envs.demonstrations import write_demos
 
-    task = shown_task(vars(command), command.goal)
+    task = demonstrated_task(vars(command), command.goal)
     config = DemoConfig(
         **{f.name: getattr(command, f.name) for f in dataclasses.fields(DemoConfig)}
     )
@@ -75,12 +75,12 @@ def _of_logs(argv: Sequence[str]) -> int:
     if "--help" in args or "-h" in args:
         args = ["--help"]
     command = tyro.cli(LogsCommand, args=args, prog="robo-rl demos")
-    from robo_rl.recorded.logs import logs_of, reading, write_minari
+    from robo_rl.datasets.robot_logs import log_files, select_logs, write_minari
 
-    logs = logs_of(command.logs)
-    told, console = reading(logs), Console(stderr=True)
+    logs = log_files(command.logs)
+    told, console = select_logs(logs), Console(stderr=True)
     if command.format == "lerobot":
-        from robo_rl.recorded.lerobot import write_lerobot
+        from robo_rl.datasets.lerobot import write_lerobot
 
         scores = [] if command.progress is None else _scores(command.progress)
         made = write_lerobot(command.to, logs, told, failures=command.failures, progress=scores)

@@ -15,12 +15,12 @@ from pathlib import Path
 import tyro
 
 from real_robot import PolicyBundle, PolicyProcess
-from robo_rl.bundles.task import task_of
-from robo_rl.commands.driving import Driving, drive
+from robo_rl.commands.arm_session import ArmSessionOptions, run_arm_session
+from robo_rl.goals.bundle_task import task_of_bundle
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeployCommand(Driving):
+class DeployCommand(ArmSessionOptions):
     """Runs a policy bundle on an arm."""
 
     bundle: tyro.conf.Positional[Path]  # the bundle's folder
@@ -44,10 +44,10 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(DeployCommand, args=list(argv), prog="robo-rl deploy")
     command.check()
     bundle = PolicyBundle.load(command.bundle)
-    return drive(
+    return run_arm_session(
         command,
         bundle,
-        task_of(bundle.manifest),
+        task_of_bundle(bundle.manifest),
         policy=lambda: PolicyProcess(bundle, command.bundle, budget=command.think),
         shadow=command.shadow,
     )

@@ -17,11 +17,11 @@ from typing import Any, Literal
 import tyro
 
 from real_robot import VirtualClock, arms, emulators
-from real_robot.emulators.device import EPOCH
-from real_robot.interrupts import StopSignals
-from real_robot.realtime import realtime
+from real_robot.core.realtime import realtime
+from real_robot.core.stop_signals import StopSignals
+from real_robot.emulators.emulator import EPOCH
 from robo_rl.commands.options import Json
-from robo_rl.goals.reading import shown_task
+from robo_rl.goals.reading import demonstrated_task
 
 ArmName = Literal[arms.ARMS]
 
@@ -47,15 +47,15 @@ class EmulateCommand:
 def main(argv: Sequence[str]) -> int:
     """Serves until Ctrl-C or SIGTERM."""
     command = tyro.cli(EmulateCommand, args=list(argv), prog="robo-rl emulate")
-    if not _here_alone(command.host):
+    if not _is_loopback(command.host):
         raise ValueError(
             f"--host must be a loopback address, as 127.0.0.2, got {command.host!r}: an emulator "
             "asks nobody who they are"
         )
-    task = shown_task(vars(command), command.goal)
+    task = demonstrated_task(vars(command), command.goal)
     spec = arms.spec(command.robot)
-    told = _told(command)
-    usual = _told(EmulateCommand(robot=command.robot))
+    told = _given_options(command)
+    usual = _given_options(EmulateCommand(robot=command.robot))
     for name, (flag, value) in told.items():
         if name not in spec.emulator_settings and value != usual[name][1]:
             raise ValueError(f"--{flag} is not for {command.robot}, whose emulator has none")
@@ -85,14 +85,14 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _here_alone(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     """Whether nobody on another machine can reach ``host``."""
     with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"
 
 
-def _told(command: EmulateCommand) -> dict[str, tuple[str, Any]]:
+def _given_options(command: EmulateCommand) -> dict[str, tuple[str, Any]]:
     """{argument of some emulator: (its option, what was given)}."""
     return {
         "link": ("link", command.link),

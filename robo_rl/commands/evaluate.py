@@ -11,11 +11,11 @@ from typing import Literal
 import tyro
 from rich.console import Console
 
-from reward_models.config import at_least
+from reward_models.vision.config import at_least
 from robo_rl.commands.options import Json
-from robo_rl.config import TrainConfig, from_json
-from robo_rl.runs import RunDir
-from sims.any_goal import ANY
+from robo_rl.config.train_config import TrainConfig, from_json
+from robo_rl.runs.run_dir import RunDir
+from sims.core.multi_goal import ANY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,18 +39,18 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(EvaluateCommand, args=list(argv), prog="robo-rl evaluate")
     if command.episodes < 1:
         raise ValueError(f"--episodes must be at least 1, got {command.episodes}")
-    from robo_rl.evaluate import (
+    from robo_rl.evaluation.evaluate import (
         JUDGED_ON,
         NOT_JUDGED,
         evaluate,
         evaluate_expert,
-        make_task,
-        rows_of,
-        said,
+        randomization_of,
+        summary_line,
+        task_of_run,
     )
-    from robo_rl.goals.reading import one_of
-    from robo_rl.policies import load_policy
-    from robo_rl.progress import stages
+    from robo_rl.goals.reading import single_goal
+    from robo_rl.runs.policy import load_policy
+    from robo_rl.runtime.progress_bars import stage_progress
 
     run = RunDir.open(command.run)
     if command.goal and run.config["goal"] != ANY:
@@ -73,26 +73,28 @@ def main(argv: Sequence[str]) -> int:
             raise ValueError(
                 f"{run.config['task']} has no --{given[0]} of ours: its physics is its own"
             )
-        from robo_rl.foreign import evaluate_foreign
+        from robo_rl.training.gymnasium import evaluate_gymnasium
 
         config = from_json(TrainConfig, run.config)
         act = load_policy(run.path).act
-        with stages(Console(stderr=True)) as progress:
-            foreign = evaluate_foreign(config, act, command.episodes, seed, progress=progress)
+        with stage_progress(Console(stderr=True)) as progress:
+            foreign = evaluate_gymnasium(config, act, command.episodes, seed, progress=progress)
         print(json.dumps(foreign.as_dict()) if command.as_json else foreign.line())
         return 0
     if not truth:
         print(json.dumps({"goal": ""}) if command.as_json else NOT_JUDGED)
         return 0
-    task, exam = make_task(run.config, truth), {"episodes": command.episodes, "seed": seed}
+    task, exam = task_of_run(run.config, truth), {"episodes": command.episodes, "seed": seed}
     if command.goal:
-        task = one_of(task, command.goal)
-    with stages(Console(stderr=True)) as progress:
+        task = single_goal(task, command.goal)
+    with stage_progress(Console(stderr=True)) as progress:
         if command.expert:
             evaluation = evaluate_expert(task, **exam, progress=progress)
         else:
             act = load_policy(run.path).act
-            rows = rows_of(run.config | asked, task, command.randomize)
+            rows = randomization_of(run.config | asked, task, command.randomize)
             evaluation = evaluate(task, act, **exam, randomize=rows, progress=progress)
-    print(json.dumps(evaluation.as_dict(), indent=1) if command.as_json else said(evaluation))
+    print(
+        json.dumps(evaluation.as_dict(), indent=1) if command.as_json else summary_line(evaluation)
+    )
     return 0

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import tyro
 
-from real_robot.bundle import PolicyBundle
-from robo_rl.runs import RunDir
+from real_robot.policy.bundle import PolicyBundle
+from robo_rl.runs.run_dir import RunDir
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +48,9 @@ def main(argv: Sequence[str]) -> int:
     if command.to.exists():
         raise ValueError(f"{command.to} exists already; give a new folder")
     if command.goal:
-        from robo_rl.bundles.regoal import retold
+        from robo_rl.bundles.retarget import set_bundle_goal
 
-        retold(bundle, command.goal, command.to)
+        set_bundle_goal(bundle, command.goal, command.to)
         print(command.to)
         return 0
     command.to.parent.mkdir(parents=True, exist_ok=True)

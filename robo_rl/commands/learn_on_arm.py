@@ -14,13 +14,20 @@ from rich.console import Console
 
 from real_robot import PolicyBundle
 from robo_rl.arm.episodes import next_number
-from robo_rl.bundles.task import task_of
-from robo_rl.commands.driving import Driving, drive
+from robo_rl.commands.arm_session import ArmSessionOptions, run_arm_session
 from robo_rl.commands.train import option_in
-from robo_rl.config import from_json
-from robo_rl.on_arm.config import BASE, EPISODES, VERDICT, OnArm, Told, bundle_of
-from robo_rl.on_arm.session import Session
-from robo_rl.runs import RunDir
+from robo_rl.config.train_config import from_json
+from robo_rl.goals.bundle_task import task_of_bundle
+from robo_rl.on_robot_learning.config import (
+    BASE,
+    EPISODES,
+    VERDICT,
+    LearnerStatus,
+    OnRobotConfig,
+    bundle_of,
+)
+from robo_rl.on_robot_learning.session import OnRobotSession
+from robo_rl.runs.run_dir import RunDir
 
 THINK = 0.01  # s that the policy may take in real time
 # What is said anew for each start; of these the last two by somebody who looks at the arm then.
@@ -28,7 +35,7 @@ EACH_TIME = {"bundle", "resume", "clear_fault", "stiff"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnOnArmCommand(OnArm, Driving):
+class LearnOnArmCommand(OnRobotConfig, ArmSessionOptions):
     """Corrects a bundle on the arm it runs on: episodes, verdicts, updates, until time is up."""
 
     bundle: tyro.conf.Positional[Path | None] = None  # the bundle's folder; none with --resume
@@ -71,13 +78,13 @@ def main(argv: Sequence[str]) -> int:
             f"{source}: its goal is a formula, of which an account is kept while it runs; goals "
             "that robo-rl list tasks shows are learned on an arm"
         )
-    task = task_of(manifest)
+    task = task_of_bundle(manifest)
     made = f"{task.name}-{task.goal}-{manifest.arm}-on-arm-{command.seed}".replace("_", "-")
     path = command.resume or command.runs / (command.name or made)
     about = {
         **{k: v for k, v in dataclasses.asdict(command).items() if k not in EACH_TIME},
         "task": task.name, "goal": manifest.metrics.get("sentence", task.goal),
-        "base_sha256": bundle.sha256, "where": where(command, manifest.arm), "learner": "on-arm",
+        "base_sha256": bundle.sha256, "where": arm_text(command, manifest.arm), "learner": "on-arm",
     }  # fmt: skip
     filmed = command.emulate and command.reward not in (VERDICT, "task")
     with RunDir.under_way(path, about, resume=command.resume is not None):
@@ -86,16 +93,18 @@ def main(argv: Sequence[str]) -> int:
             shutil.copytree(source, path / BASE)
         first, waits = next_number(path / EPISODES), command.emulate and not command.realtime
         driven = dataclasses.replace(command, log=path / EPISODES)
-        session = Session(path, command, first, waits=waits, think=0.0 if waits else THINK)
+        session = OnRobotSession(path, command, first, waits=waits, think=0.0 if waits else THINK)
         try:
-            status = drive(driven, bundle, task, first=first, learning=session, filmed=filmed)
+            status = run_arm_session(
+                driven, bundle, task, first=first, learning=session, filmed=filmed
+            )
         finally:
             session.close()
     finish(RunDir.open(path), command)
     return status
 
 
-def where(command: Driving, arm: str) -> str:
+def arm_text(command: ArmSessionOptions, arm: str) -> str:
     """On which arm, for people."""
     if command.emulate:
         return f"the emulated {arm}" if command.robot else f"the simulated {arm}"
@@ -105,7 +114,7 @@ def where(command: Driving, arm: str) -> str:
 def finish(run: RunDir, command: LearnOnArmCommand) -> None:
     """Leaves the last bundle where runs have theirs, and says what it came to; of one that was
     stopped, how it goes on."""
-    told = Told.read(run.path)
+    told = LearnerStatus.read(run.path)
     console = Console(stderr=True)
     if told.arm_s < 60 * command.minutes:
         console.print(f"stopped; it goes on: robo-rl learn-on-arm --resume {run.path}")

@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _entries(family: str, task: str) -> dict[str, str]:
     from robo_rl.learners import LEARNERS
-    from robo_rl.rewards import listed
+    from robo_rl.rewards import reward_names
 
     if family == "tasks":
         return {
@@ -60,7 +60,7 @@ def _entries(family: str, task: str) -> dict[str, str]:
     if family == "robots":
         return {name: f"{len(robot.joints)} joints" for name, robot in sims.ROBOTS.items()}
     if family == "rewards":
-        return listed()
+        return reward_names()
     if family == "learners":
         return {name: _first(kind.config.__doc__) for name, kind in LEARNERS.items()}
     return {

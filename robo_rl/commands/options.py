@@ -11,7 +11,7 @@ Json = Annotated[bool, tyro.conf.arg(name="json")]  # of a field that cannot be 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unread:  # commands/offers.py takes it out before the others are parsed; --help shows it
+class UnreadOptions:  # reading_offers.py takes it out before the others are parsed; --help shows it
     """Where --goal is not read."""
 
     # Of what is offered instead, the one to take unasked.
@@ -21,7 +21,7 @@ class Unread:  # commands/offers.py takes it out before the others are parsed; -
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class SceneOptions:
     """What a task is made of, for commands that speak of its things."""
 
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own

@@ -26,17 +26,17 @@ class ReplayCommand:
 def main(argv: Sequence[str]) -> int:
     """Prints how the replay came out, which limits were used, and the gap to the simulation."""
     command = tyro.cli(ReplayCommand, args=list(argv), prog="robo-rl replay")
-    from real_robot.recorder import read_log
-    from real_robot.recovery import recover
-    from real_robot.replay import gap, replay, usage
-    from robo_rl.bundles.task import task_of
+    from real_robot.log.recorder import read_log
+    from real_robot.log.recovery import recover
+    from real_robot.session.replay import limit_usage, replay, simulation_gap
+    from robo_rl.goals.bundle_task import task_of_bundle
 
     if command.recover and (saved := recover(command.log)):
         print(f"recovered {saved} messages of {command.log}", file=sys.stderr)
-    again, log = replay(command.log, task_of), read_log(command.log)
-    uses, demand = usage(log)
+    again, log = replay(command.log, task_of_bundle), read_log(command.log)
+    uses, demand = limit_usage(log)
     driven = sum(t["phase"] in ("run", "human") for t in log.ticks) > 1
-    difference = gap(log) if driven else None
+    difference = simulation_gap(log) if driven else None
     if command.as_json:
         figures = {
             "replay": asdict(again),

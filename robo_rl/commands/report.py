@@ -8,8 +8,8 @@ from pathlib import Path
 
 import tyro
 
-from robo_rl.runs import RunDir
-from robo_rl.shown.report import write_report
+from robo_rl.runs.run_dir import RunDir
+from robo_rl.training.report import write_report
 
 
 @dataclass(frozen=True, kw_only=True)

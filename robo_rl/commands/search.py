@@ -13,7 +13,7 @@ from rich.console import Console
 
 from robo_rl.commands.options import Json
 from robo_rl.commands.train import option_in
-from robo_rl.presets import preset
+from robo_rl.config.presets import preset
 from robo_rl.search.config import SearchConfig
 from robo_rl.search.report import headline
 from robo_rl.search.run import search

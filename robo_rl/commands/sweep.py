@@ -12,12 +12,12 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from robo_rl.cli import without
 from robo_rl.commands.options import Json
 from robo_rl.commands.train import parse_train
-from robo_rl.config import TrainConfig
-from robo_rl.experiments.table import table
-from robo_rl.threads import set_threads
+from robo_rl.config.train_config import TrainConfig
+from robo_rl.runs.markdown import table
+from robo_rl.runtime.argv import pop_option
+from robo_rl.runtime.threads import set_threads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError(f"jobs must be at least 1, got {command.jobs}")
     settings = settings_of(rest, command.over)
     set_threads()  # before anything heavy is imported
-    from robo_rl.sweeping import PAGE, sweep, table_of
+    from robo_rl.training.sweep import PAGE, sweep, table_of
 
     folder = command.runs / command.name
     console = Console(stderr=True)
@@ -70,7 +70,7 @@ def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """The options of a sweep, and those of train."""
     rest, own = list(argv), []
     for option in OWN:
-        rest, values = without(rest, option)
+        rest, values = pop_option(rest, option)
         own += [word for value in values for word in (option, value)]
     return [*own, *(f for f in FLAGS if f in rest)], [word for word in rest if word not in FLAGS]
 
@@ -87,7 +87,7 @@ def settings_of(args: Sequence[str], over: Sequence[str]) -> dict[str, TrainConf
     for values in itertools.product(*axes.values()):
         chosen = dict(zip(axes, values, strict=True))
         name = ", ".join(f"{option}={value}" for option, value in chosen.items())
-        found[name] = TrainConfig(**parse_train([*_typed(args, chosen)]).asked)
+        found[name] = TrainConfig(**parse_train([*_typed(args, chosen)]).config_values)
     return found
 
 

@@ -12,12 +12,12 @@ import tyro
 
 from real_robot import arms
 from robo_rl.arm.episodes import next_number
-from robo_rl.commands.driving import Driving, drive
-from sims.any_goal import ANY
+from robo_rl.commands.arm_session import ArmSessionOptions, run_arm_session
+from sims.core.multi_goal import ANY
 
 
 @dataclass(frozen=True, kw_only=True)
-class TeleopCommand(Driving):
+class TeleopCommand(ArmSessionOptions):
     """A person drives an arm, with no policy, and every episode is recorded."""
 
     task: str = "reach"  # what is to be done, as `robo-rl list tasks` shows
@@ -41,13 +41,15 @@ def main(argv: Sequence[str]) -> int:
     """Runs the episodes; exits 1 where one was stopped by a fault or the safety filter."""
     command = tyro.cli(TeleopCommand, args=list(argv), prog="robo-rl teleop")
     command.check()
-    from robo_rl.arm.nobody import nobody
-    from robo_rl.goals.reading import shown_task
+    from robo_rl.arm.noop_policy import make_noop_policy
+    from robo_rl.goals.reading import demonstrated_task
 
-    task = shown_task(vars(command), command.goal)
+    task = demonstrated_task(vars(command), command.goal)
     if getattr(task, "robot", None) not in arms.ARMS and not command.emulate:
         raise ValueError(f"task {task.name!r} moves no arm that has a driver; they are {arms.ARMS}")
     if command.seconds:
         task = dataclasses.replace(task, episode_s=command.seconds)
     perceives = command.emulate or command.control is not None or bool(command.camera)
-    return drive(command, nobody(task, perceives), task, first=next_number(command.log))
+    return run_arm_session(
+        command, make_noop_policy(task, perceives), task, first=next_number(command.log)
+    )

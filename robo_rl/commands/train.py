@@ -11,35 +11,42 @@ import tyro
 from rich.console import Console
 
 import sims
-from real_robot.bundle import POLICY
-from robo_rl.commands.offers import offering
-from robo_rl.commands.options import Json, Unread
-from robo_rl.config import Common, Further, SettledConfig, TrainConfig, continued, from_json
-from robo_rl.goals.finding import task_for
+from real_robot.policy.bundle import POLICY
+from robo_rl.commands.options import Json, UnreadOptions
+from robo_rl.commands.reading_offers import with_reading_offers
+from robo_rl.config.presets import preset
+from robo_rl.config.train_config import (
+    CommonOptions,
+    FurtherOptions,
+    SettledConfig,
+    TrainConfig,
+    from_json,
+    resumed_config,
+)
+from robo_rl.goals.task_lookup import task_for
 from robo_rl.learners import LEARNERS, EnsembleConfig, LearnerConfig, PPOConfig
-from robo_rl.presets import preset
-from robo_rl.rewards import RewardConfig, kind_of
-from robo_rl.runs import RunDir
-from robo_rl.search.model import ModelConfig
-from sims.foreign import PREFIX
+from robo_rl.rewards import RewardConfig, reward_type
+from robo_rl.runs.run_dir import RunDir
+from robo_rl.search.llm_writer import ModelConfig
+from sims.external.gymnasium_env import PREFIX
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainCommand(Common):
+class TrainCommand(CommonOptions):
     """Trains a policy: TASK --goal "a sentence" --reward clip; or "a sentence" alone."""
 
     # As `robo-rl list tasks` shows, or gym:ID; or a sentence that one of those reads.
     task: tyro.conf.Positional[str] = "reach"
     resume: Path | None = None  # a run folder to continue, as it began; --env-steps MORE extends it
     as_json: Json = False  # print the result as JSON
-    further: tyro.conf.OmitArgPrefixes[Further] = field(default_factory=Further)
-    unread: tyro.conf.OmitArgPrefixes[Unread] = field(default_factory=Unread)
+    further: tyro.conf.OmitArgPrefixes[FurtherOptions] = field(default_factory=FurtherOptions)
+    unread: tyro.conf.OmitArgPrefixes[UnreadOptions] = field(default_factory=UnreadOptions)
     reading: ModelConfig = field(default_factory=ModelConfig)  # the model of --reader llm
     scoring: RewardConfig = field(default_factory=RewardConfig)
     tuning: LearnerConfig = field(default_factory=PPOConfig)
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def config_values(self) -> dict[str, Any]:
         """The values of a TrainConfig's fields."""
         values = vars(self) | vars(self.further)
         return {f.name: values[f.name] for f in fields(TrainConfig)}
@@ -47,7 +54,7 @@ class TrainCommand(Common):
 
 def main(argv: Sequence[str]) -> int:
     """Trains, evaluates, reports and exports."""
-    return offering(_train, argv)
+    return with_reading_offers(_train, argv)
 
 
 def _train(argv: Sequence[str]) -> int:
@@ -56,11 +63,11 @@ def _train(argv: Sequence[str]) -> int:
     if command.goal in argv and command.task not in argv:  # nobody said which
         console.print(f"task: {command.task}")
     if command.resume is None:
-        config = TrainConfig(**command.asked)
+        config = TrainConfig(**command.config_values)
     else:
-        config = continued(command.resume, _stored(command.resume), command.asked)
-    from robo_rl.evaluate import said
-    from robo_rl.training import train
+        config = resumed_config(command.resume, _stored(command.resume), command.config_values)
+    from robo_rl.evaluation.evaluate import summary_line
+    from robo_rl.training.train import train
 
     trained = train(config, resume=command.resume, console=console)
     if command.as_json:
@@ -69,7 +76,7 @@ def _train(argv: Sequence[str]) -> int:
     kept = f"bundle: {trained.bundle}" if trained.bundle else "no bundle: there is no arm"
     shown = [trained.run.path / name for name in ("report.html", POLICY)]
     console.print(f"{' and '.join(str(p) for p in shown if p.exists())}; {kept}")
-    print(said(trained.evaluation))
+    print(summary_line(trained.evaluation))
     return 0
 
 
@@ -85,7 +92,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     shown = EnsembleConfig(demos=demos) if demos else None  # whoever is shown something
     begin = preset(TrainCommand.task, learner, TrainConfig(tuning=shown))
     parsed = _parse(args, begin, whole=False)
-    if found := _found(parsed):
+    if found := _task_of_sentence(parsed):
         at = args.index(parsed.task)
         args[at : at + 1] = [found, "--goal", parsed.task]
         parsed = _parse(args, begin, whole=False)
@@ -103,7 +110,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     return parsed
 
 
-def _found(parsed: TrainCommand) -> str:
+def _task_of_sentence(parsed: TrainCommand) -> str:
     """The task of a sentence that stands where a task is expected; "" where none does."""
     said = parsed.task
     if said in sims.TASKS or said.startswith(PREFIX) or parsed.goal or parsed.formula:
@@ -144,11 +151,11 @@ def _parse(args: list[str], default: SettledConfig, *, whole: bool = True) -> Tr
     """``args`` as options; unless they are the ``whole``, those of other learners are left out."""
     values = vars(default)
     own = {f.name: values[f.name] for f in fields(TrainCommand) if f.name in values}
-    further = Further(**{f.name: values[f.name] for f in fields(Further)})
+    further = FurtherOptions(**{f.name: values[f.name] for f in fields(FurtherOptions)})
     reward = default.reward
     if default.scoring is None:
         reward = option_in(args, "--reward") or reward
-        own["scoring"] = kind_of(reward).settings()
+        own["scoring"] = reward_type(reward).settings()
     kind = _command(reward, type(own["scoring"]))
     default_ = kind(**own, further=further)
     how = {"args": args, "prog": "robo-rl train", "default": default_}

@@ -1,1 +1,4 @@
-"""What was asked for: sentences read, the tasks that ask it, whether it can be, what was missed."""
+"""From a sentence to a task: reading, look-up of the task, goal tasks, feasibility.
+
+May import: nothing.
+"""

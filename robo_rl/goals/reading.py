@@ -14,19 +14,19 @@ from typing import Any
 import sims
 from reward_models.base import TaskCard, from_dict
 from reward_models.goals import FormulaError, Refusal, fill, parse, read
-from reward_models.goals.captions import Plan, shown, stages
+from reward_models.goals.captions import Plan, stages, visible_in_frame
 from reward_models.goals.formula import Formula, atoms
 from reward_models.goals.margins import NoMargin
 from reward_models.goals.predicates import role
-from reward_models.goals.say import say
-from robo_rl.goals.account import GoalTask, goal_task, judged_by
-from sims.any_goal import ALL, ANY, AnyGoal
-from sims.task import Task
+from reward_models.goals.text import to_sentence
+from robo_rl.goals.goal_task import GoalTask, make_goal_task, with_formula_goal
+from sims.core.multi_goal import ALL, ANY, MultiGoalTask
+from sims.core.task import Task
 
 OF_TASK = ("robot", "things", "scene")  # of a config: what its task is made of, where it says so
 
 
-def task_of(config: Mapping[str, Any], **more: Any) -> Task[Any]:
+def task_of_config(config: Mapping[str, Any], **more: Any) -> Task[Any]:
     """The task that a config means, with the arm and the things on its table."""
     given = {name: config[name] for name in OF_TASK if config.get(name)}
     return sims.make_task(config["task"], **given, **more)
@@ -75,9 +75,9 @@ class ReadGoal:
         """Up to three formulas that a sentence that was not read may have meant."""
         if self.formula is not None:
             return ()
-        from reward_models.goals.proposer import shipped  # as heavy as the reader
+        from reward_models.goals.suggestions.proposer import load_shipped  # as heavy as the reader
 
-        found = shipped().propose(self.text, self.card)
+        found = load_shipped().propose(self.text, self.card)
         return self.offered(found)
 
     def offered(self, formulas: Iterable[Formula]) -> tuple[Offer, ...]:
@@ -89,7 +89,7 @@ class ReadGoal:
         """The atoms to reward, in order; NotRead when nothing was read."""
         if self.formula is None:
             raise NotRead(self)
-        if actions := [str(a) for a in atoms(self.formula) if not shown(a)]:
+        if actions := [str(a) for a in atoms(self.formula) if not visible_in_frame(a)]:
             raise ValueError(
                 f"{self.text!r} asks for {', '.join(actions)}: an action is no relation that one "
                 "frame shows; expected --reward task, offline or code:FILE"
@@ -101,7 +101,7 @@ class ReadGoal:
         """What was read, in one sentence with its numbers; NotRead where nothing was."""
         if self.formula is None:
             raise NotRead(self)
-        return say(fill(self.formula, self.card), self.card)
+        return to_sentence(fill(self.formula, self.card), self.card)
 
     @property
     def truth(self) -> str:
@@ -135,35 +135,35 @@ def formula_goal(task: Task[Any], text: str) -> tuple[GoalTask, ReadGoal]:
     return _as_formula(task, parse(text), text)
 
 
-def every_goal(config: Mapping[str, Any]) -> tuple[AnyGoal, ReadGoal]:
+def all_goals(config: Mapping[str, Any]) -> tuple[MultiGoalTask, ReadGoal]:
     """The task that a config means with all its goals, one an episode."""
-    task = AnyGoal(inner=task_of(config))
+    task = MultiGoalTask(inner=task_of_config(config))
     return task, ReadGoal(ALL, None, None, ANY, from_dict(task.card()))
 
 
-def one_of(task: Task[Any], text: str) -> AnyGoal:
+def single_goal(task: Task[Any], text: str) -> MultiGoalTask:
     """A task with several goals at once, with that one alone which ``text``, a sentence or a key,
     means; ValueError where it has one goal, or not this one."""
-    if not isinstance(task, AnyGoal):
+    if not isinstance(task, MultiGoalTask):
         raise ValueError(
             f"this policy knows one goal, {task.goal}: leave out --goal, or train with --goal {ANY}"
         )
-    return replace(task, only=_own(read_goal(task.inner, text)).key)
+    return replace(task, only=_own_goal(read_goal(task.inner, text)).key)
 
 
 def known_goal(config: Mapping[str, Any], text: str) -> tuple[Task[Any], ReadGoal]:
     """The task that a config means, with a goal of its own, and that goal as read: the sentence or
     key ``text``, "" for the task's first. ValueError where it is no goal of the task's own."""
-    task = task_of(config)
-    goal = _own(read_goal(task, text or next(iter(task.goals()))))
-    return task_of(config, goal=goal.key), goal
+    task = task_of_config(config)
+    goal = _own_goal(read_goal(task, text or next(iter(task.goals()))))
+    return task_of_config(config, goal=goal.key), goal
 
 
-def shown_task(config: Mapping[str, Any], text: str) -> Task[Any]:
+def demonstrated_task(config: Mapping[str, Any], text: str) -> Task[Any]:
     """The task that a config means, to be shown by an expert or a person: ``known_goal``, or what
     no sentence says: ``any``, and a formula as data."""
     if text == ANY or text.startswith("["):
-        return task_of(config, goal=text)
+        return task_of_config(config, goal=text)
     return known_goal(config, text)[0]
 
 
@@ -179,13 +179,13 @@ def judged_goal(task: Task[Any], text: str) -> tuple[Task[Any], ReadGoal]:
     try:
         return _as_formula(task, goal.formula, goal.text)
     except NoMargin:  # success can be told, and how far it is cannot
-        made = judged_by(task, goal.formula)
+        made = with_formula_goal(task, goal.formula)
         return made, replace(goal, key=made.goal)
     except FormulaError:
         return task, goal
 
 
-def _own(goal: ReadGoal) -> ReadGoal:
+def _own_goal(goal: ReadGoal) -> ReadGoal:
     """``goal``; ValueError where it is no goal of the task's own."""
     if not goal.key:
         raise NotRead(goal) if goal.refusal else ValueError(goal.truth)
@@ -194,7 +194,7 @@ def _own(goal: ReadGoal) -> ReadGoal:
 
 def _offer(formula: Formula, card: TaskCard) -> Offer:
     """The way to say it that is read as just that: a goal of the task, a sentence, the formula."""
-    understood = say(fill(formula, card), card)
+    understood = to_sentence(fill(formula, card), card)
     for sentence in (*card.goals.values(), understood):
         if _meant(_read(sentence, card)[0], card) == _meant(formula, card):
             return Offer(understood, "--goal", sentence)
@@ -202,7 +202,7 @@ def _offer(formula: Formula, card: TaskCard) -> Offer:
 
 
 def _as_formula(task: Task[Any], said: Formula, text: str) -> tuple[GoalTask, ReadGoal]:
-    made = goal_task(task, said)
+    made = make_goal_task(task, said)
     return made, ReadGoal(text, made.wanted, None, made.goal, from_dict(made.card()))
 
 

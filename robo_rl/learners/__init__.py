@@ -1,4 +1,7 @@
-"""Learners: who turns rewards into a policy. The table is read without importing torch."""
+"""Learners: who turns rewards into a policy. The table is read without importing torch.
+
+May import: datasets, rollout, runs, runtime.
+"""
 
 from __future__ import annotations
 

@@ -16,12 +16,12 @@ from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from reward_models.base import RewardModel, RewardOutput
-from robo_rl.learners.prior import Prior, mixed
-from robo_rl.rollout.rings import pieces, put
+from robo_rl.learners.demo_replay import DemoReplay, merge_batches
+from robo_rl.rollout.ring_buffers import restore_ring, ring_pieces
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Trace
 from robo_rl.rollout.vec_env import SB3VecEnv
-from sims.nested import named, part_of
+from sims.utils.prefixed_dict import add_prefix, select_prefix
 
 Array = np.ndarray
 
@@ -35,7 +35,7 @@ def refuse_reward_scaling(env: VecEnv | None) -> None:
         )
 
 
-def _stepped(env: VecEnv) -> SB3VecEnv:
+def _sb3_env(env: VecEnv) -> SB3VecEnv:
     """The SB3VecEnv inside any wrappers, told that its steps are scored here."""
     refuse_reward_scaling(env)
     if not isinstance(env.unwrapped, SB3VecEnv):
@@ -49,7 +49,7 @@ class ScoredRolloutBuffer(RolloutBuffer):
 
     def __init__(self, *args: Any, env: VecEnv, scorer: Scorer, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.env, self.scorer = _stepped(env), scorer
+        self.env, self.scorer = _sb3_env(env), scorer
         # Room for the end of the last rollout, which scores reach back to.
         self.trace = Trace(self.buffer_size + scorer.reach)
         self.output: RewardOutput | None = None  # of the last rollout
@@ -88,13 +88,13 @@ class SavedReplayBuffer(NStepReplayBuffer):
         self,
         *args: Any,
         env: VecEnv,
-        prior: Prior | None = None,
+        prior: DemoReplay | None = None,
         share: float = 0.5,
         n_steps: int = 1,
         **kwargs: Any,
     ):
         super().__init__(*args, n_steps=n_steps, **kwargs)
-        self.env, self.prior, self.share = _stepped(env), prior, share
+        self.env, self.prior, self.share = _sb3_env(env), prior, share
 
     def add(self, obs: Array, next_obs: Array, action: Array, *rest: Any, **kwargs: Any) -> None:
         super().add(obs, next_obs, self.env.last_step().action, *rest, **kwargs)
@@ -105,12 +105,12 @@ class SavedReplayBuffer(NStepReplayBuffer):
         theirs = round(self.share * batch_size)
         own = self._own(batch_size - theirs, env) if theirs < batch_size else None
         prior = self.prior.draw(theirs, self.device, self.n_steps, self.gamma)
-        return prior if own is None else mixed(own, prior)
+        return prior if own is None else merge_batches(own, prior)
 
     def _own(self, count: int, env: VecNormalize | None) -> ReplayBufferSamples:
-        return self._get_samples(self._drawn(count), env)
+        return self._get_samples(self._sample_indices(count), env)
 
-    def _drawn(self, count: int) -> Array:
+    def _sample_indices(self, count: int) -> Array:
         """Places (count,) in the ring, of any step that is kept."""
         return np.random.randint(0, self.size(), size=count)  # noqa: NPY002 - as SB3 draws
 
@@ -132,10 +132,10 @@ class SavedReplayBuffer(NStepReplayBuffer):
         """The filled part of the ring, as views of it."""
         filled: dict[str, Array] = {}
         for name, ring in self.rings().items():
-            filled |= named(f"ring/{name}", pieces(ring, 0, self.size()))
+            filled |= add_prefix(f"ring/{name}", ring_pieces(ring, 0, self.size()))
         prior = self.prior.state_dict() if self.prior is not None else {}
         shape = np.array([self.size(), self.n_envs])
-        return {"pos": np.array(self.pos), "shape": shape, **filled, **named("prior", prior)}
+        return {"pos": np.array(self.pos), "shape": shape, **filled, **add_prefix("prior", prior)}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``; ValueError when it does not fit."""
@@ -146,10 +146,10 @@ class SavedReplayBuffer(NStepReplayBuffer):
                 f"{self.buffer_size} steps of {self.n_envs}"
             )
         for name, ring in self.rings().items():
-            put(saved, f"ring/{name}", ring, 0)
+            restore_ring(saved, f"ring/{name}", ring, 0)
         self.pos, self.full = int(saved["pos"]), size == self.buffer_size
         if self.prior is not None:
-            self.prior.load_state_dict(part_of(saved, "prior"))
+            self.prior.load_state_dict(select_prefix(saved, "prior"))
 
 
 class ScoredReplayBuffer(SavedReplayBuffer):
@@ -223,20 +223,20 @@ class ScoredReplayBuffer(SavedReplayBuffer):
             "scored": self.scored,
             "version": self.version,
             "episode_step": self.episode_step,
-            **named("component", self.components),
+            **add_prefix("component", self.components),
         }
 
     def state_dict(self) -> dict[str, Array]:
         return {
             **super().state_dict(),
-            **named("trace", self.trace.state_dict()),
+            **add_prefix("trace", self.trace.state_dict()),
             "scored_to": np.array(self._scored_to),
         }
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
-        for name in part_of(saved, "ring/component"):
+        for name in select_prefix(saved, "ring/component"):
             self.components[name.rpartition("/")[0]] = np.zeros(self.rewards.shape, np.float32)
         super().load_state_dict(saved)
-        self.trace.load_state_dict(part_of(saved, "trace"))
+        self.trace.load_state_dict(select_prefix(saved, "trace"))
         self._scored_to = int(saved["scored_to"])
         self.scorer.version = int(self.version.max())

@@ -10,9 +10,9 @@ import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from robo_rl.learners.buffers import SavedReplayBuffer, ScoredRolloutBuffer
-from robo_rl.learners.streams import load_streams, streams
-from robo_rl.runs import Checkpoint, CheckpointError
-from sims.nested import named, part_of
+from robo_rl.learners.rng_state import load_rng_states, rng_states
+from robo_rl.runs.run_dir import Checkpoint, CheckpointError
+from sims.utils.prefixed_dict import add_prefix, select_prefix
 
 if TYPE_CHECKING:
     from robo_rl.learners.learner import Learner
@@ -37,17 +37,17 @@ def save(learner: Learner, extra: Mapping[str, Any]) -> Checkpoint:
     """The checkpoint of ``learner``, taken between two rollouts."""
     model, reward = learner.algorithm, learner.reward_model
     state = {
-        **named("env", learner.env.state_dict()),
-        **named("rng", streams()),
+        **add_prefix("env", learner.env.state_dict()),
+        **add_prefix("rng", rng_states()),
         "last_obs": model._last_obs,
         "last_episode_starts": model._last_episode_starts,
     }
     if isinstance(learner.buffer, SavedReplayBuffer | ScoredRolloutBuffer):
-        state |= named("buffer", learner.buffer.state_dict())
+        state |= add_prefix("buffer", learner.buffer.state_dict())
     if learner.scorer is not None:
-        state |= named("scorer", learner.scorer.state_dict())
+        state |= add_prefix("scorer", learner.scorer.state_dict())
     if isinstance(reward, Stateful):
-        state |= named("reward", reward.state_dict())
+        state |= add_prefix("reward", reward.state_dict())
     return Checkpoint(
         step=learner.env_steps,
         weights=weights_of(model),
@@ -72,12 +72,12 @@ def load(learner: Learner, checkpoint: Checkpoint) -> bool:
     try:
         load_weights(model, checkpoint.weights)
         if isinstance(learner.buffer, SavedReplayBuffer | ScoredRolloutBuffer):
-            learner.buffer.load_state_dict(part_of(state, "buffer"))
+            learner.buffer.load_state_dict(select_prefix(state, "buffer"))
         if learner.scorer is not None:
-            learner.scorer.load_state_dict(part_of(state, "scorer"))
+            learner.scorer.load_state_dict(select_prefix(state, "scorer"))
         if isinstance(reward, Stateful):
-            reward.load_state_dict(part_of(state, "reward"))
-        continues = learner.env.load_state_dict(part_of(state, "env"))
+            reward.load_state_dict(select_prefix(state, "reward"))
+        continues = learner.env.load_state_dict(select_prefix(state, "env"))
         if continues:
             model._last_obs = state["last_obs"]
             model._last_episode_starts = state["last_episode_starts"]
@@ -85,7 +85,7 @@ def load(learner: Learner, checkpoint: Checkpoint) -> bool:
             setattr(model, name, checkpoint.meta["counters"][name])
         model.action_space.np_random.bit_generator.state = checkpoint.meta["action_rng"]
         # Last: what came before may have drawn random numbers.
-        load_streams(part_of(state, "rng"))
+        load_rng_states(select_prefix(state, "rng"))
     except KeyError as error:
         paid = type(reward).__name__ if reward else "the task's reward"
         raise CheckpointError(
@@ -111,7 +111,8 @@ def load_weights(model: BaseAlgorithm, weights: Mapping[str, Array]) -> None:
     parameters = model.get_parameters()
     for name, current in parameters.items():
         part = {
-            key: torch.from_numpy(array.copy()) for key, array in part_of(weights, name).items()
+            key: torch.from_numpy(array.copy())
+            for key, array in select_prefix(weights, name).items()
         }
         if "param_groups" in current:
             state: dict[int, dict[str, torch.Tensor]] = {}

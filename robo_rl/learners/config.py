@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import tyro
 
-from reward_models.config import at_least
-from sims.any_goal import ASKED
+from reward_models.vision.config import at_least
+from sims.core.multi_goal import ASKED
 
 if TYPE_CHECKING:
     from robo_rl.rollout.interventions import Interventions
@@ -59,7 +59,7 @@ class LearnerConfig:
         return 1.0 - 1.0 / max(self.horizon_s / control_dt, FEWEST_STEPS)
 
 
-def asked_columns(sim: VecSim) -> list[int]:
+def goal_columns(sim: VecSim) -> list[int]:
     """Columns of an observation that say which of several goals is meant; none where there is
     one."""
     return [i for i, name in enumerate(sim.obs_names) if name.startswith(f"{ASKED}[")]
@@ -112,11 +112,11 @@ class OffPolicyConfig(LearnerConfig):
     def check(self, sim: VecSim) -> None:
         super().check(sim)
         if self.demos:
-            from robo_rl.learners.prior import check_demos
+            from robo_rl.learners.demo_replay import check_demos
 
             check_demos(self.demos, sim)
         self.somebody(sim)
-        if self.hindsight and not (asked_columns(sim) and getattr(sim, "sparse", False)):
+        if self.hindsight and not (goal_columns(sim) and getattr(sim, "sparse", False)):
             raise ValueError(
                 "--tuning.hindsight learns from goals that were reached unasked: give --goal any "
                 "and --reward sparse with it"

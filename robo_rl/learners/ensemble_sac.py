@@ -22,8 +22,8 @@ from stable_baselines3.sac.policies import SACPolicy
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from robo_rl.learners.guided_noise import GuidedNoise
-from robo_rl.learners.lasting_noise import LastingNoise
+from robo_rl.learners.correlated_noise import CorrelatedNoise
+from robo_rl.learners.demo_guided_noise import DemoGuidedNoise
 
 LIMIT = 0.99  # of actions that are imitated: those at the very ends have no finite likelihood
 
@@ -71,7 +71,7 @@ class EnsemblePolicy(SACPolicy):
         """``lasting`` control steps, of the noise of exploration in the last of ``rows``."""
         self.members, self.averaged = members, averaged
         super().__init__(*args, **kwargs, optimizer_kwargs={"fused": True})
-        self.noise = LastingNoise(rows, self.action_space.shape[0], lasting).to(self.device)
+        self.noise = CorrelatedNoise(rows, self.action_space.shape[0], lasting).to(self.device)
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
@@ -114,7 +114,7 @@ class EnsembleSAC(SAC):
 
     policy: EnsemblePolicy
     log_ent_coef: Tensor
-    guided: GuidedNoise | None = None  # how some rows explore; None: all as SAC does
+    guided: DemoGuidedNoise | None = None  # how some rows explore; None: all as SAC does
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class EnsembleSAC(SAC):
         super().__init__(*args, **kwargs)
         if guided_noise:
             extractor = self.policy.make_features_extractor()
-            self.guided = GuidedNoise(extractor, self.action_space.shape[0]).to(self.device)
+            self.guided = DemoGuidedNoise(extractor, self.action_space.shape[0]).to(self.device)
 
     def _sample_action(
         self, learning_starts: int, action_noise: Any = None, n_envs: int = 1

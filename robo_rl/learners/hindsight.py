@@ -15,7 +15,7 @@ from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
 from robo_rl.learners.buffers import SavedReplayBuffer
-from robo_rl.learners.prior import mixed
+from robo_rl.learners.demo_replay import merge_batches
 
 Array = np.ndarray
 
@@ -57,7 +57,7 @@ class HindsightReplayBuffer(SavedReplayBuffer):
         if again == batch_size:
             return self._in_hindsight(again)
         as_asked = super().sample(batch_size - again, env)
-        return mixed(as_asked, self._in_hindsight(again)) if again else as_asked
+        return merge_batches(as_asked, self._in_hindsight(again)) if again else as_asked
 
     def _in_hindsight(self, count: int) -> ReplayBufferSamples:
         """``count`` transitions, each under a goal that its episode came to later, where it did."""

@@ -14,19 +14,19 @@ from torch import nn
 
 from reward_models.base import RewardModel
 from robo_rl.learners import LEARNERS, checkpoint
+from robo_rl.learners.async_replay import AsyncRewardReplayBuffer
 from robo_rl.learners.buffers import SavedReplayBuffer, ScoredReplayBuffer
-from robo_rl.learners.config import LearnerConfig, OffPolicyConfig, asked_columns
-from robo_rl.learners.features import NormalisedObs, ObsNormaliser, look_round
+from robo_rl.learners.config import LearnerConfig, OffPolicyConfig, goal_columns
+from robo_rl.learners.demo_replay import make_demo_replay
 from robo_rl.learners.hindsight import HindsightReplayBuffer
-from robo_rl.learners.late import LateReplayBuffer
+from robo_rl.learners.obs_normalization import NormalisedObs, ObsNormaliser, sample_observations
 from robo_rl.learners.ppo import PPOConfig
-from robo_rl.learners.prior import prior_of
-from robo_rl.rollout.far_scorer import Recipe
 from robo_rl.rollout.scoring import Scorer
+from robo_rl.rollout.subprocess_scorer import Recipe
 from robo_rl.rollout.vec_env import SB3VecEnv
 from robo_rl.rollout.vec_sim import HasWorkspace, VecSim, episode_steps
-from robo_rl.runs import Checkpoint
-from robo_rl.threads import seed_everything
+from robo_rl.runs.run_dir import Checkpoint
+from robo_rl.runtime.threads import seed_everything
 
 Array = np.ndarray
 
@@ -65,7 +65,7 @@ class Learner:
 
     def close(self) -> None:
         """Ends what it has beside this process: a judge, perhaps."""
-        if isinstance(self.buffer, LateReplayBuffer):
+        if isinstance(self.buffer, AsyncRewardReplayBuffer):
             self.buffer.close()
 
     def checkpoint(self, extra: Mapping[str, Any] | None = None) -> Checkpoint:
@@ -115,15 +115,17 @@ class Parts:
     def replay(self, config: OffPolicyConfig) -> dict[str, Any]:
         """SB3's arguments of any algorithm with a replay buffer."""
         kept: dict[str, Any] = {"scorer": self.scorer} if self.scorer else {}
-        prior = prior_of(config.demos, self.env.sim, self.scorer.model if self.scorer else None)
+        prior = make_demo_replay(
+            config.demos, self.env.sim, self.scorer.model if self.scorer else None
+        )
         if prior is not None:
             kept |= {"prior": prior, "share": config.demo_share}
         buffer = ScoredReplayBuffer if self.scorer else SavedReplayBuffer
         if self.recipe is not None:
             kept |= {"recipe": self.recipe}
-            buffer = LateReplayBuffer
+            buffer = AsyncRewardReplayBuffer
         if config.hindsight:
-            columns = np.array(asked_columns(self.env.sim))
+            columns = np.array(goal_columns(self.env.sim))
             gamma = config.gamma(self.env.sim.control_dt)
             kept |= {"columns": columns, "hindsight": config.hindsight, "gamma": gamma}
             buffer = HindsightReplayBuffer
@@ -182,7 +184,7 @@ def _obs_scale(config: LearnerConfig, sim: VecSim) -> ObsNormaliser:
     if isinstance(config, PPOConfig):
         return ObsNormaliser(sim.obs_dim, config.obs_floor * sim.least_spread, config.obs_still)
     scale = ObsNormaliser(sim.obs_dim, sim.least_spread)
-    scale.update(look_round(sim))
+    scale.update(sample_observations(sim))
     return scale
 
 

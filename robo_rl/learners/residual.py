@@ -42,7 +42,7 @@ class ResidualConfig(LearnerConfig):
             raise ValueError(f"scale must be in (0, 2], got {self.scale}")
 
     def check(self, sim: VecSim) -> None:
-        from robo_rl.learners.base import load_base
+        from robo_rl.learners.base_policy import load_base
 
         super().check(sim)
         load_base(self.base, sim)
@@ -92,16 +92,16 @@ class ResidualTD3Config(TD3Config, ResidualOffPolicyConfig):
 
 def build_residual_ppo(config: ResidualPPOConfig, parts: Parts) -> PPO:
     """SB3's PPO, whose policy's mean is around the base's action."""
-    from robo_rl.learners.residual_policy import OverBase
+    from robo_rl.learners.residual_policy import ResidualParts
 
-    return build_ppo(config, OverBase.of(config, parts))
+    return build_ppo(config, ResidualParts.of(config, parts))
 
 
 def build_residual_sac(config: ResidualSACConfig, parts: Parts) -> SAC:
     """SB3's SAC, whose actor squashes the residual alone."""
-    from robo_rl.learners.residual_policy import OverBase, ResidualSAC
+    from robo_rl.learners.residual_policy import ResidualParts, ResidualSAC
 
-    over = OverBase.of(config, parts)
+    over = ResidualParts.of(config, parts)
     return ResidualSAC(
         **over.keywords(config),
         **over.replay(config),
@@ -112,9 +112,9 @@ def build_residual_sac(config: ResidualSACConfig, parts: Parts) -> SAC:
 
 def build_residual_ensemble(config: ResidualEnsembleConfig, parts: Parts) -> EnsembleSAC:
     """Our updates in SB3's loop, of an actor that squashes the residual alone."""
-    from robo_rl.learners.residual_policy import OverBase, ResidualEnsemble
+    from robo_rl.learners.residual_policy import ResidualEnsemble, ResidualParts
 
-    over = OverBase.of(config, parts)
+    over = ResidualParts.of(config, parts)
     return ResidualEnsemble(**arguments(config, over), **over.schedule(config))
 
 
@@ -123,9 +123,9 @@ def build_residual_td3(config: ResidualTD3Config, parts: Parts) -> TD3:
     import numpy as np
     from stable_baselines3.common.noise import NormalActionNoise
 
-    from robo_rl.learners.residual_policy import OverBase, ResidualTD3
+    from robo_rl.learners.residual_policy import ResidualParts, ResidualTD3
 
-    over, act_dim = OverBase.of(config, parts), parts.env.sim.act_dim
+    over, act_dim = ResidualParts.of(config, parts), parts.env.sim.act_dim
     noise = NormalActionNoise(np.zeros(act_dim), np.full(act_dim, config.scale * config.noise))
     return ResidualTD3(
         **over.keywords(config),

@@ -23,11 +23,11 @@ from stable_baselines3.td3.policies import Actor as TD3Actor
 from stable_baselines3.td3.policies import TD3Policy
 from torch import Tensor, nn
 
-from robo_rl.learners.base import Base, load_base
+from robo_rl.learners.base_policy import FrozenBase, load_base
 from robo_rl.learners.config import LearnerConfig
 from robo_rl.learners.ensemble_sac import EnsemblePolicy, EnsembleSAC
-from robo_rl.learners.features import ObsNormaliser
 from robo_rl.learners.learner import Parts
+from robo_rl.learners.obs_normalization import ObsNormaliser
 from robo_rl.learners.residual import (
     ResidualConfig,
     ResidualEnsembleConfig,
@@ -36,7 +36,7 @@ from robo_rl.learners.residual import (
     ResidualSACConfig,
     ResidualTD3Config,
 )
-from robo_rl.runs import CheckpointError
+from robo_rl.runs.run_dir import CheckpointError
 
 Array = np.ndarray
 
@@ -49,7 +49,10 @@ class ObsAndBase(BaseFeaturesExtractor):
     """
 
     def __init__(
-        self, observation_space: spaces.Box, base: Base, normaliser: ObsNormaliser | None = None
+        self,
+        observation_space: spaces.Box,
+        base: FrozenBase,
+        normaliser: ObsNormaliser | None = None,
     ):
         super().__init__(observation_space, base.obs_dim + base.act_dim)
         self.base, self.normaliser = base, normaliser
@@ -78,7 +81,7 @@ class ObsAndBase(BaseFeaturesExtractor):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
-def zeroed(layer: nn.Module) -> None:
+def zero_layer(layer: nn.Module) -> None:
     """Makes a linear layer answer exactly 0, whatever it is asked."""
     assert isinstance(layer, nn.Linear)
     nn.init.zeros_(layer.weight)
@@ -105,7 +108,7 @@ class _Mean(nn.Module):
         super().__init__()
         self.act_dim, self.scale = act_dim, scale
         self.residual = nn.Sequential(nn.Linear(latent_dim - act_dim, act_dim), nn.Tanh())
-        zeroed(self.residual[0])
+        zero_layer(self.residual[0])
 
     def forward(self, latent: Tensor) -> Tensor:
         hidden, base_action = latent[:, : -self.act_dim], latent[:, -self.act_dim :]
@@ -155,7 +158,7 @@ class _ResidualSACActor(_Actor, SACActor):
     def __init__(self, *args: Any, scale: float, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.scale = scale
-        zeroed(self.mu)
+        zero_layer(self.mu)
 
     def forward(self, obs: Tensor, deterministic: bool = False) -> Tensor:
         return self.over_base(obs, super().forward(obs, deterministic))
@@ -171,7 +174,7 @@ class _ResidualTD3Actor(_Actor, TD3Actor):
     def __init__(self, *args: Any, scale: float, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.scale = scale
-        zeroed(self.mu[-2])  # before its tanh
+        zero_layer(self.mu[-2])  # before its tanh
 
     def forward(self, obs: Tensor) -> Tensor:
         return self.over_base(obs, super().forward(obs))
@@ -265,13 +268,13 @@ POLICIES: Mapping[type[ResidualConfig], type[BasePolicy]] = {
 
 
 @dataclass(frozen=True)
-class OverBase(Parts):
+class ResidualParts(Parts):
     """What an algorithm is made of that corrects a base."""
 
-    base: Base
+    base: FrozenBase
 
     @classmethod
-    def of(cls, config: ResidualConfig, parts: Parts) -> OverBase:
+    def of(cls, config: ResidualConfig, parts: Parts) -> ResidualParts:
         """``parts`` with the base that ``config`` names."""
         return cls(**vars(parts), base=load_base(config.base, parts.env.sim))
 
@@ -293,12 +296,12 @@ class OverBase(Parts):
         return {name: getattr(config, name) for name in names}
 
 
-def acting(policy: BasePolicy) -> nn.Module:
+def acting_network(policy: BasePolicy) -> nn.Module:
     """The network of an off-policy algorithm's policy that answers what is to be done."""
     return policy.mean_actor if isinstance(policy, EnsemblePolicy) else policy.actor
 
 
-class OverBaseActor(nn.Module):
+class ResidualActorModule(nn.Module):
     """What is exported: ``obs`` and ``base_action`` in, the executed action (N, act_dim) out."""
 
     def __init__(self, extractor: ObsAndBase, residual: nn.Module, scale: float):
@@ -306,21 +309,21 @@ class OverBaseActor(nn.Module):
         self.extractor, self.residual, self.scale = extractor, residual, scale
 
     @classmethod
-    def of(cls, policy: BasePolicy) -> OverBaseActor | None:
+    def of(cls, policy: BasePolicy) -> ResidualActorModule | None:
         """That of an SB3 policy; None where it corrects no base."""
         if isinstance(policy, ResidualActorCritic):
             layers = nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net.residual)
             return cls(policy.pi_features_extractor, layers, policy.scale)
         if not isinstance(policy, _ActorPolicy):
             return None
-        actor = acting(policy)
+        actor = acting_network(policy)
         layers = actor.mu
         if isinstance(actor, SACActor):
             layers = nn.Sequential(actor.latent_pi, actor.mu, nn.Tanh())
         return cls(actor.features_extractor, layers, policy.scale)
 
     @property
-    def base(self) -> Base:
+    def base(self) -> FrozenBase:
         return self.extractor.base
 
     def forward(self, obs: Tensor, base_action: Tensor) -> Tensor:

@@ -1,40 +1,41 @@
-"""Rewards by name. A new one is a function that makes it, its settings, and a line in REWARDS."""
+"""Rewards by name. A new one is a function that makes it, its settings, and a line in REWARDS.
+
+May import: datasets/sources, goals, labelling, runs, runtime, vision.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from robo_rl.goals.reading import ReadGoal
-from robo_rl.rewards import clip, code, film, goal_image, learned
-from robo_rl.rewards.base import Asked, Kind, MadeReward, RewardConfig
+from robo_rl.rewards import clip, code, goal_image, learned, video_similarity
+from robo_rl.rewards.base import BuiltReward, RewardConfig, RewardRequest, RewardType
 from robo_rl.rewards.clip import ClipConfig
 from robo_rl.rewards.code import checked_program
 from robo_rl.rewards.goal_image import GoalImageConfig
-from sims.batch_env import BatchEnv
-from sims.foreign import ForeignEnv
-from sims.names import unknown
+from sims.envs.batch_env import BatchEnv
+from sims.external.gymnasium_env import GymnasiumEnv
+from sims.utils.did_you_mean import unknown_name_error
 
 __all__ = [
     "CODE",
     "REWARDS",
     "ClipConfig",
-    "MadeReward",
+    "BuiltReward",
     "RewardConfig",
     "checked_program",
-    "kind_of",
+    "reward_type",
     "make_reward",
-    "observes_account",
 ]
 
 REWARDS = {
-    "clip": Kind(
+    "clip": RewardType(
         "similarity of rendered frames to the sentence, by a CLIP",
         clip.build,
         ClipConfig,
         frames=True,
     ),
-    "goal-image": Kind(
+    "goal-image": RewardType(
         "likeness of rendered frames to goal pictures, in a file or a folder (`robo-rl reward "
         "picture`)",
         goal_image.build,
@@ -42,30 +43,30 @@ REWARDS = {
         argument="FILE",
         frames=True,
     ),
-    "film": Kind(
+    "film": RewardType(
         "likeness of an episode's film at its end to a demonstration's, or to the sentence",
-        film.build,
-        film.FilmConfig,
+        video_similarity.build,
+        video_similarity.VideoSimilarityConfig,
         argument="FILE",
         frames=True,
         alone=True,
-        sample=film.sample,
+        sample=video_similarity.sample,
     ),
-    "success": Kind(
+    "success": RewardType(
         "a classifier of success, trained before (`robo-rl reward train success`)",
         learned.success,
         learned.SuccessConfig,
         argument="FILE",
         frames=True,
     ),
-    "progress": Kind(
+    "progress": RewardType(
         "how far along a demonstration frames look (`robo-rl reward train progress`)",
         learned.progress,
         learned.LearnedConfig,
         argument="FILE",
         frames=True,
     ),
-    "critic": Kind(
+    "critic": RewardType(
         "worth of a film so far, whose end was held against ends of episodes that fail (`robo-rl "
         "reward train critic`)",
         learned.critic,
@@ -73,7 +74,7 @@ REWARDS = {
         argument="FILE",
         frames=True,
     ),
-    "value": Kind(
+    "value": RewardType(
         "value of frames for the sentence, which rises along demonstrations (`robo-rl reward train "
         "value`)",
         learned.value,
@@ -81,7 +82,7 @@ REWARDS = {
         argument="FILE",
         frames=True,
     ),
-    "preferences": Kind(
+    "preferences": RewardType(
         "worth of what was preferred (`robo-rl reward train preferences`), and asked about further "
         "while a policy learns, if wanted",
         learned.preferences,
@@ -89,23 +90,26 @@ REWARDS = {
         argument="FILE",
         frames=True,
     ),
-    "task": Kind("the task's own hand-written dense reward (the ceiling)", code.own),
-    "sparse": Kind("1 where the goal holds, else 0 (the ground truth's verdict)", code.sparse),
-    "code": Kind(
+    "task": RewardType("the task's own hand-written dense reward (the ceiling)", code.task_reward),
+    "sparse": RewardType(
+        "1 where the goal holds, else 0 (the ground truth's verdict)", code.sparse
+    ),
+    "code": RewardType(
         "a program in the reward language, checked first (`robo-rl reward check`)",
         code.from_file,
         argument="FILE",
     ),
-    "offline": Kind(
-        "a program written from the sentence by templates (`robo-rl reward write`)", code.offline
+    "offline": RewardType(
+        "a program written from the sentence by templates (`robo-rl reward write`)",
+        code.template_reward,
     ),
-    "constant": Kind("0 everywhere (the control that teaches nothing)", code.constant),
+    "constant": RewardType("0 everywhere (the control that teaches nothing)", code.constant),
 }
 
 CODE = "code:"
 
 
-def listed() -> dict[str, str]:
+def reward_names() -> dict[str, str]:
     """{name as it is typed: what it is}."""
     after = {name: f":{kind.argument}" if kind.argument else "" for name, kind in REWARDS.items()}
     return {
@@ -114,46 +118,39 @@ def listed() -> dict[str, str]:
     }
 
 
-def kind_of(name: str) -> Kind:
+def reward_type(name: str) -> RewardType:
     """The kind of the reward called ``name``; ValueError lists those that exist."""
     stem, colon, argument = name.partition(":")
     kind = REWARDS.get(stem)
     given = bool(colon and argument)
     if kind is None or (given != bool(kind.argument) and (colon or not kind.alone)):
-        raise unknown(f"unknown reward {name!r}", name, listed(), "known rewards")
+        raise unknown_name_error(f"unknown reward {name!r}", name, reward_names(), "known rewards")
     return kind
-
-
-def observes_account(config: Mapping[str, Any]) -> bool:
-    """Whether the policy of a run's config observes the account of a goal that is no goal of the
-    task's own: what looks at frames has none, so a policy sees what it always sees, unless the goal
-    was typed as a formula."""
-    return bool(config["formula"]) or not kind_of(config["reward"]).frames
 
 
 def make_reward(
     name: str,
     goal: ReadGoal,
-    env: BatchEnv | ForeignEnv,
+    env: BatchEnv | GymnasiumEnv,
     settings: RewardConfig | None = None,
     *,
     device: str = "cpu",
     progress: Callable[[str, float], None] = lambda stage, share: None,
     option: str = "",
-) -> MadeReward:
+) -> BuiltReward:
     """The reward called ``name`` for a goal on an env, stepped only if it is a foreign one;
     ValueError for a name that nobody knows, or settings of another kind. ``option`` is what a
     person types before the name of a setting; empty: as in training, ``--clip.``."""
-    kind = kind_of(name)
-    settings = fitting(name, settings)
+    kind = reward_type(name)
+    settings = check_settings(name, settings)
     stem, _, argument = name.partition(":")
     option = option or f"--{stem}."
-    return kind.build(Asked(goal, env, settings, argument, device, progress, option))
+    return kind.build(RewardRequest(goal, env, settings, argument, device, progress, option))
 
 
-def fitting(name: str, settings: RewardConfig | None) -> RewardConfig:
+def check_settings(name: str, settings: RewardConfig | None) -> RewardConfig:
     """``settings`` if they are those of the reward called ``name``, its defaults for None."""
-    expected = kind_of(name).settings
+    expected = reward_type(name).settings
     if settings is None:
         return expected()
     if type(settings) is not expected:

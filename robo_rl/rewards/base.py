@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from reward_models.base import Encoder, RewardModel
 from reward_models.programs import Program
 from robo_rl.goals.reading import ReadGoal
-from robo_rl.visual.scene import Scene
-from sims.batch_env import BatchEnv
-from sims.foreign import ForeignEnv
+from robo_rl.vision.distilled_scene import DistilledScene
+from sims.envs.batch_env import BatchEnv
+from sims.external.gymnasium_env import GymnasiumEnv
 
 if TYPE_CHECKING:
-    from robo_rl.visual.asking import Asking
+    from robo_rl.labelling.queries import OnlineQueries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +23,11 @@ class RewardConfig:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RewardRequest:
     """What a reward is made from."""
 
     goal: ReadGoal
-    env: BatchEnv | ForeignEnv  # ours is only looked at; somebody else's is played with
+    env: BatchEnv | GymnasiumEnv  # ours is only looked at; somebody else's is played with
     settings: Any  # of the kind's own class
     argument: str = ""  # what the name has after its colon
     device: str = "cpu"
@@ -36,26 +36,26 @@ class Asked:
 
 
 @dataclass
-class MadeReward:
+class BuiltReward:
     """A reward model and what making it cost."""
 
     model: RewardModel | None  # None: the task's own reward
     text: str  # the captions, or the program, for people and for the bundle
     sees: str  # what it looks at, in words
-    scene: Scene | None = None
+    scene: DistilledScene | None = None
     frames: int = 0  # rendered to make it
     program: Program | None = None  # where it is one
     about: dict[str, str] = field(default_factory=dict)  # of the scorer, for reports
     camera: str = ""  # what frames are seen through; empty: it looks at none
-    asks: Asking | None = None  # who goes on asking for answers while a policy learns
+    asks: OnlineQueries | None = None  # who goes on asking for answers while a policy learns
 
 
 @dataclass(frozen=True)
-class Kind:
+class RewardType:
     """One kind of reward."""
 
     says: str  # what it is, in a line
-    build: Callable[[Asked], MadeReward]
+    build: Callable[[RewardRequest], BuiltReward]
     settings: type[RewardConfig] = RewardConfig
     argument: str = ""  # what follows its name and a colon: FILE
     frames: bool = False  # whether it looks at frames

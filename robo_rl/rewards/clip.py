@@ -13,26 +13,26 @@ import numpy as np
 
 import sims
 from reward_models.base import Segment, TaskCard, from_dict
-from reward_models.config import ANY_THINGS, NumberFormat
 from reward_models.goals.formula import Atom, atoms, fill
 from reward_models.goals.predicates import GRIPPER, PREDICATES, role
-from reward_models.goals.say import say
-from reward_models.visual.clip_score import Caption
-from reward_models.visual.graded import expressions
+from reward_models.goals.text import to_sentence
+from reward_models.vision.clip_score import Caption
+from reward_models.vision.config import ANY_THINGS, NumberFormat
+from reward_models.vision.graded_captions import expressions
 from robo_rl.goals.reading import NotRead, ReadGoal, read_goal
-from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
-from robo_rl.visual.data import collect, watched
-from robo_rl.visual.scene import SceneConfig, distilled, scene_env, things_of
-from sims.any_goal import ANY, ASKED, AnyGoal
-from sims.foreign import ForeignEnv
-from sims.task import Task
+from robo_rl.rewards.base import BuiltReward, RewardConfig, RewardRequest
+from robo_rl.vision.distilled_scene import SceneConfig, load_or_distill, objects_hash, scene_env
+from robo_rl.vision.state_collection import collect_frames, collect_states
+from sims.core.multi_goal import ANY, ASKED, MultiGoalTask
+from sims.core.task import Task
+from sims.external.gymnasium_env import GymnasiumEnv
 
 if TYPE_CHECKING:
     from reward_models.programs import Program
-    from reward_models.visual.clip_score import ClipScore, FrameEmbedder, SurrogateEmbedder
-    from reward_models.visual.encoders import TorchEncoder
-    from reward_models.visual.tiny_clip import Home, Taught
-    from reward_models.visual.views import Views
+    from reward_models.vision.clip_score import ClipScore, FrameEmbedder, SurrogateEmbedder
+    from reward_models.vision.encoders import TorchEncoder
+    from reward_models.vision.multi_view import MultiViewReward
+    from reward_models.vision.tiny_clip import TrainedCaptions, TrainingScene
 
 FRAMES = "frames"  # what the reward sees
 IMITATED = "simulator state, imitating a CLIP"
@@ -128,8 +128,8 @@ def _caption(atom: Atom, card: TaskCard, **more: Any) -> Caption:
     other = replace(atom, predicate=opposite, numbers=()) if opposite else None
     # Where two things are does not hang on the arm, that may hide them.
     arm_free = not about_gripper and PREDICATES[atom.predicate].level
-    against = (say(other, card),) if other else ()
-    return Caption(say(fill(atom, card), card), against, against, arm_free=arm_free, **more)
+    against = (to_sentence(other, card),) if other else ()
+    return Caption(to_sentence(fill(atom, card), card), against, against, arm_free=arm_free, **more)
 
 
 def captions_for(encoder: TorchEncoder, goal: ReadGoal, config: ClipConfig) -> list[list[Caption]]:
@@ -142,7 +142,7 @@ def captions_for(encoder: TorchEncoder, goal: ReadGoal, config: ClipConfig) -> l
         if steps and all(c.text in taught for s in steps for c in s):
             return [[_as_known(c, taught) for c in step] for step in steps]
     try:
-        return own_words_of(goal.text, config, taught)
+        return sentence_captions(goal.text, config, taught)
     except ValueError as error:
         raise NotRead(goal, f"{error}. ") if goal.refusal else ValueError(str(error)) from None
 
@@ -154,15 +154,15 @@ def text_row(encoder: TorchEncoder, goal: ReadGoal) -> np.ndarray:
     return mean / np.linalg.norm(mean)
 
 
-def _as_known(caption: Caption, taught: Taught) -> Caption:
+def _as_known(caption: Caption, taught: TrainedCaptions) -> Caption:
     """The caption, held against nothing that an encoder was not taught."""
     if all(text in taught for text in caption.baseline):
         return caption
     return replace(caption, baseline=(), negatives=())
 
 
-def own_words_of(
-    sentence: str, config: ClipConfig, taught: Taught | None = None
+def sentence_captions(
+    sentence: str, config: ClipConfig, taught: TrainedCaptions | None = None
 ) -> list[list[Caption]]:
     """One step with one caption, the sentence or what the config says in its place.
 
@@ -191,23 +191,23 @@ def own_words_of(
     return [[caption]]
 
 
-def build(asked: Asked) -> MadeReward:
+def build(asked: RewardRequest) -> BuiltReward:
     """A ClipScore on frames, or on the scene's distilled encoder; of several goals at once, one of
     each."""
     encoder = encoder_of(asked)
     task = getattr(asked.env, "task", None)
-    if isinstance(task, AnyGoal):
+    if isinstance(task, MultiGoalTask):
         return _each_goal(asked, encoder, task)
     steps = captions_for(encoder, asked.goal, asked.settings)
     [model], made = scores(asked, encoder, [steps])
     for kept, how in ((steps[-1][0].part, IN_TURN), (steps[0][0].shunned, NEVER)):
         if kept:
             made = replace(made, sees=f"{made.sees}; {how}")
-    return replace(made, model=model, text=told(steps))
+    return replace(made, model=model, text=describe_captions(steps))
 
 
-def _each_goal(asked: Asked, encoder: TorchEncoder, task: AnyGoal) -> MadeReward:
-    from reward_models.visual.by_goal import ByGoal
+def _each_goal(asked: RewardRequest, encoder: TorchEncoder, task: MultiGoalTask) -> BuiltReward:
+    from reward_models.vision.goal_conditioned import GoalConditionedReward
 
     if asked.settings.target:
         raise ValueError(f"{asked.option}target is of one goal, and --goal {ANY} has many")
@@ -216,39 +216,43 @@ def _each_goal(asked: Asked, encoder: TorchEncoder, task: AnyGoal) -> MadeReward
     if any(plan[-1][0].part for plan in plans):
         raise ValueError(f"--goal {ANY} keeps no account of what is wanted in turn: give one goal")
     models, made = scores(asked, encoder, plans)
-    return replace(made, model=ByGoal(models, ASKED), text="; ".join(map(told, plans)))
+    return replace(
+        made,
+        model=GoalConditionedReward(models, ASKED),
+        text="; ".join(map(describe_captions, plans)),
+    )
 
 
-def told(steps: Sequence[Sequence[Caption]]) -> str:
+def describe_captions(steps: Sequence[Sequence[Caption]]) -> str:
     """A plan's captions in one line: what is never to be, then its steps."""
     never = "".join(f"never {c.text}; " for step in steps for c in step if c.shunned)
     wanted = [step for step in steps if not step[0].shunned]
     return never + " -> ".join(" and ".join(c.text for c in step) for step in wanted)
 
 
-def encoder_of(asked: Asked) -> TorchEncoder:
+def encoder_of(asked: RewardRequest) -> TorchEncoder:
     """The encoder that was asked for; ValueError where it knows another scene alone."""
-    from reward_models.visual.encoders import make_encoder
+    from reward_models.vision.encoders import make_encoder
 
     encoder = make_encoder(asked.settings.encoder, asked.device, asked.settings.dtype)
     cameras = getattr(asked.settings, "camera", "")
     one = cameras if isinstance(cameras, str) else next(iter(cameras), "")
-    _look_through(encoder, asked, one)
+    _select_camera(encoder, asked, one)
     return encoder
 
 
-def _look_through(encoder: TorchEncoder, asked: Asked, camera: str) -> None:
-    task = asked.env if isinstance(asked.env, ForeignEnv) else asked.env.task
-    at_home(encoder, task, f"{asked.option}encoder", camera)
+def _select_camera(encoder: TorchEncoder, asked: RewardRequest, camera: str) -> None:
+    task = asked.env if isinstance(asked.env, GymnasiumEnv) else asked.env.task
+    select_training_scene(encoder, task, f"{asked.option}encoder", camera)
 
 
 def scores(
-    asked: Asked, encoder: TorchEncoder, plans: Sequence[Sequence[Sequence[Caption]]]
-) -> tuple[list[ClipScore] | list[Views], MadeReward]:
+    asked: RewardRequest, encoder: TorchEncoder, plans: Sequence[Sequence[Sequence[Caption]]]
+) -> tuple[list[ClipScore] | list[MultiViewReward], BuiltReward]:
     """(a calibrated score of each plan's captions, what making them cost): all look through one
     embedder for each camera, and what it was last shown it sees but once."""
-    from reward_models.visual.clip_score import ClipScore, OnceEmbedder
-    from reward_models.visual.views import Views
+    from reward_models.vision.clip_score import CachedEmbedder, ClipScore
+    from reward_models.vision.multi_view import MultiViewReward
 
     config = asked.settings
     options: dict[str, Any] = {
@@ -258,7 +262,7 @@ def scores(
     views, costs = [], []
     for one in _each_camera(asked, encoder):
         embedder, seen, made = _embedder(asked, one)
-        shared = OnceEmbedder(embedder) if len(plans) > 1 else embedder  # what it saw, it keeps
+        shared = CachedEmbedder(embedder) if len(plans) > 1 else embedder  # what it saw, it keeps
         views.append([ClipScore(shared, plan, **options) for plan in plans])
         costs.append(made)
         for model in views[-1]:
@@ -269,42 +273,44 @@ def scores(
         made.about["camera"] = ", ".join(cameras)
         made.frames = sum(one.frames for one in costs)
         made.sees += f"; of {' and '.join(cameras)}, as the one that sees least of it"
-        models = [Views(of) for of in zip(*views, strict=True)]
+        models = [MultiViewReward(of) for of in zip(*views, strict=True)]
     if config.term:
         made.sees += f"; times a term of the state, {config.term}"
     return models, made
 
 
-def _each_camera(asked: Asked, encoder: TorchEncoder) -> list[TorchEncoder]:
+def _each_camera(asked: RewardRequest, encoder: TorchEncoder) -> list[TorchEncoder]:
     """The encoder as it looks through each camera that was asked for."""
     others = [copy(encoder) for _ in asked.settings.camera[1:]]
     for one, camera in zip(others, asked.settings.camera[1:], strict=True):
-        _look_through(one, asked, camera)
+        _select_camera(one, asked, camera)
     return [encoder, *others]
 
 
 def _embedder(
-    asked: Asked, encoder: TorchEncoder
-) -> tuple[FrameEmbedder | SurrogateEmbedder, Segment, MadeReward]:
+    asked: RewardRequest, encoder: TorchEncoder
+) -> tuple[FrameEmbedder | SurrogateEmbedder, Segment, BuiltReward]:
     """(what looks through one camera, states to measure the scale of a score on, what both
     cost)."""
-    from reward_models.visual.clip_score import FrameEmbedder, SurrogateEmbedder
+    from reward_models.vision.clip_score import FrameEmbedder, SurrogateEmbedder
 
     config, env = asked.settings, asked.env
     about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
     if not config.distill:
-        shown = look_round(asked, encoder, config.scene)
-        made = MadeReward(None, "", FRAMES, None, len(shown), about=about, camera=encoder.camera)
+        shown = sample_frames(asked, encoder, config.scene)
+        made = BuiltReward(None, "", FRAMES, None, len(shown), about=about, camera=encoder.camera)
         return FrameEmbedder(encoder), frames_segment(shown), made
-    if isinstance(env, ForeignEnv):
+    if isinstance(env, GymnasiumEnv):
         raise ValueError(f"--clip.distill needs signals of ours, and {env.name} has none")
-    scene = distilled(env.task, encoder, config.scene, asked.progress, num_threads=env.num_threads)
+    scene = load_or_distill(
+        env.task, encoder, config.scene, asked.progress, num_threads=env.num_threads
+    )
     aside = scene.aside if config.arm_aside else {}
-    made = MadeReward(None, "", IMITATED, scene, int(scene.report["frames"]), about=about)
+    made = BuiltReward(None, "", IMITATED, scene, int(scene.report["frames"]), about=about)
     return SurrogateEmbedder(scene.surrogate, encoder, aside), scene.segment(), made
 
 
-def _term(asked: Asked) -> Program | None:
+def _term(asked: RewardRequest) -> Program | None:
     """What a score is multiplied by; ValueError where it cannot be read."""
     if not (text := asked.settings.term):
         return None
@@ -317,17 +323,17 @@ def _term(asked: Asked) -> Program | None:
     return program
 
 
-def look_round(asked: Asked, encoder: TorchEncoder, scene: SceneConfig) -> np.ndarray:
+def sample_frames(asked: RewardRequest, encoder: TorchEncoder, scene: SceneConfig) -> np.ndarray:
     """Frames (M, H, W, 3) that the scale of a score is measured on: of scattered and random states,
     in somebody else's env of random moves."""
     env = asked.env
-    if isinstance(env, ForeignEnv):
+    if isinstance(env, GymnasiumEnv):
         asked.progress("scale", 0.0)
         env.frame_size = encoder.size  # as the policy's rows will be drawn
-        return watched(env, SCALED_ABROAD, scene.seed)[0]
+        return collect_frames(env, SCALED_ABROAD, scene.seed)[0]
     with scene_env(env.task, scene, env.num_threads) as drawn:
         drawn.render_states(drawn.state()[:1], encoder.camera)  # who cannot draw hears at once
-        states, _ = collect(drawn, min(SCALED_ON, scene.frames), scene.seed, scene.rollouts)
+        states, _ = collect_states(drawn, min(SCALED_ON, scene.frames), scene.seed, scene.rollouts)
         asked.progress("scale", 0.0)
         return drawn.render_states(states, encoder.camera, size=encoder.size)
 
@@ -339,9 +345,9 @@ def frames_segment(frames: np.ndarray) -> Segment:
     return Segment({}, lambda camera, where: frames[where[1]], np.zeros((1, rows, 0)), valid)
 
 
-def at_home(
+def select_training_scene(
     encoder: TorchEncoder,
-    task: Task[Any] | ForeignEnv,
+    task: Task[Any] | GymnasiumEnv,
     option: str = "--clip.encoder",
     camera: str = "",
 ) -> None:
@@ -351,14 +357,15 @@ def at_home(
     ValueError where it knows other scenes alone, or not that camera. ``option`` is how a person
     gives an encoder.
     """
-    from reward_models.visual.tiny_clip import Home, named
+    from reward_models.vision.tiny_clip import TrainingScene, describe_scenes
 
     homes, robot = encoder.homes, getattr(task, "robot", "")
-    if isinstance(task, ForeignEnv):
+    if isinstance(task, GymnasiumEnv):
         known = task.cameras
         if homes and all(home.task != task.name for home in homes):
             raise ValueError(
-                f"this CLIP was trained on {named(homes)} and knows no other scene; here is "
+                f"this CLIP was trained on {describe_scenes(homes)} and knows no other scene; "
+                f"here is "
                 f"{task.name}. Give {option} MODEL:PRETRAINED, any model of open_clip "
                 "(ViT-B-32:laion2b_s34b_b79k, or a local file after the colon), or train one: "
                 f"robo-rl reward train --task {task.name} --captions FILE.toml --out "
@@ -367,15 +374,16 @@ def at_home(
     elif not homes:
         known = tuple(view.name for view in task.cameras)
     else:
-        known = tuple(home.camera for home in _homes_of(encoder, task))
+        known = tuple(home.camera for home in _matching_scenes(encoder, task))
         if not known:
             made_of = task.unwrapped.card()["params"]
             asked = f" --robot {robot}" if robot else ""
             asked += f" --things {made_of['things']!r}" if made_of.get("things") else ""
             asked += " --scene FILE.xml" if made_of.get("scene") else ""
             raise ValueError(
-                f"this CLIP was trained on {named(homes)} and knows no other scene; here is "
-                f"{Home(task.name, robot, '', things_of(task)).place}"
+                f"this CLIP was trained on {describe_scenes(homes)} and knows no other scene; "
+                f"here is "
+                f"{TrainingScene(task.name, robot, '', objects_hash(task)).place}"
                 f"{f' with the {robot}' if robot else ''}. Train one for it: robo-rl "
                 f"reward train --task {task.name}{asked} --out FILE.safetensors, then give "
                 f"{option} embedded:FILE.safetensors"
@@ -386,10 +394,10 @@ def at_home(
     encoder.camera = camera or known[0]
 
 
-def _homes_of(encoder: TorchEncoder, task: Task[Any]) -> list[Home]:
+def _matching_scenes(encoder: TorchEncoder, task: Task[Any]) -> list[TrainingScene]:
     """The homes of an encoder whose scene is that of ``task``, to the last geom and camera."""
     here = [home for home in encoder.homes if home.robot == getattr(task, "robot", "")]
-    own = (task.name, things_of(task))
+    own = (task.name, objects_hash(task))
     if by_name := [home for home in here if (home.task, home.things) == own]:
         return by_name
     anywhere = [home for home in here if (home.task, home.things) == (task.name, ANY_THINGS)]

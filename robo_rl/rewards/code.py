@@ -6,62 +6,62 @@ from pathlib import Path
 from typing import Any
 
 from reward_models.base import TaskCard
-from reward_models.constant import Constant
 from reward_models.programs import Program, ProgramReward, Refused, errors, load
-from reward_models.writers.offline import write
+from reward_models.scorers.constant import Constant
 from reward_models.writers.staged import write_staged
-from robo_rl.goals.account import GoalTask
+from reward_models.writers.template_writer import write_program
+from robo_rl.goals.goal_task import GoalTask
 from robo_rl.goals.reading import NotRead, ReadGoal
-from robo_rl.preflight import Job, preflight
-from robo_rl.rewards.base import Asked, MadeReward
-from sims.task import Task
+from robo_rl.rewards.base import BuiltReward, RewardRequest
+from robo_rl.runtime.sandbox import Job, preflight
+from sims.core.task import Task
 
 SIGNALS = "the task's signals"
 
 
-def own(asked: Asked) -> MadeReward:
+def task_reward(asked: RewardRequest) -> BuiltReward:
     """The task's dense reward; ValueError where no goal of the task was asked for."""
     if not asked.goal.key:
         raise ValueError(f"--reward task needs a goal the task knows: {asked.goal.truth}")
-    return MadeReward(None, f"hand-written dense reward of {asked.goal.key}", "everything")
+    return BuiltReward(None, f"hand-written dense reward of {asked.goal.key}", "everything")
 
 
-def sparse(asked: Asked) -> MadeReward:
+def sparse(asked: RewardRequest) -> BuiltReward:
     """The verdict of whoever judges the goal; ValueError where nobody does."""
     if not asked.goal.key:
         raise ValueError(f"--reward sparse needs a goal that is judged: {asked.goal.truth}")
-    return MadeReward(None, "1 where the goal holds, else 0", "success alone")
+    return BuiltReward(None, "1 where the goal holds, else 0", "success alone")
 
 
-def constant(asked: Asked) -> MadeReward:
+def constant(asked: RewardRequest) -> BuiltReward:
     """0 everywhere."""
-    return MadeReward(Constant(), "constant 0", "nothing")
+    return BuiltReward(Constant(), "constant 0", "nothing")
 
 
-def offline(asked: Asked) -> MadeReward:
+def template_reward(asked: RewardRequest) -> BuiltReward:
     """A program written by templates from what a sentence was read as, or from a formula whose
     account the task keeps; ValueError if it was not understood."""
-    goal, text = asked.goal, written(asked.env.task, asked.goal)
+    goal, text = asked.goal, template_program(asked.env.task, asked.goal)
     return _program(load(f"# {goal.text}\n{text}", goal.card), asked)
 
 
-def written(task: Task[Any], goal: ReadGoal) -> str:
-    """The text of ``offline``'s program; ValueError where the goal was not understood."""
+def template_program(task: Task[Any], goal: ReadGoal) -> str:
+    """The text of ``template_reward``'s program; ValueError where the goal was not understood."""
     if isinstance(task, GoalTask):
         return write_staged(task.measured, task.automaton)
     if goal.formula is None:
         raise NotRead(goal)
-    return write(goal.formula, goal.card)
+    return write_program(goal.formula, goal.card)
 
 
-def from_file(asked: Asked) -> MadeReward:
+def from_file(asked: RewardRequest) -> BuiltReward:
     """The program in a file, checked."""
     return _program(checked_program(Path(asked.argument), asked.goal.card), asked)
 
 
-def _program(program: Program, asked: Asked) -> MadeReward:
+def _program(program: Program, asked: RewardRequest) -> BuiltReward:
     model = ProgramReward(program, episode_steps=asked.env.max_steps)
-    return MadeReward(model, program.text, SIGNALS, program=program)
+    return BuiltReward(model, program.text, SIGNALS, program=program)
 
 
 def checked_program(path: Path, card: TaskCard) -> Program:

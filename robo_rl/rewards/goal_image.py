@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reward_models.config import NumberFormat
-from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
-from robo_rl.rewards.clip import at_home, frames_segment, look_round
-from robo_rl.shown.video import IMAGES, read_frames
-from robo_rl.visual.scene import SceneConfig
-from sims.foreign import ForeignEnv
+from reward_models.vision.config import NumberFormat
+from robo_rl.rewards.base import BuiltReward, RewardConfig, RewardRequest
+from robo_rl.rewards.clip import frames_segment, sample_frames, select_training_scene
+from robo_rl.runs.video import IMAGES, read_frames
+from robo_rl.vision.distilled_scene import SceneConfig
+from sims.external.gymnasium_env import GymnasiumEnv
 
 Array = np.ndarray
 
@@ -32,23 +32,23 @@ class GoalImageConfig(RewardConfig):
     formula: Literal["cosine", "distance"] = "cosine"  # as LIV has it, or as VIP
 
 
-def build(asked: Asked) -> MadeReward:
+def build(asked: RewardRequest) -> BuiltReward:
     """A GoalImage, scaled by frames of the scene's scattered and random states."""
-    from reward_models.visual.encoders import make_encoder
-    from reward_models.visual.goal_image import GoalImage
+    from reward_models.scorers.goal_image import GoalImage
+    from reward_models.vision.encoders import make_encoder
 
     config, env, path = asked.settings, asked.env, Path(asked.argument)
     pictures, about = read_pictures(path)
     encoder = make_encoder(config.encoder, asked.device, config.dtype)
-    task = env if isinstance(env, ForeignEnv) else env.task
-    at_home(encoder, task, f"{asked.option}encoder")
+    task = env if isinstance(env, GymnasiumEnv) else env.task
+    select_training_scene(encoder, task, f"{asked.option}encoder")
     goals = np.concatenate([encoder.encode(picture[None]) for picture in pictures])
     model = GoalImage(encoder, goals, config.formula)
-    frames = look_round(asked, encoder, SceneConfig())
+    frames = sample_frames(asked, encoder, SceneConfig())
     model.calibrate(frames_segment(frames))
     count = f"{len(pictures)} goal picture{'s' if len(pictures) > 1 else ''}"
     shown = about.get("states", "whoever took them has not said of what")
-    return MadeReward(
+    return BuiltReward(
         model,
         f"likeness to {count} in {path.name}",
         f"frames, beside {count} ({shown})",

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from reward_models.config import HeadConfig, NumberFormat
-from robo_rl.rewards.base import Asked, MadeReward, RewardConfig
-from robo_rl.rewards.clip import at_home, text_row
-from robo_rl.visual.asking import QUICK, Asking, ScriptedOracle
-from robo_rl.visual.scene import things_of
-from sims.foreign import ForeignEnv
+from reward_models.vision.config import HeadConfig, NumberFormat
+from robo_rl.labelling.queries import QUICK, OnlineQueries, ScriptedLabeller
+from robo_rl.rewards.base import BuiltReward, RewardConfig, RewardRequest
+from robo_rl.rewards.clip import select_training_scene, text_row
+from robo_rl.vision.distilled_scene import objects_hash
+from sims.external.gymnasium_env import GymnasiumEnv
 
 if TYPE_CHECKING:
-    from reward_models.visual.embedding_reward import EmbeddingReward
-    from reward_models.visual.encoders import TorchEncoder
-    from reward_models.visual.heads import Head
+    from reward_models.scorers.embedding_reward import EmbeddingReward
+    from reward_models.scorers.heads import Head
+    from reward_models.vision.encoders import TorchEncoder
 
 
 PAIRS = ("first", "second", "answer")  # what a file of preferences has of them
@@ -53,89 +53,95 @@ class PreferencesConfig(LearnedConfig):
     head: HeadConfig = field(default_factory=lambda: QUICK)  # of the networks that are fitted anew
 
 
-def success(asked: Asked) -> MadeReward:
+def success(asked: RewardRequest) -> BuiltReward:
     """A SuccessClassifier from its file."""
-    from reward_models.visual.success import SuccessClassifier
+    from reward_models.scorers.success import SuccessClassifier
 
-    [head], card, encoder, _ = opened(asked, "success")
+    [head], card, encoder, _ = load_scorer_file(asked, "success")
     figures = card["figures"]
     model = SuccessClassifier(
         encoder, head, figures["threshold"], figures["consecutive"], asked.settings.form
     )
-    return made(asked, model, card, "a success classifier")
+    return built_reward(asked, model, card, "a success classifier")
 
 
-def progress(asked: Asked) -> MadeReward:
+def progress(asked: RewardRequest) -> BuiltReward:
     """A Progress from its file."""
-    from reward_models.visual.progress import Progress
+    from reward_models.scorers.progress import Progress
 
-    [head], card, encoder, _ = opened(asked, "progress")
-    return made(asked, Progress(encoder, head), card, "a model of progress")
+    [head], card, encoder, _ = load_scorer_file(asked, "progress")
+    return built_reward(asked, Progress(encoder, head), card, "a model of progress")
 
 
-def critic(asked: Asked) -> MadeReward:
+def critic(asked: RewardRequest) -> BuiltReward:
     """A Critic from its file."""
-    from reward_models.visual.critic import Critic
+    from reward_models.scorers.critic import Critic
 
-    [head], card, encoder, _ = opened(asked, "critic")
+    [head], card, encoder, _ = load_scorer_file(asked, "critic")
     scale = (card["figures"][name] for name in ("low", "high"))
-    return made(asked, Critic(encoder, head, *scale), card, "a critic of films")
+    return built_reward(asked, Critic(encoder, head, *scale), card, "a critic of films")
 
 
-def value(asked: Asked) -> MadeReward:
+def value(asked: RewardRequest) -> BuiltReward:
     """A Value from its file, of the sentence that is asked for."""
-    from reward_models.visual.value import Likeness, Value
+    from reward_models.scorers.value import Likeness, Value
 
-    both, card, encoder, _ = opened(asked, "value")
+    both, card, encoder, _ = load_scorer_file(asked, "value")
     likeness = Likeness(*both, text_row(encoder, asked.goal)[None], encoder.scale)
     scale = (card["figures"][name] for name in ("low", "high"))
-    return made(asked, Value(encoder, likeness, *scale), card, "a value of frames for the sentence")
+    return built_reward(
+        asked, Value(encoder, likeness, *scale), card, "a value of frames for the sentence"
+    )
 
 
-def preferences(asked: Asked) -> MadeReward:
+def preferences(asked: RewardRequest) -> BuiltReward:
     """Preferences from their file, and who goes on asking, if somebody does."""
-    from reward_models.visual.preferences import Pairs, Preferences
+    from reward_models.scorers.preferences import PreferencePairs, Preferences
 
     config = asked.settings
-    heads, card, encoder, kept = opened(asked, "preferences", PAIRS, ("turn",))
+    heads, card, encoder, kept = load_scorer_file(asked, "preferences", PAIRS, ("turn",))
     model = Preferences(encoder, heads)
-    reward = made(asked, model, card, "a reward of preferences")
+    reward = built_reward(asked, model, card, "a reward of preferences")
     if config.answers:
         model.keeps = True  # all that was seen is judged again after each refit
         rng = np.random.default_rng([config.head.seed, 2])
-        oracle = ScriptedOracle(config.noise, 0.0, rng)
-        pairs = Pairs(*(kept[name].astype(np.float32) for name in PAIRS), kept.get("turn"))
-        reward.asks = Asking(model, asked.env, pairs, oracle, config.head, config.answers,
+        oracle = ScriptedLabeller(config.noise, 0.0, rng)
+        pairs = PreferencePairs(
+            *(kept[name].astype(np.float32) for name in PAIRS), kept.get("turn")
+        )
+        reward.asks = OnlineQueries(model, asked.env, pairs, oracle, config.head, config.answers,
                              config.every, config.a_time)  # fmt: skip
         reward.sees += f"; and, while it learns, from {config.answers} more of {oracle}"
     return reward
 
 
-def opened(
-    asked: Asked, kind: str, arrays: tuple[str, ...] = (), beside: tuple[str, ...] = ()
+def load_scorer_file(
+    asked: RewardRequest, kind: str, arrays: tuple[str, ...] = (), beside: tuple[str, ...] = ()
 ) -> tuple[list[Head], dict[str, Any], TorchEncoder, dict[str, np.ndarray]]:
     """(heads, card, encoder, ``arrays`` and what there is of those ``beside``) of the scorer that
     was asked for; ValueError where it reads another encoder's embeddings, or learned another scene
     or goal than that of the run and is not to be used ``elsewhere``."""
-    from reward_models.visual.encoders import make_encoder
-    from reward_models.visual.heads import load_scorer
+    from reward_models.scorers.heads import load_scorer
+    from reward_models.vision.encoders import make_encoder
 
     path, env = Path(asked.argument), asked.env
     heads, card, kept = load_scorer(path, kind, arrays, beside)
-    if isinstance(env, ForeignEnv):
+    if isinstance(env, GymnasiumEnv):
         raise ValueError(
-            f"{path} learned {_said(card['scene'])}; here is {env.name}, where nobody can say when "
+            f"{path} learned {_scene_text(card['scene'])}; here is {env.name}, where nobody can "
+            f"say when "
             "a goal is met: use --reward goal-image:FILE or clip"
         )
     robot, key = getattr(env.task, "robot", ""), asked.goal.key
     here, scene = {"task": env.task.name, "robot": robot, "truth": key}, card["scene"]
-    here["things"] = things_of(env.task)
+    here["things"] = objects_hash(env.task)
     other = any(scene.get(name, "") != value for name, value in here.items())
     if other and not asked.settings.elsewhere:
         arm = f" --robot {robot}" if robot else ""
         named = key if key in env.task.goals() else "KEY"
         raise ValueError(
-            f"{path} learned {_said(scene)}; asked is {_said(here)}. Train one for that: robo-rl "
+            f"{path} learned {_scene_text(scene)}; asked is {_scene_text(here)}. Train one for "
+            f"that: robo-rl "
             f"reward train {kind} --task {env.task.name}{arm} --goal {named} "
             f"--out FILE.safetensors; or take it all the same: --{kind}.elsewhere (of reward "
             "report: --elsewhere)"
@@ -148,16 +154,18 @@ def opened(
             f"train it anew: {card['command']}"
         )
     if other:
-        at_home(encoder, env.task, f"{asked.option}encoder")
-        card = card | {"learned_from": f"{card['learned_from']}; all for {_said(scene)}"}
+        select_training_scene(encoder, env.task, f"{asked.option}encoder")
+        card = card | {"learned_from": f"{card['learned_from']}; all for {_scene_text(scene)}"}
     encoder.camera = scene["camera"]
     return heads, card, encoder, kept
 
 
-def made(asked: Asked, model: EmbeddingReward, card: dict[str, Any], what: str) -> MadeReward:
+def built_reward(
+    asked: RewardRequest, model: EmbeddingReward, card: dict[str, Any], what: str
+) -> BuiltReward:
     """The reward, and what is said of it."""
     encoder = model.encoder
-    return MadeReward(
+    return BuiltReward(
         model,
         f"{what} in {Path(asked.argument).name}",
         f"frames, by {what} that learned from {card['learned_from']}",
@@ -167,6 +175,6 @@ def made(asked: Asked, model: EmbeddingReward, card: dict[str, Any], what: str) 
     )  # fmt: skip
 
 
-def _said(scene: dict[str, str]) -> str:
+def _scene_text(scene: dict[str, str]) -> str:
     arm = f" with the {scene['robot']}" if scene["robot"] else ""
     return f"{scene['truth'] or 'a goal that nobody judges'} in {scene['task']}{arm}"

@@ -1,1 +1,4 @@
-"""Rows stepped, their transitions kept, and rewards scored in segments that never cross a reset."""
+"""Environments stepped, transitions kept, rewards scored in segments that never cross a reset.
+
+May import: runtime.
+"""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from robo_rl.memory import check_free
-from robo_rl.rollout.rings import pieces, put
-from sims.nested import named
+from robo_rl.rollout.ring_buffers import restore_ring, ring_pieces
+from robo_rl.runtime.memory import check_free
+from sims.utils.prefixed_dict import add_prefix
 
 Array = np.ndarray
 
@@ -59,8 +59,8 @@ class Embeddings:
         return {
             "shape": np.array(self._ring.shape),
             "span": np.array(span),
-            **named("ring", pieces(self._ring, *span)),
-            **named("seen", pieces(self._seen, *span)),
+            **add_prefix("ring", ring_pieces(self._ring, *span)),
+            **add_prefix("seen", ring_pieces(self._seen, *span)),
         }
 
     @classmethod
@@ -69,6 +69,6 @@ class Embeddings:
         first, end = (int(step) for step in saved["span"])
         kept = cls(*saved["shape"].tolist(), first)
         kept._end = end
-        put(saved, "ring", kept._ring, first)
-        put(saved, "seen", kept._seen, first)
+        restore_ring(saved, "ring", kept._ring, first)
+        restore_ring(saved, "seen", kept._seen, first)
         return kept

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from robo_rl.rollout.vec_sim import VecSim
-from sims.batch_env import BatchEnv
-from sims.rng import RowRng
+from sims.core.rng import RowRng
+from sims.envs.batch_env import BatchEnv
 
 Array = np.ndarray
 

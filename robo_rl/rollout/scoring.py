@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reward_models.base import Place, RewardModel, RewardOutput, Segment
+from reward_models.base import EpisodePosition, RewardModel, RewardOutput, Segment
 from robo_rl.rollout.embeddings import Embeddings
 from robo_rl.rollout.trace import FRAMES, Observer, Trace
-from robo_rl.threads import simulation_waits
-from sims.nested import named, part_of
+from robo_rl.runtime.threads import lend_threads_to_torch
+from sims.utils.prefixed_dict import add_prefix, select_prefix
 
 Array = np.ndarray
 
@@ -177,7 +177,7 @@ class Scorer:
                     segment = dataclasses.replace(segment, rows=known.at(steps, rows))
                 # An image encoder keeps every core busy; a small network is slower on several.
                 frames = "frames" in self.model.needs
-                with simulation_waits() if frames else contextlib.nullcontext():
+                with lend_threads_to_torch() if frames else contextlib.nullcontext():
                     output = self.model.score(segment)
                 _check(output, valid, type(self.model).__name__)
                 blocks.put(packing, output, valid, done)
@@ -232,16 +232,16 @@ class Scorer:
         frames = _no_frames
         if "frames" in needs:
             length = packing.valid.sum(axis=0)
-            looks = trace.looks(FRAMES, steps, rows)
+            looks = trace.observations(FRAMES, steps, rows)
             frames = StoredFrames(looks, length, self.observer.frames)
         names = [name for name in trace.names if name != FRAMES] if "signals" in needs else []
         flags = (trace.flags[name][at, rows] for name in ("step", "last", "terminated"))
         return Segment(
-            signals={name: trace.looks(name, steps, rows) for name in names},
+            signals={name: trace.observations(name, steps, rows) for name in names},
             frames=frames,
             action=trace.action[at, rows],
             valid=valid,
-            place=Place(*flags),
+            place=EpisodePosition(*flags),
             done=done,
         )
 
@@ -249,7 +249,7 @@ class Scorer:
         """Has what was scored enter ``pop_means``, and what it took ``pop_seconds``."""
         self._seconds += seconds
         self._scored += int(output.scored.sum())
-        for name, array in {"reward": output.reward, **_named(output)}.items():
+        for name, array in {"reward": output.reward, **_components(output)}.items():
             self._sums[name] = self._sums.get(name, 0.0) + float(array[output.scored].sum())
 
     def pop_means(self) -> dict[str, float]:
@@ -261,12 +261,12 @@ class Scorer:
     def state_dict(self) -> dict[str, Array]:
         """What ``pop_means`` is to say next."""
         sums = {name: np.array(total) for name, total in self._sums.items()}
-        return {"scored": np.array(self._scored), **named("sum", sums)}
+        return {"scored": np.array(self._scored), **add_prefix("sum", sums)}
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
         """Continues from ``state_dict``."""
         self._scored = int(saved["scored"])
-        self._sums = {name: float(total) for name, total in part_of(saved, "sum").items()}
+        self._sums = {name: float(total) for name, total in select_prefix(saved, "sum").items()}
 
     def pop_seconds(self) -> float:
         """Time spent scoring since the last call, s, rendering included."""
@@ -274,8 +274,8 @@ class Scorer:
         return seconds
 
 
-def _named(output: RewardOutput) -> dict[str, Array]:
-    return named("reward", output.components)
+def _components(output: RewardOutput) -> dict[str, Array]:
+    return add_prefix("reward", output.components)
 
 
 def _check(output: RewardOutput, valid: Array, model: str) -> None:
@@ -321,7 +321,7 @@ class _Blocks:
         optional: Mapping[str, Array | None] = {
             "reward": output.reward,
             "uncertainty": output.uncertainty,
-            **named("reward", output.components),
+            **add_prefix("reward", output.components),
         }
         for name, array in optional.items():
             if array is not None:
@@ -333,7 +333,7 @@ class _Blocks:
         return RewardOutput(
             reward=arrays["reward"],
             scored=arrays["scored"],
-            components=dict(part_of(arrays, "reward")),
+            components=dict(select_prefix(arrays, "reward")),
             uncertainty=arrays.get("uncertainty"),
             version=max(self.versions),
         )

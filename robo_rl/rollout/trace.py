@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from robo_rl.rollout.embeddings import Embeddings
-from robo_rl.rollout.rings import pieces, put
+from robo_rl.rollout.ring_buffers import restore_ring, ring_pieces
 from robo_rl.rollout.vec_sim import HasStates, VecSim
-from sims.nested import named, part_of
+from sims.utils.prefixed_dict import add_prefix, select_prefix
 
 Array = np.ndarray
 Look = Mapping[str, Array]
@@ -63,7 +63,9 @@ class Observer:
                 f"the reward model looks at frames, but task {sim.card['task']!r} has no camera"
             )
 
-    def look(self, previous: Look | None = None, changed: Array | None = None) -> dict[str, Array]:
+    def observe(
+        self, previous: Look | None = None, changed: Array | None = None
+    ) -> dict[str, Array]:
         """{name: (N, ...)} of all rows now; with ``previous``, only rows ``changed`` have moved."""
         look = self.sim.signals() if "signals" in self.needs else {}
         if "frames" in self.needs:
@@ -150,7 +152,7 @@ class Trace:
         """What a look consists of."""
         return list(self._after)
 
-    def looks(self, name: str, steps: Array, rows: Array) -> Array:
+    def observations(self, name: str, steps: Array, rows: Array) -> Array:
         """(L + 1, C, ...) before and after each of consecutive ``steps`` (L, C) of ``rows`` (C,);
         past its end a column may repeat its last step."""
         after = self._after[name]
@@ -176,7 +178,7 @@ class Trace:
     def step(self, number: int) -> Transition:
         """The transition ``number``, which must be one that is kept."""
         rows = np.arange(self.action.shape[1])
-        looks = {name: self.looks(name, np.full((1, len(rows)), number), rows)
+        looks = {name: self.observations(name, np.full((1, len(rows)), number), rows)
                  for name in self._after}  # fmt: skip
         before, after = ({name: look[side] for name, look in looks.items()} for side in (0, 1))
         at = number % self.capacity
@@ -204,7 +206,7 @@ class Trace:
         if first == self.count:
             return state
         for name, ring in self._rings().items():
-            state |= named(name, pieces(ring, first, self.count))
+            state |= add_prefix(name, ring_pieces(ring, first, self.count))
         every = np.arange(self.action.shape[1])
         start = {name: self._before(name, np.full_like(every, first), every)
                  for name in self._after}  # fmt: skip
@@ -216,7 +218,7 @@ class Trace:
             looks = [look[name] for _, look in begun.values()]
             state[f"begun/look/{name}"] = np.concatenate(looks)
         if self.embeddings is not None:
-            state |= named("embeddings", self.embeddings.state_dict())
+            state |= add_prefix("embeddings", self.embeddings.state_dict())
         return state
 
     def load_state_dict(self, saved: Mapping[str, Array]) -> None:
@@ -225,25 +227,25 @@ class Trace:
         if "begun/step" not in saved:
             return
         steps, rows = saved["begun/step"], saved["begun/row"]
-        looks = dict(part_of(saved, "begun/look"))
+        looks = dict(select_prefix(saved, "begun/look"))
         self._first = int(steps[0])
         flags = {name: saved[f"{name}/00000"][0] for name in FLAGS}
         one = {name: array[: len(flags["step"])] for name, array in looks.items()}
         self._allocate(Transition(one, one, saved["action/00000"][0], **flags))
         for name, ring in self._rings().items():
-            put(saved, name, ring, self._first)
+            restore_ring(saved, name, ring, self._first)
         self._begun = {}
         edges = [*np.flatnonzero(np.diff(steps, prepend=-1)), len(steps)]
         for at, to in itertools.pairwise(edges):
             look = {name: array[at:to] for name, array in looks.items()}
             self._begun[int(steps[at])] = rows[at:to], look
         self.embeddings = None
-        if len(kept := part_of(saved, "embeddings")):
+        if len(kept := select_prefix(saved, "embeddings")):
             self.embeddings = Embeddings.from_state_dict(kept)
 
     def _rings(self) -> dict[str, Array]:
         return {
-            **named("after", self._after),
+            **add_prefix("after", self._after),
             "action": self.action,
             "done_before": self.done[0],
             "done_after": self.done[1],

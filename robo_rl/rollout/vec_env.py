@@ -10,13 +10,13 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from reward_models.base import RewardModel
-from robo_rl.rollout.episodes import EpisodeStats
+from robo_rl.rollout.episode_stats import EpisodeStats
 from robo_rl.rollout.interventions import Interventions
 from robo_rl.rollout.reward_scale import RewardScale
 from robo_rl.rollout.scoring import Scorer
 from robo_rl.rollout.trace import Look, Observer, Trace, Transition
 from robo_rl.rollout.vec_sim import Reseedable, Resumable, VecSim
-from sims.nested import named, part_of
+from sims.utils.prefixed_dict import add_prefix, select_prefix
 
 Array = np.ndarray
 
@@ -69,7 +69,7 @@ class SB3VecEnv(VecEnv):
         """Observations (N, obs_dim) f32 of new episodes in all rows."""
         obs = self.sim.reset()
         self.episodes.restart()
-        self._look = self.observer.look()
+        self._look = self.observer.observe()
         self._step = np.zeros(self.num_envs, np.int32)
         return obs
 
@@ -88,7 +88,7 @@ class SB3VecEnv(VecEnv):
         self._watch(diverged)
         self.episodes.add(step.reward, done, diverged, step.info.get("success"))
         self.reached = step.info.get("reached")
-        before, after, obs = self._look, self.observer.look(), step.obs
+        before, after, obs = self._look, self.observer.observe(), step.obs
         self._look = after
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         if done.any():
@@ -100,7 +100,7 @@ class SB3VecEnv(VecEnv):
                 infos[i]["terminal_observation"] = obs[i]
                 infos[i]["TimeLimit.truncated"] = bool(over[i])
             obs = self.sim.reset(done)
-            self._look = self.observer.look(after, ids)
+            self._look = self.observer.observe(after, ids)
         self._last = Transition(
             before, after, step.action, self._step, done, step.terminated, diverged
         )
@@ -146,11 +146,11 @@ class SB3VecEnv(VecEnv):
         taken = self.interventions.state_dict() if self.interventions else {}
         past = self._trace.state_dict(self._trace.capacity - 1)  # {count: 0} where scored later
         return {
-            **named("sim", sim),
-            **named("episodes", self.episodes.state_dict()),
-            **named("scale", scale),
-            **named("interventions", taken),
-            **named("trace", past),
+            **add_prefix("sim", sim),
+            **add_prefix("episodes", self.episodes.state_dict()),
+            **add_prefix("scale", scale),
+            **add_prefix("interventions", taken),
+            **add_prefix("trace", past),
             "step": self._step.copy(),
             "counters": np.array([self.env_steps, self.diverged, self.observer.frames_rendered]),
         }
@@ -160,15 +160,15 @@ class SB3VecEnv(VecEnv):
         counters = (int(count) for count in saved["counters"])
         self.env_steps, self.diverged, self.observer.frames_rendered = counters
         if self.scale is not None:
-            self.scale.load_state_dict(part_of(saved, "scale"))
+            self.scale.load_state_dict(select_prefix(saved, "scale"))
         if not isinstance(self.sim, Resumable):
             return False
-        self.sim.load_state_dict(part_of(saved, "sim"))
+        self.sim.load_state_dict(select_prefix(saved, "sim"))
         if self.interventions is not None:
-            self.interventions.load_state_dict(part_of(saved, "interventions"))
-        self.episodes.load_state_dict(part_of(saved, "episodes"))
-        self._trace.load_state_dict(part_of(saved, "trace"))
-        self._look = self.observer.look()
+            self.interventions.load_state_dict(select_prefix(saved, "interventions"))
+        self.episodes.load_state_dict(select_prefix(saved, "episodes"))
+        self._trace.load_state_dict(select_prefix(saved, "trace"))
+        self._look = self.observer.observe()
         self._step = saved["step"].copy()
         return True
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from robo_rl.learners import LEARNERS, LearnerConfig, OffPolicyConfig, PPOConfig
-from robo_rl.search.model import WRITERS, ModelConfig, make_writer
-from sims.tasks.things.mjcf import kept
+from robo_rl.search.llm_writer import WRITERS, ModelConfig, make_writer
+from sims.tasks.scene.mjcf import packed_scene
 
 # What is also trained with the search's own steps on top, by name.
 EqualTotal = Literal["none", "dense", "all"]
@@ -54,7 +54,7 @@ class SearchConfig:
 
     def check(self) -> None:
         """ValueError where a setting makes no sense."""
-        object.__setattr__(self, "scene", kept(self.scene))
+        object.__setattr__(self, "scene", packed_scene(self.scene))
         if self.writer not in ("offline", *WRITERS):
             known = ", ".join(("offline", *WRITERS))
             raise ValueError(f"unknown writer {self.writer!r}; known: {known}")

@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robo_rl.runs import write_json
-from robo_rl.threads import cores
-from sims import process
-from sims.plugins import VARIABLE
+from robo_rl.runs.run_dir import write_json
+from robo_rl.runtime.threads import cores
+from sims.utils import process
+from sims.utils.plugins import VARIABLE
 
 _KEPT = (*process.DRAWING, "CUDA_VISIBLE_DEVICES", VARIABLE)
 _POLL_S = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class TrainingLimits:
     """What one training may use."""
 
     seconds: float = 3600.0  # wall clock
@@ -41,11 +41,15 @@ class _Running:
     began: float
 
 
-class Pool:
+class TrainingPool:
     """Runs jobs, at most ``workers`` at a time; every process it started ends with it."""
 
-    def __init__(self, folder: Path, workers: int = 1, limits: Limits | None = None):
-        self.folder, self.workers, self.limits = folder.absolute(), workers, limits or Limits()
+    def __init__(self, folder: Path, workers: int = 1, limits: TrainingLimits | None = None):
+        self.folder, self.workers, self.limits = (
+            folder.absolute(),
+            workers,
+            limits or TrainingLimits(),
+        )
         self.threads = max(1, cores() // workers)
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -66,14 +70,14 @@ class Pool:
                     over = self._over(one)
                     if one.process.poll() is None and not over:
                         continue
-                    process.end(one.process)
+                    process.kill_process_tree(one.process)
                     running.remove(one)
                     yield one.index, self._answer(one, over)
                 on_steps(sum(_steps(one.path) for one in running))
                 time.sleep(_POLL_S)
         finally:
             for one in running:
-                process.end(one.process)
+                process.kill_process_tree(one.process)
 
     def _start(self, index: int, job: Mapping[str, Any]) -> _Running:
         path = self.folder / f"{job['name']}.json"
@@ -82,7 +86,7 @@ class Pool:
         write_json(path, {**job, "threads": self.threads, "parent": os.getpid()})
         limits = {"AS": self.limits.memory_bytes, "FSIZE": self.limits.file_bytes, "CORE": 0}
         with path.with_suffix(".log").open("wb") as log:
-            child = process.start(
+            child = process.start_module(
                 "robo_rl.search.worker", str(path), keep=_KEPT, limits=limits,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip

@@ -9,9 +9,9 @@ from typing import Any
 
 from reward_models.base import TaskCard
 from reward_models.programs import Refused, errors, load
-from robo_rl.judging.archive import screened
-from robo_rl.preflight import Job, preflight
-from sims.task import Task
+from robo_rl.reward_analysis.screening import screen_program
+from robo_rl.runtime.sandbox import Job, preflight
+from sims.core.task import Task
 
 
 def refusals(texts: Sequence[str], card: TaskCard, judged: Task[Any] | None = None) -> list[str]:
@@ -28,7 +28,7 @@ def refusals(texts: Sequence[str], card: TaskCard, judged: Task[Any] | None = No
     for i, diagnostics in zip(ran, preflight([Job(texts[i]) for i in ran], card), strict=True):
         wrong = errors(diagnostics)
         if not wrong and judged is not None:
-            wrong = errors(screened(load(texts[i], card), judged).diagnostics)
+            wrong = errors(screen_program(load(texts[i], card), judged).diagnostics)
         found[i] = "; ".join(map(str, wrong))
     return found
 

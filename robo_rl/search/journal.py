@@ -11,14 +11,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-from robo_rl.runs import jsonable
+from robo_rl.runs.run_dir import jsonable
 
 
 class JournalError(ValueError):
     """A journal that cannot be continued."""
 
 
-class Journal:
+class SearchJournal:
     """Events in a file; a line that a crash cut short is dropped when the file is opened.
 
     One process at a time: the file is locked until ``close``, or until its holder is gone.

@@ -24,7 +24,7 @@ def percent(row: Mapping[str, Any]) -> str:
 NATURE = " (templates and mutation, no understanding)"
 
 
-def spent(summary: Mapping[str, Any]) -> str:
+def cost_line(summary: Mapping[str, Any]) -> str:
     """What a language model has cost."""
     used = summary.get("spent") or {}
     if not used:
@@ -39,7 +39,7 @@ def gain(found: Mapping[str, float] | None) -> str:
     return f"{100 * found['gain']:+.1f} ({100 * found['low']:.1f} to {100 * found['high']:.1f})"
 
 
-def floor(summary: Mapping[str, Any]) -> str:
+def baseline_line(summary: Mapping[str, Any]) -> str:
     """``doing nothing 0.0 % (0.0-0.4, n=1000), untrained ...``; empty in searches of before."""
     known = summary.get("floors") or {}
     names = {"still": "doing nothing", "untrained": "untrained"}
@@ -50,7 +50,7 @@ def headline(summary: Mapping[str, Any]) -> str:
     """One line: what the search found beside what it is compared with."""
     verdict = summary["verdict"]
     parts = [f"{name} {100 * row['success']:.1f} %" for name, row in verdict.items()]
-    beneath = f"; {floor(summary)}" if floor(summary) else ""
+    beneath = f"; {baseline_line(summary)}" if baseline_line(summary) else ""
     return f"{summary['winner']} {percent(verdict['winner'])}; {', '.join(parts[1:])}{beneath}"
 
 
@@ -61,13 +61,15 @@ def markdown(summary: Mapping[str, Any]) -> str:
         f"# Search: {summary['goal']}",
         "",
         f"Task {summary['task']}, ground truth {summary['truth']}, writer {config['writer']}"
-        f"{NATURE if config['writer'] == 'offline' else spent(summary)}.",
+        f"{NATURE if config['writer'] == 'offline' else cost_line(summary)}.",
         "",
         "## Verdict",
         "",
-        f"Trained from scratch on seeds {_joined(seeds['final_training'])}, judged on test seed "
-        f"{_joined(seeds['test'])}; programs were trained on {_joined(seeds['search'])} and chosen "
-        f"on {_joined(seeds['selection'])}. A training that failed counts as no success. The "
+        f"Trained from scratch on seeds {_join_values(seeds['final_training'])}, judged on test "
+        f"seed "
+        f"{_join_values(seeds['test'])}; programs were trained on "
+        f"{_join_values(seeds['search'])} and chosen "
+        f"on {_join_values(seeds['selection'])}. A training that failed counts as no success. The "
         "intervals are over episodes; how much trainings differ is seen from their own figures.",
         "",
         "| reward | success (95 % interval) | each training | env steps each | failed "
@@ -80,8 +82,8 @@ def markdown(summary: Mapping[str, Any]) -> str:
         lines.append(f"| {WHAT[what]} | {percent(row)} | {each} | {steps} | {row['failed']} | "
                      f"{gain(summary.get('gains', {}).get(what))} |")  # fmt: skip
     winner = next(c for c in summary["candidates"] if c["name"] == summary["winner"])
-    if floor(summary):
-        lines += ["", f"In the same episodes: {floor(summary)}."]
+    if baseline_line(summary):
+        lines += ["", f"In the same episodes: {baseline_line(summary)}."]
     lines += [
         "",
         f"The search itself took {summary['search_env_steps']:,} env steps more, those of failed "
@@ -101,7 +103,7 @@ def markdown(summary: Mapping[str, Any]) -> str:
         rungs = " | ".join(cells.get(r, "") for r in range(len(summary["ladder"])))
         name = f"**{candidate['name']}**" if candidate is winner else candidate["name"]
         lines.append(
-            f"| {name} | {candidate['round'] + 1} | {_joined(candidate['parents'])} | "
+            f"| {name} | {candidate['round'] + 1} | {_join_values(candidate['parents'])} | "
             f"{_plain(candidate['notes'])} | {rungs} |"
         )
     lines += ["", f"## Winner: {winner['name']}", "", _lineage(summary, winner), ""]
@@ -138,5 +140,5 @@ def _plain(words: str) -> str:
     return " ".join(words.replace("|", "/").split())
 
 
-def _joined(values: Any) -> str:
+def _join_values(values: Any) -> str:
     return ", ".join(f"{v:,}" if isinstance(v, int) else str(v) for v in values) or "-"

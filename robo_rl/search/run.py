@@ -27,23 +27,23 @@ from rich.console import Console
 from reward_models.base import TaskCard
 from reward_models.goals.formula import Formula
 from reward_models.programs import Diagnostic, load
-from reward_models.wire.transport import Budget
-from reward_models.writers.offline import NoTemplate, write
-from robo_rl.config import from_json
-from robo_rl.evaluate import SELECT_SEED, TEST_SEED
-from robo_rl.goals.reading import NotRead, ReadGoal, read_goal, task_of
-from robo_rl.judging.archive import screened, trials
-from robo_rl.judging.floors import floors
-from robo_rl.runs import atomic_write, check_writable, jsonable, versions, write_json
-from robo_rl.search.bar import Bar
+from reward_models.remote.transport import Budget
+from reward_models.writers.template_writer import NoTemplate, write_program
+from robo_rl.config.train_config import from_json
+from robo_rl.evaluation.baselines import measure_baselines
+from robo_rl.evaluation.evaluate import SELECT_SEED, TEST_SEED
+from robo_rl.goals.reading import NotRead, ReadGoal, read_goal, task_of_config
+from robo_rl.reward_analysis.screening import archive_episodes, screen_program
+from robo_rl.runs.run_dir import atomic_write, check_writable, jsonable, versions, write_json
 from robo_rl.search.config import TOTALS, SearchConfig
-from robo_rl.search.controls import random_program
-from robo_rl.search.executor import Limits, Pool
+from robo_rl.search.executor import TrainingLimits, TrainingPool
 from robo_rl.search.failures import explained, refusals
-from robo_rl.search.journal import Journal, JournalError
-from robo_rl.search.model import Asked, make_writer
+from robo_rl.search.journal import JournalError, SearchJournal
+from robo_rl.search.llm_writer import LLMStrategy, make_writer
+from robo_rl.search.progress_bar import SearchProgressBar
+from robo_rl.search.random_program import random_program
 from robo_rl.search.report import WHAT, markdown
-from robo_rl.search.strategy import Candidate, Offline, Told
+from robo_rl.search.strategy import Candidate, CandidateResult, TemplateStrategy
 from robo_rl.search.verdict import gains, verdict
 
 JOURNAL = "journal.jsonl"
@@ -62,7 +62,7 @@ def search(
     if resume is not None:
         if not (resume / JOURNAL).exists():
             raise JournalError(f"no search in {resume}: it has no {JOURNAL}")
-        path, journal = resume, Journal(resume / JOURNAL)
+        path, journal = resume, SearchJournal(resume / JOURNAL)
     else:
         config.check()
         goal = _judged_goal(config)
@@ -72,7 +72,7 @@ def search(
                              "give the new one another --name or --seed")  # fmt: skip
         check_writable(path)
         path.mkdir(parents=True, exist_ok=True)
-        journal = Journal(path / JOURNAL)
+        journal = SearchJournal(path / JOURNAL)
     try:
         begun = journal.of("begun")
         if resume is not None:
@@ -91,14 +91,14 @@ def search(
 
 def _judged_goal(config: SearchConfig) -> ReadGoal:
     """The goal as read; ValueError where it is not read or has no ground truth to choose by."""
-    task = task_of(vars(config))
+    task = task_of_config(vars(config))
     goal = read_goal(task, config.goal or next(iter(task.goals().values())).sentence)
     if goal.formula is None:
         raise NotRead(goal)
     if not goal.key:
         raise ValueError(f"a search chooses by ground truth, and there is {goal.truth}")
     if config.writer == "offline":
-        write(goal.formula, goal.card)  # no template: an error now, not in an hour
+        write_program(goal.formula, goal.card)  # no template: an error now, not in an hour
     return goal
 
 
@@ -115,46 +115,48 @@ class _Search:
         config: SearchConfig,
         goal: ReadGoal,
         path: Path,
-        journal: Journal,
+        journal: SearchJournal,
         console: Console | None,
     ):
         assert goal.formula is not None
         self.config, self.goal, self.path, self.journal = config, goal, path, journal
         self.console = console
-        self.judged = task_of(vars(config), goal=goal.key)
+        self.judged = task_of_config(vars(config), goal=goal.key)
         self.budget: Budget | None = None
-        self.strategy: Offline | Asked = self._strategy(goal.formula)
-        limits = Limits(
+        self.strategy: TemplateStrategy | LLMStrategy = self._strategy(goal.formula)
+        limits = TrainingLimits(
             seconds=60 * config.minutes,
             stall_s=config.stall_s,
             memory_bytes=int(config.memory_gb * (1 << 30)),
         )
-        self.pool = Pool(path / "trainings", config.workers, limits)
+        self.pool = TrainingPool(path / "trainings", config.workers, limits)
         self.candidates: dict[str, Candidate] = {}
         self.answers = {(e["name"], e["rung"]): e for e in journal.of("answered")}
         self.finals = {(e["what"], e["index"]): e for e in journal.of("judged")}
         self.say = console.print if console else lambda *_: None
 
-    def _strategy(self, formula: Formula) -> Offline | Asked:
+    def _strategy(self, formula: Formula) -> TemplateStrategy | LLMStrategy:
         config, goal = self.config, self.goal
         if config.writer == "offline":
-            archive = trials(self.judged)[0] if self.judged.solved else None
-            return Offline(formula, goal.card, goal.text, config.candidates, config.seed, archive)
+            archive = archive_episodes(self.judged)[0] if self.judged.solved else None
+            return TemplateStrategy(
+                formula, goal.card, goal.text, config.candidates, config.seed, archive
+            )
         budget = config.model.budget()
         for spent in self.journal.of("spent")[-1:]:  # what a search that goes on has spent
             budget.used_tokens, budget.used_money = spent["tokens"], spent["money"]
             budget.used_calls = spent["calls"]
         writer, self.budget = make_writer(config.writer, config.model, self._evaluator(), budget)
-        return Asked(writer, goal.card, goal.text, config.candidates)
+        return LLMStrategy(writer, goal.card, goal.text, config.candidates)
 
     def _evaluator(self) -> Callable[[str, TaskCard], list[Diagnostic]] | None:
         """What CARD's coder hears from its evaluator before anything is trained."""
         if self.config.writer != "card" or not self.config.screens:
             return None
-        return lambda text, card: list(screened(load(text, card), self.judged).diagnostics)
+        return lambda text, card: list(screen_program(load(text, card), self.judged).diagnostics)
 
     def run(self) -> None:
-        with Bar(self.console, self._planned()) as bar:
+        with SearchProgressBar(self.console, self._planned()) as bar:
             self.bar = bar
             for number in range(self.config.rounds):
                 self._round(number)
@@ -196,7 +198,7 @@ class _Search:
             self.bar.stage(f"round {number + 1}/{self.config.rounds}, {len(alive)} x {steps:,}")
             self._train(alive, rung, steps)
             for candidate in alive:
-                self.strategy.tell(self._told(candidate, rung))
+                self.strategy.tell(self._ranked(candidate, rung))
             standing = {t.candidate.name: t for t in self.strategy.best()}
             better = [standing[c.name] for c in alive if c.name in standing]
             better.sort(key=lambda told: told.rank, reverse=True)
@@ -257,20 +259,20 @@ class _Search:
         entry = self.journal.append("answered", name=candidate.name, rung=rung, **answer)
         self.answers[candidate.name, rung] = entry
 
-    def _told(self, candidate: Candidate, rung: int) -> Told:
+    def _ranked(self, candidate: Candidate, rung: int) -> CandidateResult:
         """Rank by the length of training, then success, then the true distance that was left.
 
         Later answers, which a search that goes on knows already, must not change earlier choices.
         """
         answer = self.answers[candidate.name, rung]
         if answer["kind"] != "trained":
-            return Told(candidate, (), {})
+            return CandidateResult(candidate, (), {})
         found = answer["evaluation"]
         left = found["distance_median"]
         rank = (float(rung), found["success"], -left if math.isfinite(left) else -math.inf)
         curves = {k: tuple(v) for k, v in answer["curves"].items()}
         said = tuple(Diagnostic(**d) for d in answer.get("diagnostics", ()))
-        return Told(candidate, rank, curves, said)
+        return CandidateResult(candidate, rank, curves, said)
 
     def _winner(self) -> Candidate:
         best = self.strategy.best()
@@ -310,7 +312,11 @@ class _Search:
         """The program that the sentence has without a search, where there is a template for it."""
         assert self.goal.formula is not None
         try:
-            return {"sentence": f"# {self.goal.text}\n{write(self.goal.formula, self.goal.card)}"}
+            return {
+                "sentence": (
+                    f"# {self.goal.text}\n{write_program(self.goal.formula, self.goal.card)}"
+                )
+            }
         except NoTemplate:
             return {}
 
@@ -345,12 +351,16 @@ class _Search:
             "candidates": rows,
             "winner": winner.name,
             "verdict": {
-                what: verdict([e for (w, _), e in sorted(self.finals.items()) if w == what],
-                              config.episodes)
-                for what in WHAT if any(w == what for w, _ in self.finals)
+                what: verdict(
+                    [e for (w, _), e in sorted(self.finals.items()) if w == what], config.episodes
+                )
+                for what in WHAT
+                if any(w == what for w, _ in self.finals)
             },
-            "floors": floors(self.judged, episodes=config.episodes, seed=TEST_SEED).as_dict(),
+            "floors": measure_baselines(
+                self.judged, episodes=config.episodes, seed=TEST_SEED
+            ).as_dict(),
             "gains": gains([e for _, e in sorted(self.finals.items())], config.episodes),
             "spent": (self.journal.of("spent") or [{}])[-1],
             "versions": versions(),
-        }  # fmt: skip
+        }

@@ -16,13 +16,18 @@ from typing import Any
 
 import numpy as np
 
+from reward_models.analysis.screens import ArchiveEpisodes
 from reward_models.base import TaskCard
 from reward_models.goals.formula import Formula
 from reward_models.programs import Program, load
 from reward_models.programs.diagnostics import Diagnostic
-from reward_models.screens import Trials
-from reward_models.writers.offline import Numbers, Structure, reflected, write
-from robo_rl.search.fit import fit
+from reward_models.writers.template_writer import (
+    TemplateNumbers,
+    TemplateStructure,
+    adjusted_numbers,
+    write_program,
+)
+from robo_rl.search.preference_fit import fit_numbers
 
 INSIDE = 3  # settings of the numbers for each structure of a round
 TRIES = 50  # to draw a program that was not asked before
@@ -35,21 +40,21 @@ class Candidate:
     name: str  # c00, c01, ... in the order asked
     round: int
     text: str
-    structure: Structure | None = None  # of a template
-    numbers: Numbers | None = None
+    structure: TemplateStructure | None = None  # of a template
+    numbers: TemplateNumbers | None = None
     parents: tuple[str, ...] = ()  # names
     notes: str = ""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Candidate:
         """The candidate that ``jsonable`` wrote."""
-        made = {"structure": Structure, "numbers": Numbers}
+        made = {"structure": TemplateStructure, "numbers": TemplateNumbers}
         parts = {name: kind(**data[name]) for name, kind in made.items() if data[name] is not None}
         return cls(**{**data, **parts, "parents": tuple(data["parents"])})
 
 
 @dataclass(frozen=True)
-class Told:
+class CandidateResult:
     """What became of a candidate: ``rank`` orders candidates, more is better."""
 
     candidate: Candidate
@@ -62,24 +67,24 @@ class History:
     """What a search has asked and been told: the side of ask and tell that all writers share."""
 
     def __init__(self) -> None:
-        self.told: dict[str, Told] = {}
+        self.results: dict[str, CandidateResult] = {}
         self._asked: list[Candidate] = []
 
     def remember(self, candidates: list[Candidate]) -> None:
         """Takes over what was asked before an interruption."""
         self._asked += candidates
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: CandidateResult) -> None:
         """Adds or replaces what is known of a candidate."""
-        self.told[told.candidate.name] = told
+        self.results[told.candidate.name] = told
 
-    def best(self) -> list[Told]:
+    def best(self) -> list[CandidateResult]:
         """Those that were trained, best first."""
-        known = [t for t in self.told.values() if t.rank]
+        known = [t for t in self.results.values() if t.rank]
         return sorted(known, key=lambda t: t.rank, reverse=True)
 
 
-class Offline(History):
+class TemplateStrategy(History):
     """The templates' terms, stages and numbers, mutated."""
 
     name = "offline"
@@ -91,7 +96,7 @@ class Offline(History):
         sentence: str,
         count: int,
         seed: int = 0,
-        trials: Trials | None = None,
+        trials: ArchiveEpisodes | None = None,
     ):
         if count < 1:
             raise ValueError(f"a round needs at least 1 candidate, got {count}")
@@ -101,7 +106,7 @@ class Offline(History):
 
     def standard(self) -> str:
         """The program that the sentence has without any search."""
-        return self._text(Structure(), Numbers())
+        return self._text(TemplateStructure(), TemplateNumbers())
 
     def ask(self, round_: int) -> list[Candidate]:
         """The candidates of a round; fewer than ``count`` only where nothing new can be drawn."""
@@ -113,7 +118,9 @@ class Offline(History):
         for index in range(self.count):
             parent = elite[(index % outside) % len(elite)] if elite else None
             for attempt in range(TRIES):
-                structure, numbers, notes = self._drawn(rng, index, outside, parent, asked, attempt)
+                structure, numbers, notes = self._draw_candidates(
+                    rng, index, outside, parent, asked, attempt
+                )
                 text = self._text(structure, numbers)
                 if text not in seen:
                     break
@@ -126,26 +133,31 @@ class Offline(History):
         self._asked += asked
         return asked
 
-    def _drawn(
+    def _draw_candidates(
         self,
         rng: np.random.Generator,
         index: int,
         outside: int,
-        parent: Told | None,
+        parent: CandidateResult | None,
         asked: list[Candidate],
         attempt: int,
-    ) -> tuple[Structure, Numbers, str]:
+    ) -> tuple[TemplateStructure, TemplateNumbers, str]:
         """One draw: candidates 0..outside-1 bring structures, the others numbers for those."""
-        structure = (parent.candidate.structure if parent else None) or Structure()
-        numbers = (parent.candidate.numbers if parent else None) or Numbers()
+        structure = (parent.candidate.structure if parent else None) or TemplateStructure()
+        numbers = (parent.candidate.numbers if parent else None) or TemplateNumbers()
         notes = []
-        if parent is not None and (better := reflected(numbers, dict(parent.curves))) != numbers:
+        if (
+            parent is not None
+            and (better := adjusted_numbers(numbers, dict(parent.curves))) != numbers
+        ):
             changed = [k for k, v in asdict(better).items() if v != asdict(numbers)[k]]
             numbers, notes = better, [f"reflection on {', '.join(changed)}"]
         if index >= outside and asked:
             structure = asked[(index - outside) % min(outside, len(asked))].structure or structure
             if index < 2 * outside and attempt == 0 and self.trials is not None:
-                found = fit(lambda n: self._program(structure, n), numbers, self.trials, rng)
+                found = fit_numbers(
+                    lambda n: self._program(structure, n), numbers, self.trials, rng
+                )
                 if found is not None and found.numbers != numbers:
                     said = f"numbers fitted, loss {found.before:.3f} -> {found.after:.3f}"
                     return structure, found.numbers, "; ".join([*notes, said])
@@ -160,8 +172,8 @@ class Offline(History):
         ]
         return mutated, numbers, "; ".join([*notes, *changes])
 
-    def _program(self, structure: Structure, numbers: Numbers) -> Program:
+    def _program(self, structure: TemplateStructure, numbers: TemplateNumbers) -> Program:
         return load(self._text(structure, numbers), self.card)
 
-    def _text(self, structure: Structure, numbers: Numbers) -> str:
-        return f"# {self.sentence}\n{write(self.formula, self.card, numbers, structure)}"
+    def _text(self, structure: TemplateStructure, numbers: TemplateNumbers) -> str:
+        return f"# {self.sentence}\n{write_program(self.formula, self.card, numbers, structure)}"

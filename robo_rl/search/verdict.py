@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from reward_models.metrics import paired_gain, wilson
-from robo_rl.search.worker import unpacked
+from reward_models.analysis.metrics import paired_gain, wilson
+from robo_rl.search.worker import unpack_successes
 
 
 def verdict(trainings: Sequence[dict[str, Any]], episodes: int) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def gains(judged: Sequence[dict[str, Any]], episodes: int) -> dict[str, dict[str
         if answer["kind"] == "trained":
             if "won" not in answer:  # of a journal from before episodes were kept
                 return {}
-            row = unpacked(answer["won"], episodes)
+            row = unpack_successes(answer["won"], episodes)
         won.setdefault(answer["what"], {})[answer["index"]] = row
     found = {}
     for what, rows in won.items():

@@ -43,21 +43,21 @@ class Pulse:
 
 def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
     """{evaluation, curves, env_steps, seconds} of a program trained from scratch."""
-    from robo_rl.threads import set_threads
+    from robo_rl.runtime.threads import set_threads
 
     threads = set_threads(job["threads"])
     import numpy as np
 
     from reward_models.base import from_dict
     from reward_models.programs import ProgramReward, load
-    from robo_rl.evaluate import summary
-    from robo_rl.fit import fit
-    from robo_rl.goals.reading import task_of
+    from robo_rl.evaluation.evaluate import summarize
+    from robo_rl.goals.reading import task_of_config
     from robo_rl.learners import LEARNERS
+    from robo_rl.learners.fit import fit
     from robo_rl.learners.hooks import Hook
-    from robo_rl.rollout.judged import rowwise, run_episode
-    from robo_rl.runs import write_npz
-    from sims.batch_env import BatchEnv
+    from robo_rl.rollout.episode_runner import active_rows_policy, run_episode
+    from robo_rl.runs.run_dir import write_npz
+    from sims.envs.batch_env import BatchEnv
 
     class Watched(BatchEnv):
         """Rows that give a sign of life with every step."""
@@ -77,7 +77,7 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
                 take_replay(learner, job["replay"], model)
 
     began = time.monotonic()
-    task = task_of(job, goal=job["goal"])
+    task = task_of_config(job, goal=job["goal"])
     tuning = {k: tuple(v) if isinstance(v, list) else v for k, v in job["tuning"].items()}
     config = LEARNERS[job.get("learner", "ppo")].config(**tuning)
     # Training episodes may be shorter than those that are judged, as in `robo-rl train`.
@@ -98,14 +98,14 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
         return learner.act(obs)
 
     judges = BatchEnv(task, job["episodes"], seed=job["judge_seed"])
-    pay = _Pay(judges, model) if job.get("link") and model is not None else None
-    choose = rowwise(act, judges.act_dim)
-    outcome = run_episode(judges, choose if pay is None else pay.seen(choose))
-    evaluation = summary(judges, outcome)
+    pay = _RewardRecorder(judges, model) if job.get("link") and model is not None else None
+    choose = active_rows_policy(act, judges.act_dim)
+    outcome = run_episode(judges, choose if pay is None else pay.recording(choose))
+    evaluation = summarize(judges, outcome)
     answer = {
         "kind": "trained",
         "evaluation": evaluation.as_dict(),
-        "won": packed(outcome.success),
+        "won": pack_successes(outcome.success),
         "curves": curves(fitted.rows),
         "env_steps": learner.env_steps,
         "seconds": round(time.monotonic() - began, 2),
@@ -116,7 +116,7 @@ def train_program(job: dict[str, Any], pulse: Pulse) -> dict[str, Any]:
     return answer
 
 
-class _Pay:
+class _RewardRecorder:
     """What the episodes of an evaluation are paid, beside how they end."""
 
     def __init__(self, env: Any, model: Any):
@@ -126,7 +126,7 @@ class _Pay:
         self.active: list[Any] = []
         self.names = [s for s in model.program.signals if s != "action"]
 
-    def seen(self, choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def recording(self, choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         """``choose``, with what it saw and did kept."""
 
         def acting(obs: Any, active: Any) -> Any:
@@ -142,8 +142,8 @@ class _Pay:
         """{link, diagnostics} of mean pay with outcome: success first, then the distance left."""
         import numpy as np
 
+        from reward_models.analysis.screens import outcome_correlation
         from reward_models.base import Segment
-        from reward_models.screens import linked
 
         now = self.env.signals()
         rows = [*self.signals, {name: now[name] for name in self.names}]
@@ -152,7 +152,7 @@ class _Pay:
         stacked = {name: np.stack([row[name] for row in rows]) for name in self.names}
         segment = Segment(stacked, lambda camera, where: np.zeros(0), action, valid)
         paid = np.where(valid, self.model.score(segment).reward, 0.0).mean(axis=0)
-        found = linked(paid, success - distance / (1.0 + np.abs(distance).max()))
+        found = outcome_correlation(paid, success - distance / (1.0 + np.abs(distance).max()))
         if found is None:
             return {}
         value, finding = found
@@ -161,22 +161,22 @@ class _Pay:
 
 def take_replay(learner: Any, path: str, model: Any) -> None:
     """Begins with another candidate's transitions, scored anew by this one's program."""
-    from robo_rl.runs import read_npz
+    from robo_rl.runs.run_dir import read_npz
 
     learner.buffer.load_state_dict(read_npz(Path(path)))
     learner.buffer.relabel(model)
     learner.algorithm.learning_starts = 0
 
 
-def packed(won: Any) -> str:
+def pack_successes(won: Any) -> str:
     """Successes (E,) as hexadecimal digits, four to each."""
     import numpy as np
 
     return np.packbits(np.asarray(won, bool)).tobytes().hex()
 
 
-def unpacked(text: str, episodes: int) -> list[int]:
-    """The successes that ``packed`` wrote."""
+def unpack_successes(text: str, episodes: int) -> list[int]:
+    """The successes that ``pack_successes`` wrote."""
     bits = "".join(f"{byte:08b}" for byte in bytes.fromhex(text))
     return [int(bit) for bit in bits[:episodes]]
 
@@ -194,7 +194,7 @@ def curves(rows: list[dict[str, float]]) -> dict[str, list[float]]:
     return found
 
 
-def kind_of(error: BaseException) -> str:
+def failure_kind(error: BaseException) -> str:
     """diverged, nan or crashed."""
     if type(error).__name__ == "SimulationDiverged":  # by name: naming it would import torch
         return "diverged"
@@ -210,8 +210,8 @@ def main(path: Path) -> int:
         answer = train_program(job, pulse)
     except Exception as error:
         words = " ".join(str(error).split())[:300]
-        answer = {"kind": kind_of(error), "message": f"{type(error).__name__}: {words}"}
-    from robo_rl.runs import write_json
+        answer = {"kind": failure_kind(error), "message": f"{type(error).__name__}: {words}"}
+    from robo_rl.runs.run_dir import write_json
 
     if os.getppid() == job["parent"]:  # else a search that continued has another worker for this
         write_json(path.with_suffix(".answer"), answer)

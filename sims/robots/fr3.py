@@ -18,23 +18,23 @@ import math
 import mujoco
 import numpy as np
 
-from sims.robots.bench import BENCH
 from sims.robots.parts import (
     BOX,
     Jaws,
     Link,
     Rgba,
-    Servo,
+    ServoSpec,
     Vec3,
     add_finger_material,
     add_jaws,
     add_link,
+    add_solid,
+    add_tube,
     quat,
-    solid,
-    tube,
-    weigh,
+    set_inertia,
 )
 from sims.robots.robot import Robot
+from sims.robots.workbench import BENCH
 
 BASE_MASS = 2.3966
 BASE_COM: Vec3 = (-0.0172, 0.0004, 0.0745)
@@ -137,8 +137,8 @@ LINKS: tuple[Link, ...] = (
 
 # No gains are published for the maker's joint position mode; these settle a step without overshoot
 # and follow within 45 ms.
-ARM_SERVO = Servo(kp=2500.0, kv=110.0, force=87.0, armature=0.195, damping=0.21, friction=1.137)
-WRIST_SERVO = Servo(kp=600.0, kv=20.0, force=12.0, armature=0.074, damping=0.21, friction=0.3)
+ARM_SERVO = ServoSpec(kp=2500.0, kv=110.0, force=87.0, armature=0.195, damping=0.21, friction=1.137)
+WRIST_SERVO = ServoSpec(kp=600.0, kv=20.0, force=12.0, armature=0.074, damping=0.21, friction=0.3)
 SPEED = np.array([2.62, 2.62, 2.62, 2.62, 5.26, 4.18, 5.26])  # rad/s
 # The maker allows each joint 10; with every joint at once, in the worst pose, this is what the
 # torques allow.
@@ -162,7 +162,7 @@ JAWS = Jaws(
     clearance=0.0005,
     mass=FINGER_MASS,
     # Of the 70 N that the hand holds for good; the armature is the gear's.
-    servo=Servo(kp=2000.0, kv=100.0, force=40.0, armature=1.0, damping=5.0),
+    servo=ServoSpec(kp=2000.0, kv=100.0, force=40.0, armature=1.0, damping=5.0),
 )
 
 WHITE: Rgba = (0.90, 0.91, 0.93, 1.0)
@@ -170,50 +170,50 @@ GREY: Rgba = (0.55, 0.56, 0.59, 1.0)
 DARK: Rgba = (0.17, 0.17, 0.19, 1.0)
 
 
-def _dress(bodies: dict[str, mujoco.MjsBody]) -> None:
+def _add_geoms(bodies: dict[str, mujoco.MjsBody]) -> None:
     """Gives the bodies their shapes: white housings, grey where one turns on another."""
     base = bodies["base"]
-    solid(base, BOX, (-0.13, -0.065, 0.0), (0.06, 0.065, 0.05), WHITE)
-    tube(base, (0, 0, 0), (0, 0, 0.138), 0.065, WHITE)
+    add_solid(base, BOX, (-0.13, -0.065, 0.0), (0.06, 0.065, 0.05), WHITE)
+    add_tube(base, (0, 0, 0), (0, 0, 0.138), 0.065, WHITE)
 
     link = bodies["link1"]
-    tube(link, (0, 0, -0.195), (0, 0, -0.187), 0.060, GREY)
-    tube(link, (0, 0, -0.187), (0, 0, -0.02), 0.060, WHITE)
-    tube(link, (0, -0.05, 0), (0, 0.05, 0), 0.062, WHITE)
+    add_tube(link, (0, 0, -0.195), (0, 0, -0.187), 0.060, GREY)
+    add_tube(link, (0, 0, -0.187), (0, 0, -0.02), 0.060, WHITE)
+    add_tube(link, (0, -0.05, 0), (0, 0.05, 0), 0.062, WHITE)
 
     link = bodies["link2"]  # z along the shoulder's axis, -y up the arm
-    tube(link, (0, 0, -0.068), (0, 0, -0.050), 0.058, GREY)
-    tube(link, (0, 0, 0.050), (0, 0, 0.068), 0.058, GREY)
-    tube(link, (0, -0.02, 0), (0, -0.125, 0), 0.060, WHITE)
+    add_tube(link, (0, 0, -0.068), (0, 0, -0.050), 0.058, GREY)
+    add_tube(link, (0, 0, 0.050), (0, 0, 0.068), 0.058, GREY)
+    add_tube(link, (0, -0.02, 0), (0, -0.125, 0), 0.060, WHITE)
 
     link = bodies["link3"]  # z up the arm
-    tube(link, (0, 0, -0.191), (0, 0, -0.183), 0.059, GREY)
-    tube(link, (0, 0, -0.183), (0, 0, -0.065), 0.059, WHITE)
-    tube(link, (0.01, 0, -0.065), (0.0825, 0, 0.0), 0.050, WHITE, capped=True)
+    add_tube(link, (0, 0, -0.191), (0, 0, -0.183), 0.059, GREY)
+    add_tube(link, (0, 0, -0.183), (0, 0, -0.065), 0.059, WHITE)
+    add_tube(link, (0.01, 0, -0.065), (0.0825, 0, 0.0), 0.050, WHITE, capped=True)
 
     link = bodies["link4"]  # z along the elbow's axis
-    tube(link, (0, 0, -0.068), (0, 0, 0.068), 0.056, GREY)
-    tube(link, (0, 0.0, 0), (-0.0825, 0.09, 0), 0.050, WHITE, capped=True)
-    tube(link, (-0.0825, 0.09, 0), (-0.0825, 0.12, 0), 0.055, WHITE)
+    add_tube(link, (0, 0, -0.068), (0, 0, 0.068), 0.056, GREY)
+    add_tube(link, (0, 0.0, 0), (-0.0825, 0.09, 0), 0.050, WHITE, capped=True)
+    add_tube(link, (-0.0825, 0.09, 0), (-0.0825, 0.12, 0), 0.055, WHITE)
 
     link = bodies["link5"]  # z towards the wrist
-    tube(link, (0, 0, -0.264), (0, 0, -0.256), 0.055, GREY)
-    tube(link, (0, 0, -0.256), (0, 0, -0.20), 0.055, WHITE)
-    tube(link, (0, 0.035, -0.20), (0, 0.075, -0.06), 0.035, WHITE, capped=True)
-    tube(link, (0, 0.06, 0), (0, 0.09, 0), 0.048, GREY)
+    add_tube(link, (0, 0, -0.264), (0, 0, -0.256), 0.055, GREY)
+    add_tube(link, (0, 0, -0.256), (0, 0, -0.20), 0.055, WHITE)
+    add_tube(link, (0, 0.035, -0.20), (0, 0.075, -0.06), 0.035, WHITE, capped=True)
+    add_tube(link, (0, 0.06, 0), (0, 0.09, 0), 0.048, GREY)
 
     link = bodies["link6"]  # z along the wrist's axis, x to the flange's
-    tube(link, (0, 0, -0.06), (0, 0, 0.06), 0.047, WHITE)
-    tube(link, (0.02, 0, 0.0), (0.088, 0, 0.0), 0.045, WHITE, capped=True)
-    tube(link, (0.088, -0.060, 0), (0.088, -0.052, 0), 0.046, GREY)
+    add_tube(link, (0, 0, -0.06), (0, 0, 0.06), 0.047, WHITE)
+    add_tube(link, (0.02, 0, 0.0), (0.088, 0, 0.0), 0.045, WHITE, capped=True)
+    add_tube(link, (0.088, -0.060, 0), (0.088, -0.052, 0), 0.046, GREY)
 
     link = bodies["link7"]
-    tube(link, (0, 0, 0.05), (0, 0, 0.098), 0.043, WHITE)
-    tube(link, (0, 0, 0.098), (0, 0, 0.107), 0.0315, DARK)
+    add_tube(link, (0, 0, 0.05), (0, 0, 0.098), 0.043, WHITE)
+    add_tube(link, (0, 0, 0.098), (0, 0, 0.107), 0.0315, DARK)
 
     hand = bodies["gripper"]  # the jaws along x
-    solid(hand, BOX, (-0.100, -0.021, 0.004), (0.100, 0.021, 0.052), WHITE)
-    solid(hand, BOX, (-0.090, -0.017, 0.052), (0.090, 0.017, 0.062), DARK)
+    add_solid(hand, BOX, (-0.100, -0.021, 0.004), (0.100, 0.021, 0.052), WHITE)
+    add_solid(hand, BOX, (-0.090, -0.017, 0.052), (0.090, 0.017, 0.062), DARK)
 
 
 def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) -> None:
@@ -223,7 +223,7 @@ def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) ->
     every geom that says nothing, and never one another.
     """
     base = spec.worldbody.add_body(name="base", pos=list(pos), quat=quat((0.0, 0.0, yaw)))
-    weigh(base, BASE_MASS, BASE_COM, BASE_INERTIA)
+    set_inertia(base, BASE_MASS, BASE_COM, BASE_INERTIA)
     bodies, parent = {"base": base}, base
     for link in LINKS:
         servo = ARM_SERVO if link.joint in ("joint1", "joint2", "joint3", "joint4") else WRIST_SERVO
@@ -233,9 +233,9 @@ def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) ->
     hand = bodies["gripper"] = parent.add_body(name="gripper", pos=[0.0, 0.0, FLANGE], quat=turn)
     x, y, z = HAND_COM
     xx, yy, zz, xy, xz, yz = HAND_INERTIA
-    weigh(hand, HAND_MASS, (y, -x, z), (yy, xx, zz, -xy, yz, -xz))
+    set_inertia(hand, HAND_MASS, (y, -x, z), (yy, xx, zz, -xy, yz, -xz))
     add_finger_material(spec)
-    _dress(bodies)
+    _add_geoms(bodies)
     add_jaws(spec, hand, JAWS, GREY)
     hand.add_site(name="tip", pos=[0.0, 0.0, TIP], group=4)
     for body in (*bodies.values(), *hand.bodies):

@@ -23,17 +23,17 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from sims.cameras import Camera
+from sims.rendering.cameras import Camera
 from sims.robots.parts import (
     BOX,
     Rgba,
-    Servo,
+    ServoSpec,
     Vec3,
+    add_finger,
     add_finger_material,
     add_joint,
-    finger,
+    add_solid,
     quat,
-    solid,
 )
 from sims.robots.robot import Robot, Workspace
 
@@ -127,8 +127,8 @@ TIP_XYZ: Vec3 = (-0.066, 0.008, 0.0005)
 TIP_RPY: Vec3 = (-math.pi / 2, 0.0, math.pi / 2)
 
 # A motor's torque falls to nothing at the speed it has without load: that is the damping.
-XL430 = Servo(kp=100.0, kv=2.5, force=1.5, armature=0.015, damping=1.5 / 6.39, friction=0.03)
-XL330 = Servo(kp=100.0, kv=1.0, force=0.52, armature=0.002, damping=0.52 / 10.8, friction=0.02)
+XL430 = ServoSpec(kp=100.0, kv=2.5, force=1.5, armature=0.015, damping=1.5 / 6.39, friction=0.03)
+XL330 = ServoSpec(kp=100.0, kv=1.0, force=0.52, armature=0.002, damping=0.52 / 10.8, friction=0.02)
 SERVOS = (XL430, XL430, XL330, XL330, XL330, XL330)
 SPEED = np.array([6.39, 6.39, 10.8, 10.8, 10.8])  # rad/s, 61 and 103 rpm without load
 ACCELERATION = 20.0  # rad/s^2, ours: with the arm's weight it leaves every servo torque to spare
@@ -146,27 +146,27 @@ def _jaws(fixed: mujoco.MjsBody, moving: mujoco.MjsBody) -> None:
     """Adds the fingers, whose inner faces are parallel where the jaws are closed."""
     middle, moving_middle = ((root + END_X) / 2 for root in ROOT_X)
     size, moving_size = (((root - END_X) / 2, HALF_THICK, HALF_WIDTH) for root in ROOT_X)
-    finger(fixed, "finger_fixed", size, (middle, FIXED_Y + HALF_THICK, TIP_XYZ[2]))
+    add_finger(fixed, "finger_fixed", size, (middle, FIXED_Y + HALF_THICK, TIP_XYZ[2]))
     hinge, lean = PARTS[-1].xyz, -PARTS[-1].limit[0]
     x, y = moving_middle - hinge[0], FIXED_Y - GAP - HALF_THICK - hinge[1]
     c, s = math.cos(lean), math.sin(lean)
     place = (c * x - s * y, s * x + c * y, TIP_XYZ[2] - hinge[2])
-    finger(moving, "finger_moving", moving_size, place, (0.0, 0.0, lean))
+    add_finger(moving, "finger_moving", moving_size, place, (0.0, 0.0, lean))
 
 
-def _dress(bodies: dict[str, mujoco.MjsBody]) -> None:
+def _add_geoms(bodies: dict[str, mujoco.MjsBody]) -> None:
     """Gives the bodies their shapes, sized (m) after the servos and what holds them."""
     base = bodies["base"]
-    solid(base, BOX, (-0.055, -0.035, 0.0), (0.030, 0.035, 0.006), WHITE)
-    solid(base, BOX, (-0.034, -0.017, 0.006), (0.012, 0.017, 0.036), DARK)
+    add_solid(base, BOX, (-0.055, -0.035, 0.0), (0.030, 0.035, 0.006), WHITE)
+    add_solid(base, BOX, (-0.034, -0.017, 0.006), (0.012, 0.017, 0.036), DARK)
     # Links run along -x of their frames, the upper arm along z; hinges turn about y.
-    solid(bodies["shoulder"], BOX, (-0.012, -0.017, 0.002), (0.034, 0.017, 0.030), DARK)
-    solid(bodies["upper_arm"], BOX, (-0.010, 0.004, -0.008), (0.010, 0.038, 0.085), WHITE)
-    solid(bodies["upper_arm"], BOX, (-0.025, 0.006, 0.085), (0.010, 0.036, 0.118), DARK)
-    solid(bodies["lower_arm"], BOX, (-0.080, 0.004, -0.010), (-0.018, 0.026, 0.012), WHITE)
-    solid(bodies["lower_arm"], BOX, (-0.110, 0.004, -0.010), (-0.080, 0.026, 0.014), DARK)
-    solid(bodies["wrist"], BOX, (-0.045, 0.003, -0.010), (-0.010, 0.025, 0.010), DARK)
-    solid(bodies["gripper"], BOX, (-0.028, -0.012, -0.012), (-0.001, 0.0165, 0.012), DARK)
+    add_solid(bodies["shoulder"], BOX, (-0.012, -0.017, 0.002), (0.034, 0.017, 0.030), DARK)
+    add_solid(bodies["upper_arm"], BOX, (-0.010, 0.004, -0.008), (0.010, 0.038, 0.085), WHITE)
+    add_solid(bodies["upper_arm"], BOX, (-0.025, 0.006, 0.085), (0.010, 0.036, 0.118), DARK)
+    add_solid(bodies["lower_arm"], BOX, (-0.080, 0.004, -0.010), (-0.018, 0.026, 0.012), WHITE)
+    add_solid(bodies["lower_arm"], BOX, (-0.110, 0.004, -0.010), (-0.080, 0.026, 0.014), DARK)
+    add_solid(bodies["wrist"], BOX, (-0.045, 0.003, -0.010), (-0.010, 0.025, 0.010), DARK)
+    add_solid(bodies["gripper"], BOX, (-0.028, -0.012, -0.012), (-0.001, 0.0165, 0.012), DARK)
 
 
 def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) -> None:
@@ -186,7 +186,7 @@ def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) ->
         add_joint(spec, body, part.joint, hinge, part.axis, part.limit, servo, unit)
         bodies[part.body], turned = body, [1.0, 0.0, 0.0, 0.0]
     add_finger_material(spec)
-    _dress(bodies)
+    _add_geoms(bodies)
     _jaws(bodies["gripper"], bodies["moving_jaw"])
     bodies["gripper"].add_site(name="tip", pos=list(TIP_XYZ), quat=quat(TIP_RPY), group=4)
 

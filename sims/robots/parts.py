@@ -31,7 +31,7 @@ class Link(NamedTuple):
     inertia: tuple[float, float, float, float, float, float]  # kg m^2: xx yy zz xy xz yz
 
 
-class Servo(NamedTuple):
+class ServoSpec(NamedTuple):
     """A position servo on a joint and what its gear adds; N m for hinges, N for slides."""
 
     kp: float  # N m / rad
@@ -53,18 +53,18 @@ def quat(rpy: Vec3) -> list[float]:
     ]
 
 
-def weigh(body: mujoco.MjsBody, mass: float, com: Vec3, inertia: tuple[float, ...]) -> None:
+def set_inertia(body: mujoco.MjsBody, mass: float, com: Vec3, inertia: tuple[float, ...]) -> None:
     """Gives ``body`` its mass (kg), centre (m) and inertia (kg m^2: xx yy zz xy xz yz)."""
     body.mass, body.ipos, body.fullinertia = mass, list(com), list(inertia)
     body.explicitinertial = True
 
 
 def add_link(
-    spec: mujoco.MjSpec, parent: mujoco.MjsBody, link: Link, servo: Servo
+    spec: mujoco.MjSpec, parent: mujoco.MjsBody, link: Link, servo: ServoSpec
 ) -> mujoco.MjsBody:
     """The body of ``link`` under ``parent``, with its joint and the servo that drives it."""
     body = parent.add_body(name=link.body, pos=list(link.xyz), quat=quat(link.rpy))
-    weigh(body, link.mass, link.com, link.inertia)
+    set_inertia(body, link.mass, link.com, link.inertia)
     hinge = mujoco.mjtJoint.mjJNT_HINGE
     # Joint ranges are read in the unit the spec is set to, whoever set it.
     unit = 180.0 / math.pi if spec.compiler.degree else 1.0
@@ -79,7 +79,7 @@ def add_joint(
     kind: mujoco.mjtJoint,
     axis: Vec3,
     limit: tuple[float, float],
-    servo: Servo,
+    servo: ServoSpec,
     unit: float = 1.0,
     driven: bool = True,
 ) -> None:
@@ -102,7 +102,7 @@ def add_joint(
     drive.forcelimited, drive.forcerange = True, [-servo.force, servo.force]
 
 
-def solid(
+def add_solid(
     body: mujoco.MjsBody,
     kind: mujoco.mjtGeom,
     low: Vec3,
@@ -125,7 +125,7 @@ def solid(
     )
 
 
-def tube(
+def add_tube(
     body: mujoco.MjsBody, start: Vec3, end: Vec3, radius: float, rgba: Rgba, *, capped: bool = False
 ) -> None:
     """Adds a cylinder from ``start`` to ``end`` (m) of ``body``, ``capped`` with round ends."""
@@ -141,11 +141,11 @@ def tube(
 
 
 def add_finger_material(spec: mujoco.MjSpec) -> None:
-    """Adds what ``finger`` geoms are made of."""
+    """Adds what ``add_finger`` geoms are made of."""
     spec.add_material(name=FINGER_MATERIAL, rgba=list(MAGENTA), emission=0.4)
 
 
-def finger(
+def add_finger(
     body: mujoco.MjsBody, name: str, size: Vec3, pos: Vec3, rpy: Vec3 = (0.0, 0.0, 0.0)
 ) -> None:
     """Adds the box of half sizes ``size`` (m) that touches what is grasped."""
@@ -180,7 +180,7 @@ class Jaws(NamedTuple):
     pad: float  # m along z of the coloured part that touches things
     clearance: float  # m between each closed finger and the middle
     mass: float  # kg, of each finger
-    servo: Servo
+    servo: ServoSpec
 
 
 def add_jaws(spec: mujoco.MjSpec, carrier: mujoco.MjsBody, jaws: Jaws, rgba: Rgba) -> None:
@@ -192,14 +192,14 @@ def add_jaws(spec: mujoco.MjSpec, carrier: mujoco.MjsBody, jaws: Jaws, rgba: Rgb
         box = (2 * jaws.thick, 2 * jaws.half_width, length)
         inertia = [jaws.mass / 12 * (sum(s * s for s in box) - s * s) for s in box]
         com = (side * (jaws.clearance + jaws.thick / 2), 0.0, length / 2)
-        weigh(body, jaws.mass, com, (*inertia, 0.0, 0.0, 0.0))
+        set_inertia(body, jaws.mass, com, (*inertia, 0.0, 0.0, 0.0))
         add_joint(
             spec, body, joint, slide, (float(side), 0.0, 0.0), (0.0, jaws.travel), jaws.servo,
             driven=side == 1,
         )  # fmt: skip
         half = jaws.thick / 2
         middle = side * (jaws.clearance + half)
-        finger(
+        add_finger(
             body,
             f"finger_{name}",
             (half, jaws.half_width, jaws.pad / 2),
@@ -208,7 +208,7 @@ def add_jaws(spec: mujoco.MjSpec, carrier: mujoco.MjsBody, jaws: Jaws, rgba: Rgb
         outer = side * (jaws.clearance + 2 * jaws.thick)
         low, high = sorted((side * (jaws.clearance + 0.002), outer))
         w = jaws.half_width * 0.9
-        solid(body, BOX, (low, -w, 0.0), (high, w, length - jaws.pad), rgba)
+        add_solid(body, BOX, (low, -w, 0.0), (high, w, length - jaws.pad), rgba)
         # Gears give less than MuJoCo's defaults: a finger that is leant on stays where it is.
         body.joints[0].solimp_limit = STIFF
     follow = spec.add_equality()

@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from sims.cameras import Camera
+from sims.rendering.cameras import Camera
 
 Array = NDArray[np.float64]
 

@@ -20,21 +20,21 @@ import math
 import mujoco
 import numpy as np
 
-from sims.cameras import Camera
+from sims.rendering.cameras import Camera
 from sims.robots.parts import (
     BOX,
     CYLINDER,
     Face,
     Link,
     Rgba,
-    Servo,
+    ServoSpec,
     Vec3,
+    add_finger,
     add_finger_material,
     add_link,
-    finger,
+    add_solid,
     quat,
-    solid,
-    weigh,
+    set_inertia,
 )
 from sims.robots.robot import Robot, Workspace
 
@@ -112,7 +112,7 @@ TIP_RPY: Vec3 = (0.0, 3.14159, 0.0)
 
 # STS3215 servo. The gains stand for a proportional gain of 16 set in the servo; the force is its
 # 30 kg cm stall torque at 12 V.
-SERVO = Servo(kp=998.22, kv=2.731, force=2.94, armature=0.028, damping=0.60, friction=0.052)
+SERVO = ServoSpec(kp=998.22, kv=2.731, force=2.94, armature=0.028, damping=0.60, friction=0.052)
 # The URDF's 10 rad/s and 10 N m are fillers; 45 rpm is the servo's no-load speed (0.22 s / 60 deg).
 SPEED = 4.71  # rad/s
 # No figure is published for the arm. With every joint at this at once, in the worst pose, the
@@ -151,43 +151,45 @@ def _jaw(body: mujoco.MjsBody, name: str, face: Face, side: int, along: int) -> 
         rpy = (0.0, 0.0, lean)  # turning about +z carries -y towards +x
     else:
         rpy = (0.0, -lean, 0.0)  # turning about -y carries -z towards +x
-    finger(body, name, tuple(size), tuple(pos), rpy)
+    add_finger(body, name, tuple(size), tuple(pos), rpy)
 
 
-def _dress(bodies: dict[str, mujoco.MjsBody]) -> None:
+def _add_geoms(bodies: dict[str, mujoco.MjsBody]) -> None:
     """Gives the bodies their shapes, measured (m) after the printed parts."""
     base = bodies["base"]
-    solid(base, BOX, (-0.022, -0.055, 0.0), (0.064, 0.055, 0.010), GREY)
-    solid(base, BOX, (-0.022, -0.022, 0.010), (0.050, 0.022, 0.060), GREY)
-    solid(base, BOX, (-0.031, -0.025, 0.026), (-0.022, 0.025, 0.068), DARK)
-    solid(base, CYLINDER, (0.0158, -0.023, 0.060), (0.0618, 0.023, 0.066), DARK, collide=False)
+    add_solid(base, BOX, (-0.022, -0.055, 0.0), (0.064, 0.055, 0.010), GREY)
+    add_solid(base, BOX, (-0.022, -0.022, 0.010), (0.050, 0.022, 0.060), GREY)
+    add_solid(base, BOX, (-0.031, -0.025, 0.026), (-0.022, 0.025, 0.068), DARK)
+    add_solid(base, CYLINDER, (0.0158, -0.023, 0.060), (0.0618, 0.023, 0.066), DARK, collide=False)
 
     shoulder = bodies["shoulder"]  # z down, x backward
-    solid(shoulder, BOX, (-0.0476, -0.023, -0.034), (0.0122, 0.023, -0.006), GREY)
-    solid(shoulder, BOX, (-0.0428, -0.0198, -0.0644), (-0.018, 0.0198, -0.030), DARK)
+    add_solid(shoulder, BOX, (-0.0476, -0.023, -0.034), (0.0122, 0.023, -0.006), GREY)
+    add_solid(shoulder, BOX, (-0.0428, -0.0198, -0.0644), (-0.018, 0.0198, -0.030), DARK)
 
     upper = bodies["upper_arm"]  # -x along the arm, z along the lift axis
-    solid(upper, CYLINDER, (-0.014, -0.014, -0.010), (0.014, 0.014, 0.0466), GREY)
-    solid(upper, BOX, (-0.104, -0.0115, -0.002), (0.0, 0.0115, 0.0386), GREY)
-    solid(upper, BOX, (-0.1250, -0.0382, -0.0015), (-0.1002, 0.0120, 0.0381), DARK)
+    add_solid(upper, CYLINDER, (-0.014, -0.014, -0.010), (0.014, 0.014, 0.0466), GREY)
+    add_solid(upper, BOX, (-0.104, -0.0115, -0.002), (0.0, 0.0115, 0.0386), GREY)
+    add_solid(upper, BOX, (-0.1250, -0.0382, -0.0015), (-0.1002, 0.0120, 0.0381), DARK)
 
     lower = bodies["lower_arm"]
-    solid(lower, CYLINDER, (-0.014, -0.014, -0.010), (0.014, 0.014, 0.0466), GREY)
-    solid(lower, BOX, (-0.102, -0.0115, -0.002), (0.0, 0.0115, 0.0386), GREY)
-    solid(lower, BOX, (-0.1451, -0.0072, -0.0015), (-0.1000, 0.0176, 0.0381), DARK)
+    add_solid(lower, CYLINDER, (-0.014, -0.014, -0.010), (0.014, 0.014, 0.0466), GREY)
+    add_solid(lower, BOX, (-0.102, -0.0115, -0.002), (0.0, 0.0115, 0.0386), GREY)
+    add_solid(lower, BOX, (-0.1451, -0.0072, -0.0015), (-0.1000, 0.0176, 0.0381), DARK)
 
     wrist = bodies["wrist"]  # -y along the arm
-    solid(wrist, CYLINDER, (-0.012, -0.012, -0.009), (0.012, 0.012, 0.0456), GREY)
-    solid(wrist, BOX, (-0.0124, -0.028, -0.008), (0.0124, 0.0, 0.0446), GREY)
-    solid(wrist, BOX, (-0.0124, -0.0611, 0.000), (0.0124, -0.026, 0.050), DARK)
+    add_solid(wrist, CYLINDER, (-0.012, -0.012, -0.009), (0.012, 0.012, 0.0456), GREY)
+    add_solid(wrist, BOX, (-0.0124, -0.028, -0.008), (0.0124, 0.0, 0.0446), GREY)
+    add_solid(wrist, BOX, (-0.0124, -0.0611, 0.000), (0.0124, -0.026, 0.050), DARK)
 
     gripper = bodies["gripper"]  # -z along the fingers, x the opening direction
-    solid(gripper, CYLINDER, (-0.020, -0.020, -0.010), (0.020, 0.020, 0.001), GREY)
-    solid(gripper, BOX, (-0.030, -0.020, -0.040), (0.004, 0.020, -0.008), GREY)
-    solid(gripper, BOX, (0.002, -0.0193, -0.0358), (0.0304, 0.0193, -0.011), DARK)
+    add_solid(gripper, CYLINDER, (-0.020, -0.020, -0.010), (0.020, 0.020, 0.001), GREY)
+    add_solid(gripper, BOX, (-0.030, -0.020, -0.040), (0.004, 0.020, -0.008), GREY)
+    add_solid(gripper, BOX, (0.002, -0.0193, -0.0358), (0.0304, 0.0193, -0.011), DARK)
 
     jaw = bodies["moving_jaw"]  # -y along the finger, z along the jaw's axis
-    solid(jaw, CYLINDER, (-0.0095, -0.0095, -0.004), (0.0095, 0.0095, 0.0415), GREY, collide=False)
+    add_solid(
+        jaw, CYLINDER, (-0.0095, -0.0095, -0.004), (0.0095, 0.0095, 0.0415), GREY, collide=False
+    )
 
 
 def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) -> None:
@@ -197,12 +199,12 @@ def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) ->
     every geom that says nothing, and never one another.
     """
     base = spec.worldbody.add_body(name="base", pos=list(pos), quat=quat((0.0, 0.0, yaw)))
-    weigh(base, BASE_MASS, BASE_COM, BASE_INERTIA)
+    set_inertia(base, BASE_MASS, BASE_COM, BASE_INERTIA)
     bodies, parent = {"base": base}, base
     for link in LINKS:
         bodies[link.body] = parent = add_link(spec, parent, link, SERVO)
     add_finger_material(spec)
-    _dress(bodies)
+    _add_geoms(bodies)
     _jaw(bodies["gripper"], "finger_fixed", FIXED_FACE, -1, 2)
     _jaw(bodies["moving_jaw"], "finger_moving", MOVING_FACE, 1, 1)
     bodies["gripper"].add_site(name="tip", pos=list(TIP_XYZ), quat=quat(TIP_RPY), group=4)

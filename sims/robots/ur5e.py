@@ -18,24 +18,24 @@ import math
 import mujoco
 import numpy as np
 
-from sims.robots.bench import BENCH
 from sims.robots.parts import (
     BOX,
     CYLINDER,
     Jaws,
     Link,
     Rgba,
-    Servo,
+    ServoSpec,
     Vec3,
     add_finger_material,
     add_jaws,
     add_link,
+    add_solid,
+    add_tube,
     quat,
-    solid,
-    tube,
-    weigh,
+    set_inertia,
 )
 from sims.robots.robot import Robot
+from sims.robots.workbench import BENCH
 
 BASE_MASS = 4.0
 BASE_INERTIA = (0.00443333156, 0.00443333156, 0.0072, 0.0, 0.0, 0.0)  # of a cylinder, as menagerie
@@ -108,8 +108,8 @@ LINKS: tuple[Link, ...] = (
 
 # No gains are published; these settle a step without overshoot and follow within 45 ms. The forces
 # are the maker's largest joint torques, the armature is the menagerie's.
-SHOULDER_SERVO = Servo(kp=2500.0, kv=110.0, force=150.0, armature=0.1)
-WRIST_SERVO = Servo(kp=600.0, kv=25.0, force=28.0, armature=0.1)
+SHOULDER_SERVO = ServoSpec(kp=2500.0, kv=110.0, force=150.0, armature=0.1)
+WRIST_SERVO = ServoSpec(kp=600.0, kv=25.0, force=28.0, armature=0.1)
 SPEED = math.pi  # rad/s, every joint
 # What the maker's ROS 2 driver plans with ("chosen conservatively", the arm is limited by torque
 # alone; ur_moveit_config/config/joint_limits.yaml). With every joint at twice this at once, in the
@@ -132,7 +132,7 @@ JAWS = Jaws(
     clearance=0.0005,
     mass=FINGER_MASS,
     # Gentle beside the 20 to 235 N of the maker's data sheet; the armature is the gear's.
-    servo=Servo(kp=2000.0, kv=100.0, force=40.0, armature=1.0, damping=5.0),
+    servo=ServoSpec(kp=2000.0, kv=100.0, force=40.0, armature=1.0, damping=5.0),
 )
 
 GREY: Rgba = (0.80, 0.81, 0.83, 1.0)
@@ -140,47 +140,47 @@ BLUE: Rgba = (0.42, 0.62, 0.78, 1.0)
 DARK: Rgba = (0.15, 0.15, 0.17, 1.0)
 
 
-def _dress(bodies: dict[str, mujoco.MjsBody]) -> None:
+def _add_geoms(bodies: dict[str, mujoco.MjsBody]) -> None:
     """Gives the bodies their shapes: motor housings with blue caps, tubes between them."""
     base = bodies["base"]
-    tube(base, (0, 0, 0), (0, 0, 0.03), 0.075, DARK)
-    tube(base, (0, 0, 0.03), (0, 0, 0.10), 0.06, GREY)
+    add_tube(base, (0, 0, 0), (0, 0, 0.03), 0.075, DARK)
+    add_tube(base, (0, 0, 0.03), (0, 0, 0.10), 0.06, GREY)
 
     shoulder = bodies["shoulder"]  # z up
-    tube(shoulder, (0, 0, -0.06), (0, 0, 0.06), 0.06, GREY)
-    tube(shoulder, (0, 0, 0.06), (0, 0, 0.068), 0.055, BLUE)
-    tube(shoulder, (0, 0, 0), (0, -0.085, 0), 0.058, GREY)
+    add_tube(shoulder, (0, 0, -0.06), (0, 0, 0.06), 0.06, GREY)
+    add_tube(shoulder, (0, 0, 0.06), (0, 0, 0.068), 0.055, BLUE)
+    add_tube(shoulder, (0, 0, 0), (0, -0.085, 0), 0.058, GREY)
 
     upper = bodies["upper_arm"]  # z along the lift axis, -x along the arm
-    tube(upper, (0, 0, 0.085), (0, 0, 0.193), 0.06, GREY)
-    tube(upper, (0, 0, 0.193), (0, 0, 0.200), 0.055, BLUE)
-    tube(upper, (-0.03, 0, 0.138), (-0.395, 0, 0.138), 0.048, GREY)
-    tube(upper, (-0.425, 0, 0.075), (-0.425, 0, 0.188), 0.056, GREY)
-    tube(upper, (-0.425, 0, 0.188), (-0.425, 0, 0.195), 0.051, BLUE)
+    add_tube(upper, (0, 0, 0.085), (0, 0, 0.193), 0.06, GREY)
+    add_tube(upper, (0, 0, 0.193), (0, 0, 0.200), 0.055, BLUE)
+    add_tube(upper, (-0.03, 0, 0.138), (-0.395, 0, 0.138), 0.048, GREY)
+    add_tube(upper, (-0.425, 0, 0.075), (-0.425, 0, 0.188), 0.056, GREY)
+    add_tube(upper, (-0.425, 0, 0.188), (-0.425, 0, 0.195), 0.051, BLUE)
 
     forearm = bodies["forearm"]
-    tube(forearm, (0, 0, -0.052), (0, 0, 0.072), 0.055, GREY)
-    tube(forearm, (0, 0, -0.059), (0, 0, -0.052), 0.050, BLUE)
-    tube(forearm, (-0.03, 0, 0.007), (-0.365, 0, 0.007), 0.040, GREY)
-    tube(forearm, (-0.3922, 0, -0.045), (-0.3922, 0, 0.075), 0.043, GREY)
-    tube(forearm, (-0.3922, 0, -0.051), (-0.3922, 0, -0.045), 0.039, BLUE)
+    add_tube(forearm, (0, 0, -0.052), (0, 0, 0.072), 0.055, GREY)
+    add_tube(forearm, (0, 0, -0.059), (0, 0, -0.052), 0.050, BLUE)
+    add_tube(forearm, (-0.03, 0, 0.007), (-0.365, 0, 0.007), 0.040, GREY)
+    add_tube(forearm, (-0.3922, 0, -0.045), (-0.3922, 0, 0.075), 0.043, GREY)
+    add_tube(forearm, (-0.3922, 0, -0.051), (-0.3922, 0, -0.045), 0.039, BLUE)
 
     wrist = bodies["wrist_1"]
-    tube(wrist, (0, 0, -0.055), (0, 0, 0.040), 0.043, GREY)
-    tube(wrist, (0, 0, 0.040), (0, 0, 0.046), 0.039, BLUE)
-    tube(wrist, (0, 0, 0), (0, -0.055, 0), 0.043, GREY)
+    add_tube(wrist, (0, 0, -0.055), (0, 0, 0.040), 0.043, GREY)
+    add_tube(wrist, (0, 0, 0.040), (0, 0, 0.046), 0.039, BLUE)
+    add_tube(wrist, (0, 0, 0), (0, -0.055, 0), 0.043, GREY)
 
     wrist = bodies["wrist_2"]
-    tube(wrist, (0, 0, -0.045), (0, 0, 0.040), 0.043, GREY)
-    tube(wrist, (0, 0, 0.040), (0, 0, 0.046), 0.039, BLUE)
-    tube(wrist, (0, 0, 0), (0, 0.055, 0), 0.043, GREY)
+    add_tube(wrist, (0, 0, -0.045), (0, 0, 0.040), 0.043, GREY)
+    add_tube(wrist, (0, 0, 0.040), (0, 0, 0.046), 0.039, BLUE)
+    add_tube(wrist, (0, 0, 0), (0, 0.055, 0), 0.043, GREY)
 
-    tube(bodies["wrist_3"], (0, 0, -0.045), (0, 0, 0), 0.0375, GREY)
+    add_tube(bodies["wrist_3"], (0, 0, -0.045), (0, 0, 0), 0.0375, GREY)
 
     palm = bodies["gripper"]
-    tube(palm, (0, 0, 0), (0, 0, 0.012), 0.0375, DARK)
-    solid(palm, CYLINDER, (-0.034, -0.034, 0.012), (0.034, 0.034, 0.070), DARK)
-    solid(palm, BOX, (-0.058, -0.014, 0.064), (0.058, 0.014, 0.092), DARK)
+    add_tube(palm, (0, 0, 0), (0, 0, 0.012), 0.0375, DARK)
+    add_solid(palm, CYLINDER, (-0.034, -0.034, 0.012), (0.034, 0.034, 0.070), DARK)
+    add_solid(palm, BOX, (-0.058, -0.014, 0.064), (0.058, 0.014, 0.092), DARK)
 
 
 def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) -> None:
@@ -191,15 +191,15 @@ def build(spec: mujoco.MjSpec, pos: Vec3 = (0.0, 0.0, 0.0), yaw: float = 0.0) ->
     """
     # The description turns base_link_inertia, where the chain begins, by half a turn.
     base = spec.worldbody.add_body(name="base", pos=list(pos), quat=quat((0.0, 0.0, yaw + math.pi)))
-    weigh(base, BASE_MASS, (0.0, 0.0, 0.0), BASE_INERTIA)
+    set_inertia(base, BASE_MASS, (0.0, 0.0, 0.0), BASE_INERTIA)
     bodies, parent = {"base": base}, base
     for link in LINKS:
         servo = WRIST_SERVO if link.joint.startswith("wrist") else SHOULDER_SERVO
         bodies[link.body] = parent = add_link(spec, parent, link, servo)
     palm = bodies["gripper"] = parent.add_body(name="gripper")
-    weigh(palm, PALM_MASS, (0.0, 0.0, 0.0354675), PALM_INERTIA)
+    set_inertia(palm, PALM_MASS, (0.0, 0.0, 0.0354675), PALM_INERTIA)
     add_finger_material(spec)
-    _dress(bodies)
+    _add_geoms(bodies)
     add_jaws(spec, palm, JAWS, DARK)
     palm.add_site(name="tip", pos=[0.0, 0.0, TIP], group=4)
     for body in (*bodies.values(), *palm.bodies):

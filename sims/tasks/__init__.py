@@ -1,13 +1,16 @@
-"""TASKS: name -> task class, one line each."""
+"""TASKS: name -> task class, one line each.
+
+May import: core, rendering, robots, tasks/scene.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sims.task import Task
+from sims.core.task import Task
 from sims.tasks.ant import Ant
-from sims.tasks.arranged import Arranged
 from sims.tasks.button import Button
+from sims.tasks.custom_tabletop import CustomTabletop
 from sims.tasks.drawer import Drawer
 from sims.tasks.drawer_then_place import DrawerThenPlace
 from sims.tasks.half_cheetah import HalfCheetah
@@ -48,4 +51,6 @@ BODIES: tuple[type[Task[Any]], ...] = (
     Pusher,
 )
 
-TASKS: dict[str, type[Task[Any]]] = {task.name: task for task in (*ARM_TASKS, Arranged, *BODIES)}
+TASKS: dict[str, type[Task[Any]]] = {
+    task.name: task for task in (*ARM_TASKS, CustomTabletop, *BODIES)
+}

@@ -10,10 +10,17 @@ from typing import ClassVar
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.cameras import Camera
-from sims.task import Array, Entity, Signal, TaskGoal
-from sims.tasks.body import Lagged, LaggedViews, body_entity, squares, tracking, up
-from sims.terms import norm, outside
+from sims.core.task import Array, Entity, Signal, TaskGoal
+from sims.core.terms import norm, outside
+from sims.rendering.cameras import Camera
+from sims.tasks.locomotion import (
+    Lagged,
+    LaggedViews,
+    body_entity,
+    sum_of_squares,
+    tracking_cameras,
+    up_axis_height,
+)
 
 HEIGHT = (0.2, 1.0)  # m, of the torso, while healthy
 LEGS = (
@@ -52,7 +59,7 @@ class Ant(Lagged[AntViews]):
     mirrors: ClassVar[str] = "Ant-v5"
     xml: ClassVar[str] = "ant.xml"
     act_dim: ClassVar[int] = 8
-    cameras: ClassVar[tuple[Camera, ...]] = tracking("torso", 1.2, away=3.0)
+    cameras: ClassVar[tuple[Camera, ...]] = tracking_cameras("torso", 1.2, away=3.0)
     noise: ClassVar[float] = 0.1
     normal_speeds: ClassVar[bool] = True
 
@@ -81,7 +88,9 @@ class Ant(Lagged[AntViews]):
         super().after_step(v, ids)
         if self.goal != "wave":
             return
-        aloft = (self.feet(v)[ids, :, 2] > ALOFT) & (up(v.qpos[ids, 3:7]) > LEVEL)[:, None]
+        aloft = (self.feet(v)[ids, :, 2] > ALOFT) & (up_axis_height(v.qpos[ids, 3:7]) > LEVEL)[
+            :, None
+        ]
         hip = v.qpos[ids][:, v.hips]
         side = np.where(np.abs(hip) > SWING, np.sign(hip), v.side[ids]) * aloft
         swung = aloft & (side != 0) & (side != v.side[ids])
@@ -97,7 +106,7 @@ class Ant(Lagged[AntViews]):
         return {
             **super().signals(v),
             "torso_pos": v.qpos[:, :3],
-            "torso_up": up(v.qpos[:, 3:7])[:, None],
+            "torso_up": up_axis_height(v.qpos[:, 3:7])[:, None],
             "feet_pos": self.feet(v),
         }
 
@@ -129,7 +138,7 @@ def healthy(v: AntViews) -> Array:
 @cache
 def _goals(task: Ant) -> dict[str, TaskGoal[AntViews]]:
     def effort(v: AntViews) -> Array:
-        return -0.5 * squares(v.ctrl)
+        return -0.5 * sum_of_squares(v.ctrl)
 
     def forward(v: AntViews, action: Array) -> dict[str, Array]:
         forces = np.clip(v.cfrc_ext, -1.0, 1.0).reshape(len(v.qpos), -1)
@@ -137,7 +146,7 @@ def _goals(task: Ant) -> dict[str, TaskGoal[AntViews]]:
             "forward": task.speed(v),
             "survive": 1.0 * healthy(v),
             "ctrl": effort(v),
-            "contact": -5e-4 * squares(forces),
+            "contact": -5e-4 * sum_of_squares(forces),
         }
 
     def walked(v: AntViews) -> Array:
@@ -155,19 +164,21 @@ def _goals(task: Ant) -> dict[str, TaskGoal[AntViews]]:
         return {
             "raise": np.clip(height - 0.08, 0.0, 0.2) / 0.2,
             "swings": np.minimum(v.waves.max(axis=1), WAVES),
-            "level": 0.5 * up(v.qpos[:, 3:7]),
+            "level": 0.5 * up_axis_height(v.qpos[:, 3:7]),
             "ctrl": 0.1 * effort(v),
         }
 
     def tilt(v: AntViews) -> Array:
         """(N,) how far the torso's own z axis is from pointing down, and its speed too much."""
-        return outside(up(v.qpos[:, 3:7]), -1.0, ON_BACK) + outside(norm(v.qvel[:, :3]), 0, AT_REST)
+        return outside(up_axis_height(v.qpos[:, 3:7]), -1.0, ON_BACK) + outside(
+            norm(v.qvel[:, :3]), 0, AT_REST
+        )
 
     def lies(v: AntViews) -> Array:
         return tilt(v) == 0.0
 
     def lie_down(v: AntViews, action: Array) -> dict[str, Array]:
-        turned = 0.5 - 0.5 * up(v.qpos[:, 3:7])
+        turned = 0.5 - 0.5 * up_axis_height(v.qpos[:, 3:7])
         return {
             "turned": turned,
             "still": turned * np.exp(-norm(v.qvel[:, :3])),

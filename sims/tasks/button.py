@@ -9,35 +9,35 @@ from typing import ClassVar
 
 import numpy as np
 
-from sims.rng import RowRng
-from sims.task import Array, TaskGoal
-from sims.tasks.fixtures import BUTTON, BUTTON_TRAVEL
-from sims.tasks.handling import HOVER, Fixture, Handling, HandlingViews
-from sims.tasks.tabletop import Thing
-from sims.terms import near, norm, outside
+from sims.core.rng import RowRng
+from sims.core.task import Array, TaskGoal
+from sims.core.terms import near, norm, outside
+from sims.tasks.scene.fixtures import BUTTON, BUTTON_TRAVEL
+from sims.tasks.scene.manipulation import HOVER, Fixture, ManipulationTask, ManipulationViews
+from sims.tasks.scene.tabletop import SceneObject
 
 PRESSED = 0.008  # m of the button's 12 mm
 
 
 @dataclass(frozen=True, kw_only=True)
-class Button(Handling):
+class Button(ManipulationTask):
     """One goal: the button is down at the end."""
 
     name: ClassVar[str] = "button"
-    objects: ClassVar[tuple[Thing, ...]] = ()
+    objects: ClassVar[tuple[SceneObject, ...]] = ()
     fixtures: ClassVar[tuple[Fixture, ...]] = (BUTTON,)
 
     episode_s: float = 3.0  # s
 
-    def reset(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
+    def reset(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
         self.begin(v, ids, rng, opening=0.0)
         v.mocap[ids, 0, :2] = self.spot(v, rng, len(ids), (-0.8, 0.8))
         v.joint[0][ids, 0] = rng.uniform(0.0, 0.3 * BUTTON_TRAVEL)  # it springs back at once
 
-    def goals(self) -> Mapping[str, TaskGoal[HandlingViews]]:
+    def goals(self) -> Mapping[str, TaskGoal[ManipulationViews]]:
         return _goals(self)
 
-    def expert(self, v: HandlingViews, rng: np.random.Generator) -> Array:
+    def expert(self, v: ManipulationViews, rng: np.random.Generator) -> Array:
         button = v.point["button"]
         over = norm((button - v.tip)[:, :2]) < 0.012
         target = button.copy()
@@ -48,14 +48,14 @@ class Button(Handling):
 
 
 @cache
-def _goals(task: Button) -> dict[str, TaskGoal[HandlingViews]]:
-    def missing(v: HandlingViews) -> Array:
+def _goals(task: Button) -> dict[str, TaskGoal[ManipulationViews]]:
+    def missing(v: ManipulationViews) -> Array:
         return outside(v.joint[0][:, 0], PRESSED)
 
-    def success(v: HandlingViews) -> Array:
+    def success(v: ManipulationViews) -> Array:
         return missing(v) == 0.0
 
-    def reward(v: HandlingViews, action: Array) -> dict[str, Array]:
+    def reward(v: ManipulationViews, action: Array) -> dict[str, Array]:
         down = np.clip(v.joint[0][:, 0] / BUTTON_TRAVEL, 0.0, 1.0)
         return {
             "reach": 0.5 * near(norm(v.point["button"] - v.tip), 0.10),

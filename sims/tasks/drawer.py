@@ -9,12 +9,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from sims.rng import RowRng
-from sims.task import Array, TaskGoal
-from sims.tasks.fixtures import DRAWER, DRAWER_TRAVEL, HANDLE_OFF
-from sims.tasks.handling import Fixture, Handling, HandlingViews
-from sims.tasks.tabletop import Thing
-from sims.terms import near, norm, outside
+from sims.core.rng import RowRng
+from sims.core.task import Array, TaskGoal
+from sims.core.terms import near, norm, outside
+from sims.tasks.scene.fixtures import DRAWER, DRAWER_TRAVEL, HANDLE_OFF
+from sims.tasks.scene.manipulation import Fixture, ManipulationTask, ManipulationViews
+from sims.tasks.scene.tabletop import SceneObject
 
 OPEN, SHUT = 0.08, 0.01  # m: at least, at most
 FRONT = 0.085  # m, the cabinet's front from the middle of the table, towards +y
@@ -23,32 +23,32 @@ LOW = 0.020  # m, the tip this high is well below the bar's top
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawer(Handling):
+class Drawer(ManipulationTask):
     """Two goals: open and close."""
 
     name: ClassVar[str] = "drawer"
-    objects: ClassVar[tuple[Thing, ...]] = ()
+    objects: ClassVar[tuple[SceneObject, ...]] = ()
     fixtures: ClassVar[tuple[Fixture, ...]] = (DRAWER,)
 
-    def reset(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
+    def reset(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
         self.begin(v, ids, rng, opening=0.0)
         stand_cabinet(self, v, ids, rng)
         starts = {"open": (0.0, 0.015), "close": (0.06, DRAWER_TRAVEL)}
         v.joint[0][ids, 0] = rng.uniform(*starts.get(self.goal, (0.0, DRAWER_TRAVEL)))
 
-    def goals(self) -> Mapping[str, TaskGoal[HandlingViews]]:
+    def goals(self) -> Mapping[str, TaskGoal[ManipulationViews]]:
         return _goals(self)
 
-    def expert(self, v: HandlingViews, rng: np.random.Generator) -> Array:
+    def expert(self, v: ManipulationViews, rng: np.random.Generator) -> Array:
         return slide_drawer(self, v, 1.0 if self.goal == "open" else -1.0)
 
 
-def stand_cabinet(task: Handling, v: HandlingViews, ids: Array, rng: RowRng) -> None:
+def stand_cabinet(task: ManipulationTask, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
     """Puts the cabinet to the right of the middle, up to 12 mm off."""
     v.mocap[ids, 0, :2] = task.middle() + (0.0, FRONT) + rng.uniform(-0.012, 0.012, (2,))
 
 
-def slide_drawer(task: Handling, v: HandlingViews, way: float) -> Array:
+def slide_drawer(task: ManipulationTask, v: ManipulationViews, way: float) -> Array:
     """The action (N, 4) that slides the drawer: ``way`` 1 open, -1 shut.
 
     The closed hand comes down on one side of the bar and pushes it away from there.
@@ -74,21 +74,21 @@ def slide_drawer(task: Handling, v: HandlingViews, way: float) -> Array:
 
 
 @cache
-def _goals(task: Drawer) -> dict[str, TaskGoal[HandlingViews]]:
+def _goals(task: Drawer) -> dict[str, TaskGoal[ManipulationViews]]:
     return {
         "open": _goal(task, 1.0, "the drawer is open"),
         "close": _goal(task, -1.0, "the drawer is closed"),
     }
 
 
-def _goal(task: Drawer, way: float, sentence: str) -> TaskGoal[HandlingViews]:
-    def missing(v: HandlingViews) -> Array:
+def _goal(task: Drawer, way: float, sentence: str) -> TaskGoal[ManipulationViews]:
+    def missing(v: ManipulationViews) -> Array:
         return outside(v.joint[0][:, 0], *((OPEN, np.inf) if way > 0 else (-np.inf, SHUT)))
 
-    def success(v: HandlingViews) -> Array:
+    def success(v: ManipulationViews) -> Array:
         return missing(v) == 0.0
 
-    def reward(v: HandlingViews, action: Array) -> dict[str, Array]:
+    def reward(v: ManipulationViews, action: Array) -> dict[str, Array]:
         # Where the hand has to be: behind the bar to pull it, before it to push.
         spot = v.point["handle"] + (0.0, way * 0.5 * HANDLE_OFF, LOW - v.point["handle"][0, 2])
         return {

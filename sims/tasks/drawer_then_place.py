@@ -9,20 +9,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from sims.rng import RowRng
-from sims.task import Array, TaskGoal
+from sims.core.rng import RowRng
+from sims.core.task import Array, TaskGoal
+from sims.core.terms import near, norm, outside
 from sims.tasks.drawer import OPEN, OVER_BAR, slide_drawer, stand_cabinet
-from sims.tasks.fixtures import DRAWER, DRAWER_DEPTH, DRAWER_HALF, DRAWER_TOP, HANDLE_OFF
-from sims.tasks.handling import HOVER, Fixture, Handling, HandlingViews
-from sims.tasks.tabletop import polar
-from sims.terms import near, norm, outside
+from sims.tasks.scene.fixtures import DRAWER, DRAWER_DEPTH, DRAWER_HALF, DRAWER_TOP, HANDLE_OFF
+from sims.tasks.scene.manipulation import HOVER, Fixture, ManipulationTask, ManipulationViews
+from sims.tasks.scene.tabletop import polar_to_table
 
 CUBE = 0  # its index among the things
 INSIDE = 0.035  # m, height of the cube's centre below which it lies in the drawer
 
 
 @dataclass(frozen=True, kw_only=True)
-class DrawerThenPlace(Handling):
+class DrawerThenPlace(ManipulationTask):
     """One goal: the cube in the drawer, which starts shut."""
 
     name: ClassVar[str] = "drawer_then_place"
@@ -30,19 +30,19 @@ class DrawerThenPlace(Handling):
 
     episode_s: float = 10.0  # s
 
-    def reset(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
+    def reset(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
         place = self.arm.workspace
         self.begin(v, ids, rng, opening=0.0)
         stand_cabinet(self, v, ids, rng)
         v.joint[0][ids, 0] = rng.uniform(0.0, 0.015)
         radius = rng.uniform(*place.inner_reach)
-        cube = polar(place, radius, rng.uniform(-0.95, -0.75) * place.sector)
+        cube = polar_to_table(place, radius, rng.uniform(-0.95, -0.75) * place.sector)
         self.place_thing(v, ids, CUBE, cube, self.square(cube, rng))
 
-    def goals(self) -> Mapping[str, TaskGoal[HandlingViews]]:
+    def goals(self) -> Mapping[str, TaskGoal[ManipulationViews]]:
         return _goals(self)
 
-    def expert(self, v: HandlingViews, rng: np.random.Generator) -> Array:
+    def expert(self, v: ManipulationViews, rng: np.random.Generator) -> Array:
         # Into the middle of what of the drawer is out.
         into = v.point["handle"].copy()
         into[:, 1] += HANDLE_OFF + np.clip(0.5 * v.joint[0][:, 0] + 0.003, 0.035, None)
@@ -62,7 +62,7 @@ class DrawerThenPlace(Handling):
         return np.where(opened[:, None], place, slide_drawer(self, v, 1.0))
 
 
-def inside(v: HandlingViews) -> Array:
+def inside(v: ManipulationViews) -> Array:
     """(N,) bool: the cube lies between the drawer's walls."""
     off = np.abs(v.thing_pos[CUBE] - v.point["drawer"])
     between = (off[:, 0] < DRAWER_HALF) & (off[:, 1] < DRAWER_DEPTH / 2)
@@ -70,20 +70,20 @@ def inside(v: HandlingViews) -> Array:
 
 
 @cache
-def _goals(task: DrawerThenPlace) -> dict[str, TaskGoal[HandlingViews]]:
+def _goals(task: DrawerThenPlace) -> dict[str, TaskGoal[ManipulationViews]]:
     half = task.objects[CUBE].height
 
-    def aside(v: HandlingViews) -> Array:
+    def aside(v: ManipulationViews) -> Array:
         return norm((v.point["drawer"] - v.thing_pos[CUBE])[:, :2])
 
-    def missing(v: HandlingViews) -> Array:
+    def missing(v: ManipulationViews) -> Array:
         high = outside(v.thing_pos[CUBE][:, 2], -np.inf, INSIDE)
         return np.where(inside(v), 0.0, 0.001 + outside(aside(v), 0.0, 0.03) + high)
 
-    def success(v: HandlingViews) -> Array:
+    def success(v: ManipulationViews) -> Array:
         return inside(v) & task.let_go(v, CUBE)
 
-    def reward(v: HandlingViews, action: Array) -> dict[str, Array]:
+    def reward(v: ManipulationViews, action: Array) -> dict[str, Array]:
         # The first stage pays until the drawer is open, the second from there.
         opened = np.clip(v.joint[0][:, 0] / OPEN, 0.0, 1.0)
         second = opened >= 1.0

@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.cameras import Camera
-from sims.task import Array, Entity, Signal, TaskGoal
-from sims.tasks.body import Runner, RunnerViews, body_entity, squares, tracking
+from sims.core.task import Array, Entity, Signal, TaskGoal
+from sims.rendering.cameras import Camera
+from sims.tasks.locomotion import Runner, RunnerViews, body_entity, sum_of_squares, tracking_cameras
 
 HEIGHT = 0.7  # m, of the torso where qpos[1] is zero
 
@@ -25,7 +25,7 @@ class HalfCheetah(Runner[RunnerViews]):
     mirrors: ClassVar[str] = "HalfCheetah-v5"
     xml: ClassVar[str] = "half_cheetah.xml"
     act_dim: ClassVar[int] = 6
-    cameras: ClassVar[tuple[Camera, ...]] = tracking("torso", 0.4)
+    cameras: ClassVar[tuple[Camera, ...]] = tracking_cameras("torso", 0.4)
     noise: ClassVar[float] = 0.1
     normal_speeds: ClassVar[bool] = True
 
@@ -57,7 +57,7 @@ class HalfCheetah(Runner[RunnerViews]):
 @cache
 def _goals(task: HalfCheetah) -> dict[str, TaskGoal[RunnerViews]]:
     def forward(v: RunnerViews, action: Array) -> dict[str, Array]:
-        return {"forward": task.speed(v), "ctrl": -0.1 * squares(v.ctrl)}
+        return {"forward": task.speed(v), "ctrl": -0.1 * sum_of_squares(v.ctrl)}
 
     def ran(v: RunnerViews) -> Array:
         return task.way_left(v) == 0.0

@@ -10,11 +10,18 @@ from typing import ClassVar
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.cameras import Camera
-from sims.rng import RowRng
-from sims.task import Array, Entity, Signal, TaskGoal
-from sims.tasks.body import Runner, RunnerViews, body_entity, inside, squares, tracking
-from sims.terms import outside
+from sims.core.rng import RowRng
+from sims.core.task import Array, Entity, Signal, TaskGoal
+from sims.core.terms import outside
+from sims.rendering.cameras import Camera
+from sims.tasks.locomotion import (
+    Runner,
+    RunnerViews,
+    body_entity,
+    strictly_within,
+    sum_of_squares,
+    tracking_cameras,
+)
 
 TALL = 0.7  # m, height of the torso's middle above which the hopper stands
 UPRIGHT = 0.2  # rad, Gymnasium's largest pitch
@@ -45,7 +52,7 @@ class Hopper(Runner[HopperViews]):
     mirrors: ClassVar[str] = "Hopper-v5"
     xml: ClassVar[str] = "hopper.xml"
     act_dim: ClassVar[int] = 3
-    cameras: ClassVar[tuple[Camera, ...]] = tracking("torso", -0.2)
+    cameras: ClassVar[tuple[Camera, ...]] = tracking_cameras("torso", -0.2)
     noise: ClassVar[float] = 5e-3
 
     control_dt: float = 0.008
@@ -113,9 +120,9 @@ class Hopper(Runner[HopperViews]):
 
 def healthy(v: HopperViews) -> Array:
     """(N,) bool: Gymnasium's: tall, upright, and no joint or speed beyond 100."""
-    sound = inside(v.qpos[:, 2:], -100.0, 100.0).all(axis=1)
-    sound &= inside(v.qvel, -100.0, 100.0).all(axis=1)
-    return sound & (v.qpos[:, 1] > TALL) & inside(v.qpos[:, 2], -UPRIGHT, UPRIGHT)
+    sound = strictly_within(v.qpos[:, 2:], -100.0, 100.0).all(axis=1)
+    sound &= strictly_within(v.qvel, -100.0, 100.0).all(axis=1)
+    return sound & (v.qpos[:, 1] > TALL) & strictly_within(v.qpos[:, 2], -UPRIGHT, UPRIGHT)
 
 
 @cache
@@ -160,4 +167,4 @@ def _flip(task: Hopper, sentence: str, side: int) -> TaskGoal[HopperViews]:
 
 
 def _effort(v: HopperViews) -> Array:
-    return -1e-3 * squares(v.ctrl)
+    return -1e-3 * sum_of_squares(v.ctrl)

@@ -10,20 +10,20 @@ from typing import ClassVar
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.cameras import Camera
-from sims.rng import RowRng
-from sims.task import Array, Entity, Signal, TaskGoal
-from sims.tasks.body import (
+from sims.core.rng import RowRng
+from sims.core.task import Array, Entity, Signal, TaskGoal
+from sims.core.terms import near, norm, outside
+from sims.rendering.cameras import Camera
+from sims.tasks.locomotion import (
     Lagged,
     LaggedViews,
     body_entity,
-    chosen,
-    inside,
-    squares,
-    tracking,
-    up,
+    row_index,
+    strictly_within,
+    sum_of_squares,
+    tracking_cameras,
+    up_axis_height,
 )
-from sims.terms import near, norm, outside
 
 HEIGHT = (1.0, 2.0)  # m, of the torso, while healthy
 HEAD = 0.19  # m, from the torso to the middle of the head
@@ -56,7 +56,7 @@ class Humanoid(Lagged[HumanoidViews]):
     mirrors: ClassVar[str] = "Humanoid-v5"
     xml: ClassVar[str] = "humanoid.xml"
     act_dim: ClassVar[int] = 17
-    cameras: ClassVar[tuple[Camera, ...]] = tracking("torso", 0.3, away=3.6)
+    cameras: ClassVar[tuple[Camera, ...]] = tracking_cameras("torso", 0.3, away=3.6)
     noise: ClassVar[float] = 1e-2
 
     control_dt: float = 0.015
@@ -105,7 +105,7 @@ class Humanoid(Lagged[HumanoidViews]):
         self._keep(v, ids)
 
     def _keep(self, v: HumanoidViews, ids: Array) -> None:
-        rows = chosen(ids, len(v.qpos))
+        rows = row_index(ids, len(v.qpos))
         for part, kept in zip(v.derived, v.kept, strict=True):
             kept[rows] = part[rows]
 
@@ -131,7 +131,7 @@ class Humanoid(Lagged[HumanoidViews]):
         return {
             **super().signals(v),
             "torso_pos": v.qpos[:, :3],
-            "torso_up": up(v.qpos[:, 3:7])[:, None],
+            "torso_up": up_axis_height(v.qpos[:, 3:7])[:, None],
             "hands_pos": self.hands(v),
             "knees_pos": self.limbs(v, "shin"),
             "feet_pos": self.limbs(v, "foot"),
@@ -163,16 +163,16 @@ SIDES = ("right", "left")
 
 def healthy(v: HumanoidViews) -> Array:
     """(N,) bool: Gymnasium's: the torso is off the floor."""
-    return inside(v.qpos[:, 2], *HEIGHT)
+    return strictly_within(v.qpos[:, 2], *HEIGHT)
 
 
 @cache
 def _goals(task: Humanoid) -> dict[str, TaskGoal[HumanoidViews]]:
     def effort(v: HumanoidViews) -> Array:
-        return -0.1 * squares(v.ctrl)
+        return -0.1 * sum_of_squares(v.ctrl)
 
     def forward(v: HumanoidViews, action: Array) -> dict[str, Array]:
-        forces = squares(v.cfrc_ext.reshape(len(v.qpos), -1))
+        forces = sum_of_squares(v.cfrc_ext.reshape(len(v.qpos), -1))
         return {
             "survive": 5.0 * healthy(v),
             "forward": 1.25 * task.speed(v),
@@ -184,7 +184,7 @@ def _goals(task: Humanoid) -> dict[str, TaskGoal[HumanoidViews]]:
         return healthy(v) & (task.way_left(v) == 0.0)
 
     def tilt(v: HumanoidViews) -> Array:
-        return outside(up(v.qpos[:, 3:7]), UPRIGHT)
+        return outside(up_axis_height(v.qpos[:, 3:7]), UPRIGHT)
 
     def to_stand(v: HumanoidViews) -> Array:
         """(N,) m of height missing to standing on both feet, and the tilt too much."""

@@ -10,23 +10,23 @@ from typing import ClassVar
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.cameras import Camera
-from sims.task import Array, Entity, Signal, TaskGoal
-from sims.tasks.body import Body, BodyViews, body_entity
-from sims.terms import outside
+from sims.core.task import Array, Entity, Signal, TaskGoal
+from sims.core.terms import outside
+from sims.rendering.cameras import Camera
+from sims.tasks.locomotion import LocomotionTask, LocomotionViews, body_entity
 
 TILT = 0.2  # rad, largest angle of a pole that has not fallen
 
 
 @dataclass
-class PoleViews(BodyViews):
+class PoleViews(LocomotionViews):
     """Row i is env i; qpos is the cart's x m and the pole's angle rad."""
 
     time: Array  # (N,) s since the start of the episode
 
 
 @dataclass(frozen=True, kw_only=True)
-class InvertedPendulum(Body[PoleViews]):
+class InvertedPendulum(LocomotionTask[PoleViews]):
     """One goal: balance (Gymnasium's InvertedPendulum-v5)."""
 
     name: ClassVar[str] = "inverted_pendulum"

@@ -9,14 +9,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from sims.rng import RowRng
-from sims.task import Array, TaskGoal
-from sims.tasks.fixtures import HOLE_DEPTH, PEG_HALF, PEG_RADIUS, SOCKET
-from sims.tasks.handling import HOVER, Fixture, Handling, HandlingViews, upright
-from sims.tasks.tabletop import Thing
-from sims.terms import near, norm, outside
+from sims.core.rng import RowRng
+from sims.core.task import Array, TaskGoal
+from sims.core.terms import near, norm, outside
+from sims.tasks.scene.fixtures import HOLE_DEPTH, PEG_HALF, PEG_RADIUS, SOCKET
+from sims.tasks.scene.manipulation import (
+    HOVER,
+    Fixture,
+    ManipulationTask,
+    ManipulationViews,
+    upright,
+)
+from sims.tasks.scene.tabletop import SceneObject
 
-PEG_THING = Thing(
+PEG_THING = SceneObject(
     "peg", "", "peg", ("peg", "pin", "dowel", "rod", "stick"),
     (0.95, 0.55, 0.05, 1.0), (PEG_RADIUS, PEG_HALF), PEG_HALF,
 )  # fmt: skip
@@ -26,27 +32,27 @@ PEG = 0  # its index among the things
 
 
 @dataclass(frozen=True, kw_only=True)
-class Peg(Handling):
+class Peg(ManipulationTask):
     """One goal: the peg in the hole."""
 
     name: ClassVar[str] = "peg"
-    objects: ClassVar[tuple[Thing, ...]] = (PEG_THING,)
+    objects: ClassVar[tuple[SceneObject, ...]] = (PEG_THING,)
     fixtures: ClassVar[tuple[Fixture, ...]] = (SOCKET,)
     affordances: ClassVar[tuple[str, ...]] = ("touch", "lift", "place", "insert")
 
     episode_s: float = 8.0  # s
 
-    def reset(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
+    def reset(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
         n = len(ids)
         self.begin(v, ids, rng)
         peg, hole = self.spot(v, rng, n, (-0.8, -0.3)), self.spot(v, rng, n, (0.3, 0.7))
         self.place_thing(v, ids, PEG, peg, rng.uniform(-np.pi, np.pi))
         v.mocap[ids, 0, :2] = hole
 
-    def goals(self) -> Mapping[str, TaskGoal[HandlingViews]]:
+    def goals(self) -> Mapping[str, TaskGoal[ManipulationViews]]:
         return _goals(self)
 
-    def expert(self, v: HandlingViews, rng: np.random.Generator) -> Array:
+    def expert(self, v: ManipulationViews, rng: np.random.Generator) -> Array:
         above = v.point["hole"].copy()
         above[:, 2] += PEG_HALF + 0.010
         action, held = self.fetch(v, PEG, above, depth=-0.015)
@@ -68,25 +74,25 @@ class Peg(Handling):
         return np.where(inserted[:, None], self.go(v, leave, 1.0), action)
 
 
-def _axis(v: HandlingViews) -> Array:
+def _axis(v: ManipulationViews) -> Array:
     """(N, 3) the peg's own up, in the world."""
     return v.thing_mat[PEG].reshape(-1, 3, 3)[:, :, 2]
 
 
 @cache
-def _goals(task: Peg) -> dict[str, TaskGoal[HandlingViews]]:
-    def end(v: HandlingViews) -> Array:
+def _goals(task: Peg) -> dict[str, TaskGoal[ManipulationViews]]:
+    def end(v: ManipulationViews) -> Array:
         """(N, 3) m the peg's lower end from the middle of the rim."""
         return v.thing_pos[PEG] - PEG_HALF * _axis(v) - v.point["hole"]
 
-    def missing(v: HandlingViews) -> Array:
+    def missing(v: ManipulationViews) -> Array:
         at = end(v)
         return outside(norm(at[:, :2]), 0.0, 0.005) + outside(-at[:, 2], INSERTED)
 
-    def success(v: HandlingViews) -> Array:
+    def success(v: ManipulationViews) -> Array:
         return (missing(v) == 0.0) & (upright(v, PEG) > UPRIGHT)
 
-    def reward(v: HandlingViews, action: Array) -> dict[str, Array]:
+    def reward(v: ManipulationViews, action: Array) -> dict[str, Array]:
         at, done = end(v), success(v)
         grasp = np.maximum(task.grasping(v, PEG), done)
         high = np.clip((v.thing_pos[PEG][:, 2] - PEG_HALF) / HOLE_DEPTH, 0.0, 1.0)

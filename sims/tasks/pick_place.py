@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from sims.rng import RowRng
-from sims.task import Array, TaskGoal
-from sims.tasks.fixtures import TARGET
-from sims.tasks.handling import Fixture, Handling, HandlingViews
-from sims.terms import near, norm, outside
+from sims.core.rng import RowRng
+from sims.core.task import Array, TaskGoal
+from sims.core.terms import near, norm, outside
+from sims.tasks.scene.fixtures import TARGET
+from sims.tasks.scene.manipulation import Fixture, ManipulationTask, ManipulationViews
 
 ON_TARGET = 0.03  # m, between the centres of cube and target
 STANDING = 0.006  # m, the cube's centre no further from its height on the table
@@ -21,7 +21,7 @@ CUBE = 0  # its index among the things
 
 
 @dataclass(frozen=True, kw_only=True)
-class PickPlace(Handling):
+class PickPlace(ManipulationTask):
     """One goal: the cube on the target, and the hand off it."""
 
     name: ClassVar[str] = "pick_place"
@@ -29,7 +29,7 @@ class PickPlace(Handling):
 
     episode_s: float = 6.0  # s
 
-    def reset(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
+    def reset(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
         n = len(ids)
         self.begin(v, ids, rng)
         side = np.where(rng.uniform(0, 1) < 0.5, -1.0, 1.0)  # cube to one side, target to the other
@@ -39,30 +39,30 @@ class PickPlace(Handling):
         self.place_thing(v, ids, CUBE, cube, self.square(cube, rng))
         v.mocap[ids, 0, :2] = target
 
-    def goals(self) -> Mapping[str, TaskGoal[HandlingViews]]:
+    def goals(self) -> Mapping[str, TaskGoal[ManipulationViews]]:
         return _goals(self)
 
-    def expert(self, v: HandlingViews, rng: np.random.Generator) -> Array:
+    def expert(self, v: ManipulationViews, rng: np.random.Generator) -> Array:
         place = v.point["target"].copy()
         place[:, 2] = self.objects[CUBE].height + 0.002
         return self.fetch_and_leave(v, CUBE, place, close_to=0.012)
 
 
 @cache
-def _goals(task: PickPlace) -> dict[str, TaskGoal[HandlingViews]]:
+def _goals(task: PickPlace) -> dict[str, TaskGoal[ManipulationViews]]:
     half = task.objects[CUBE].height
 
-    def aside(v: HandlingViews) -> Array:
+    def aside(v: ManipulationViews) -> Array:
         return norm((v.point["target"] - v.thing_pos[CUBE])[:, :2])
 
-    def missing(v: HandlingViews) -> Array:
+    def missing(v: ManipulationViews) -> Array:
         up = outside(v.thing_pos[CUBE][:, 2] - half, -STANDING, STANDING)
         return outside(aside(v), 0.0, ON_TARGET) + up
 
-    def success(v: HandlingViews) -> Array:
+    def success(v: ManipulationViews) -> Array:
         return (missing(v) == 0.0) & task.let_go(v, CUBE)
 
-    def reward(v: HandlingViews, action: Array) -> dict[str, Array]:
+    def reward(v: ManipulationViews, action: Array) -> dict[str, Array]:
         grasp, there = task.grasping(v, CUBE), near(aside(v), 0.10)
         done = (aside(v) < ON_TARGET) & (missing(v) == 0.0)
         high = np.clip((v.thing_pos[CUBE][:, 2] - half) / 0.03, 0.0, 1.0)

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from sims.rng import RowRng
+from sims.core.rng import RowRng
+from sims.core.task import Array, TaskGoal
+from sims.core.terms import near, norm, outside
 from sims.robots import Workspace
-from sims.task import Array, TaskGoal
-from sims.tasks.tabletop import THINGS, Tabletop, TabletopViews, polar, spread
-from sims.terms import near, norm, outside
+from sims.tasks.scene.tabletop import THINGS, Tabletop, TabletopViews, polar_to_table, sample_spots
 
 NEXT_TO = 0.065  # m, horizontal distance of two centres that counts as next to each other
 ROOM = 0.01  # m, by which closer than that pays more still
@@ -52,7 +52,7 @@ class Push(Tabletop):
             mover, goal = _parse(self.goal)
             order, spots = (mover, goal, 3 - mover - goal), _layout(place, rng, len(ids))
         else:
-            order, spots = (0, 1, 2), spread(place, rng, len(ids), gap=GAP[0])
+            order, spots = (0, 1, 2), sample_spots(place, rng, len(ids), gap=GAP[0])
         yaw = rng.uniform(-np.pi, np.pi, (3,))
         for slot, thing in enumerate(order):
             self.place_thing(v, ids, thing, spots[:, slot], yaw[:, slot])
@@ -94,7 +94,9 @@ def _layout(place: Workspace, rng: RowRng, n: int) -> Array:
     reach = np.array([place.inner_reach, place.inner_reach, place.reach])
     sector = np.array([place.inner_sector, place.inner_sector, place.sector])
     radius = np.sqrt(rng.uniform(*reach.T**2, (tries, 3)))
-    spots = polar(place, radius, rng.uniform(-sector, sector, (tries, 3)))  # (n, tries, 3, 2)
+    spots = polar_to_table(
+        place, radius, rng.uniform(-sector, sector, (tries, 3))
+    )  # (n, tries, 3, 2)
     mover, goal, third = (spots[:, :, slot] for slot in range(3))
     gap = norm(goal - mover)
     along = (goal - mover) / gap[..., None]

@@ -11,11 +11,11 @@ import mujoco
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.cameras import Camera
-from sims.rng import RowRng
-from sims.task import Array, Entity, Signal, TaskGoal
-from sims.tasks.body import Body, BodyViews, squares
-from sims.terms import norm, outside
+from sims.core.rng import RowRng
+from sims.core.task import Array, Entity, Signal, TaskGoal
+from sims.core.terms import norm, outside
+from sims.rendering.cameras import Camera
+from sims.tasks.locomotion import LocomotionTask, LocomotionViews, sum_of_squares
 
 DISC_RADIUS = 0.08  # m
 ON = 0.06  # m, between the centres, that counts as on the disc
@@ -25,7 +25,7 @@ CYLINDER_HEIGHT, DISC_HEIGHT = -0.275, -0.323  # m, of the centres
 
 
 @dataclass
-class PusherViews(BodyViews):
+class PusherViews(LocomotionViews):
     """Row i is env i; qpos is 7 joints rad, then y and x m of the cylinder and of the disc."""
 
     xpos: Array  # (N, nbody, 3) m, one substep late
@@ -34,7 +34,7 @@ class PusherViews(BodyViews):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pusher(Body[PusherViews]):
+class Pusher(LocomotionTask[PusherViews]):
     """One goal: push (Gymnasium's Pusher-v5)."""
 
     name: ClassVar[str] = "pusher"
@@ -123,7 +123,7 @@ def _goals(task: Pusher) -> dict[str, TaskGoal[PusherViews]]:
         tip, cylinder, disc = (v.seen[:, i] for i in range(3))
         return {
             "dist": -norm(cylinder - disc),
-            "ctrl": -0.1 * squares(v.ctrl),
+            "ctrl": -0.1 * sum_of_squares(v.ctrl),
             "near": -0.5 * norm(cylinder - tip),
         }
 

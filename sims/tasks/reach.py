@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from sims.rng import RowRng
-from sims.task import Array, TaskGoal
-from sims.tasks.tabletop import LEFT, THINGS, Tabletop, TabletopViews, spread
-from sims.terms import near, norm, outside
+from sims.core.rng import RowRng
+from sims.core.task import Array, TaskGoal
+from sims.core.terms import near, norm, outside
+from sims.tasks.scene.tabletop import LEFT, THINGS, Tabletop, TabletopViews, sample_spots
 
 TOUCHING = 0.02  # m, a finger this near an object's surface, or in contact, touches it
 ABOVE = (0.02, 0.09)  # m, height of the tip over the object's top
@@ -33,7 +33,7 @@ class Reach(Tabletop):
         jitter = rng.uniform(-place.jitter, place.jitter, (len(arm.joints),))
         jitter[:, 0] = rng.uniform(-place.turn, place.turn)  # the arm starts turned anywhere
         self.place_arm(v, ids, arm.home + jitter)
-        spots, yaw = spread(place, rng, len(ids), gap=0.075), rng.uniform(-np.pi, np.pi, (3,))
+        spots, yaw = sample_spots(place, rng, len(ids), gap=0.075), rng.uniform(-np.pi, np.pi, (3,))
         for thing in range(3):
             self.place_thing(v, ids, thing, spots[:, thing], yaw[:, thing])
 

@@ -10,11 +10,11 @@ from typing import ClassVar
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.cameras import Camera
-from sims.rng import RowRng
-from sims.task import Array, Entity, Signal, TaskGoal
-from sims.tasks.body import Body, BodyViews, squares
-from sims.terms import norm, outside
+from sims.core.rng import RowRng
+from sims.core.task import Array, Entity, Signal, TaskGoal
+from sims.core.terms import norm, outside
+from sims.rendering.cameras import Camera
+from sims.tasks.locomotion import LocomotionTask, LocomotionViews, sum_of_squares
 
 AT = 0.02  # m, from fingertip to target, that counts as there
 ARENA = 0.2  # m, radius of the disc that targets lie in
@@ -23,7 +23,7 @@ HEIGHT = 0.01  # m, of the plane that fingertip and target move in
 
 
 @dataclass
-class ReacherViews(BodyViews):
+class ReacherViews(LocomotionViews):
     """Row i is env i; qpos is two joints rad, then the target's x and y m."""
 
     fingertip: Array  # (N, 3) m, one substep late
@@ -32,7 +32,7 @@ class ReacherViews(BodyViews):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reacher(Body[ReacherViews]):
+class Reacher(LocomotionTask[ReacherViews]):
     """One goal: reach (Gymnasium's Reacher-v5)."""
 
     name: ClassVar[str] = "reacher"
@@ -127,7 +127,7 @@ def fingertip(v: ReacherViews) -> Array:
 @cache
 def _goals(task: Reacher) -> dict[str, TaskGoal[ReacherViews]]:
     def reward(v: ReacherViews, action: Array) -> dict[str, Array]:
-        return {"dist": -norm(v.gap), "ctrl": -squares(v.ctrl)}
+        return {"dist": -norm(v.gap), "ctrl": -sum_of_squares(v.ctrl)}
 
     def away(v: ReacherViews) -> Array:
         return outside(norm(fingertip(v)[:, :2] - v.qpos[:, 2:]), 0.0, AT)

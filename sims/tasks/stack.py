@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from sims.rng import RowRng
-from sims.task import Array, TaskGoal
-from sims.tasks.handling import RED_CUBE, Handling, HandlingViews
-from sims.tasks.tabletop import Thing
-from sims.terms import near, norm, outside
+from sims.core.rng import RowRng
+from sims.core.task import Array, TaskGoal
+from sims.core.terms import near, norm, outside
+from sims.tasks.scene.manipulation import RED_CUBE, ManipulationTask, ManipulationViews
+from sims.tasks.scene.tabletop import SceneObject
 
 BLUE_CUBE = replace(RED_CUBE, name="blue_cube", colour="blue", rgba=(0.06, 0.18, 0.95, 1.0))
 ASIDE = 0.02  # m, between the centres seen from above: further off it would fall
@@ -22,16 +22,16 @@ RED, BLUE = 0, 1  # indices among the things
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stack(Handling):
+class Stack(ManipulationTask):
     """One goal: red on blue, and the hand off it."""
 
     name: ClassVar[str] = "stack"
-    objects: ClassVar[tuple[Thing, ...]] = (RED_CUBE, BLUE_CUBE)
+    objects: ClassVar[tuple[SceneObject, ...]] = (RED_CUBE, BLUE_CUBE)
     affordances: ClassVar[tuple[str, ...]] = ("touch", "push", "lift", "place", "stack")
 
     episode_s: float = 6.0  # s
 
-    def reset(self, v: HandlingViews, ids: Array, rng: RowRng) -> None:
+    def reset(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
         n = len(ids)
         self.begin(v, ids, rng)
         side = np.where(rng.uniform(0, 1) < 0.5, -1.0, 1.0)  # red to one side, blue to the other
@@ -40,31 +40,31 @@ class Stack(Handling):
             spot[:, 1] *= way
             self.place_thing(v, ids, thing, spot, self.square(spot, rng))
 
-    def goals(self) -> Mapping[str, TaskGoal[HandlingViews]]:
+    def goals(self) -> Mapping[str, TaskGoal[ManipulationViews]]:
         return _goals(self)
 
-    def expert(self, v: HandlingViews, rng: np.random.Generator) -> Array:
+    def expert(self, v: ManipulationViews, rng: np.random.Generator) -> Array:
         top = v.thing_pos[BLUE].copy()
         top[:, 2] += 2 * self.objects[BLUE].height + 0.002
         return self.fetch_and_leave(v, RED, top, close_to=0.008)
 
 
 @cache
-def _goals(task: Stack) -> dict[str, TaskGoal[HandlingViews]]:
+def _goals(task: Stack) -> dict[str, TaskGoal[ManipulationViews]]:
     edge = 2 * task.objects[RED].height
 
-    def aside(v: HandlingViews) -> Array:
+    def aside(v: ManipulationViews) -> Array:
         return norm((v.thing_pos[RED] - v.thing_pos[BLUE])[:, :2])
 
-    def missing(v: HandlingViews) -> Array:
+    def missing(v: ManipulationViews) -> Array:
         over = v.thing_pos[RED][:, 2] - v.thing_pos[BLUE][:, 2] - edge
         fallen = outside(v.thing_pos[BLUE][:, 2], 0.5 * edge - HEIGHT, 0.5 * edge + HEIGHT)
         return outside(aside(v), 0.0, ASIDE) + outside(over, -HEIGHT, HEIGHT) + fallen
 
-    def success(v: HandlingViews) -> Array:
+    def success(v: ManipulationViews) -> Array:
         return (missing(v) == 0.0) & task.let_go(v, RED)
 
-    def reward(v: HandlingViews, action: Array) -> dict[str, Array]:
+    def reward(v: ManipulationViews, action: Array) -> dict[str, Array]:
         grasp, there = task.grasping(v, RED), near(aside(v), 0.10)
         done = missing(v) == 0.0
         high = np.clip((v.thing_pos[RED][:, 2] - 0.5 * edge) / edge, 0.0, 1.0)

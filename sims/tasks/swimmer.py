@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.cameras import Camera
-from sims.task import Array, Entity, Signal, TaskGoal
-from sims.tasks.body import Runner, RunnerViews, body_entity, squares
+from sims.core.task import Array, Entity, Signal, TaskGoal
+from sims.rendering.cameras import Camera
+from sims.tasks.locomotion import Runner, RunnerViews, body_entity, sum_of_squares
 
 PACE = 0.1  # m/s, mean over an episode that counts as having swum forward
 
@@ -58,7 +58,7 @@ class Swimmer(Runner[RunnerViews]):
 @cache
 def _goals(task: Swimmer) -> dict[str, TaskGoal[RunnerViews]]:
     def forward(v: RunnerViews, action: Array) -> dict[str, Array]:
-        return {"forward": task.speed(v), "ctrl": -1e-4 * squares(v.ctrl)}
+        return {"forward": task.speed(v), "ctrl": -1e-4 * sum_of_squares(v.ctrl)}
 
     def left(v: RunnerViews) -> Array:
         return task.way_left(v, PACE)

@@ -10,9 +10,16 @@ from typing import ClassVar
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.cameras import Camera
-from sims.task import Array, Entity, Signal, TaskGoal
-from sims.tasks.body import Runner, RunnerViews, body_entity, inside, squares, tracking
+from sims.core.task import Array, Entity, Signal, TaskGoal
+from sims.rendering.cameras import Camera
+from sims.tasks.locomotion import (
+    Runner,
+    RunnerViews,
+    body_entity,
+    strictly_within,
+    sum_of_squares,
+    tracking_cameras,
+)
 
 HEIGHT = (0.8, 2.0)  # m, of the torso, while healthy
 PITCH = (-1.0, 1.0)  # rad
@@ -26,7 +33,7 @@ class Walker2d(Runner[RunnerViews]):
     mirrors: ClassVar[str] = "Walker2d-v5"
     xml: ClassVar[str] = "walker2d_v5.xml"
     act_dim: ClassVar[int] = 6
-    cameras: ClassVar[tuple[Camera, ...]] = tracking("torso", -0.2)
+    cameras: ClassVar[tuple[Camera, ...]] = tracking_cameras("torso", -0.2)
     noise: ClassVar[float] = 5e-3
 
     control_dt: float = 0.008
@@ -59,7 +66,7 @@ class Walker2d(Runner[RunnerViews]):
 
 def healthy(v: RunnerViews) -> Array:
     """(N,) bool: Gymnasium's: neither fallen nor flown."""
-    return inside(v.qpos[:, 1], *HEIGHT) & inside(v.qpos[:, 2], *PITCH)
+    return strictly_within(v.qpos[:, 1], *HEIGHT) & strictly_within(v.qpos[:, 2], *PITCH)
 
 
 @cache
@@ -68,7 +75,7 @@ def _goals(task: Walker2d) -> dict[str, TaskGoal[RunnerViews]]:
         return {
             "forward": task.speed(v),
             "survive": 1.0 * healthy(v),
-            "ctrl": -1e-3 * squares(v.ctrl),
+            "ctrl": -1e-3 * sum_of_squares(v.ctrl),
         }
 
     def walked(v: RunnerViews) -> Array:

@@ -1,4 +1,5 @@
-"""Judge: records what a goal speaks of at each step, and says of each row whether it is done."""
+"""SuccessJudge: records what a goal speaks of at each step, and says of each row whether it is
+done."""
 
 from __future__ import annotations
 
@@ -10,18 +11,26 @@ from typing import Any
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.task import Task
-from sims.tasks.tabletop import Tabletop
-from sims.truth import bodies, tabletop
-from sims.truth.course import OPERATORS, Course, Episode, Node, course, first, outermost
-from sims.truth.ends import beyond
-from sims.truth.predicate import Clock, Predicate
-from sims.truth.world import CHOICES, World, chosen
+from sims.core.task import Task
+from sims.tasks.scene.tabletop import Tabletop
+from sims.truth import locomotion, tabletop
+from sims.truth.predicate import EpisodeClock, TruthPredicate
+from sims.truth.reachability import out_of_reach
+from sims.truth.temporal import (
+    OPERATORS,
+    CompletionTimes,
+    EpisodeRecord,
+    Node,
+    completion_times,
+    first_step,
+    outermost_sequence,
+)
+from sims.truth.world import CHOICES, World, select_candidate
 
 Array = np.ndarray
 
 
-class Judge:
+class SuccessJudge:
     """The truth of one goal in every row of a batch, over whole episodes.
 
     ``goal`` is ``[name, [arguments], {numbers}]`` with every number there
@@ -34,8 +43,8 @@ class Judge:
     def __init__(self, goal: Node, task: Task[Any], batch: Batch, views: Any):
         self.goal, self._n = goal, batch.nsim
         self._world = World(task.unwrapped, batch, views)
-        self._clock = Clock(task.control_dt, task.episode_s)
-        self._words = words(task.unwrapped)
+        self._clock = EpisodeClock(task.control_dt, task.episode_s)
+        self._words = judged_predicates(task.unwrapped)
         self._capacity = round(task.episode_s / task.control_dt) + 1
         self._step = np.zeros(self._n, np.int64)
         self._cut, self._over = np.zeros((2, self._n), bool)
@@ -88,7 +97,7 @@ class Judge:
         self.begin(ids)
         found = self.course()
         decided = self.at_last(found.done) | self.at_last(found.failed)
-        return decided[ids] | beyond(self.goal, self._world, ids)
+        return decided[ids] | out_of_reach(self.goal, self._world, ids)
 
     def _sample(self, ids: Array) -> None:
         if not len(ids):
@@ -107,20 +116,20 @@ class Judge:
         """(N,) bool: whatever follows, the goal cannot be done any more."""
         return self.at_last(self.course().failed)
 
-    def course(self, part: Node | None = None) -> Course:
+    def course(self, part: Node | None = None) -> CompletionTimes:
         """When the goal (or a formula of its words) was done and had failed, (S, N) each, where
         ``S`` counts the steps of the row that has most; a row's own end at its last."""
         begin = np.zeros(self._n, np.int64)
-        return course(self.goal if part is None else part, begin, self._episode())
+        return completion_times(self.goal if part is None else part, begin, self._episode())
 
     def at_last(self, when: Array) -> Array:
         """(N,) ``when`` (S, N) at each row's last step."""
         return when[self._step, np.arange(self._n)]
 
-    def _episode(self) -> Episode:
-        return Episode(self._held, self._step, self._cut, self._clock.dt)
+    def _episode(self) -> EpisodeRecord:
+        return EpisodeRecord(self._predicate_held, self._step, self._cut, self._clock.dt)
 
-    def _held(self, node: Node) -> Array:
+    def _predicate_held(self, node: Node) -> Array:
         """(S, N) bool: the steps at which a predicate held, for the entities that rows chose."""
         name, arguments, numbers = node
         steps = int(self._step.max()) + 1
@@ -143,10 +152,12 @@ class Judge:
         held = self._words[name].held
         if not after:
             return held(record, self._clock, **own)
-        then = outermost(self.goal)
+        then = outermost_sequence(self.goal)
         assert then is not None
         begin = np.zeros(self._n, np.int64)
-        done = first(course(["then", then[1][:after], {}], begin, self._episode()).done)
+        done = first_step(
+            completion_times(["then", then[1][:after], {}], begin, self._episode()).done
+        )
         start = record[np.minimum(done, len(record) - 1), np.arange(self._n)]
         since = held(np.concatenate([start[None], record]), self._clock, **own)[1:]
         return since & (np.arange(len(record))[:, None] >= done)
@@ -154,7 +165,7 @@ class Judge:
     def _choice(self, choice: Node) -> Array:
         """(N,) which candidate it was at the first step."""
         rule, names, _ = choice
-        return chosen(rule, [self._starts[name] for name in names])
+        return select_candidate(rule, [self._starts[name] for name in names])
 
     def state_dict(self) -> dict[str, Array]:
         """The records so far."""
@@ -173,9 +184,13 @@ class Judge:
         }  # fmt: skip
 
 
-def words(task: Task[Any]) -> dict[str, Predicate]:
+def judged_predicates(task: Task[Any]) -> dict[str, TruthPredicate]:
     """The predicates that can be judged in a task."""
-    return tabletop.PREDICATES if isinstance(task, Tabletop) else bodies.words(task.name)
+    return (
+        tabletop.PREDICATES
+        if isinstance(task, Tabletop)
+        else locomotion.locomotion_predicates(task.name)
+    )
 
 
 def _candidates(argument: Any) -> tuple[str, ...]:

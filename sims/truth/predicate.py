@@ -1,4 +1,5 @@
-"""Predicate: what the judge records at each step, and at which steps it held by that record."""
+"""TruthPredicate: what the judge records at each step, and at which steps it held by that
+record."""
 
 from __future__ import annotations
 
@@ -10,28 +11,28 @@ import numpy as np
 Array = np.ndarray
 
 
-class Clock(NamedTuple):
+class EpisodeClock(NamedTuple):
     """The time of an episode, s."""
 
     dt: float  # from step to step
     length: float  # of a whole episode
 
 
-class Predicate(NamedTuple):
+class TruthPredicate(NamedTuple):
     """One word of the goal language."""
 
     record: Callable[..., Array]  # (world, *entities, **numbers) -> (N, k), at every step
     held: Callable[..., Array]  # (record (S, N, k), clock, **numbers) -> (S, N) bool
 
 
-def now(holds: Callable[..., Array]) -> Predicate:
+def state_predicate(holds: Callable[..., Array]) -> TruthPredicate:
     """A predicate of one state: ``holds(world, *entities, **numbers)`` -> (N,) bool."""
-    return Predicate(
+    return TruthPredicate(
         lambda world, *names, **numbers: holds(world, *names, **numbers)[:, None],
         lambda record, clock, **numbers: record[:, :, 0] > 0.5,
     )
 
 
-def over_time(record: Callable[..., Array], held: Callable[..., Array]) -> Predicate:
+def history_predicate(record: Callable[..., Array], held: Callable[..., Array]) -> TruthPredicate:
     """A predicate that compares steps with each other."""
-    return Predicate(record, held)
+    return TruthPredicate(record, held)

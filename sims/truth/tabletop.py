@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sims.terms import norm
-from sims.truth.predicate import Clock, Predicate, now, over_time
+from sims.core.terms import norm
+from sims.truth.predicate import EpisodeClock, TruthPredicate, history_predicate, state_predicate
 from sims.truth.world import GRIPPER, World
 
 Array = np.ndarray
@@ -171,12 +171,14 @@ def _place(w: World, a: str, **numbers: float) -> Array:
     return w.point(a)
 
 
-def moved(track: Array, clock: Clock, *, left: float, front: float, tolerance: float) -> Array:
+def moved(
+    track: Array, clock: EpisodeClock, *, left: float, front: float, tolerance: float
+) -> Array:
     way = (track - track[0])[..., :2]
     return flat(way - (left * LEFT + front * FRONT)) <= tolerance
 
 
-def raised(track: Array, clock: Clock, *, height: float, tolerance: float) -> Array:
+def raised(track: Array, clock: EpisodeClock, *, height: float, tolerance: float) -> Array:
     return np.abs((track - track[0])[..., 2] - height) <= tolerance
 
 
@@ -184,11 +186,11 @@ def _distance(w: World, a: str, b: str, **numbers: float) -> Array:
     return norm(w.point(a) - w.point(b))[:, None]
 
 
-def nearer(track: Array, clock: Clock, *, by: float) -> Array:
+def nearer(track: Array, clock: EpisodeClock, *, by: float) -> Array:
     return (track[0] - track)[..., 0] >= by
 
 
-def displaced(track: Array, clock: Clock, *, least: float, most: float) -> Array:
+def displaced(track: Array, clock: EpisodeClock, *, least: float, most: float) -> Array:
     way = flat(track - track[0])
     return (way >= least) & (way <= most)
 
@@ -201,63 +203,63 @@ def _quarter(w: World, a: str, **numbers: float) -> Array:
     return np.arctan2(edge[:, 1], edge[:, 0])[:, None]
 
 
-def turned(track: Array, clock: Clock, *, angle: float, tolerance: float) -> Array:
+def turned(track: Array, clock: EpisodeClock, *, angle: float, tolerance: float) -> Array:
     off = (track - track[0])[..., 0] - angle
     quarter = np.pi / 2
     return np.abs((off + quarter / 2) % quarter - quarter / 2) <= tolerance
 
 
-def pace(track: Array, clock: Clock) -> Array:
+def pace(track: Array, clock: EpisodeClock) -> Array:
     """(S, N) m/s from each step's point (S, N, 3) and the one before; 0 at the first."""
     return norm(np.diff(track, axis=0, prepend=track[:1])) / clock.dt
 
 
-def slower(track: Array, clock: Clock, *, speed: float) -> Array:
+def slower(track: Array, clock: EpisodeClock, *, speed: float) -> Array:
     return pace(track, clock) <= speed
 
 
-def faster(track: Array, clock: Clock, *, speed: float) -> Array:
+def faster(track: Array, clock: EpisodeClock, *, speed: float) -> Array:
     return pace(track, clock) >= speed
 
 
-PREDICATES: dict[str, Predicate] = {
-    "touch": now(touch),
-    "above": now(above),
-    "below": now(below),
-    "left_of": now(_beside(LEFT)),
-    "right_of": now(_beside(-LEFT)),
-    "in_front_of": now(_beside(FRONT)),
-    "behind": now(_beside(-FRONT)),
-    "near": now(near),
-    "far": now(far),
-    "next_to": now(next_to),
-    "between": now(between),
-    "in_line": now(in_line),
-    "on": now(on),
-    "inside": now(inside),
-    "inserted": now(inserted),
-    "lifted": now(lifted),
-    "moved": over_time(_place, moved),
-    "raised": over_time(_place, raised),
-    "nearer": over_time(_distance, nearer),
-    "displaced": over_time(_place, displaced),
-    "at_height": now(at_height),
-    "at": now(at),
-    "on_left": now(_to_a_side(1, -1)),
-    "on_right": now(_to_a_side(1, 1)),
-    "at_front": now(_to_a_side(0, 1)),
-    "at_back": now(_to_a_side(0, -1)),
-    "in_middle": now(in_middle),
-    "at_point": now(at_point),
-    "upright": now(upright),
-    "toppled": now(toppled),
-    "turned": over_time(_quarter, turned),
-    "open": now(opened),
-    "closed": now(closed),
-    "pressed": now(opened),
-    "grasped": now(grasped),
-    "released": now(released),
-    "still": over_time(_place, slower),
-    "slower": over_time(_place, slower),
-    "faster": over_time(_place, faster),
+PREDICATES: dict[str, TruthPredicate] = {
+    "touch": state_predicate(touch),
+    "above": state_predicate(above),
+    "below": state_predicate(below),
+    "left_of": state_predicate(_beside(LEFT)),
+    "right_of": state_predicate(_beside(-LEFT)),
+    "in_front_of": state_predicate(_beside(FRONT)),
+    "behind": state_predicate(_beside(-FRONT)),
+    "near": state_predicate(near),
+    "far": state_predicate(far),
+    "next_to": state_predicate(next_to),
+    "between": state_predicate(between),
+    "in_line": state_predicate(in_line),
+    "on": state_predicate(on),
+    "inside": state_predicate(inside),
+    "inserted": state_predicate(inserted),
+    "lifted": state_predicate(lifted),
+    "moved": history_predicate(_place, moved),
+    "raised": history_predicate(_place, raised),
+    "nearer": history_predicate(_distance, nearer),
+    "displaced": history_predicate(_place, displaced),
+    "at_height": state_predicate(at_height),
+    "at": state_predicate(at),
+    "on_left": state_predicate(_to_a_side(1, -1)),
+    "on_right": state_predicate(_to_a_side(1, 1)),
+    "at_front": state_predicate(_to_a_side(0, 1)),
+    "at_back": state_predicate(_to_a_side(0, -1)),
+    "in_middle": state_predicate(in_middle),
+    "at_point": state_predicate(at_point),
+    "upright": state_predicate(upright),
+    "toppled": state_predicate(toppled),
+    "turned": history_predicate(_quarter, turned),
+    "open": state_predicate(opened),
+    "closed": state_predicate(closed),
+    "pressed": state_predicate(opened),
+    "grasped": state_predicate(grasped),
+    "released": state_predicate(released),
+    "still": history_predicate(_place, slower),
+    "slower": history_predicate(_place, slower),
+    "faster": history_predicate(_place, faster),
 }

@@ -9,9 +9,9 @@ import mujoco
 import numpy as np
 from mujoco.batch import Batch
 
-from sims.task import Task
-from sims.tasks.tabletop import Tabletop
-from sims.terms import box_distance, capsule_distance, cylinder_distance, norm, sphere_distance
+from sims.core.task import Task
+from sims.core.terms import box_distance, capsule_distance, cylinder_distance, norm, sphere_distance
+from sims.tasks.scene.tabletop import Tabletop
 
 Array = np.ndarray
 
@@ -110,9 +110,9 @@ class World:
             point = self.point(other)
             return np.minimum.reduce([self._to_point(geom, point) for geom in mine])
         theirs = self._geoms[other]
-        return np.minimum.reduce([self._apart(a, b, most) for a in mine for b in theirs])
+        return np.minimum.reduce([self._geom_distance(a, b, most) for a in mine for b in theirs])
 
-    def _apart(self, one: int, other: int, most: float) -> Array:
+    def _geom_distance(self, one: int, other: int, most: float) -> Array:
         """(N,) between the surfaces of two geoms."""
         for round_one, against in ((one, other), (other, one)):
             kind, size = self._shape(round_one)
@@ -169,7 +169,7 @@ def _surface(model: mujoco.MjModel, body: str) -> list[int]:
     return [g for g in range(first, first + count) if solid[g]]
 
 
-def chosen(rule: str, points: Sequence[Array]) -> Array:
+def select_candidate(rule: str, points: Sequence[Array]) -> Array:
     """(N,) which of the candidates a choice is, from the points (N, 3) that it names."""
     if rule in ("nearest", "farthest"):
         away = np.stack([norm(point - points[0]) for point in points[1:]])

@@ -1,6 +1,9 @@
 """`robo-rl reward`: read a sentence, write and check programs, train, judge and use encoders.
 
 One module per action, imported when it is called; each has ``main(argv)``.
+
+May import: commands, datasets/sources, evaluation, goals, labelling, learners, reward_analysis,
+rewards, runs, runtime, scorers, search, vision.
 """
 
 from __future__ import annotations
@@ -28,9 +31,9 @@ def main(argv: Sequence[str]) -> int:
         print("\n".join(f"  {name:8} {text}" for name, text in ACTIONS.items()))
         return 0
     if args[0] not in ACTIONS:
-        from sims.names import unknown
+        from sims.utils.did_you_mean import unknown_name_error
 
-        raise unknown(f"unknown action {args[0]!r}", args[0], ACTIONS)
+        raise unknown_name_error(f"unknown action {args[0]!r}", args[0], ACTIONS)
     action, rest = args[0], args[1:]
     if action == "train" and rest[:1] == ["clip"]:
         rest = rest[1:]

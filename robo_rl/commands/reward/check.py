@@ -12,15 +12,15 @@ import tyro
 
 from reward_models.base import TaskCard, from_dict
 from reward_models.programs import Diagnostic, Program, Refused, errors, explain, load
-from robo_rl.commands.options import Json, Table
-from robo_rl.goals.reading import NotRead, read_goal, task_of
-from robo_rl.judging.archive import screened
-from robo_rl.preflight import Job, preflight
-from sims.task import Task
+from robo_rl.commands.options import Json, SceneOptions
+from robo_rl.goals.reading import NotRead, read_goal, task_of_config
+from robo_rl.reward_analysis.screening import screen_program
+from robo_rl.runtime.sandbox import Job, preflight
+from sims.core.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckCommand(Table):
+class CheckCommand(SceneOptions):
     """Judges reward programs: the language, units and shapes, then probes in a child process; with
     --goal also what they pay to episodes of known policies (preference, hacks, farming, living
     income, order of stages)."""
@@ -33,7 +33,7 @@ class CheckCommand(Table):
 
 
 @dataclass
-class _Judged:
+class _CheckedFile:
     """A file, its program unless it was refused, and what was found."""
 
     path: Path
@@ -58,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
     for (file, program), diagnostics in zip(sound, probed, strict=True):
         file.found += diagnostics
         if command.goal and not errors(diagnostics):
-            file.found += screened(program, task).diagnostics
+            file.found += screen_program(program, task).diagnostics
     if command.as_json:
         entries = [
             {"file": str(f.path), "ok": f.fine, "diagnostics": [d.as_dict() for d in f.found]}
@@ -73,7 +73,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _task(command: CheckCommand) -> Task[Any]:
     """The task, with the ground truth of the goal if one is given; ValueError if it has none."""
-    task = task_of(vars(command))
+    task = task_of_config(vars(command))
     if not command.goal:
         return task
     goal = read_goal(task, command.goal)
@@ -81,20 +81,20 @@ def _task(command: CheckCommand) -> Task[Any]:
         if goal.refusal:
             raise NotRead(goal)
         raise ValueError(f"screens judge by ground truth, and there is {goal.truth}")
-    return task_of(vars(command), goal=goal.key)
+    return task_of_config(vars(command), goal=goal.key)
 
 
-def _read(path: Path, card: TaskCard) -> _Judged:
+def _read(path: Path, card: TaskCard) -> _CheckedFile:
     try:
         program = load(path.read_bytes().decode("utf-8"), card)
     except UnicodeDecodeError:
-        return _Judged(path, None, [Diagnostic("source", "not a text in UTF-8")])
+        return _CheckedFile(path, None, [Diagnostic("source", "not a text in UTF-8")])
     except Refused as refused:
-        return _Judged(path, None, list(refused.diagnostics))
-    return _Judged(path, program, list(program.warnings))
+        return _CheckedFile(path, None, list(refused.diagnostics))
+    return _CheckedFile(path, program, list(program.warnings))
 
 
-def _print(file: _Judged, explained: bool) -> None:
+def _print(file: _CheckedFile, explained: bool) -> None:
     print(f"{file.path}: {'ok' if file.fine else 'refused'}")
     for d in file.found:
         print(f"  {'' if d.severity == 'error' else 'warning: '}{d}")

@@ -16,27 +16,34 @@ import numpy as np
 import tyro
 from rich.console import Console
 
-from reward_models.wire.judge import Judge, Said
-from reward_models.wire.transport import Budget
-from robo_rl.commands.options import Table
-from robo_rl.goals.reading import read_goal, task_of
-from robo_rl.visual.asking import AskConfig, stretches
-from robo_rl.visual.episodes import EpisodesConfig, play
-from robo_rl.visual.label_page import LabelPage
-from robo_rl.visual.label_store import (
+from reward_models.remote.transport import Budget
+from reward_models.remote.vlm_judge import JudgeAnswer, VideoJudge
+from robo_rl.commands.options import SceneOptions
+from robo_rl.goals.reading import read_goal, task_of_config
+from robo_rl.labelling.page import LabelPage
+from robo_rl.labelling.queries import QueryConfig, sample_segments
+from robo_rl.labelling.store import (
     RATED,
     RATINGS,
     SAID,
     SKIP,
-    Answer,
+    Label,
     LabelStore,
     agreement,
-    said_of,
-    scene_of,
+    answer_code,
+    labelled_scene,
 )
-from robo_rl.wire import SHOWN, JudgeConfig, drawn_at, is_judge, judge_of, told
-from sims.batch_env import BatchEnv
-from sims.task import Task
+from robo_rl.runtime.remote_models import (
+    SHOWN,
+    JudgeConfig,
+    collect_answers,
+    frame_size,
+    is_judge,
+    make_judge,
+)
+from robo_rl.vision.episodes import EpisodesConfig, play_task_episodes
+from sims.core.task import Task
+from sims.envs.batch_env import BatchEnv
 
 PAIR_KEYS = {"1": "first", "2": "second", "t": "tie", "s": SKIP}
 RATING_KEYS = {**{word: word for word in RATINGS}, "s": SKIP}
@@ -44,7 +51,7 @@ KEYS = {"pair": PAIR_KEYS, "rating": RATING_KEYS}
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelCommand(Table):
+class LabelCommand(SceneOptions):
     """Shows two stretches of a few frames and asks which is nearer to the goal, or one and asks how
     far it is. Every answer is kept at once; who stops goes on with the questions that are left."""
 
@@ -54,7 +61,7 @@ class LabelCommand(Table):
     ask: Literal["pair", "rating"] = "pair"  # which of two is nearer; or how far one is, 1 to 5
     page: bool = False  # answer in a browser, where films play side by side, not in the terminal
     questions: int = 20  # drawn where none is open: of random moves
-    length: int = AskConfig.length  # frames of a stretch
+    length: int = QueryConfig.length  # frames of a stretch
     by: str = ""  # who answers; empty: the user; vlm:MODEL or robometer:URL: a model behind a wire
     height: int = 0  # px, of frames drawn; 0: the camera's own; on a page, for a model 288
     seed: int = 0  # of the episodes
@@ -66,32 +73,32 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(LabelCommand, args=list(argv), prog="robo-rl reward label")
     if command.page and is_judge(command.by):
         raise ValueError(f"--page is for people, {command.by} is asked without: leave it out")
-    task = task_of(vars(command))
+    task = task_of_config(vars(command))
     text = read_goal(task, command.goal or next(iter(task.goals()))).text
-    judge, budget = judge_of(command.by, command.model) if is_judge(command.by) else (None, None)
+    judge, budget = make_judge(command.by, command.model) if is_judge(command.by) else (None, None)
     by = judge.name if judge else command.by or getpass.getuser()
-    store, scene = LabelStore(command.store), scene_of(task, task.cameras[0].name)
+    store, scene = LabelStore(command.store), labelled_scene(task, task.cameras[0].name)
 
-    def left() -> list[Answer]:
+    def left() -> list[Label]:
         return [
-            Answer(*question)
+            Label(*question)
             for question, answers in store.answered().items()
             if question[2:] == (text, scene) and bool(question[1]) == (command.ask == "pair")
             and all(answer.by != by for answer in answers)
         ]  # fmt: skip
 
     if not left():
-        for question in drawn(task, text, scene, store, command):
+        for question in sample_questions(task, text, scene, store, command):
             store.append(question)
     if judge is not None and budget is not None:
-        said = told_by(judge, left(), store, command.model, budget)
+        said = model_answers(judge, left(), store, command.model, budget)
     elif command.page:
-        said = clicked(left(), store, text, KEYS[command.ask])
+        said = page_answers(left(), store, text, KEYS[command.ask])
     else:
-        said = typed(left(), store, text, KEYS[command.ask])
+        said = typed_answers(left(), store, text, KEYS[command.ask])
     counts = Counter[str]()
     for question, word in said:
-        store.append(Answer(question.first, question.second, text, scene, word, by))
+        store.append(Label(question.first, question.second, text, scene, word, by))
         counts[word] += 1
     same, of = agreement(store)
     agreed = f"; asked the same, two said the same {same} times of {of}" if of else ""
@@ -102,12 +109,12 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def typed(
-    asked: list[Answer], store: LabelStore, text: str, keys: Mapping[str, str]
-) -> Iterator[tuple[Answer, str]]:
+def typed_answers(
+    asked: list[Label], store: LabelStore, text: str, keys: Mapping[str, str]
+) -> Iterator[tuple[Label, str]]:
     """(question, what is typed), as a store has it; a picture of each question lies beside it."""
     shown = store.folder / "asked.png"
-    print(f"{asking(text, keys)} It is shown in {shown}")
+    print(f"{question_text(text, keys)} It is shown in {shown}")
     hint = ", ".join(key if key == word or key.isdigit() else f"{key} ({word})"
                      for key, word in keys.items())  # fmt: skip
     for number, question in enumerate(asked, 1):
@@ -117,52 +124,54 @@ def typed(
             scale = SHOWN / frames.shape[0]
             rows.append(cv2.resize(frames, None, fx=scale, fy=scale))
             if question.second:
-                numbered(rows[-1], str(row))
+                draw_number(rows[-1], str(row))
         cv2.imwrite(str(shown), np.concatenate(rows)[..., ::-1])
-        said = answer_of(f"{number}/{len(asked)}  {hint} or q (quit): ", keys)
+        said = read_answer(f"{number}/{len(asked)}  {hint} or q (quit): ", keys)
         if not said:
             return
         yield question, said
 
 
-def numbered(picture: np.ndarray, number: str) -> None:
+def draw_number(picture: np.ndarray, number: str) -> None:
     """Writes a number into the corner of a picture (H, W, 3)."""
     for thick, shade in ((6, 0), (2, 255)):
         cv2.putText(picture, number, (8, 34), cv2.FONT_HERSHEY_SIMPLEX, 1.1, (shade,) * 3, thick,
                     cv2.LINE_AA)  # fmt: skip
 
 
-def asking(text: str, keys: Mapping[str, str]) -> str:
+def question_text(text: str, keys: Mapping[str, str]) -> str:
     """The question, as a person is asked it."""
     if keys is RATING_KEYS:
         return f"how far is the end of this film, from 1 (nothing done) to 5 (met): {text}?"
     return f"which is nearer to: {text}?"
 
 
-def clicked(
-    asked: list[Answer], store: LabelStore, text: str, keys: Mapping[str, str]
-) -> Iterator[tuple[Answer, str]]:
+def page_answers(
+    asked: list[Label], store: LabelStore, text: str, keys: Mapping[str, str]
+) -> Iterator[tuple[Label, str]]:
     """(question, what is clicked), as a store has it, on a page that this machine alone can see."""
-    with LabelPage(asked, store, asking(text, keys), keys) as page:
+    with LabelPage(asked, store, question_text(text, keys), keys) as page:
         print(f"open {page.url} in a browser of this machine (Ctrl-C ends it)")
         with contextlib.suppress(KeyboardInterrupt):
             yield from page.answers()
 
 
-def told_by(
-    judge: Judge, asked: list[Answer], store: LabelStore, config: JudgeConfig, budget: Budget
-) -> Iterator[tuple[Answer, str]]:
+def model_answers(
+    judge: VideoJudge, asked: list[Label], store: LabelStore, config: JudgeConfig, budget: Budget
+) -> Iterator[tuple[Label, str]]:
     """(question, what a model says), as a store has it, in the order in which it does."""
 
-    def ask(question: Answer) -> Said:
+    def ask(question: Label) -> JudgeAnswer:
         films = map(store.frames, question.films)
         return (judge.compare if question.second else judge.rate)(*films, question.goal)
 
-    for question, said in told(ask, asked, len(asked), config, budget, Console(stderr=True)):
-        yield question, said_of(said)
+    for question, said in collect_answers(
+        ask, asked, len(asked), config, budget, Console(stderr=True)
+    ):
+        yield question, answer_code(said)
 
 
-def answer_of(prompt: str, keys: Mapping[str, str]) -> str:
+def read_answer(prompt: str, keys: Mapping[str, str]) -> str:
     """What was typed, as a store has it; empty at the end of the input or where one quits."""
     while True:
         try:
@@ -176,23 +185,23 @@ def answer_of(prompt: str, keys: Mapping[str, str]) -> str:
         print(f"got {typed!r}: type one of {', '.join((*keys, 'q'))}")
 
 
-def drawn(
+def sample_questions(
     task: Task, text: str, scene: str, store: LabelStore, command: LabelCommand
-) -> list[Answer]:
+) -> list[Label]:
     """Questions about episodes of random moves, their frames kept in the store."""
     half = max(1, command.questions)
     config = EpisodesConfig(
         demonstrations=0, lost=0, random=half, scattered=half, seed=command.seed
     )
-    played, rng = play(task, config), np.random.default_rng(command.seed)
+    played, rng = play_task_episodes(task, config), np.random.default_rng(command.seed)
     env, questions, films = BatchEnv(task, 1), [], 2 if command.ask == "pair" else 1
     height = command.height or (SHOWN if command.page or is_judge(command.by) else 0)
-    size = drawn_at(env.camera(), height)
+    size = frame_size(env.camera(), height)
     for _ in range(command.questions):
         sides = [
             store.keep(env.render_states(played.states[stretch], size=size))
-            for stretch in stretches(played.episode, command.length, films, rng)
+            for stretch in sample_segments(played.episode, command.length, films, rng)
         ]
-        questions.append(Answer(sides[0], sides[1] if films == 2 else (), text, scene))
+        questions.append(Label(sides[0], sides[1] if films == 2 else (), text, scene))
     env.close()
     return questions

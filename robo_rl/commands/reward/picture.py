@@ -8,13 +8,13 @@ from pathlib import Path
 
 import tyro
 
-from robo_rl.commands.options import Table
+from robo_rl.commands.options import SceneOptions
 from robo_rl.goals.reading import known_goal
-from robo_rl.pictures import take_pictures
+from robo_rl.rewards.goal_pictures import take_pictures
 
 
 @dataclass(frozen=True, kw_only=True)
-class PictureCommand(Table):
+class PictureCommand(SceneOptions):
     """Takes pictures of a goal that is met: at the end of the expert's episodes or of a run's, or
     wherever chance has met it."""
 

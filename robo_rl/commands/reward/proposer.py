@@ -8,8 +8,9 @@ from pathlib import Path
 
 import tyro
 
-from reward_models.goals.proposer import SHIPPED
-from robo_rl.runs import atomic_write
+from reward_models.goals.suggestions.proposer import SHIPPED
+from robo_rl.runs.run_dir import atomic_write
+from robo_rl.runtime.checkout import benchmarks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +27,12 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(TrainProposerCommand, args=list(argv), prog="robo-rl reward train proposer")
     if (command.out is None) != command.ship:
         raise ValueError("expected either --out FILE or --ship, which writes into the package")
-    from robo_rl.goals.proposing import fit, lessons  # torch takes seconds, which --help shall not
+    from robo_rl.goals.proposer_training import (
+        train_proposer,  # torch takes seconds, which --help shall not
+    )
 
-    sentences = list(lessons())
+    sentences = list(benchmarks("proposer_sentences").lessons())
     path = command.out or SHIPPED
-    atomic_write(path, fit(sentences).save())
+    atomic_write(path, train_proposer(sentences).save())
     print(f"{path}: from {len(sentences):,} sentences")
     return 0

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 import tyro
 
-from robo_rl.commands.options import Json, Table
-from robo_rl.goals.finding import task_for
-from robo_rl.goals.reading import NotRead, judged_goal, read_goal, task_of
-from robo_rl.rewards.clip import captions_of, told
+from robo_rl.commands.options import Json, SceneOptions
+from robo_rl.goals.reading import NotRead, judged_goal, read_goal, task_of_config
+from robo_rl.goals.task_lookup import task_for
+from robo_rl.rewards.clip import captions_of, describe_captions
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadCommand(Table):
+class ReadCommand(SceneOptions):
     """Shows how a sentence is understood."""
 
     text: tyro.conf.Positional[str]  # the sentence
@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
         own = bool(command.things or command.scene)
         found = task_for(command.text, own=own, typed="--task {task}")
         command = replace(command, task=found or "reach")
-    task = task_of(vars(command))
+    task = task_of_config(vars(command))
     goal, (_, judged) = read_goal(task, command.text), judged_goal(task, command.text)
     if goal.formula is None:
         raise NotRead(goal)
@@ -39,7 +39,10 @@ def main(argv: Sequence[str]) -> int:
     try:
         plan = captions_of(goal, raw=False)
         steps = [[c.text for c in step] for step in plan if not step[0].shunned]
-        never, captions = [c.text for step in plan for c in step if c.shunned], told(plan)
+        never, captions = (
+            [c.text for step in plan for c in step if c.shunned],
+            describe_captions(plan),
+        )
     except ValueError as error:  # read, but no sentence about gripper and objects in one frame
         captions = f"none: {error}"
     if command.as_json:

@@ -13,19 +13,19 @@ import tyro
 from rich.console import Console
 from rich.table import Table as Printed
 
-from reward_models.config import NumberFormat
-from robo_rl.commands.options import Json, Table
-from robo_rl.judging.tables import in_words
+from reward_models.vision.config import NumberFormat
+from robo_rl.commands.options import Json, SceneOptions
+from robo_rl.evaluation.reward_tables import figures_text
 
 if TYPE_CHECKING:
-    from robo_rl.judging.report import Subject
+    from robo_rl.reward_analysis.report import Subject
 
 WIDTH = 124  # characters that a report's tables need
 SHARED = ("encoder", "dtype", "distill", "elsewhere")  # settings that are given for all rewards
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportCommand(Table):
+class RewardReportCommand(SceneOptions):
     """Judges rewards of one goal, or a run's, on stated episodes by the simulator's truth; without
     any, an encoder on held-out states, caption by caption."""
 
@@ -53,11 +53,11 @@ class ReportCommand(Table):
 def main(argv: Sequence[str]) -> int:
     """Prints the figures of rewards; or of an encoder, as the scene is and with camera, light and
     paint changed."""
-    command = tyro.cli(ReportCommand, args=list(argv), prog="robo-rl reward report")
+    command = tyro.cli(RewardReportCommand, args=list(argv), prog="robo-rl reward report")
     return _rewards(command) if command.rewards else _encoder(command)
 
 
-def _rewards(command: ReportCommand) -> int:
+def _rewards(command: RewardReportCommand) -> int:
     for name in ("episodes", "draws"):
         if getattr(command, name) < 16:
             raise ValueError(f"--{name} must be at least 16, got {getattr(command, name)}")
@@ -65,16 +65,16 @@ def _rewards(command: ReportCommand) -> int:
         path = getattr(command, option)
         if path is not None and path.suffix != suffix:
             raise ValueError(f"--{option} must be a {suffix} file, got {path}")
-    from robo_rl.judging.report import film_failures, judge, keep
-    from robo_rl.judging.tables import FAILURES
-    from robo_rl.progress import stages
-    from robo_rl.runs import RunDir, write_json
-    from robo_rl.threads import set_threads
+    from robo_rl.evaluation.reward_tables import FAILURES
+    from robo_rl.reward_analysis.report import judge_rewards, keep_report, write_failure_video
+    from robo_rl.runs.run_dir import RunDir, write_json
+    from robo_rl.runtime.progress_bars import stage_progress
+    from robo_rl.runtime.threads import set_threads
 
     set_threads()
     run, subject = _subject(command)
-    with stages(Console(stderr=True)) as progress:
-        verdict = judge(
+    with stage_progress(Console(stderr=True)) as progress:
+        verdict = judge_rewards(
             subject,
             episodes=command.episodes,
             draws=command.draws,
@@ -85,10 +85,10 @@ def _rewards(command: ReportCommand) -> int:
     films = [path for path in (command.film, run and run / FAILURES) if path]
     for path in films:
         policys = [f"the policy in {folder.name}" for folder in subject.runs]
-        shown = film_failures(verdict, first, path, policys)
+        shown = write_failure_video(verdict, first, path, policys)
         verdict.report["best paid failures"] = {"film": path.name, "episodes": shown}
     if run is not None:
-        keep(RunDir.open(run), verdict)
+        keep_report(RunDir.open(run), verdict)
     if command.out is not None:
         write_json(command.out, verdict.report)
     if command.as_json:
@@ -98,34 +98,34 @@ def _rewards(command: ReportCommand) -> int:
     return 0
 
 
-def _subject(command: ReportCommand) -> tuple[Path | None, Subject]:
+def _subject(command: RewardReportCommand) -> tuple[Path | None, Subject]:
     """(the run that is judged, if it is one; what is judged)."""
-    from robo_rl.goals.reading import NotRead, judged_goal, task_of
-    from robo_rl.judging.report import Subject, of_run
+    from robo_rl.goals.reading import NotRead, judged_goal, task_of_config
     from robo_rl.learners import PPOConfig
-    from robo_rl.rewards import kind_of
+    from robo_rl.reward_analysis.report import Subject, subject_of_run
+    from robo_rl.rewards import reward_type
 
     runs = [Path(r) for r in command.rewards if (Path(r) / "config.json").is_file()]
     if runs:
         if len(command.rewards) > 1:
             raise ValueError("a run is judged alone: give its folder and nothing beside it")
-        return runs[0], of_run(runs[0])
+        return runs[0], subject_of_run(runs[0])
     options, names = vars(command), list(command.rewards)
     for number, name in enumerate(names):
         if name.endswith(".safetensors") and ":" not in name:
             names[number], options = _scorer(Path(name), options)
     for name in names:
-        kind_of(name)
-    plain = task_of(options)
+        reward_type(name)
+    plain = task_of_config(options)
     task, goal = judged_goal(plain, options["goal"] or next(iter(plain.goals())))
     if not goal.key:
         raise NotRead(goal) if goal.refusal else ValueError(goal.truth)
-    settings = {name: _settings(kind_of(name).settings, command) for name in names}
+    settings = {name: _settings(reward_type(name).settings, command) for name in names}
     gamma = PPOConfig().gamma(task.control_dt)
     return None, Subject(task, goal, settings, {}, gamma, command.policy)
 
 
-def _settings(kind: type, command: ReportCommand) -> Any:
+def _settings(kind: type, command: RewardReportCommand) -> Any:
     """The settings of a reward, with what the command says of them."""
     known = {f.name for f in dataclasses.fields(kind)}
     return kind(**{n: getattr(command, n) for n in SHARED if n in known})
@@ -151,23 +151,23 @@ def _scorer(path: Path, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]
     return f"{kind}:{path}", {**options, **own}
 
 
-def _encoder(command: ReportCommand) -> int:
-    from robo_rl.goals.reading import task_of
+def _encoder(command: RewardReportCommand) -> int:
+    from robo_rl.goals.reading import task_of_config
 
     for name in ("goal", "distill", "elsewhere", "policy", "film", "out"):
-        if getattr(command, name) != getattr(ReportCommand, name):
+        if getattr(command, name) != getattr(RewardReportCommand, name):
             raise ValueError(f"--{name} is of rewards, and none is named: an encoder is judged")
-    task = task_of(vars(command))
+    task = task_of_config(vars(command))
     import torch  # takes seconds, which --help shall not
 
-    from reward_models.visual.encoders import make_encoder
-    from robo_rl.rewards.clip import at_home
-    from robo_rl.threads import set_threads
-    from robo_rl.visual.gate import figure, gate
+    from reward_models.vision.encoders import make_encoder
+    from robo_rl.rewards.clip import select_training_scene
+    from robo_rl.runtime.threads import set_threads
+    from robo_rl.vision.caption_gate import figure, gate
 
     torch.set_num_threads(set_threads())
     encoder = make_encoder(command.encoder, dtype=command.dtype)
-    at_home(encoder, task, "--encoder", command.camera)
+    select_training_scene(encoder, task, "--encoder", command.camera)
     figures = gate(encoder, task, count=command.states)
     if command.as_json:
         print(json.dumps(figures, indent=1))
@@ -180,7 +180,7 @@ def _encoder(command: ReportCommand) -> int:
             table.add_row(cell["text"], area, rank, str(cell["true"]))
         console.print(table)
     for label in ("plain", "moved"):
-        console.print(f"{label}: {in_words(figures[f'{label} summary'])}", highlight=False)
+        console.print(f"{label}: {figures_text(figures[f'{label} summary'])}", highlight=False)
     if figures["swapped"] is not None:
         console.print(f"told apart by colour, both ways: {figures['swapped']:.1%}")
     console.print(f"frames/s {figures['frames_per_s']:.0f}")
@@ -189,7 +189,7 @@ def _encoder(command: ReportCommand) -> int:
 
 def show(report: Mapping[str, Any]) -> None:
     """Prints a report's tables, in lines as long as they are."""
-    from robo_rl.judging.tables import lines, tables
+    from robo_rl.evaluation.reward_tables import extra_lines, tables
 
     console = Console(width=max(WIDTH, Console().width))
     for title, head, rows in tables(report):
@@ -200,5 +200,5 @@ def show(report: Mapping[str, Any]) -> None:
             table.add_row(*row)
         console.print(table)
         console.print()
-    for line in lines(report):
+    for line in extra_lines(report):
         console.print(line, highlight=False, soft_wrap=True)

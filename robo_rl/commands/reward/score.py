@@ -12,17 +12,24 @@ import numpy as np
 import tyro
 from rich.console import Console
 
-from reward_models.config import NumberFormat
-from reward_models.metrics import or_none, spearman
-from reward_models.wire.judge import Said
+from reward_models.analysis.metrics import or_none, spearman
+from reward_models.remote.vlm_judge import JudgeAnswer
+from reward_models.vision.config import NumberFormat
 from robo_rl.commands.options import Json
+from robo_rl.datasets.sources import SOURCES, SourceEpisode, SourceOptions, read_episodes
+from robo_rl.evaluation.reward_tables import figures_text
 from robo_rl.goals.reading import read_goal
-from robo_rl.judging.tables import in_words
-from robo_rl.rewards.clip import ClipConfig, at_home, captions_for
-from robo_rl.sources import SOURCES, Seen, Watch, watched
-from robo_rl.sources.plot import MOST, row_of, write_plot
-from robo_rl.sources.progress import bounds_of, check_progress, write_scores
-from robo_rl.wire import JUDGES, SHOWN, JudgeConfig, is_judge, judge_of, told
+from robo_rl.reward_analysis.lerobot_progress import bounds_of, check_progress, write_scores
+from robo_rl.reward_analysis.score_plot import MOST, plot_row, write_plot
+from robo_rl.rewards.clip import ClipConfig, captions_for, select_training_scene
+from robo_rl.runtime.remote_models import (
+    JUDGES,
+    SHOWN,
+    JudgeConfig,
+    collect_answers,
+    is_judge,
+    make_judge,
+)
 
 Array = np.ndarray
 Figures = dict[str, Any]  # of an episode
@@ -64,7 +71,7 @@ def main(argv: Sequence[str]) -> int:
     for seen, figures in by(command, console):
         scored.append(figures)
         lengths.append(int(seen.at[-1]) + 1)
-        if command.plot and len(rows) < MOST and (row := row_of(figures, seen.frames, seen.at)):
+        if command.plot and len(rows) < MOST and (row := plot_row(figures, seen.frames, seen.at)):
             rows.append(row)
     if not scored:
         raise ValueError(f"nothing was seen in {', '.join(map(str, command.source))}")
@@ -89,7 +96,7 @@ def _print(scored: Sequence[Figures], command: ScoreCommand) -> None:
     low = -0.3 if command.scorer == "clip" else 0.0
     for figures in scored:
         columns = ("at", "score", "success_prob")
-        print(in_words({k: v for k, v in figures.items() if k not in columns}))
+        print(figures_text({k: v for k, v in figures.items() if k not in columns}))
         for number, value in zip(figures["at"], figures["score"], strict=True):
             bar = "#" * max(0, round(30 * (value - low)))
             print(f"{number:4d} {value:+.3f} {bar}")
@@ -121,65 +128,71 @@ def _check(command: ScoreCommand) -> None:
         check_progress(command.progress, command.source, whole)
 
 
-def _by_clip(command: ScoreCommand, console: Console) -> Iterator[tuple[Seen, Figures]]:
+def _by_clip(command: ScoreCommand, console: Console) -> Iterator[tuple[SourceEpisode, Figures]]:
     """Each episode, every frame of which is looked at, and its figures."""
-    from reward_models.visual.encoders import make_encoder  # torch: seconds, not for --help
+    from reward_models.vision.encoders import make_encoder  # torch: seconds, not for --help
 
     encoder = make_encoder(command.encoder, dtype=command.dtype)
     with console.status("scoring") as status:
-        for seen in watched(command.source, _watch(command, console)):
+        for seen in read_episodes(command.source, _watch(command, console)):
             status.update(f"scoring {seen.name}")
-            at_home(encoder, seen.task, "--encoder", seen.camera if encoder.homes else "")
+            select_training_scene(
+                encoder, seen.task, "--encoder", seen.camera if encoder.homes else ""
+            )
             goal = read_goal(seen.task, seen.text)
             captions = [c.text for c in captions_for(encoder, goal, ClipConfig())[-1]]
             rows = encoder.encode(np.ascontiguousarray(seen.frames))
             cosine = (rows @ encoder.encode_texts(tuple(captions)).T).min(axis=1)
-            yield seen, {"captions": captions} | _told(seen, cosine)
+            yield seen, {"captions": captions} | _episode_figures(seen, cosine)
 
 
-def _by_model(command: ScoreCommand, console: Console) -> Iterator[tuple[Seen, Figures]]:
+def _by_model(command: ScoreCommand, console: Console) -> Iterator[tuple[SourceEpisode, Figures]]:
     """Each episode, a few frames of which are shown to a model, and its figures."""
-    judge, budget = judge_of(command.scorer, command.model)
+    judge, budget = make_judge(command.scorer, command.model)
     watch = _watch(command, console, frames=command.frames, height=SHOWN)
-    seen = list(watched(command.source, watch))
+    seen = list(read_episodes(command.source, watch))
 
-    def ask(number: int) -> Said:
+    def ask(number: int) -> JudgeAnswer:
         one = seen[number]
         asked = judge.progress if command.ask == "progress" else judge.rate
         return asked(one.frames, one.text)
 
-    answers: list[Said] = [Said() for _ in seen]
-    for number, said in told(ask, range(len(seen)), len(seen), command.model, budget, console):
+    answers: list[JudgeAnswer] = [JudgeAnswer() for _ in seen]
+    for number, said in collect_answers(
+        ask, range(len(seen)), len(seen), command.model, budget, console
+    ):
         answers[number] = said
     for one, said in zip(seen, answers, strict=True):
         value = np.zeros(0) if said.value is None else np.atleast_1d(said.value)
         figures = {"scorer": judge.name, "asked": command.ask}
-        figures |= _told(one, value) | {name: x.tolist() for name, x in said.more.items()}
+        figures |= _episode_figures(one, value) | {
+            name: x.tolist() for name, x in said.more.items()
+        }
         yield one, figures | ({"said": said.why} if said.value is None else {})
 
 
-def _watch(command: ScoreCommand, console: Console, **more: int) -> Watch:
+def _watch(command: ScoreCommand, console: Console, **more: int) -> SourceOptions:
     """What is to be seen, and how."""
-    return Watch(
+    return SourceOptions(
         goal=command.goal, task=command.task, camera=command.camera, episodes=command.episodes,
         tell=lambda said: _say(console, said), **more,
     )  # fmt: skip
 
 
-def _told(seen: Seen, score: Array) -> Figures:
+def _episode_figures(seen: SourceEpisode, score: Array) -> Figures:
     """What is said of an episode with ``score`` of each frame, of its end alone, or none."""
     at = seen.at[len(seen.at) - len(score) :]
     figures: Figures = {"source": seen.name, "sentence": seen.text, "frames": len(seen.frames)}
     if len(score) == len(seen.at):
         figures["spearman_with_time"] = or_none(spearman(score, at)) if len(at) > 2 else None
         if seen.distance is not None and len(score):
-            figures |= order(score, seen.distance)
+            figures |= distance_correlation(score, seen.distance)
     if seen.met is not None:
         figures |= {"success": seen.met, "judged_by": seen.judge}
     return figures | {"at": at.tolist(), "score": score.tolist()}
 
 
-def order(score: Array, distance: Array) -> dict[str, Any]:
+def distance_correlation(score: Array, distance: Array) -> dict[str, Any]:
     """Spearman of scores (n,) and nearness, minus the true distance (n,): 1 where the score falls
     with every step away. Frames at distance 0 have no order: it is that of the others, and None
     where these are fewer than three."""

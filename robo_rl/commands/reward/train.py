@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import tyro
 from rich.console import Console
 
-from reward_models.config import ANY_THINGS, FitConfig, NumberFormat, at_least
-from robo_rl.judging.tables import in_words
-from robo_rl.progress import stages
-from robo_rl.runs import versions
-from robo_rl.side_by_side import side_by_side
+from reward_models.vision.config import ANY_THINGS, FitConfig, NumberFormat, at_least
+from robo_rl.evaluation.reward_tables import figures_text
+from robo_rl.runs.run_dir import versions
+from robo_rl.runtime.progress_bars import stage_progress
+from robo_rl.runtime.workers import run_in_workers
 
 if TYPE_CHECKING:
-    from robo_rl.visual.taught import View
+    from robo_rl.vision.caption_data import SceneView
 
 RATE = FitConfig.learning_rate
 # Tasks, arms and cameras of the weights inside the package.
@@ -73,28 +73,31 @@ class TrainClipCommand:
         at_least(self, 0, "steps", "minutes", "learning_rate", "seed")
 
     @property
-    def views(self) -> list[View]:
+    def views(self) -> list[SceneView]:
         """Everything that it is taught."""
-        from robo_rl.visual.taught import TABLES
+        from robo_rl.vision.caption_data import TABLES
 
         return self._views(TABLES, self.seed)
 
     @property
-    def judged(self) -> list[View]:
+    def judged(self) -> list[SceneView]:
         """Everything that it is judged by: of any things, tables that it was not taught."""
-        from robo_rl.visual.taught import JUDGED_TABLES, OTHER
+        from robo_rl.vision.caption_data import JUDGED_TABLES, OTHER
 
         return self._views(JUDGED_TABLES, self.seed + OTHER)
 
-    def _views(self, tables: int, seed: int) -> list[View]:
-        from robo_rl.visual.taught import View, any_tables  # with torch, which takes seconds
+    def _views(self, tables: int, seed: int) -> list[SceneView]:
+        from robo_rl.vision.caption_data import (  # with torch, which takes seconds
+            SceneView,
+            any_tables,
+        )
 
         things = any_tables(tables, seed) if self.things == ANY_THINGS else [self.things]
         if self.ship:
             asked = itertools.product(SHIPPED_TASKS, SHIPPED_ARMS, SHIPPED_CAMERAS)
         else:
             asked = itertools.product(self.task, self.robot or ("",), self.camera or ("",))
-        return [View(*one, table, self.scene) for one in asked for table in things]
+        return [SceneView(*one, table, self.scene) for one in asked for table in things]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -103,13 +106,19 @@ def main(argv: Sequence[str]) -> int:
     out = _out(command)
     import torch  # takes seconds, which --help shall not
 
-    from reward_models.visual import tiny_clip
-    from reward_models.visual.encoders import EmbeddedClip
-    from reward_models.visual.train import fit, lessons
-    from robo_rl.threads import set_threads
-    from robo_rl.visual.gate import own_cells, summary, told
-    from robo_rl.visual.look_guard import write_guard
-    from robo_rl.visual.taught import Shown, check_shown, held_out, names_of, of_scenes
+    from reward_models.vision import tiny_clip
+    from reward_models.vision.encoders import EmbeddedClip
+    from reward_models.vision.train import caption_targets, fit
+    from robo_rl.runtime.threads import set_threads
+    from robo_rl.vision.caption_data import (
+        FrameOptions,
+        check_shown,
+        graded_frames_of_scenes,
+        held_out,
+        names_of,
+    )
+    from robo_rl.vision.caption_gate import caption_lines, own_caption_cells, summary
+    from robo_rl.vision.render_guard import write_guard
 
     check_shown(command.views, command.without)
     begun = tiny_clip.load(command.start) if command.start else None
@@ -123,7 +132,7 @@ def main(argv: Sequence[str]) -> int:
         device=command.device, large=command.large or command.ship, dtype=command.dtype,
         learning_rate=command.learning_rate, text_learning_rate=command.learning_rate / 2,
     )  # fmt: skip
-    with stages(console) as progress:
+    with stage_progress(console) as progress:
 
         def drawn(share: float) -> None:
             progress("frames", share)
@@ -133,9 +142,11 @@ def main(argv: Sequence[str]) -> int:
             progress("fit", share, text)
 
         any_things = command.things == ANY_THINGS
-        shown = Shown(command.captions, command.goals, command.without, any_things)
-        seen = of_scenes(command.views, shown, command.frames, command.seed, drawn, command.jobs)
-        model = fit(seen.frames, lessons(seen.seen), config, fitted, kept, begun).cpu()
+        shown = FrameOptions(command.captions, command.goals, command.without, any_things)
+        seen = graded_frames_of_scenes(
+            command.views, shown, command.frames, command.seed, drawn, command.jobs
+        )
+        model = fit(seen.frames, caption_targets(seen.seen), config, fitted, kept, begun).cpu()
     model.homes = seen.homes
     if any_things:
         homes = (dataclasses.replace(home, things=ANY_THINGS) for home in seen.homes)
@@ -151,14 +162,14 @@ def main(argv: Sequence[str]) -> int:
             encoder = EmbeddedClip(out)
             [view] = command.views
             held = held_out(view, command.captions, command.frames, command.seed)
-            found = own_cells(encoder, held)
+            found = own_caption_cells(encoder, held)
             card |= {"cells": [vars(cell) for cell in found], "summary": summary(found)}
-            console.print(told(card["cells"]), highlight=False)
+            console.print(caption_lines(card["cells"]), highlight=False)
         else:
             card |= _judged(out, command, console)
         for label in ("summary", "moved"):
             if label in card:
-                console.print(f"{label}: {in_words(card[label])}", highlight=False)
+                console.print(f"{label}: {figures_text(card[label])}", highlight=False)
         tiny_clip.save(model, out, card)
     if command.ship:
         write_guard(model.homes, out.with_suffix(".guard.npz"))
@@ -168,16 +179,16 @@ def main(argv: Sequence[str]) -> int:
 
 def _judged(out: Path, command: TrainClipCommand, console: Console) -> dict[str, Any]:
     """What the card says of how well captions are seen: scene by scene, and in all."""
-    from robo_rl.visual.gate import gate_at, of_all, told
+    from robo_rl.vision.caption_gate import caption_lines, gate_at, summarize_scenes
 
     asked = {"goals": command.goals, "hidden": command.without, "count": command.check_states}
     given = {view.home(): (out, view, command.device, asked) for view in command.judged}
     found = {}
-    for home, figures in side_by_side(gate_at, given, command.jobs):
-        console.print(f"{home}: {in_words(figures['plain summary'])}", highlight=False)
-        console.print(told(figures["plain"]), highlight=False)
+    for home, figures in run_in_workers(gate_at, given, command.jobs):
+        console.print(f"{home}: {figures_text(figures['plain summary'])}", highlight=False)
+        console.print(caption_lines(figures["plain"]), highlight=False)
         found[home] = figures
-    return of_all({home: found[home] for home in given})
+    return summarize_scenes({home: found[home] for home in given})
 
 
 def _out(command: TrainClipCommand) -> Path:
@@ -208,7 +219,7 @@ def _out(command: TrainClipCommand) -> Path:
                 "the package's weights are those of all its scenes, and of no captions of "
                 f"your own: give --out FILE, or --ship without --{', --'.join(own)}"
             )
-        from reward_models.visual.tiny_clip import DEFAULT
+        from reward_models.vision.tiny_clip import DEFAULT
 
         return DEFAULT
     if command.out.suffix != ".safetensors":

@@ -12,17 +12,17 @@ from rich.console import Console
 
 from reward_models.base import TaskCard, from_dict
 from reward_models.programs import Diagnostic, errors, explain, load
-from robo_rl.commands.options import Table
-from robo_rl.goals.reading import judged_goal, read_goal, task_of
-from robo_rl.judging.archive import screened
-from robo_rl.preflight import Job, preflight
-from robo_rl.rewards.code import written
-from robo_rl.search.model import ModelConfig, make_writer
-from sims.task import Task
+from robo_rl.commands.options import SceneOptions
+from robo_rl.goals.reading import judged_goal, read_goal, task_of_config
+from robo_rl.reward_analysis.screening import screen_program
+from robo_rl.rewards.code import template_program
+from robo_rl.runtime.sandbox import Job, preflight
+from robo_rl.search.llm_writer import ModelConfig, make_writer
+from sims.core.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriteCommand(Table):
+class WriteCommand(SceneOptions):
     """Writes a reward program for a sentence: by templates over what the grammar reads in it, or by
     a language model, whose answers go through the same checks until they pass."""
 
@@ -39,14 +39,14 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(WriteCommand, args=list(argv), prog="robo-rl reward write")
     if command.out is not None and command.out.exists():
         raise ValueError(f"{command.out} exists already; give a new one")
-    task = task_of(vars(command))
+    task = task_of_config(vars(command))
     card = from_dict(task.card())
     sentence = card.goals.get(command.goal, command.goal)
     if command.writer == "offline":
         judged, goal = judged_goal(task, sentence)
-        text, card = written(judged, goal), goal.card
+        text, card = template_program(judged, goal), goal.card
     else:
-        text = _asked(command, task, card, sentence)
+        text = _llm_program(command, task, card, sentence)
     text = f"# {sentence}\n{text}"
     program = load(text, card)
     if command.out is None:
@@ -59,15 +59,15 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _asked(command: WriteCommand, task: Task[Any], card: TaskCard, sentence: str) -> str:
+def _llm_program(command: WriteCommand, task: Task[Any], card: TaskCard, sentence: str) -> str:
     """A language model's program that passed every check; ValueError with what was left to find."""
     key = read_goal(task, sentence).key
-    judged = task_of(vars(command), goal=key) if key and command.writer == "card" else None
+    judged = task_of_config(vars(command), goal=key) if key and command.writer == "card" else None
 
     def found(text: str, card: TaskCard) -> list[Diagnostic]:
         [diagnostics] = preflight([Job(text)], card)
         if judged is not None and not errors(diagnostics):
-            diagnostics += screened(load(text, card), judged).diagnostics
+            diagnostics += screen_program(load(text, card), judged).diagnostics
         return diagnostics
 
     writer, budget = make_writer(command.writer, command.model, found)

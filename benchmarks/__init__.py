@@ -1,0 +1,101 @@
+"""Benchmarks: every documented figure is a row of one, and `robo-rl bench NAME` measures it again.
+
+An experiment is a module of this package that holds ``EXPERIMENT``, and one line here: its rows,
+how one of them is measured, how they read as a table. ``runner.py`` does what is missing of it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from sims.utils.did_you_mean import unknown_name_error
+
+EXPERIMENTS = {
+    # name, which with "_" for "-" is the module's: what it shows
+    "demo": "the demo's reward, from frames and distilled, beside its ceiling and controls",
+    "goals": "one policy per goal of reach, further seeds for three of them",
+    "push": "push from its sentence beside the dense reward",
+    "seen": "what one model of nine tasks and three arms sees, beside the dense reward",
+    "formulas": "four ways to turn embeddings into a score: judged, and learned from",
+    "encoders": "image towers of four sizes, taught the same: what they see, what they pay",
+    "scorers": "every scorer on five tasks: judged, and on three of them learned from",
+    "dense": "arm tasks from their hand-written dense reward",
+    "bodies": "what bodies do, from their hand-written dense reward",
+    "off-policy": "SAC, TD3 and TQC beside PPO on lift and drawer, from the dense reward",
+    "residual": "residuals on clones of few demonstrations beside learning from scratch",
+    "interventions": "somebody who takes over in early episodes beside learning alone",
+    "learn": "processor time until a policy is good enough, beside SB3 as it is shipped",
+    "one-policy": "all goals of a task in one policy, success alone paid, in hindsight or not",
+    "prior": "fifty demonstrations beside learning from nothing, where success alone is paid",
+    "sentences": "programs written from sentences beside the dense rewards",
+    "untuned": "twelve goals with numbers, order and constraints, which nothing was tuned for",
+    "drawn": "goals drawn at random, which nothing was tuned for",
+    "reading": "how often sentences are read right",
+    "crossing": "the files that a sentence crosses from the shell to the first reward",
+    "screens": "archive screens on rewards that must pass and on ones that must not",
+    "search": "what a search gains over a hand-written reward, at equal steps",
+    "memory": "what runs take of memory, after some steps and after four times as many",
+    "arms": "reach and push of the dense reward on both emulated arms, over their wires",
+    "sim": "rate: env-steps per second of bodies and of arm reach",
+    "render": "rate: frames per second of the arm scene",
+    "reward": "rate: frames encoded and steps rewarded per second",
+    "loop": "rate: lateness of the control loop and of the policy",
+}
+RATES = ("sim", "render", "reward", "loop")  # each beside its peer in the same run
+
+Measured = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What may be asked of an experiment's rows."""
+
+    only: str = ""  # rows whose names contain this
+    seeds: tuple[int, ...] = ()  # of training, counted from 0; empty: the experiment's own
+    develop: bool = False  # train on seeds of development, judge on selection episodes
+    share: float = 1.0  # of steps and episodes: below 1 it is a trial run
+
+    def scaled(self, count: int, least: int = 1) -> int:
+        """``count`` steps or episodes, or a trial run's share of them."""
+        return count if self.share >= 1 else max(least, round(self.share * count))
+
+
+@dataclass(frozen=True)
+class BenchmarkRow:
+    """One row of a table: what is measured, and all that its figures hang on."""
+
+    name: str
+    of: Any  # plain data, as JSON or frozen dataclasses of it
+    code: tuple[str, ...]  # modules that make the figures; what they import counts with them
+    without: tuple[str, ...] = ()  # of what they import: what no figure hangs on
+
+
+@dataclass(frozen=True)
+class RowFolder:
+    """Where a row is measured."""
+
+    folder: Path  # its own, there again when it goes on after an interruption
+    console: Console | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Rows, how one is measured (from its ``of``), and how those that are done read."""
+
+    rows: Callable[[Options], Sequence[BenchmarkRow]]
+    measure: Callable[[Any, RowFolder], dict[str, Any]]
+    table: Callable[[Sequence[Measured]], str]
+    rate: bool = False  # of this machine; nothing else may run beside it
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment called ``name``; ValueError lists the known ones."""
+    if name not in EXPERIMENTS:
+        raise unknown_name_error(f"unknown experiment {name!r}", name, EXPERIMENTS)
+    return importlib.import_module(f"{__name__}.{name.replace('-', '_')}").EXPERIMENT

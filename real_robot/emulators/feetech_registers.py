@@ -1,0 +1,159 @@
+"""One STS servo as its bus sees it: registers, what may be written, what a reboot forgets.
+
+Registers are those of the vendor's STS memory table; EEPROM registers survive a reboot and can be
+written while ``lock`` is 0 alone. Signed values are sign and magnitude.
+"""
+
+from __future__ import annotations
+
+import math
+
+TICKS = 4096  # encoder steps in a turn
+UNIT = 2 * math.pi / TICKS  # rad, one step
+MIDDLE = 2047  # what a homed servo reads in the middle of its travel
+MODEL = 777  # STS3215
+
+VOLTAGE, ANGLE, OVERHEAT, OVERCURRENT, OVERLOAD = 1, 2, 4, 8, 32  # error bits
+BITS = {
+    "voltage": VOLTAGE,
+    "encoder": ANGLE,
+    "overheat": OVERHEAT,
+    "overcurrent": OVERCURRENT,
+    "overload": OVERLOAD,
+}
+REBOOT_S = 0.1  # s, silent while it starts
+
+# name: (address, bytes, value from the factory)
+REGISTERS: dict[str, tuple[int, int, int]] = {
+    "firmware_major": (0, 1, 3),
+    "firmware_minor": (1, 1, 10),
+    "model": (3, 2, MODEL),
+    "id": (5, 1, 1),
+    "baud": (6, 1, 0),
+    "return_delay": (7, 1, 250),  # 2 us
+    "status_level": (8, 1, 1),
+    "min_position": (9, 2, 0),
+    "max_position": (11, 2, TICKS - 1),
+    "max_temperature": (13, 1, 70),  # deg C
+    "max_voltage": (14, 1, 140),  # 0.1 V
+    "min_voltage": (15, 1, 40),  # 0.1 V
+    "max_torque": (16, 2, 1000),  # 0.1 %
+    "unloading_condition": (19, 1, 44),  # error bits that take the torque away
+    "p": (21, 1, 32),
+    "d": (22, 1, 32),
+    "i": (23, 1, 0),
+    "startup_force": (24, 2, 16),  # 0.1 %
+    "cw_dead_zone": (26, 1, 1),  # steps
+    "ccw_dead_zone": (27, 1, 1),  # steps
+    "protection_current": (28, 2, 500),  # 6.5 mA
+    "homing_offset": (31, 2, 0),  # sign in bit 11
+    "mode": (33, 1, 0),
+    "protective_torque": (34, 1, 20),  # %
+    "protection_time": (35, 1, 200),  # 10 ms
+    "overload_torque": (36, 1, 80),  # %
+    "overcurrent_time": (38, 1, 200),  # 10 ms
+    "torque_enable": (40, 1, 0),
+    "acceleration": (41, 1, 0),  # 100 steps/s^2; 0: as fast as it can
+    "goal_position": (42, 2, 0),  # sign in bit 15
+    "goal_time": (44, 2, 0),
+    "goal_velocity": (46, 2, 0),  # steps/s, 0: as fast as it can
+    "torque_limit": (48, 2, 1000),  # 0.1 %
+    "lock": (55, 1, 1),
+    "present_position": (56, 2, 0),  # sign in bit 15
+    "present_velocity": (58, 2, 0),  # steps/s, sign in bit 15
+    "present_load": (60, 2, 0),  # 0.1 %, sign in bit 10
+    "present_voltage": (62, 1, 120),  # 0.1 V
+    "present_temperature": (63, 1, 25),  # deg C
+    "pending": (64, 1, 0),
+    "status": (65, 1, 0),
+    "moving": (66, 1, 0),
+    "present_current": (69, 2, 0),  # 6.5 mA
+}
+EEPROM, GOAL = range(5, 40), range(42, 44)
+MEMORY = 87
+READ_ONLY = {*range(5), *range(56, 71)}
+SIGN = {"homing_offset": 11, "goal_position": 15, "present_position": 15}
+SIGN |= {"present_velocity": 15, "present_load": 10}
+RAM, PRESENT = 40, 56  # first registers that a reboot forgets, and that the servo measures
+
+
+def encode(value: int, bit: int) -> int:
+    """A sign-and-magnitude register: the sign in ``bit``."""
+    return min(abs(value), (1 << bit) - 1) | (1 << bit if value < 0 else 0)
+
+
+def decode(raw: int, bit: int) -> int:
+    """The value of a sign-and-magnitude register."""
+    magnitude = raw & ((1 << bit) - 1)
+    return -magnitude if raw >> bit & 1 else magnitude
+
+
+class FeetechServo:
+    """One servo's memory, and what is wrong with it."""
+
+    def __init__(self, device: int, mount: int, index: int):
+        self.index, self.mount = index, mount  # joint; encoder reading at the joint's zero
+        self.memory = bytearray(MEMORY)
+        self.aimed = self.changed = True  # its goal, other registers, since somebody looked
+        for name, (_, _, value) in REGISTERS.items():
+            self.put(name, value)
+        self.put("id", device)
+        self.error = 0  # error bits raised by itself
+        self.forced = 0  # error bits that a test keeps raised
+        self.stubborn = False  # an overload ends with the power alone
+        self.silent = 0.0  # s left until it has restarted
+        self.pending: tuple[int, bytes] | None = None  # of REG_WRITE
+        self.glitches = 0  # readings to come in which the encoder is a third of a turn off
+        self.told = False  # a goal since it got its power
+        self.refused = 0  # writes to registers that are locked, read-only or not there
+
+    def get(self, name: str) -> int:
+        """The value of a register, signed where it has a sign."""
+        address, size, _ = REGISTERS[name]
+        raw = int.from_bytes(self.memory[address : address + size], "little")
+        return decode(raw, SIGN[name]) if name in SIGN else raw
+
+    def put(self, name: str, value: int) -> None:
+        """Sets a register, whatever its kind."""
+        address, size, _ = REGISTERS[name]
+        raw = encode(value, SIGN[name]) if name in SIGN else value
+        self.memory[address : address + size] = raw.to_bytes(size, "little")
+        self._note(address)
+
+    def _note(self, address: int) -> None:
+        """Somebody wrote to ``address``."""
+        if address in GOAL:
+            self.aimed = True
+        elif address < PRESENT:
+            self.changed = True
+
+    @property
+    def status(self) -> int:
+        """The error bits of its next status packet."""
+        return self.error | self.forced
+
+    def write(self, address: int, data: bytes) -> None:
+        """A write from the bus, register by register where allowed."""
+        for at, byte in enumerate(data, address):
+            locked = at in EEPROM and self.memory[REGISTERS["lock"][0]]
+            if at >= MEMORY or at in READ_ONLY or locked:
+                self.refused += 1
+                continue
+            if at == REGISTERS["torque_enable"][0] and byte == 0:
+                ends = OVERCURRENT | OVERHEAT | OVERLOAD * (not self.stubborn)
+                self.error &= ~ends  # while it is hot, that one comes back
+            self.memory[at] = byte
+            self._note(at)
+
+    def heal(self) -> None:
+        """Nothing is wrong any more."""
+        self.error = self.forced = self.glitches = 0
+
+    def reboot(self) -> None:
+        """Power off and on: RAM is as from the factory, so the torque is gone."""
+        for name, (address, _, value) in REGISTERS.items():
+            if RAM <= address < PRESENT:
+                self.put(name, value)
+        self.put("torque_limit", self.get("max_torque"))
+        self.put("pending", 0)
+        self.error, self.silent, self.pending, self.told = 0, REBOOT_S, None, False

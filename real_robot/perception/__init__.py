@@ -1,0 +1,4 @@
+"""Where objects are: cameras, tags, calibration boards, the pose filter, the occlusion bound.
+
+May import: core.
+"""

@@ -1,0 +1,45 @@
+"""FinalCheck: the last look at a target before the driver turns it into the device's numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from real_robot.core.driver import Fault
+from real_robot.safety.stages.stage import (
+    EPS,
+    Array,
+    CheckStage,
+    FilterContext,
+    JointTrajectoryPoint,
+    SafetyStop,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class FinalCheck(CheckStage):
+    """Stops on what must not be there any more: such a target is a bug of the stages before."""
+
+    name: ClassVar[str] = "encode"
+    joints: tuple[str, ...]
+    position: Array  # (n, 2) rad, low and high
+    velocity: Array  # (n,) rad/s
+    period: float  # s
+
+    def step(
+        self, motion: JointTrajectoryPoint, moment: FilterContext, own: Any
+    ) -> tuple[JointTrajectoryPoint, Any]:
+        last = moment.last.qpos
+        low = np.minimum(self.position[:, 0], last) - EPS  # who starts outside comes in
+        high = np.maximum(self.position[:, 1], last) + EPS
+        good = (low <= motion.qpos) & (motion.qpos <= high)
+        good &= np.abs(motion.qpos - last) <= self.velocity * self.period + EPS
+        if not good.all() or not 0.0 <= motion.gripper <= 1.0:
+            raise SafetyStop(
+                Fault.CONFIG,
+                f"target {np.round(motion.qpos, 3)} after {np.round(last, 3)} rad, gripper "
+                f"{motion.gripper}, breaks the limits of {', '.join(self.joints)}: a bug",
+            )
+        return motion, own

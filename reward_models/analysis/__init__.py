@@ -1,0 +1,4 @@
+"""Figures about rewards: ranking metrics, distances, screens, over-optimisation.
+
+May import: programs.
+"""

@@ -1,0 +1,366 @@
+"""From a clause and the things that it is about to the atom that it asks for, held against the
+card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from reward_models.base import TaskCard
+from reward_models.goals.formula import Atom, EntityChoice, Formula, Term, check, join
+from reward_models.goals.grammar.clauses import Clause
+from reward_models.goals.grammar.consistency import join_parts
+from reward_models.goals.grammar.noun_phrases import EntityNames
+from reward_models.goals.grammar.quantities import Quantity
+from reward_models.goals.grammar.wordings import OF
+from reward_models.goals.predicates import AFTER, BODY, FURNITURE, GRIPPER, MARKS, PREDICATES, SIDES
+from reward_models.goals.refusal import Refusal
+
+Refuse = Callable[[str, str], Refusal]
+_BEING = frozenset({"", "be", "touch", "contact", "reach", "meet", "lie", "stand", "sit", "rest"})
+MOVING = frozenset("push|move|slide|shove|nudge|roll|drag|pull|carry|send|take|go|come".split("|"))
+_LIFTING = frozenset({"lift", "raise", "lower", "drop"})
+_MOVES = frozenset({"push", "place", "insert", "lift"})
+_AMOUNTS = {"m": "a length (5 cm)", "1": "a share (halfway, 60 %)", "rad": "an angle (30 degrees)",
+            "m/s": "a speed (10 cm/s)"}  # fmt: skip
+
+
+_CORNERS = [(x, y) for x in ("at_front", "at_back") for y in ("on_left", "on_right")]
+
+
+def _short(value: float) -> float:
+    """Without what binary fractions add: 7 cm are .07 m."""
+    return round(value, 9) if abs(round(value, 9) - value) < 1e-12 else value
+
+
+def _meant(predicate: str, number: str, said: bool = False) -> float:
+    """A number of a predicate where it was not said; ``said``: another was."""
+    [found] = [n.meant((), said, False) for n in PREDICATES[predicate].numbers if n.name == number]
+    assert found is not None
+    return found
+
+
+class AtomBuilder:
+    """What one card has for clauses."""
+
+    def __init__(self, things: EntityNames, card: TaskCard, refuse: Refuse) -> None:
+        self.things, self.card, self.refuse = things, card, refuse
+        assert things.actor is not None
+        self.actor = things.actor.name
+
+    def several(
+        self, clause: Clause, how: str, subjects: list[Term], sides: list[tuple[str, list[Term]]]
+    ) -> Formula | None:
+        """Predicates that take several things at once; None: it is none of these."""
+        things = [t for _, terms in sides for t in terms]
+        match clause.predicate:
+            case "together" | "in_touch" | "apart" | "away" | "parted" if not sides:
+                if len(subjects) != 2 or how in ("or", "nor"):
+                    raise self.refuse("ambiguous", "two things are together or apart: name both")
+                pair = subjects if subjects[1] != self.actor else subjects[::-1]
+                if clause.predicate in ("apart", "away"):
+                    return self._apart(clause, *pair)
+                beside = "touch" if pair[0] == self.actor else "next_to"
+                name, terms = ("far" if clause.predicate == "parted" else beside), pair
+            case "stacked":
+                if len(subjects) != 2 or how in ("or", "nor"):
+                    raise self.refuse("ambiguous", "which on which? Say 'A on B'")
+                return self.either_way(replace(clause, predicate="on"), subjects)
+            case "on" | "on_top" if clause.verb.split(" ")[0] in ("stack", "pile") and (
+                len(subjects) > 1 and how not in ("or", "nor") and len(things) == 1
+            ):  # one of them there, and the other on top
+                if len(subjects) > 2:
+                    raise self.refuse("ambiguous", "which on which? Say 'A on B'")
+                on = replace(clause, predicate="on")
+                piles = (
+                    (self.one(on, (a, things[0])), self.one(on, (b, a)))
+                    for a, b in (subjects, subjects[::-1])
+                )
+                return join("or", *(join("and", *pile) for pile in piles))
+            case "tower":
+                blocks = [e.name for e in self.card.entities if "stack" in e.affordances]
+                top = things[0]
+                under = [t for t in (things if len(things) == 2 else blocks) if t != top]
+                if len(under) != 1:
+                    raise self.refuse("ambiguous", "which is on top, and which below?")
+                name, terms = "on", [top, *under]
+            case "in_line":
+                name, terms = "in_line", [*subjects, *things]
+                if len(terms) != 3:
+                    raise self.refuse("unsupported", "three things make a line: name three")
+            case "between" if len(subjects) == 1:
+                name, terms = "between", [*subjects, *things]
+                if len(things) != 2:
+                    raise self.refuse("ambiguous", "between which two?")
+            case _:
+                return None
+        return self._checked(Atom.of(name, *terms), clause)
+
+    def either_way(self, clause: Clause, pair: list[Term]) -> Formula:
+        """What a clause asks for of a pair of which it does not say which is which."""
+        first, second = (self.one(clause, (a, b)) for a, b in (pair, pair[::-1]))
+        same = isinstance(first, Atom) and PREDICATES[first.predicate].mirror == first.predicate
+        return first if same else join("or", first, second)
+
+    def one(self, clause: Clause, terms: tuple[Term, ...]) -> Formula:
+        """The atom of a clause about these things."""
+        name, first = clause.predicate, terms[0]
+        hand = first == self.actor
+        if clause.verb in _LIFTING and not hand:
+            lifts = self._can(first, "lift")
+            placed = (
+                name in ("on", "on_top", "inside", "far", "lifted") or name == "above" and lifts
+            )
+            dropped = clause.verb.startswith("drop") and name in ("to", "at")
+            if len(terms) == 2 and not placed and not dropped:
+                raise self.refuse("unsupported", f"{clause.verb!r} it, then say where it goes")
+            if not lifts:
+                raise self.refuse("unsupported", f"the {first} cannot be lifted")
+        match name:
+            case "to" | "against" | "at":
+                return self._reached(clause, terms)
+            case "toward":
+                name = "touch" if hand else "nearer"
+            case "by":
+                if clause.verb in MOVING and not hand:
+                    raise self.refuse("unsupported", "past it, or beside it? Say 'next to'")
+                name = "next_to"
+            case "touch" if clause.verb == "give" and self.kind(terms[-1]) == "button":
+                name, terms = "pressed", terms[-1:]
+            case "touch" if hand and self.things.actor.kind == BODY:
+                name = "at"
+            case "holds":
+                hole = self.kind(first)
+                name = {"hole": "inserted", "drawer": "inside"}.get(hole, "on")
+                terms = (terms[1], first)
+            case "stowed":
+                rooms = [e.name for e in self.card.entities if e.kind == "drawer"]
+                if len(rooms) != 1:
+                    raise self.refuse("unsupported", "put it away where?")
+                name, terms = "inside", (first, rooms[0])
+            case "apart" | "away":
+                return self._apart(clause, *terms)
+            case "next_to" if hand or terms[-1] == self.actor:
+                raise self.refuse("unsupported", "how near? Say 'within 5 cm of', or on which side")
+            case "on" if hand and self.things.actor.kind == BODY:
+                name = "at"
+            case "on" if hand:
+                if clause.verb not in ("put", "place", "rest", "lay", "set", "get", "keep", "have"):
+                    raise self.refuse("ambiguous", f"touch the {terms[1]}, or be above it?")
+                name = "touch"
+            case "on_top":
+                name = "above" if hand else "on"
+            case "inside":
+                hole = self.kind(terms[1]) == "hole"
+                name = "inserted" if hole else "inside"
+            case "inserted":
+                holes = [e.name for e in self.card.entities if e.kind == "hole"]
+                if len(holes) != 1:
+                    raise self.refuse("unsupported", "there is no hole here")
+                if len(terms) == 1:
+                    terms = (*terms, holes[0])
+            case "below":
+                if terms[1] != self.actor:
+                    raise self.refuse("unsupported", "nothing here can be below a thing")
+                name, terms = "above", (terms[1], terms[0])
+            case "above" if not hand and not self._can(first, "lift", "place", "insert"):
+                raise self.refuse("unsupported", f"the {first} cannot be lifted above something")
+            case "upright" if "balance" in self.card.entity(str(first)).affordances:
+                name = "balanced"
+            case "moved" | "displaced":
+                made = self._moved(clause, first)
+                since = ((AFTER, 0.0),) if clause.began else ()
+                return Atom(made.predicate, made.terms, (*made.numbers, *since))
+            case "at_point":
+                return self._point(clause, first)
+            case "corner":
+                return join("or", *(self._corner(clause, first, *ends) for ends in _CORNERS))
+            case _ if " " in name:
+                return self._corner(clause, first, *name.split())
+            case "at_height" if clause.much is None:
+                raise self.refuse("ambiguous", "how high? Say '15 cm above the table'")
+            case "at_height" if clause.much.just and self.kind(first) == GRIPPER:
+                return self._over_table(clause, first)
+            case "returned":
+                there = [self._of("moved", (first,), {"left": 0.0, "front": 0.0})]
+                there += [self._of("raised", (first,), {"height": 0.0})] if hand else []
+                return join_parts("and", [self._checked(atom, clause) for atom in there])
+            case "lowered":
+                said = dict(self._numbered("raised", terms, clause.much).numbers)
+                said["height"] = -said.get("height", _meant("raised", "height"))
+                return self._checked(self._of("raised", terms, said), clause)
+            case "touch" if len(terms) == 2 and terms[1] == self.actor:
+                terms = (terms[1], terms[0])
+        if terms[-1] == self.actor and not hand and clause.verb and not clause.lasting:
+            if clause.verb not in _BEING:
+                raise self.refuse("unsupported", "only the gripper can go to an object")
+        if name in ("left_of", "right_of", "in_front_of", "behind", "far", "near"):
+            if len(terms) == 2 and terms[1] == self.actor:  # the ball is left of the gripper
+                name, terms = PREDICATES[name].mirror, (terms[1], terms[0])
+        atom: Formula = self._numbered(name, terms, clause.much)
+        made = self._checked(atom, clause)
+        if clause.also:
+            return join("and", made, Atom.of(clause.also, first))
+        return made
+
+    def _reached(self, clause: Clause, terms: tuple[Term, ...]) -> Formula:
+        """ "to" and "against": the gripper touches; a thing is beside another, or on a mark."""
+        first, target = terms
+        if clause.predicate == "at" and first != self.actor and self.kind(target) not in MARKS:
+            raise self.refuse("ambiguous", f"at the {target}: on it, or beside it?")
+        if target == self.actor and clause.predicate == "against" and clause.verb in _BEING:
+            first, target = target, first
+        if target == self.actor:
+            raise self.refuse("unsupported", "only the gripper can go to an object")
+        if first == self.actor:
+            reach = "at" if self.things.actor.kind == BODY else "touch"
+            return self._checked(Atom.of(reach, first, target), clause)
+        where = self.kind(target)
+        if clause.predicate in ("to", "at") and where in MARKS:
+            return self._checked(Atom.of("on", first, target), clause)
+        beside = clause.verb == "push" and where in ("handle", "button")
+        beside &= self.kind(first) not in FURNITURE
+        hollow = where in FURNITURE and not beside
+        if clause.predicate == "to" and (hollow or clause.verb in ("put", "place")):
+            raise self.refuse("ambiguous", f"to the {target}: in it, on it or beside it?")
+        return self._checked(Atom.of("next_to", first, target), clause)
+
+    def _apart(self, clause: Clause, first: Term, second: Term) -> Formula:
+        """Two things with a distance between them that is bounded."""
+        much = clause.much
+        assert much is not None
+        if second == self.actor:
+            if clause.verb in MOVING and not clause.lasting:
+                raise self.refuse("unsupported", "only the gripper can go to or from an object")
+            first, second = second, first
+        if much.just and clause.predicate != "away":
+            raise self.refuse("ambiguous", "at least so far, or at most? Say which")
+        least, most = much.least, None if much.just else much.most
+        found: list[Formula] = []
+        if least is not None:
+            found.append(self._checked(self._of("far", (first, second), {"least": least}), clause))
+        if most is not None:
+            found.append(self._checked(self._of("near", (first, second), {"within": most}), clause))
+        return found[0] if len(found) == 1 else join("and", *found)
+
+    def _moved(self, clause: Clause, first: Term) -> Atom:
+        much = clause.much
+        assert much is not None
+        if clause.predicate == "displaced":
+            if much.just:
+                raise self.refuse("ambiguous", "which way? Say 'to the left', 'forward', ...")
+            if clause.verb in _LIFTING:
+                raise self.refuse("unsupported", "lifted so high at most? It takes a least height")
+            bounded = self._numbered("displaced", (first,), much)
+            if much.least is None:
+                bounded = Atom.of("displaced", first, least=0.0, **dict(bounded.numbers))
+            return self._checked(bounded, clause)
+        if not much.just:
+            raise self.refuse("unsupported", "'moved' takes one length, with 'give or take'")
+        numbers = {name: value for name, value in clause.numbers if value}
+        if much.tolerance is not None:
+            numbers["tolerance"] = much.tolerance
+        return self._checked(self._of("moved", (first,), numbers), clause)
+
+    def _corner(self, clause: Clause, first: Term, *ends: str) -> Formula:
+        """In the outermost part of a table to two of its sides."""
+        return join("and", *(self._checked(Atom.of(end, first), clause) for end in ends))
+
+    def _over_table(self, clause: Clause, first: Term) -> Formula:
+        """ "20 cm above the table", as nearly as above a thing."""
+        much = clause.much
+        assert much is not None
+        usual = _meant("above", "tolerance", said=True)
+        off = usual if much.tolerance is None else much.tolerance
+        numbers = {"least": max(much.value - off, 0.0), "most": much.value + off}
+        return self._checked(self._of("at_height", (first,), numbers), clause)
+
+    def _point(self, clause: Clause, first: Term) -> Formula:
+        numbers = dict(clause.numbers)
+        if clause.much is not None:
+            numbers["within"] = clause.much.most or clause.much.value
+        return self._checked(self._of("at_point", (first,), numbers), clause)
+
+    def _numbered(self, name: str, terms: tuple[Term, ...], much: Quantity | None) -> Atom:
+        """The atom with a quantity in the number that takes it."""
+        if much is None:
+            return self._of(name, terms, {})
+        if much.unit == "m" and name in ("open", "pressed"):
+            much = self._share(terms[0], much)
+        slots = {n.said: n for n in PREDICATES[name].numbers if n.said and n.unit == much.unit}
+        if name == "closed" and much.just:
+            much = Quantity(much.unit, None, 1 - much.value)  # 80 % closed is 20 % open
+        if not slots:
+            takes = [_AMOUNTS.get(n.unit, n.name) for n in PREDICATES[name].numbers if n.said]
+            raise self.refuse(
+                "unsupported",
+                f"{name} takes no number in {much.unit or 'that unit'}; "
+                f"it takes {' or '.join(dict.fromkeys(takes)) or 'none'}",
+            )
+        said: dict[str, float | None] = {"least": much.least, "most": much.most}
+        if "just" not in slots and much.just:
+            said = {"least" if "least" in slots else "most": much.value}
+        elif much.just:
+            said = {"just": much.value}
+        elif "just" in slots:
+            if much.least is None or much.most is None:
+                raise self.refuse("unsupported", f"{name} takes one {slots['just'].name}, not a "
+                                  "least or a most; say it with 'give or take'")  # fmt: skip
+            said = {"just": round((much.least + much.most) / 2, 9),
+                    "tolerance": round((much.most - much.least) / 2, 9)}  # fmt: skip
+        if much.tolerance is not None:
+            said["tolerance"] = much.tolerance
+        numbers: dict[str, float] = {}
+        for bound, value in said.items():
+            if value is not None:
+                if bound not in slots:
+                    raise self.refuse("unsupported", f"{name} takes no {bound} number")
+                numbers[slots[bound].name] = value
+        return self._of(name, terms, numbers)
+
+    def _share(self, term: Term, much: Quantity) -> Quantity:
+        """A length as a share of the way that a thing slides; itself where no card says how far."""
+        joint = f"{self.card.entity(str(term)).body}_joint"
+        way = next((s.range[1] for s in self.card.signals if s.name == joint), 0.0)
+        if not way:
+            return much
+        if max(much.least or 0.0, much.most or 0.0) > way:
+            raise self.refuse("unsupported", f"the {term} slides {100 * way:.3g} cm at most")
+        least, most = (None if n is None else n / way for n in (much.least, much.most))
+        return replace(much, unit="1", least=least, most=most)
+
+    def _of(self, name: str, terms: tuple[Term, ...], numbers: dict[str, float]) -> Atom:
+        units = {n.name: n.unit for n in PREDICATES[name].numbers}
+        rounded = {k: v if units[k] == "rad" else _short(v) for k, v in numbers.items()}
+        return Atom.of(name, *terms, **rounded)
+
+    def _checked(self, atom: Formula, clause: Clause) -> Atom:
+        """The atom, held against the card; FormulaError where that has no such thing."""
+        assert isinstance(atom, Atom)
+        known = PREDICATES[atom.predicate]
+        apart = self.things.objects and self.things.actor.kind == BODY
+        if apart and known.name not in ("on", "at"):
+            raise self.refuse("unsupported", f"{known.name} is not measured here")
+        if known.name in SIDES and not self.card.area:
+            raise self.refuse("unsupported", "there is no table here whose sides are known")
+        if atom.predicate in OF and atom.terms[0] != OF[atom.predicate]:
+            raise self.refuse("unsupported", f"the {atom.terms[0]} cannot do that")
+        check(atom, self.card)
+        mover = atom.terms[0]
+        moved = known.arity > 1 or known.level or atom.predicate in ("turned", "toppled")
+        if moved and mover != self.actor and not self._can(mover, *_MOVES):
+            raise self.refuse("unsupported", f"the {mover} cannot be moved to something")
+        return atom
+
+    def kind(self, term: Term) -> str:
+        return self.card.entity(term.among[0] if isinstance(term, EntityChoice) else term).kind
+
+    def _can(self, term: Term, *what: str) -> bool:
+        """Whether a thing affords one of these; where no card says what anything does, that it is
+        no furniture."""
+        told = any(e.affordances for e in self.card.entities)
+        for name in term.among if isinstance(term, EntityChoice) else (term,):
+            entity = self.card.entity(name)
+            if told and (entity.kind in FURNITURE | MARKS or not {*what} & {*entity.affordances}):
+                return False
+        return told or "push" in what

@@ -1,0 +1,72 @@
+"""What was asked before is not asked again: answers on disk by the hash of what was asked.
+
+A folder with a small JSON file per answer, written whole or not at all, so that many may read and
+write at once and a crash leaves nothing half said. The hash is of model, words and pictures.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from reward_models.remote.cassette import Message, ModelReply, Transport, key_of
+
+
+class Cache:
+    """Entries (JSON objects) by key."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._asking: dict[str, threading.Lock] = {}
+
+    def only_one(self, key: str) -> threading.Lock:
+        """Who holds it may ask; who waits for it finds the answer."""
+        return self._asking.setdefault(key, threading.Lock())
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The entry, or None; ValueError names a file that is none."""
+        path = self._path(key)
+        try:
+            entry = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            entry = None
+        if not isinstance(entry, dict):
+            raise ValueError(f"{path} is no answer that was kept: delete it, and it is asked anew")
+        return entry
+
+    def put(self, key: str, entry: dict[str, Any]) -> None:
+        """Keeps an entry, which is on the disk when this returns."""
+        path = self._path(key)
+        partial = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+        with partial.open("wb") as file:
+            file.write(json.dumps(entry).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.json"
+
+
+class CachingTransport:
+    """A transport that passes on only what the cache has no answer to."""
+
+    def __init__(self, inner: Transport, cache: Cache):
+        self.inner, self.cache, self.model = inner, cache, inner.model
+
+    def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
+        key = key_of(f"{self.model}, {max_tokens} tokens at most", messages, 0)
+        with self.cache.only_one(key):
+            if (kept := self.cache.get(key)) is not None:
+                return ModelReply(**kept)
+            reply = self.inner.complete(messages, max_tokens)
+            self.cache.put(key, asdict(reply))
+        return reply

@@ -1,0 +1,72 @@
+"""Several questions at once: a few threads that wait for a wire, and a queue that does not grow."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+AHEAD = 2  # questions that are made per thread before an answer is waited for
+_NO_MORE = object()
+
+
+def ask_in_parallel(
+    ask: Callable[[Q], A], questions: Iterable[Q], at_once: int
+) -> Iterator[tuple[Q, A]]:
+    """(question, answer) as answers come, at most ``at_once`` under way.
+
+    An error of one is raised after what the others under way came to; what had not begun is not
+    asked. The threads are daemons: Ctrl-C waits for none of them.
+    """
+    todo: queue.Queue[Any] = queue.Queue()
+    done: queue.Queue[tuple[Q, Any, Exception | None]] = queue.Queue()
+
+    def work() -> None:
+        while (question := todo.get()) is not _NO_MORE:
+            try:
+                done.put((question, ask(question), None))
+            except Exception as error:  # the caller's to raise, in the caller's thread
+                done.put((question, None, error))
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(max(1, at_once))]
+    for thread in threads:
+        thread.start()
+    rest, pending, failed = iter(questions), 0, None
+    try:
+        while True:
+            while failed is None and pending < AHEAD * len(threads):
+                question = next(rest, _NO_MORE)
+                if question is _NO_MORE:
+                    break
+                todo.put(question)
+                pending += 1
+            if not pending:
+                break
+            question, answer, error = done.get()
+            pending -= 1
+            if error is None:
+                yield question, answer
+            elif failed is None:
+                failed = error
+                pending -= _drop_waiting(todo)
+    finally:
+        _drop_waiting(todo)
+        for _ in threads:
+            todo.put(_NO_MORE)
+    if failed is not None:
+        raise failed
+
+
+def _drop_waiting(todo: queue.Queue[Any]) -> int:
+    """How many questions nobody had begun, which are dropped."""
+    count = 0
+    while True:
+        try:
+            todo.get_nowait()
+        except queue.Empty:
+            return count
+        count += 1

@@ -1,0 +1,296 @@
+"""Any endpoint that speaks the OpenAI protocol, through the official client, within a budget.
+
+``RetryingTransport(Metered(OpenAITransport))``: one attempt at the bottom, the budget around every
+attempt, patience around those. The key comes from an environment variable when a call is made and
+is kept nowhere else. Errors are written anew from the status alone: a library's own message may
+quote headers or addresses. Several threads may share a stack.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import os
+import random
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from reward_models.remote.cassette import Message, ModelReply, Transport
+
+T = TypeVar("T")
+
+JITTER = (
+    0.5  # a pause is up to this share shorter or longer: many who wait do not come back at once
+)
+
+
+class ModelError(RuntimeError):
+    """The model could not be asked; the message never holds the key."""
+
+
+class RetryableError(ModelError):
+    """An attempt came to nothing and another may not.
+
+    ``after``: s that the endpoint asks to wait. ``spent``: it may have worked on an answer that was
+    not heard.
+    """
+
+    def __init__(self, why: str, after: float | None = None, spent: bool = False):
+        super().__init__(why)
+        self.after, self.spent = after, spent
+
+
+class BudgetSpent(RuntimeError):
+    """The next call could exceed the budget."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a model is, and what it costs."""
+
+    model: str
+    base_url: str = "https://api.openai.com/v1"
+    key_variable: str = "OPENAI_API_KEY"  # environment variable that holds the key; empty: none
+    seconds: float = 120.0  # per attempt
+    attempts: int = 4  # of one call: slow, limited and broken answers are asked for again
+    wait: float = 1.0  # s before the second attempt, doubled each time, unless the endpoint says
+    longest: float = 90.0  # s that it may ask to wait
+    temperature: float | None = 1.0  # None: not said, for models that allow none
+    limit: str = "max_tokens"  # what the model calls the limit of an answer
+    prompt_price: float = 0.0  # per million tokens
+    completion_price: float = 0.0
+    picture_tokens: int = 1_000  # that a picture is taken to cost until a reply says more
+
+
+def public_url(url: str) -> str:
+    """An address that may be shown and kept; ValueError where a secret may be in it."""
+    parts = urllib.parse.urlsplit(url)
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError(
+            "an address with a user, a password or a query is not taken: it would be kept with "
+            "what is made; a key is read from --model.key-variable"
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"where is the server? Expected http://HOST:PORT, got {url!r}")
+    return url.rstrip("/")
+
+
+def with_retries(attempt: Callable[[], T], e: Endpoint) -> T:
+    """What ``attempt`` answers, which may raise RetryableError; ModelError after the last one."""
+    for number in range(1, e.attempts + 1):
+        try:
+            return attempt()
+        except RetryableError as error:
+            why = f"{e.model} did not answer: {error} (attempt {number})"
+            if number == e.attempts:
+                raise ModelError(why) from None
+            if error.after is not None and error.after > e.longest:
+                raise ModelError(f"{why}; it asks to wait {error.after:.0f} s") from None
+            pause = e.wait * 2 ** (number - 1) * random.uniform(1 - JITTER, 1 + JITTER)
+            time.sleep(pause if error.after is None else error.after + pause * JITTER)
+    raise ModelError(f"{e.model} was not asked: {e.attempts} attempts")
+
+
+def http_error(status: int, retry_after: str | None) -> ModelError:
+    """What an HTTP status above 399 means."""
+    if status < 500 and status not in (408, 409, 429):
+        odd = ": a model that takes no temperature, or another name of the limit of an answer?"
+        return ModelError(f"status {status}{odd if status == 400 else ''}")
+    return RetryableError(f"status {status}", _seconds(retry_after))
+
+
+def _seconds(header: str | None) -> float | None:
+    """s that a Retry-After header asks for, in either of its forms; None where it asks nothing."""
+    if not header:
+        return None
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+class OpenAITransport:
+    """One attempt at an endpoint: the model's answer, RetryableError or ModelError."""
+
+    def __init__(self, endpoint: Endpoint):
+        self.endpoint, self.model = endpoint, endpoint.model
+        self._lock = threading.Lock()
+
+    @cached_property
+    def _connections(self) -> Any:
+        """Kept from call to call, which saves a tenth of a second each; knows no key."""
+        import openai
+
+        return openai.DefaultHttpxClient(timeout=self.endpoint.seconds)
+
+    def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
+        try:
+            import openai
+        except ModuleNotFoundError:
+            raise ModelError("models are asked through the client openai: pip install "
+                             "'robo-rl[llm]'") from None  # fmt: skip
+
+        e = self.endpoint
+        key = os.environ.get(e.key_variable, "") if e.key_variable else "none"
+        if not key:
+            raise ModelError(f"no key for {e.model}: set the variable {e.key_variable}")
+        with self._lock:
+            connections = self._connections
+        client = openai.OpenAI(api_key=key, base_url=e.base_url, timeout=e.seconds, max_retries=0,
+                               http_client=connections)  # fmt: skip
+        try:
+            said: dict[str, Any] = {e.limit: max_tokens}
+            if e.temperature is not None:
+                said["temperature"] = e.temperature
+            answer = client.chat.completions.create(
+                model=e.model, messages=[dict(m) for m in messages], **said
+            )
+            return _reply(answer)
+        except openai.APITimeoutError:
+            error: ModelError = RetryableError(f"no answer within {e.seconds:g} s", spent=True)
+        except openai.APIConnectionError as lost:
+            never = type(lost.__cause__).__name__ == "ConnectError"  # nothing was sent
+            error = RetryableError(
+                "no connection" if never else "the connection broke", spent=not never
+            )
+        except openai.APIStatusError as status:
+            error = http_error(status.status_code, status.response.headers.get("retry-after"))
+        except (openai.OpenAIError, ValueError, TypeError, AttributeError, IndexError):
+            error = RetryableError("an answer that is not of the protocol", spent=True)
+        if isinstance(error, RetryableError):
+            raise error from None
+        raise ModelError(f"{e.model} did not answer: {error}") from None
+
+
+def _reply(answer: Any) -> ModelReply:
+    choice = answer.choices[0]
+    usage = answer.usage
+    return ModelReply(
+        choice.message.content or "",
+        int(usage.prompt_tokens) if usage else 0,
+        int(usage.completion_tokens) if usage else 0,
+        choice.finish_reason != "length",
+    )
+
+
+class RetryingTransport:
+    """A transport that is asked again where that may help."""
+
+    def __init__(self, inner: Transport, endpoint: Endpoint):
+        self.inner, self.endpoint, self.model = inner, endpoint, inner.model
+
+    def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
+        return with_retries(lambda: self.inner.complete(messages, max_tokens), self.endpoint)
+
+
+@dataclass
+class Budget:
+    """Limits on what a run may spend, and what it has spent. Several threads may share one: what
+    calls under way could cost is held back until they have cost it."""
+
+    tokens: int = 200_000
+    money: float = 1.0  # in the currency of the prices
+    calls: int = 100
+    used_tokens: int = 0
+    used_money: float = 0.0
+    used_calls: int = field(default=0)
+    held_tokens: int = field(default=0, init=False)
+    held_money: float = field(default=0.0, init=False)
+    _under_way: int = field(default=0, init=False, repr=False)
+    _changed: threading.Condition = field(
+        default_factory=threading.Condition, init=False, repr=False, compare=False
+    )
+
+    def hold(self, tokens: int = 0, money: float = 0.0) -> None:
+        """Counts a call that could take as much, once what is under way leaves room for it;
+        BudgetSpent where there will be none."""
+        with self._changed:
+            while True:
+                if self.used_calls >= self.calls:
+                    raise BudgetSpent(f"{self.calls} calls are spent")
+                if self.used_tokens + tokens > self.tokens:
+                    raise BudgetSpent(f"{self.used_tokens} of {self.tokens} tokens are spent; the "
+                                      f"next call may take {tokens}")  # fmt: skip
+                if self.used_money + money > self.money:
+                    raise BudgetSpent(f"{self.used_money:.4f} of {self.money:g} are spent; the "
+                                      f"next call may cost {money:.4f}")  # fmt: skip
+                if not self._under_way or (
+                    self.used_tokens + self.held_tokens + tokens <= self.tokens
+                    and self.used_money + self.held_money + money <= self.money
+                ):
+                    break
+                self._changed.wait()
+            self.used_calls += 1
+            self._under_way += 1
+            self.held_tokens += tokens
+            self.held_money += money
+
+    def settle(self, held: tuple[int, float], used: tuple[int, float]) -> None:
+        """What a call that held so much came to."""
+        with self._changed:
+            self._under_way -= 1
+            self.held_tokens -= held[0]
+            self.held_money = self.held_money - held[1] if self._under_way else 0.0
+            self.used_tokens += used[0]
+            self.used_money += used[1]
+            self._changed.notify_all()
+
+    def __str__(self) -> str:
+        return f"{self.used_calls} calls, {self.used_tokens:,} tokens, {self.used_money:.4f} spent"
+
+
+class BudgetedTransport:
+    """A transport that stops before a call could go over the budget.
+
+    What a call may take is estimated from above, what it took is what the reply says: the estimate
+    where it says nothing, and where an answer was not heard.
+    """
+
+    def __init__(self, inner: Transport, budget: Budget, endpoint: Endpoint | None = None):
+        self.inner, self.budget, self.model = inner, budget, inner.model
+        self.endpoint = endpoint or Endpoint(inner.model)
+        self._picture = self.endpoint.picture_tokens  # the most that one has cost so far
+
+    def complete(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
+        words, pictures = _size(messages)
+        asked = words + pictures * self._picture
+        held = asked + max_tokens, self._price(asked, max_tokens)
+        self.budget.hold(*held)
+        used = 0, 0.0
+        try:
+            reply = self.inner.complete(messages, max_tokens)
+            prompt = reply.prompt_tokens or asked
+            answer = reply.completion_tokens or len(reply.text.encode()) // 3 + 1
+            used = prompt + answer, self._price(prompt, answer)
+            if pictures:
+                self._picture = max(self._picture, -((words - prompt) // pictures))
+            return reply
+        except RetryableError as error:
+            used = held if error.spent else used
+            raise
+        finally:
+            self.budget.settle(held, used)
+
+    def _price(self, prompt: int, completion: int) -> float:
+        e = self.endpoint
+        return (prompt * e.prompt_price + completion * e.completion_price) / 1e6
+
+
+def _size(messages: Sequence[Message]) -> tuple[int, int]:
+    """(tokens of what is written, pictures). A token is three letters or more in English, and
+    hardly ever less than a letter elsewhere; this errs on the careful side."""
+    written, pictures = 0, 0
+    for message in messages:
+        content = message["content"]
+        for part in [{"text": content}] if isinstance(content, str) else content:
+            written += len(part.get("text", "").encode())
+            pictures += "image_url" in part
+    return written // 3, pictures

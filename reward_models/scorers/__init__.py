@@ -1,0 +1,4 @@
+"""Scorers on embeddings: success, progress, critic, value, preferences, goal images.
+
+May import: analysis, vision.
+"""

@@ -1,0 +1,154 @@
+"""Small networks on embeddings of one frozen encoder, and the files that they are kept in.
+
+A file is safetensors with its card in the header, JSON: which encoder's embeddings it reads (a hash
+of the weights), the scene and goal that it learned, from whose episodes, how well it does on
+episodes held out, and the command. The card lies beside it as well, for people.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from torch import nn
+
+from reward_models.vision.atomic_files import write_tensors, write_text
+from reward_models.vision.config import HeadConfig
+
+Array = np.ndarray
+Fitted = TypeVar("Fitted", bound=nn.Module)
+
+LOOK_EVERY = 50  # gradient steps between looks at what is held out
+
+
+class Head(nn.Module):
+    """``k`` embeddings to a number, or to several; (n, k, D) -> (n,) or (n, outputs)."""
+
+    def __init__(
+        self, dim: int, frames: int = 1, hidden: int = HeadConfig.hidden, outputs: int = 1
+    ):
+        super().__init__()
+        self.frames, self.outputs = frames, outputs
+        self.scale = dim**0.5  # a unit row's coordinates are small
+        self.net = nn.Sequential(
+            nn.Linear(dim * frames, hidden), nn.GELU(), nn.Dropout(0.1),
+            nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, outputs),
+        )  # fmt: skip
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        out = self.net(self.scale * rows.flatten(1))
+        return out[:, 0] if self.outputs == 1 else out
+
+    def values(self, rows: Array) -> Array:
+        """Numbers (n,) f32 of embeddings (n, k, D), the same however they are batched."""
+        self.eval()
+        with torch.inference_mode():
+            x = torch.from_numpy(np.ascontiguousarray(rows, np.float32))
+            return np.concatenate(
+                [np.zeros(0, np.float32), *(self(part).numpy() for part in x.split(8192))]
+            )
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x))."""
+    return 1.0 / (1.0 + np.exp(-np.clip(x, -60.0, 60.0)))
+
+
+def untrained_head(
+    config: HeadConfig, dim: int, frames: int = 1, member: int = 0, outputs: int = 1
+) -> Head:
+    """A head that has learned nothing, a function of the config's seed."""
+    torch.manual_seed(config.seed + member)
+    return Head(dim, frames, config.hidden, outputs)
+
+
+def fit_head(
+    head: Fitted,
+    loss: Callable[[Fitted, Array], torch.Tensor],
+    fit: Array,
+    held: Array,
+    config: HeadConfig,
+    progress: Callable[[float], None] = lambda share: None,
+) -> dict[str, float]:
+    """Fits ``head`` to lower ``loss(head, ids)`` on batches of ``fit`` (n,), and keeps the weights
+    that were best on ``held`` (m,); ids are the caller's. Returns the loss held out and the step of
+    those weights."""
+    rng = np.random.default_rng(config.seed)
+    optimizer = torch.optim.AdamW(
+        head.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+    )
+    best, kept, step_of, waited = float("inf"), copy.deepcopy(head.state_dict()), 0, 0
+    for step in range(1, config.steps + 1):
+        head.train()
+        value = loss(head, fit[rng.integers(len(fit), size=config.batch)])
+        optimizer.zero_grad(set_to_none=True)
+        value.backward()
+        optimizer.step()
+        if step % LOOK_EVERY and step < config.steps:
+            continue
+        head.eval()
+        with torch.inference_mode():
+            now = float(loss(head, held))
+        waited += 1
+        if now < best:
+            best, kept, step_of, waited = now, copy.deepcopy(head.state_dict()), step, 0
+        progress(step / config.steps)
+        if waited > config.patience:
+            break
+    head.load_state_dict(kept)
+    head.eval()
+    return {"held_loss": best, "step": step_of}
+
+
+def save_scorer(
+    path: Path,
+    heads: Sequence[Head],
+    card: Mapping[str, Any],
+    arrays: Mapping[str, Array] | None = None,
+) -> None:
+    """Writes the heads with their card, and ``arrays`` that a refit needs; whoever reads ``path``
+    sees all of it or the old file."""
+    tensors = {
+        f"{number}/{name}": tensor.contiguous()
+        for number, head in enumerate(heads)
+        for name, tensor in head.state_dict().items()
+    }
+    tensors |= {name: torch.from_numpy(array) for name, array in (arrays or {}).items()}
+    write_tensors(path, tensors, {"card": json.dumps(card)})
+    write_text(path.with_suffix(".json"), json.dumps(card, indent=1) + "\n")
+
+
+def load_scorer(
+    path: Path, kind: str, arrays: Sequence[str] = (), beside: Sequence[str] = ()
+) -> tuple[list[Head], dict[str, Any], dict[str, Array]]:
+    """(heads, card, ``arrays`` by name and what there is of those ``beside``) of the scorer of a
+    kind at ``path``; ValueError where there is none."""
+    train = f"train one: robo-rl reward train {kind} --task TASK --goal KEY --out FILE.safetensors"
+    if not path.is_file():
+        raise ValueError(f"there is no scorer {path}; {train}")
+    try:
+        with safe_open(path, "pt") as file:
+            card = json.loads((file.metadata() or {})["card"])
+        tensors, heads = load_file(path), []
+        if card["kind"] != kind:
+            raise ValueError(f"{path} is a scorer of kind {card['kind']}, not {kind}; {train}")
+        for number in range(card["heads"]):
+            head = Head(card["dim"], card["frames"], card["hidden"], card.get("outputs", 1))
+            prefix = f"{number}/"
+            head.load_state_dict(
+                {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+            )
+            heads.append(head.eval())
+        there = [name for name in beside if name in tensors]
+        found = {name: tensors[name].numpy() for name in (*arrays, *there)}
+    except (SafetensorError, KeyError, TypeError, RuntimeError, json.JSONDecodeError) as error:
+        first = str(error).splitlines()[0]
+        raise ValueError(f"{path} is not a scorer ({first}); {train}") from error
+    return heads, card, found

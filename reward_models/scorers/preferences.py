@@ -1,0 +1,187 @@
+"""Preferences: a reward under which what was preferred is worth more (Bradley-Terry; PEBBLE,
+arXiv:2106.05091; from pictures, RL-VLM-F, arXiv:2402.03681).
+
+P(a before b) = sigmoid(sum_t r(a_t) - sum_t r(b_t)) of two stretches of a few frames, with
+r = tanh(f(x)) of an embedding x, by cross-entropy; a tie counts half for each. An ensemble of f,
+each fitted on pairs of its own draw; the reward is the mean of their r, its doubt their deviation.
+Pairs to ask about next are those on whose answer the members disagree most.
+
+A rating (ERL-VLM, arXiv:2506.12822) says of a stretch alone how far it is, and so of each that was
+rated otherwise which is better: each is paired with a few of those. Two of one rating say nothing
+of each other.
+
+A refit raises the version: what was rewarded before is rewarded anew by whoever keeps it.
+
+It fails where nobody was asked about what the policy now does: the first pairs are of random moves,
+so more are asked while it learns. Answers that are wrong alike, not by chance, teach what they say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from reward_models.base import Encoder
+from reward_models.scorers.embedding_reward import EmbeddingReward, FrameScores
+from reward_models.scorers.heads import Head, fit_head, sigmoid, untrained_head
+from reward_models.vision.config import HeadConfig
+
+Array = np.ndarray
+
+HELD = 5  # one pair in so many is held out, to stop by and to judge by
+MEMBERS = 3
+PAIRED = 4  # a rated stretch with so many others
+
+
+@dataclass(frozen=True)
+class PreferencePairs:
+    """``P`` pairs of stretches that somebody compared."""
+
+    first: Array  # (P, L, D) unit rows
+    second: Array  # (P, L, D)
+    answer: Array  # (P,) 1 the first is better, 0 the second, 0.5 neither
+    # (P,) int, by which it is held out, one in ``HELD``; -1, or None for all: by its own place.
+    turn: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.turn is None:
+            object.__setattr__(self, "turn", np.full(len(self.answer), -1))
+
+    @property
+    def held(self) -> Array:
+        """(P,) bool: those that are not fitted on, to stop by and to judge by."""
+        alone = self.turn < 0
+        return np.where(alone, np.cumsum(alone) - 1, self.turn) % HELD == 0
+
+    @property
+    def enough(self) -> bool:
+        """Whether something can be learned from them, and judged."""
+        return len(self) >= 2 * HELD and self.held.any() and not self.held.all()
+
+    def __add__(self, other: PreferencePairs) -> PreferencePairs:
+        parts = zip(vars(self).values(), vars(other).values(), strict=True)
+        return PreferencePairs(*(np.concatenate(part) for part in parts))
+
+    def __len__(self) -> int:
+        return len(self.answer)
+
+
+def pairs_from_ratings(films: Array, rating: Array, seed: int) -> PreferencePairs:
+    """Pairs of films (R, L, D), each with ``PAIRED`` that were rated otherwise, as far as there
+    are; those of a film that is held out are held out, too. ``rating`` (R,)."""
+    rng = np.random.default_rng([seed, len(rating)])
+    # What two people rated is one film.
+    _, film = np.unique(films.reshape(len(films), math.prod(films.shape[1:])), axis=0,
+                        return_inverse=True)  # fmt: skip
+    turn, sides = rng.permutation(len(rating))[film.ravel()], []
+    held = turn % HELD == 0
+    for one in range(len(rating)):
+        others = np.flatnonzero((rating != rating[one]) & (held == held[one]) & (turn != turn[one]))
+        sides += [(one, other) for other in rng.permutation(others)[:PAIRED]]
+    one, other = np.array(sides, int).reshape(-1, 2).T
+    return PreferencePairs(
+        films[one], films[other], (rating[one] > rating[other]).astype(float), turn[one]
+    )
+
+
+class Preferences(EmbeddingReward):
+    """See the module's text."""
+
+    def __init__(self, encoder: Encoder, heads: Sequence[Head]):
+        super().__init__(encoder)
+        self.heads, self.version = list(heads), 0
+
+    def rate(self, rows: Array, before: Array) -> FrameScores:
+        worth = np.tanh([head.values(rows[:, None]) for head in self.heads])
+        return FrameScores(worth.mean(axis=0), doubt=worth.std(axis=0))
+
+    def refit(self, pairs: PreferencePairs, config: HeadConfig) -> dict[str, Any]:
+        """Learns from ``pairs`` anew; the figures of ``fit_preferences``."""
+        dim = pairs.first.shape[2]
+        self.heads, figures = fit_preferences(pairs, dim, config, len(self.heads))
+        self.version += 1
+        return figures
+
+    def state_dict(self) -> dict[str, Array]:
+        """Weights and version, for a checkpoint."""
+        named = {
+            f"{number}/{name}": tensor.numpy()
+            for number, head in enumerate(self.heads)
+            for name, tensor in head.state_dict().items()
+        }
+        return {"version": np.array(self.version), **named}
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        """Continues from ``state_dict``."""
+        self.version = int(saved["version"])
+        for number, head in enumerate(self.heads):
+            names = head.state_dict()
+            head.load_state_dict(
+                {name: torch.from_numpy(saved[f"{number}/{name}"].copy()) for name in names}
+            )
+
+
+def preference_probabilities(heads: Sequence[Head], first: Array, second: Array) -> Array:
+    """(members, P): how likely each member finds it that the first stretch (P, L, D) is better."""
+
+    def worth(head: Head, stretches: Array) -> Array:
+        flat = stretches.reshape(-1, 1, stretches.shape[-1])
+        return np.tanh(head.values(flat)).reshape(stretches.shape[:2]).sum(axis=1)
+
+    return np.stack([sigmoid(worth(head, first) - worth(head, second)) for head in heads])
+
+
+def fit_preferences(
+    pairs: PreferencePairs,
+    dim: int,
+    config: HeadConfig,
+    members: int = MEMBERS,
+    progress: Callable[[float], None] = lambda share: None,
+) -> tuple[list[Head], dict[str, Any]]:
+    """(heads, figures) that explain ``pairs``, one in five of which is held out."""
+    if len(pairs) < 2 * HELD:
+        raise ValueError(
+            f"{len(pairs)} answers are too few to learn from: give {2 * HELD} at least"
+        )
+    if not pairs.enough:
+        raise ValueError("of the ratings to learn from, or to judge by, no two differ: give more")
+    fit, held = np.flatnonzero(~pairs.held), np.flatnonzero(pairs.held)
+    first, second = (
+        torch.from_numpy(side.astype(np.float32)) for side in (pairs.first, pairs.second)
+    )
+    answer = torch.from_numpy(pairs.answer.astype(np.float32))
+
+    def loss(head: Head, ids: Array) -> torch.Tensor:
+        flat = torch.cat([first[ids], second[ids]]).reshape(-1, 1, dim)
+        worth = torch.tanh(head(flat)).reshape(2, len(ids), -1).sum(dim=2)
+        return F.binary_cross_entropy_with_logits(worth[0] - worth[1], answer[ids])
+
+    heads = [untrained_head(config, dim, member=member) for member in range(members)]
+    for member, head in enumerate(heads):
+        rng = np.random.default_rng([config.seed, member])
+        drawn = fit[rng.integers(len(fit), size=len(fit))]
+        fit_head(head, loss, drawn, held, config)
+        progress((member + 1) / members)
+    chance = preference_probabilities(heads, pairs.first[held], pairs.second[held]).mean(axis=0)
+    clear = pairs.answer[held] != 0.5
+    right = (chance > 0.5) == (pairs.answer[held] > 0.5)
+    figures = {
+        "pairs": len(pairs),
+        "ties": int((pairs.answer == 0.5).sum()),
+        "agreement_held_out": float(right[clear].mean()) if clear.any() else None,
+        "answers_held_out": int(clear.sum()),
+    }
+    return heads, figures
+
+
+def most_disputed(heads: Sequence[Head], first: Array, second: Array, count: int) -> Array:
+    """The ``count`` of candidates (P, L, D) on whose answer the members disagree most."""
+    return np.argsort(-preference_probabilities(heads, first, second).std(axis=0), kind="stable")[
+        :count
+    ]

@@ -1,0 +1,179 @@
+"""CLIP encoders: the embedded one, and any open_clip model by name.
+
+``encode`` gives unit rows, the same for a frame whatever batch it comes in. The number format is
+float32 unless bfloat16 is asked for: nothing that is measured here and now decides it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from reward_models.vision import tiny_clip
+from reward_models.vision.config import NumberFormat
+
+Array = np.ndarray
+
+
+class TorchEncoder(ABC):
+    """What both encoders share: batching, number format, normalisation."""
+
+    name: str  # what it is and a hash of its weights
+    camera: str
+    homes: tuple[
+        tiny_clip.TrainingScene, ...
+    ] = ()  # the only scenes it knows; (): trained on anything
+    size: tuple[int, int]  # px, height and width of what it looks at; other frames are resized
+    scale: float = 100.0  # logit = scale * cosine + bias
+    # Where the logit's sigmoid was trained to be how surely a caption holds; None elsewhere. A
+    # SigLIP's says how surely it is this image's alone: next to nothing for most that is true.
+    bias: float | None = None
+    taught = tiny_clip.TrainedCaptions()  # the only captions that it knows; none: any words
+
+    def __init__(self, device: str, batch: int, dtype: torch.dtype):
+        self.device, self.batch, self.dtype = torch.device(device), batch, dtype
+
+    @abstractmethod
+    def _images(self, frames: torch.Tensor) -> torch.Tensor:
+        """Raw embeddings (k, D) of frames (k, H, W, 3) uint8 on the device."""
+
+    def encode(self, frames: Array) -> Array:
+        """Unit rows (k, D) f32 of frames (k, H, W, 3) uint8."""
+        if frames.ndim != 4 or frames.shape[3] != 3 or frames.dtype != np.uint8:
+            raise ValueError(
+                f"frames must be (k, H, W, 3) uint8, got {frames.shape} {frames.dtype}"
+            )
+        out = []
+        for start in range(0, len(frames), self.batch):
+            part = torch.from_numpy(np.ascontiguousarray(frames[start : start + self.batch]))
+            part = part.to(self.device)
+            half = self.dtype == torch.bfloat16
+            with torch.inference_mode(), torch.autocast(self.device.type, torch.bfloat16, half):
+                out.append(F.normalize(self._images(part).float(), dim=-1).cpu())
+        return torch.cat(out).numpy() if out else np.zeros((0, self.dim), np.float32)
+
+    @property
+    def dtype_name(self) -> str:
+        """The number format of images: ``float32`` or ``bfloat16``."""
+        return str(self.dtype).removeprefix("torch.")
+
+    @property
+    def dim(self) -> int:
+        """Width of an embedding."""
+        return self.encode_texts((*self.taught[:1], "a frame")[:1]).shape[1]
+
+    @abstractmethod
+    def encode_texts(self, texts: tuple[str, ...]) -> Array:
+        """Unit rows (len(texts), D) f32."""
+
+
+class EmbeddedClip(TorchEncoder):
+    """A small CLIP of ``robo-rl reward train``; by default the one that ships with the project."""
+
+    camera = "front"
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        device: str = "cpu",
+        batch: int = 0,  # frames encoded together; 0: what suits the device
+        dtype: torch.dtype = torch.float32,
+    ):
+        # On a processor the layers' outputs of a small batch stay in its caches.
+        super().__init__(device, batch or (32 if device == "cpu" else 256), dtype)
+        model = tiny_clip.load(path or tiny_clip.DEFAULT)
+        self.name, self.homes = f"embedded-{tiny_clip.content_hash(model)}", model.homes
+        self.camera = model.homes[0].camera if model.homes else self.camera
+        self.taught = model.taught
+        self.size = (model.config.size, model.config.size)
+        self.model = model.to(self.device).to(memory_format=torch.channels_last)
+        self._tower = tiny_clip.fold_batch_norm(self.model.clip.visual)
+        self.scale, self.bias = self.model.scale.item(), self.model.bias.item()
+
+    def _images(self, frames: torch.Tensor) -> torch.Tensor:
+        if frames.shape[1:3] != self.size:
+            x = frames.permute(0, 3, 1, 2).float()
+            x = F.interpolate(x, self.size, mode="bilinear", antialias=True)
+            frames = x.round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1)
+        return self.model.images(frames, self._tower)
+
+    def encode_texts(self, texts: tuple[str, ...]) -> Array:
+        config = self.model.config
+        tokens = tiny_clip.tokenize(texts, config.context, config.words).to(self.device)
+        with torch.inference_mode():
+            return self.model.texts(tokens).float().cpu().numpy()
+
+
+class OpenClip(TorchEncoder):
+    """Any open_clip model: ``name`` and ``pretrained`` as open_clip lists them.
+
+    ``pretrained`` is a tag (its weights are fetched once, by open_clip) or a path to a local
+    safetensors or checkpoint file, which is the way out on a machine without a network.
+    """
+
+    camera = "front"
+
+    def __init__(
+        self,
+        name: str = "ViT-B-32",
+        pretrained: str = "laion2b_s34b_b79k",
+        device: str = "cpu",
+        batch: int = 64,
+        dtype: torch.dtype = torch.float32,
+    ):
+        import open_clip
+
+        super().__init__(device, batch, dtype)
+        if name not in open_clip.list_models():
+            near = [m for m in open_clip.list_models() if name.lower() in m.lower()][:5]
+            raise ValueError(
+                f"open_clip has no model {name!r}; similar: {', '.join(near) or 'none'}; "
+                "python -c 'import open_clip; print(open_clip.list_models())' lists them all"
+            )
+        tags = open_clip.list_pretrained_tags_by_model(name)
+        if pretrained not in tags and not Path(pretrained).is_file():
+            raise ValueError(
+                f"{name} has no weights {pretrained!r}; tags: {', '.join(tags)}; "
+                "or give the path of a local file"
+            )
+        try:
+            model = open_clip.create_model(name, pretrained=pretrained, device=self.device)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ValueError(
+                f"cannot load {name} with weights {pretrained!r}: {str(error).splitlines()[0]}. "
+                "Without a network: download the file elsewhere and pass its path as the weights, "
+                "or use the embedded encoder (--encoder embedded)"
+            ) from error
+        self.model, self._tokenize = model.eval(), open_clip.get_tokenizer(name)
+        self.name = f"open_clip-{name}-{tiny_clip.content_hash(model)}"
+        self.scale = model.logit_scale.exp().item()
+        size = model.visual.image_size
+        self.size = (size, size) if isinstance(size, int) else tuple(size)
+        self._mean = torch.tensor(model.visual.image_mean).view(1, 3, 1, 1).to(self.device)
+        self._std = torch.tensor(model.visual.image_std).view(1, 3, 1, 1).to(self.device)
+
+    def _images(self, frames: torch.Tensor) -> torch.Tensor:
+        x = frames.permute(0, 3, 1, 2).float() / 255.0
+        x = F.interpolate(x, self.size, mode="bicubic", antialias=True).clamp(0, 1)
+        return self.model.encode_image((x - self._mean) / self._std)
+
+    def encode_texts(self, texts: tuple[str, ...]) -> Array:
+        with torch.inference_mode():
+            tokens = self._tokenize(list(texts)).to(self.device)
+            return F.normalize(self.model.encode_text(tokens).float(), dim=-1).cpu().numpy()
+
+
+def make_encoder(
+    spec: str = "embedded", device: str = "cpu", dtype: NumberFormat = "float32"
+) -> TorchEncoder:
+    """``embedded``, ``embedded:PATH``, or ``MODEL[:PRETRAINED]`` of open_clip, whose images are
+    computed in the number format ``dtype``."""
+    name, _, weights = spec.partition(":")
+    kind = {"float32": torch.float32, "bfloat16": torch.bfloat16}[dtype]
+    if name == "embedded":
+        return EmbeddedClip(Path(weights) if weights else None, device, dtype=kind)
+    return OpenClip(name, *([weights] if weights else []), device=device, dtype=kind)

@@ -1,0 +1,536 @@
+"""What ``deploy`` and ``teleop`` share: which arm, who may take it, and the episodes on it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from rich.console import Console
+from rich.prompt import Confirm, Prompt
+
+from real_robot import (
+    Clearance,
+    Ended,
+    Phase,
+    PolicyBundle,
+    PolicyProcess,
+    Rescue,
+    RunConfig,
+    arms,
+)
+from real_robot.core.arm_layout import robot_of
+from real_robot.core.driver import Description, RobotFault
+from real_robot.core.manifest import Manifest
+from real_robot.core.pacing import RealClock
+from real_robot.operator.devices import LIVE, DeviceContext, make, parse_device
+from real_robot.operator.handover import Operator
+from real_robot.operator.scripted import EXPERT, RememberingDriver, from_file
+from real_robot.perception.base import MergedPerception, Perception
+from real_robot.perception.camera import CameraModel, RecordedCamera, VideoDevice
+from real_robot.perception.tags import TagLocator, TagPerception, load_tags
+from real_robot.safety.fault_latch import FaultLatch, LatchedError
+from real_robot.session.control_loop import rescue
+from real_robot.session.monitor import Monitor
+from robo_rl.arm.connected import ConnectedStage
+from robo_rl.arm.emulated import EmulatedStage
+from robo_rl.arm.episodes import run_episodes
+from robo_rl.arm.simulated import SimStage
+from robo_rl.arm.stage import ArmStage, EpisodeSetup, closing
+from robo_rl.commands.options import Json
+from robo_rl.evaluation.arm_conditions import STRAIGHT, ArmConditions, Offset
+from sims.core.task import Task
+from sims.robots.robot import TARGET_DT
+
+if TYPE_CHECKING:
+    from robo_rl.on_robot_learning.session import OnRobotSession
+
+ArmName = Literal[arms.ARMS]
+# Options that say nothing elsewhere: of what is emulated here, and of what is at a port or a host.
+EMULATED = ("noise", "bias", "offset", "latency", "stiffness", "rendered")
+WIRED = (
+    "clear_fault", "stiff", "control", "tags", "camera", "device", "calibration", "patience",
+    "silence",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmSessionOptions:
+    """Which arm, where, and who may take it."""
+
+    emulate: bool = False  # on a simulated arm; with --robot, over its emulated wire
+    robot: ArmName | None = None  # drive this arm over its vendor's client
+    port: str | None = None  # servos on a bus: device path, or the USB adapter's serial number
+    host: str | None = None  # a controller: its address
+    control: int | None = None  # an emulator's control port: it sets the scene and tells the truth
+    tags: Path | None = None  # hardware: file of the tags on the objects (robo-rl calibrate tags)
+    camera: tuple[Path, ...] = ()  # hardware: calibration of each camera (robo-rl calibrate camera)
+    device: tuple[str, ...] = ("0",)  # hardware: number, path or URL of each camera
+    rendered: bool = False  # --robot --emulate: poses from tags in two rendered cameras
+    human: str = ""  # who may take the arm: keyboard, gamepad[:PATH], leader:PORT, scripted:FILE
+    dial: float = 1.0  # share of full speed, above 0; keys + and - turn it
+    clear_fault: bool = False  # you looked at the arm: clear the fault that stopped it, and go on
+    stiff: Literal["", "park", "relax"] = ""  # an arm that is found stiff: what becomes of it first
+    calibration: Path | None = None  # what the servos' registers must agree with
+    patience: float | None = None  # s that servos' replies may take beyond their time on the wire
+    silence: float = 1.0  # s without a sign of this process after which the arm is taken from it
+    episodes: int = 20  # each from a new scene
+    realtime: bool = False  # keep the wall clock; without, emulated time is compressed
+    # s, between a measurement or a target and its effect; None: as the policy was told, or none
+    latency: float | None = None
+    noise: float = 0.002  # m, standard deviation of perceived object positions
+    bias: float = 0.0  # m, by which each object is seen off for an episode, each to another side
+    offset: Offset = STRAIGHT  # m, by which all are off: x y z, as after a camera was moved
+    # N m/rad, of servos that are no stiffer; None: as the policy was told, or the model's own
+    stiffness: float | None = None
+    tool_speed: float = RunConfig.tool_speed  # m/s, at which the tool is slowed
+    # s, at least 0.02: the arm is kept so slow that it can always brake to rest within that; to
+    # notice that nobody drives it any more takes 10 to 20 ms before
+    stop_within: float | None = None
+    seed: int = 0  # of the scenes
+    log: Path | None = None  # folder for one MCAP log per episode
+    monitor: bool = True  # real time, in a terminal: show the run, with keys that stop the arm
+    as_json: Json = False  # print JSON
+
+    @property
+    def conditions(self) -> ArmConditions:
+        """What an emulated arm adds."""
+        names = [field.name for field in dataclasses.fields(ArmConditions)]
+        return ArmConditions(
+            **{name: getattr(self, name) for name in names} | {"latency": self.latency or 0.0}
+        )
+
+    def on_the_arm_of(self, manifest: Manifest, task: Task[Any]) -> Self:
+        """Emulated where nothing else is asked for: the arm that the policy was told to be on."""
+        if not self.emulate:
+            return self
+        told = ArmConditions.known_in(manifest.training, task)
+        return dataclasses.replace(
+            self,
+            latency=told.latency if self.latency is None else self.latency,
+            stiffness=told.stiffness if self.stiffness is None else self.stiffness,
+        )
+
+    def check(self) -> None:
+        """ValueError where an option is out of its range, or contradicts another."""
+        for name in ("noise", "bias", "latency", "patience", "silence"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                raise ValueError(f"--{name} must be finite and not below 0, got {value:g}")
+        if self.silence <= RunConfig.max_gap:
+            raise ValueError(
+                f"--silence must be above {RunConfig.max_gap:g} s, by which the loop itself may be "
+                f"late, got {self.silence:g}"
+            )
+        RunConfig(tool_speed=self.tool_speed, stop_s=self.stop_within)  # which says what is wrong
+        if not 0.0 < self.dial <= 1.0:
+            raise ValueError(f"--dial must be above 0 and at most 1, got {self.dial:g}")
+        if self.stiffness is not None and not 0 < self.stiffness < math.inf:
+            raise ValueError(
+                f"--stiffness must be finite and above 0, got {self.stiffness:g} N m/rad"
+            )
+        if self.human:
+            parse_device(self.human)
+
+
+def run_arm_session(
+    command: ArmSessionOptions,
+    bundle: PolicyBundle,
+    task: Task[Any],
+    *,
+    policy: Callable[[], PolicyProcess] | None = None,
+    shadow: bool = False,
+    first: int = 0,
+    learning: OnRobotSession | None = None,
+    filmed: bool = False,
+) -> int:
+    """Runs the episodes; 1 where a run was stopped by a fault or the safety filter, or there was
+    no policy left for the next one.
+
+    ``policy`` starts the process in which the bundle answers in real time; None: it answers here.
+    Nobody but a person drives where the bundle's action is none. ``learning`` says between episodes
+    what acts next; ``filmed``: what is emulated has a camera.
+    """
+    console, manifest = Console(stderr=True), bundle.manifest
+    command = command.on_the_arm_of(manifest, task)
+    with contextlib.ExitStack() as stack:
+        stage = stack.enter_context(
+            closing(make_stage(command, task, manifest.needs_perception, console, filmed))
+        )
+        config = RunConfig(
+            realtime=stage.realtime, tool_speed=command.tool_speed, stop_s=command.stop_within
+        )
+        latch = None
+        if isinstance(stage, ConnectedStage):
+            latch = claim_arm(command, stage, task, manifest, config, console)
+        monitor = None
+        terminal = stage.realtime and sys.stdin.isatty() and console.is_terminal
+        if command.monitor and terminal:
+            told = _keys_of(command.human, len(manifest.joints))
+            monitor = stack.enter_context(Monitor(manifest.arm, command.dial, told))
+        human = _operator(command, task, stage, monitor, manifest.action.kind == "none")
+        if human is not None:
+            human = stack.enter_context(human)
+            human = human if learning is None else learning.people(human)
+        answering = None
+        if stage.realtime and policy is not None:  # compressed time stands still while one thinks
+            answering = stack.enter_context(policy())
+        console.print(f"goal: {_goal_of(manifest, task)}", markup=False, highlight=False)
+        _warn(command, manifest, task, console)
+        result = run_episodes(
+            bundle,
+            task,
+            stage,
+            episodes=None if learning else command.episodes,  # its time ends it
+            first=first,
+            seed=command.seed,
+            log=command.log,
+            console=console,
+            policy=answering,
+            monitor=monitor,
+            latch=latch,
+            config=config,
+            human=human,
+            dial=(lambda: command.dial) if monitor is None else monitor.dial,
+            shadow=shadow,
+            **(_around(learning, command, stage, latch, console) if learning else {}),
+        )
+    print(json.dumps(dataclasses.asdict(result), indent=1) if command.as_json else result.line())
+    for remark in result.remarks:
+        console.print(remark, markup=False)
+    if result.unlogged:
+        raise OSError(
+            f"the log is not whole: {result.unlogged}; free space there, or give another --log"
+        )
+    return 0 if set(result.ended) == {Ended.DONE.value} and not result.cut else 1
+
+
+def _goal_of(manifest: Manifest, task: Task[Any]) -> str:
+    """What is to be done, as it was said where the bundle was made, or by the task's own words."""
+    own = task.goals().get(task.goal)
+    return manifest.metrics.get("sentence") or (own.sentence if own else str(task.goal))
+
+
+def _warn(
+    command: ArmSessionOptions, manifest: Manifest, task: Task[Any], console: Console
+) -> None:
+    """What the policy was trained for, and what of this run is beyond it."""
+    if manifest.action.kind == "none":
+        return
+    met = ArmConditions.worst_trained(manifest.training, task)
+    trained = met.known_text(only=True) or "no noise, no delay and no soft servos"
+    console.print(f"trained for {trained}", markup=False, highlight=False)
+    if not command.emulate:
+        return
+    if beyond := command.conditions.beyond(met, tags=command.rendered):
+        console.print(f"beyond that: {beyond}", markup=False, highlight=False)
+
+
+def _around(
+    learning: OnRobotSession,
+    command: ArmSessionOptions,
+    stage: ArmStage,
+    latch: FaultLatch | None,
+    console: Console,
+) -> dict[str, Callable[..., Any]]:
+    """What ``run_episodes`` is told where somebody learns between episodes.
+
+    Faults are cleared by an operator at the terminal; of an emulated arm nobody has to look at it.
+    """
+
+    def cleared() -> bool:
+        if latch is None or not isinstance(stage, ConnectedStage):
+            return True
+        try:
+            if confirm_clear(dataclasses.replace(command, clear_fault=False), latch, console):
+                clear(latch, stage)
+        except LatchedError as error:
+            console.print(str(error), markup=False)
+            return False
+        return True
+
+    return {"before": learning.before, "after": learning.after, "cleared": cleared}
+
+
+def _keys_of(human: str, joints: int) -> str:
+    """What the panel says of a person's device."""
+    if not human:
+        return ""
+    name = parse_device(human)[0]
+    if name == "keyboard":
+        from real_robot.operator.keyboard import HELP
+
+        return f"{name}: {HELP.format(n=joints)}"
+    return f"{name} · t: take, give back · y success, n failure, x throw away: ends the episode"
+
+
+def _operator(
+    command: ArmSessionOptions,
+    task: Task[Any],
+    stage: ArmStage,
+    monitor: Monitor | None,
+    alone: bool,
+) -> (
+    contextlib.AbstractContextManager[Callable[[EpisodeSetup, int], tuple[EpisodeSetup, Operator]]]
+    | None
+):
+    """What makes the person of each episode; ``alone``: there is no policy beside."""
+    if not command.human:
+        return None
+    name, where = parse_device(command.human)
+    if name in LIVE and not stage.realtime:
+        raise ValueError(
+            f"--human {name} is a person, who needs the wall's clock: add --realtime to --emulate, "
+            "or start robo-rl emulate and give its --port or --host"
+        )
+    if name == "scripted" and where != EXPERT:  # what is wrong with a file is said before the arm
+        from_file(Path(where), robot_of(task).joints)
+    if name == "leader" and monitor is None and not alone:
+        raise ValueError(
+            "--human leader takes the arm from a policy by a key of the panel: run it in a "
+            "terminal, without --no-monitor"
+        )
+    return _operators(command.human, task, monitor, alone)
+
+
+@contextlib.contextmanager
+def _operators(
+    human: str, task: Task[Any], monitor: Monitor | None, alone: bool
+) -> Iterator[Callable[[EpisodeSetup, int], tuple[EpisodeSetup, Operator]]]:
+    robot = Description.of(robot_of(task), TARGET_DT)
+    keys: dict[str, Any] = {}
+    if monitor is not None:
+        keys = {"typed": monitor.typed, "alive": lambda: monitor.alive}
+    live: Operator | None = None
+    if parse_device(human)[0] in LIVE:  # opened before the arm is touched, and kept
+        live = make(human, DeviceContext(robot=robot, clock=RealClock(), **keys), taken=alone)
+
+    def person(scene: EpisodeSetup, seed: int) -> tuple[EpisodeSetup, Operator]:
+        if live is not None:
+            return scene, live
+        driver = RememberingDriver(scene.driver)
+        around = DeviceContext(
+            robot=robot, clock=scene.clock, task=task, driver=driver,
+            eyes=scene.sight or scene.eyes, seed=seed, **keys,
+        )  # fmt: skip
+        return dataclasses.replace(scene, driver=driver), make(human, around, taken=alone)
+
+    try:
+        yield person
+    finally:
+        if hasattr(live, "close"):
+            live.close()
+
+
+def make_stage(
+    command: ArmSessionOptions,
+    task: Task[Any],
+    perceives: bool,
+    console: Console,
+    filmed: bool = False,
+) -> ArmStage:
+    """Where the options say that the bundle runs, with a camera that films what is emulated if that
+    is wanted; ValueError where they contradict each other."""
+    where = command.port or command.host
+    for name in _changed_options(command, WIRED if command.emulate else EMULATED):
+        raise ValueError(
+            f"--{name} is for an arm at a port or a host; --emulate has a new one"
+            if command.emulate
+            else f"--{name} is for --emulate; what is at a port or a host has its own"
+        )
+    if command.robot is None:
+        if not command.emulate or where:
+            raise ValueError(
+                "say which arm: --emulate for a simulation, --robot NAME --emulate for its "
+                "emulated wire, --robot NAME --port PORT or --host HOST for what is there"
+            )
+        for name in _changed_options(command, ("rendered",)):
+            raise ValueError(f"--{name} is for an emulated arm: add --robot NAME")
+        return SimStage(task, command.realtime, command.conditions, filmed)
+    if command.robot != task.robot:
+        raise ValueError(f"the bundle is for {task.robot}, not for {command.robot}")
+    if command.emulate:
+        if where or command.realtime:
+            raise ValueError(
+                "--robot with --emulate starts its own emulator on a compressed clock; for the "
+                "wall clock start robo-rl emulate and give deploy its --port or --host"
+            )
+        return EmulatedStage(task, command.conditions, tags=command.rendered, filmed=filmed)
+    spec = arms.spec(command.robot)
+    given = getattr(command, spec.found_by)
+    if given is None or (command.port and command.host):
+        raise ValueError(
+            f"{command.robot} is found by --{spec.found_by}; give that alone, or --emulate"
+        )
+    for name in _changed_options(command, ("calibration", "patience")):
+        if name.replace("-", "_") not in spec.settings:
+            raise ValueError(f"--{name} is for arms of servos on a bus, not for {command.robot}")
+    options = _settings(command)
+    eyes, film = _eyes(command)
+    if eyes is None and command.control is None and perceives:
+        raise ValueError(
+            "the bundle needs the objects' poses: give --tags and --camera, both made by robo-rl "
+            "calibrate"
+        )
+    return ConnectedStage(
+        task, given, control=command.control, eyes=eyes, film=film, console=console,
+        silence=command.silence, **options,
+    )  # fmt: skip
+
+
+def _changed_options(command: ArmSessionOptions, names: Sequence[str]) -> list[str]:
+    """Which of the options ``names`` are not what they are by default, as they are typed."""
+    others = (name for name in names if getattr(command, name) != getattr(ArmSessionOptions, name))
+    return [name.replace("_", "-") for name in others]
+
+
+def _settings(command: ArmSessionOptions) -> dict[str, Any]:
+    """{option of the arm's driver: what was given}; it has defaults of its own."""
+    names = arms.spec(str(command.robot)).settings
+    return {name: value for name in names if (value := getattr(command, name)) is not None}
+
+
+def _eyes(command: ArmSessionOptions) -> tuple[Perception | None, list[RecordedCamera]]:
+    """Perception by the tags and the cameras that were given, already looking, and the cameras."""
+    if command.tags is None and not command.camera:
+        return None, []
+    if command.tags is None or len(command.camera) != len(command.device):
+        raise ValueError(
+            f"--tags, --camera and --device belong together, one device for each camera; got "
+            f"{len(command.camera)} cameras and {len(command.device)} devices"
+        )
+    objects, family = load_tags(command.tags)
+    looking, film = [], []
+    for file, name in zip(command.camera, command.device, strict=True):
+        camera = CameraModel.load(file)
+        device = int(name) if name.isdigit() else name
+        source = VideoDevice(device, camera.width, camera.height)
+        film.append(RecordedCamera(source, file.stem))
+        looking.append(TagPerception(film[-1], TagLocator(camera, objects, family)))
+        try:
+            looking[-1].look()
+        except (OSError, ValueError) as error:
+            raise ValueError(f"camera {name} ({file}): {error}") from error
+    return MergedPerception([camera.start() for camera in looking]), film
+
+
+def claim_arm(
+    command: ArmSessionOptions,
+    stage: ConnectedStage,
+    task: Task[Any],
+    manifest: Manifest,
+    config: RunConfig,
+    console: Console,
+) -> FaultLatch:
+    """The arm's latch, open, of an arm that is limp.
+
+    What an operator clears is cleared last: to clear it lets go of every joint, and whoever asks
+    for a stiff arm to be parked does not want it to fall.
+    """
+    latch = arm_fault_latch(command)
+    cleared = confirm_clear(command, latch, console)
+    stage.rescue = _rescue(command, manifest, latch)
+    settle_torque(command, stage, task, manifest, config, latch, console)
+    if cleared:
+        clear(latch, stage)
+    return latch
+
+
+def arm_fault_latch(command: ArmSessionOptions) -> FaultLatch:
+    """That of the arm at the port or the host."""
+    return FaultLatch.of(str(command.robot), str(command.port or command.host))
+
+
+def confirm_clear(command: ArmSessionOptions, latch: FaultLatch, console: Console) -> bool:
+    """Whether an operator says that a fault is to be cleared; LatchedError where there is one and
+    nobody does."""
+    why = latch.reason()
+    asked = command.clear_fault
+    if why and not asked and sys.stdin.isatty():
+        console.print(f"A fault of this arm is latched: {why}", markup=False)
+        asked = Confirm.ask("Is the arm well, and is nobody near it? Clear it", console=console)
+    if not asked:
+        latch.check()
+    return asked
+
+
+def clear(latch: FaultLatch, stage: ConnectedStage) -> None:
+    """An operator has looked at the arm; LatchedError where it still reports its fault."""
+    try:
+        latch.clear(stage.driver())
+    except RobotFault as error:
+        raise LatchedError(f"the fault was not cleared: {error}") from error
+
+
+def settle_torque(
+    command: ArmSessionOptions,
+    stage: ConnectedStage,
+    task: Task[Any],
+    manifest: Manifest,
+    config: RunConfig,
+    latch: FaultLatch,
+    console: Console,
+) -> None:
+    """Parks or relaxes, on the operator's word, an arm that nobody answers for any more.
+
+    ValueError without one, or where it stays stiff. KeyboardInterrupt where it was stopped on the
+    way: it is limp then, and no episode begins.
+    """
+    driver = stage.driver()
+    try:
+        driver.connect()
+        driver.identify()
+        stiff = driver.joints_with_torque()
+    except RobotFault:
+        return  # the run says it, and logs it
+    finally:
+        driver.close()
+    if not stiff:
+        return
+    told = (
+        f"the arm is stiff ({', '.join(stiff)}): whoever drove it is gone, and it holds its last "
+        "goal"
+    )
+    how: str = command.stiff
+    if not how and sys.stdin.isatty():
+        console.print(f"{told}. Look at it: parking moves it slowly, relaxed it falls.")
+        how = Prompt.ask("What shall become of it", choices=["park", "relax"], console=console)
+    if not how:
+        raise ValueError(
+            f"{told}. Look at it; then add --stiff park, which moves it slowly, or --stiff relax, "
+            "which lets it fall"
+        )
+    driver = stage.driver()
+    try:
+        driver.connect()
+    except RobotFault as error:
+        raise ValueError(f"{told}, and it does not answer: {error}") from error
+    around = Clearance.of(task, margin=config.clearance)
+    park = manifest.park if how == "park" else ()
+    result = rescue(driver, park, config, latch=latch, clearance=around, heeds=True)
+    if left := [joint for joint, limp in result.acks.items() if not limp]:
+        raise ValueError(f"still stiff: {', '.join(left)}; {result.reason or result.notes}")
+    parked = Phase.PARK in {t.after for t in result.history} and not result.notes
+    console.print(f"the stiff arm was {'parked and ' * parked}relaxed, joint by joint")
+    if result.signal:
+        raise KeyboardInterrupt
+
+
+def _rescue(command: ArmSessionOptions, manifest: Manifest, latch: FaultLatch) -> Rescue:
+    """What brings the arm to rest without us must know."""
+    if command.log is not None:
+        command.log.mkdir(parents=True, exist_ok=True)
+    return Rescue(
+        park=manifest.park,
+        scene={**manifest.task_config, "name": manifest.task, "robot": manifest.arm, "goal": None},
+        report="" if command.log is None else str(command.log.absolute() / "rescue.json"),
+        latch=str(latch.path.absolute()),
+        stop_s=command.stop_within,
+        tool_speed=command.tool_speed,
+    )

@@ -1,1 +1,0 @@
-"""Rewards judged against the simulator: coverage, figures, words, reports."""

@@ -1,0 +1,213 @@
+"""FrozenBase: a frozen policy that a residual corrects: of a run, a bundle, a graph, or a fixed
+rule.
+
+It is an ONNX graph, so that what is exported can hold it as it is: the same nodes give the same
+bits in training, in judging and on the arm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import compose, helper, numpy_helper, version_converter
+
+from real_robot.policy.bundle import MANIFEST, POLICY, PolicyBundle
+from robo_rl.rollout.vec_sim import VecSim
+from robo_rl.runs.run_dir import RunDir
+
+Array = np.ndarray
+
+CONTROLLER = "controller:"
+OPSET = 18
+GAIN = 2.0  # of `approach`, in action per unit of the column that says how far a thing is
+
+
+class FrozenBase:
+    """Actions (N, act_dim) in [-1, 1] of raw observations (N, obs_dim); its own observation scale
+    is inside its graph. ValueError where the graph has a memory."""
+
+    def __init__(self, name: str, graph: bytes, *, obs: str = "obs", action: str = "action"):
+        self.name, self.graph = name, graph
+        self.sha256 = hashlib.sha256(graph).digest()
+        options = onnxruntime.SessionOptions()
+        # It is asked for a few rows at a time, between updates that have the cores.
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(
+                graph, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # each of ONNX Runtime's is a class of its own
+            raise ValueError(f"--base {name} is no ONNX policy: {error}") from error
+        inputs = {one.name: one.shape for one in self._session.get_inputs()}
+        outputs = {one.name: one.shape for one in self._session.get_outputs()}
+        rows = [inputs.get(obs, ()), outputs.get(action, ())]
+        if set(inputs) != {obs} or any(len(shape) != 2 for shape in rows):
+            raise ValueError(
+                f"--base {name}: its graph must take {obs} (rows, width) alone and give {action} "
+                f"(rows, width), got inputs {inputs} and outputs {outputs}; a base has no memory "
+                "and no cameras"
+            )
+        self.obs, self.action = obs, action
+        self.obs_dim, self.act_dim = inputs[obs][1], outputs[action][1]
+
+    def __call__(self, obs: Array) -> Array:
+        return np.clip(self._session.run([self.action], {self.obs: obs})[0], -1.0, 1.0)
+
+    def __deepcopy__(self, memo: Any) -> FrozenBase:
+        return self  # nothing in it changes
+
+    def under(self, residual: onnx.ModelProto) -> onnx.ModelProto:
+        """One graph obs -> action of this one and of ``residual``, which takes ``obs`` and this
+        one's answer as ``base_action``."""
+        mine = onnx.load_from_string(self.graph)
+        (opset,) = (one.version for one in residual.opset_import if not one.domain)
+        if any(one.version != opset for one in mine.opset_import if not one.domain):
+            mine = version_converter.convert_version(mine, opset)
+        mine = compose.add_prefix(mine, "base/")
+        for node in mine.graph.node:
+            for i, name in enumerate(node.input):
+                if name == f"base/{self.obs}":
+                    node.input[i] = "obs"
+        ends = [
+            numpy_helper.from_array(np.array(end, np.float32), f"base/{name}")
+            for name, end in (("low", -1.0), ("high", 1.0))
+        ]
+        clip = helper.make_node(
+            "Clip", [f"base/{self.action}", "base/low", "base/high"], ["base_action"]
+        )
+        theirs = residual.graph
+        graph = helper.make_graph(
+            [*mine.graph.node, clip, *theirs.node],
+            theirs.name,
+            [one for one in theirs.input if one.name == "obs"],
+            theirs.output,
+            [*mine.graph.initializer, *ends, *theirs.initializer],
+        )
+        domains = {one.domain: one for one in (*mine.opset_import, *residual.opset_import)}
+        return helper.make_model(
+            graph,
+            functions=[*mine.functions, *residual.functions],
+            opset_imports=list(domains.values()),
+            ir_version=max(mine.ir_version, residual.ir_version),
+        )
+
+
+def load_base(said: str, sim: VecSim) -> FrozenBase:
+    """The base that ``--base`` names; ValueError where there is none, or it is of something else
+    than ``sim``."""
+    if not said:
+        raise ValueError(
+            "a residual learner corrects a base: give --base RUN, BUNDLE, FILE.onnx or "
+            f"controller:NAME (controllers: {', '.join(CONTROLLERS)})"
+        )
+    path = Path(said)
+    if said.startswith(CONTROLLER):
+        base = _controller(said, sim)
+    elif (path / "config.json").is_file():
+        base = _of_run(said, path, sim)
+    elif (path / MANIFEST).is_file():
+        base = _of_bundle(said, path, sim)
+    elif path.is_file():
+        base = FrozenBase(said, path.read_bytes())
+    else:
+        raise ValueError(
+            f"--base {said}: no run, no bundle and no .onnx file is there, and no controller is "
+            f"called so; give one of these, or {CONTROLLER}{{{','.join(CONTROLLERS)}}}"
+        )
+    _same(said, "observation's width", sim.obs_dim, base.obs_dim)
+    _same(said, "action's width", sim.act_dim, base.act_dim)
+    return base
+
+
+def _of_run(said: str, path: Path, sim: VecSim) -> FrozenBase:
+    run = RunDir.open(path)
+    run.check_finished()
+    if (path / "bundle").exists():
+        return _of_bundle(said, path / "bundle", sim)
+    _same(said, "task", sim.card["task"], run.config["task"])
+    return FrozenBase(said, (path / POLICY).read_bytes())
+
+
+def _of_bundle(said: str, folder: Path, sim: VecSim) -> FrozenBase:
+    manifest, card = PolicyBundle.load(folder).manifest, sim.card
+    _same(said, "task", card["task"], manifest.task)
+    _same(said, "arm", card["params"].get("robot", ""), manifest.arm)
+    _same(said, "control_dt", f"{sim.control_dt:g} s", f"{manifest.control_dt:g} s")
+    columns = {one.name: one.size for one in manifest.inputs}
+    _same(said, "observation", _columns(sim), _written(columns))
+    task = getattr(sim, "task", None)
+    meaning = tuple(task.action_doc()) if task is not None else ()
+    bounds = ((-1.0,) * sim.act_dim, (1.0,) * sim.act_dim)
+    action = manifest.action
+    _same(said, "action's range", bounds, (action.low, action.high))
+    if meaning and action.meaning:
+        _same(said, "action", "; ".join(meaning), "; ".join(action.meaning))
+    names = manifest.graph
+    return FrozenBase(said, (folder / POLICY).read_bytes(), obs=names.obs, action=names.action)
+
+
+def _same(said: str, what: str, mine: object, its: object) -> None:
+    if mine != its:
+        raise ValueError(
+            f"--base {said}: its {what} must be that of this run, {mine}, got {its}; give a base "
+            "that was made for this task and arm, or train on its own"
+        )
+
+
+def _columns(sim: VecSim) -> str:
+    counts: dict[str, int] = {}
+    for name in sim.obs_names:
+        group = name.partition("[")[0]
+        counts[group] = counts.get(group, 0) + 1
+    return _written(counts)
+
+
+def _written(columns: Mapping[str, int]) -> str:
+    return " ".join(f"{name}[{size}]" for name, size in columns.items())
+
+
+def approach(sim: VecSim) -> Array:
+    """The tip goes to the first thing that the observation says the way to, ever slower."""
+    ways = [i for i, name in enumerate(sim.obs_names) if name.startswith("tip_to_")][:3]
+    if len(ways) < 3 or sim.act_dim < 3:
+        raise ValueError(
+            f"{CONTROLLER}approach needs an observation that says the way from the tip to a thing "
+            f"(tip_to_...), {sim.card['task']} has {_columns(sim)}; use {CONTROLLER}zero"
+        )
+    gain = np.zeros((sim.obs_dim, sim.act_dim))
+    gain[ways, range(3)] = GAIN
+    return gain
+
+
+def zero(sim: VecSim) -> Array:
+    """Every action is 0: what is learned is the whole policy, within the residual's scale."""
+    return np.zeros((sim.obs_dim, sim.act_dim))
+
+
+# name: sim -> gain (obs_dim, act_dim), of which the action is obs @ gain, clipped. They know what a
+# policy knows: the observation. A task's expert sees the simulator's state, so it is none of them.
+CONTROLLERS: dict[str, Callable[[VecSim], Array]] = {"approach": approach, "zero": zero}
+
+
+def _controller(said: str, sim: VecSim) -> FrozenBase:
+    name = said.removeprefix(CONTROLLER)
+    if name not in CONTROLLERS:
+        raise ValueError(f"--base {said}: unknown controller; known: {', '.join(CONTROLLERS)}")
+    gain = CONTROLLERS[name](sim).astype(np.float32)
+    widths = [("obs", sim.obs_dim), ("action", sim.act_dim)]
+    obs, action = (helper.make_tensor_value_info(n, 1, ["N", width]) for n, width in widths)
+    node = helper.make_node("MatMul", ["obs", "gain"], ["action"])
+    weights = [numpy_helper.from_array(gain, "gain")]
+    model = helper.make_model(
+        helper.make_graph([node], name, [obs], [action], weights),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=10,
+    )
+    return FrozenBase(said, model.SerializeToString())

@@ -1,0 +1,164 @@
+"""Paying: what a recorded episode is worth, step by step, to a reward model or to the task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import cv2
+import numpy as np
+
+from real_robot.core.driver import RobotState
+from real_robot.operator.handover import FILTER
+from real_robot.perception.base import Pose
+from real_robot.policy.twin import Twin
+from reward_models.analysis.metrics import auc
+from reward_models.base import RewardModel, Segment, positions_from_start
+from robo_rl.datasets.robot_logs import LoggedEpisode, decode_frame
+from robo_rl.goals.reading import read_goal
+from robo_rl.on_robot_learning.config import STATE, VERDICT, OnRobotConfig
+from robo_rl.rewards import make_reward, reward_type
+from sims.core.task import Task
+from sims.envs.batch_env import BatchEnv
+
+Array = np.ndarray
+Pay = Callable[[LoggedEpisode], Array]  # (T,) f32 of the steps of an episode
+
+DOUBT = 0.1  # of an AUC, by which a reward must fall to lose what it had
+FEWEST = 5  # successes, and failures, without which there is no telling a reward's worth
+RARER = 0.2  # share of the rarer of the two, below which a reward that counts goes on counting
+
+
+def make_reward_labeller(config: OnRobotConfig, task: Task[Any]) -> Pay | None:
+    """What ``config``'s reward pays; None: nothing but the verdict counts. ValueError where it
+    cannot be told of a log."""
+    if config.reward == VERDICT:
+        return None
+    if config.reward == STATE:
+        return _ByState(task)
+    kind = reward_type(config.reward)
+    settings = kind.settings()
+    if getattr(settings, "distill", False):  # on an arm there are pictures, and no true signals
+        settings = replace(settings, distill=False)
+    if hasattr(settings, "encoder"):
+        settings = replace(settings, encoder=config.encoder, dtype=config.dtype)
+    with closing(BatchEnv(task, 128, seed=config.seed + 1)) as env:
+        goal = read_goal(task, task.goal)
+        made = make_reward(config.reward, goal, env, settings, option="--")
+    if made.model is None:
+        raise ValueError(
+            f"--reward {config.reward} asks the simulator, which is not there on an arm: use "
+            f"{VERDICT}, {STATE}, clip, or another that looks at pictures"
+        )
+    return _ByModel(made.model, task, config.view or made.camera)
+
+
+class _LogTwin(Twin):
+    """A twin of which signals and rewards are asked."""
+
+    def observed_signals(self) -> Mapping[str, Array]:
+        """{name: (1, ...)} of what was last observed."""
+        return self.task.signals(self._views)
+
+    def worth(self, action: Array) -> float:
+        """The dense reward of an action (act_dim,) that led to what was last observed."""
+        goal = self.task.goals()[self.task.goal]
+        return float(sum(np.asarray(v)[0] for v in goal.reward(self._views, action[None]).values()))
+
+
+def states(one: LoggedEpisode) -> list[tuple[RobotState, Mapping[str, Pose]]]:
+    """What was measured and perceived at each of the T+1 observations."""
+    still = np.zeros(one.measured.shape[1] - 1)
+    return [
+        (RobotState(t, t, 0, row[:-1].astype(float), still, still, float(row[-1])), poses)
+        for t, row, poses in zip(one.t, one.measured, one.poses, strict=True)
+    ]
+
+
+class _ByState:
+    """The task's own dense reward of what was perceived."""
+
+    def __init__(self, task: Task[Any]):
+        self._task = task
+
+    def __call__(self, one: LoggedEpisode) -> Array:
+        twin, paid = _LogTwin(self._task), []
+        for t, (state, poses) in enumerate(states(one)):
+            twin.observe(state, poses)
+            if t:
+                paid.append(twin.worth(one.action[t - 1]))
+        return np.array(paid, np.float32)
+
+
+class _ByModel:
+    """A reward model of pictures, of signals, or of both."""
+
+    def __init__(self, model: RewardModel, task: Task[Any], camera: str):
+        self._model, self._task, self._camera = model, task, camera
+        self._size = getattr(model, "frame_size", None)
+        self.episodic = getattr(model, "episodic", False)
+
+    def __call__(self, one: LoggedEpisode) -> Array:
+        signals: Mapping[str, Array] = {}
+        if "signals" in self._model.needs:
+            twin, rows = _LogTwin(self._task), []
+            for state, poses in states(one):
+                twin.observe(state, poses)
+                rows.append({name: value.copy() for name, value in twin.observed_signals().items()})
+            signals = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+        shown = (
+            episode_frames(one, self._camera, self._size) if "frames" in self._model.needs else None
+        )
+
+        def frames(camera: str, where: Array) -> Array:
+            assert shown is not None, "the model declares no frames"
+            return shown[where[:, 0]]
+
+        action = one.action[:, None]
+        every = np.ones(action.shape[:2], bool)
+        # As the learner has it: time that is up ends nothing, the filter's stop does.
+        place = positions_from_start(every, every & (one.judge == FILTER))
+        segment = Segment(signals, frames, action, every, place)
+        return self._model.score(segment).reward[:, 0].astype(np.float32)
+
+
+def episode_frames(one: LoggedEpisode, camera: str, size: tuple[int, int] | None) -> Array:
+    """Pictures (T+1, H, W, 3) uint8 of ``camera``: at each observation the newest there was."""
+    taken = one.frames.get(camera, [])
+    if not taken:
+        known = ", ".join(one.frames) or "none"
+        raise ValueError(
+            f"{one.path} has no pictures of camera {camera!r}, but of {known}: give --view NAME "
+            "of one that sees what the reward was made to see"
+        )
+    times = np.array([t for t, _ in taken])
+    newest = np.maximum(np.searchsorted(times, one.t + 1e-6, side="right") - 1, 0)
+    drawn = {}
+    for i in set(newest.tolist()):
+        drawn[i] = decode_frame(taken[i][1])
+        if size is not None and drawn[i].shape[:2] != size:
+            drawn[i] = cv2.resize(drawn[i], size[::-1], interpolation=cv2.INTER_AREA)
+    return np.stack([drawn[i] for i in newest.tolist()])
+
+
+def reward_trust(
+    score: Array, success: Array, config: OnRobotConfig, trusted: bool
+) -> tuple[float | None, bool]:
+    """(AUC of the scores (n,) of episodes' ends against their verdicts (n,) bool, whether the
+    reward may count).
+
+    The newest ``2 * asks`` count, of which enough must have succeeded and failed; where they have
+    not, nothing new is known. A reward that was ``trusted`` is so until it is clearly worse. Of a
+    policy that hardly fails any more the few failures are near misses, which no reward tells from
+    successes: they are no reason to take its reward away, and it is lost by that.
+    """
+    if len(score) < config.asks:
+        return None, False
+    score, success = score[-2 * config.asks :], success[-2 * config.asks :]
+    rarer = min(success.sum(), (~success).sum())
+    if rarer < FEWEST or trusted and rarer < RARER * len(success):
+        return None, trusted
+    found = auc(score, success)
+    return found, found >= config.trust - (DOUBT if trusted else 0.0)

@@ -1,1 +1,0 @@
-"""Episodes that were recorded: an arm's logs, data sets of demonstrations, LeRobot's."""

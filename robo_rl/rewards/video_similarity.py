@@ -1,0 +1,188 @@
+"""The reward of a film: nothing until an episode is over, then how like its film is to one
+demonstration's, or to the sentence (RoboCLIP, arXiv:2310.07899).
+
+Of k frames spread evenly over the episode, the first and the last among them, unit rows x_1 .. x_k:
+
+- ``mean``: m . d of their mean and the demonstration's, both unit rows: what was to be seen, but
+  not in which order. A sentence's row takes the place of d.
+- ``ordered``: the mean of x_i . d_i: each frame beside the demonstration's at the same share of its
+  time.
+
+RoboCLIP's encoder (S3D) sees motion; a CLIP sees single frames, and this is all that it says of a
+film. The score becomes phi (``reward_models/vision/clip_score.py``) by its quantiles over films
+that stand still at the scene's scattered and random states. Nothing of an episode is remembered: a
+step's score reaches back over the states that the trace keeps, one episode a row, and k of them are
+drawn at its end.
+
+It fails where what one film shows is not what was asked: things lie elsewhere in each episode, and
+a film shows where they lay. And one number an episode says little of what in it was good.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from reward_models.base import Encoder, RewardOutput, Segment
+from reward_models.vision.clip_score import QUANTILES, progress
+from reward_models.vision.config import NumberFormat
+from robo_rl.rewards.base import BuiltReward, RewardConfig, RewardRequest
+from robo_rl.rewards.clip import ClipConfig, captions_for, sample_frames, select_training_scene
+from robo_rl.vision.distilled_scene import SceneConfig
+from sims.external.gymnasium_env import GymnasiumEnv
+
+if TYPE_CHECKING:
+    from robo_rl.datasets.sources import SourceEpisode
+
+Array = np.ndarray
+Formula = Literal["mean", "ordered"]
+MAKE = "make one of the task's expert: robo-rl demos TASK FOLDER --episodes 1, then film:FOLDER"
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoSimilarityConfig(RewardConfig):
+    """How likeness to a film is measured."""
+
+    encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
+    # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
+    # instructions, and changes the numbers.
+    dtype: NumberFormat = "float32"
+    formula: Formula = "mean"  # of what was to be seen, or ordered: also of when
+    frames: int = 8  # of each episode that are looked at, evenly
+    camera: str = ""  # the demonstration's, where it has several
+
+    def __post_init__(self) -> None:
+        if self.frames < 2:
+            raise ValueError(f"--film.frames must be at least 2, got {self.frames}")
+
+
+class VideoSimilarityReward:
+    """See the module's text."""
+
+    needs, causal, version = frozenset({"frames"}), True, 0
+    episodic = True  # what it pays is for the whole episode: its time limit ends the return, too
+
+    def __init__(
+        self, encoder: Encoder, shown: Array, steps: int, frames: int, formula: Formula = "mean"
+    ):
+        """``shown`` (k, D): unit rows of the demonstration's frames or, for ``mean``, any number of
+        sentences'. ``steps``: of the longest episode."""
+        if shown.ndim != 2 or (formula == "ordered" and len(shown) != frames):
+            raise ValueError(f"shown must be ({frames}, D) rows of frames, got {shown.shape}")
+        self.encoder, self.formula, self.frames, self.context = encoder, formula, frames, steps
+        self.goal = shown if formula == "ordered" else _mean(shown)
+        self.scale = 0.0, 1.0  # raw scores that are phi 0 and 1
+
+    @property
+    def frame_size(self) -> tuple[int, int]:
+        """(height, width) px of the frames that it looks at."""
+        return self.encoder.size
+
+    def raw(self, films: Array) -> Array:
+        """Likeness (n,) of films (n, k, D), before calibration."""
+        if self.formula == "mean":
+            return _mean(films) @ self.goal
+        return np.einsum("nkd,kd->n", films, self.goal) / self.frames
+
+    def calibrate(self, rows: Array) -> None:
+        """Sets phi's scale by films that stand still at states with unit rows (M, D)."""
+        still = np.broadcast_to(rows[:, None], (len(rows), self.frames, rows.shape[1]))
+        low, high = np.quantile(self.raw(still), QUANTILES)
+        self.scale = float(low), float(high)
+
+    def score(self, segment: Segment) -> RewardOutput:
+        place, valid = segment.placed(self), segment.valid
+        ends, begun = valid & place.last, place.step[0] == 0
+        step, column = np.nonzero(ends & begun)
+        reward = np.zeros(valid.shape, np.float32)
+        if len(step):
+            at, of = (
+                evenly_spaced_frames(step + 2, self.frames),
+                column[:, None],
+            )  # entries of each film
+            where = np.zeros((len(valid) + 1, valid.shape[1]), bool)
+            where[at, of] = True
+            rows = self.encoder.encode(segment.frames(self.encoder.camera, where))
+            index = np.cumsum(where).reshape(where.shape) - 1
+            low, high = self.scale
+            share = (self.raw(rows[index[at, of]]) - low) / max(high - low, 1e-6)
+            reward[step, column] = progress(share)
+        # Of an episode whose beginning is no longer kept there is no film.
+        return RewardOutput(reward, valid & (begun | ~ends))
+
+
+def _mean(rows: Array) -> Array:
+    """The unit row (..., D) in the middle of rows (..., k, D)."""
+    mean = rows.mean(axis=-2)
+    return mean / np.maximum(np.linalg.norm(mean, axis=-1, keepdims=True), 1e-12)
+
+
+def evenly_spaced_frames(count: Array, frames: int) -> Array:
+    """(..., frames) of ``count`` (...) entries, evenly, the first and the last among them; some
+    more than once where there are fewer."""
+    return np.linspace(0, count - 1, frames, axis=-1).round().astype(int)
+
+
+def sample(encoder: Encoder) -> VideoSimilarityReward:
+    """A small one, for the tests of what every reward model keeps to."""
+    return VideoSimilarityReward(encoder, encoder.encode_texts(("a", "b", "c")), 5, 3, "ordered")
+
+
+def build(asked: RewardRequest) -> BuiltReward:
+    """A Film, scaled by the scene's scattered and random states."""
+    from reward_models.vision.encoders import make_encoder
+
+    config, env = asked.settings, asked.env
+    encoder = make_encoder(config.encoder, asked.device, config.dtype)
+    select_training_scene(
+        encoder, env if isinstance(env, GymnasiumEnv) else env.task, f"{asked.option}encoder"
+    )
+    about = {"encoder": encoder.name, "camera": encoder.camera, "dtype": encoder.dtype_name}
+    if asked.argument:
+        path = Path(asked.argument)
+        seen = demonstration(path, config.camera, encoder.camera)
+        at = evenly_spaced_frames(np.array(len(seen.frames)), config.frames)
+        shown = encoder.encode(np.ascontiguousarray(seen.frames[at]))
+        text, what = f"likeness to the film {seen.name}", f"the film {path.name} ({actor(path)})"
+        about |= {"film": seen.name, "film_by": actor(path)}
+    else:
+        if config.formula != "mean":
+            raise ValueError("a sentence has no order in time: give --film.formula mean, or a film")
+        step = captions_for(encoder, asked.goal, ClipConfig())[-1]
+        shown = encoder.encode_texts(tuple(caption.text for caption in step))
+        text = what = " and ".join(caption.text for caption in step)
+    model = VideoSimilarityReward(encoder, shown, env.max_steps, config.frames, config.formula)
+    frames = sample_frames(asked, encoder, SceneConfig())
+    model.calibrate(encoder.encode(frames))
+    sees = f"{config.frames} frames of each episode at its end, beside {what}"
+    return BuiltReward(model, text, sees, frames=len(frames), about=about, camera=encoder.camera)
+
+
+def demonstration(path: Path, camera: str, own: str) -> SourceEpisode:
+    """The first episode in a film, a folder of pictures, an arm's log, a data set or a run, seen by
+    ``camera``; empty: the only one, or where it is drawn the encoder's ``own``. ValueError where
+    there is none."""
+    from robo_rl.datasets.sources import SourceOptions, read_episodes, source_kind
+
+    if not path.exists():
+        raise ValueError(f"there is no film {path}; {MAKE}")
+    drawn = own if source_kind(path) in ("run", "minari") else ""
+    # What it shows is not asked, but a source without words of its own is refused otherwise.
+    watch = SourceOptions(
+        goal="as shown", camera=camera or drawn, episodes=1, tell=lambda said: None
+    )
+    for seen in read_episodes([path], watch):
+        return seen
+    raise ValueError(f"nothing was seen in {path}; {MAKE}")
+
+
+def actor(path: Path) -> str:
+    """Who acted in what lies at ``path``, as far as that says it."""
+    told = path / "data" / "metadata.json"
+    if told.is_file():
+        return f"by the {json.loads(told.read_text())['algorithm_name']}"
+    return "who acted in it is not said"

@@ -1,0 +1,4 @@
+"""Processes, threads, memory, progress bars, remote models, sandboxed checks of reward programs.
+
+May import: nothing.
+"""

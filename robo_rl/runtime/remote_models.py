@@ -1,0 +1,178 @@
+"""Where a model behind a wire is, what may be spent on it, and how the parts are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from rich.console import Console
+
+from reward_models.remote.cache import Cache, CachingTransport
+from reward_models.remote.cassette import CassettePlayer, CassetteRecorder, Transport
+from reward_models.remote.robometer import Robometer
+from reward_models.remote.thread_pool import ask_in_parallel
+from reward_models.remote.transport import (
+    Budget,
+    BudgetedTransport,
+    BudgetSpent,
+    Endpoint,
+    ModelError,
+    OpenAITransport,
+    RetryingTransport,
+    public_url,
+)
+from reward_models.remote.vlm_judge import VideoJudge, VLMJudge
+from robo_rl.runtime.progress_bars import stage_progress
+from sims.rendering.cameras import Camera
+from sims.utils.cache import cache_dir
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+JUDGES = ("vlm:MODEL", "robometer:http://HOST:PORT")
+SHOWN = 288  # px, height of frames that are drawn for a model
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteModelConfig:
+    """Where a model is, and what may be spent on it."""
+
+    base_url: str = "https://api.openai.com/v1"  # of any endpoint that speaks the OpenAI protocol
+    key_variable: str = "OPENAI_API_KEY"  # environment variable with the key; empty: it needs none
+    tokens: int = 200_000  # that may be used
+    money: float = 1.0  # that may be spent, in the currency of the prices
+    calls: int = 100  # that may be made, attempts that failed included
+    prompt_price: float = 0.0  # per million tokens
+    completion_price: float = 0.0  # per million tokens
+    seconds: float = 120.0  # per attempt of a call
+    temperature: float | None = 1.0  # of answers; None: not said, for models that allow none
+    limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # as the model calls it
+    cassette: str = ""  # file of answers: played if it exists, else recorded; empty: neither
+
+    def budget(self) -> Budget:
+        """What may be spent, of which nothing is."""
+        return Budget(self.tokens, self.money, self.calls)
+
+    def endpoint(self, model: str, **more: int) -> Endpoint:
+        """Where ``model`` is."""
+        return Endpoint(
+            model, public_url(self.base_url), self.key_variable, self.seconds,
+            temperature=self.temperature, limit=self.limit, prompt_price=self.prompt_price,
+            completion_price=self.completion_price, **more,
+        )  # fmt: skip
+
+
+def connect(
+    endpoint: Endpoint,
+    budget: Budget,
+    cassette: str = "",
+    around: Callable[[Transport], Transport] = lambda transport: transport,
+) -> Transport:
+    """The way to a model, or to the cassette that plays it. ``around`` is put about what asks the
+    model; what that answers is recorded too."""
+    tape = Path(cassette) if cassette else None
+    if tape is not None and tape.exists():
+        return BudgetedTransport(CassettePlayer(tape), budget, endpoint)
+    metered = BudgetedTransport(OpenAITransport(endpoint), budget, endpoint)
+    transport = around(RetryingTransport(metered, endpoint))
+    return transport if tape is None else CassetteRecorder(transport, tape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeConfig(RemoteModelConfig):
+    """Where a model that looks at frames is, how it is asked, and what may be spent on it."""
+
+    tokens: int = 2_000_000  # that may be used
+    calls: int = 1_000  # that may be made, attempts that failed included
+    temperature: float | None = 0.0  # of answers; None: not said, for models that allow none
+    picture_tokens: int = 1_000  # a picture is taken to cost so many until a reply says more
+    side: int = 448  # px, the longer side of a picture that is sent (vlm)
+    again: int = 2  # times that a bad answer is asked for again; then there is none (vlm)
+    max_tokens: int = 800  # of an answer (vlm)
+    steps: bool = False  # judge each frame from those up to it, one pass each (robometer)
+    at_once: int = 4  # questions under way
+    cache: str = ""  # folder of answers, so that nothing is asked twice; empty: the user's cache
+
+    def __post_init__(self) -> None:
+        least = {"again": 0, "at_once": 1, "side": 16, "max_tokens": 1, "picture_tokens": 1}
+        for name, value in least.items():
+            if getattr(self, name) < value:
+                raise ValueError(
+                    f"--model.{name.replace('_', '-')} must be at least {value}, got "
+                    f"{getattr(self, name)}"
+                )
+
+
+def is_judge(name: str) -> bool:
+    """Whether a model is meant, and no person."""
+    return name.split(":", 1)[0] in [known.split(":", 1)[0] for known in JUDGES]
+
+
+def make_judge(name: str, config: JudgeConfig) -> tuple[VideoJudge, Budget]:
+    """Who is called ``name``, and what may be spent; ValueError and ModelError say why not."""
+    kind, _, what = name.partition(":")
+    budget = config.budget()
+    if not is_judge(name):
+        raise ValueError(f"no model {name!r}; known: {', '.join(JUDGES)}")
+    if kind == "robometer":
+        url = public_url(what)
+        endpoint = Endpoint(f"robometer at {url}", url, seconds=config.seconds)
+        meter = Robometer(endpoint, budget, answer_cache(config), config.steps)
+        meter.health()
+        return meter, budget
+    if not what and not (config.cassette and Path(config.cassette).exists()):
+        raise ValueError("which model? Expected vlm:MODEL, its name as the endpoint knows it; or "
+                         "an existing --model.cassette")  # fmt: skip
+    endpoint = config.endpoint(what, picture_tokens=config.picture_tokens)
+    transport = connect(
+        endpoint, budget, config.cassette, lambda t: CachingTransport(t, answer_cache(config))
+    )
+    return VLMJudge(transport, config.again, config.side, config.max_tokens), budget
+
+
+def frame_size(camera: Camera, height: int) -> tuple[int, int] | None:
+    """px, height and width of frames so high, even; None at 0: the camera's own."""
+    if not height:
+        return None
+    return height, 2 * round(height * camera.width / camera.height / 2)
+
+
+def answer_cache(config: JudgeConfig) -> Cache:
+    """Where answers are kept."""
+    return Cache(Path(config.cache) if config.cache else cache_dir() / "answers")
+
+
+def collect_answers(
+    ask: Callable[[Q], A],
+    questions: Iterable[Q],
+    of: int,
+    config: JudgeConfig,
+    budget: Budget,
+    console: Console | None = None,
+) -> Iterator[tuple[Q, A]]:
+    """(question, answer) of ``of`` questions as answers come, several under way; a bar where there
+    is a console. BudgetSpent and ModelError also say how many were answered."""
+    count = 0
+    with stage_progress(console) as progress, _counted(lambda: count, of):
+        for question, answer in ask_in_parallel(ask, questions, config.at_once):
+            count += 1
+            progress("asking", count / of, f"{count} of {of}")
+            yield question, answer
+    if console is not None:
+        console.print(str(budget), highlight=False)
+
+
+@contextmanager
+def _counted(count: Callable[[], int], of: int) -> Iterator[None]:
+    try:
+        yield
+    except BudgetSpent as spent:
+        raise BudgetSpent(f"{spent}. {count()} of {of} questions are answered, and kept: the same "
+                          "again with more --model.calls, --model.tokens or --model.money goes on "
+                          "from there") from None  # fmt: skip
+    except ModelError as error:
+        raise ModelError(f"{error}. {count()} of {of} questions are answered, and kept: the same "
+                         "again goes on from there") from None  # fmt: skip

@@ -1,1 +1,0 @@
-"""What people look at: a run's page, films, curves."""

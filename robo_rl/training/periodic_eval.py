@@ -1,0 +1,164 @@
+"""EvalCallback: a policy judged while it learns; its best is kept, and good enough may be the
+end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from reward_models.base import RewardModel
+from robo_rl.config.train_config import SettledConfig
+from robo_rl.evaluation.evaluate import SELECT_SEED
+from robo_rl.evaluation.overoptimization import OveroptimizationMonitor
+from robo_rl.learners.hooks import Hook
+from robo_rl.learners.learner import Learner
+from robo_rl.learners.tensorboard import TensorBoardWriter
+from robo_rl.rollout.episode_runner import Act
+from robo_rl.runs.run_dir import Checkpoint, RunDir
+from robo_rl.training.gymnasium import evaluate_gymnasium
+from sims.envs.batch_env import BatchEnv
+from sims.external.gymnasium_env import GymnasiumEnv
+from sims.utils.prefixed_dict import add_prefix, select_prefix
+
+Array = np.ndarray
+Figures = Mapping[str, float]
+
+SHARE = 3  # a look costs at most one in so many of the env steps between two of them
+
+
+class EvalCallback(Hook):
+    """Judges deterministic episodes on the selection seed every so often, and at the end.
+
+    Quoted figures stay the final policy's: the best of many looks is better than it will be seen
+    again. Each look is a row of the run's ``looks.csv``.
+    """
+
+    name = "looks"
+
+    def __init__(
+        self,
+        judge: Callable[[Act], Figures],
+        run: RunDir,
+        *,
+        env_steps: int,
+        looks: int,
+        cost: int,
+        stop_at: float = 0.0,
+        stop_overoptimised: bool = False,
+        told: Callable[[Mapping[str, float]], None] = lambda row: None,
+        warn: Callable[[str], None] = lambda text: None,
+    ):
+        """``judge`` answers figures, ``success`` or else ``return`` among them, in about ``cost``
+        env steps (0: who learns makes none); ``looks`` in ``env_steps`` are asked for. Training
+        ends once success is ``stop_at`` (0: never), or with ``stop_overoptimised`` once a look
+        finds that."""
+        self._judge, self._run, self._told, self._warn = judge, run, told, warn
+        self._last, self._stop_at, self._stop_turned = env_steps, stop_at, stop_overoptimised
+        self._every = max(math.ceil(env_steps / looks), SHARE * cost)
+        self._next, self._seen_at = self._every, -1
+        self.best, self.best_step = -math.inf, -1
+        self._success, self._turned = -math.inf, False  # of the last look
+
+    @property
+    def frames(self) -> int:
+        """Drawn to see what the policy was paid."""
+        return self._judge.frames if isinstance(self._judge, OveroptimizationMonitor) else 0
+
+    def pause(self, learner: Learner) -> bool | None:
+        now = learner.env_steps
+        if now == self._seen_at:
+            return self._enough()  # also of a run that goes on after it was found to be
+        if now < min(self._next, self._last):
+            return None
+        self._next, self._seen_at = now + self._every, now
+        figures = self._judge(learner.act)
+        row = {"env_steps": now, **figures}
+        self._run.looks.append(row)
+        self._told(row)
+        if (worth := figures.get("success", figures.get("return", -math.inf))) > self.best:
+            self.best, self.best_step = worth, now
+            tensors = learner.algorithm.policy.state_dict()
+            weights = {name: tensor.numpy(force=True) for name, tensor in tensors.items()}
+            self._run.save_best(Checkpoint(now, weights, {}, {"figures": dict(figures)}))
+        self._turned = bool(figures.get("overoptimised", False))
+        if self._stop_at and "success" not in figures:
+            raise ValueError("--stop-at is a share of successes, and nobody judges them here")
+        self._success = figures.get("success", -math.inf)
+        if self._turned:
+            self._warn(
+                f"over-optimised at {now:,} steps: the policy is paid more than the one of "
+                f"{self.best_step:,} steps and succeeds less, {worth:.0%} where that had "
+                f"{self.best:.0%}, both beyond noise"
+            )
+        return self._enough()
+
+    def _enough(self) -> bool | None:
+        """False where the last look says that training ends."""
+        if self._turned and self._stop_turned:
+            return False
+        return self._success < self._stop_at if self._stop_at else None
+
+    def state_dict(self) -> dict[str, Array]:
+        own = {
+            "state": np.array([self._next, self._seen_at, self.best_step, self.best]),
+            "seen": np.array([self._success, self._turned], float),
+        }
+        if not isinstance(self._judge, OveroptimizationMonitor):
+            return own
+        return own | add_prefix("judge", self._judge.state_dict())
+
+    def load_state_dict(self, saved: Mapping[str, Array]) -> None:
+        if isinstance(self._judge, OveroptimizationMonitor):
+            self._judge.load_state_dict(select_prefix(saved, "judge"))
+        *steps, self.best = (float(value) for value in saved["state"])
+        self._next, self._seen_at, self.best_step = (int(step) for step in steps)
+        if "seen" in saved:  # an older checkpoint does not say what was found
+            self._success, self._turned = float(saved["seen"][0]), bool(saved["seen"][1])
+
+
+def make_eval_callback(
+    run: RunDir,
+    config: SettledConfig,
+    env: BatchEnv,
+    board: TensorBoardWriter,
+    reward: RewardModel | None,
+    warn: Callable[[str], None] = lambda text: None,
+) -> EvalCallback:
+    """Looks at episodes in all rows of ``env``, the same ones every time, and at what ``reward``
+    pays them."""
+    return EvalCallback(
+        OveroptimizationMonitor(env, reward, sparse=config.reward == "sparse"),
+        run,
+        env_steps=config.env_steps,
+        looks=config.looks,
+        cost=env.num_envs * env.max_steps * config.tuning.makes_steps,
+        stop_at=config.stop_at,
+        stop_overoptimised=config.stop_overoptimised,
+        told=board.log_evaluation,
+        warn=warn,
+    )
+
+
+def make_gymnasium_eval_callback(
+    run: RunDir, config: SettledConfig, sim: GymnasiumEnv, board: TensorBoardWriter
+) -> EvalCallback:
+    """Looks at somebody else's env: what it returns, and success where it says so."""
+
+    def judge(act: Act) -> dict[str, float]:
+        found = evaluate_gymnasium(config, act, config.look_episodes, SELECT_SEED, beneath=False)
+        figures = {"return": found.return_mean}
+        if found.successes is not None:
+            figures["success"] = found.successes / found.episodes
+        return figures
+
+    return EvalCallback(
+        judge,
+        run,
+        env_steps=config.env_steps,
+        looks=config.looks,
+        cost=config.look_episodes * sim.max_steps * config.tuning.makes_steps,
+        stop_at=config.stop_at,
+        told=board.log_evaluation,
+    )

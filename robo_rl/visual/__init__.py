@@ -1,1 +1,0 @@
-"""The visual reward: distilled scenes, labels asked while learning, training data and gate."""

@@ -1,0 +1,269 @@
+"""Task: the contract of one simulated task, written once as vectorised numpy.
+
+Letters used everywhere: ``N`` environments (rows), ``n`` selected rows, ``k`` columns. SI units,
+world frame, quaternions ``(w, x, y, z)``, actions in ``[-1, 1]``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import mujoco
+import numpy as np
+from mujoco.batch import Batch
+
+from sims.core.rng import RowRng
+from sims.rendering.cameras import Camera
+
+Array = np.ndarray
+V = TypeVar("V")
+
+
+class TaskGoal(NamedTuple, Generic[V]):
+    """One goal of a task: its sentence, and the ground truth no reward model ever sees."""
+
+    sentence: str
+    success: Callable[[V], Array]  # (N,) bool, judged at the end of an episode
+    reward: Callable[[V, Array], dict[str, Array]]  # (views, action) -> named dense terms, (N,)
+    distance: Callable[[V], Array]  # (N,) >= 0, what is missing: scorers are held to it
+    unit: str = "m"  # of the distance; empty: a sum of unlike things, good for ranking alone
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A named quantity a reward may read: a measurement or an object pose, never success."""
+
+    name: str
+    shape: tuple[int, ...]
+    unit: str
+    frame: str
+    range: tuple[float, float]
+    doc: str
+    on_robot: bool  # whether the real arm can measure it without perception
+
+
+@dataclass(frozen=True)
+class ObsPart:
+    """A stretch of an observation's column: ``scale * (plus - minus) + offset``, first ``size``.
+
+    ``plus`` and ``minus`` name arrays of ``Task.sensed``; "" is 0.
+    """
+
+    plus: str
+    size: int
+    scale: float = 1.0
+    minus: str = ""
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A thing a sentence can name."""
+
+    name: str  # "red_cube"
+    aliases: tuple[str, ...]  # nouns a person may use: cube, block, box
+    colour: str  # "red"; "" for the gripper
+    kind: str  # "cube"
+    affordances: tuple[str, ...]  # what may be done to it: touch, push
+    body: str  # MuJoCo body
+    pose_signal: str  # the signal that holds its position, (3,)
+    half: tuple[float, ...] = ()  # m, half its width, depth and height as it stands; (): unknown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(ABC, Generic[V]):
+    """A task over ``N`` rows at once; subclasses are frozen parameters, all state is in ``V``.
+
+    ``V`` is a dataclass of live ``(N, ...)`` views into the batch. An array that the task itself
+    owns (a delay line, a stage) is declared with ``field(metadata={"owned": True})`` so that it is
+    saved and restored with the row.
+    """
+
+    name: ClassVar[str]
+    cameras: ClassVar[tuple[Camera, ...]]
+    has_expert: ClassVar[bool] = True  # False: ``expert`` raises, and says what to do instead
+    # Of a column of ``obs``, in its own units, that means anything: who scales columns by how far
+    # they spread takes no less, for what hardly moves at first may be what the task is about, and
+    # an arm sees it off by some millimetres.
+    least_spread: ClassVar[float] = 0.0
+    mirrors: ClassVar[str] = ""  # the Gymnasium id whose observations and rewards these are
+
+    goal: str = ""  # key into goals(), or a formula as JSON; empty: the first goal
+    control_dt: float = 0.05  # s, one action
+    episode_s: float = 2.5  # s, time limit
+    stage: int = mujoco.mjtStage.mjSTAGE_VEL.value  # what is current after a step
+    persistent: bool = False  # one MjData per row instead of one per thread
+
+    def __post_init__(self) -> None:
+        goals = self.goals()
+        if not self.goal:
+            object.__setattr__(self, "goal", next(iter(goals)))
+        if self.formula is None and self.goal not in goals:
+            near = difflib.get_close_matches(self.goal, goals, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"task {self.name!r} has no goal {self.goal!r}{hint} Known: {', '.join(goals)}"
+            )
+
+    @property
+    def formula(self) -> list[Any] | None:
+        """The goal as ``[name, [arguments], {numbers}]``; None where it is one of ``goals()``."""
+        if not self.goal.startswith("["):
+            return None
+        try:
+            return json.loads(self.goal)
+        except ValueError as error:
+            raise ValueError(f"a goal that is a formula must be JSON: {error}") from error
+
+    @property
+    def solved(self) -> bool:
+        """Whether ``expert`` knows the way to this goal: it knows those of ``goals()`` alone."""
+        return self.has_expert and self.formula is None
+
+    def need_expert(self) -> None:
+        """ValueError, which says what to do instead, where nobody knows the way to this goal."""
+        if not self.has_expert:
+            self.expert(None, np.random.default_rng(0))  # says so itself
+        if not self.solved:
+            raise ValueError(
+                f"the expert of task {self.name!r} knows the way to its own goals "
+                f"({', '.join(self.goals())}), not to {self.goal}: train a policy for it "
+                "(robo-rl train), and show what that one does"
+            )
+
+    @property
+    def unwrapped(self) -> Task[Any]:
+        """The task that wrote this scene and these goals: itself, unless it is about another."""
+        return self
+
+    # What a task file writes.
+    @abstractmethod
+    def spec(self) -> mujoco.MjSpec:
+        """The scene."""
+
+    def model(self) -> mujoco.MjModel:
+        """The scene, compiled."""
+        return self.spec().compile()
+
+    @abstractmethod
+    def bind(self, batch: Batch) -> V:
+        """Live views of the batch."""
+
+    @abstractmethod
+    def reset(self, v: V, ids: Array, rng: RowRng) -> None:
+        """Writes a starting state into rows ``ids`` (n,); they hold the model's defaults before.
+
+        For a formula, a start that has no goal in mind.
+        """
+
+    def scatter(self, v: V, ids: Array, rng: RowRng) -> None:
+        """Writes any state of the workspace into rows ``ids``: what reward data is made of."""
+        self.reset(v, ids, rng)
+
+    @abstractmethod
+    def control(self, v: V, action: Array) -> None:
+        """Turns ``action`` (N, act_dim) in [-1, 1] into ``v.ctrl``."""
+
+    def after_reset(self, v: V, ids: Array) -> None:
+        """Brings owned arrays of rows ``ids`` (n,) up to date with their starting state."""
+
+    def after_step(self, v: V, ids: Array) -> None:
+        """Brings owned arrays of rows ``ids`` (n,), which made a sound step, up to date."""
+
+    @abstractmethod
+    def obs(self, v: V) -> dict[str, Array]:
+        """Named columns {name: (N, k)}; the same for every goal."""
+
+    def spread_of(self, part: str) -> float | Array:
+        """``least_spread`` of one part of ``obs``, or of each of its columns."""
+        return self.least_spread
+
+    @abstractmethod
+    def signals(self, v: V) -> dict[str, Array]:
+        """What a reward may read, {name: (N, ...)}; keys and shapes as in ``card()``."""
+
+    @abstractmethod
+    def goals(self) -> Mapping[str, TaskGoal[V]]:
+        """{key: goal}; written by hand, sharing nothing with any reward model."""
+
+    @abstractmethod
+    def expert(self, v: V, rng: np.random.Generator) -> Array:
+        """The action (N, act_dim) of a stateless controller that solves ``goal``."""
+
+    def reached(self, v: V) -> Array | None:
+        """(N, goals) bool, which goals hold now, of a task with several at once; else None."""
+        return None
+
+    def terminated(self, v: V) -> Array | bool:
+        """(N,) bool: ends an episode early; never, unless a task says so."""
+        return False
+
+    @abstractmethod
+    def signal_docs(self) -> tuple[Signal, ...]:
+        """One entry for each key of ``signals``."""
+
+    @abstractmethod
+    def entities(self) -> tuple[Entity, ...]:
+        """The things that a sentence about this task can name."""
+
+    act_dim: ClassVar[int]
+
+    # What everyone else reads.
+    def sensed(self, v: V) -> Mapping[str, Array]:
+        """{name: (N, k)}, what ``obs_parts`` speaks of: signals, and what was last commanded."""
+        return self.signals(v)
+
+    def sensed_docs(self) -> tuple[Signal, ...]:
+        """What each array of ``sensed`` is."""
+        return self.signal_docs()
+
+    def obs_parts(self) -> Mapping[str, tuple[ObsPart, ...]]:
+        """{column of ``obs``: what it is made of, in order}; {} where nobody wrote it down.
+
+        For those who feed a policy without this code; a test holds it against ``obs``. Columns of
+        what the task remembers of an episode are made of no one state, so they have no entry.
+        """
+        return {}
+
+    def action_doc(self) -> tuple[str, ...]:
+        """(act_dim,) what each element of an action in [-1, 1] means; () where nobody wrote it."""
+        return ()
+
+    def area(self) -> tuple[float, ...]:
+        """(x from, x to, y from, y to) m: where on a table things may lie; empty: on none."""
+        return ()
+
+    def card(self) -> dict[str, Any]:
+        """The JSON-able description of the task that crosses to reward models and writers."""
+        return {
+            "task": self.name,
+            "goal": self.goal,
+            "signals": [dataclasses.asdict(s) for s in self.signal_docs()],
+            "entities": [dataclasses.asdict(e) for e in self.entities()],
+            "goals": {key: goal.sentence for key, goal in self.goals().items()},
+            "cameras": [camera.name for camera in self.cameras],
+            "control_dt": self.control_dt,
+            "episode_s": self.episode_s,
+            "act_dim": self.act_dim,
+            "area": self.area(),
+            "params": {
+                f.name: getattr(self, f.name)
+                for f in dataclasses.fields(self)
+                if f.name not in ("goal", "stage", "persistent")
+            },
+        }
+
+
+def owned_arrays(views: Any) -> dict[str, Array]:
+    """The arrays of a views object that the task itself owns, by name."""
+    return {
+        f.name: getattr(views, f.name)
+        for f in dataclasses.fields(views)
+        if f.metadata.get("owned", False)
+    }

@@ -1,0 +1,4 @@
+"""Batched environments of tasks, their Gymnasium views, ``make`` and ``register``.
+
+May import: core, external, rendering, robots, tasks, truth, utils.
+"""

@@ -1,0 +1,60 @@
+"""What a task remembers of an episode, kept as an arm keeps it: of what it takes to be so.
+
+What was done of a formula, and how far what counts now is from holding, is no sum of what is
+sensed, and no error can be added to it. So there is a second batch, whose joints and things are
+where they were last seen, as the bridge's twin has them (``real_robot/policy/twin.py``), and the
+task keeps its account there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from mujoco.batch import Batch
+
+from sims.core.task import Task, owned_arrays
+from sims.randomization.sensor_model import SensorModel
+
+Array = np.ndarray
+
+
+class EstimatedState:
+    """The rows of a batch as they are seen, and ``names``, columns of the observation, of those."""
+
+    def __init__(
+        self, task: Task[Any], true: Any, batch: Batch, sensing: SensorModel, names: Sequence[str]
+    ):
+        self._task, self._sensing, self._names = task, sensing, tuple(names)
+        self._batch = Batch(batch.model, batch.nsim, nthread=batch.nthread)
+        self._views = task.bind(self._batch)
+        self._own, self._true = owned_arrays(self._views), owned_arrays(true)
+
+    def track(self, ids: Array) -> None:
+        """Rows ``ids`` are as they are taken to be."""
+        for name, array in self._true.items():
+            self._own[name][ids] = array[ids]
+
+    def update(self, ids: Array, *, begun: bool) -> None:
+        """Rows ``ids`` are taken to be where the newest look has them; unless they have ``begun``,
+        it is an episode's first."""
+        if not begun:
+            self.track(ids)
+        self._sensing.estimate(self._views, self._batch, ids)
+        self._batch.forward(ids, stage=self._task.stage)
+        (self._task.after_step if begun else self._task.after_reset)(self._views, ids)
+
+    def columns(self) -> Array:
+        """(N, k) of the observation, from what is taken to be so."""
+        made = self._task.obs(self._views)
+        return np.concatenate([made[name] for name in self._names], axis=1)
+
+    def state_dict(self) -> dict[str, Array]:
+        """What is remembered."""
+        return {name: array.copy() for name, array in self._own.items()}
+
+    def load_state_dict(self, saved: dict[str, Array]) -> None:
+        """Continues from ``state_dict``."""
+        for name, array in self._own.items():
+            array[:] = saved[name]

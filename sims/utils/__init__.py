@@ -1,0 +1,4 @@
+"""Helpers without simulation: worker processes, plug-ins, name suggestions, the cache.
+
+May import: nothing.
+"""
