@@ -861,7 +861,7 @@ def test_the_manual_is_sane() -> None:
             assert LEGAL[phase] <= {Phase.CONNECTED, Phase.ESTOP}
         # Nobody drives an arm that was not armed first.
         assert not (LEGAL[phase] & DRIVEN) or phase in STIFF
-    manual_page = Path(__file__).parents[1] / "docs" / "bridge.md"
+    manual_page = Path(__file__).parents[1] / "docs" / "reference" / "states.md"
     assert transition_table() in manual_page.read_text()
 
 

@@ -28,7 +28,7 @@ from reward_models.goals.formula import (
 from reward_models.goals.predicates import AFTER, PREDICATES, Number, roles
 from robo_rl.goals.reading import read_goal
 
-DOCS = Path(__file__).parent.parent / "docs" / "goals.md"
+DOCS = Path(__file__).parent.parent / "docs" / "reference" / "goal-language.md"
 TASKS = ("reach", "stack", "peg", "drawer_then_place", "button", "ant", "hopper", "pusher")
 CARDS = {task: from_dict(sims.make_task(task).card()) for task in TASKS}
 REACH = CARDS["reach"]
@@ -103,8 +103,8 @@ def test_both_spellings_are_read_back(pair: tuple[TaskCard, Formula], guarded: b
 
 
 def test_the_example_of_the_documentation() -> None:
-    text = re.search(r"    (then\(touch.*\))\n", DOCS.read_text("utf-8"))
-    data = re.search(r'    (\["then".*?\{\}\])\n', DOCS.read_text("utf-8"), re.S)
+    text = re.search(r"^(then\(touch.*\))$", DOCS.read_text("utf-8"), re.M)
+    data = re.search(r'^(\["then".*?\{\}\])$', DOCS.read_text("utf-8"), re.M | re.S)
     assert text and data
     assert to_data(fill(parse(text[1]), REACH)) == json.loads(data[1])
 
