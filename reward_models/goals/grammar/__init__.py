@@ -41,15 +41,15 @@ def read(text: str, card: TaskCard) -> Formula:
     if things.actor is None:
         raise ValueError(
             f"task {card.task!r}: expected one entity of kind 'gripper', got 0 and no body; "
-            "a sentence must know who acts"
+            "a sentence needs one of them as the actor"
         )
     refuse = RefusalBuilder(text, things)
     said = split(text)
     asks = bool(_QUESTION.search(text)) and not _REQUEST.match(text)
     if len(said) > MAX_WORDS:
-        raise refuse("unsupported", f"{len(said)} words, at most {MAX_WORDS} are read")
+        raise refuse("unsupported", f"expected at most {MAX_WORDS} words, got {len(said)}")
     if _TALE.match(text):
-        raise refuse("no_goal", "it tells or asks what is, and not what is to be")
+        raise refuse("no_goal", "it describes or asks about a state; say what to achieve")
     words, named = without_articles(said)
     found: dict[Formula, Formula] = {}
     wrong: list[Refusal] = []
@@ -65,7 +65,7 @@ def read(text: str, card: TaskCard) -> Formula:
             without.append(refuse("unsupported", str(error)))
     if len(found) > 1:
         ways = " or ".join(str(f) for f in list(found.values())[:2])
-        raise refuse("ambiguous", f"it may mean {ways}")
+        raise refuse("ambiguous", f"it has several readings: {ways}")
     if not found:
         raise (*wrong, *without)[0] if wrong or without else explain_refusal(said, asks, refuse)
     return next(iter(found.values()))

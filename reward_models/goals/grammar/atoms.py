@@ -56,7 +56,9 @@ class AtomBuilder:
         match clause.predicate:
             case "together" | "in_touch" | "apart" | "away" | "parted" if not sides:
                 if len(subjects) != 2 or how in ("or", "nor"):
-                    raise self.refuse("ambiguous", "two things are together or apart: name both")
+                    raise self.refuse(
+                        "ambiguous", "'together' and 'apart' need exactly two objects"
+                    )
                 pair = subjects if subjects[1] != self.actor else subjects[::-1]
                 if clause.predicate in ("apart", "away"):
                     return self._apart(clause, *pair)
@@ -64,13 +66,17 @@ class AtomBuilder:
                 name, terms = ("far" if clause.predicate == "parted" else beside), pair
             case "stacked":
                 if len(subjects) != 2 or how in ("or", "nor"):
-                    raise self.refuse("ambiguous", "which on which? Say 'A on B'")
+                    raise self.refuse(
+                        "ambiguous", "unclear which of the two is on top: say 'A on B'"
+                    )
                 return self.either_way(replace(clause, predicate="on"), subjects)
             case "on" | "on_top" if clause.verb.split(" ")[0] in ("stack", "pile") and (
                 len(subjects) > 1 and how not in ("or", "nor") and len(things) == 1
             ):  # one of them there, and the other on top
                 if len(subjects) > 2:
-                    raise self.refuse("ambiguous", "which on which? Say 'A on B'")
+                    raise self.refuse(
+                        "ambiguous", "unclear which of the two is on top: say 'A on B'"
+                    )
                 on = replace(clause, predicate="on")
                 piles = (
                     (self.one(on, (a, things[0])), self.one(on, (b, a)))
@@ -82,16 +88,18 @@ class AtomBuilder:
                 top = things[0]
                 under = [t for t in (things if len(things) == 2 else blocks) if t != top]
                 if len(under) != 1:
-                    raise self.refuse("ambiguous", "which is on top, and which below?")
+                    raise self.refuse(
+                        "ambiguous", "unclear which object is on top and which below: say 'A on B'"
+                    )
                 name, terms = "on", [top, *under]
             case "in_line":
                 name, terms = "in_line", [*subjects, *things]
                 if len(terms) != 3:
-                    raise self.refuse("unsupported", "three things make a line: name three")
+                    raise self.refuse("unsupported", "a line needs exactly three objects")
             case "between" if len(subjects) == 1:
                 name, terms = "between", [*subjects, *things]
                 if len(things) != 2:
-                    raise self.refuse("ambiguous", "between which two?")
+                    raise self.refuse("ambiguous", "'between' needs exactly two objects")
             case _:
                 return None
         return self._checked(Atom.of(name, *terms), clause)
@@ -113,7 +121,9 @@ class AtomBuilder:
             )
             dropped = clause.verb.startswith("drop") and name in ("to", "at")
             if len(terms) == 2 and not placed and not dropped:
-                raise self.refuse("unsupported", f"{clause.verb!r} it, then say where it goes")
+                raise self.refuse(
+                    "unsupported", f"{clause.verb!r} needs a place: say where to put the object"
+                )
             if not lifts:
                 raise self.refuse("unsupported", f"the {first} cannot be lifted")
         match name:
@@ -123,7 +133,9 @@ class AtomBuilder:
                 name = "touch" if hand else "nearer"
             case "by":
                 if clause.verb in MOVING and not hand:
-                    raise self.refuse("unsupported", "past it, or beside it? Say 'next to'")
+                    raise self.refuse(
+                        "unsupported", "'by': past it, or beside it? Say 'next to' for beside"
+                    )
                 name = "next_to"
             case "touch" if clause.verb == "give" and self.kind(terms[-1]) == "button":
                 name, terms = "pressed", terms[-1:]
@@ -136,17 +148,24 @@ class AtomBuilder:
             case "stowed":
                 rooms = [e.name for e in self.card.entities if e.kind == "drawer"]
                 if len(rooms) != 1:
-                    raise self.refuse("unsupported", "put it away where?")
+                    raise self.refuse(
+                        "unsupported", "'put away' needs exactly one drawer: name the place"
+                    )
                 name, terms = "inside", (first, rooms[0])
             case "apart" | "away":
                 return self._apart(clause, *terms)
             case "next_to" if hand or terms[-1] == self.actor:
-                raise self.refuse("unsupported", "how near? Say 'within 5 cm of', or on which side")
+                raise self.refuse(
+                    "unsupported",
+                    "'next to' the gripper has no distance: say 'within 5 cm of', or a side",
+                )
             case "on" if hand and self.things.actor.kind == BODY:
                 name = "at"
             case "on" if hand:
                 if clause.verb not in ("put", "place", "rest", "lay", "set", "get", "keep", "have"):
-                    raise self.refuse("ambiguous", f"touch the {terms[1]}, or be above it?")
+                    raise self.refuse(
+                        "ambiguous", f"'on the {terms[1]}': touch it, or be above it?"
+                    )
                 name = "touch"
             case "on_top":
                 name = "above" if hand else "on"
@@ -156,15 +175,19 @@ class AtomBuilder:
             case "inserted":
                 holes = [e.name for e in self.card.entities if e.kind == "hole"]
                 if len(holes) != 1:
-                    raise self.refuse("unsupported", "there is no hole here")
+                    raise self.refuse("unsupported", "'insert' needs exactly one hole in the scene")
                 if len(terms) == 1:
                     terms = (*terms, holes[0])
             case "below":
                 if terms[1] != self.actor:
-                    raise self.refuse("unsupported", "nothing here can be below a thing")
+                    raise self.refuse(
+                        "unsupported", "objects cannot be placed below one another in this scene"
+                    )
                 name, terms = "above", (terms[1], terms[0])
             case "above" if not hand and not self._can(first, "lift", "place", "insert"):
-                raise self.refuse("unsupported", f"the {first} cannot be lifted above something")
+                raise self.refuse(
+                    "unsupported", f"the {first} cannot be lifted, so it cannot be above something"
+                )
             case "upright" if "balance" in self.card.entity(str(first)).affordances:
                 name = "balanced"
             case "moved" | "displaced":
@@ -178,7 +201,7 @@ class AtomBuilder:
             case _ if " " in name:
                 return self._corner(clause, first, *name.split())
             case "at_height" if clause.much is None:
-                raise self.refuse("ambiguous", "how high? Say '15 cm above the table'")
+                raise self.refuse("ambiguous", "no height is given: say '15 cm above the table'")
             case "at_height" if clause.much.just and self.kind(first) == GRIPPER:
                 return self._over_table(clause, first)
             case "returned":
@@ -193,7 +216,9 @@ class AtomBuilder:
                 terms = (terms[1], terms[0])
         if terms[-1] == self.actor and not hand and clause.verb and not clause.lasting:
             if clause.verb not in _BEING:
-                raise self.refuse("unsupported", "only the gripper can go to an object")
+                raise self.refuse(
+                    "unsupported", "an object cannot move to the gripper: say 'go to' or 'touch'"
+                )
         if name in ("left_of", "right_of", "in_front_of", "behind", "far", "near"):
             if len(terms) == 2 and terms[1] == self.actor:  # the ball is left of the gripper
                 name, terms = PREDICATES[name].mirror, (terms[1], terms[0])
@@ -207,11 +232,13 @@ class AtomBuilder:
         """ "to" and "against": the gripper touches; a thing is beside another, or on a mark."""
         first, target = terms
         if clause.predicate == "at" and first != self.actor and self.kind(target) not in MARKS:
-            raise self.refuse("ambiguous", f"at the {target}: on it, or beside it?")
+            raise self.refuse("ambiguous", f"'at the {target}': on it, or beside it?")
         if target == self.actor and clause.predicate == "against" and clause.verb in _BEING:
             first, target = target, first
         if target == self.actor:
-            raise self.refuse("unsupported", "only the gripper can go to an object")
+            raise self.refuse(
+                "unsupported", "an object cannot move to the gripper: say 'go to' or 'touch'"
+            )
         if first == self.actor:
             reach = "at" if self.things.actor.kind == BODY else "touch"
             return self._checked(Atom.of(reach, first, target), clause)
@@ -222,7 +249,7 @@ class AtomBuilder:
         beside &= self.kind(first) not in FURNITURE
         hollow = where in FURNITURE and not beside
         if clause.predicate == "to" and (hollow or clause.verb in ("put", "place")):
-            raise self.refuse("ambiguous", f"to the {target}: in it, on it or beside it?")
+            raise self.refuse("ambiguous", f"'to the {target}': in it, on it or beside it?")
         return self._checked(Atom.of("next_to", first, target), clause)
 
     def _apart(self, clause: Clause, first: Term, second: Term) -> Formula:
@@ -231,10 +258,15 @@ class AtomBuilder:
         assert much is not None
         if second == self.actor:
             if clause.verb in MOVING and not clause.lasting:
-                raise self.refuse("unsupported", "only the gripper can go to or from an object")
+                raise self.refuse(
+                    "unsupported",
+                    "only the gripper moves relative to an object: name the gripper first",
+                )
             first, second = second, first
         if much.just and clause.predicate != "away":
-            raise self.refuse("ambiguous", "at least so far, or at most? Say which")
+            raise self.refuse(
+                "ambiguous", "is the distance a minimum or a maximum? Say 'at least' or 'at most'"
+            )
         least, most = much.least, None if much.just else much.most
         found: list[Formula] = []
         if least is not None:
@@ -248,15 +280,20 @@ class AtomBuilder:
         assert much is not None
         if clause.predicate == "displaced":
             if much.just:
-                raise self.refuse("ambiguous", "which way? Say 'to the left', 'forward', ...")
+                raise self.refuse(
+                    "ambiguous", "the direction is missing: say 'to the left', 'forward', ..."
+                )
             if clause.verb in _LIFTING:
-                raise self.refuse("unsupported", "lifted so high at most? It takes a least height")
+                raise self.refuse("unsupported", "lifting takes a minimum height, not a maximum")
             bounded = self._numbered("displaced", (first,), much)
             if much.least is None:
                 bounded = Atom.of("displaced", first, least=0.0, **dict(bounded.numbers))
             return self._checked(bounded, clause)
         if not much.just:
-            raise self.refuse("unsupported", "'moved' takes one length, with 'give or take'")
+            raise self.refuse(
+                "unsupported",
+                "'moved' takes one length, not a minimum or maximum; add 'give or take'",
+            )
         numbers = {name: value for name, value in clause.numbers if value}
         if much.tolerance is not None:
             numbers["tolerance"] = much.tolerance
@@ -305,7 +342,7 @@ class AtomBuilder:
         elif "just" in slots:
             if much.least is None or much.most is None:
                 raise self.refuse("unsupported", f"{name} takes one {slots['just'].name}, not a "
-                                  "least or a most; say it with 'give or take'")  # fmt: skip
+                                  "minimum or maximum; say it with 'give or take'")  # fmt: skip
             said = {"just": round((much.least + much.most) / 2, 9),
                     "tolerance": round((much.most - much.least) / 2, 9)}  # fmt: skip
         if much.tolerance is not None:
@@ -314,7 +351,7 @@ class AtomBuilder:
         for bound, value in said.items():
             if value is not None:
                 if bound not in slots:
-                    raise self.refuse("unsupported", f"{name} takes no {bound} number")
+                    raise self.refuse("unsupported", f"{name} takes no number for {bound!r}")
                 numbers[slots[bound].name] = value
         return self._of(name, terms, numbers)
 
@@ -325,7 +362,7 @@ class AtomBuilder:
         if not way:
             return much
         if max(much.least or 0.0, much.most or 0.0) > way:
-            raise self.refuse("unsupported", f"the {term} slides {100 * way:.3g} cm at most")
+            raise self.refuse("unsupported", f"the {term} slides at most {100 * way:.3g} cm")
         least, most = (None if n is None else n / way for n in (much.least, much.most))
         return replace(much, unit="1", least=least, most=most)
 
@@ -340,16 +377,18 @@ class AtomBuilder:
         known = PREDICATES[atom.predicate]
         apart = self.things.objects and self.things.actor.kind == BODY
         if apart and known.name not in ("on", "at"):
-            raise self.refuse("unsupported", f"{known.name} is not measured here")
+            raise self.refuse("unsupported", f"{known.name} is not measured in this task")
         if known.name in SIDES and not self.card.area:
-            raise self.refuse("unsupported", "there is no table here whose sides are known")
+            raise self.refuse("unsupported", "the scene has no table with known sides")
         if atom.predicate in OF and atom.terms[0] != OF[atom.predicate]:
-            raise self.refuse("unsupported", f"the {atom.terms[0]} cannot do that")
+            raise self.refuse(
+                "unsupported", f"{atom.predicate} does not apply to the {atom.terms[0]}"
+            )
         check(atom, self.card)
         mover = atom.terms[0]
         moved = known.arity > 1 or known.level or atom.predicate in ("turned", "toppled")
         if moved and mover != self.actor and not self._can(mover, *_MOVES):
-            raise self.refuse("unsupported", f"the {mover} cannot be moved to something")
+            raise self.refuse("unsupported", f"the {mover} cannot be moved")
         return atom
 
     def kind(self, term: Term) -> str:

@@ -53,9 +53,9 @@ def without_operator(formula: Formula, operator: str) -> Formula:
 def always_formula(made: Formula) -> Formula:
     """What is to be kept up; FormulaError where it cannot be, or is not so at the start."""
     if formula_kind(made) != "state":
-        raise FormulaError("only a state can be kept all the time")
+        raise FormulaError("only a state can be required all the time, not an event")
     if any(a.predicate in _BROUGHT and not a.numbers for a in atoms(made)):
-        raise FormulaError("that is not so at the start: when is it to be?")
+        raise FormulaError("the state cannot hold from the start: say when it shall hold")
     return join("always", made)
 
 
@@ -82,7 +82,7 @@ def _each(made: Formula) -> list[Formula]:
         return [p for part in parts_of(made, "or") for p in parts_of(part, "and")]
     inner = [without_operator(part, "once") for part in parts_of(made, "and")]
     if any(formula_kind(part) != "state" for part in inner):
-        raise FormulaError("only a state can be avoided")
+        raise FormulaError("only a state can be forbidden, not an event")
     return inner
 
 

@@ -66,7 +66,7 @@ class ReferenceResolver:
         if len(found) != 1:
             if not found and wrong is not None and len(self.said) == 1:
                 raise wrong
-            raise self.refuse("ambiguous", "what is 'it'? Name it")
+            raise self.refuse("ambiguous", "unclear what 'it' refers to: name the object")
         [(made, (self.said, tried))] = found.items()
         self.last = tried
         return made
@@ -78,28 +78,34 @@ class ReferenceResolver:
             if clause.subject == hand or last is not None and not last.verb:
                 return replace(clause, bare=False, verb="")  # "..., hand at least 20 cm from it"
             if last is None or last.subject == hand:
-                raise self.refuse("ambiguous", "a verb is missing; say 'is', or 'push' again")
+                raise self.refuse(
+                    "ambiguous", "the last part has no verb: say 'is', or repeat 'push'"
+                )
             pair = {clause.predicate, last.predicate}
             placed = by == "and" and pair <= _PLACED | SIDES
             if len(pair) > 1 and not (pair <= _SIDES or placed):
-                raise self.refuse("unsupported", "these words are not understood in this order")
+                raise self.refuse(
+                    "unsupported", "no known sentence pattern matches these words; rephrase it"
+                )
             return replace(clause, bare=False, verb=last.verb)
         if clause.verb == "from" and (last is None or last.predicate not in _FROM):
-            raise self.refuse("unsupported", "what is 'from' or 'of' about?")
+            raise self.refuse(
+                "unsupported", "unclear what 'from' or 'of' refers to: say the verb again"
+            )
         if clause.predicate == "there":
             if last is None or not last.objects:
-                raise self.refuse("ambiguous", "where is 'there'?")
+                raise self.refuse("ambiguous", "unclear which place 'there' refers to: name it")
             return replace(last, subject=clause.subject)
         if not clause.bare or clause.predicate in ("slower", "faster", "still"):
             return clause
         if last is None:
-            raise self.refuse("no_goal", "it names no relation that could hold")
-        each = self.refuse("ambiguous", "say what each object is to do")
+            raise self.refuse("no_goal", "it names no goal relation, such as 'touch' or 'on'")
+        each = self.refuse("ambiguous", "say for each object what shall happen to it")
         if last.ended:
             raise each
         if clause.predicate:
             if last.predicate == "moved" and clause.predicate not in _WAYS:
-                raise self.refuse("ambiguous", "from where it was, or beside something?")
+                raise self.refuse("ambiguous", "relative to its start, or beside another object?")
             return replace(clause, subject=clause.subject or last.subject, bare=False)
         if last.subject != hand and not last.objects and last.predicate in PREDICATES:
             return replace(last, subject=clause.objects[0], bare=False)
@@ -122,11 +128,12 @@ class ReferenceResolver:
     def _made(self, clause: Clause) -> tuple[Formula, bool]:
         """The formula of a clause that says what it is about."""
         if clause.predicate in ("unclear", "leads"):
-            said = f"{clause.verb!r} and how it goes on" if clause.verb else "what comes first"
-            raise self.refuse("ambiguous", f"{said} may mean several things; say it otherwise")
+            said = f"{clause.verb!r} with the words after it" if clause.verb else "what comes first"
+            raise self.refuse("ambiguous", f"{said} has several meanings; rephrase it")
         if clause.predicate == "height":
             raise self.refuse(
-                "unsupported", "over what? Say '10 cm above the table', or above a thing"
+                "unsupported",
+                "the height has no reference: say '10 cm above the table', or name an object",
             )
         subject = clause.subject or Referent(self.actor)
         self.above = clause.predicate == "above"
@@ -142,12 +149,16 @@ class ReferenceResolver:
         if made := self.atoms.several(clause, how, subjects, sides):
             return made, negated
         if any(self.actor in terms and how != "or" for how, terms in many):
-            raise self.refuse("ambiguous", "the gripper and a thing at once: say one by one")
+            raise self.refuse(
+                "ambiguous", "the gripper and an object share one verb: say a goal for each"
+            )
         if clause.predicate == "to" and clause.subject is not None and len(many) == 1:
             if len(subjects) == 1 and many[0][0] != "or":
-                raise self.refuse("ambiguous", "say what each object is to do")
+                raise self.refuse("ambiguous", "say for each object what shall happen to it")
         if len(many) > 1:
-            raise self.refuse("ambiguous", "several things on both sides: say one after the other")
+            raise self.refuse(
+                "ambiguous", "several objects on both sides of the relation: say a goal for each"
+            )
         made = (
             self.atoms.one(clause, terms)
             for terms in itertools.product(subjects, *(terms for _, terms in sides))
@@ -178,26 +189,30 @@ class ReferenceResolver:
         if isinstance(phrase, ReferentList):
             terms = [t for part in phrase.parts for t in self.terms(part)[1]]
             if len(set(terms)) < len(terms):
-                raise self.refuse("ambiguous", "one thing is named twice")
+                raise self.refuse("ambiguous", "the same object is named twice")
             return phrase.how, terms
         if phrase.how == "other":
             found = [n for n in phrase.of if n not in self.said]
             wrong = self.beside or phrase.count and len(found) != phrase.count
             if wrong or not found or len(found) == len(phrase.of):
-                raise self.refuse("ambiguous", "which other one? Name it")
+                raise self.refuse(
+                    "ambiguous", "unclear which object 'the other' refers to: name it"
+                )
             for name in found:
                 self._mention(name)
             return ("each" if len(found) > 1 else "one"), list(found)
         if phrase.how == "room":
             rooms = [n for n in self.said if self.atoms.kind(n) in ("drawer", "hole")]
             if len(rooms) != 1:
-                raise self.refuse("ambiguous", "in what?")
+                raise self.refuse(
+                    "ambiguous", "unclear what to put it into: name the drawer or hole"
+                )
             return "one", list(rooms)
         found = list(self.said)
         if phrase.how == "them" and self.above:
-            raise self.refuse("ambiguous", "above which of them?")
+            raise self.refuse("ambiguous", "unclear which of them it shall be above: name it")
         if len(found) < 2 or phrase.count and len(found) != phrase.count:
-            raise self.refuse("ambiguous", "which of them? Name each")
+            raise self.refuse("ambiguous", "unclear which objects are meant: name each")
         return ("each" if phrase.how == "each" else "and"), list(found)
 
     def _mention(self, term: Term) -> None:

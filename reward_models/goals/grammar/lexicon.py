@@ -86,7 +86,7 @@ UNSUPPORTED = {
         "a manner": "quickly gently carefully softly firmly hard fast quick lightly rapidly "
         "swiftly smoothly steadily strongly quietly cautiously harder gentle careful slightly "
         "barely nearly almost partly little lot much very really quite too tightly loosely roughly",
-        "an action that is not known": "throw throws throwing toss drop drops release shake pour "
+        "an unknown action": "throw throws throwing toss drop drops release shake pour "
         "squeeze kick kicks punch smash crush swap exchange sort juggle break destroy cut paint "
         "clean wipe point look looks watch face circle orbit follow remove hide cover clear grab "
         "grabs grasp lift lifts raise pick open close hit knock press rotate turn spin flip "

@@ -28,13 +28,19 @@ from reward_models.goals.refusal import Refusal
 _BEFORE_NOUN = frozenset("of above over from to beside near touch tap poke reach".split())
 # What can be meant in two ways, wherever it stands.
 _TWOFOLD = (
-    ("(?:hand|tip) over", "a verb, or the hand?"),
-    ("(?:before|after) (?:that|this)|later|so as to|in order to", "what first, and who acts?"),
-    ("(?:you|hand|gripper|arm|robot|it) (?:may|might|can|could)", "is it to be, or only possible?"),
-    (r"\d+ , \d+", "a comma in a number? Write 5.5, and say 'and' between two numbers"),
+    ("(?:hand|tip) over", "'hand' or 'tip' may be a verb or the gripper: rephrase it"),
+    (
+        "(?:before|after) (?:that|this)|later|so as to|in order to",
+        "unclear which goal comes first: say 'first ..., then ...'",
+    ),
+    (
+        "(?:you|hand|gripper|arm|robot|it) (?:may|might|can|could)",
+        "a requirement, or only a permission? Say 'must' or leave it out",
+    ),
+    (r"\d+ , \d+", "comma between numbers: write 5.5 for a decimal, 'and' between two numbers"),
     (
         r"\S.*? , (?!(?:and|or|then|but|while|first|until) ).*",
-        "only a comma between two goals: say 'then' or 'and'",
+        "only a comma joins two goals: say 'then' or 'and'",
     ),
 )
 SURELY = 0.8  # alike: "bal" is a ball, and a wall is none
@@ -107,7 +113,11 @@ def explain_refusal(words: tuple[str, ...], asks: bool, refuse: RefusalBuilder) 
             if found == code == "unknown_object":
                 return refuse(code, f"no such object here: {phrase!r}")
             if found == code:
-                which = f"may be any of {', '.join(fits)}" if fits else "what? Name it"
+                which = (
+                    f"may be any of {', '.join(fits)}"
+                    if fits
+                    else "names no single object: name the object"
+                )
                 return refuse(code, f"{phrase!r} {which}", fits)
     for word in words:
         if word in SCENERY and word not in things.words:
@@ -116,29 +126,29 @@ def explain_refusal(words: tuple[str, ...], asks: bool, refuse: RefusalBuilder) 
         if word in UNSUPPORTED and (word,) not in things.nouns:
             if UNSUPPORTED[word] in ("negation", "a choice or a condition", "a quantity"):
                 return refuse(
-                    "unsupported", f"{UNSUPPORTED[word]} ({word!r}) is not understood here"
+                    "unsupported", f"{UNSUPPORTED[word]} ({word!r}) is not supported here"
                 )
     plain = [w for w in said if w not in things.words | DETERMINERS | GENERIC | LOOKS | _JOINERS]
     if not [w for w in plain if w != "the"]:
-        return refuse("no_goal", "it names no relation that could hold")
+        return refuse("no_goal", "it names no goal relation, such as 'touch' or 'on'")
     if (
         said[-1] in _JOINERS | DETERMINERS | {"the"}
         or said[0] in ("before", "after")
         or said[-1] in _BEFORE_NOUN
     ):
-        return refuse("ambiguous", "something is missing beside the last word")
+        return refuse("ambiguous", "the sentence is incomplete at its start or end")
     if said[-1] in ("above", "touches", "hover") or len(said) == 1:
-        return refuse("ambiguous", f"{said[-1]!r} of what? Name the object")
+        return refuse("ambiguous", f"{said[-1]!r} needs an object: name it")
     if said[-1] in ("left", "right") and said[-3:-1] != ("on", "the"):
-        return refuse("ambiguous", f"{said[-1]!r} of what, or how far?")
+        return refuse("ambiguous", f"{said[-1]!r} needs an object or a distance")
     for word in words:
         if word in UNSUPPORTED and word not in clauses.vocabulary():
-            return refuse("unsupported", f"{UNSUPPORTED[word]} ({word!r}) is not understood here")
+            return refuse("unsupported", f"{UNSUPPORTED[word]} ({word!r}) is not supported here")
     text = " ".join(words)
     for twofold, why in _TWOFOLD:
         if re.search(rf"(?<!\S)(?:{twofold})(?!\S)", text):
             return refuse("ambiguous", why)
-    return refuse("unsupported", "these words are not understood in this order")
+    return refuse("unsupported", "no known sentence pattern matches these words; rephrase it")
 
 
 def _wrong_things(

@@ -75,7 +75,7 @@ class SemanticInterpreter:
         """The formula of a reading; Refusal where it has none."""
         hows = [element.how for element in elements]
         if "first" in hows and not {"then", "before", "after"} & {e.by for e in elements}:
-            raise self.refuse("ambiguous", "'first' what, and then what?")
+            raise self.refuse("ambiguous", "'first' needs a following 'then'")
         elements = self._looking_ahead(elements)
         for at, element in enumerate(elements):
             self.before, self.rest = elements[:at], elements[at + 1 :]
@@ -98,15 +98,19 @@ class SemanticInterpreter:
         self._complete()
         made = self._whole()
         if self.waiting:
-            raise self.refuse("ambiguous", "what is to be so for a time, or while what?")
+            raise self.refuse("ambiguous", "a duration or 'while' has no goal that it applies to")
         if self.parts and all(part.clause.predicate == "returned" for part in self.parts):
-            raise self.refuse("ambiguous", "it is there as an episode begins: what comes before?")
+            raise self.refuse(
+                "ambiguous", "the object starts where it shall return to: say what comes before"
+            )
         if "view" in self.said and any(a.predicate not in _SEEN for a in atoms(made)):
-            raise self.refuse("ambiguous", "only left and right are as the picture shows them")
+            raise self.refuse("ambiguous", "a viewpoint applies only to 'left' and 'right'")
         if "remark" in self.said and not (isinstance(made, Atom) and not made.numbers):
-            raise self.refuse("unsupported", "only one plain goal is read beside a remark")
+            raise self.refuse(
+                "unsupported", "a sentence with a remark can hold only one goal, without numbers"
+            )
         if "at_once" in self.said and len(list(atoms(made))) < 2:
-            raise self.refuse("ambiguous", "at the same time as what?")
+            raise self.refuse("ambiguous", "'at the same time' needs two goals")
         return made
 
     def _complete(self) -> None:
@@ -114,9 +118,9 @@ class SemanticInterpreter:
         of_two = [p for p in self.parts if p.by == "or" and not p.clause.bare]
         ors = [p for p in self.parts if len(parts_of(p.formula, "or")) > 1]
         if "two" in self.said and not of_two or "any" in self.said and not (of_two or ors):
-            raise self.refuse("ambiguous", "either what, or what?")
+            raise self.refuse("ambiguous", "'either' needs two alternatives, joined by 'or'")
         if "topic" in self.said and not self.mentions.backward:
-            raise self.refuse("ambiguous", "what comes first: what of it?")
+            raise self.refuse("ambiguous", "the sentence names a topic but no goal for it")
 
     def _made(self, element: Element, by: str) -> tuple[Clause, Formula, bool]:
         """An element's clause, its formula, and whether it is to be avoided."""
@@ -146,7 +150,7 @@ class SemanticInterpreter:
         self.kept = True
         if negated:
             if by in ("before", "after", "or"):
-                raise self.refuse("unsupported", f"nothing is done {by!r} it")
+                raise self.refuse("unsupported", f"a goal after {by!r} cannot be negated")
             self.constraints += consistency.never_formulas(made)
             return
         self._clear(clause, made, by)
@@ -179,24 +183,26 @@ class SemanticInterpreter:
         """Refuses a goal of which it is not clear how it goes on from what was said before."""
         before = self.before[-1].how if self.before else ""
         if clause.bare and by in ("and", "or", "") and before in _ALONG:
-            raise self.refuse("ambiguous", f"does that go on with {before!r}?")
+            raise self.refuse(
+                "ambiguous", f"unclear whether the last part belongs to {before!r} or to the goal"
+            )
         if not self.parts:
             return
         last = self.parts[-1]
         if by == "but" and all(
             isinstance(f, Atom) and f.predicate == "touch" for f in (last.formula, made)
         ):
-            raise self.refuse("ambiguous", "at once or one after the other? Say 'then'")
+            raise self.refuse("ambiguous", "simultaneous or in sequence? Say 'then' for a sequence")
         told = last.clause.told
         if clause.predicate == "still":
             told |= not last.clause.verb and last.clause.subject is not None
         if told and by in ("and", "but") and clause.subject is None and not clause.bare:
-            raise self.refuse("ambiguous", "who or what is the second half about?")
+            raise self.refuse("ambiguous", "the second half names no subject: gripper or object?")
         # "right of it, at least 7 cm from it" is rather how far to the right
         side = isinstance(last.formula, Atom) and last.formula.predicate in _WAYS
         if side and not last.formula.numbers and by == "," and clause.bare:
             if clause.objects == (Anaphor("it"),):
-                raise self.refuse("ambiguous", "so far to that side, or so far at all?")
+                raise self.refuse("ambiguous", "distance to that side, or total distance?")
 
     def _leads_only(self, clause: Clause | None) -> bool:
         """Whether a clause takes hold of what is no thing to carry: "grab the handle and pull"."""
@@ -258,7 +264,9 @@ class SemanticInterpreter:
     def _not(self, element: Element) -> None:
         _, made = self._shunned(element, element.by)
         if not self.parts or formula_kind(self.parts[-1].formula) != "state":
-            raise self.refuse("unsupported", "'not' what? Say 'never'")
+            raise self.refuse(
+                "unsupported", "'not' has no state to negate; say 'never' to forbid something"
+            )
         last = self.parts[-1]
         last.formula = join("and", *parts_of(last.formula, "and"), *consistency.negations(made))
 
@@ -278,12 +286,14 @@ class SemanticInterpreter:
             apply()
             return
         if element.by:
-            raise self.refuse("ambiguous", f"{element.how!r} what?")
+            raise self.refuse("ambiguous", f"{element.how!r} needs a goal before it")
 
         def lead() -> None:
             keeps = clause.much or clause.verb not in ("", "be") or self.parts[-1].clause.lasting
             if not keeps:
-                raise self.refuse("ambiguous", "'while': is that so, or to be so?")
+                raise self.refuse(
+                    "ambiguous", "'while': a description, or a state to keep? Say 'keep'"
+                )
             apply()
 
         self.waiting.append(lead)
@@ -301,7 +311,8 @@ class SemanticInterpreter:
             last = self.parts[-1]
             if formula_kind(last.formula) != "state" or not last.clause.lasting:
                 raise self.refuse(
-                    "unsupported", "'until' follows what is to be kept up, as in 'stay left of it'"
+                    "unsupported",
+                    "'until' needs a state to keep before it, as in 'stay left of it'",
                 )
             last.formula = join("until", last.formula, made)
 
@@ -310,26 +321,32 @@ class SemanticInterpreter:
     def _along_with(self, clause: Clause, made: Formula, negated: bool) -> None:
         """What is to be so while the last part comes about."""
         last = self.parts[-1]
-        self._state(made, "what goes on 'while' must be a state")
+        self._state(made, "'while' needs a state, not an event")
         if any(a.predicate in _PASSES for a in atoms(made)):
-            raise self.refuse("unsupported", "that takes the whole episode: say it as the goal")
+            raise self.refuse(
+                "unsupported", "'while' cannot take a goal that spans the whole episode"
+            )
         manner = clause.predicate in ("slower", "faster")
         if last.clause.lasting and clause.verb and not (clause.lasting or negated or manner):
             # "keep it upright while pushing the cube": what lasts is what goes along
-            self._state(last.formula, "what goes on 'while' must be a state")
+            self._state(last.formula, "'while' needs a state, not an event")
             last.formula = join("while", made, last.formula)
             return
         if negated:
             made = join_parts("and", consistency.negations(made))
         elif consistency.contradicts([last.formula, *parts_of(made, "and")]):
-            raise self.refuse("ambiguous", "these cannot be at once")
+            raise self.refuse("ambiguous", "these cannot hold at the same time")
         elif self._plain(clause, made) and isinstance(last.formula, Atom):
             if last.formula.terms[0] != self.actor:
-                raise self.refuse("ambiguous", "all the time, or in the end? Say 'always' or 'and'")
+                raise self.refuse(
+                    "ambiguous", "all the time, or only at the end? Say 'always' or 'and'"
+                )
             last.formula = join("and", last.formula, *parts_of(made, "and"))
             return
         if clause.told and clause.predicate == "lifted":
-            raise self.refuse("ambiguous", "all the time, or in the end? Say 'always' or 'and'")
+            raise self.refuse(
+                "ambiguous", "all the time, or only at the end? Say 'always' or 'and'"
+            )
         last.formula = join("while", last.formula, made)
 
     @staticmethod
@@ -347,18 +364,18 @@ class SemanticInterpreter:
         elif before == "goal" and self.parts:
             self.constraints.append(consistency.always_formula(self.parts.pop().formula))
         else:
-            raise self.refuse("ambiguous", "what is to hold all the time?")
+            raise self.refuse("ambiguous", "'all the time' needs a state to keep")
 
     def _there(self, element: Element) -> None:
         if self.before[-1:] and self.before[-1].how == "never" and self.parts:
             return
-        raise self.refuse("ambiguous", "what is to be on the way?")
+        raise self.refuse("ambiguous", "'on the way' needs a state to keep or to avoid")
 
     def _implied(self, element: Element) -> None:
         """What success of the goal before holds besides."""
         last = self.parts[-1].formula if self.parts else None
         if not isinstance(last, Atom) or last.predicate not in element.by.split():
-            raise self.refuse("unsupported", "that asks for more than the goal is")
+            raise self.refuse("unsupported", "the remark asks for more than the goal states")
 
     def _slowly(self, element: Element) -> None:
         if element.by == "lead" and self.parts:
@@ -374,7 +391,7 @@ class SemanticInterpreter:
             self.parts[-1].formula = self._at_some_moment(self.parts[-1].formula)
 
     def _at_some_moment(self, formula: Formula) -> Formula:
-        self._state(formula, "only a state is to be at some moment")
+        self._state(formula, "only a state can be required at some moment, not an event")
         return join("once", formula)
 
     def _within(self, element: Element) -> None:
@@ -388,7 +405,7 @@ class SemanticInterpreter:
         ):
             self._timed(self.parts[-1], element.much.most)
         elif self.deadline is not None:
-            raise self.refuse("ambiguous", "two deadlines: which one counts?")
+            raise self.refuse("ambiguous", "two deadlines: give one, or one for each goal")
         else:
             self.deadline = element.much.most
 
@@ -403,7 +420,9 @@ class SemanticInterpreter:
         seconds = element.much.least
         if element.by == "wait" and self.parts:
             if any(a.terms[0] != self.actor for a in atoms(self.parts[-1].formula)):
-                raise self.refuse("unsupported", "wait how? Say what is to be held")
+                raise self.refuse(
+                    "unsupported", "'wait' needs a state of the gripper to hold: name it"
+                )
         goals = [e for e in (*self.before, *self.rest) if e.how == "goal"]
         if not self.parts and element.by == "for" and len(goals) == 1:
             self.waiting.append(lambda: self._hold(seconds))  # "for 2 seconds, stay ..."
@@ -412,13 +431,17 @@ class SemanticInterpreter:
 
     def _hold(self, seconds: float) -> None:
         if not self.parts:
-            raise self.refuse("ambiguous", "hold what?")
+            raise self.refuse("ambiguous", "a duration needs a state to hold: name it")
         last = self.parts[-1]
         if last.clause.bare and last.by in ("and", "or", ","):
-            raise self.refuse("ambiguous", "for so long what: all of it, or the last part?")
+            raise self.refuse(
+                "ambiguous", "does the duration apply to all of it, or to the last part?"
+            )
         self._state(last.formula, "only a state can be held for a time")
         if any(a.predicate in _PASSES for a in atoms(last.formula)):
-            raise self.refuse("unsupported", "that takes the whole episode and cannot be held")
+            raise self.refuse(
+                "unsupported", "a goal that spans the whole episode cannot be held for a time"
+            )
         held = last.formula
         if (
             isinstance(held, Atom)
@@ -442,7 +465,7 @@ class SemanticInterpreter:
         if len(steps) > 1 and how == "order" and len(found) < 2:
             return  # "first ..., then ..., in this order"
         if len(found) < 2 or len(steps) > 1 and how == "loose":
-            raise self.refuse("ambiguous", "in which order? Name two goals or more")
+            raise self.refuse("ambiguous", "an order needs two goals or more")
         if how == "loose":
             made = join(
                 "and", *(join("once", f) if formula_kind(f) == "state" else f for f in found)
@@ -466,7 +489,7 @@ class SemanticInterpreter:
         """All parts, with what is to be kept up."""
         if not self.parts and not any(without_operator(f, "always") != f for f in self.constraints):
             raise self.refuse(
-                "unsupported", "a negation alone gives nothing to do: say what is to be reached too"
+                "unsupported", "a negation alone is not a goal: also say what to reach"
             )
         self._manners()
         if not self.parts:
@@ -507,9 +530,11 @@ class SemanticInterpreter:
         if not slowly:
             return
         if self.things.actor is not None and self.things.actor.kind == BODY:
-            raise self.refuse("unsupported", "'slowly' how fast? Say a pace, as in 'at 0.5 m/s'")
+            raise self.refuse(
+                "unsupported", "'slowly' has no set speed here: give one, as in 'at 0.5 m/s'"
+            )
         if self.slowly and len(self._steps()) > 1:
-            raise self.refuse("ambiguous", "'slowly' what: all of it, or one part?")
+            raise self.refuse("ambiguous", "does 'slowly' apply to all of it, or to one part?")
         bounds = [a for f in self.constraints for a in atoms(f) if a.predicate == "slower"]
         if not any(a.terms == slow.terms for a in bounds):
             self.constraints.append(join("always", slow))
@@ -532,7 +557,9 @@ class SemanticInterpreter:
             formulas = consistency.without_implied_steps([self._step(step) for step in steps])
             return join_parts("then", [p for f in formulas for p in parts_of(f, "then")])
         if len(steps) > 1 or len(timed) > 1:
-            raise self.refuse("ambiguous", "'after' or 'before' together with 'then'")
+            raise self.refuse(
+                "ambiguous", "'after' or 'before' cannot be combined with 'then': use 'then' alone"
+            )
         if self.turn:
             by, at = self.turn
             forward = by == "then"
@@ -540,10 +567,12 @@ class SemanticInterpreter:
             at = timed[0]
             forward = parts[at].by == "before"
             if any(not part.clause.bare for part in parts[at + 1 :]):
-                raise self.refuse("ambiguous", f"what is {parts[at].by!r} about? Say 'then'")
+                raise self.refuse(
+                    "ambiguous", f"unclear which goals {parts[at].by!r} orders: use 'then'"
+                )
         first, second = self._step(parts[:at]), self._step(parts[at:])
         if timed and first == second and self.mentions.it:
-            raise self.refuse("ambiguous", "the same before and after?")
+            raise self.refuse("ambiguous", "the goals before and after are the same")
         return join("then", first, second) if forward else join("then", second, first)
 
     def _step(self, parts: list[_Part]) -> Formula:
@@ -553,19 +582,19 @@ class SemanticInterpreter:
         found = consistency.without_repeats([part.formula for part in parts])
         if len(found) == 1:
             if "and" in joins and len({p.clause.verb or p.clause for p in parts}) == 1:
-                raise self.refuse("ambiguous", "the same twice? It counts once")
+                raise self.refuse("ambiguous", "the same goal is named twice: name it once")
             return found[0]
         if "or" in joins:
             if parts[0].by == "then" and any(p.clause.bare for p in parts[1:]):
-                raise self.refuse("ambiguous", "'or' what: the last part, or all of it?")
+                raise self.refuse("ambiguous", "does 'or' apply to the last part, or to all of it?")
             if joins != {"or"}:
-                raise self.refuse("ambiguous", "'and' together with 'or': say one of them alone")
+                raise self.refuse("ambiguous", "'and' and 'or' cannot be combined: use one of them")
             return join("or", *found)
         if joins == {","}:
             verbs = all(p.clause.verb and not p.clause.lasting and not p.clause.told for p in parts)
             if verbs and consistency.is_sequential(found):
                 return join("then", *(p.formula for p in parts))  # "touch it, go away from it"
-            raise self.refuse("ambiguous", "only a comma between two goals: say 'then' or 'and'")
+            raise self.refuse("ambiguous", "only a comma joins two goals: say 'then' or 'and'")
         if parts[-1].by == "end":
             before = self._step(parts[:-1])
             own = all(a.terms[0] == self.actor for a in atoms(before))  # a thing stays put
@@ -587,15 +616,19 @@ class SemanticInterpreter:
                 return join("then", *found)  # what is let go was held before
             if len(found) > 2 and all(isinstance(f, Atom) for f in found) and "," in joins:
                 return join("then", *found)  # "open it, put the cube inside and close it"
-            raise self.refuse("ambiguous", "these cannot be at once: say 'then' if one follows")
+            raise self.refuse(
+                "ambiguous", "these cannot hold at the same time: say 'then' for a sequence"
+            )
         own = [f for f in found if isinstance(f, Atom) and f.terms[0] == self.actor]
         if len({PREDICATES[f.predicate].compares for f in own}) > 1:  # "go up 5 cm and touch it"
-            raise self.refuse("ambiguous", "at once or one after the other? Say 'then'")
+            raise self.refuse("ambiguous", "simultaneous or in sequence? Say 'then' for a sequence")
         reached = any(f.predicate in ("touch", "above") for f in own)
         if self.mentions.it and reached and len(found) > 1:
             ordered = [p.clause for p in parts if p.formula in found]
             if any(clause.verb and not clause.lasting for clause in ordered[1:]):
-                raise self.refuse("ambiguous", "at once or one after the other? Say 'then'")
+                raise self.refuse(
+                    "ambiguous", "simultaneous or in sequence? Say 'then' for a sequence"
+                )
         return join_parts("and", found)
 
     def _number(self, atom: Formula, name: str) -> float:
@@ -624,11 +657,14 @@ class SemanticInterpreter:
             if without_operator(one, "always") != one
         ]
         if consistency.contradicts([*parts_of(goal, "and"), *lasting]):
-            raise self.refuse("ambiguous", "these cannot be at once")
+            raise self.refuse("ambiguous", "these cannot hold at the same time")
         paces = [self._number(a, "pace") for a in wanted if a.predicate in ("forward", "backward")]
         slow = [self._number(a, "speed") for a in lasting if a.predicate == "slower"]
         if any(speed <= pace for speed in slow for pace in paces):
-            raise self.refuse("ambiguous", "at which pace? Say 'at 0.5 m/s'")
+            raise self.refuse(
+                "ambiguous",
+                "the speed limit and the pace conflict: give a pace, as in 'at 0.5 m/s'",
+            )
         handled = {a.terms[0] for a in wanted if a.terms[0] != self.actor}
         for one in self.constraints:
             kept = without_operator(one, "always") != one
@@ -640,7 +676,9 @@ class SemanticInterpreter:
                     touched = atom.predicate == "touch" and atom.terms[-1] in handled
                     broken = atom in wanted or touched or atom.predicate in ("still", "slower")
                 if broken:
-                    raise self.refuse("unsupported", f"{one} cannot be kept here")
+                    raise self.refuse(
+                        "unsupported", f"{one} conflicts with the goal or with the initial state"
+                    )
 
 
 def _put_down(parts: list[_Part]) -> list[_Part]:
