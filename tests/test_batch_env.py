@@ -221,7 +221,7 @@ def test_without_a_judge_there_is_neither_success_nor_reward() -> None:
     env.reset()
     result = env.step(np.zeros((2, 3)))
     assert set(result.info) == {"diverged"} and np.isnan(result.reward).all()
-    with pytest.raises(ValueError, match="nothing is judged here"):
+    with pytest.raises(ValueError, match="made with judged=False"):
         env.distance()
 
 
@@ -239,7 +239,7 @@ def test_rows_that_are_not_active_cost_nothing_and_change_nothing(name: str) -> 
         for key in ours.info:
             assert (ours.info[key][active] == theirs.info[key][active]).all()
     assert part.env_steps == 4 * 6 + 8 * 3
-    with pytest.raises(RuntimeError, match="some rows have no episode yet"):
+    with pytest.raises(RuntimeError, match="some envs have no episode yet"):
         part.step(action)
     part.reset(~active)
     part.step(action)
@@ -267,7 +267,7 @@ def test_calls_in_the_wrong_order_or_shape_are_refused() -> None:
     with pytest.raises(RuntimeError, match=r"call reset\(\) before step\(\)"):
         env.step(np.zeros((3, 3)))
     env.reset(np.array([True, False, True]))
-    with pytest.raises(RuntimeError, match="some rows have no episode yet"):
+    with pytest.raises(RuntimeError, match="some envs have no episode yet"):
         env.step(np.zeros((3, 3)))
     env.reset(np.array([False, True, False]))
     env.step(np.zeros((3, 3)))
@@ -278,7 +278,7 @@ def test_calls_in_the_wrong_order_or_shape_are_refused() -> None:
             env.reset(mask)
     with pytest.raises(ValueError, match=r"states must have shape \(3, \d+\), got"):
         env.set_state(env.state()[:1])
-    with pytest.raises(ValueError, match="no camera 'rear' in this scene; known: front, top"):
+    with pytest.raises(ValueError, match="unknown camera 'rear'; available: front, top"):
         env.render(camera="rear")
     with pytest.raises(ValueError, match="num_envs must be at least 1, got 0"):
         sims.make("reach", 0)

@@ -212,7 +212,7 @@ def test_errors_say_what_to_do(env: BatchEnv, monkeypatch: pytest.MonkeyPatch) -
     states = env.state()[:1]
     with pytest.raises(ValueError, match=r"states must have shape \(n, \d+\), got \(1, 3\)"):
         renderer.frames(np.zeros((1, 3)), "front")
-    with pytest.raises(ValueError, match="no camera 'rear' in this scene; known: front, top"):
+    with pytest.raises(ValueError, match="unknown camera 'rear'; available: front, top"):
         renderer.frames(states, "rear")
     caught: list[BaseException] = []
 
@@ -225,10 +225,10 @@ def test_errors_say_what_to_do(env: BatchEnv, monkeypatch: pytest.MonkeyPatch) -
     thread = threading.Thread(target=elsewhere)
     thread.start()
     thread.join()
-    assert "make one per thread" in str(caught[0])
+    assert "create one per thread" in str(caught[0])
     renderer.close()
     renderer.close()
-    with pytest.raises(RenderError, match="is closed; make a new one"):
+    with pytest.raises(RenderError, match="is closed; create a new one"):
         renderer.frames(states, "front")
     monkeypatch.setenv("MUJOCO_GL", "vulkan")
     with pytest.raises(RenderError, match="must be one of egl, osmesa, glfw, got 'vulkan'"):

@@ -57,7 +57,7 @@ def test_minari_reads_what_the_command_writes(
     assert again.unwrapped.sim.task.goal == "above_blue_ball"
     assert again.observation_space.shape == (env.obs_dim,)
     assert main(["demos", "reach", str(to)]) == 1
-    assert "exists already; give a new folder" in capsys.readouterr().err
+    assert "already exists; give a new folder" in capsys.readouterr().err
 
 
 def test_a_data_set_is_called_by_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_what_cannot_be_demonstrated_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'hopper' has no scripted expert"):
         write_demos(sims.make_task("hopper"), tmp_path / "none")
     told = sims.make_task("push", goal=A_FORMULA)  # its expert would push something else
-    with pytest.raises(ValueError, match=r"knows the way to its own goals .* train a policy"):
+    with pytest.raises(ValueError, match=r"solves only the built-in goals .* train a policy"):
         write_demos(told, tmp_path / "none")
     with pytest.raises(ValueError, match="has none for this goal"):
         Interventions(BatchEnv(told, 2), 0.5, until=100)

@@ -157,7 +157,7 @@ def test_the_other_interpreter_gives_the_same_numbers(
     far.close()
     far.close()
     assert process.poll() is not None
-    with pytest.raises(ExternalEnvError, match="is closed; make a new one"):
+    with pytest.raises(ExternalEnvError, match="is closed; create a new one"):
         far.step(np.zeros((3, 1)))
 
 
@@ -212,23 +212,25 @@ def test_a_row_that_is_not_finite_is_diverged(python: Path) -> None:
 
 def test_what_cannot_be_driven_is_refused(python: Path) -> None:
     with pytest.raises(
-        ExternalEnvError, match=r"Lift-v0 has actions MultiDiscrete\(\[3 2\]\): a bounded"
+        ExternalEnvError, match=r"Lift-v0 has actions MultiDiscrete\(\[3 2\]\): expected a bounded"
     ):
         lift(python, 1, discrete=True)
-    with pytest.raises(ValueError, match="gym:Nothing-v9 cannot be made: Environment `Nothing`"):
+    with pytest.raises(ValueError, match="gym:Nothing-v9 cannot be created: Environment `Nothing`"):
         GymnasiumEnv("gym:Nothing-v9", 1)
-    with pytest.raises(ValueError, match="no interpreter '/no/python'"):
+    with pytest.raises(ValueError, match="cannot find Python interpreter '/no/python'"):
         GymnasiumEnv("gym:Pusher-v5", 1, python="/no/python")
-    with pytest.raises(ValueError, match="a foreign env is named gym:ID, got 'Pusher-v5'"):
+    with pytest.raises(ValueError, match="a Gymnasium env is named gym:ID, got 'Pusher-v5'"):
         GymnasiumEnv("Pusher-v5", 1)
-    with pytest.raises(ValueError, match="was made without frames; make it with frames=True"):
+    with pytest.raises(ValueError, match="was created without frames; create it with frames=True"):
         GymnasiumEnv("gym:Pusher-v5", 1).render()
 
 
 def test_make_knows_the_prefix() -> None:
     env = sims.make("gym:Reacher-v5", 2, seed=3)
     assert isinstance(env, GymnasiumEnv)
-    with pytest.raises(ValueError, match="gym:Reacher-v5 has no robot and no goal of ours"):
+    with pytest.raises(
+        ValueError, match="gym:Reacher-v5 is a Gymnasium env and takes no robot or goal"
+    ):
         sims.make("gym:Reacher-v5", 2, goal="reach")
 
 
@@ -253,12 +255,10 @@ def test_the_line_trains_and_judges_on_somebody_elses_env(
     assert "<h1>gym:Reacher-v5</h1>" in page and "<p>Return -" in page
     asked = ["train", "gym:Reacher-v5", "--reward", "task", "--stop-at", "0.9"]
     assert main([*asked, "--runs", str(tmp_path / "none")]) == 1
-    assert (
-        "--stop-at is a share of successes, and gym:Reacher-v5 reports" in capsys.readouterr().err
-    )
+    assert "--stop-at needs a success rate, and gym:Reacher-v5 reports" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
     assert main(["train", "gym:Reacher-v5", "--robot", "ur5e", "--reward", "task"]) == 1
-    assert "has no robot, things or goals of ours: leave out --robot" in capsys.readouterr().err
+    assert "is an external environment: leave out --robot" in capsys.readouterr().err
 
 
 SUITES = {  # of other people, whose pins clash with ours

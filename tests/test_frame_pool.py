@@ -77,7 +77,7 @@ def test_an_error_of_any_thread_is_told_and_nothing_goes_on(env: BatchEnv, force
     good = pool.frames(states, "front")
     with pytest.raises(IndexError):
         pool.frames(states, "front", Appearance(light=np.ones(ROWS - 1)))
-    with pytest.raises(ValueError, match="no camera 'rear' in this scene; known: front, top"):
+    with pytest.raises(ValueError, match="unknown camera 'rear'; available: front, top"):
         pool.frames(states, "rear")
     assert (pool.frames(states, "front") == good).all()
     pool.close()

@@ -127,7 +127,7 @@ def test_frames_of_the_chosen_camera() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"camera": "rear"}, "no camera 'rear'"),
+        ({"camera": "rear"}, "unknown camera 'rear'"),
         ({"goal": "fly"}, "no goal 'fly'"),
         ({"render_mode": "human"}, "render_mode must be 'rgb_array' or None, got 'human'"),
         ({"autoreset_mode": "NextStep"}, "must be SameStep or Disabled, got NextStep"),

@@ -193,8 +193,7 @@ def test_a_run_needs_no_file_of_the_scene(scene: Path, tmp_path: Path, capsys) -
     scene.write_text(SCENE.replace(".02 .02 .02", ".021 .021 .021"))
     assert main(f"train --resume {run.path} --scene {scene}".split()) == 1
     assert (
-        f"begun with --scene {mjcf.scene_label(text)}, asked is scene.xml"
-        in capsys.readouterr().err
+        f"started with --scene {mjcf.scene_label(text)}, got scene.xml" in capsys.readouterr().err
     )
 
 
@@ -215,22 +214,25 @@ WRONG = {
     "not MJCF": ("<robot/>", ONE, "expected MJCF, <mujoco>, got <robot>"),
     "an entity": ('<!DOCTYPE a [<!ENTITY b "c">]><mujoco/>', ONE, "document type or entity"),
     "not TOML": (world(loose("brick")), "[brick\n", "scene.toml is not TOML"),
-    "no card": (world(loose("brick")), "", "a table for each thing"),
+    "no card": (world(loose("brick")), "", "one table for each named object"),
     "no such body": (
         world(loose("brick")), '[brik]\nkind = "cube"\n',
         "scene.toml: \\[brik\\] body 'brik' is not in scene.xml; did you mean 'brick'",
     ),
     "no such kind": (
-        world(loose("brick")), '[brick]\nkind = "cub"\n', "'cub' is not known; did you mean 'cube'",
+        world(loose("brick")), '[brick]\nkind = "cub"\n', "unknown kind 'cub'; did you mean 'cube'",
     ),
-    "no kind": (world(loose("brick")), "[brick]\n", "must be a table with its kind"),
-    "no such entry": (world(loose("brick")), ONE + "color = 'red'\n", "no 'color'; known: aff"),
+    "no kind": (world(loose("brick")), "[brick]\n", "must be a table that has the key kind"),
+    "no such entry": (
+        world(loose("brick")), ONE + "color = 'red'\n",
+        "unknown key 'color'; available: aff",
+    ),
     "no such affordance": (
-        world(loose("brick")), ONE + 'affordances = ["lif"]\n', "affordance 'lif' is not known",
+        world(loose("brick")), ONE + 'affordances = ["lif"]\n', "unknown affordance 'lif'",
     ),
     "a wrong place": (world(loose("brick")), ONE + 'at = "there"\n', "at must be 'anywhere'"),
     "a body unnamed": (
-        world(loose("brick"), loose("other")), ONE, '<body name="other"> .* so one entry',
+        world(loose("brick"), loose("other")), ONE, '<body name="other"> .* so exactly one entry',
     ),
     "no cube": (world(loose("brick", BALL)), ONE, "of kind 'cube' must be one geom .* 'item'"),
     "a box on its edge": (
@@ -238,9 +240,12 @@ WRONG = {
         "of kind 'cube' must be one geom",
     ),
     "fixed but loose": (
-        world('<body name="brick">' + CUBE + "</body>"), ONE, "must lie loose, but .* has no free",
+        world('<body name="brick">' + CUBE + "</body>"), ONE,
+        "must have a free joint, but .* has none",
     ),
-    "loose but fixed": (world(loose("brick")), '[brick]\nkind = "plate"\n', "loose, so its kind"),
+    "loose but fixed": (
+        world(loose("brick")), '[brick]\nkind = "plate"\n', "has a free joint, so its kind",
+    ),
     "no geoms": (world(loose("brick", "<inertial/>")), ONE, "<inertial> cannot be in a scene"),
     "an unknown shape": (
         world(loose("brick", '<geom type="ellipsoid" size=".01 .02 .02"/>')), ONE,
@@ -250,7 +255,9 @@ WRONG = {
     "MuJoCo's own complaint": (
         world(loose("brick", '<geom type="box" size="0 1 1"/>')), ONE, "scene.xml: .*size 0 must",
     ),
-    "the arm's name": (world(loose("base")), '[base]\nkind = "cube"\n', "'base' is the arm's"),
+    "the arm's name": (
+        world(loose("base")), '[base]\nkind = "cube"\n', "'base' is already used by the arm",
+    ),
     "two entries for one body": (
         world(loose("brick")), ONE + '[box]\nbody = "brick"\nkind = "cube"\n',
         "one entry must name it; got brick, box",
@@ -286,8 +293,8 @@ HOSTILE = {
     "a folder above": (
         '<compiler meshdir=".."/>' + MESH.format("secret.obj"), "folder of the scene or below",
     ),
-    "a link out": (MESH.format("link.obj"), "outside the folder"),
-    "no such file": (MESH.format("none.obj"), "there is no file 'none.obj'"),
+    "a link out": (MESH.format("link.obj"), "outside the scene's folder"),
+    "no such file": (MESH.format("none.obj"), "cannot find file 'none.obj'"),
     "another format": (MESH.format("passwd"), "must have a file that ends in .obj or .stl"),
     "an include": ('<include file="scene.toml"/>', "<include> cannot be in a scene"),
     "a plugin": ('<extension><plugin plugin="x"/></extension>', "<extension> cannot be in a scene"),
@@ -327,7 +334,7 @@ def test_a_text_that_names_a_path_outside_is_refused_too() -> None:
     with pytest.raises(SceneError, match="here.obj"):
         read_user_scene(json.dumps(whole))
     for text in ("{", "{}", '{"name": 1, "xml": "", "card": "", "files": {}}'):
-        with pytest.raises(SceneError, match="not the text of a scene"):
+        with pytest.raises(SceneError, match="not a serialised scene"):
             read_user_scene(text)
 
 

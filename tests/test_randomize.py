@@ -314,7 +314,9 @@ def test_an_arm_whose_observation_nobody_tells_apart_is_refused() -> None:
         def obs_parts(self) -> dict[str, tuple[ObsPart, ...]]:
             return {}
 
-    with pytest.raises(ValueError, match=r"cannot be randomised: nobody says .* \(obs_parts\)"):
+    with pytest.raises(
+        ValueError, match=r"cannot be randomised: the task does not declare .* \(obs_parts\)"
+    ):
         RandomizedEnv(Untold(), 2, randomize=Randomize(width=0.5))
     assert RandomizedEnv(Untold(), 2, randomize=Randomize(width=0.0)).num_envs == 2
     told = make_goal_task(Untold(), parse("touch(gripper, red_cube)"))

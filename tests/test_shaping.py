@@ -222,7 +222,7 @@ def test_saved_rows_and_state_rows_continue_bit_for_bit() -> None:
             assert (other.step(action).obs == step.obs).all()
             assert (other.state() == env.state()).all()
     assert env.render_states(env.state()[:1], size=(32, 32)).shape == (1, 32, 32, 3)
-    with pytest.raises(ValueError, match="saved by another task"):
+    with pytest.raises(ValueError, match="saved with another task"):
         env.load_state_dict(made(shaped=False).state_dict())
 
 
@@ -237,7 +237,7 @@ def test_a_broken_action_leaves_the_command_as_it_was() -> None:
 
 
 def test_what_has_no_arm_or_no_whole_periods_is_refused() -> None:
-    with pytest.raises(ValueError, match="'hopper' moves no arm"):
+    with pytest.raises(ValueError, match="'hopper' has no arm with known limits"):
         BatchEnv(sims.make_task("hopper"), 2, shaped=True)
     task = dataclasses.replace(sims.make_task("reach"), control_dt=0.125)
     with pytest.raises(ValueError, match=r"whole periods of 0.01 s"):

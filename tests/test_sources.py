@@ -102,7 +102,7 @@ def test_a_log_in_which_nobody_drove_is_left_out(
         assert says in refusal(capsys, idle, *ask)
         assert main(["reward", "score", str(tmp_path), *map(str, ask)]) == 1
         error = capsys.readouterr().err
-        assert "left out" in error and "nothing was seen in" in error
+        assert "left out" in error and "no frames in" in error
         (tmp_path / "0.mcap").write_bytes((logs / "0.mcap").read_bytes())
         ask += ["--camera", "front", "--json"]
         assert main(["reward", "score", str(tmp_path), *map(str, ask)]) == 0
@@ -290,22 +290,22 @@ def test_mistakes_are_one_line(
 ) -> None:
     task = sims.make_task("reach", robot="so101", goal=GOAL)
     plain = recorded(tmp_path / "plain.mcap", task, seconds=0.4)
-    assert "plain.mcap holds no pictures of a camera" in refusal(capsys, plain)
+    assert "plain.mcap has no camera frames" in refusal(capsys, plain)
     assert "0.mcap has 2 cameras; give --camera front or wrist" in refusal(capsys, logs)
     said = refusal(capsys, logs, "--camera", "top")
     assert "0.mcap has no camera 'top'; give --camera front or wrist" in said
     (tmp_path / "empty").mkdir()
     said = refusal(capsys, tmp_path / "empty")
-    assert "can be looked at; expected one of: a finished run; an arm's log" in said
+    assert "has no frames that can be read; expected one of: a finished run; an arm's log" in said
     assert "--episodes 1, got 8 and 0" in refusal(capsys, minari, "--episodes", "0")
-    assert "no camera 'behind' in this scene" in refusal(capsys, minari, "--camera", "behind")
+    assert "unknown camera 'behind'" in refusal(capsys, minari, "--camera", "behind")
     said = refusal(capsys, minari, "--progress", tmp_path / "p.parquet")
     assert "of one LeRobotDataset" in said and "got a Minari data set" in said
     said = refusal(capsys, lerobot, "--progress", tmp_path / "p.json")
     assert "must be a .parquet file" in said
     assert "give --progress" in refusal(capsys, lerobot, "--bounds", "0", "1")
     said = refusal(capsys, lerobot, "--bounds", "1", "0", "--progress", tmp_path / "p.parquet")
-    assert "two numbers that rise, got (1.0, 0.0)" in said
+    assert "two increasing numbers, got (1.0, 0.0)" in said
     assert "--plot must be a .png file" in refusal(capsys, lerobot, "--plot", tmp_path / "p.jpg")
     arms = tmp_path / "arms"
     assert main(["demos", str(arms), "--from", str(logs)]) == 0
@@ -328,8 +328,8 @@ def check_lerobots(
     film = next((other / "videos").glob("*front*/*/*.mp4"))
     for changes, says in (
         ({"codebase_version": "v2.1"}, "must be a LeRobotDataset v3.x, got v2.1"),
-        ({"fps": 40}, "front/chunk-000/file-000.mp4 must hold a frame at 0.0"),
-        ({"features": {"a": {"dtype": "image"}}}, "has its pictures in data/*.parquet"),
+        ({"fps": 40}, "front/chunk-000/file-000.mp4 has no frame at 0.0"),
+        ({"features": {"a": {"dtype": "image"}}}, "stores images in data/*.parquet"),
     ):
         (other / "meta" / "info.json").write_text(json.dumps(info | changes))
         assert says in refusal(capsys, other, "--camera", "front"), says
@@ -354,5 +354,5 @@ def test_a_set_of_a_task_that_has_changed_is_not_shown(minari: Path, tmp_path: P
         file["episode_1"].attrs["start"] = file["episode_0"].attrs["start"]
     frames = read_episodes([other], SourceOptions())
     assert next(frames).name == "set, episode 0"
-    with pytest.raises(ValueError, match="played again, its episodes go elsewhere"):
+    with pytest.raises(ValueError, match="replayed episodes differ from the stored ones"):
         next(frames)

@@ -154,15 +154,15 @@ def test_those_that_are_alike_are_numbered_and_sizes_are_in_the_name() -> None:
 @pytest.mark.parametrize(
     ("things", "said"),
     [
-        ("purple hexagon", "does not know 'purple hexagon'.*purple, pink.*cube, ball"),
+        ("purple hexagon", "unknown object 'purple hexagon'.*purple, pink.*cube, ball"),
         ("red cub", "did you mean 'cube'"),
-        ("mauve cube", "does not know 'mauve cube'"),
-        ("cube", "does not know 'cube'.*a colour"),
-        ("seven red cubes", f"1 to {MOST} things, got 7"),
-        ("99999999999 red cubes", f"1 to {MOST} things"),
+        ("mauve cube", "unknown object 'mauve cube'"),
+        ("cube", "unknown object 'cube'.*a colour"),
+        ("seven red cubes", f"1 to {MOST} objects, got 7"),
+        ("99999999999 red cubes", f"1 to {MOST} objects"),
         ("four red cubes, 3 blue balls", "got 7"),
-        (", and", "1 to 6 things, got 0"),
-        ("six large white plates", "do not fit side by side where the so101 reaches"),
+        (", and", "1 to 6 objects, got 0"),
+        ("six large white plates", "do not fit side by side within reach of the so101"),
     ],
 )
 def test_what_cannot_be_laid_out_is_one_clear_error(things: str, said: str) -> None:

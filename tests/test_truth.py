@@ -328,8 +328,8 @@ def test_a_batch_is_judged_by_its_formula() -> None:
 def test_a_formula_that_is_none_is_refused() -> None:
     for goal, said in (
         ('["touch"', "a goal that is a formula must be JSON"),
-        (["tuch", ["gripper", "red_cube"], {}], "'tuch' cannot be judged in reach"),
-        (["touch", ["gripper", "sun"], {"within": 0.1}], "no entity 'sun' in reach"),
+        (["tuch", ["gripper", "red_cube"], {}], "'tuch' cannot be judged in task reach"),
+        (["touch", ["gripper", "sun"], {"within": 0.1}], "unknown entity 'sun' in task reach"),
     ):
         with pytest.raises(ValueError, match=said):
             sims.BatchEnv(sims.make_task("reach", goal=goal), 1)

@@ -101,7 +101,7 @@ def test_things_are_trained_judged_again_and_gone_on_with(
     assert main(["train", "--resume", str(run.path), "--env-steps", "960"]) == 0
     assert run.result["env_steps"] == 960
     assert main(["train", "--resume", str(run.path), "--things", "red cube"]) == 1
-    err = f"begun with --things '{things}', asked is 'red cube'"
+    err = f"started with --things '{things}', got 'red cube'"
     assert err in " ".join(capsys.readouterr().err.split())
 
 
@@ -145,7 +145,7 @@ def test_everything_else_knows_it(roll) -> None:
 
 
 def test_names_are_taken_once(roll) -> None:
-    with pytest.raises(ValueError, match="a task called 'roll' is registered already"):
+    with pytest.raises(ValueError, match="task 'roll' is already registered"):
         sims.register(roll)
 
 

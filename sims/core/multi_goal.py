@@ -37,11 +37,12 @@ class MultiGoalTask(TaskWrapper):
         object.__setattr__(self, "goal", self.only or ANY)
         if len(self.keys) < 2:
             raise ValueError(
-                f"task {self.inner.name!r} has one goal, {self.keys[0]}: leave out {ANY!r}"
+                f"task {self.inner.name!r} has only one goal, {self.keys[0]}: remove {ANY!r}"
             )
         if self.only and self.only not in self.keys:
             raise ValueError(
-                f"task {self.inner.name!r} has no goal {self.only!r}; known: {', '.join(self.keys)}"
+                f"task {self.inner.name!r} has no goal {self.only!r}; "
+                f"available: {', '.join(self.keys)}"
             )
 
     @cached_property

@@ -108,7 +108,7 @@ class Task(ABC, Generic[V]):
             near = difflib.get_close_matches(self.goal, goals, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ValueError(
-                f"task {self.name!r} has no goal {self.goal!r}{hint} Known: {', '.join(goals)}"
+                f"task {self.name!r} has no goal {self.goal!r}{hint} Available: {', '.join(goals)}"
             )
 
     @property
@@ -132,9 +132,9 @@ class Task(ABC, Generic[V]):
             self.expert(None, np.random.default_rng(0))  # says so itself
         if not self.solved:
             raise ValueError(
-                f"the expert of task {self.name!r} knows the way to its own goals "
-                f"({', '.join(self.goals())}), not to {self.goal}: train a policy for it "
-                "(robo-rl train), and show what that one does"
+                f"the expert of task {self.name!r} solves only the built-in goals "
+                f"({', '.join(self.goals())}), not {self.goal}: train a policy for it "
+                "(robo-rl train) and record demonstrations with that policy"
             )
 
     @property

@@ -59,10 +59,12 @@ class BatchEnv:
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, got {num_envs}")
         if sparse and not judged:
-            raise ValueError("sparse rewards are the judge's verdict: leave judged=True")
+            raise ValueError("sparse rewards need the success judge: leave judged=True")
         self.rows = np.arange(num_envs) if rows is None else np.asarray(rows, np.int64)
         if self.rows.shape != (num_envs,):
-            raise ValueError(f"rows must name {num_envs} streams, got {len(self.rows)}")
+            raise ValueError(
+                f"rows must have one entry per env: expected {num_envs}, got {len(self.rows)}"
+            )
         self.task, self.num_envs, self.seed = task, num_envs, seed
         self.shaped, self.judged, self.sparse = shaped, judged, sparse
         self.scattered = scattered
@@ -205,7 +207,7 @@ class BatchEnv:
             )
         ids = None if active is None else np.flatnonzero(active)
         if not self._started[slice(None) if ids is None else ids].all():
-            raise RuntimeError("call reset() before step(): some rows have no episode yet")
+            raise RuntimeError("call reset() before step(): some envs have no episode yet")
         if active is not None:
             self._started &= active
         # A NaN action is a fault of its row alone: it moves nothing and is reported as diverged.
@@ -309,9 +311,9 @@ class BatchEnv:
         """True distance (N,) to the goal, in its unit: for reports, never for rewards."""
         if self._goal is None:
             raise ValueError(
-                "nothing is judged here, so there is no distance to a goal"
+                "this env was made with judged=False, so it has no distance to a goal"
                 if self.judge is None
-                else "a formula is fulfilled or not: it has no one distance"
+                else "a goal given as a formula has no single distance"
             )
         return np.array(self._goal.distance(self.views))
 
@@ -365,7 +367,7 @@ class BatchEnv:
         for camera in self.task.cameras:
             if name in (None, camera.name):
                 return camera
-        raise ValueError(f"no camera {name!r} in this scene; known: {', '.join(self.cameras)}")
+        raise ValueError(f"unknown camera {name!r}; available: {', '.join(self.cameras)}")
 
     def state_dict(self) -> dict[str, Array]:
         """Arrays that put another BatchEnv of this task into the very same state."""
@@ -392,7 +394,7 @@ class BatchEnv:
                 got = saved[name].shape if name in saved else "nothing"
                 raise ValueError(
                     f"state_dict[{name!r}] must have shape {array.shape}, got {got}: "
-                    "it was saved by another task or number of envs"
+                    "it was saved with another task or num_envs"
                 )
         self._state[:] = saved["state"]
         if self._shaped is not None:

@@ -129,7 +129,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     """Where ``path`` is built, which it becomes once it is whole; nothing is left of one that is
     not. ValueError where there is something already."""
     if path.exists():
-        raise ValueError(f"{path} exists already; give a new folder")
+        raise ValueError(f"{path} already exists; give a new folder")
     partial = path.with_name(f".{path.name}.part")
     shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed
     try:

@@ -121,7 +121,7 @@ class GymVectorEnv(_Limited, VectorEnv[Array, Array, Array]):
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         if self.autoreset_mode == AutoresetMode.NEXT_STEP:
             raise ValueError(
-                "autoreset_mode must be SameStep or Disabled, got NextStep: it spends a step on "
+                "autoreset_mode must be SameStep or Disabled, got NextStep, which spends a step on "
                 "every reset"
             )
         options = {"num_threads": num_threads, **params}

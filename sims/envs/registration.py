@@ -32,7 +32,7 @@ def make_task(
     """
     if name not in TASKS:
         wrong = unknown_name_error(f"unknown task {name!r}", name, TASKS, "known tasks")
-        own = "A task of your own: robo-rl --import FILE.py, docs/tutorials/your-own-task.md"
+        own = "To add a task: robo-rl --import FILE.py, docs/tutorials/your-own-task.md"
         raise ValueError(f"{wrong} {own}")
     given = {"robot": robot, "goal": json.dumps(goal) if isinstance(goal, list) else goal}
     params |= {key: value for key, value in given.items() if value is not None}
@@ -67,7 +67,9 @@ def make(
 
     if name.startswith(PREFIX):
         if robot or goal:
-            raise ValueError(f"{name} has no robot and no goal of ours; got {robot or goal!r}")
+            raise ValueError(
+                f"{name} is a Gymnasium env and takes no robot or goal; got {robot or goal!r}"
+            )
         return GymnasiumEnv(name, num_envs, seed=seed, **options)
     of_batch = {key: options.pop(key) for key in _BATCH_OPTIONS & options.keys()}
     task = make_task(name, robot=robot, goal=goal, **options)
@@ -77,7 +79,7 @@ def make(
 def register(task: type[Task[Any]]) -> type[Task[Any]]:
     """Makes a task known by its name, here and to Gymnasium; ValueError if the name is taken."""
     if task.name in TASKS:
-        raise ValueError(f"a task called {task.name!r} is registered already; give another name")
+        raise ValueError(f"task {task.name!r} is already registered; choose another name")
     TASKS[task.name] = task
     _register_with_gymnasium(task.name)
     return task

@@ -59,7 +59,7 @@ class GymnasiumEnv:
         **options: Any,
     ):
         if not name.startswith(PREFIX) or not name.removeprefix(PREFIX):
-            raise ValueError(f"a foreign env is named gym:ID, got {name!r}")
+            raise ValueError(f"a Gymnasium env is named gym:ID, got {name!r}")
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, got {num_envs}")
         unknown = set(options) - {"import", "kwargs"}
@@ -129,9 +129,9 @@ class GymnasiumEnv:
     def render(self, ids: Array | None = None, camera: str | None = None) -> Array:
         """Frames (n, H, W, 3) uint8 of rows ``ids`` as they are now."""
         if not self.cameras:
-            raise ValueError(f"{self.name} was made without frames; make it with frames=True")
+            raise ValueError(f"{self.name} was created without frames; create it with frames=True")
         if camera not in (None, CAMERA):
-            raise ValueError(f"no camera {camera!r} in {self.name}; known: {CAMERA}")
+            raise ValueError(f"unknown camera {camera!r} in {self.name}; available: {CAMERA}")
         rows = np.arange(self.num_envs) if ids is None else np.asarray(ids)
         from sims.rendering.resize import resize_frames  # OpenCV: a sixth of a second that few need
 
@@ -156,7 +156,7 @@ class _InProcess:
         except ValueError:
             raise
         except Exception as error:  # whatever making an unknown env may raise
-            raise ValueError(f"gym:{env_id} cannot be made: {_line(error)}") from error
+            raise ValueError(f"gym:{env_id} cannot be created: {_line(error)}") from error
         self._name = f"gym:{env_id}"
         self.action = np.zeros((n, self._rows.act_dim))
         self.reward, self.success = np.zeros(n), np.full(n, -1.0)
@@ -180,7 +180,7 @@ class _InProcess:
         try:
             return self._rows.render(ids, size)
         except Exception as error:  # whatever drawing an unknown env may raise
-            raise ExternalEnvError(f"{self._name} cannot be drawn: {_line(error)}") from error
+            raise ExternalEnvError(f"{self._name} cannot be rendered: {_line(error)}") from error
 
     def close(self) -> None:
         self._rows.close()
@@ -192,7 +192,9 @@ class _OtherInterpreter:
     def __init__(self, python: str | Path, timeout_s: float):
         self._python, self._timeout = shutil.which(str(python)), timeout_s
         if self._python is None:
-            raise ValueError(f"no interpreter {str(python)!r}: give the path of a python")
+            raise ValueError(
+                f"cannot find Python interpreter {str(python)!r}: give the path of an executable"
+            )
         self._process: subprocess.Popen[str] | None = None
 
     def start(self, env_id: str, n: int, seeds: list[int], frames: bool, options: Any) -> Any:
@@ -234,7 +236,7 @@ class _OtherInterpreter:
 
     def _ask(self, **request: Any) -> Mapping[str, Any]:
         if self._process is None or self._process.stdin is None:
-            raise ExternalEnvError(f"{self._name} is closed; make a new one")
+            raise ExternalEnvError(f"{self._name} is closed; create a new one")
         try:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()

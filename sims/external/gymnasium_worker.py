@@ -53,14 +53,18 @@ class WorkerEnvs:
             box = Box(-1.0, 1.0, (int(box.n),))
         if not isinstance(box, Box):
             raise ValueError(
-                f"{env_id} has actions {box}: a bounded Box or a Discrete is expected; wrap the "
-                "env so that its actions are one"
+                f"{env_id} has actions {box}: expected a bounded Box or a Discrete; wrap the "
+                "env so that its action space is one of these"
             )
         if not (np.isfinite(box.low).all() and np.isfinite(box.high).all()):
-            raise ValueError(f"{env_id} has actions without bounds ({box}): rescaling needs them")
+            raise ValueError(
+                f"{env_id} has an action space without bounds ({box}): rescaling needs bounds"
+            )
         flat = flatten_space(self.space)
         if not isinstance(flat, Box):
-            raise ValueError(f"{env_id} has observations {self.space} that are no fixed vector")
+            raise ValueError(
+                f"{env_id} has observations {self.space} that are not a vector of fixed size"
+            )
         self.obs_dim, self.act_dim = int(flat.shape[0]), int(np.prod(box.shape))
         self.low, self.high = (np.asarray(x, float).ravel() for x in (box.low, box.high))
         self.action_shape, self.action_dtype = box.shape, box.dtype

@@ -44,37 +44,41 @@ _STRIDE = 1_009  # entries from one step to the next; prime, and wider than any 
 class Randomize:
     """Half widths of the ranges at ``width`` 1; a share is of the model's own value."""
 
-    width: float = 1.0  # scales everything below that is not told
+    width: float = 1.0  # scale of all ranges below that are not listed in told
     # Ranges that are told, not drawn from: every row is at one of their ends, whatever the width.
     told: tuple[str, ...] = ()
-    mass: float = 0.3  # share, of each body, its inertia with it
-    friction: float = 0.4  # share, of each shape's sliding friction
-    damping: float = 0.4  # share, of each joint
-    gain: float = 0.15  # share, of each actuator
+    mass: float = 0.3  # share of each body's mass and inertia
+    friction: float = 0.4  # share of each geom's sliding friction
+    damping: float = 0.4  # share of each joint's damping
+    gain: float = 0.15  # share of each actuator's gain
     # Of the way from an arm's own servos to the softest that such an arm is known to have, in
     # logarithms, at most 1. Half of the rows stay within a quarter of it: what is met too often
     # costs what is met always.
     soft: float = 1.0
-    action_delay: float = 1.0  # control steps, at most
-    obs_delay: float = 1.0  # control steps, at most
-    joint_zero: float = 0.01  # rad, of each joint's zero, for an episode
+    action_delay: float = 1.0  # control steps, largest latency of actions
+    obs_delay: float = 1.0  # control steps, largest latency of observations
+    joint_zero: float = 0.01  # rad, offset of each joint's zero, fixed during an episode
     joint_noise: float = 0.002  # rad, standard deviation of each measured angle
     speed_noise: float = 0.05  # rad/s, standard deviation of each measured speed
-    pose_bias: float = 0.003  # m, of where each thing is seen, on each axis, for an episode
-    pose_noise: float = NOISE  # m, standard deviation of each look, on each axis
-    pose_delay: float = 1.0  # control steps that looks come late, at most
-    pose_lost: float = 0.1  # chance that a look misses a thing
-    turn_noise: float = 0.05  # standard deviation of each number that says how a thing is turned
-    obs_noise: float = 0.01  # standard deviation, in own units, where none of these is told apart
+    pose_bias: float = (
+        0.003  # m, offset of each measured position per axis, fixed during an episode
+    )
+    pose_noise: float = NOISE  # m, standard deviation of each position measurement per axis
+    pose_delay: float = 1.0  # control steps, largest latency of position measurements
+    pose_lost: float = 0.1  # probability that a measurement misses an object
+    turn_noise: float = 0.05  # standard deviation of each number of an object's orientation
+    obs_noise: float = (
+        0.01  # standard deviation in the observation's units, if the task declares no parts
+    )
     camera_pos: float = 0.02  # m, along each of the camera's axes
-    camera_turn: float = 0.03  # rad, about each of them
-    fovy: float = 0.05  # share
-    light: float = 0.3  # share
-    colour: float = 0.1  # of 1, on red, green and blue of each shape
+    camera_turn: float = 0.03  # rad, about each of the camera's axes
+    fovy: float = 0.05  # share of the vertical field of view
+    light: float = 0.3  # share of the light's intensity
+    colour: float = 0.1  # of 1, on red, green and blue of each geom
 
     def __post_init__(self) -> None:
         if unknown := set(self.told) - (set(vars(self)) - {"width", "told"}):
-            raise ValueError(f"told must be names of ranges, got {', '.join(sorted(unknown))}")
+            raise ValueError(f"told must hold names of ranges, got {', '.join(sorted(unknown))}")
         for name, value in vars(self).items():
             if name != "told" and not 0 <= value < 10:
                 raise ValueError(f"{name} must be in [0, 10), got {value}")
@@ -117,7 +121,7 @@ class ArmServos:
         stiffer, to 1; ValueError where nobody knows how soft they may be."""
         if not len(self.ids):
             raise ValueError(
-                f"--stiffness is of an arm's servos: {self.task} has none of which it is known"
+                f"--stiffness needs an arm with known servo stiffness: {self.task} has none"
             )
         top = self.stiffness.max()
         return max(0.0, math.log(top / stiffness) / math.log(top / self.softest))
@@ -168,8 +172,8 @@ class RandomizedEnv(BatchEnv):
         sensed = any(randomize.half(name, randomize.width) for name in SENSED)
         if not told and sensed and getattr(task, "robot", ""):
             raise ValueError(
-                f"rows of {task.goal!r} cannot be randomised: nobody says what its observation is "
-                "made of (obs_parts), so an arm's sensors cannot be in error; leave out --randomize"
+                f"{task.goal!r} cannot be randomised: the task does not declare its observation "
+                "parts (obs_parts), which the sensor model needs; leave out --randomize"
             )
         sensing = SensorModel(task, self.views, batch, columns) if told else None
         places = 3 * len(sensing.bodies) if sensing else 0
@@ -436,7 +440,7 @@ class RandomizedEnv(BatchEnv):
         """Continues from ``state_dict()``; refuses shapes that do not fit."""
         if saved.get("random/drawn", np.zeros(0)).shape != self._drawn.shape:
             raise ValueError("state_dict['random/drawn'] does not fit: it was saved without "
-                             "randomisation, or of another scene")  # fmt: skip
+                             "randomisation, or with another scene")  # fmt: skip
         self._drawn[:] = saved["random/drawn"]
         self._apply(np.arange(self.num_envs))
         super().load_state_dict(saved)

@@ -292,9 +292,11 @@ class Renderer:
     def frames(self, states: Array, camera: str, look: Appearance | None = None) -> Array:
         """Frames (n, H, W, 3) uint8 of state rows (n, nstate) from ``camera``."""
         if threading.get_ident() != self._thread:
-            raise RenderError("a Renderer belongs to the thread that made it; make one per thread")
+            raise RenderError(
+                "a Renderer can be used only in the thread that created it; create one per thread"
+            )
         if self._gl is None:
-            raise RenderError("this Renderer is closed; make a new one")
+            raise RenderError("this Renderer is closed; create a new one")
         states = np.ascontiguousarray(states, float)
         if states.ndim != 2 or states.shape[1] != self.nstate:
             raise ValueError(f"states must have shape (n, {self.nstate}), got {states.shape}")
@@ -416,5 +418,5 @@ def _free(gl: Any, context: mujoco.MjrContext) -> None:
 def _camera_id(model: mujoco.MjModel, name: str) -> int:
     known = [model.camera(i).name for i in range(model.ncam)]
     if name not in known:
-        raise ValueError(f"no camera {name!r} in this scene; known: {', '.join(known)}")
+        raise ValueError(f"unknown camera {name!r}; available: {', '.join(known)}")
     return known.index(name)

@@ -58,7 +58,7 @@ class SubprocessRenderer:
                     pass_fds=[far.fileno()],
                 )  # fmt: skip
         except OSError as error:
-            raise RenderError(f"no process begins that would draw: {error}") from error
+            raise RenderError(f"cannot start the render subprocess: {error}") from error
         _all.add(self)
 
     @property
@@ -107,7 +107,7 @@ class SubprocessRenderer:
             self._line.send(request)
             answer = self._line.recv()
         except (EOFError, OSError) as error:
-            raise RenderError("the process that draws beside this one has died") from error
+            raise RenderError("the render subprocess has died") from error
         if isinstance(answer, Exception):
             raise answer
         return answer

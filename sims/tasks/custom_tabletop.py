@@ -53,7 +53,7 @@ class CustomTabletop(ManipulationTask):
         super().__post_init__()
         clash = Counter(entity.name for entity in self.entities())
         if twice := [name for name, times in clash.items() if times > 1]:
-            raise ValueError(f"the name {twice[0]!r} is given twice: by --things and by the scene")
+            raise ValueError(f"duplicate object name {twice[0]!r}: in --things and in the scene")
         for scattered in (False, True):  # what has no room says so now
             self._layout(scattered=scattered)
         if self._own is not None:
@@ -117,8 +117,8 @@ class CustomTabletop(ManipulationTask):
         except TableFullError as error:
             what = ", ".join(self._radii())
             raise ValueError(
-                f"{what} do not fit side by side where the {self.robot} reaches "
-                f"({error}): leave some out, or take small ones"
+                f"{what} do not fit side by side within reach of the {self.robot} "
+                f"({error}): use fewer or smaller objects"
             ) from None
 
     def reset(self, v: ManipulationViews, ids: Array, rng: RowRng) -> None:
@@ -172,7 +172,9 @@ class CustomTabletop(ManipulationTask):
     def expert(self, v: ManipulationViews, rng: np.random.Generator) -> Array:
         """Over it, then down: a sideways approach would knock over what stands in between."""
         if self.formula is not None:
-            raise ValueError(f"no expert knows {self.goal}; train a policy: robo-rl train tabletop")
+            raise ValueError(
+                f"goal {self.goal} has no scripted expert; train a policy: robo-rl train tabletop"
+            )
         pos, top = self._touched(v, self.goal.removeprefix("touch_"))
         over = norm(v.tip[:, :2] - pos[:, :2])
         height = pos[:, 2] + top + np.where(over < OVER, 0.004, 0.05)

@@ -170,7 +170,7 @@ class LaggedViews(RunnerViews):
     xpos: Array  # (N, nbody, 3) m; this and the next two are one substep late, see ``settle``
     geom_xpos: Array  # (N, ngeom, 3) m
     ncon: Array  # (N,) contacts
-    pushed: Array  # (N, nbody, 6) N and N m, forces that somebody writes
+    pushed: Array  # (N, nbody, 6) N and N m, external forces, as written by a caller
     lagged_place: Array = field(metadata={"owned": True})  # (N, 2) m
     cfrc_ext: Array = field(metadata={"owned": True})  # (N, nbody, 6) torque N m and force N
     scratch: mujoco.MjData  # of one row

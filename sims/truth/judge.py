@@ -63,7 +63,7 @@ class SuccessJudge:
             return
         if name not in self._words:
             raise ValueError(
-                f"{name!r} cannot be judged in {self._world.task.name}; what can: "
+                f"{name!r} cannot be judged in task {self._world.task.name}; available: "
                 f"{', '.join(self._words)}"
             )
         for names in itertools.product(*map(_candidates, arguments)):
@@ -199,7 +199,7 @@ def _candidates(argument: Any) -> tuple[str, ...]:
         return (argument,)
     rule, names, _ = argument
     if rule not in CHOICES:
-        raise ValueError(f"no choice {rule!r}; known: {', '.join(CHOICES)}")
+        raise ValueError(f"unknown choice {rule!r}; available: {', '.join(CHOICES)}")
     return tuple(names[1:] if rule in ("nearest", "farthest") else names)
 
 

@@ -57,7 +57,10 @@ class World:
     def point(self, name: str) -> Array:
         """(N, 3) the point of an entity."""
         if name not in self._entities:
-            raise ValueError(f"no entity {name!r} in {self.task.name}: {', '.join(self._entities)}")
+            raise ValueError(
+                f"unknown entity {name!r} in task {self.task.name}; "
+                f"available: {', '.join(self._entities)}"
+            )
         if name in self._pose:
             return self._pose[name].xpos
         if name in self._sites:
@@ -159,7 +162,9 @@ class World:
             if name in [point.name for point in fixture.points]:
                 low, high = fixture.range
                 return (self.views.joint[index][:, 0] - low) / (high - low)
-        raise ValueError(f"{name!r} of {self.task.name} has no joint that opens, closes or presses")
+        raise ValueError(
+            f"{name!r} of {self.task.name} has no joint that can be opened, closed or pressed"
+        )
 
 
 def _surface(model: mujoco.MjModel, body: str) -> list[int]:

@@ -81,7 +81,7 @@ def _from_file(path: Path) -> str:
     if getattr(sys.modules.get(name), "__file__", None) == str(path):
         return str(path)
     if name in sys.modules:
-        raise ValueError(f"a module called {name!r} is imported already; rename the file")
+        raise ValueError(f"a module named {name!r} is already imported; rename the file")
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)

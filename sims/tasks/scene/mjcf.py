@@ -61,12 +61,14 @@ def pack_scene(path: Path) -> str:
     for name in named_files(path.name, parse_mjcf(path.name, texts[0])):
         file = (folder / name).resolve()
         if not file.is_relative_to(folder):
-            raise SceneError(f"{path.name}: file {name!r} lies outside the folder of the scene")
+            raise SceneError(f"{path.name}: file {name!r} is outside the scene's folder")
         if not file.is_file():
-            raise SceneError(f"{path.name}: there is no file {name!r} beside it")
+            raise SceneError(f"{path.name}: cannot find file {name!r} in the scene's folder")
         total += file.stat().st_size
         if total > MOST_FILES:
-            raise SceneError(f"{path.name}: its files are more than {MOST_FILES:,} bytes together")
+            raise SceneError(
+                f"{path.name}: expected at most {MOST_FILES:,} bytes for all of its files"
+            )
         files[name] = base64.b64encode(file.read_bytes()).decode()
     whole = {"name": path.name, "xml": texts[0], "card": texts[1], "files": files}
     return json.dumps(whole, sort_keys=True)
@@ -80,14 +82,14 @@ def unpack_scene(text: str) -> dict[str, Any]:
         assert all(isinstance(one, str) for one in strings)
         whole["files"] = {k: base64.b64decode(v, validate=True) for k, v in whole["files"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
-        raise SceneError(f"not the text of a scene, {error!r}: {text[:60]!r}") from None
+        raise SceneError(f"not a serialised scene, {error!r}: {text[:60]!r}") from None
     return whole
 
 
 def parse_mjcf(name: str, xml: str) -> ET.Element:
     """The elements of an MJCF that may stay; SceneError names what may not."""
     if re.search(r"<!\s*(DOCTYPE|ENTITY)", xml, re.IGNORECASE):
-        raise SceneError(f"{name}: a document type or entity has no place in a scene")
+        raise SceneError(f"{name}: a scene must not declare a document type or entities")
     try:
         root = ET.fromstring(xml)
     except ET.ParseError as error:

@@ -85,7 +85,7 @@ def parse_object_list(text: str) -> tuple[ObjectDescription, ...]:
         if item.split():
             found += _item(item, text)
     if not 1 <= len(found) <= MOST:
-        raise ValueError(f"--things must be 1 to {MOST} things, got {len(found)} in {text!r}")
+        raise ValueError(f"--things must name 1 to {MOST} objects, got {len(found)} in {text!r}")
     return tuple(found)
 
 
@@ -107,10 +107,11 @@ def _item(item: str, text: str) -> list[ObjectDescription]:
                 for m in difflib.get_close_matches(w, known, 1, 0.75)]  # fmt: skip
         hint = f"; did you mean {' or '.join(map(repr, near))}? Expected" if near else "; expected"
         raise ValueError(
-            f"--things does not know {item.strip()!r} in {text!r}{hint} things such as 'two small "
-            "red cubes', with commas between them: a number if there are several, small or large "
-            f"if it is, a colour ({', '.join(COLOURS)}) and a shape ({', '.join(SHAPES)}); "
-            "anything else comes from a scene of your own, --scene FILE.xml"
+            f"unknown object {item.strip()!r} in --things {text!r}{hint} objects such as "
+            "'two small red cubes', separated by commas: a number if there are several, "
+            f"small or large if needed, a colour ({', '.join(COLOURS)}) and a shape "
+            f"({', '.join(SHAPES)}); "
+            "for any other object give a scene, --scene FILE.xml"
         )
     return [ObjectDescription(colour[0], _WORDS[shape[0]], size)] * min(count, MOST + 1)
 

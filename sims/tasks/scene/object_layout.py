@@ -57,7 +57,9 @@ class Layout:
             if clear.mean() >= ENOUGH and roomy:
                 self._known = spots[clear]
                 return
-        raise TableFullError(f"of {PROBED} random layouts {clear.sum()} have room for all")
+        raise TableFullError(
+            f"only {clear.sum()} of {PROBED} random layouts have room for all objects"
+        )
 
     def draw(self, rng: RowRng, n: int) -> Array:
         """Places (n, k, 2) m; every row draws as many numbers, whatever the other rows draw.

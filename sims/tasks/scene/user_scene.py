@@ -128,7 +128,8 @@ class UserScene:
         child = _spec(self.name, self.xml, self.files)
         if clash := sorted(taken & {one.name for part in _parts(child) for one in part}):
             raise SceneError(
-                f"{self.name}: the name {clash[0]!r} is the arm's or its table's; choose another"
+                f"{self.name}: the name {clash[0]!r} is already used by the arm or the table; "
+                "choose another"
             )
         for sky in sky_textures(spec) if sky_textures(child) else ():
             spec.delete(sky)
@@ -209,7 +210,7 @@ class _Reader:
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise SceneError(f"{self.card_name} is not TOML: {error}") from None
         if not entries:
-            raise SceneError(f"{self.card_name}: expected a table for each thing that can be named")
+            raise SceneError(f"{self.card_name}: expected one table for each named object")
         return {name: self._entry(name, entry) for name, entry in entries.items()}
 
     def _entry(self, name: str, entry: Any) -> dict[str, Any]:
@@ -217,11 +218,13 @@ class _Reader:
             return SceneError(f"{self.card_name}: [{name}] {what}")
 
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name == "gripper":
-            raise wrong("must be called in small letters, digits and _, and not gripper")
+            raise wrong("must be a name of lower-case letters, digits and _, and not gripper")
         if not isinstance(entry, dict) or "kind" not in entry:
-            raise wrong("must be a table with its kind")
+            raise wrong("must be a table that has the key kind")
         if unknown := sorted(set(entry) - ENTRIES):
-            raise wrong(f"has no {unknown[0]!r}; known: {', '.join(sorted(ENTRIES))}")
+            raise wrong(
+                f"has the unknown key {unknown[0]!r}; available: {', '.join(sorted(ENTRIES))}"
+            )
         lists = {"names": [], "affordances": []}
         whole = {"body": name, "colour": "", "at": "", "site": ""} | lists | entry
         for key in ("body", "colour", "kind", "site"):
@@ -232,10 +235,10 @@ class _Reader:
                 raise wrong(f"{key} must be a list of texts, got {whole[key]!r}")
         kinds = LOOSE | STANDING
         if whole["kind"] not in kinds:
-            raise wrong(f"kind {whole['kind']!r} is not known{_nearest_word(whole['kind'], kinds)}")
+            raise wrong(f"unknown kind {whole['kind']!r}{_nearest_word(whole['kind'], kinds)}")
         for one in whole["affordances"]:
             if one not in AFFORDANCES:
-                raise wrong(f"affordance {one!r} is not known{_nearest_word(one, AFFORDANCES)}")
+                raise wrong(f"unknown affordance {one!r}{_nearest_word(one, AFFORDANCES)}")
         if whole["body"] not in self.bodies:
             there = _nearest_word(whole["body"], self.bodies)
             raise wrong(f"body {whole['body']!r} is not in {self.name}{there}")
@@ -268,7 +271,7 @@ class _Reader:
         for child in worlds[0]:
             if child.tag != "body":
                 raise SceneError(
-                    f"{self.name}: {element_text(child)} must be in a body, not in the world"
+                    f"{self.name}: {element_text(child)} must be inside a body, not in the world"
                 )
         return worlds[0]
 
@@ -329,19 +332,18 @@ class _Reader:
     def _loose(self, top: ET.Element, entities: list[str]) -> None:
         if len(entities) != 1:
             raise SceneError(
-                f"{self.card_name}: {element_text(top)} of {self.name} lies loose, so one entry "
-                f"must name "
-                f"it; got {', '.join(entities) or 'none'}"
+                f"{self.card_name}: {element_text(top)} of {self.name} has a free joint, so "
+                f"exactly one entry must name it; got {', '.join(entities) or 'none'}"
             )
         name, entry = entities[0], self.card[entities[0]]
         if entry["kind"] not in LOOSE:
-            raise SceneError(f"{self.card_name}: [{name}] lies loose, so its kind must be one of "
-                             f"{', '.join(LOOSE)}, got {entry['kind']!r}")  # fmt: skip
+            raise SceneError(f"{self.card_name}: [{name}] has a free joint, so its kind must be "
+                             f"one of {', '.join(LOOSE)}, got {entry['kind']!r}")  # fmt: skip
         joints = [child for child in top.iter() if child.tag in ("joint", "freejoint")]
         if top.find(".//body") is not None or len(joints) != 1:
             raise SceneError(
-                f"{self.name}: {element_text(top)} lies loose, so it must be one body with "
-                "its free joint and geoms"
+                f"{self.name}: {element_text(top)} has a free joint, so it must be one body with "
+                "that joint and geoms"
             )
         number = self.model.body(top.get("name")).id
         turn = self.data.xmat[number].reshape(3, 3)  # as it stands
@@ -354,16 +356,15 @@ class _Reader:
             if kind not in (BOX, SPHERE, CYLINDER, CAPSULE):
                 raise SceneError(
                     f"{self.name}: geom {self.model.geom(geom).name!r} of {element_text(top)} "
-                    f"must be a "
-                    "box, sphere, cylinder or capsule to be touched; what is only to be seen has "
-                    'contype="0" conaffinity="0"'
+                    f"must be a box, sphere, cylinder or capsule to have contacts; for a purely "
+                    'visual geom set contype="0" conaffinity="0"'
                 )
             bounds = self._bounds(geom, pos, mat)
             low.append(bounds[0])
             high.append(bounds[1])
             shapes.append((kind, self.model.geom_size[geom], pos, mat))
         if not shapes:
-            raise SceneError(f"{self.name}: {element_text(top)} has no geom that can be touched")
+            raise SceneError(f"{self.name}: {element_text(top)} has no geom with contacts")
         bottom, peak = np.min(low, axis=0), np.max(high, axis=0)
         centre, half = (bottom + peak) / 2, (peak - bottom) / 2
         made = tuple(
@@ -403,8 +404,8 @@ class _Reader:
             fits = upright and square
         if not fits:
             raise SceneError(
-                f"{self.card_name}: [{name}] of kind {kind!r} must be one geom that can be "
-                f"touched, {words}; what has another shape is of kind 'item'"
+                f"{self.card_name}: [{name}] of kind {kind!r} must be one geom with "
+                f"contacts, {words}; for any other shape use kind 'item'"
             )
 
     def _stood_up(
@@ -443,20 +444,20 @@ class _Reader:
             body = self.bodies[entry["body"]]
             if entry["kind"] not in STANDING:
                 raise SceneError(
-                    f"{self.card_name}: [{name}] of kind {entry['kind']!r} must lie loose, but "
-                    f"{element_text(top)} has no free joint; what stands is one of "
+                    f"{self.card_name}: [{name}] of kind {entry['kind']!r} must have a free joint, "
+                    f"but {element_text(top)} has none; kinds without a free joint: "
                     f"{', '.join(STANDING)}"
                 )
             if not re.fullmatch(r"[A-Za-z_]\w*", entry["body"]):
                 raise SceneError(
-                    f"{self.name}: {element_text(body)} must be called by letters, digits and _"
+                    f"{self.name}: {element_text(body)} must have a name of letters, digits and _"
                 )
             points.append(self._point(name, entry, body))
             if entry["kind"] in MOVING:
                 moving.append((name, body))
         if len(moving) > 1:
-            raise SceneError(f"{self.card_name}: one part of {element_text(top)} can move, got "
-                             f"{', '.join(name for name, _ in moving)}")  # fmt: skip
+            raise SceneError(f"{self.card_name}: only one part of {element_text(top)} can move, "
+                             f"got {', '.join(name for name, _ in moving)}")  # fmt: skip
         low, high = self._box(top)
         origin = self.data.xpos[self.model.body(top.get("name")).id]
         joint, travel = self._joint(*moving[0]) if moving else ("", 0.0)
