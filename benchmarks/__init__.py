@@ -57,9 +57,9 @@ class Options:
     """What may be asked of an experiment's rows."""
 
     only: str = ""  # rows whose names contain this
-    seeds: tuple[int, ...] = ()  # of training, counted from 0; empty: the experiment's own
-    develop: bool = False  # train on seeds of development, judge on selection episodes
-    share: float = 1.0  # of steps and episodes: below 1 it is a trial run
+    seeds: tuple[int, ...] = ()  # training seeds, counted from 0; empty: the experiment's default
+    develop: bool = False  # train and evaluate on validation seeds
+    share: float = 1.0  # share of steps and episodes; below 1: a trial run
 
     def scaled(self, count: int, least: int = 1) -> int:
         """``count`` steps or episodes, or a trial run's share of them."""
@@ -80,7 +80,7 @@ class BenchmarkRow:
 class RowFolder:
     """Where a row is measured."""
 
-    folder: Path  # its own, there again when it goes on after an interruption
+    folder: Path  # one per row, reused when the row is resumed
     console: Console | None = None
 
 

@@ -71,7 +71,7 @@ def crossed(reward: Sequence[str], root: Path = ROOT) -> list[str]:
         said, complained = traced.communicate()
     if traced.returncode:
         lines = complained.strip().splitlines() or ["it said nothing"]
-        raise OSError(f"robo-rl {' '.join(args)} came to no reward: {lines[-1]}")
+        raise OSError(f"robo-rl {' '.join(args)} produced no reward: {lines[-1]}")
     return json.loads(said.splitlines()[-1])
 
 

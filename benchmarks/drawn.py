@@ -113,7 +113,7 @@ def goal_of(of: Drawn) -> tuple[GoalTask, Counter[str]]:
             rejected[REASONS[type(error)]] += 1
             continue
         return made, rejected
-    raise ValueError(f"in {TRIES} draws of {of.of} no goal was feasible: {dict(rejected)}")
+    raise ValueError(f"no feasible goal in {TRIES} samples of {of.of}: {dict(rejected)}")
 
 
 def measure(of: Drawn, place: RowFolder) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def modules(roots: tuple[str, ...], without: tuple[str, ...] = ()) -> list[str]:
     """Names of all modules of ours that ``roots`` reach; ValueError where a root is not one."""
     for root in roots:
         if path_of(root) is None:
-            raise ValueError(f"a row hangs on the module {root!r}, which there is not")
+            raise ValueError(f"a row depends on the module {root!r}, which does not exist")
     kept_out = (*BESIDE, *without)
     found, waiting = set(roots), list(roots)
     while waiting:

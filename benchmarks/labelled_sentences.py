@@ -55,7 +55,7 @@ def path_of(name: str) -> Path:
     """The file of a set; ValueError where this is not a checkout with its tests."""
     path = DATA / f"goal_sentences_{name}.json"
     if not path.exists():
-        raise ValueError(f"no {path}: the sets of sentences lie in a checkout's tests/data")
+        raise ValueError(f"cannot find {path}: the sentence sets are in tests/data of a checkout")
     return path
 
 

@@ -77,7 +77,7 @@ class Peer:
         line = self._process.stdout.readline()
         if not line:
             said = self._process.stderr.read().strip().splitlines() or ["it said nothing"]
-            raise OSError(f"a peer of the bench ended: {said[-1]}")
+            raise OSError(f"the subprocess of a compared library ended: {said[-1]}")
         return line.strip()
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ def make_environment(name: str) -> None:
     _, errors = pip.communicate()
     if pip.returncode:
         said = errors.strip().splitlines() or ["pip said nothing"]
-        raise OSError(f"the environment for {name} could not be made: {said[-1]}")
+        raise OSError(f"cannot create the virtual environment for {name}: {said[-1]}")
     (folder / "made").touch()
 
 
@@ -111,7 +111,10 @@ def main(names: list[str]) -> int:
     """Makes the environments called ``names`` (all by default) and prints their pythons."""
     unknown = sorted(set(names) - set(ENVIRONMENTS))
     if unknown:
-        print(f"unknown: {', '.join(unknown)}; known: {', '.join(ENVIRONMENTS)}", file=sys.stderr)
+        print(
+            f"unknown environment {', '.join(unknown)}; available: {', '.join(ENVIRONMENTS)}",
+            file=sys.stderr,
+        )
         return 1
     for name in names or ENVIRONMENTS:
         try:

@@ -31,7 +31,7 @@ class RowJournal:
     def __init__(self, path: Path):
         self.path = path
         if path.is_dir():
-            raise ValueError(f"the journal must be a file, got the folder {path}")
+            raise ValueError(f"expected a file for the journal, got the directory {path}")
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """{hash: row}; rows of before code counted have a hash that no row of today has."""
@@ -41,7 +41,9 @@ class RowJournal:
             rows = json.loads(self.path.read_text())["rows"]
             return {row.get("hash") or row["config_hash"]: row for row in rows}
         except (ValueError, KeyError, TypeError):
-            raise ValueError(f"{self.path} is no journal of an experiment; move it away") from None
+            raise ValueError(
+                f"{self.path} is not a journal of an experiment; move it away"
+            ) from None
 
     def add(self, title: str, row: dict[str, Any]) -> None:
         """Adds a row to what is in the file by now, whoever wrote it."""
@@ -103,7 +105,7 @@ def run(
     every = made.rows(options)
     asked = [row for row in every if options.only in row.name]
     if not asked:
-        raise ValueError(f"no row of {name} has a name with {options.only!r}")
+        raise ValueError(f"no row name of {name} contains {options.only!r}")
     rows = {fingerprint(row, machine() if made.rate else ""): row for row in asked}
     book = RowJournal(journal or runs / f"{name}.json")
     known = book.rows()

@@ -55,9 +55,9 @@ class ScorerCase(NamedTuple):
 
     reward: str
     file: str = ""
-    making: Mapping[str, Any] = {}  # options of who makes the file
+    making: Mapping[str, Any] = {}  # options of the command that writes the file
     scoring: RewardConfig | None = None  # None: as it comes
-    horizon_s: float = 0.0  # of who learns from it; 0: as ever
+    horizon_s: float = 0.0  # s, horizon of the policy that learns from it; 0: default
     judged: bool = True
     learned: bool = True
 

@@ -62,7 +62,7 @@ class TaskCard:
             if entity.name == name:
                 return entity
         known = ", ".join(e.name for e in self.entities)
-        raise ValueError(f"no entity {name!r} in task {self.task!r}; known: {known}")
+        raise ValueError(f"unknown entity {name!r} in task {self.task!r}; available: {known}")
 
 
 def from_dict(card: Mapping[str, Any]) -> TaskCard:
@@ -110,7 +110,7 @@ class EpisodePosition:
     """Where each of ``T`` transitions of ``N`` rows stands in its episode."""
 
     step: Array  # (T, N) int: how many actions of the episode came before
-    last: Array  # (T, N) bool: none comes after; it ended, or whoever recorded it stopped
+    last: Array  # (T, N) bool: none comes after; the episode or its recording ended
     terminated: Array  # (T, N) bool: it ended for good, and not because its time was over
 
 
@@ -141,9 +141,9 @@ class Segment:
         """The place, which ``model`` cannot do without; ValueError where nobody said it."""
         if self.place is None:
             raise ValueError(
-                f"reward model {type(model).__name__} pays by where in its episode a step stands, "
-                "and this Segment does not say: give Segment(..., place=Place(step, last, "
-                "terminated)), or use a reward of single states"
+                f"reward model {type(model).__name__} depends on a step's position in its episode, "
+                "which this Segment lacks: give Segment(..., place=EpisodePosition(step, last, "
+                "terminated)), or use a reward model that scores single states"
             )
         return self.place
 

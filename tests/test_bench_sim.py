@@ -33,7 +33,7 @@ def test_a_peer_answers_from_its_own_process_and_fails_in_one_line() -> None:
     peer = Peer(sys.executable, STEPPER, "async", "Reacher-v5", 2, 5, 1)
     assert peer.name == "Reacher-v5" and peer() == 10
     peer.close()
-    with pytest.raises(OSError, match="a peer of the bench ended: .*Nothing"):
+    with pytest.raises(OSError, match="the subprocess of a compared library ended: .*Nothing"):
         Peer(sys.executable, STEPPER, "async", "Nothing-v0", 1, 5, 1)
 
 

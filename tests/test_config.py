@@ -135,7 +135,7 @@ def test_a_sentence_is_trained_as_its_formula_and_a_goal_of_the_task_as_the_task
         assert with_presets(TrainConfig(task="push", goal=own)).env_steps == 600_000
     several = with_presets(TrainConfig(task="tabletop"))
     assert several.reward == "offline" and several.env_steps == ENV_STEPS
-    with pytest.raises(ValueError, match="'chair', is no entity of reach"):
+    with pytest.raises(ValueError, match="'chair', is not an entity of reach"):
         with_presets(TrainConfig(task="reach", formula="touch(gripper, chair)"))
 
 
@@ -154,14 +154,14 @@ def run(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("--seed 3", "begun with --seed 0, asked is 3"),
-        ("--reward task", "begun with --reward 'clip', asked is 'task'"),
-        ("--tuning.final-rate 0.5", "begun with --tuning.final-rate 0.1, asked is 0.5"),
-        ("--clip.scene.frames 9", "begun with --clip.scene.frames"),
-        ("--learner sac", "begun with --learner 'ppo', asked is 'sac'"),
-        ("--name other", "begun with --name '', asked is 'other'"),
-        ("reach", "begun with --task 'push', asked is 'reach'"),
-        ("--env-steps 1000", "begun for --env-steps 600000, asked is 1000"),
+        ("--seed 3", "started with --seed 0, got 3"),
+        ("--reward task", "started with --reward 'clip', got 'task'"),
+        ("--tuning.final-rate 0.5", "started with --tuning.final-rate 0.1, got 0.5"),
+        ("--clip.scene.frames 9", "started with --clip.scene.frames"),
+        ("--learner sac", "started with --learner 'ppo', got 'sac'"),
+        ("--name other", "started with --name '', got 'other'"),
+        ("reach", "started with --task 'push', got 'reach'"),
+        ("--env-steps 1000", "started with --env-steps 600000, got 1000"),
     ],
 )
 def test_an_option_that_contradicts_a_run_is_refused_with_both_values(
@@ -187,7 +187,7 @@ def test_a_run_of_before_dtype_was_an_option_stays_in_the_format_that_it_recorde
     with RunDir.under_way(run, stored, resume=True) as same:
         assert same.config["scoring"]["dtype"] == "bfloat16"
     other = parse_train(["--resume", str(run), "--clip.dtype", "float32"])
-    with pytest.raises(ValueError, match="begun with --clip.dtype 'bfloat16', asked is 'float32'"):
+    with pytest.raises(ValueError, match="started with --clip.dtype 'bfloat16', got 'float32'"):
         resumed_config(run, stored, other.config_values)
 
 

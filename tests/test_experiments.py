@@ -176,7 +176,7 @@ def test_rows_are_kept_and_older_ones_stand_apart(tmp_path: Path, put: Put) -> N
     assert [row["current"] for row in both] == [True, False, False, False]
     assert all(row["versions"] and row["machine"] for row in both)
     book.write_text("[]")
-    with pytest.raises(ValueError, match="no journal of an experiment; move it away"):
+    with pytest.raises(ValueError, match="not a journal of an experiment; move it away"):
         told((1,))
 
 
@@ -299,7 +299,7 @@ def test_the_command_lists_and_refuses_in_one_line(capsys: pytest.CaptureFixture
         (["pish"], "Did you mean 'push'?"),
         (["push", "--seeds", "0,x"], "seeds must be whole numbers, as in 0,1,2; got '0,x'"),
         (["push", "--share", "2"], "share must be in (0, 1]"),
-        (["all", "--journal", "a.json"], "a journal is of one experiment"),
+        (["all", "--journal", "a.json"], "--journal needs one experiment"),
     ):
         assert main(["bench", *args]) == 1
         assert said in capsys.readouterr().err

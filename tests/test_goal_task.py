@@ -289,7 +289,7 @@ def test_a_sentence_that_no_task_wrote_down_is_rewarded_and_judged() -> None:
     ("text", "error", "told"),
     [
         ("touch(gripper, red_cub)", FormulaError, "did you mean 'red_cube'?"),
-        ("front_flip(hopper)", FormulaError, "is no entity of reach"),
+        ("front_flip(hopper)", FormulaError, "is not an entity of reach"),
         ("lifted(red_cube)", FormulaError, "must be something to lift"),
     ],
 )
@@ -302,8 +302,8 @@ def test_a_formula_that_means_nothing_here_is_refused(
 
 def test_options_that_do_not_go_together_are_refused() -> None:
     for options, told in (
-        ({"goal": "touch it", "reward": "offline"}, "a sentence or a formula"),
-        ({"reward": "task"}, "does not know how far a formula is"),
+        ({"goal": "touch it", "reward": "offline"}, "--goal and --formula are exclusive"),
+        ({"reward": "task"}, "has no dense reward for a formula"),
     ):
         with pytest.raises(ValueError, match=told):
             TrainConfig(formula=TWO, **options)

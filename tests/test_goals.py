@@ -449,7 +449,7 @@ def test_stages() -> None:
             "far(gripper, blue_ball)",
         ],
     ]
-    with pytest.raises(ValueError, match="one after the other"):
+    with pytest.raises(ValueError, match="a sequence of relations"):
         plan("and(then(far(gripper, red_cube), far(gripper, b)), far(gripper, c))")
 
 

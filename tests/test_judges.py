@@ -124,7 +124,7 @@ def test_progress_is_of_the_frame_that_was_shown() -> None:
         ("ANSWER: 10, 120", "expected numbers from 0 to 100 and commas, got '120'"),
         ("ANSWER: 10, nan", "got 'nan'"),
         ("ANSWER: 10, 20%", "got '20%'"),
-        ({"text": "ANSWER: 10, 20", "finish": "length"}, "cut short at 800 tokens"),
+        ({"text": "ANSWER: 10, 20", "finish": "length"}, "cut at 800 tokens"),
         ("", "expected one line"),
     ],
 )
@@ -177,7 +177,7 @@ def test_a_budget_of_calls_holds_for_several_at_once() -> None:
     budget, rated = Budget(calls=10), []
     with OpenAIServer(moody) as server:
         ours = judge(server, budget)
-        with pytest.raises(BudgetSpent, match="10 calls are spent"):
+        with pytest.raises(BudgetSpent, match="budget of 10 calls is used up"):
             films = [film(k / 40) for k in range(40)]
             for _, said in ask_in_parallel(lambda one: ours.rate(one, GOAL), films, 4):
                 rated.append(said)
@@ -208,7 +208,7 @@ def test_pictures_count_and_tokens_are_held_back_for_what_is_under_way() -> None
     budget = Budget(tokens=5_000)
     metered = BudgetedTransport(Slow(), budget, Endpoint("slow", picture_tokens=1_000))
     ours, rated = VLMJudge(metered), []
-    with pytest.raises(BudgetSpent, match="tokens are spent; the next call may take"):
+    with pytest.raises(BudgetSpent, match="tokens are used; the next call may take"):
         for _, said in ask_in_parallel(lambda k: ours.rate(film(k / 20), GOAL), range(20), 3):
             rated.append(said)
     assert most == 2 and len(rated) == 3 and budget.used_tokens == 3 * 1110
@@ -227,7 +227,7 @@ def test_what_a_picture_costs_is_learned_from_replies() -> None:
     ours = VLMJudge(BudgetedTransport(Dear(), budget, e))
     ours.rate(film(0.1), GOAL)
     ours.rate(film(0.2), GOAL)
-    with pytest.raises(BudgetSpent, match="of 0.2 are spent; the next call may cost 0.09"):
+    with pytest.raises(BudgetSpent, match="of 0.2 is used; the next call may cost 0.09"):
         ours.rate(film(0.3), GOAL)
     assert budget.used_money == pytest.approx(0.18)
 
@@ -239,7 +239,7 @@ def test_what_a_picture_costs_is_learned_from_replies() -> None:
         ({"drop": True}, "the connection broke", 150),
         ({"raw": b"{}"}, "not of the protocol", 150),
         ({"status": 429}, "status 429", 0),
-        (None, "no connection", 0),
+        (None, "cannot connect", 0),
     ],
 )
 def test_an_answer_that_was_not_heard_is_taken_to_have_cost_what_it_may(
@@ -330,7 +330,7 @@ def test_nothing_is_asked_twice_and_a_cassette_has_it_all(tmp_path: Path) -> Non
     assert VLMJudge(CassettePlayer(tape)).compare(one, two, GOAL) == recorded == said
     [entry, *_] = cache.folder.iterdir()
     entry.write_text("{half")
-    with pytest.raises(ValueError, match="delete it, and it is asked anew"):
+    with pytest.raises(ValueError, match="delete it, and the model is queried again"):
         cache.get(entry.stem)
 
 
@@ -418,7 +418,8 @@ def test_a_model_labels_and_the_key_is_nowhere(
         server.script = seeing
         assert main([*other, "--model.cassette", str(tape), "--model.calls", "4"]) == 1
         assert (
-            "4 calls are spent. 2 of 5 questions are answered, and kept" in capsys.readouterr().err
+            "budget of 4 calls is used up. 2 of 5 questions are answered, and kept"
+            in capsys.readouterr().err
         )
     assert tape.exists() and list((tmp_path / "cache" / "answers").iterdir())
     assert KEY not in everything_under(tmp_path) + out + err + caplog.text
@@ -486,7 +487,7 @@ def test_robometer_says_progress_success_and_preference(tmp_path: Path) -> None:
     [
         ([422], "/evaluate_batch_npy did not answer: status 422", 1),
         ([503, 503, 503, 503], r"status 503 \(attempt 4\)", 4),
-        ([b"<html>"] * 4, "an answer that is not JSON", 4),
+        ([b"<html>"] * 4, "the answer is not JSON", 4),
         ([b"[1]"], "expected an object, got", 1),
         ([{"outputs_progress": None}], "expected progress_pred, 3 numbers, got", 1),
         ([{"outputs_progress": {"progress_pred": [[0.1, 0.2]]}}], "3 numbers", 1),
@@ -508,14 +509,14 @@ def test_robometer_is_limited_slow_or_not_there() -> None:
         assert meter(server, budget).progress(film(0.5), GOAL).value == pytest.approx(
             0.49, abs=0.01
         )
-        with pytest.raises(BudgetSpent, match="2 calls are spent"):
+        with pytest.raises(BudgetSpent, match="budget of 2 calls is used up"):
             meter(server, budget).progress(film(0.6), GOAL)
         assert len(server.asked) == 2
         server.status = "starting"
         with pytest.raises(ModelError, match="is not healthy"):
             meter(server).health()
     nowhere = Endpoint("robometer", "http://127.0.0.1:9", attempts=2, wait=0.01)
-    with pytest.raises(ModelError, match="robometer did not answer: no connection"):
+    with pytest.raises(ModelError, match="robometer did not answer: cannot connect"):
         Robometer(nowhere, Budget()).health()
 
 
@@ -529,7 +530,7 @@ def test_an_address_with_a_secret_is_refused_and_not_shown(
     for args in ([*score, f"robometer:{url}"], [*score, "vlm:x", "--model.base-url", url]):
         assert main(args) == 1
         err = capsys.readouterr().err
-        assert "a key is read from --model.key-variable" in err and KEY not in err
+        assert "pass the key through --model.key-variable" in err and KEY not in err
 
 
 # On the command line.
@@ -572,13 +573,13 @@ def test_mistakes_about_models_are_one_line(
     label = ["reward", "label", str(tmp_path / "labels"), "--by"]
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     for args, says in (
-        ([*score, "llm:x"], "unknown scorer 'llm:x'; known: clip, vlm:MODEL, robometer:http"),
+        ([*score, "llm:x"], "unknown scorer 'llm:x'; available: clip, vlm:MODEL, robometer:http"),
         ([*score, "vlm:"], "which model? Expected vlm:MODEL"),
         ([*score, "vlm:x"], "set the variable OPENAI_API_KEY"),
         ([*score, "robometer:here"], "Expected http://HOST:PORT, got 'here'"),
         ([*label, "robometer:"], "Expected http://HOST:PORT, got ''"),
-        (["reward", "score", "--goal", GOAL], "what is to be scored?"),
-        (["reward", "score", str(tmp_path), "--scorer", "vlm:x"], "give the sentence: --goal TEXT"),
+        (["reward", "score", "--goal", GOAL], "no source given; expected any of: "),
+        (["reward", "score", str(tmp_path), "--scorer", "vlm:x"], "has no goal sentence: give --goal TEXT"),
     ):
         assert main(args) == 1
         err = capsys.readouterr().err

@@ -100,7 +100,7 @@ def test_an_answer_cut_short_is_repaired() -> None:
     assert load(draft.text, CARD)
     with OpenAIServer([cut]) as server:
         [draft] = writer(connected(endpoint(server)), repairs=0).propose(CARD, GOAL, 1)
-    assert "cut short at 1500 tokens" in draft.notes
+    assert "cut at 1500 tokens" in draft.notes
 
 
 def test_a_limited_then_broken_endpoint_is_asked_again() -> None:
@@ -151,8 +151,8 @@ def test_without_a_key_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("budget", "says", "calls"),
     [
-        (Budget(tokens=9000), "tokens are spent", 2),
-        (Budget(calls=2), "2 calls are spent", 2),
+        (Budget(tokens=9000), "tokens are used", 2),
+        (Budget(calls=2), "budget of 2 calls is used up", 2),
         (Budget(money=0.05), "the next call may cost", 2),
         (Budget(tokens=100), "0 of 100 tokens", 0),
     ],
@@ -176,7 +176,7 @@ def test_budgets_stop_before_they_are_exceeded(budget: Budget, says: str, calls:
 def test_every_attempt_is_a_call_of_the_budget(entry: dict[str, Any]) -> None:
     with OpenAIServer([entry]) as server:
         e = endpoint(server, seconds=0.1 if "sleep" in entry else 20.0)
-        with pytest.raises(BudgetSpent, match="2 calls are spent"):
+        with pytest.raises(BudgetSpent, match="budget of 2 calls is used up"):
             writer(connected(e, Budget(calls=2))).propose(CARD, GOAL, 1)
         assert len(server.requests) == 2
 
@@ -200,7 +200,7 @@ def test_what_a_silent_server_used_is_estimated() -> None:
             "id": "1", "object": "chat.completion", "created": 0, "model": "m"}  # fmt: skip
     budget = Budget(tokens=9000)
     with OpenAIServer([{"raw": json.dumps(bare).encode()}]) as server:
-        with pytest.raises(BudgetSpent, match="tokens are spent"):
+        with pytest.raises(BudgetSpent, match="tokens are used"):
             writer(connected(endpoint(server), budget), repairs=1000).propose(CARD, GOAL, 1)
     assert 0 < budget.used_tokens <= 9000
 
@@ -213,7 +213,7 @@ def test_a_model_that_cannot_be_asked_is_one_line(
     at = ["--model.model", "m", "--model.base-url", "http://127.0.0.1:9/v1"]
     for more, says in (
         (["--model.key-variable", "ROBO_TEST_KEY"], "set the variable ROBO_TEST_KEY"),
-        (["--model.key-variable", "PATH", "--model.calls", "0"], "0 calls are spent"),
+        (["--model.key-variable", "PATH", "--model.calls", "0"], "budget of 0 calls is used up"),
     ):
         assert main([*asked, *at, *more]) == 1
         err = capsys.readouterr().err
@@ -231,7 +231,7 @@ def test_a_cassette_is_played_without_a_server(tmp_path: Path) -> None:
     assert [d.text for d in played] == [d.text for d in recorded]
     lines = [json.loads(line) for line in cassette.read_text().splitlines()]
     assert len(lines) == 4 and all(line["source"] == "recorded" for line in lines)
-    with pytest.raises(CassetteError, match="record it again"):
+    with pytest.raises(CassetteError, match="record the cassette again"):
         writer(CassettePlayer(cassette)).propose(CARD, "the gripper is above the blue ball", 1)
     cassette.write_text("not json\n")
     with pytest.raises(CassetteError, match="line 1"):

@@ -91,11 +91,11 @@ def test_captions_are_graded_by_the_state() -> None:
     ("text", "says"),
     [
         ("captions = 3", "expected a table"),
-        ("[captions\n", "is no TOML file"),
+        ("[captions\n", "is not a TOML file"),
         ('[captions]\n"up" = "obs[2]"\n', "at least two"),
         ('[captions]\n"up" = "obs[2]"\n"down" = "angle"\n', "'down'.*signals: obs"),
         ('[captions]\n"up" = "obs[2]"\n"down" = "open(1)"\n', "'down'"),
-        ('[captions]\n"up" = "obs[2]"\n"..." = "obs[1]"\n', "needs words"),
+        ('[captions]\n"up" = "obs[2]"\n"..." = "obs[1]"\n', "needs a caption"),
         ('[captions]\n"up" = "obs[2]"\n"down" = 3\n', "an expression in quotes"),
     ],
 )
@@ -165,7 +165,7 @@ def test_a_policy_from_frames_and_words(
         (["--clip.formula", "contrast"], "give --clip.negatives TEXT"),
         (["--clip.encoder", "embedded"], "reward train --task gym:CartPole-v1 --captions"),
         (["--reward", "offline"], "use --reward clip with --clip.encoder"),
-        (["--reward", "task"], "give --goal with them, and with no other reward"),
+        (["--reward", "task"], "need --goal, and other rewards do not take"),
     ):
         options = asked[:4] if wrong[0] == "--reward" else asked[:6]
         assert main([*options, *wrong, "--runs", str(tmp_path / "no")]) == 1

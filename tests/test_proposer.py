@@ -151,7 +151,7 @@ def test_other_weights_are_refused_in_a_line(tmp_path: Path) -> None:
         Proposer([NOTHING], np.zeros((WIDTH, 2)), np.zeros(1))
     path = tmp_path / "x.safetensors"
     path.write_bytes(b"no such thing")
-    with pytest.raises(ValueError, match="no weights of a proposer"):
+    with pytest.raises(ValueError, match="does not hold proposer weights"):
         Proposer.load(path)
 
 
@@ -167,9 +167,9 @@ def test_nobody_there_to_say_yes_trains_nothing(
     assert "Did you mean 1: the gripper is above the red cube (height 5 cm" in told
     assert "--accept N" in told and "Known:" not in told and not list(tmp_path.iterdir())
     assert main([*args, "--accept", "7"]) == 1
-    assert "--accept 7, but only 3 were offered" in capsys.readouterr().err
+    assert "--accept 7, but only 3 were suggested" in capsys.readouterr().err
     assert main([*args, "--accept", "one"]) == 1
-    assert "expected the number of an offer" in capsys.readouterr().err
+    assert "expected the number of a suggestion" in capsys.readouterr().err
 
 
 class Training(Exception):

@@ -413,7 +413,7 @@ def test_surrogate_files_and_state(tmp_path: Path) -> None:
     other.load_state_dict(surrogate.state_dict())
     np.testing.assert_array_equal(other.predict(rows)[0], surrogate.predict(rows)[0])
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(ValueError, match="delete it to have it made again"):
+    with pytest.raises(ValueError, match="delete it to fit it again"):
         Surrogate.load(path)
     with pytest.raises(ValueError, match="signals lack arm"):
         surrogate.predict({"x": rows["x"]})

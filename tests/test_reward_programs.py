@@ -168,10 +168,10 @@ print(json.dumps(seen))
     [
         ("norm(ee) + norm(joint)", "adds metres and radians"),
         ("norm(ee) - speed", "subtracts metres and m/s"),
-        ("gaol[0]", "nothing is called 'gaol'"),
+        ("gaol[0]", "undefined name 'gaol'"),
         ("nrom(ee)", "did you mean 'norm'?"),
         ("1.0 / norm(ee - goal)", "maximum(divisor, 1e-6)"),
-        ("ee[7]", "element 7 of a vector of 3"),
+        ("ee[7]", "index 7 is out of range for a vector of size 3"),
         ("near(norm(ee))", "near(distance, scale)"),
         ("norm(ee, axis=0)", "axis=-1"),
         ("1.0 if ee[0] > 0.0 else 0.0", "where(condition, a, b)"),
@@ -447,7 +447,7 @@ def test_as_a_reward_model() -> None:
 def test_a_program_that_remembers() -> None:
     program = program_of("so_far(near(norm(ee - goal), 0.3)) * near(norm(ee - cube), 0.3)")
     assert program.lowered.remembers
-    with pytest.raises(ValueError, match="length of an episode"):
+    with pytest.raises(ValueError, match="episode length"):
         ProgramReward(program)
     model = ProgramReward(program, episode_steps=20)
     assert model.context == 20

@@ -163,7 +163,7 @@ def test_what_is_no_picture_is_one_line(pictures: Path, tmp_path: Path, capsys) 
         err = capsys.readouterr().err.replace("\n", " ")
         assert err.count("robo-rl: ") == 1 and says in err
     for asked, says in (
-        (["--count", "2", "--out", "a.png"], "one picture goes into --out FILE.png"),
+        (["--count", "2", "--out", "a.png"], "--out must be FILE.png for one picture"),
         (["--out", str(pictures), "--count", "2"], "exists already"),
         (["--out", "a.png", "--task", "hopper"], "no expert"),
     ):
@@ -259,7 +259,7 @@ def test_success_is_told_and_must_be_seen_twice(
     nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
     with pytest.raises(ValueError, match="no frame in which the goal is met: give more"):
         fit_success(nobody, quick)
-    with pytest.raises(ValueError, match="too few"):
+    with pytest.raises(ValueError, match="expected at least .* answers"):
         fit_progress(nobody, quick)
 
 
@@ -319,7 +319,7 @@ def test_a_critic_tells_ends_and_keeps_the_order_of_what_came_before(
     outcome("order with the ranking loss", ranked, above=0.6)
     outcome("order, more than without the ranking loss", ranked - loose, above=0.7)
     nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
-    with pytest.raises(ValueError, match="0 meet the goal at their end: some that do and some"):
+    with pytest.raises(ValueError, match="0 meet the goal at their end: successes and failures"):
         fit_critic(nobody, quick)
 
 
@@ -342,7 +342,7 @@ def test_a_value_rises_towards_what_the_sentence_says_and_no_other_one_says_it(
     loose = fit_value(episodes, texts, 20.0, quick, contrast=0.0, inverse=0.0)[1]
     outcome("order without the other losses", loose["order"], above=0.6)
     nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
-    with pytest.raises(ValueError, match="0 meet the goal at their end: some that do and some"):
+    with pytest.raises(ValueError, match="0 meet the goal at their end: successes and failures"):
         fit_value(nobody, texts, 20.0, quick)
 
 
@@ -361,7 +361,7 @@ def test_ends_that_somebody_rated_are_learned_from_too(episodes: EmbeddedEpisode
 
     assert not np.allclose(rated(0), rated(3))
     nobody = dataclasses.replace(episodes, holds=np.zeros_like(episodes.holds))
-    with pytest.raises(ValueError, match="0 meet the goal at their end: some that do and some"):
+    with pytest.raises(ValueError, match="0 meet the goal at their end: successes and failures"):
         fitted(nobody.beside(more, np.arange(40) % 2 == 0, ["Ann"] * 40), QUICK)
 
 

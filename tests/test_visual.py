@@ -291,7 +291,7 @@ def test_weights_name_their_home(tmp_path: Path) -> None:
     model = tiny_clip.load()
     assert model.homes[0] == tiny_clip.TrainingScene("reach", "so101", "front")
     model.homes = ()
-    with pytest.raises(ValueError, match="give it a Home"):
+    with pytest.raises(ValueError, match="set its Home"):
         tiny_clip.save(model, tmp_path / "a.safetensors", {})
     assert not list(tmp_path.iterdir())
 
@@ -574,7 +574,7 @@ def test_what_is_never_to_be_and_what_is_to_last_are_of_a_plan() -> None:
         "touch the red cube or the blue ball",
         "do not touch the ball until you have touched the cube",
     ):
-        with pytest.raises(ValueError, match="captions show relations one after the other"):
+        with pytest.raises(ValueError, match="captions express a sequence of relations"):
             captions_of(read_goal(task, text), raw=False)
 
 

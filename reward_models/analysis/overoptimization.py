@@ -40,7 +40,9 @@ def compare_proxy_with_truth(proxy: tuple[Array, Array], truth: tuple[Array, Arr
     ones."""
     rise = np.asarray(proxy[1], float) - np.asarray(proxy[0], float)
     if len(rise) < 2:
-        raise ValueError(f"a rise is told from noise by two episodes or more, got {len(rise)}")
+        raise ValueError(
+            f"expected at least two episodes to separate a rise from noise, got {len(rise)}"
+        )
     error = float(rise.std(ddof=1) / math.sqrt(len(rise)))
     before, now = (np.asarray(x, bool) for x in truth)
     lost, won = int((before & ~now).sum()), int((~before & now).sum())

@@ -137,8 +137,8 @@ def _conjunction_atoms(formula: Formula) -> tuple[Atom, ...]:
     parts = parts_of(formula, "and")
     if all(isinstance(part, Atom) for part in parts):
         return tuple(dict.fromkeys(part for part in parts if isinstance(part, Atom)))
-    raise ValueError(f"captions show relations one after the other, not {formula}: expected atoms "
-                     "joined by 'and' inside 'then', held in the end, beside what is never to be; "
+    raise ValueError(f"captions express a sequence of relations, not {formula}: expected atoms "
+                     "joined by 'and' inside 'then', reached at the end, and 'never' constraints; "
                      "use --reward offline")  # fmt: skip
 
 

@@ -76,7 +76,7 @@ class EntityChoice:
 
     def __post_init__(self) -> None:
         if self.rule not in CHOICES:
-            raise FormulaError(f"no choice {self.rule!r}{_meant(self.rule, CHOICES)}")
+            raise FormulaError(f"unknown choice {self.rule!r}{_meant(self.rule, CHOICES)}")
         if len(self.names) < CHOICES[self.rule]:
             raise FormulaError(
                 f"{self.rule} takes {CHOICES[self.rule]} entities or more, got {len(self.names)}"
@@ -108,7 +108,7 @@ class Atom:
         known = PREDICATES.get(self.predicate)
         if known is None:
             raise FormulaError(
-                f"no predicate {self.predicate!r}{_meant(self.predicate, PREDICATES)}"
+                f"unknown predicate {self.predicate!r}{_meant(self.predicate, PREDICATES)}"
             )
         if len(self.terms) != known.arity:
             raise FormulaError(
@@ -154,7 +154,9 @@ class Joined:
     def __post_init__(self) -> None:
         known = OPERATORS.get(self.operator)
         if known is None:
-            raise FormulaError(f"no operator {self.operator!r}{_meant(self.operator, OPERATORS)}")
+            raise FormulaError(
+                f"unknown operator {self.operator!r}{_meant(self.operator, OPERATORS)}"
+            )
         count, name = len(self.parts), self.operator
         if not known.least <= count <= known.most:
             exact = known.least == known.most
@@ -168,13 +170,13 @@ class Joined:
                 raise FormulaError(f"part {at} of {name} must be a state, got {found} {part}")
             if found == "constraint" and name != "and":
                 raise FormulaError(
-                    f"{part} is over the whole episode: part {at} of {name} cannot be it; put it "
-                    "into the outermost and, or say while(.., not(..))"
+                    f"{part} spans the whole episode, so it cannot be part {at} of {name}; put it "
+                    "into the outermost and, or use while(.., not(..))"
                 )
             if name != "and" and isinstance(part, Joined) and _constrains(part):
                 raise FormulaError(
-                    f"never and always are over the whole episode: not inside {name}, but in the "
-                    "outermost and"
+                    f"never and always span the whole episode: put them not inside {name}, "
+                    "but in the outermost and"
                 )
         object.__setattr__(self, "numbers", _ordered(name, known.numbers, self.numbers))
         for number in known.numbers:
@@ -370,7 +372,7 @@ def _checked(atom: Atom, card: TaskCard) -> list[CardEntity]:
         first.append(found[0])
         named += names
     if len(set(named)) < len(named):
-        raise FormulaError(f"{atom}: its entities must be different ones")
+        raise FormulaError(f"{atom}: its entities must differ")
     return first
 
 
@@ -385,7 +387,7 @@ def _entity(atom: Atom, place: str, name: str, card: TaskCard) -> CardEntity:
             return entity
     known = _meant(name, [e.name for e in card.entities])
     raise FormulaError(
-        f"{atom.predicate}: its {place}, {name!r}, is no entity of {card.task}{known}"
+        f"{atom.predicate}: its {place}, {name!r}, is not an entity of {card.task}{known}"
     )
 
 
@@ -399,18 +401,22 @@ def _constrains(formula: Joined) -> bool:
 def _meant(wrong: str, known: Iterable[str]) -> str:
     names = list(known)
     near = difflib.get_close_matches(wrong, names, 1)
-    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(names)}"
+    return f"; did you mean {near[0]!r}?" if near else f"; available: {', '.join(names)}"
 
 
 def _check_name(where: str, name: Any) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise FormulaError(f"{where}: an entity's name is letters, digits and _; got {name!r}")
+        raise FormulaError(
+            f"{where}: an entity name must consist of letters, digits and _; got {name!r}"
+        )
 
 
 def _named(atom: Atom, slot: int) -> str:
     term = atom.terms[slot]
     if isinstance(term, EntityChoice):
-        raise FormulaError(f"{atom} is about a choice that is made when an episode starts")
+        raise FormulaError(
+            f"{atom} holds a choice that is resolved only at the start of an episode"
+        )
     return term
 
 
@@ -422,8 +428,8 @@ def _ordered(
     found: dict[str, float] = {}
     for name, value in said:
         if name not in slots:
-            takes = f"; it takes {', '.join(slots)}" if slots else "; it takes no number"
-            raise FormulaError(f"{where} has no number {name!r}{takes}")
+            takes = f"; it takes {', '.join(slots)}" if slots else "; it takes no parameters"
+            raise FormulaError(f"{where} has no parameter {name!r}{takes}")
         if name in found:
             raise FormulaError(f"{where}: {name} is given twice")
         slot = slots[name]
@@ -519,7 +525,7 @@ class _Parser:
             raise FormulaError(f"a formula has at most {MAX_NODES} parts, {MAX_DEPTH} deep")
         if name not in OPERATORS and name not in PREDICATES:
             known = [*PREDICATES, *OPERATORS]
-            raise FormulaError(f"no predicate or operator {name!r}{_meant(name, known)}")
+            raise FormulaError(f"unknown predicate or operator {name!r}{_meant(name, known)}")
         row = OPERATORS[name].numbers if name in OPERATORS else PREDICATES[name].numbers
         arguments: list[Any] = []
         numbers: list[tuple[str, float]] = []

@@ -223,8 +223,8 @@ def _written(atom: Atom, card: TaskCard, kept: dict[StoredSignal, None]) -> tupl
     row = PREDICATES[atom.predicate]
     if not row.margin:
         raise NoMargin(
-            f"{atom.predicate} has no margin: give the goal as a sentence, or train with "
-            "--reward task or reward code"
+            f"{atom.predicate} has no margin (signed distance to success): give the goal as "
+            "a sentence, or use --reward task or reward code"
         )
     slots = _Slots(atom, card, kept)
     conditions = []
@@ -234,7 +234,7 @@ def _written(atom: Atom, card: TaskCard, kept: dict[StoredSignal, None]) -> tupl
         except _Unknown:
             continue
     if not conditions:
-        raise NoMargin(f"{atom}: no signal of task {card.task!r} measures it")
+        raise NoMargin(f"{atom}: task {card.task!r} has no signal that measures it")
     try:
         return conditions, row.aim.format_map(slots)
     except (_Unknown, KeyError):

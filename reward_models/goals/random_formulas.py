@@ -36,7 +36,7 @@ def sample_formula(card: TaskCard, rng: np.random.Generator, by: Sequence[str]) 
         except FormulaError:
             continue
         return made
-    raise ValueError(f"in {card.task} there is no {shape} in {TRIES} tries")
+    raise ValueError(f"found no {shape} formula for task {card.task} in {TRIES} tries")
 
 
 def _shaped(shape: str, card: TaskCard, rng: np.random.Generator, by: Sequence[str]) -> Formula:
@@ -53,7 +53,7 @@ def _shaped(shape: str, card: TaskCard, rng: np.random.Generator, by: Sequence[s
     if name == "within":
         return join(name, *parts, seconds=_rounded(rng.uniform(1.5, 4.0)))
     if name in ("and", "or", "then") and len(set(parts)) < len(parts):
-        raise FormulaError("twice the same")
+        raise FormulaError("the same part occurs twice")
     return join(name, *parts)
 
 
@@ -74,7 +74,7 @@ def _atom(card: TaskCard, rng: np.random.Generator, by: Sequence[str]) -> Atom:
         (row, named) for row in PREDICATES.values() if (named := _entity_choices(row, card, by))
     ]
     if not known:
-        raise ValueError(f"in {card.task} nothing is brought about by {', '.join(by)}")
+        raise ValueError(f"task {card.task} has no goals that can be achieved by {', '.join(by)}")
     row, named = known[int(rng.integers(len(known)))]
     names = named[int(rng.integers(len(named)))]
     return Atom(row.name, names, tuple(_numbers(row, rng).items()))

@@ -25,14 +25,14 @@ CODES = {
     "index": "an index that is not constant, or outside the vector",
     "call": "a call of something that is not in the list of functions",
     "argument": "wrong arguments of a function",
-    "name": "a name that nothing was assigned to",
-    "signal": "an argument that the task has no signal for",
+    "name": "an undefined name",
+    "signal": "an argument that is not a signal of the task",
     "rows": "an operation across rows",
     "return": "not a dictionary of named components at the end",
     "shape": "vectors that do not fit",
     "unit": "quantities of different units",
-    "type": "a condition where a number must stand, or the other way round",
-    "finite": "a value that need not be finite",
+    "type": "a condition where a number is expected, or the reverse",
+    "finite": "a value that may not be finite",
     "constant_reward": "a reward that is the same everywhere",
     # warnings
     "scale": "a quantity with a unit where a plain number is usual",
@@ -57,10 +57,10 @@ CODES = {
     "preference": "episodes that fail are paid like those that succeed",
     "hack": "stopping short of the goal is paid like reaching it",
     "farming": "aimless motion is paid like reaching the goal",
-    "living": "time is paid, or the end of an episode",
+    "living": "the reward pays for time, or for the end of an episode",
     "order": "a later stage of a demonstration is paid less than an earlier one",
     "goodhart": "a trained policy is paid well for episodes that end badly",
-    "not_judged": "a screen that had no episodes to judge by",
+    "not_judged": "a screen that had no episodes to evaluate",
 }
 
 
@@ -76,7 +76,7 @@ class Diagnostic:
 
     def __post_init__(self) -> None:
         if self.code not in CODES:
-            raise ValueError(f"no diagnostic {self.code!r}; known: {', '.join(CODES)}")
+            raise ValueError(f"unknown diagnostic {self.code!r}; available: {', '.join(CODES)}")
 
     def __str__(self) -> str:
         where = f"line {self.line}: " if self.line else ""

@@ -124,32 +124,36 @@ def _tree(text: Any) -> ast.Module:
         return Refused([Diagnostic(code, message, line, hint)])
 
     if type(text) is not str:
-        raise refuse("source", f"a program is a str, got {type(text).__name__}")
+        raise refuse("source", f"expected the program as a str, got {type(text).__name__}")
     if len(text) > MAX_CHARS:
-        raise refuse("source", f"{len(text)} characters, at most {MAX_CHARS} are read")
+        raise refuse("source", f"expected at most {MAX_CHARS} characters, got {len(text)}")
     text = text.replace("\r\n", "\n").replace("\r", "\n")  # as Python does: comments end there
     if odd := _ODD.search(text):
         line = _line(text, odd)
         if odd[0].isascii():
-            raise refuse("source", "a control character", line)
-        raise refuse("ascii", "a character outside ASCII", line, "write plain English")
+            raise refuse("source", "the program contains a control character", line)
+        raise refuse(
+            "ascii", "the program contains a character outside ASCII", line, "use ASCII only"
+        )
     for number, line in enumerate(text.split("\n", 2)[:2], 1):
         if _COOKIE.match(line):
-            raise refuse("source", "a declaration of an encoding", number)
+            raise refuse("source", "the program declares an encoding", number)
     # Without comments, and of a text its first quote.
     bare = _ASIDE.sub(lambda aside: aside[0][0].strip("#"), text)
     if formatted := _FORMATTED.search(bare):  # what is in f"{...}" would be parsed as well
-        raise refuse("string", "a formatted text", _line(bare, formatted))
+        raise refuse("string", "f-strings are not supported", _line(bare, formatted))
     depth = deepest = 0
     for bracket in _BRACKET.findall(bare):
         depth += 1 if bracket in "([{" else -1
         deepest = max(deepest, depth)
     if deepest > MAX_BRACKETS:
-        raise refuse("source", f"brackets {deepest} deep, at most {MAX_BRACKETS}")
+        raise refuse(
+            "source", f"brackets are nested {deepest} deep, at most {MAX_BRACKETS} are allowed"
+        )
     if _SIGNS.search(bare):
-        raise refuse("source", "a chain of signs")
+        raise refuse("source", "too many signs in a row")
     if _CHAIN.search(bare):
-        raise refuse("source", "a chain of attributes")
+        raise refuse("source", "too many attributes in a row")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -158,11 +162,11 @@ def _tree(text: Any) -> ast.Module:
     except SyntaxError as error:
         line, message = error.lineno or 0, str(error.msg)
     except (ValueError, RecursionError, MemoryError, OverflowError):
-        line, message = 0, "Python's parser gave up on it"
+        line, message = 0, "Python's parser failed"
     else:
         _size(tree)
         return tree
-    raise refuse("syntax", f"not Python: {message}", line)
+    raise refuse("syntax", f"not valid Python: {message}", line)
 
 
 def _line(text: str, found: re.Match[str]) -> int:
@@ -185,9 +189,9 @@ def _only_function(tree: ast.Module, reader: ProgramReader) -> ast.FunctionDef |
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             hint = "np, and every function of the list, are there without an import"
-            reader.refuse("import", "a program imports nothing", node, hint)
+            reader.refuse("import", "imports are not allowed", node, hint)
         elif not isinstance(node, ast.FunctionDef):
-            reader.refuse("structure", "only a function may stand here", node)
+            reader.refuse("structure", "only one function definition is allowed", node)
     if len(functions) != 1 or functions[0].name != "reward":
         names = ", ".join(f.name for f in functions) or "none"
         hint = "write def reward(signal, ...):"
@@ -200,27 +204,29 @@ def _signature(function: ast.FunctionDef, reader: ProgramReader) -> None:
     arguments = function.args
     names = [a.arg for a in arguments.args]
     if function.decorator_list:
-        reader.refuse("structure", "a decorator", function)
+        reader.refuse("structure", "decorators are not allowed", function)
     if arguments.posonlyargs or arguments.kwonlyargs or arguments.vararg or arguments.kwarg:
-        reader.refuse("structure", "arguments other than plain names", function)
+        reader.refuse("structure", "arguments must be plain names", function)
     if arguments.defaults or any(d is not None for d in arguments.kw_defaults):
-        reader.refuse("structure", "a default value", function)
+        reader.refuse("structure", "default values are not allowed", function)
     if any(a.annotation for a in arguments.args) or function.returns is not None:
-        reader.refuse("structure", "an annotation", function, "units come from the task's card")
+        reader.refuse(
+            "structure", "annotations are not allowed", function, "units come from the task's card"
+        )
     if getattr(function, "type_params", None):
-        reader.refuse("structure", "type parameters", function)
+        reader.refuse("structure", "type parameters are not allowed", function)
     if len(set(names)) != len(names):
-        reader.refuse("structure", "the same argument twice", function)
+        reader.refuse("structure", "duplicate argument", function)
     if not names and not reader.found:
         hint = "name the signals that it reads"
-        reader.refuse("structure", "a reward of no signal", function, hint)
+        reader.refuse("structure", "the reward uses no signal", function, hint)
 
 
 def _body(function: ast.FunctionDef, reader: ProgramReader) -> None:
     arguments = {a.arg for a in function.args.args}
     for name in sorted(arguments):
         if name in RESERVED or name.startswith("_"):
-            reader.refuse("target", f"an argument cannot be called {name!r}", function)
+            reader.refuse("target", f"an argument cannot be named {name!r}", function)
     reader.values |= arguments
     *lines, last = function.body
     for line in lines:
@@ -229,11 +235,11 @@ def _body(function: ast.FunctionDef, reader: ProgramReader) -> None:
             _expression(line.value, reader)
             reader.values |= named  # from the next line on
         elif isinstance(line, ast.Import | ast.ImportFrom):
-            reader.refuse("import", "a program imports nothing", line)
+            reader.refuse("import", "imports are not allowed", line)
         elif isinstance(line, ast.AugAssign | ast.AnnAssign):
-            reader.refuse("target", "an assignment is `name = expression`", line)
+            reader.refuse("target", "an assignment must have the form `name = expression`", line)
         elif isinstance(line, ast.Return):
-            reader.refuse("return", "code after return", line)
+            reader.refuse("return", "code after return is not allowed", line)
         elif isinstance(line, ast.Expr):  # what is wrong inside it says more
             before = len(reader.found)
             _expression(line.value, reader)
@@ -250,14 +256,14 @@ def _target(line: ast.Assign, arguments: set[str], reader: ProgramReader) -> set
     """The name that is assigned to, if it may be."""
     target = line.targets[0]
     if len(line.targets) > 1 or not isinstance(target, ast.Name):
-        reader.refuse("target", "an assignment is to one name", line)
+        reader.refuse("target", "an assignment must have exactly one target name", line)
     elif target.id in RESERVED:
-        reader.refuse("target", f"{target.id!r} is a name of the language", line)
+        reader.refuse("target", f"{target.id!r} is a reserved name", line)
     elif target.id in arguments:
-        reader.refuse("target", f"{target.id!r} is a signal and stays one", line,
+        reader.refuse("target", f"{target.id!r} is a signal and cannot be reassigned", line,
                       "take another name")  # fmt: skip
     elif target.id.startswith("_"):
-        reader.refuse("target", f"a name does not begin with '_': {target.id!r}", line)
+        reader.refuse("target", f"a name must not begin with '_': {target.id!r}", line)
     else:
         return {target.id}
     return set()
@@ -272,26 +278,30 @@ def _return(last: ast.stmt, reader: ProgramReader) -> None:
             reader.refuse("return", found, last)
         for key, value in zip(last.value.keys, last.value.values, strict=True):
             if not isinstance(key, ast.Constant) or type(key.value) is not str:
-                reader.refuse("return", "a component's name is a plain text", last, hint)
+                reader.refuse("return", "a component's name must be a string literal", last, hint)
             elif not _COMPONENT.fullmatch(key.value):
-                reader.refuse("return", "a component's name is small letters, digits and _", key)
+                reader.refuse(
+                    "return",
+                    "a component's name must consist of lower-case letters, digits and _",
+                    key,
+                )
             elif key.value in seen:
-                reader.refuse("return", f"component {key.value!r} twice", key)
+                reader.refuse("return", f"duplicate component {key.value!r}", key)
             else:
                 seen.add(key.value)
             _expression(value, reader)
         return
     if isinstance(last, ast.Import | ast.ImportFrom):
-        reader.refuse("import", "a program imports nothing", last)
+        reader.refuse("import", "imports are not allowed", last)
     elif isinstance(last, tuple(_STATEMENTS)) and not isinstance(last, ast.Expr | ast.Pass):
         what = _STATEMENTS[type(last)]
         reader.refuse("statement", f"{what} is not part of the language", last,
                       _HINTS.get(type(last), ""))  # fmt: skip
     elif isinstance(last, ast.Expr):
         _expression(last.value, reader)
-        reader.refuse("return", "no return of components at the end", last, hint)
+        reader.refuse("return", "the program must end by returning its components", last, hint)
     else:
-        reader.refuse("return", "no return of components at the end", last, hint)
+        reader.refuse("return", "the program must end by returning its components", last, hint)
 
 
 def function_name(node: ast.expr) -> str | None:
@@ -311,15 +321,15 @@ def _expression(node: ast.expr, reader: ProgramReader) -> None:
         _constant(node, reader)
     elif isinstance(node, ast.Name):
         if node.id.startswith("_"):
-            reader.refuse("name", f"a name does not begin with '_': {node.id!r}", node)
+            reader.refuse("name", f"a name must not begin with '_': {node.id!r}", node)
         elif node.id in ("np", "numpy"):
-            reader.refuse("name", f"{node.id!r} alone is not a value", node)
+            reader.refuse("name", f"{node.id!r} is a function, not a value", node)
     elif isinstance(node, ast.Attribute):
         if function_name(node) not in CONSTANTS:
             _attribute(node, reader)
     elif isinstance(node, ast.BinOp):
         if not isinstance(node.op, _BINARY):
-            reader.refuse("operator", f"operator {type(node.op).__name__}", node)
+            reader.refuse("operator", f"operator {type(node.op).__name__} is not supported", node)
         if isinstance(node.op, ast.Pow):
             _expression(node.left, reader)
             _exponent(node.right, reader)
@@ -328,7 +338,7 @@ def _expression(node: ast.expr, reader: ProgramReader) -> None:
             _expression(side, reader)
     elif isinstance(node, ast.UnaryOp):
         if not isinstance(node.op, _UNARY):
-            reader.refuse("operator", "'not'", node, "write ~(condition)")
+            reader.refuse("operator", "'not' is not supported", node, "write ~(condition)")
         _expression(node.operand, reader)
     elif isinstance(node, ast.Compare):
         if len(node.ops) > 1 or not isinstance(node.ops[0], _COMPARE):
@@ -338,7 +348,7 @@ def _expression(node: ast.expr, reader: ProgramReader) -> None:
             _expression(side, reader)
     elif isinstance(node, ast.Subscript):
         if isinstance(node.value, ast.Name) and node.value.id == "np":
-            reader.refuse("index", "np is not a table", node)
+            reader.refuse("index", "np cannot be indexed", node)
         else:
             _expression(node.value, reader)
         _index(node.slice, reader)
@@ -353,9 +363,9 @@ def _expression(node: ast.expr, reader: ProgramReader) -> None:
 def _constant(node: ast.Constant, reader: ProgramReader) -> None:
     value = node.value
     if isinstance(value, str | bytes):
-        reader.refuse("string", "a text is only the name of a component", node)
+        reader.refuse("string", "a string is allowed only as the name of a component", node)
     elif type(value) not in (int, float):
-        reader.refuse("constant", f"a number is expected, got {type(value).__name__}", node)
+        reader.refuse("constant", f"expected a number, got {type(value).__name__}", node)
     elif abs(value) > (MAX_INT if type(value) is int else MAX_FLOAT):  # an int may be no float
         hint = f"at most {MAX_FLOAT:.0e}, a whole one {MAX_INT:.0e}"
         reader.refuse("constant", "a number is too large", node, hint)
@@ -365,12 +375,14 @@ def _attribute(node: ast.Attribute, reader: ProgramReader) -> None:
     hint = ""
     if isinstance(node.value, ast.Name) and node.value.id != "np":
         hint = f"write {node.attr}({node.value.id}, ...) if it is a function of the list"
-    reader.refuse("attribute", f"attribute {node.attr!r}: a value has none", node, hint)
+    reader.refuse(
+        "attribute", f"unknown attribute {node.attr!r}: values have no attributes", node, hint
+    )
 
 
 def _exponent(node: ast.expr, reader: ProgramReader) -> None:
     if constant_of(node) is None or abs(constant_of(node) or 0.0) > MAX_EXPONENT:
-        reader.refuse("power", f"an exponent is a constant of at most {MAX_EXPONENT}", node)
+        reader.refuse("power", f"an exponent must be a constant of at most {MAX_EXPONENT}", node)
 
 
 def constant_of(node: ast.expr) -> float | None:
@@ -411,7 +423,7 @@ def index_of(node: ast.expr) -> int | slice | None:
 def _index(node: ast.expr, reader: ProgramReader) -> None:
     if index_of(node) is None:
         hint = "x[2], x[:2], x[:, 2]; a program speaks of one row"
-        reader.refuse("index", "an index is a constant", node, hint)
+        reader.refuse("index", "an index must be a constant", node, hint)
 
 
 def _call(node: ast.Call, reader: ProgramReader) -> None:
@@ -427,28 +439,28 @@ def _call(node: ast.Call, reader: ProgramReader) -> None:
             hint = "" if owner == "np" else f"write {node.func.attr}({owner}, ...) if it is listed"
             reader.refuse("attribute", f"attribute {node.func.attr!r}", node, hint)
         else:
-            reader.refuse("call", "only a function of the list can be called", node)
+            reader.refuse("call", "only the listed functions can be called", node)
         return
     if isinstance(node.func, ast.Name) and name in reader.values:
         hint = f"give the value another name, or call np.{name}" if name in reader.functions else ""
-        reader.refuse("call", f"{name!r} is a value here", node, hint)
+        reader.refuse("call", f"{name!r} is a value and cannot be called", node, hint)
         return
     if name not in reader.functions:
         hint = did_you_mean(name, reader.functions)
-        reader.refuse("call", f"no function {name!r}", node, hint)
+        reader.refuse("call", f"unknown function {name!r}", node, hint)
         return
     for argument in node.args:
         if isinstance(argument, ast.Starred):
-            reader.refuse("argument", "'*' in a call", node)
+            reader.refuse("argument", "'*' in a call is not supported", node)
         else:
             _expression(argument, reader)
     for keyword in node.keywords:
         if keyword.arg is None:
-            reader.refuse("argument", "'**' in a call", node)
+            reader.refuse("argument", "'**' in a call is not supported", node)
         elif keyword.arg in ("axis", "keepdims"):
             literal = isinstance(keyword.value, ast.Constant) or constant_of(keyword.value)
             if not literal:
-                reader.refuse("argument", f"{keyword.arg} is a constant", node)
+                reader.refuse("argument", f"{keyword.arg} must be a constant", node)
         else:
             reader.refuse("argument", f"no argument {keyword.arg!r}", node,
                           "arguments are given by position")  # fmt: skip

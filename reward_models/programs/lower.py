@@ -296,7 +296,7 @@ class _Lowering:
             hint = f"add it to the arguments: def reward(..., {name}):"
         else:
             hint = did_you_mean(name, self._names)
-        raise self._stop("name", f"nothing is called {name!r}", hint)
+        raise self._stop("name", f"undefined name {name!r}", hint)
 
     def _number(self, node: int) -> int:
         """A condition as 0.0 or 1.0; a number as it is."""
@@ -312,14 +312,14 @@ class _Lowering:
         sizes = {n.size for n in nodes} - {0}
         if len(sizes - {1}) > 1:
             found = " and ".join(f"a vector of {k}" for k in sorted(sizes))
-            raise self._stop("shape", f"{what} of {found}", "take parts of equal length")
+            raise self._stop("shape", f"{what} of {found}", "use vectors of equal size")
         return max(sizes, default=0)
 
     def _op(self, op: Op, args: tuple[int, ...]) -> int:
         if op.takes_boolean:
             if any(not self.nodes[a].boolean for a in args):
                 hint = "join conditions in brackets: (a < b) & (c > d)"
-                raise self._stop("type", f"{op.infix or op.name} joins conditions, not numbers",
+                raise self._stop("type", f"{op.infix or op.name} expects conditions, got numbers",
                                  hint)  # fmt: skip
         else:
             args = tuple(self._number(a) for a in args)
@@ -356,7 +356,7 @@ class _Lowering:
         if op.unit == "angle_in":
             if not units.compatible(first, units.ANGLE):
                 raise self._stop(
-                    "unit", f"{op.name} of {units.spell_unit(first)}", "it takes an angle"
+                    "unit", f"{op.name} expects an angle, got {units.spell_unit(first)}", ""
                 )
             return units.PLAIN
         if op.unit in ("plain", "angle_out"):
@@ -393,17 +393,21 @@ class _Lowering:
     def _index(self, base: int, index: int | slice) -> int:
         node = self.nodes[base]
         if not node.size:
-            raise self._stop("shape", "an index into one number", "only a vector has elements")
+            raise self._stop(
+                "shape", "a single number cannot be indexed", "only a vector has elements"
+            )
         if isinstance(index, slice):
             picked = range(node.size)[index]
             if not picked:
-                raise self._stop("index", f"an empty part of a vector of {node.size}")
+                raise self._stop("index", f"the slice of a vector of size {node.size} is empty")
             size, value = len(picked), (picked.start, picked.stop, picked.step)
             if picked.step < 0:
-                raise self._stop("index", "a part is taken forwards")
+                raise self._stop("index", "a slice must have a positive step")
         else:
             if not -node.size <= index < node.size:
-                raise self._stop("index", f"element {index} of a vector of {node.size}")
+                raise self._stop(
+                    "index", f"index {index} is out of range for a vector of size {node.size}"
+                )
             size, value = 0, index % node.size
         if node.op == "constant":
             return self._constant(node.value[slice(*value) if size else value])
@@ -434,7 +438,7 @@ class _Lowering:
         if name == "power":
             exponent = constant_of(tree.args[1])
             if exponent is None or abs(exponent) > 8:
-                raise self._stop("power", "an exponent is a constant of at most 8")
+                raise self._stop("power", "an exponent must be a constant of at most 8")
             return self._power(self._value(tree.args[0]), exponent)
         args = tuple(self._value(a) for a in tree.args)
         self.line = line
@@ -464,22 +468,24 @@ class _Lowering:
             if keyword.arg == "axis":
                 axis = constant_of(keyword.value)
                 if axis == 0.0:
-                    raise self._stop("rows", f"{name} over axis 0, which is the rows",
-                                     "axis=-1 is a row's own vector")  # fmt: skip
+                    raise self._stop("rows", f"{name} over axis 0, which is the batch of envs",
+                                     "use axis=-1, the vector of one env")  # fmt: skip
                 if axis not in (-1.0, 1.0):
-                    raise self._stop("argument", "axis is -1, a row's own vector")
+                    raise self._stop("argument", "axis must be -1, the vector of one env")
             else:
                 value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
                 if not isinstance(value, bool):
-                    raise self._stop("argument", "keepdims is True or False")
+                    raise self._stop("argument", "keepdims must be True or False")
                 keep = value
         logical = name in ("all", "any")
         if logical and not self.nodes[base].boolean:
-            raise self._stop("type", f"{name} of numbers", "it takes conditions")
+            raise self._stop("type", f"{name} expects conditions, got numbers", "")
         base = base if logical else self._number(base)
         node = self.nodes[base]
         if not node.size:
-            raise self._stop("shape", f"{name} of one number", f"leave {name} out, or use abs")
+            raise self._stop(
+                "shape", f"{name} expects a vector, got one number", f"leave {name} out, or use abs"
+            )
         k, (low, high) = node.size, node.span
 
         def span() -> Range:
@@ -497,7 +503,7 @@ class _Lowering:
         a, b = self._number(a), self._number(b)
         x, y = self.nodes[a], self.nodes[b]
         if not x.size or not y.size:
-            raise self._stop("shape", "dot of one number", "it takes two vectors")
+            raise self._stop("shape", "dot expects two vectors, got one number", "")
         if a == b:
             return self._reduce("sum", self._op(OPS["square"], (a,)), [])
         return self._reduce("sum", self._op(OPS["multiply"], (a, b)), [])
@@ -509,7 +515,7 @@ class _Lowering:
         unit = self._alike("clip takes", nodes)
         (a, b), (c, d), (e, f) = (n.span for n in nodes)
         if c > f:
-            raise self._stop("argument", "clip to bounds of which the lower is above the upper")
+            raise self._stop("argument", "clip has a lower bound above its upper bound")
         return self._apply(
             "clip", args, None, size, False, unit,
             lambda: (min(max(a, c), e), min(max(b, d), f)), np.clip,
@@ -517,7 +523,9 @@ class _Lowering:
 
     def _where(self, condition: int, a: int, b: int) -> int:
         if not self.nodes[condition].boolean:
-            raise self._stop("type", "where needs a condition first", "such as gap < 0.05")
+            raise self._stop(
+                "type", "the first argument of where must be a condition", "such as gap < 0.05"
+            )
         a, b = self._number(a), self._number(b)
         nodes = [self.nodes[n] for n in (condition, a, b)]
         size = self._together("where", nodes)
@@ -532,7 +540,7 @@ class _Lowering:
         args = tuple(self._number(p) for p in parts)
         nodes = [self.nodes[a] for a in args]
         if any(n.size for n in nodes):
-            raise self._stop("shape", "vec of a vector", "it is made of single numbers")
+            raise self._stop("shape", "vec expects single numbers, got a vector", "")
         unit = self._alike("vec joins", nodes)
         span = min(n.span[0] for n in nodes), max(n.span[1] for n in nodes)
         return self._apply(
@@ -544,7 +552,7 @@ class _Lowering:
         x = self._number(x)
         node = self.nodes[x]
         if node.size:
-            raise self._stop("shape", "so_far of a vector", "it takes one number")
+            raise self._stop("shape", "so_far expects one number, got a vector", "")
         if node.op == "constant":
             return x
         return self._add("so_far", (x,), None, 0, False, node.unit, node.span)

@@ -76,21 +76,22 @@ def _divide(x: Range, y: Range) -> Range:
 def _log(x: Range) -> Range:
     if x[0] <= 0.0:
         raise OutOfDomain(
-            f"log of what may be 0 or less: [{x[0]:.3g}, {x[1]:.3g}]", "log(maximum(x, 1e-6))"
+            f"the argument of log may be 0 or less: [{x[0]:.3g}, {x[1]:.3g}]",
+            "log(maximum(x, 1e-6))",
         )
     return math.log(x[0]), math.log(x[1])
 
 
 def _log1p(x: Range) -> Range:
     if x[0] <= -1.0:
-        raise OutOfDomain(f"log1p of what may be {x[0]:.3g}", "log1p(maximum(x, 0.0))")
+        raise OutOfDomain(f"the argument of log1p may be {x[0]:.3g}", "log1p(maximum(x, 0.0))")
     return math.log1p(x[0]), math.log1p(x[1])
 
 
 def _sqrt(x: Range) -> Range:
     if x[0] < 0.0:
         raise OutOfDomain(
-            f"square root of what may be negative: [{x[0]:.3g}, {x[1]:.3g}]", "sqrt(maximum(x, 0))"
+            f"the argument of sqrt may be negative: [{x[0]:.3g}, {x[1]:.3g}]", "sqrt(maximum(x, 0))"
         )
     return math.sqrt(x[0]), math.sqrt(x[1])
 
@@ -99,7 +100,7 @@ def _unit_interval(name: str, low: float, high: float) -> Callable[[Range], Rang
     def span(x: Range) -> Range:
         if x[0] < -1.0 or x[1] > 1.0:
             raise OutOfDomain(
-                f"{name} of what may be {x[0]:.3g} or {x[1]:.3g}", f"{name}(clip(x, -1, 1))"
+                f"the argument of {name} may be {x[0]:.3g} or {x[1]:.3g}", f"{name}(clip(x, -1, 1))"
             )
         return low, high
 
@@ -108,13 +109,15 @@ def _unit_interval(name: str, low: float, high: float) -> Callable[[Range], Rang
 
 def _tan(x: Range) -> Range:
     if x[0] <= -1.57 or x[1] >= 1.57:
-        raise OutOfDomain("tan of what may be a right angle", "clip the angle to (-1.5, 1.5)")
+        raise OutOfDomain(
+            "the argument of tan may be a right angle", "clip the angle to (-1.5, 1.5)"
+        )
     return math.tan(x[0]), math.tan(x[1])
 
 
 def _mod(x: Range, y: Range) -> Range:
     if y[0] <= 0.0:
-        raise OutOfDomain("remainder by what may be 0 or less", "use a positive constant")
+        raise OutOfDomain("the divisor of a remainder may be 0 or less", "use a positive constant")
     return 0.0, y[1]
 
 
@@ -209,9 +212,9 @@ REDUCTIONS = ("sum", "mean", "min", "max", "norm", "all", "any")
 def power_span(x: Range, exponent: float) -> Range:
     """The interval of ``x ** exponent``, a constant."""
     if exponent < 0.0 and x[0] <= 0.0 <= x[1]:
-        raise OutOfDomain("a negative power of what may be 0", "use maximum(x, 1e-6)")
+        raise OutOfDomain("the base of a negative power may be 0", "use maximum(x, 1e-6)")
     if not float(exponent).is_integer() and x[0] < 0.0:
-        raise OutOfDomain("a fractional power of what may be negative", "use maximum(x, 0.0)")
+        raise OutOfDomain("the base of a fractional power may be negative", "use maximum(x, 0.0)")
     ends = [x[0] ** exponent, x[1] ** exponent]
     if x[0] < 0.0 < x[1] and exponent > 0:
         ends.append(0.0)

@@ -106,7 +106,7 @@ def check(call: Call, inputs: Sequence[Input], card: TaskCard) -> list[Diagnosti
             return [found.diagnostic]
         except BaseException as error:
             if isinstance(error, ValueError) and "read-only" in str(error):
-                return [Diagnostic("mutation", "it writes into an input",
+                return [Diagnostic("mutation", "the program writes into an input",
                                    hint="compute a new array")]  # fmt: skip
             return [_crash(error)]
     return []
@@ -192,14 +192,16 @@ def _types(call: Call, probes: Probes) -> None:
     for rows in (ROWS, 7):
         result = _answer(call, probes.typical(rows))
         if any(not isinstance(name, str) for name in result):
-            raise _Found("keys", "a component's name is not a text")
+            raise _Found("keys", "a component's name is not a string")
         if first and list(result) != first:
-            raise _Found("keys", f"components {first} became {list(result)}")
+            raise _Found(
+                "keys", f"components changed between calls: first {first}, then {list(result)}"
+            )
         first = list(result)
         for name, value in result.items():
             if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
                 kind = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
-                raise _Found("result_type", f"component {name!r} is of {kind}, expected float")
+                raise _Found("result_type", f"component {name!r} has type {kind}, expected float")
             if value.shape != (rows,):
                 raise _Found(
                     "result_shape", f"component {name!r} must be ({rows},), got {value.shape}"
@@ -249,8 +251,8 @@ def _rows(call: Call, probes: Probes) -> None:
         def compare(rows: Array, changed: Mapping[str, Array], at: Array, how: str) -> None:
             for name, value in _answer(call, changed).items():
                 if not np.array_equal(whole[name][rows], value[at]):
-                    raise _Found("row_mixing", f"component {name!r} of a row changes {how}",
-                                 "a reward is about one row; sums run over axis -1")  # fmt: skip
+                    raise _Found("row_mixing", f"component {name!r} of one env changes {how}",
+                                 "a reward must use one env only; sum over axis -1")  # fmt: skip
 
         order = probes.rng.permutation(ROWS)
         everyone = np.arange(ROWS)
@@ -274,7 +276,9 @@ def _memory(call: Call, probes: Probes) -> None:
     result = dict(call(given))
     for name, array in given.items():
         if not np.array_equal(array, states[name]):
-            raise _Found("mutation", f"it changed {name!r}", "compute a new array")
+            raise _Found(
+                "mutation", f"the program changed its input {name!r}", "compute a new array"
+            )
         for component, value in result.items():
             if np.shares_memory(value, array):
                 raise _Found("aliasing", f"component {component!r} is a view of {name!r}",
@@ -284,7 +288,7 @@ def _memory(call: Call, probes: Probes) -> None:
 def _varies(call: Call, probes: Probes) -> None:
     result = _answer(call, probes.typical(TYPICAL))
     if all(np.ptp(value) == 0.0 for value in result.values()):
-        raise _Found("constant_reward", "the reward is the same on every probe",
+        raise _Found("constant_reward", "the reward is the same for all test inputs",
                      "let it depend on a signal")  # fmt: skip
 
 
@@ -300,10 +304,12 @@ def _cost(call: Call, probes: Probes) -> None:
         seconds[rows] = min(times)
     per_row = 1e6 * seconds[MANY] / MANY
     if per_row > MICROSECONDS:
-        raise _Found("slow", f"{per_row:.0f} us per row at {MANY} rows, at most {MICROSECONDS:g}")
+        raise _Found(
+            "slow", f"{per_row:.0f} us per env with {MANY} envs, at most {MICROSECONDS:g} allowed"
+        )
     grown = seconds[MANY] / max(seconds[ROWS], 5e-5)
     if grown > SUPERLINEAR * MANY / ROWS:
-        raise _Found("slow", f"{MANY // ROWS} times the rows take {grown:.0f} times as long")
+        raise _Found("slow", f"{MANY // ROWS} times as many envs take {grown:.0f} times as long")
 
 
 def serve(pipe: int) -> None:

@@ -127,7 +127,7 @@ class Program:
             given.append(array)
         rows = len(given[0])
         if any(len(g) != rows for g in given) or rows % steps:
-            raise ValueError(f"signals of {[len(g) for g in given]} rows in {steps} steps")
+            raise ValueError(f"signals have {[len(g) for g in given]} rows for {steps} steps")
         with np.errstate(all="ignore"):
             if rows == 1:
                 return self._single(given)
@@ -228,7 +228,7 @@ class ProgramReward:
     def __init__(self, program: Program, *, episode_steps: int = 0):
         self.program = program
         if program.lowered.remembers and not episode_steps:
-            raise ValueError("a program that remembers (so_far) needs the length of an episode")
+            raise ValueError("a program with memory (so_far) needs the episode length")
         self.context = max(1, episode_steps) if program.lowered.remembers else 1
 
     def score(self, segment: Segment) -> RewardOutput:

@@ -39,7 +39,9 @@ class Cache:
         except ValueError:
             entry = None
         if not isinstance(entry, dict):
-            raise ValueError(f"{path} is no answer that was kept: delete it, and it is asked anew")
+            raise ValueError(
+                f"{path} is not a cached answer: delete it, and the model is queried again"
+            )
         return entry
 
     def put(self, key: str, entry: dict[str, Any]) -> None:

@@ -99,7 +99,7 @@ class CassettePlayer:
         reply = self._replies.get(key_of(self.model, messages, turn))
         if reply is None:
             raise CassetteError(
-                f"{self.path} has no answer to this request (time {turn + 1} of it): the task, "
-                "prompts or order of calls have changed; record it again"
+                f"{self.path} has no answer to this request (occurrence {turn + 1}): the task, "
+                "prompts or order of calls have changed; record the cassette again"
             )
         return reply

@@ -164,9 +164,9 @@ class Robometer:
         except TimeoutError:
             raise RetryableError(f"no answer within {e.seconds:g} s") from None
         except (OSError, http.client.HTTPException):
-            raise RetryableError("no connection") from None
+            raise RetryableError("cannot connect") from None
         except ValueError:
-            raise RetryableError("an answer that is not JSON") from None
+            raise RetryableError("the answer is not JSON") from None
         if not isinstance(found, dict):
             raise self._odd(path, "an object", found)
         return found

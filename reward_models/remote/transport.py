@@ -56,14 +56,14 @@ class Endpoint:
     base_url: str = "https://api.openai.com/v1"
     key_variable: str = "OPENAI_API_KEY"  # environment variable that holds the key; empty: none
     seconds: float = 120.0  # per attempt
-    attempts: int = 4  # of one call: slow, limited and broken answers are asked for again
+    attempts: int = 4  # per call; timeouts, rate limits and malformed answers are retried
     wait: float = 1.0  # s before the second attempt, doubled each time, unless the endpoint says
-    longest: float = 90.0  # s that it may ask to wait
-    temperature: float | None = 1.0  # None: not said, for models that allow none
-    limit: str = "max_tokens"  # what the model calls the limit of an answer
+    longest: float = 90.0  # s, longest wait that the endpoint may ask for
+    temperature: float | None = 1.0  # None: not sent, for models that reject it
+    limit: str = "max_tokens"  # name of the model's parameter for the answer length
     prompt_price: float = 0.0  # per million tokens
     completion_price: float = 0.0
-    picture_tokens: int = 1_000  # that a picture is taken to cost until a reply says more
+    picture_tokens: int = 1_000  # assumed tokens per image until a reply reports more
 
 
 def public_url(url: str) -> str:
@@ -71,11 +71,11 @@ def public_url(url: str) -> str:
     parts = urllib.parse.urlsplit(url)
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError(
-            "an address with a user, a password or a query is not taken: it would be kept with "
-            "what is made; a key is read from --model.key-variable"
+            "the address must not contain a user, password or query, because it is stored with "
+            "the results; pass the key through --model.key-variable"
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"where is the server? Expected http://HOST:PORT, got {url!r}")
+        raise ValueError(f"expected the server address as http://HOST:PORT, got {url!r}")
     return url.rstrip("/")
 
 
@@ -89,10 +89,10 @@ def with_retries(attempt: Callable[[], T], e: Endpoint) -> T:
             if number == e.attempts:
                 raise ModelError(why) from None
             if error.after is not None and error.after > e.longest:
-                raise ModelError(f"{why}; it asks to wait {error.after:.0f} s") from None
+                raise ModelError(f"{why}; the server asks to wait {error.after:.0f} s") from None
             pause = e.wait * 2 ** (number - 1) * random.uniform(1 - JITTER, 1 + JITTER)
             time.sleep(pause if error.after is None else error.after + pause * JITTER)
-    raise ModelError(f"{e.model} was not asked: {e.attempts} attempts")
+    raise ModelError(f"{e.model} gave no answer in {e.attempts} attempts")
 
 
 def http_error(status: int, retry_after: str | None) -> ModelError:
@@ -135,13 +135,15 @@ class OpenAITransport:
         try:
             import openai
         except ModuleNotFoundError:
-            raise ModelError("models are asked through the client openai: pip install "
+            raise ModelError("model requests need the package openai: pip install "
                              "'robo-rl[llm]'") from None  # fmt: skip
 
         e = self.endpoint
         key = os.environ.get(e.key_variable, "") if e.key_variable else "none"
         if not key:
-            raise ModelError(f"no key for {e.model}: set the variable {e.key_variable}")
+            raise ModelError(
+                f"no API key for {e.model}: set the environment variable {e.key_variable}"
+            )
         with self._lock:
             connections = self._connections
         client = openai.OpenAI(api_key=key, base_url=e.base_url, timeout=e.seconds, max_retries=0,
@@ -159,7 +161,7 @@ class OpenAITransport:
         except openai.APIConnectionError as lost:
             never = type(lost.__cause__).__name__ == "ConnectError"  # nothing was sent
             error = RetryableError(
-                "no connection" if never else "the connection broke", spent=not never
+                "cannot connect" if never else "the connection broke", spent=not never
             )
         except openai.APIStatusError as status:
             error = http_error(status.status_code, status.response.headers.get("retry-after"))
@@ -215,12 +217,12 @@ class Budget:
         with self._changed:
             while True:
                 if self.used_calls >= self.calls:
-                    raise BudgetSpent(f"{self.calls} calls are spent")
+                    raise BudgetSpent(f"the budget of {self.calls} calls is used up")
                 if self.used_tokens + tokens > self.tokens:
-                    raise BudgetSpent(f"{self.used_tokens} of {self.tokens} tokens are spent; the "
+                    raise BudgetSpent(f"{self.used_tokens} of {self.tokens} tokens are used; the "
                                       f"next call may take {tokens}")  # fmt: skip
                 if self.used_money + money > self.money:
-                    raise BudgetSpent(f"{self.used_money:.4f} of {self.money:g} are spent; the "
+                    raise BudgetSpent(f"{self.used_money:.4f} of {self.money:g} is used; the "
                                       f"next call may cost {money:.4f}")  # fmt: skip
                 if not self._under_way or (
                     self.used_tokens + self.held_tokens + tokens <= self.tokens

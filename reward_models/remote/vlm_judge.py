@@ -96,7 +96,7 @@ class VLMJudge:
             reply = self.transport.complete(messages, self.max_tokens)
             try:
                 if not reply.finished:
-                    raise BadAnswer(f"it was cut short at {self.max_tokens} tokens: say less")
+                    raise BadAnswer(f"the answer was cut at {self.max_tokens} tokens: shorten it")
                 return read(reply.text)
             except BadAnswer as wrong:
                 again = f"That is no answer: {wrong}. Reply again."

@@ -68,8 +68,8 @@ def require_successes_and_failures(episodes: EmbeddedEpisodes, *parts: Array) ->
     if not all((kind & part).any() for kind in (met & whole, ~met) for part in parts):
         count = int((met & whole).sum())
         raise ValueError(
-            f"of {episodes.count} episodes {count} meet the goal at their end: some that do and "
-            "some that do not are needed to fit on, to choose by and to judge by; give more"
+            f"of {episodes.count} episodes {count} meet the goal at their end: successes and "
+            "failures are needed for training, validation and test; give more"
         )
     return met
 

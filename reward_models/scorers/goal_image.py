@@ -34,7 +34,9 @@ class GoalImage(EmbeddingReward):
         """``goals`` (k, D): unit rows of the pictures."""
         super().__init__(encoder)
         if goals.ndim != 2 or not len(goals):
-            raise ValueError(f"goals must be (k, D) with a picture at least, got {goals.shape}")
+            raise ValueError(
+                f"goals must have shape (k, D) with at least one picture, got {goals.shape}"
+            )
         self.goals, self.formula = goals, formula
         self.scale = 0.0, 1.0  # raw scores that are phi 0 and 1
 

@@ -132,7 +132,7 @@ def load_scorer(
     kind at ``path``; ValueError where there is none."""
     train = f"train one: robo-rl reward train {kind} --task TASK --goal KEY --out FILE.safetensors"
     if not path.is_file():
-        raise ValueError(f"there is no scorer {path}; {train}")
+        raise ValueError(f"scorer {path} does not exist; {train}")
     try:
         with safe_open(path, "pt") as file:
             card = json.loads((file.metadata() or {})["card"])

@@ -146,11 +146,9 @@ def fit_preferences(
 ) -> tuple[list[Head], dict[str, Any]]:
     """(heads, figures) that explain ``pairs``, one in five of which is held out."""
     if len(pairs) < 2 * HELD:
-        raise ValueError(
-            f"{len(pairs)} answers are too few to learn from: give {2 * HELD} at least"
-        )
+        raise ValueError(f"expected at least {2 * HELD} answers for training, got {len(pairs)}")
     if not pairs.enough:
-        raise ValueError("of the ratings to learn from, or to judge by, no two differ: give more")
+        raise ValueError("all ratings of the training or test part are equal: give more")
     fit, held = np.flatnonzero(~pairs.held), np.flatnonzero(pairs.held)
     first, second = (
         torch.from_numpy(side.astype(np.float32)) for side in (pairs.first, pairs.second)

@@ -74,8 +74,8 @@ def fit_progress(
     met = episodes.met()
     if not all((met & part).any() for part in (fit, held, test)):
         raise ValueError(
-            f"of {episodes.count} episodes {int(met.sum())} meet the goal at their end: too few to "
-            "fit on, choose by and judge by; give more demonstrations"
+            f"of {episodes.count} episodes {int(met.sum())} meet the goal at their end: too few "
+            "for training, validation and test; give more demonstrations"
         )
     lessons = progress_targets(episodes, rewinds, np.random.default_rng(config.seed))
     rows = torch.from_numpy(episodes.rows)

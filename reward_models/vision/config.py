@@ -22,8 +22,8 @@ class DistillConfig:
 
     members: int = 3
     width: int = 256
-    steps: int = 5000  # gradient steps of the first fit
-    refit_steps: int = 800  # after new labels
+    steps: int = 5000  # gradient steps of the initial fit
+    refit_steps: int = 800  # gradient steps of a refit after new labels
     batch: int = 256
     learning_rate: float = 8e-3
     seed: int = 0
@@ -38,19 +38,19 @@ class DistillConfig:
 class FitConfig:
     """How the embedded CLIP is trained."""
 
-    minutes: float = 12.0  # wall time of the training loop
-    steps: int = 0  # gradient steps; 0: as many as fit into ``minutes``
+    minutes: float = 12.0  # min, wall time of the training loop
+    steps: int = 0  # gradient steps; 0: as many as fit into minutes
     batch: int = 128
-    learning_rate: float = 5e-3  # of the image tower, at its highest
+    learning_rate: float = 5e-3  # peak learning rate of the image tower
     text_learning_rate: float = 2.5e-3
-    captions: int = 512  # at most, that each step is judged by, drawn anew
+    captions: int = 512  # largest number of captions sampled for each gradient step
     weight_decay: float = 0.02
     rank_weight: float = 1.0
     position_weight: float = 2.0
-    large: bool = False  # wider towers: for many scenes
+    large: bool = False  # use wider towers, for many scenes
     seed: int = 0
     device: str = "cpu"
-    dtype: NumberFormat = "float32"  # of the towers while they are trained
+    dtype: NumberFormat = "float32"  # number format of the towers during training
 
     def __post_init__(self) -> None:
         at_least(self, 1, "batch", "captions")
@@ -62,12 +62,12 @@ class FitConfig:
 class HeadConfig:
     """Sizes and training of a small network on embeddings."""
 
-    hidden: int = 128  # units of each of its two hidden layers
-    steps: int = 4000  # gradient steps at most; fewer once episodes held out are told no better
+    hidden: int = 128  # units of each of the two hidden layers
+    steps: int = 4000  # largest number of gradient steps; stops early without held-out improvement
     batch: int = 256
     learning_rate: float = 3e-4
     weight_decay: float = 1e-2
-    patience: int = 10  # looks at the episodes held out that bring nothing, before it ends
+    patience: int = 10  # held-out evaluations without improvement before training stops
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -63,7 +63,7 @@ class Surrogate:
         if missing:
             raise ValueError(
                 f"signals lack {', '.join(missing)}; given: {', '.join(signals)}. "
-                "The surrogate belongs to another task or arm"
+                "The distilled model was fitted for another task or arm"
             )
         arrays = {name: np.asarray(signals[name], np.float32) for name in self.names}
         rows = {name: a.reshape(len(a), math.prod(a.shape[1:])) for name, a in arrays.items()}
@@ -154,7 +154,7 @@ class Surrogate:
         The spread is the members' root-mean-square distance from their mean.
         """
         if not self._weights:
-            raise ValueError("this surrogate is not fitted; call fit() or load() first")
+            raise ValueError("this distilled model is not fitted; call fit() or load() first")
         x = torch.from_numpy(self.flatten(signals))
         means, spreads = [], []
         with torch.inference_mode():
@@ -187,7 +187,7 @@ class Surrogate:
         """Continues from ``state_dict()`` of a surrogate of the same sizes."""
         weights = [torch.from_numpy(saved[f"w{i}"].copy()) for i in range(len(self._weights))]
         if [w.shape for w in weights] != [w.shape for w in self._weights]:
-            raise ValueError("the saved surrogate has other sizes; start the run afresh")
+            raise ValueError("the saved distilled model has other sizes; start a new run")
         self._weights, self.version = weights, int(saved["version"])
         self._mean, self._std, self._inputs, self._targets = (
             torch.from_numpy(saved[name].copy()) for name in ("mean", "std", "inputs", "targets")
@@ -221,11 +221,11 @@ class Surrogate:
             out.dim, out.version = out._weights[-1].shape[-1], int(meta["version"])
             out._mean, out._std = tensors["mean"], tensors["std"]
             if out._weights[0].shape[0] != config.members:
-                raise ValueError(f"it has {out._weights[0].shape[0]} members")
+                raise ValueError(f"it has an ensemble of {out._weights[0].shape[0]} members")
             return out, json.loads(meta["card"])
         except (SafetensorError, KeyError, IndexError, ValueError) as error:
             raise ValueError(
-                f"{path} is not a distilled reward ({error}); delete it to have it made again"
+                f"{path} is not a distilled reward model ({error}); delete it to fit it again"
             ) from error
 
 

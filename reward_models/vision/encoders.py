@@ -131,13 +131,13 @@ class OpenClip(TorchEncoder):
         if name not in open_clip.list_models():
             near = [m for m in open_clip.list_models() if name.lower() in m.lower()][:5]
             raise ValueError(
-                f"open_clip has no model {name!r}; similar: {', '.join(near) or 'none'}; "
+                f"unknown open_clip model {name!r}; similar: {', '.join(near) or 'none'}; "
                 "python -c 'import open_clip; print(open_clip.list_models())' lists them all"
             )
         tags = open_clip.list_pretrained_tags_by_model(name)
         if pretrained not in tags and not Path(pretrained).is_file():
             raise ValueError(
-                f"{name} has no weights {pretrained!r}; tags: {', '.join(tags)}; "
+                f"unknown weights {pretrained!r} for {name}; available: {', '.join(tags)}; "
                 "or give the path of a local file"
             )
         try:

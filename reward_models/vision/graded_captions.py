@@ -57,7 +57,7 @@ def read_captions(path: Path, card: TaskCard) -> GradedCaptions:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8")).get("captions")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no TOML file: {error}") from error
+        raise ValueError(f"{path} is not a TOML file: {error}") from error
     if not isinstance(table, dict) or len(table) < 2:
         raise ValueError(
             f'{path}: expected a table [captions] of at least two lines, "the pole stands upright" '
@@ -66,7 +66,7 @@ def read_captions(path: Path, card: TaskCard) -> GradedCaptions:
     texts, bodies = tuple(table), list(table.values())
     for text, body in table.items():
         if not caption_words(text) or not isinstance(body, str):
-            raise ValueError(f"{path}: {text!r} needs words, and an expression in quotes")
+            raise ValueError(f"{path}: {text!r} needs a caption and an expression in quotes")
         try:
             expressions([body], card)
         except ValueError as error:

@@ -136,8 +136,8 @@ def table_captions(card: TaskCard, formulas: Iterable[Formula] = ()) -> TableCap
             continue  # the card does not measure it
     if not measures:
         raise ValueError(
-            f"no relation of the goal language is seen in a frame of {card.task}: grade captions "
-            "of your own (--captions FILE.toml)"
+            f"no relation of the goal language is visible in frames of {card.task}: give graded "
+            "captions (--captions FILE.toml)"
         )
     return TableCaptions(
         card,

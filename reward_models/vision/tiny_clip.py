@@ -198,13 +198,13 @@ def tokenize(
     for row, text in enumerate(texts):
         words = caption_words(text)
         if len(words) > context - 1:
-            raise ValueError(f"{text!r} has {len(words)} words; at most {context - 1} fit")
+            raise ValueError(f"{text!r} has {len(words)} words; at most {context - 1} are allowed")
         for column, word in enumerate(words):
             if word not in vocabulary:
                 near = difflib.get_close_matches(word, vocabulary, 1)
                 hint = f" Did you mean {near[0]!r}?" if near else ""
                 raise ValueError(
-                    f"the embedded CLIP does not know the word {word!r} in {text!r}.{hint} "
+                    f"unknown word {word!r} for the embedded CLIP in {text!r}.{hint} "
                     f"Known words: {', '.join(vocabulary)}"
                 )
             out[row, column] = 1 + vocabulary.index(word)
@@ -225,7 +225,7 @@ def content_hash(model: torch.nn.Module) -> str:
 def save(model: TinyClip, path: Path, card: dict[str, Any]) -> None:
     """Writes fp16 weights that name their homes, and the card beside them (``.json``)."""
     if not model.homes:
-        raise ValueError("a model is saved with the scenes it was trained on: give it a Home")
+        raise ValueError("cannot save a model without its training scenes: set its Home")
     tensors = {k: v.half().contiguous() for k, v in model.state_dict().items()}
     config = asdict(model.config)
     meta = {
@@ -244,7 +244,7 @@ def load(path: Path = DEFAULT) -> TinyClip:
     """The model stored at ``path``, in eval mode; ValueError says what does not fit."""
     retrain = "train it with: robo-rl reward train --task TASK --out FILE"
     if not path.exists():
-        raise ValueError(f"no embedded CLIP at {path}; {retrain}")
+        raise ValueError(f"embedded CLIP {path} does not exist; {retrain}")
     try:
         with safe_open(path, "pt") as file:
             meta = file.metadata() or {}

@@ -315,14 +315,14 @@ class _Fitting:
             meta = file.metadata() or {}
         if meta.get("of") != self._of.hexdigest():
             raise ValueError(
-                f"{path} is of another training, of other options or frames: delete it, or write "
-                "to another file"
+                f"{path} was written by a training with other options or frames: delete it, or "
+                "write to another file"
             )
         begun = "bfloat16" if meta["bf16"] == "True" else "float32"
         if begun != self._config.dtype:
             raise ValueError(
-                f"{path} was begun in {begun}, asked is {self._config.dtype}: a training goes on "
-                f"as it began; give --dtype {begun}, or delete the file"
+                f"{path} was started with dtype {begun}, got {self._config.dtype}: the dtype of a "
+                f"resumed training cannot change; give --dtype {begun}, or delete the file"
             )
         saved = load_file(path)
         with torch.no_grad():

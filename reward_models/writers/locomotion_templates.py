@@ -202,7 +202,7 @@ def _as_usual(realised: Action) -> Action:
         for number in PREDICATES[atom.predicate].numbers:
             if atom[number.name] != number.default:
                 raise NoTemplate(
-                    f"no template for {atom}: it is known with {number.name} {number.default:g}"
+                    f"no template for {atom}: only {number.name} {number.default:g} is supported"
                 )
         return realised(p, card, atom, n)
 
@@ -229,5 +229,5 @@ def _speed(p: ProgramLines, card: TaskCard) -> str:
 def _limbs(card: TaskCard, name: str, count: int, atom: Atom) -> CardSignal:
     signal = signal_of(card, name)
     if signal.shape[0] != count:
-        raise NoTemplate(f"no template for {atom} by a body with {signal.shape[0]} {name[:4]}")
+        raise NoTemplate(f"no template for {atom} with a body of {signal.shape[0]} {name[:4]}")
     return signal

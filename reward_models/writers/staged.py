@@ -176,7 +176,9 @@ class _Writer:
         if role(card.entity(mover)) != "object":
             return []
         if row.by != "push" and formula.predicate not in HANDLED:
-            raise NoTemplate(f"{formula}: no template for how a thing is {formula.predicate}")
+            raise NoTemplate(
+                f"no template for {formula}: predicate {formula.predicate} is not supported"
+            )
         return [formula] if formula.predicate in HANDLED or self.measured.aims[formula] else []
 
     def handles(self, atom: Atom) -> bool:

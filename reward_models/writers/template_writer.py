@@ -174,7 +174,7 @@ def _measured(atom: Atom, card: TaskCard) -> FormulaMargins:
     except NoMargin as error:
         raise NoTemplate(f"no template for {atom}: {error}") from None
     if found.kept or found.choices:
-        raise NoTemplate(f"no template for {atom}: it needs an account of the episode")
+        raise NoTemplate(f"no template for {atom}: it needs memory of the episode")
     return found
 
 
@@ -200,7 +200,7 @@ def _pushed(
     """Adds the two stages of a push; answers (progress of the atom, whether it holds)."""
     found = _measured(atom, card)
     if not (way := found.way(atom)):
-        raise NoTemplate(f"no template for {atom}: it says no way to push a thing")
+        raise NoTemplate(f"no template for {atom}: it gives no direction to push the object")
     hand = next(e for e in card.entities if role(e) == "gripper")
     tip = p.read(hand) if structure.gated or structure.approach != "none" else ""
     mover = p.read(card.entity(atom.subject))

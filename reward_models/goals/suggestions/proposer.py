@@ -160,7 +160,7 @@ class Proposer:
             arrays = load(path.read_bytes())
             return cls(json.loads(bytes(arrays["kinds"])), arrays["weight"], arrays["bias"])
         except (SafetensorError, KeyError, ValueError) as error:
-            raise ValueError(f"{path}: no weights of a proposer: {error}") from None
+            raise ValueError(f"{path} does not hold proposer weights: {error}") from None
 
     def save(self) -> bytes:
         """The weights as a file, in half precision."""
