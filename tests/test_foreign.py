@@ -319,7 +319,7 @@ def test_arguments_for_an_env_are_a_json_object(
         assert main([*asked, "--env-kwargs", wrong]) == 1
         assert f"env_kwargs must be a JSON object, got '{wrong}'" in capsys.readouterr().err
     assert main([*asked, "--env-kwargs", '{"nonsense": 1}']) == 1
-    assert "gym:Reacher-v5 cannot be made" in capsys.readouterr().err
+    assert "gym:Reacher-v5 cannot be created" in capsys.readouterr().err
 
 
 def test_mujoco_envs_are_drawn_without_a_screen() -> None:

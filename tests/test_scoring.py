@@ -415,7 +415,9 @@ def test_episodes_cut_in_any_way_say_the_same_of_where_a_step_stands(
 
 def test_who_needs_the_place_and_is_not_told_it_says_so():
     model, single = Where(), np.ones((1, 2), bool)
-    with pytest.raises(ValueError, match="Where pays by where in its episode.* give Segment"):
+    with pytest.raises(
+        ValueError, match="Where depends on a step's position in its episode.* give Segment"
+    ):
         model.score(Segment({}, StoredFrames, np.zeros((1, 2, 0)), single))
 
 

@@ -240,5 +240,5 @@ def test_what_has_no_arm_or_no_whole_periods_is_refused() -> None:
     with pytest.raises(ValueError, match="'hopper' has no arm with known limits"):
         BatchEnv(sims.make_task("hopper"), 2, shaped=True)
     task = dataclasses.replace(sims.make_task("reach"), control_dt=0.125)
-    with pytest.raises(ValueError, match=r"whole periods of 0.01 s"):
+    with pytest.raises(ValueError, match=r"must be a multiple of 0.01 s"):
         BatchEnv(task, 2, shaped=True)
