@@ -22,24 +22,24 @@ from robo_rl.runtime.argv import pop_option
 STDOUT = 1  # its descriptor, whatever sys.stdout was replaced by
 
 COMMANDS = {
-    "demo": "the whole line: a sentence, a trained policy, a simulated arm",
+    "demo": "end-to-end demo: train from a sentence, run on a simulated arm",
     "list": "tasks, robots, rewards, learners, signals of a task",
     "train": "train a policy on a task with a reward",
-    "sweep": "train with several settings and seeds, and compare what they come to",
+    "sweep": "train with several settings and seeds, and compare the results",
     "evaluate": "ground-truth success of a run on unseen seeds",
     "report": "write report.html of a run",
-    "reward": "read a sentence; train, score and judge reward models",
-    "search": "search for a reward program that trains well, and judge it",
+    "reward": "parse a sentence; train, run and evaluate reward models",
+    "search": "search for a reward program that trains well, and evaluate it",
     "export": "write a run's policy as a bundle for the robot",
     "deploy": "run a policy bundle on an arm",
-    "learn-on-arm": "a bundle goes on learning on the arm it runs on",
+    "learn-on-arm": "fine-tune a policy bundle on the robot arm",
     "teleop": "move an arm by hand, and record it: keys, gamepad, leader arm",
-    "calibrate": "arms and cameras: zero, range, a servo's stiffness, lens, place; tags to print",
-    "emulate": "the device end of an arm's wire protocol, physics behind it",
-    "demos": "demonstrations of a task's expert, or of logs, as a data set",
-    "clone": "a policy that does as demonstrations did",
-    "replay": "a log of the robot once more: states, limits, gap to simulation",
-    "bench": "measured figures, with their peers and controls",
+    "calibrate": "calibrate arms and cameras: zero, range, servo stiffness, lens, pose; print tags",
+    "emulate": "emulate an arm: its wire protocol, with simulated physics",
+    "demos": "write a dataset of demonstrations by a task's expert, or from robot logs",
+    "clone": "behaviour cloning from demonstrations",
+    "replay": "replay a robot log: states, limits, sim-to-real gap",
+    "bench": "reproduce the measured figures, with baselines and controls",
 }
 
 # What brings a module that is not there; all others come with [train].
@@ -98,7 +98,7 @@ def raising_usage_errors() -> Iterator[None]:
 
 
 def _raise_usage_error(event: Any) -> None:
-    """Raises the line; not of options that nobody knows, of which tyro says what is near."""
+    """Raises the line; unknown options are left to tyro, which suggests similar ones."""
     kind, argument = type(event).__name__, getattr(event, "argument", None)
     if argument is not None:
         option, wanted = (
@@ -117,11 +117,11 @@ def _raise_usage_error(event: Any) -> None:
         raise UsageError(f"{option}: expected {wanted}, got nothing")
     if kind == "MissingArgs":
         missing = ", ".join(_option_text(one.arg) for one in event.missing_arguments)
-        raise UsageError(f"{event.prog} needs {missing}: {event.prog} --help")
+        raise UsageError(f"{event.prog} needs {missing}; see {event.prog} --help")
 
 
 def _option_text(argument: Any) -> str:
-    """An option's name; in capitals where it is told by its place."""
+    """An option's name; in capitals if it is positional."""
     if argument.is_positional():
         return argument.field.extern_name.upper()
     return argument.lowered.name_or_flags[-1]

@@ -78,7 +78,7 @@ def test_what_a_model_says_is_offered_and_taken_only_if_accepted(tmp_path: Path)
     args = ["reach", "--goal", SAID, "--reader", "llm", "--reading.cassette", str(tape)]
     with OpenAIServer([ANSWER]) as server:
         model = ["--reading.model", "m", "--reading.base-url", server.url]
-        with pytest.raises(ValueError, match="Or take one with --accept N") as caught:
+        with pytest.raises(ValueError, match="Or choose a suggestion with --accept N") as caught:
             with_reading_offers(command, [*args, *model])
         assert len(server.requests) == 1
     assert "Did you mean 1: the gripper is above the blue ball (height 12 cm" in str(caught.value)

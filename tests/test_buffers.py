@@ -266,7 +266,7 @@ def test_replay_comes_back_exactly():
     for buffer in (one, two):
         buffer.score_pending()
     np.testing.assert_array_equal(one.rewards, two.rewards)
-    with pytest.raises(ValueError, match="holds 6 steps of 2 rows, this one takes 5 steps of 2"):
+    with pytest.raises(ValueError, match="has 6 steps of 2 environments, this one 5 steps of 2"):
         replay_buffer(env, model, 5).load_state_dict(one.state_dict())
 
 

@@ -69,8 +69,8 @@ def test_what_cannot_be_cloned_is_one_clear_line(run, demos, tmp_path, capsys):
         return line
 
     capsys.readouterr()
-    assert "no Minari data set" in refused("clone", str(tmp_path))
-    assert "episodes that succeed, asked is --demos 24" in refused(
+    assert "is not a Minari dataset" in refused("clone", str(tmp_path))
+    assert "episodes that succeed, expected --demos 24" in refused(
         "clone", str(demos), "--demos", "24"
     )
     with pytest.raises(ValueError, match="episodes must be above 0, got 0"):
@@ -83,7 +83,7 @@ def test_what_cannot_be_cloned_is_one_clear_line(run, demos, tmp_path, capsys):
     told = json.loads((demos / "data" / "metadata.json").read_text())
     told["obs_names"][0] = "wrist[0]"
     (other / "data" / "metadata.json").write_text(json.dumps(told))
-    assert "write it anew with robo-rl demos" in refused("clone", str(other))
+    assert "write it again with robo-rl demos" in refused("clone", str(other))
     assert main(["train", "--resume", str(run), "--env-steps", "9"]) == 1
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert f"--learner residual-ppo --base {run}" in line

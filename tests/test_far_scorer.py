@@ -161,7 +161,7 @@ def test_what_fails_there_is_told_here() -> None:
     env, buffer = buffer_of(Nearness)
     fill(env, buffer, 5)
     os.kill(buffer._far.pid, signal.SIGKILL)
-    with pytest.raises(RuntimeError, match="the process that scores has ended by itself, with -9"):
+    with pytest.raises(RuntimeError, match="the scoring process exited unexpectedly with code -9"):
         buffer.sample(4)
 
 
@@ -194,12 +194,12 @@ def test_it_ends_with_who_asks_however_that_ends() -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"reward": "offline", "learner": "ppo"}, "ppo learns from no steps that are judged later"),
-        ({"learner": "ensemble", "shaped": True}, "frames are drawn of plain rows"),
-        ({"learner": "ensemble", "scoring": ClipConfig(distill=True)}, "is taught while the pol"),
-        ({"reward": "task", "learner": "ensemble"}, "is the simulator's, which is not slow"),
+        ({"reward": "offline", "learner": "ppo"}, "ppo has no replay buffer for rewards"),
+        ({"learner": "ensemble", "shaped": True}, "frames are rendered without them"),
+        ({"learner": "ensemble", "scoring": ClipConfig(distill=True)}, "is refitted during"),
+        ({"reward": "task", "learner": "ensemble"}, "is the simulator's and is not slow"),
         ({"goal": "touch the red cube, then the blue ball", "reward": "offline",
-          "learner": "ensemble"}, "in turn hangs on what was scored before"),
+          "learner": "ensemble"}, "a sequence of goals needs the scores of earlier steps"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_judged_apart_is_one_line(options: dict, why: str, tmp_path: Path) -> None:

@@ -271,10 +271,10 @@ def test_what_is_no_film_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "text.mp4").write_text("no film")
     (tmp_path / "empty").mkdir()
     for reward, more, says in (
-        ("film:nowhere.webm", [], "there is no film nowhere.webm; make one of the task's expert"),
+        ("film:nowhere.webm", [], "video nowhere.webm does not exist; make one of the"),
         (f"film:{tmp_path / 'text.mp4'}", [], "cannot read a video"),
         (f"film:{tmp_path / 'empty'}", [], "nothing in"),
-        ("film", ["--film.formula", "ordered"], "a sentence has no order in time"),
+        ("film", ["--film.formula", "ordered"], "a sentence has no temporal order"),
         ("film", ["--robot", "koch"], "then give --film.encoder embedded:FILE.safetensors"),
     ):
         asked = ["train", "reach", "--reward", reward, *more, "--runs", str(tmp_path / "runs")]

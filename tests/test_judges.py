@@ -418,7 +418,7 @@ def test_a_model_labels_and_the_key_is_nowhere(
         server.script = seeing
         assert main([*other, "--model.cassette", str(tape), "--model.calls", "4"]) == 1
         assert (
-            "budget of 4 calls is used up. 2 of 5 questions are answered, and kept"
+            "budget of 4 calls is used up. 2 of 5 questions are answered and stored"
             in capsys.readouterr().err
         )
     assert tape.exists() and list((tmp_path / "cache" / "answers").iterdir())
@@ -574,12 +574,12 @@ def test_mistakes_about_models_are_one_line(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     for args, says in (
         ([*score, "llm:x"], "unknown scorer 'llm:x'; available: clip, vlm:MODEL, robometer:http"),
-        ([*score, "vlm:"], "which model? Expected vlm:MODEL"),
+        ([*score, "vlm:"], "no model name: expected vlm:MODEL"),
         ([*score, "vlm:x"], "set the variable OPENAI_API_KEY"),
         ([*score, "robometer:here"], "Expected http://HOST:PORT, got 'here'"),
-        ([*label, "robometer:"], "Expected http://HOST:PORT, got ''"),
+        ([*label, "robometer:"], "expected the server address as http://HOST:PORT, got ''"),
         (["reward", "score", "--goal", GOAL], "no source given; expected any of: "),
-        (["reward", "score", str(tmp_path), "--scorer", "vlm:x"], "has no goal sentence: give --goal TEXT"),
+        (["reward", "score", str(tmp_path), "--scorer", "vlm:x"], "no goal sentence: give --goal"),
     ):
         assert main(args) == 1
         err = capsys.readouterr().err

@@ -305,7 +305,7 @@ def test_training_ends_where_it_is_asked_to(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", CONFIG)
     marks = 0.9, 0.5, 0.4, 0.3
     fitted = trained(run, Turning(*marks), stop_overoptimised=True, warn=told.append)
-    assert fitted.learner.env_steps == 512 and "50% where that had 90%" in told[0]
+    assert fitted.learner.env_steps == 512 and "50%, then 90%" in told[0]
     other = RunDir.create(tmp_path / "other", CONFIG)
     assert trained(other, Turning(*marks), warn=told.append).learner.env_steps == 1024
     assert len(told) == 4

@@ -72,7 +72,7 @@ def test_what_cannot_be_told_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> N
     ):
         with pytest.raises(ValueError, match="reach has none of which it is known"):
             ask()
-    with pytest.raises(ValueError, match="leave the offset out"):
+    with pytest.raises(ValueError, match="is not supported here: leave it out"):
         ArmConditions(offset=(0.05, 0.0, 0.0)).randomization(TASK)
 
 

@@ -464,7 +464,7 @@ def test_wrong_settings_say_what_would_fit():
         make_learner(PPO_SMALL, PointMass(4), Nearness())
     with pytest.raises(ValueError, match="horizon_s must be above 0, got -1"):
         PPOConfig(horizon_s=-1)
-    with pytest.raises(ValueError, match="needs the run to resume"):
+    with pytest.raises(ValueError, match="needs a run to resume"):
         learn(new(), 10, resume=True)
     with pytest.raises(ValueError, match="simulation >= 0 and learning >= 1"):
         set_threads(-1)
@@ -529,7 +529,7 @@ def test_seeds_decide_everything():
         (PPOConfig, {"net": (64, 0)}, "net must be layers of at least 1 unit"),
         (TD3Config, {"noise": -0.1}, "noise must be at least 0"),
         (TQCConfig, {"drop_quantiles": 25}, "drop_quantiles must be from 0 to 24, one less than"),
-        (EnsembleConfig, {"demos": "set", "hindsight": 1.0}, "leaves nothing of a batch to --demo"),
+        (EnsembleConfig, {"demos": "set", "hindsight": 1.0}, "leaves no room for --demos in a"),
     ],
 )
 def test_settings_that_no_learner_can_have_are_one_line(

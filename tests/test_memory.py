@@ -181,8 +181,8 @@ def test_what_a_run_would_keep_is_refused_before_it_is_taken(tmp_path, monkeypat
     assert main([*run, "200000"]) == 1
     said = capsys.readouterr().err
     refused = (
-        r"200,000 steps are kept, 0\.0 kB each: that takes [789]\.\d MB of memory, and 5\.0 MB are "
-        r"free here; give --tuning.buffer-size 1[01]0000 or less\n$"
+        r"200,000 steps are kept, 0\.0 kB each: needs [789]\.\d MB of memory, and 5\.0 MB are "
+        r"free; give --tuning.buffer-size 1[01]0000 or less\n$"
     )
     assert re.search(refused, said)
     assert not (tmp_path / "runs").exists()

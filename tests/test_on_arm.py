@@ -351,7 +351,9 @@ def test_logs_hold_what_rewards_of_state_and_of_pictures_need(
     one = next(episodes(logs, told, frames=True))
     shown = episode_frames(one, "front", (96, 96))
     assert shown.shape == (len(one.t), 96, 96, 3) and len({frame.tobytes() for frame in shown}) > 5
-    with pytest.raises(ValueError, match="no pictures of camera 'top', but of front: give --view"):
+    with pytest.raises(
+        ValueError, match="no images of camera 'top'; available: front. Give --view"
+    ):
         episode_frames(one, "top", None)
     pay = make_reward_labeller(OnRobotConfig(reward="task"), told.task)
     assert pay is not None
@@ -426,12 +428,10 @@ def test_what_was_learned_on_an_arm_is_judged_there(
     run = begun(tmp_path / "run", bundle)
     run.finish(dataclasses.asdict(LearnerStatus(episodes=3)))
     assert main(["evaluate", str(run.path)]) == 1
-    said = (
-        f"was learned on an arm, where its figures are from: robo-rl deploy {run.path / 'bundle'}"
-    )
+    said = f"was trained on an arm: evaluate it with robo-rl deploy {run.path / 'bundle'}"
     assert said in capsys.readouterr().err
     for reads in (load, write_report_of, subject_of_run):
-        with pytest.raises(ValueError, match="was learned on an arm"):
+        with pytest.raises(ValueError, match="was trained on an arm"):
             reads(run.path)
     assert main(["train", "--resume", str(run.path)]) == 1
     assert f"robo-rl learn-on-arm --resume {run.path}" in capsys.readouterr().err
@@ -470,8 +470,8 @@ def test_bad_input_is_one_line(
 ) -> None:
     monkeypatch.setattr(OnRobotSession, "_begin", lambda session: Refusing(session))
     for args, said in (
-        ("", "give the BUNDLE that is to be corrected, or --resume RUN"),
-        (f"{bundle} --emulate --takeover 0.2", "--takeover is of --human scripted:"),
+        ("", "give the BUNDLE to fine-tune, or --resume RUN"),
+        (f"{bundle} --emulate --takeover 0.2", "--takeover applies only to --human scripted:"),
         (f"{bundle} --emulate --reward clap --minutes 0.02", "unknown reward 'clap'"),
         (f"--resume {tmp_path}", "no run in"),
     ):

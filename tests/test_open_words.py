@@ -74,7 +74,7 @@ def test_what_one_camera_taught_is_judged_by_that_camera(tmp_path: Path) -> None
     file.write_text('[captions]\n"up" = "tip[2] > 0.1"\n"down" = "tip[2] < 0.1"\n')
     held = held_out(SceneView("reach", camera="top"), file, 60, seed=3)
     assert [home.camera for home in held.homes] == ["top"] and len(held.frames) == 6
-    with pytest.raises(ValueError, match="has no camera 'top' but its own picture"):
+    with pytest.raises(ValueError, match="has no camera 'top', only its own render"):
         held_out(SceneView(CARTPOLE, camera="top"), CAPTIONS, 60, seed=3)
 
 
@@ -161,7 +161,7 @@ def test_a_policy_from_frames_and_words(
     assert main(["evaluate", str(run), "--episodes", "2"]) == 0
     assert "return" in capsys.readouterr().out
     for wrong, says in (
-        (["--goal", "the pole is blue"], "captions the likest: the pole"),
+        (["--goal", "the pole is blue"], "captions: the pole"),
         (["--clip.formula", "contrast"], "give --clip.negatives TEXT"),
         (["--clip.encoder", "embedded"], "reward train --task gym:CartPole-v1 --captions"),
         (["--reward", "offline"], "use --reward clip with --clip.encoder"),
@@ -208,7 +208,7 @@ def test_the_same_around_somebody_s_env(weights: Path) -> None:
     bare.reset()
     with pytest.raises(ValueError, match="wrapper_class=robo_rl.rewards.gym_wrapper.WithFrames"):
         bare.step(np.zeros(1, int))
-    with pytest.raises(ValueError, match="draws no frames.*render_mode='rgb_array'"):
+    with pytest.raises(ValueError, match="renders no frames.*render_mode='rgb_array'"):
         blind = FrameRewardWrapper(gymnasium.make("CartPole-v1"), UPRIGHT, encoder=own)
         blind.reset()
         blind.step(0)

@@ -145,7 +145,7 @@ def test_some_rows_explore_by_it_and_demonstrations_need_not_be_in_batches(demos
     theirs = {row.tobytes() for row in algorithm.replay_buffer.prior.obs}
     batch = algorithm.replay_buffer.sample(32)
     assert not any(row.tobytes() in theirs for row in batch.observations.numpy())
-    with pytest.raises(ValueError, match="guided_noise is of demonstrations: give --demos"):
+    with pytest.raises(ValueError, match="guided_noise needs demonstrations: give --demos"):
         EnsembleConfig(guided_noise=0.5)
 
 
@@ -212,16 +212,16 @@ def test_offline_learning_needs_a_data_set(demos: Path) -> None:
         IQLConfig().check(sims.make("lift", 1))
     for wrong, said in (
         ({"demo_share": 0.5}, "demo_share must be"), ({"expectile": 0.3}, "expectile must be in"),
-        ({"interventions": 0.2}, "no episodes to take over"),
+        ({"interventions": 0.2}, "--demos only: leave out interventions"),
         ({"temperature": -1}, "temperature must be at least 0"),
-        ({"clone_updates": 100}, "clone_updates is of steps of one's own"),
+        ({"clone_updates": 100}, "--demos only: leave out clone_updates"),
         ({"actor_every": 4}, "actor_every is of steps"),
         ({"entropy_init": 0.5}, "entropy_init is of steps"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=said):
             IQLConfig(demos=str(demos), **wrong)
     for option in ({"randomize": 0.5}, {"scattered": 0.5}):
-        with pytest.raises(ValueError, match="as they were made: leave out --randomize and"):
+        with pytest.raises(ValueError, match="trains on --demos only: leave out --randomize and"):
             TrainConfig(task="lift", tuning=IQLConfig(demos=str(demos)), **option)
 
 
@@ -349,11 +349,11 @@ def test_a_number_is_so_many_episodes_of_the_tasks_own_expert(tmp_path: Path) ->
     assert made.last.sum() == 3
     assert np.array_equal(made.obs, written.obs) and np.array_equal(made.action, written.action)
     again.load_state_dict(made.state_dict())  # as a run that goes on has it
-    with pytest.raises(ValueError, match="other demonstrations than this run began with"):
+    with pytest.raises(ValueError, match="must be the demonstrations that this run started with"):
         other.load_state_dict(made.state_dict())
     for wrong, asked_of, said in (
         ("0", sim, "episodes and num_envs must be at least 1"),
-        ("3", sims.make("swimmer", 1), "no expert of swimmer knows the way to this goal"),
+        ("3", sims.make("swimmer", 1), "swimmer has no scripted expert for this goal"),
     ):
         with pytest.raises(ValueError, match=said):
             replace(config, demos=wrong).check(asked_of)
@@ -369,7 +369,7 @@ def test_what_moves_within_the_bridges_limits_is_shown_so(tmp_path: Path) -> Non
     plain = make_learner(config, sims.make("lift", ROWS, seed=5))
     a, b, c = (one.algorithm.replay_buffer.prior for one in (mine, theirs, plain))
     assert np.array_equal(a.obs, b.obs) and not np.array_equal(a.obs[:80], c.obs[:80])
-    with pytest.raises(ValueError, match="made within the bridge's limits and would end elsewhere"):
+    with pytest.raises(ValueError, match="within the bridge's limits, and this run trains without"):
         written.check(sims.make("lift", ROWS))
 
 
@@ -389,7 +389,7 @@ def test_a_run_goes_on_with_the_demonstrations_it_began_with(demos: Path, tmp_pa
     run = RunDir.create(tmp_path / "run", SACConfig(**SMALL))
     learn(new(demos), 24, run=run, checkpoint_every=8)
     write_demos(sims.make_task("lift"), tmp_path / "other", DemoConfig(episodes=2, seed=4))
-    with pytest.raises(ValueError, match="has other demonstrations than this run began with"):
+    with pytest.raises(ValueError, match="must be the demonstrations that this run started with"):
         learn(new(tmp_path / "other"), 48, run=RunDir.open(run.path), resume=True)
 
 
@@ -403,8 +403,8 @@ def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
     assert "its task must be that of this run, 'push', got 'lift'" in refused(sims.make("push", 1))
     assert "its robot must be" in refused(sims.make("lift", 1, robot="ur5e"))
     said = refused(sims.make("lift", 1, shaped=True))
-    assert "made without the bridge's limits and would end elsewhere within them" in said
-    assert "no Minari data set" in refused(sims.make("lift", 1), tmp_path)
+    assert "recorded without the bridge's limits, and this run trains within them" in said
+    assert "is not a Minari dataset" in refused(sims.make("lift", 1), tmp_path)
     for name, change in (
         ("old", lambda group: group.attrs.__delitem__("start")),
         ("moved", lambda group: group["actions"].__setitem__(slice(None), 0.5)),
@@ -415,11 +415,11 @@ def test_what_does_not_fit_is_one_line(demos: Path, tmp_path: Path) -> None:
             for group in file.values():
                 change(group)
         if name == "old":
-            assert "does not say where its episodes began" in refused(sims.make("lift", 1), path)
+            assert "has no initial states, so its" in refused(sims.make("lift", 1), path)
         else:
-            with pytest.raises(ValueError, match="played again, its episodes go elsewhere"):
+            with pytest.raises(ValueError, match="replayed episodes differ from the stored"):
                 make_learner(replace(TD3Config(**SMALL), demos=str(path)), sims.make("lift", ROWS))
-    with pytest.raises(ValueError, match="sparse rewards are the judge's verdict"):
+    with pytest.raises(ValueError, match="sparse rewards need the success judge"):
         sims.make("lift", 1, sparse=True, judged=False)
     with pytest.raises(ValueError, match="demo_share must be between 0 and 1, got 1"):
         SACConfig(demo_share=1)
@@ -442,7 +442,7 @@ def test_from_the_shell(demos: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     said = " ".join(capsys.readouterr().err.split())
     assert "--demos is an option of --learner sac, td3, tqc, crossq, " in said and "of ppo" in said
     assert main(["train", *asked, "--demos", "nowhere", "--name", "two"]) == 1
-    assert "nowhere is no Minari data set" in capsys.readouterr().err
+    assert "nowhere is not a Minari dataset" in capsys.readouterr().err
     assert not (tmp_path / "two").exists()
 
 

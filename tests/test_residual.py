@@ -173,7 +173,7 @@ def test_a_base_that_changed_meanwhile_is_refused(base, tmp_path):
     mine.write_bytes(base.read_bytes())
     learn(on(CONFIGS[0], mine), 384, run=run)
     learner = on(CONFIGS[0], "controller:zero")
-    with pytest.raises(CheckpointError, match=r"controller:zero has changed .* put the old one"):
+    with pytest.raises(CheckpointError, match=r"controller:zero has changed .* restore the old"):
         learn(learner, 768, run=run, resume=True)
 
 
@@ -306,8 +306,10 @@ def test_a_base_of_something_else_is_one_clear_line(first, base, tmp_path):
         return str(refused.value)
 
     assert "give --base RUN, BUNDLE" in refusal("", made["reach"])
-    assert "known: approach, zero" in refusal("controller:expert", made["reach"])
-    assert "no run, no bundle" in refusal(tmp_path / "nothing", made["reach"])
+    assert "available: approach, zero" in refusal("controller:expert", made["reach"])
+    assert "no run, bundle, .onnx file or controller" in refusal(
+        tmp_path / "nothing", made["reach"]
+    )
     flat = onnx.helper.make_model(
         onnx.helper.make_graph(
             [onnx.helper.make_node("Tanh", ["obs"], ["action"])],
@@ -320,7 +322,7 @@ def test_a_base_of_something_else_is_one_clear_line(first, base, tmp_path):
     )
     onnx.save(flat, tmp_path / "flat.onnx")
     assert "must take obs (rows, width) alone" in refusal(tmp_path / "flat.onnx", made["reach"])
-    assert "no ONNX policy" in refusal(Path(__file__), made["reach"])
+    assert "is not a readable ONNX policy" in refusal(Path(__file__), made["reach"])
     assert "task must be that of this run, push, got reach" in refusal(first.bundle, made["push"])
     other = refusal(first.bundle, sims.make("reach", 2, robot="ur5e"))
     assert "arm must be that of this run, ur5e, got so101" in other
@@ -352,6 +354,6 @@ def test_options_say_how(capsys):
     assert main(["train", "reach", "--reward", "task", "--learner", "residual-ppo", "--episodes",
                  "8", "--name", "none", "--runs", "nowhere"]) == 1  # fmt: skip
     told = capsys.readouterr().err
-    assert "a residual learner corrects a base" in told
+    assert "a residual learner needs a base policy" in told
     assert "what learns nothing" not in told  # it is said before anything is measured or made
     assert not Path("nowhere").exists()

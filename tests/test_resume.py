@@ -92,7 +92,7 @@ def test_ctrl_c_is_saved_and_goes_on_bit_for_bit(tmp_path: Path) -> None:
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        way = f"; it goes on: robo-rl train --resume {tmp_path}"
+        way = f"; resume with: robo-rl train --resume {tmp_path}"
         twice = stopped("twice", 2, f"^stopped by Ctrl-C{way}/twice$")
         assert twice.latest_checkpoint() is None
         once = stopped("once", 1, f"^stopped by Ctrl-C at 1,024 env steps{way}/once$")

@@ -66,12 +66,12 @@ def test_a_new_run_holds_its_config_and_versions(run):
         RunDir.create(run.path, Config())
     with pytest.raises(ValueError, match="no run in .*nowhere"):
         RunDir.open(run.path / "nowhere")
-    with pytest.raises(ValueError, match="config.json is no folder to write in"):
+    with pytest.raises(ValueError, match="config.json is not a writable folder"):
         RunDir.check_free(run.path / "config.json" / "new")
     bundle = run.path / "bundle"
     bundle.mkdir()
     (bundle / "manifest.json").touch()
-    with pytest.raises(ValueError, match="is a policy's bundle, not the run that it is of"):
+    with pytest.raises(ValueError, match="is a policy bundle, not a run folder"):
         RunDir.open(bundle)
     with pytest.raises(BundleError, match=f"is a training run, not a bundle; .* export {run.path}"):
         PolicyBundle.load(run.path)
@@ -113,7 +113,7 @@ def test_a_run_that_fails_takes_nobody_elses_with_it(tmp_path):
 
 def test_a_clone_s_folder_is_not_said_to_go_on(tmp_path):
     RunDir.create(tmp_path / "a", {"learner": "clone"})
-    with pytest.raises(ValueError, match="a clone, in which nothing goes on; give the new run"):
+    with pytest.raises(ValueError, match="a behaviour-cloning run, which cannot be resumed; give"):
         RunDir.check_free(tmp_path / "a")
 
 
@@ -209,7 +209,7 @@ def test_a_damaged_checkpoint_is_skipped_by_name(run, name, damage):
     if name == META and damage == "flipped":
         data[:] = b"{}"
         bad.write_bytes(data)
-    with pytest.warns(UserWarning, match=f"skipping a checkpoint: .*step_00000200/{name}"):
+    with pytest.warns(UserWarning, match=f"an unreadable checkpoint: .*step_00000200/{name}"):
         assert run.latest_checkpoint().step == 100
 
 

@@ -152,8 +152,8 @@ def test_what_is_no_picture_is_one_line(pictures: Path, tmp_path: Path, capsys) 
     (tmp_path / "text.mp4").write_text("no film")
     (tmp_path / "empty").mkdir()
     for file, more, says in (
-        ("nowhere.png", [], "there is no goal picture nowhere.png; make one: robo-rl reward"),
-        (tmp_path / "text.png", [], "is not a picture that can be read"),
+        ("nowhere.png", [], "goal picture nowhere.png does not exist; make one: robo-rl reward"),
+        (tmp_path / "text.png", [], "text.png as a picture"),
         (tmp_path / "text.mp4", [], "cannot read a video"),
         (tmp_path / "empty", [], "holds no .png, .jpg, .jpeg"),
         (pictures, ["--robot", "koch"], "then give --goal-image.encoder embedded:FILE"),
@@ -393,7 +393,7 @@ def test_episodes_are_played_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(Rows().encode(frames), made_.seen.rows[[7, 3]])
     encode_episodes(task, encoder, EpisodesConfig(demonstrations=2, seed=1, **few))
     assert encoder.asked == 2 * 6 * 50
-    with pytest.raises(ValueError, match="nobody is to act"):
+    with pytest.raises(ValueError, match="no episode source selected"):
         encode_episodes(task, encoder, EpisodesConfig(demonstrations=0, lost=0, random=0))
 
 
@@ -459,7 +459,7 @@ def test_a_scorer_is_refused_where_it_does_not_belong(scorer: Path, tmp_path: Pa
         (f"progress:{tmp_path / 'progress.safetensors'}", [], "kind success, not progress"),
         (f"success:{other}", [], "reads embeddings of embedded-0123456789ab, --success.encoder"),
         (f"success:{scorer}", ["--robot", "ur5e"], "--task reach --robot ur5e --goal touch_red"),
-        (f"success:{scorer}", ["--goal", "touch the blue ball"], "asked is touch_blue_ball in"),
+        (f"success:{scorer}", ["--goal", "touch the blue ball"], "got touch_blue_ball in"),
     ):
         asked = ["train", "reach", "--reward", reward, *more, "--runs", str(tmp_path / "runs")]
         assert main(asked) == 1
@@ -482,7 +482,7 @@ def test_a_scorer_is_used_elsewhere_where_that_is_said(
     """A classifier of the cube touched in reach, on push, which has the same scene."""
     task, goal = judged_goal(sims.make_task("push"), "the gripper touches the red cube")
     env = sims.BatchEnv(task, 1)
-    with pytest.raises(ValueError, match=r"all the same: --success.elsewhere \(of reward report"):
+    with pytest.raises(ValueError, match=r"use it anyway: --success.elsewhere \(of reward report"):
         make_reward(f"success:{scorer}", goal, env)
     settings = SuccessConfig(elsewhere=True)
     made_ = make_reward(f"success:{scorer}", goal, env, settings)
@@ -524,7 +524,7 @@ def test_a_stretch_lies_within_an_episode(length: int, seed: int) -> None:
     found = sample_segments(episode, length, 20, np.random.default_rng(seed))
     assert found.shape == (20, length) and (np.diff(found, axis=1) == 1).all()
     assert (episode[found] == episode[found[:, :1]]).all()
-    with pytest.raises(ValueError, match="no episode here has the 7 frames"):
+    with pytest.raises(ValueError, match="no episode has the 7 frames"):
         sample_segments(episode, 7, 1, np.random.default_rng(0))
 
 
@@ -547,7 +547,7 @@ def test_what_a_noisy_oracle_prefers_is_learned(
         assert len(pairs) == 120
     judging = split_episodes(episodes, few.seed)[2]
     assert not judging[episodes.episode[np.concatenate(told)]].any()
-    with pytest.raises(ValueError, match="no answer to learn from"):
+    with pytest.raises(ValueError, match="no preference labels to fit"):
         query_before_training(episodes, None, config, few)
 
 
@@ -725,7 +725,7 @@ def test_labels_in_the_terminal_are_learned_from(
     assert "asked.safetensors exists already; give a new one" in capsys.readouterr().err
     again = tmp_path / "again.safetensors"
     assert main([*teach, "--store", str(store), "--out", str(again)]) == 1
-    assert "stretches of 2 frames, asked is for 4" in capsys.readouterr().err
+    assert "segments of 2 frames, got --ask.length 4" in capsys.readouterr().err
 
 
 def test_ratings_teach_what_is_preferred_and_what_is_a_success(
@@ -841,7 +841,7 @@ def test_a_reward_is_learned_from_what_a_model_prefers(
         assert LabelStore(store).frames(LabelStore(store).read()[0].first).shape[1] == 288
     files = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
     assert len(files) > 40 and not any(b"THE-SECRET" in content for content in files)
-    with pytest.raises(ValueError, match="nobody is called 'somebody'; known: oracle, vlm:MODEL"):
+    with pytest.raises(ValueError, match="unknown labeller 'somebody'; available: oracle, vlm"):
         QueryConfig(by="somebody")
 
 

@@ -123,7 +123,7 @@ def test_a_torn_line_is_dropped_and_a_damaged_one_is_an_error(tmp_path: Path) ->
     path = tmp_path / "journal.jsonl"
     journal = SearchJournal(path)
     journal.append("begun", seed=np.int64(3))
-    with pytest.raises(JournalError, match="another process is at work"):
+    with pytest.raises(JournalError, match="another process is writing"):
         SearchJournal(path)
     journal.close()
     with path.open("ab") as file:
@@ -136,7 +136,7 @@ def test_a_torn_line_is_dropped_and_a_damaged_one_is_an_error(tmp_path: Path) ->
         "begun", "finished",
     ]  # fmt: skip
     path.write_text('{"event": "begun"}\nnot an event\n{"event": "x"}\n')
-    with pytest.raises(JournalError, match="line 2 is not an event"):
+    with pytest.raises(JournalError, match="line 2 is not a journal event"):
         SearchJournal(path)
 
 
@@ -309,7 +309,7 @@ def test_a_search_of_which_nothing_trains_says_why(
     ("args", "said"),
     [
         (["--goal", "the gripper touches the green dragon"], "dragon"),
-        (["--writer", "oracle"], "unknown writer 'oracle'; known: offline, llm, text2reward"),
+        (["--writer", "oracle"], "unknown writer 'oracle'; available: offline, llm, text2reward"),
         (["--writer", "eureka"], "writer 'eureka' needs a model: --model.model NAME"),
         (["--relabel"], "relabel needs a learner with a replay buffer; ppo has none"),
         (["--learner", "sarsa"], "unknown learner 'sarsa'"),
@@ -334,7 +334,7 @@ def test_where_no_folder_can_be_is_one_line(
     (tmp_path / "file").write_text("")
     assert main([*OPTIONS, "--runs", str(tmp_path / "file")]) != 0
     err = capsys.readouterr().err
-    assert "is no folder to write in" in err and err.count("\n") == 1
+    assert "is not a writable folder" in err and err.count("\n") == 1
 
 
 def test_a_goal_that_is_not_the_bodys_is_refused_at_once(

@@ -218,7 +218,7 @@ def test_progress_is_written_of_every_frame_as_lerobot_reads_it(
         knots = ((expected[[0, 4, 8]] - low) / (high - low)).clip(0, 1)
         np.testing.assert_allclose(progress, np.interp(np.arange(9), [0, 4, 8], knots), atol=5e-3)
         count, _ = len(server.asked), capsys.readouterr()
-        assert "must be a .parquet file that is not there yet" in refusal(capsys, *ask[2:])
+        assert "must be a new .parquet file" in refusal(capsys, *ask[2:])
         assert len(server.asked) == count
 
 
@@ -302,7 +302,7 @@ def test_mistakes_are_one_line(
     said = refusal(capsys, minari, "--progress", tmp_path / "p.parquet")
     assert "of one LeRobotDataset" in said and "got a Minari data set" in said
     said = refusal(capsys, lerobot, "--progress", tmp_path / "p.json")
-    assert "must be a .parquet file" in said
+    assert "must be a new .parquet file" in said
     assert "give --progress" in refusal(capsys, lerobot, "--bounds", "0", "1")
     said = refusal(capsys, lerobot, "--bounds", "1", "0", "--progress", tmp_path / "p.parquet")
     assert "two increasing numbers, got (1.0, 0.0)" in said

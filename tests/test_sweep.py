@@ -53,12 +53,12 @@ def test_every_combination_is_what_train_would_be_told() -> None:
         (["--over", "learner"], "expected OPTION=VALUE"),
         (["--over", "learner=ppo,ppo"], "expected OPTION=VALUE"),
         (["--over", "learner=ppo,"], "expected OPTION=VALUE"),
-        (["--over", "seed=1,2"], "a sweep's own options"),
+        (["--over", "seed=1,2"], "this is an option of sweep itself"),
         (["--over", "robot=so101,ur5e", "--over", "robot=fr3"], "--over twice"),
         (["--over", "learner=ppo,nobody"], "unknown learner 'nobody'"),
         (["--seeds", "1,x"], "whole numbers"),
         (["--jobs", "0"], "at least 1"),
-        (["--resume", "runs/x"], "goes on by itself"),
+        (["--resume", "runs/x"], "a sweep does not take --resume"),
     ],
 )
 def test_mistakes_are_one_line_and_begin_nothing(
@@ -73,7 +73,7 @@ def test_where_no_folder_can_be_is_one_line(
 ) -> None:
     (tmp_path / "file").write_text("")
     assert main(["sweep", *SMALL, "--runs", str(tmp_path / "file")]) == 1
-    assert "is no folder to write in" in capsys.readouterr().err
+    assert "is not a writable folder" in capsys.readouterr().err
 
 
 def test_seeds_are_summed_up_by_their_middle_half() -> None:
@@ -109,7 +109,7 @@ def test_what_is_made_is_not_made_again_and_more_is_added(
     page = (tmp_path / "it" / "sweep.html").read_text()
     assert "scattered=0.5-seed-3/report.html" in page and "data:image/png" in page
     assert main([*line, "--seeds", "0", "--learner", "sac"]) == 1
-    assert "was begun with --learner 'ppo', asked is 'sac'" in capsys.readouterr().err
+    assert "was started with --learner 'ppo', got 'sac'" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_runs_side_by_side_are_those_that_are_missing(
     said = " ".join(capsys.readouterr().err.split())
     assert "0 of 2 runs are in" in said and "2 of 2 runs failed" in said
     for value in ("0", "0.5"):
-        assert f"begun: scattered={value}, seed 3" in said
+        assert f"started: scattered={value}, seed 3" in said
         assert f"failed: scattered={value}, seed 3" in said
     assert "SettledConfig" in said or "TrainConfig(" in said
 

@@ -38,7 +38,7 @@ def test_a_run_ends_with_a_policy_that_is_judged_again_the_same(
     assert again["successes"] == judged["successes"]
     assert again["distance_median"] == pytest.approx(judged["distance_median"], abs=0.1)
     assert main(["export", str(run), str(tmp_path / "out")]) == 1
-    assert "moved no arm" in capsys.readouterr().err
+    assert "has no robot arm and so no bundle" in capsys.readouterr().err
     assert main(["evaluate", str(run), "--episodes", "5", "--expert"]) == 1
     assert "'pusher' has no scripted expert" in capsys.readouterr().err
 

@@ -444,7 +444,7 @@ def test_what_no_caption_says_is_refused_and_still_read(capsys) -> None:
     from robo_rl.cli import main
 
     goal = read_goal(sims.make_task("push"), "push the red cube 5 cm to the left")
-    with pytest.raises(ValueError, match="an action is no relation that one frame shows"):
+    with pytest.raises(ValueError, match="an action cannot be seen in one frame"):
         captions_of(goal, raw=False)
     assert main(["reward", "read", goal.text, "--task", "push"]) == 0
     said = capsys.readouterr().out
@@ -495,10 +495,10 @@ def test_no_frame_shows_a_whole_sequence() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"baseline": "an arm"}, "baseline is of --clip.formula goal_baseline, contrast and"),
-        ({"alpha": 0.2}, "alpha is of --clip.formula goal_baseline, not of cosine"),
-        ({"formula": "softmax", "alpha": 0.2, "negatives": ("a",)}, "alpha is of"),
-        ({"formula": "goal_baseline", "negatives": ("a",)}, "negatives is of --clip.formula contr"),
+        ({"baseline": "an arm"}, "baseline applies to --clip.formula goal_baseline, contrast and"),
+        ({"alpha": 0.2}, "alpha applies to --clip.formula goal_baseline, got cosine"),
+        ({"formula": "softmax", "alpha": 0.2, "negatives": ("a",)}, "alpha applies to"),
+        ({"formula": "goal_baseline", "negatives": ("a",)}, "negatives applies to --clip.formula"),
     ],
 )
 def test_words_that_no_formula_looks_at_are_refused(given: dict[str, Any], said: str) -> None:
@@ -523,7 +523,7 @@ def test_a_goal_with_a_number_of_its_own_is_taught_where_a_frame_shows_it() -> N
     [new] = set(more.texts) - set(plain.texts)
     asked = captions_of(read_goal(task, "lift the red cube by 12 cm"), raw=False)
     assert new == asked[-1][0].text and "12 cm" in new
-    for goal, says in (("the red cube has moved 5 cm to the left", "no relation that one frame"),
+    for goal, says in (("the red cube has moved 5 cm to the left", "cannot be seen in one frame"),
                        ("sing", "sing")):  # fmt: skip
         with pytest.raises(ValueError, match=says):
             captions_of_task(task, (goal,))
@@ -559,7 +559,7 @@ def test_what_is_never_to_be_and_what_is_to_last_are_of_a_plan() -> None:
     assert [step[0].part for step in plan if not step[0].shunned] == [0, 1]
     filled = judged_goal(task, never.text)[1]  # as a run has it, every number there
     assert describe_captions(captions_of(filled, raw=False)) == describe_captions(plan)
-    with pytest.raises(ValueError, match="pretrained CLIP does not say how surely"):
+    with pytest.raises(ValueError, match="pretrained CLIP has no calibrated probability"):
         captions_of(never, raw=True)
     shut = read_goal(sims.make_task("drawer"), "open the drawer without touching the handle")
     assert describe_captions(captions_of(shut, raw=False)) == (

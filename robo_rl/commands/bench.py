@@ -21,16 +21,16 @@ from robo_rl.runtime.threads import set_threads
 class BenchCommand:
     """Measures what is missing of an experiment; what is finished is not done again."""
 
-    what: tyro.conf.Positional[str] = ""  # a name from the list above, or all: every rate
+    what: tyro.conf.Positional[str] = ""  # an experiment from the list above; all: all rates
     list: bool = False  # print the experiments
-    only: str = ""  # rows whose names contain this
-    seeds: Annotated[str, tyro.conf.arg(aliases=["--seed"])] = ""  # 0,1,2; empty: its own
-    develop: bool = False  # train on seeds of development, judge on selection episodes
-    share: float = 1.0  # of steps and episodes: below 1 it is only a trial run
-    jobs: int = 1  # rows worked at side by side
-    journal: Path | None = None  # of finished rows; empty: RUNS/NAME.json
-    again: bool = False  # measure kept rows anew
-    kept: bool = False  # measure nothing, print all that is kept, older versions apart
+    only: str = ""  # run only configurations whose names contain this
+    seeds: Annotated[str, tyro.conf.arg(aliases=["--seed"])] = ""  # 0,1,2; empty: the defaults
+    develop: bool = False  # use development seeds and validation episodes
+    share: float = 1.0  # share of steps and episodes to run; below 1: a trial run
+    jobs: int = 1  # parallel jobs
+    journal: Path | None = None  # file of finished results; empty: RUNS/NAME.json
+    again: bool = False  # repeat measurements that are already stored
+    kept: bool = False  # only print stored results, grouped by version
     runs: Path = Path("runs/bench")  # where runs, journals and tables go
     as_json: Json = False  # print JSON
 
@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     names = bench.RATES if command.what == "all" else (command.what,)
     if len(names) > 1 and command.journal:
-        raise ValueError("a journal is of one experiment, asked for all")
+        raise ValueError("--journal needs one experiment, got all")
     seeds = [s for s in command.seeds.split(",") if s]
     if not all(s.isdecimal() for s in seeds):
         raise ValueError(f"seeds must be whole numbers, as in 0,1,2; got {command.seeds!r}")

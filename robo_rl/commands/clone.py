@@ -18,7 +18,7 @@ class CloneCommand(CloneConfig):
     """Clones demonstrations into a run with a bundle, by regression: a base for --learner
     residual-*, seldom more."""
 
-    dataset: tyro.conf.Positional[Path]  # a Minari data set, as `robo-rl demos` writes one
+    dataset: tyro.conf.Positional[Path]  # folder of a Minari dataset (robo-rl demos writes one)
     as_json: Json = False  # print the result as JSON
 
 
@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
         print((made.run.path / "result.json").read_text())
         return 0
     console.print(
-        f"{made.run.path / 'report.html'}; correct it: robo-rl train {made.run.config['task']} "
+        f"{made.run.path / 'report.html'}; fine-tune: robo-rl train {made.run.config['task']} "
         f"--learner residual-ppo --base {made.run.path}",
         soft_wrap=True,
     )

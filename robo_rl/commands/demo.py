@@ -19,11 +19,11 @@ SENTENCE = "the gripper touches the red cube"
 class DemoCommand:
     """The whole line on the embedded defaults: sentence, reward, policy, report, simulated arm."""
 
-    goal: str = SENTENCE  # what to learn
-    distill: bool = False  # score simulator state by a copy of the CLIP; else draw every step
-    seed: int = 0  # of training
-    runs: Path = Path("runs")  # folder of all runs
-    arm_episodes: int = 20  # on the simulated arm, through the control loop and safety filter
+    goal: str = SENTENCE  # goal, as a sentence
+    distill: bool = False  # score state with a distilled model; else render every step
+    seed: int = 0  # training seed
+    runs: Path = Path("runs")  # folder in which run folders are created
+    arm_episodes: int = 20  # episodes on the simulated arm, with control loop and safety filter
 
 
 def main(argv: Sequence[str]) -> int:

@@ -27,7 +27,7 @@ class DemosCommand(DemoConfig, SceneOptions):
 
     task: tyro.conf.Positional[str]  # as `robo-rl list tasks` shows
     to: tyro.conf.Positional[Path]  # a folder that does not exist yet
-    goal: str = ""  # one of the task's goals, as a sentence or a key, or any; empty: the first one
+    goal: str = ""  # a goal of the task: sentence, key, or any; empty: the first
     as_json: Json = False  # print JSON
 
 
@@ -36,10 +36,10 @@ class LogsCommand:
     """Writes what an arm's logs hold as a data set: who drove and what was executed, judged."""
 
     to: tyro.conf.Positional[Path]  # a folder that does not exist yet
-    logs: Annotated[tuple[Path, ...], tyro.conf.arg(name="from")]  # logs, or folders of them
+    logs: Annotated[tuple[Path, ...], tyro.conf.arg(name="from")]  # robot logs, or folders of them
     format: Literal["minari", "lerobot"] = "minari"  # lerobot: LeRobotDataset v3
-    failures: bool = False  # lerobot: those that failed, too; Minari says which they are
-    progress: Path | None = None  # lerobot: JSON with a score per frame, as reward score --json
+    failures: bool = False  # lerobot: include failed episodes (Minari marks them)
+    progress: Path | None = None  # lerobot: JSON of scores per frame (reward score --json)
     as_json: Json = False  # print JSON
 
 
@@ -65,7 +65,7 @@ def main(argv: Sequence[str]) -> int:
     else:
         print(
             f"{made.path}: {made.episodes:,} episodes, {made.steps:,} steps, "
-            f"{made.successes:,} succeed, {made.lost:,} made to fail"
+            f"{made.successes:,} successful, {made.lost:,} made to fail"
         )
     return 0
 
@@ -85,7 +85,7 @@ def _of_logs(argv: Sequence[str]) -> int:
         scores = [] if command.progress is None else _scores(command.progress)
         made = write_lerobot(command.to, logs, told, failures=command.failures, progress=scores)
     elif command.progress is not None or command.failures:
-        raise ValueError("--progress and --failures are for --format lerobot")
+        raise ValueError("--progress and --failures need --format lerobot")
     else:
         made = write_minari(command.to, logs, told)
     episodes, steps, successes, unsaid = made
@@ -101,8 +101,8 @@ def _of_logs(argv: Sequence[str]) -> int:
         print(json.dumps(figures))
         return 0
     print(
-        f"{command.to}: {episodes:,} episodes, {steps:,} steps, {successes:,} succeed; what was "
-        f"executed is said by the task's actions to within {np.median(unsaid):.3f} rad a step "
+        f"{command.to}: {episodes:,} episodes, {steps:,} steps, {successes:,} successful; "
+        f"the actions reproduce the executed steps to within {np.median(unsaid):.3f} rad a step "
         f"(median; at most {np.max(unsaid):.3f})"
     )
     if left_out := told.summary():

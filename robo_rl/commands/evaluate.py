@@ -23,12 +23,12 @@ class EvaluateCommand:
     """Ground-truth success of a run's exported policy, and its floors, on the test seed."""
 
     run: tyro.conf.Positional[Path]  # the run's folder
-    episodes: int = 1000  # judged
-    judge: Literal["test", "select"] = "test"  # seed of the episodes; training judges on select's
-    goal: str = ""  # of a run with --goal any: this one alone, a sentence or a key
-    expert: bool = False  # judge the task's expert instead
-    randomize: float = 0.0  # width of the rows it is judged on, as of `train`; 0: all rows the same
-    # s, and N m/rad, of the arm it is judged on, as of `train`; None: as the run was told
+    episodes: int = 1000  # evaluation episodes
+    judge: Literal["test", "select"] = "test"  # evaluation seeds; training uses those of select
+    goal: str = ""  # for a run with --goal any: evaluate this goal only (sentence or key)
+    expert: bool = False  # evaluate the task's scripted expert instead
+    randomize: float = 0.0  # domain randomisation scale, as in `train`; 0: none
+    # Arm latency (s) and servo stiffness (N m/rad), as in `train`; None: the run's own.
     latency: float | None = None
     stiffness: float | None = None
     as_json: Json = False  # print JSON
@@ -55,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
     run = RunDir.open(command.run)
     if command.goal and run.config["goal"] != ANY:
         raise ValueError(
-            f"{command.run} knows one goal: leave out --goal, or train with --goal {ANY}"
+            f"{command.run} was trained for one goal: leave out --goal, or train with --goal {ANY}"
         )
     truth, seed = run.judged["truth"], JUDGED_ON[command.judge]
     asked = {name: getattr(command, name) for name in ("latency", "stiffness")}
@@ -64,14 +64,14 @@ def main(argv: Sequence[str]) -> int:
     given = [*(["randomize"] if command.randomize else []), *asked]
     if command.expert and given:
         raise ValueError(
-            f"--{given[0]} judges a policy: an expert sees the true state of every row"
+            f"--{given[0]} applies to policies: the expert always reads the true state"
         )
     if run.config["task"].startswith("gym:"):
         if command.expert:
-            raise ValueError(f"{run.config['task']} has no expert of ours")
+            raise ValueError(f"{run.config['task']} has no scripted expert: leave out --expert")
         if given:
             raise ValueError(
-                f"{run.config['task']} has no --{given[0]} of ours: its physics is its own"
+                f"{run.config['task']} is an external environment: leave out --{given[0]}"
             )
         from robo_rl.training.gymnasium import evaluate_gymnasium
 

@@ -20,7 +20,7 @@ class ExportCommand:
 
     run: tyro.conf.Positional[Path]  # the run's folder
     to: tyro.conf.Positional[Path]  # a folder that does not exist yet
-    goal: str = ""  # of a run with --goal any: which of its goals, as a sentence or a key
+    goal: str = ""  # for a run with --goal any: the goal to export (sentence or key)
 
 
 def copy(folder: Path, to: Path) -> None:
@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
     run.check_finished()
     bundle = run.path / "bundle"
     if not bundle.exists():
-        raise ValueError(f"{run.path} moved no arm: it has no bundle; its policy is policy.onnx")
+        raise ValueError(f"{run.path} has no robot arm and so no bundle; its policy is policy.onnx")
     PolicyBundle.load(bundle)
     if command.to.exists():
         raise ValueError(f"{command.to} exists already; give a new folder")

@@ -22,8 +22,8 @@ class ListCommand:
 
     what: tyro.conf.Positional[
         Literal["all", "tasks", "robots", "rewards", "learners", "signals"]
-    ] = "all"  # of what
-    task: tyro.conf.Positional[str] = "reach"  # whose signals
+    ] = "all"  # what to list
+    task: tyro.conf.Positional[str] = "reach"  # task whose signals are listed
     as_json: Json = False  # print JSON
 
 

@@ -24,6 +24,6 @@ class UnreadOptions:  # reading_offers.py takes it out before the others are par
 class SceneOptions:
     """What a task is made of, for commands that speak of its things."""
 
-    robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
-    things: str = ""  # on the table of task tabletop: "yellow ball, two red cubes, white plate"
-    scene: str = ""  # on that table: your FILE.xml, with its card FILE.toml beside it
+    robot: str = ""  # name from `robo-rl list robots`; empty: the task's own
+    things: str = ""  # objects of task tabletop: "yellow ball, two red cubes, white plate"
+    scene: str = ""  # your scene for task tabletop: FILE.xml, with FILE.toml beside it

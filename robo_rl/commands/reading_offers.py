@@ -32,12 +32,12 @@ def with_reading_offers(main: Main, argv: Sequence[str]) -> int:
         offers = error.offers
         if accepted > len(offers):
             many = f"only {len(offers)} were" if offers else "nothing was"
-            raise ValueError(f"--accept {accepted}, but {many} offered. {error}") from None
+            raise ValueError(f"--accept {accepted}, but {many} suggested. {error}") from None
         chosen = accepted or (_ask_which(offers, error.why) if _is_interactive() else 0)
         if not offers:
             raise
         if not chosen:
-            raise ValueError(f"{error} Or take one with --accept N.") from None
+            raise ValueError(f"{error} Or choose a suggestion with --accept N.") from None
         print(f"goal: {offers[chosen - 1].understood}", file=sys.stderr)
         return main(_with_offer(argv, error, offers[chosen - 1]))
 
@@ -47,7 +47,9 @@ def _pop_accept(argv: Sequence[str]) -> tuple[list[str], int]:
     rest, numbers = pop_option(argv, "--accept")
     number = numbers[-1] if numbers else "0"
     if not number.isdigit():
-        raise ValueError(f"--accept: expected the number of an offer, as 1, got {number!r}")
+        raise ValueError(
+            f"--accept: expected the number of a suggestion, such as 1, got {number!r}"
+        )
     return rest, int(number)
 
 
@@ -77,7 +79,7 @@ def _ask_which(offers: Sequence[Offer], why: str) -> int:
     print("Did you mean", file=sys.stderr)
     for i, offer in enumerate(offers, 1):
         print(f"  {i}: {offer.understood}", file=sys.stderr)
-    print("The number, or nothing to stop: ", end="", file=sys.stderr, flush=True)
+    print("Enter a number, or nothing to stop: ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline().strip()
     return int(answer) if answer.isdigit() and 0 < int(answer) <= len(offers) else 0
 
@@ -96,4 +98,4 @@ def _with_offer(argv: Sequence[str], error: NotRead, offer: Offer) -> list[str]:
         at = args.index(said)
         args[at : at + 1] = [error.goal.card.task, offer.option, offer.value]
         return args
-    raise ValueError(f"{said!r} is no --goal of this command; say {offer.value!r}")
+    raise ValueError(f"{said!r} is not the --goal of this command; use {offer.value!r}")

@@ -28,7 +28,7 @@ class SearchCommand(SearchConfig):
     """
 
     task: tyro.conf.Positional[str] = "reach"  # as `robo-rl list tasks` shows
-    resume: Path | None = None  # a search's folder to continue; its own settings are used
+    resume: Path | None = None  # search folder to resume, with the settings stored in it
     as_json: Json = False  # print search.json
 
 

@@ -24,17 +24,16 @@ from robo_rl.runtime.threads import set_threads
 class SweepCommand:
     """Trains every combination of --over with every seed: TASK [options of train] --over ...
 
-    What is not listed here is an option of `robo-rl train`. A run that is finished is not made
-    again, one that was begun goes on: give the same line once more, or one with more of --over or
-    --seeds.
+    All other options are those of `robo-rl train`. Finished runs are skipped and started ones are
+    resumed: repeat the command, or repeat it with more of --over or --seeds.
     """
 
     # An option of train and its values: learner=ppo,sac; between | where values have commas.
     over: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    seeds: Annotated[str, tyro.conf.arg(aliases=["--seed"])] = "0,1,2"  # of training
-    jobs: int = 1  # runs made side by side, each on its share of the cores
-    name: str = "sweep"  # of the folder in RUNS
-    runs: Path = Path("runs")  # folder of all runs
+    seeds: Annotated[str, tyro.conf.arg(aliases=["--seed"])] = "0,1,2"  # training seeds
+    jobs: int = 1  # parallel runs, which share the cores
+    name: str = "sweep"  # name of the sweep folder in RUNS
+    runs: Path = Path("runs")  # folder in which run folders are created
     as_json: Json = False  # print JSON
 
 
@@ -79,10 +78,12 @@ def settings_of(args: Sequence[str], over: Sequence[str]) -> dict[str, TrainConf
     """{name: what is trained} of every combination; ValueError, or train's own words, for what
     train does not take."""
     if any(word.partition("=")[0] == "--resume" for word in args):
-        raise ValueError("a sweep goes on by itself: give the same line once more")
+        raise ValueError("a sweep does not take --resume: run the same command again to resume it")
     axes = dict(map(_axis, over))
     if len(axes) < len(over):
-        raise ValueError("--over twice for one option: give all of its values at once")
+        raise ValueError(
+            "--over is given twice for one option: give all of its values in one --over"
+        )
     found = {}
     for values in itertools.product(*axes.values()):
         chosen = dict(zip(axes, values, strict=True))
@@ -98,7 +99,7 @@ def _axis(text: str) -> tuple[str, list[str]]:
     if not given or not option or not all(parts) or len(set(parts)) < len(parts):
         raise ValueError(f"--over: expected OPTION=VALUE,VALUE, as learner=ppo,sac; got {text!r}")
     if f"--{option}" in OWN:
-        raise ValueError(f"--over {option}: that is for a sweep's own options to say")
+        raise ValueError(f"--over {option}: this is an option of sweep itself; give --{option}")
     return option, parts
 
 

@@ -37,11 +37,11 @@ class TrainCommand(CommonOptions):
 
     # As `robo-rl list tasks` shows, or gym:ID; or a sentence that one of those reads.
     task: tyro.conf.Positional[str] = "reach"
-    resume: Path | None = None  # a run folder to continue, as it began; --env-steps MORE extends it
+    resume: Path | None = None  # run folder to resume; --env-steps MORE extends it
     as_json: Json = False  # print the result as JSON
     further: tyro.conf.OmitArgPrefixes[FurtherOptions] = field(default_factory=FurtherOptions)
     unread: tyro.conf.OmitArgPrefixes[UnreadOptions] = field(default_factory=UnreadOptions)
-    reading: ModelConfig = field(default_factory=ModelConfig)  # the model of --reader llm
+    reading: ModelConfig = field(default_factory=ModelConfig)  # language model of --reader llm
     scoring: RewardConfig = field(default_factory=RewardConfig)
     tuning: LearnerConfig = field(default_factory=PPOConfig)
 
@@ -106,7 +106,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     parsed = _parse(args, begin)
     labels = [arg for arg in args if arg.startswith("--labels")]
     if labels and not getattr(parsed.scoring, "distill", False):
-        raise ValueError(f"{labels[0]} is of what --clip.distill asks for while it learns: give it")
+        raise ValueError(f"{labels[0]} applies to distilled scorers: give --clip.distill too")
     return parsed
 
 
@@ -119,9 +119,9 @@ def _task_of_sentence(parsed: TrainCommand) -> str:
     found = task_for(said, own=own, typed='train {task} --goal "{sentence}"')
     if not found and " " in said:
         raise ValueError(
-            f"{said!r} is neither a task (robo-rl list tasks) nor a goal that one of them reads: "
-            f'train TASK --goal {said!r} says why not there, and --things "yellow ball, two red '
-            'cubes" puts your own things on a table'
+            f"{said!r} is neither a task (robo-rl list tasks) nor a goal of a task: "
+            f"train TASK --goal {said!r} shows the task's reason, and --things "
+            '"yellow ball, two red cubes" puts your own things on a table'
         )
     return found
 
@@ -177,9 +177,11 @@ def _stored(run: Path) -> SettledConfig:
     config = RunDir.open(run).config
     if config.get("learner") == "clone":
         raise ValueError(
-            f"{run} is a clone, in which nothing goes on: correct it in a run of its own, with "
+            f"{run} is a behaviour-cloning run, which cannot be resumed: fine-tune it with "
             f"--learner residual-ppo --base {run}"
         )
     if config.get("learner") == "on-arm":
-        raise ValueError(f"{run} goes on on its arm: robo-rl learn-on-arm --resume {run}")
+        raise ValueError(
+            f"{run} was trained on an arm; resume with: robo-rl learn-on-arm --resume {run}"
+        )
     return from_json(SettledConfig, config)

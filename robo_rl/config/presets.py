@@ -28,16 +28,16 @@ from sims.utils.did_you_mean import unknown_name_error
 class Preset:
     """Other defaults of one task, or of one of its goals."""
 
-    run: dict[str, Any]  # of TrainConfig
-    learner: str = "ppo"  # where none is asked for
-    dense: str = ""  # the learner of the task's own reward, where that is another
-    horizon_s: float = LearnerConfig.horizon_s  # s, of every learner
-    ppo: dict[str, Any] = field(default_factory=dict)  # of PPOConfig
-    ensemble: dict[str, Any] = field(default_factory=dict)  # of EnsembleConfig
-    dear_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, where steps are dear
+    run: dict[str, Any]  # fields of TrainConfig
+    learner: str = "ppo"  # default learner
+    dense: str = ""  # learner for the task's dense reward, if different
+    horizon_s: float = LearnerConfig.horizon_s  # s, for every learner
+    ppo: dict[str, Any] = field(default_factory=dict)  # fields of PPOConfig
+    ensemble: dict[str, Any] = field(default_factory=dict)  # fields of EnsembleConfig
+    dear_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, for costly steps
     ensemble_run: dict[str, Any] = field(default_factory=dict)  # of TrainConfig, for ensemble
     shown_run: dict[str, Any] = field(default_factory=dict)  # the same, with demonstrations
-    of_programs: bool = True  # what is paid by a program has it too, not what its parts need
+    of_programs: bool = True  # also for reward programs
 
     def learner_of(self, reward: str) -> str:
         """The learner where none is asked for."""

@@ -48,46 +48,50 @@ class CommonOptions:
     things: str = ""  # on the table of task tabletop: "yellow ball, two red cubes, white plate"
     scene: str = ""  # on that table: your FILE.xml, with its card FILE.toml beside it
     learner: Name = None  # as `robo-rl list learners` shows
-    env_steps: Steps = None  # simulated steps over all rows
-    seed: int = 0  # of training; evaluation draws from seeds that no training uses
-    name: str = ""  # of the run; empty: made of task, goal, reward and seed
+    env_steps: Steps = None  # simulated steps, summed over all environments
+    seed: int = 0  # training seed; evaluation uses seeds that no training run uses
+    name: str = ""  # run name; empty: built from task, goal, reward and seed
 
 
 @dataclass(frozen=True, kw_only=True)
 class FurtherOptions:
     """Seldom needed."""
 
-    episodes: int = 1000  # judged at the end; fewer while trying things out
-    judge: Literal["select", "test"] = "select"  # seed of those; figures are quoted on test's, once
-    looks: int = 10  # at the policy while it learns, on selection episodes, at most; 0: none
-    look_episodes: int = 100  # of each
-    stop_at: Share = None  # ends training once a look at the policy succeeds so often; 0: never
-    stop_overoptimised: bool = False  # ends it once the policy is paid more and succeeds less
-    episode_s: Seconds = None  # s, of a training episode; 0: the task's; whole ones are judged
-    randomize: float = 0.0  # width of the randomised rows, which it grows to; 0: all rows the same
-    # s, of the arm as it is known, half to what is seen and half to what is commanded
+    episodes: int = 1000  # evaluation episodes at the end of training
+    # Evaluation seeds: select is for development, test is for figures that you publish.
+    judge: Literal["select", "test"] = "select"
+    looks: int = 10  # periodic evaluations during training, at most; 0: none
+    look_episodes: int = 100  # episodes per periodic evaluation
+    stop_at: Share = None  # stop training at this success rate in an evaluation; 0: never
+    stop_overoptimised: bool = False  # stop once the reward rises while the success rate falls
+    episode_s: Seconds = None  # s, training episode length; 0: the task's; evaluation: full
+    # Domain randomisation scale reached during training; 0: identical environments.
+    randomize: float = 0.0
+    # Known arm latency, s, split equally between sensing and actuation.
     latency: float = 0.0
-    # N m/rad, of its servos as they are known: no row has stiffer ones; 0: the model's own
+    # Known servo stiffness, N m/rad: an upper bound in every environment; 0: the model's own.
     stiffness: float = 0.0
-    asynchronous: bool = False  # score in a process of its own; who learns does not wait for it
-    scattered: Share = None  # share of training episodes that begin anywhere in the workspace
-    shaped: bool = False  # rows move within the limits that the bridge on a real arm keeps to
-    env_python: str = ""  # of gym:ID tasks: an interpreter to run the env in; empty: this one
-    env_kwargs: str = "{}"  # of gym:ID tasks: JSON object their constructor gets; "$SEED": a row's
-    labels: int = 512  # frames per request where the distilled encoder is in doubt; 0: never ask
-    labels_every: int = 12  # rollouts between looks at its doubt
-    labels_above: float = 2.5  # times its doubt on held-out states
-    checkpoint_every: Steps = None  # env steps
+    asynchronous: bool = False  # score rewards in a separate process; learning does not wait
+    scattered: Share = None  # share of training episodes with random initial states
+    shaped: bool = False  # rate-limit actions as the bridge of a real arm does
+    env_python: str = ""  # gym:ID tasks: Python interpreter for the env; empty: this one
+    # gym:ID tasks: JSON object of constructor arguments; "$SEED" becomes each environment's seed.
+    env_kwargs: str = "{}"
+    # Frames per labelling request when the distilled encoder is uncertain; 0: never relabel.
+    labels: int = 512
+    labels_every: int = 12  # rollouts between checks of that uncertainty
+    labels_above: float = 2.5  # relabel above this multiple of the uncertainty on held-out states
+    checkpoint_every: Steps = None  # env steps between checkpoints
     runs: Path = Path("runs")  # folder of all runs
-    device: str = "cpu"  # of the networks: cpu or cuda
+    device: str = "cpu"  # device of the networks: cpu or cuda
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig(CommonOptions, FurtherOptions):
     """One training run as it is asked for: what is None becomes what the task needs."""
 
-    scoring: RewardConfig | None = None  # of the reward; None: as it comes
-    tuning: LearnerConfig | None = None  # of the learner; None: the preset's
+    scoring: RewardConfig | None = None  # settings of the reward; None: the defaults
+    tuning: LearnerConfig | None = None  # settings of the learner; None: the preset's
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -95,15 +99,14 @@ class TrainConfig(CommonOptions, FurtherOptions):
         )  # a run needs no file outside it
         if not self.task.startswith(PREFIX) and (self.env_python or self.env_kwargs != "{}"):
             raise ValueError(
-                f"env_python and env_kwargs are of gym:ID tasks, not of {self.task}: leave them out"
+                "env_python and env_kwargs apply to gym:ID tasks only, got task "
+                f"{self.task}: leave them out"
             )
         if self.formula and self.goal:
-            raise ValueError(
-                "a goal is a sentence or a formula: give --goal or --formula, not both"
-            )
+            raise ValueError("--goal and --formula are exclusive: give one of them")
         if self.formula and self.reward == "task":
             raise ValueError(
-                "--reward task does not know how far a formula is: with --formula use "
+                "--reward task has no dense reward for a formula: with --formula use "
                 "--reward clip, offline, sparse, constant or code:FILE"
             )
         if self.learner is None and self.tuning is not None:
@@ -112,13 +115,14 @@ class TrainConfig(CommonOptions, FurtherOptions):
             raise unknown_name_error(f"unknown learner {self.learner!r}", self.learner, LEARNERS)
         if self.tuning is not None and type(self.tuning) is not LEARNERS[self.learner].config:
             raise ValueError(
-                f"learner {self.learner!r} is tuned by {LEARNERS[self.learner].config.__name__}, "
+                f"tuning of learner {self.learner!r} must be a "
+                f"{LEARNERS[self.learner].config.__name__}, "
                 f"got {type(self.tuning).__name__}"
             )
         if self.tuning is not None and not self.tuning.makes_steps:
             if self.randomize or self.scattered:
                 raise ValueError(
-                    f"{self.learner} learns of --demos alone, as they were made: leave out "
+                    f"learner {self.learner} is offline and trains on --demos only: leave out "
                     "--randomize and --scattered"
                 )
         if self.reward is not None:
@@ -130,18 +134,18 @@ class TrainConfig(CommonOptions, FurtherOptions):
         rollout = self.tuning.n_steps if isinstance(self.tuning, PPOConfig) else 0
         if self.env_steps is not None and rollout > self.env_steps:
             raise ValueError(
-                f"tuning.n_steps of {rollout:,} is longer than all of the training, env_steps of "
+                f"tuning.n_steps gives rollouts of {rollout:,}, more than env_steps, "
                 f"{self.env_steps:,}"
             )
         if not 0 <= (self.scattered or 0) <= 1:
             raise ValueError(f"scattered must be in [0, 1], got {self.scattered}")
         if not 0 <= (self.stop_at or 0) <= 1 or (self.stop_at and not self.looks):
             raise ValueError(
-                f"stop_at must be in [0, 1], and above 0 only with looks; got {self.stop_at} with "
+                f"stop_at must be in [0, 1] and needs periodic evaluation, got {self.stop_at} with "
                 f"looks={self.looks}"
             )
         if self.stop_overoptimised and not self.looks:
-            raise ValueError("stop_overoptimised is told by looks, and there are none: looks=0")
+            raise ValueError("stop_overoptimised needs periodic evaluations: set looks above 0")
         if not 0 <= self.seed < JUDGING:
             raise ValueError(f"seed must be in [0, {JUDGING:,}), got {self.seed}")
         if self.device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", self.device):
@@ -188,14 +192,14 @@ def resumed_config(path: Path, stored: SettledConfig, asked: Mapping[str, Any]) 
         option, was, now = _difference(prefix, getattr(stored, name), value)
         if name not in MAY_CHANGE:
             raise ValueError(
-                f"{path} was begun with --{option} {was}, asked is {now}: a run goes on as it "
-                "began; leave the option out, or begin another run"
+                f"{path} was started with --{option} {was}, got {now}: a resumed run keeps its "
+                "settings; leave the option out, or start a new run"
             )
         changed[name] = value
     if changed.get("env_steps", stored.env_steps) < stored.env_steps:
         raise ValueError(
-            f"{path} was begun for --env-steps {stored.env_steps}, asked is "
-            f"{changed['env_steps']}: a run that goes on can only run for more"
+            f"{path} was started with --env-steps {stored.env_steps}, got "
+            f"{changed['env_steps']}: a resumed run can only be extended"
         )
     return replace(stored, **changed)
 
@@ -225,7 +229,9 @@ def from_json(kind: type, data: Any) -> Any:
     known = {f.name for f in dataclasses.fields(kind)}
     unknown = sorted(set(data) - known)
     if unknown:
-        raise ValueError(f"{kind.__name__} has no {', '.join(unknown)}: another version wrote it")
+        raise ValueError(
+            f"unknown fields {', '.join(unknown)} of {kind.__name__}: another version wrote it"
+        )
     values = {}
     for name, value in data.items():
         hint = hints[name]

@@ -25,17 +25,18 @@ SAME = 1e-3  # by which an observation may differ from the one that was written
 class CloneConfig:
     """How demonstrations are cloned, and how the clone is judged."""
 
-    demos: int = 0  # episodes that are cloned, the first ones of the data set; 0: all
-    failures: bool = False  # those that failed, too
+    demos: int = 0  # number of episodes to clone, from the first; 0: all
+    failures: bool = False  # include failed episodes
     updates: int = 3_000  # gradient steps
-    batch_size: int = 256  # steps of demonstrations per update
-    learning_rate: float = 1e-3  # Adam's step size, which falls to 0
+    batch_size: int = 256  # demonstration steps per update
+    learning_rate: float = 1e-3  # Adam's step size, which decays to 0
     net: tuple[int, ...] = (256, 256)  # units of the hidden layers
-    seed: int = 0  # of the network and of what it is shown when
-    episodes: int = 1000  # judged at the end
-    judge: Literal["select", "test"] = "select"  # seed of those; figures are quoted on test's
-    runs: Path = Path("runs")  # folder of all runs
-    name: str = ""  # of the run; empty: made of the data set's folder and the seed
+    seed: int = 0  # seed of network weights and batch order
+    episodes: int = 1000  # evaluation episodes at the end
+    # Evaluation seeds: select is for development, test is for figures that you publish.
+    judge: Literal["select", "test"] = "select"
+    runs: Path = Path("runs")  # folder in which run folders are created
+    name: str = ""  # run name; empty: built from dataset folder and seed
 
     def __post_init__(self) -> None:
         for name in ("updates", "batch_size", "learning_rate", "episodes"):
@@ -53,7 +54,7 @@ class Demonstrations:
     obs: Array  # (n, obs_dim) f32
     action: Array  # (n, act_dim) f32
     obs_names: tuple[str, ...]  # of the columns of ``obs``
-    episode: Array  # (n,) number of the episode that a step is of, from 0
+    episode: Array  # (n,) episode number of each step, from 0
     start: Array  # (episodes, nstate) state rows before the first action; (episodes, 0): not kept
     success: Array  # (episodes,) bool
     by: str  # who acted, in the data set's words
@@ -74,12 +75,11 @@ def read_demonstrations(
 
     data = folder / DATA
     if not data.is_file():
-        raise ValueError(f"{folder} is no Minari data set in HDF5: it has no {data.name}")
+        raise ValueError(f"{folder} is not a Minari dataset in HDF5: {data.name} is missing")
     told = json.loads((folder / "data" / "metadata.json").read_text())
     if "name" not in (told.get("task") or {}):
         raise ValueError(
-            f"{folder} does not say which task of ours it is of; robo-rl demos TASK FOLDER "
-            "writes data sets that do"
+            f"{folder} does not name its robo-rl task; datasets of robo-rl demos TASK FOLDER do"
         )
     about = dict(told["task"])
     task = make_task(about.pop("name"), robot=about.pop("robot", None), **about)
@@ -89,9 +89,9 @@ def read_demonstrations(
     if told["obs_names"] != names:
         raise ValueError(
             f"{folder}: its observation must be that of {task.name} here, {names}, got "
-            f"{told['obs_names']}: another version wrote it; write it anew with robo-rl demos"
+            f"{told['obs_names']}: another version wrote it; write it again with robo-rl demos"
         )
-    warn_of_engine(told.get("versions", {}), f"the data set {folder}")
+    warn_of_engine(told.get("versions", {}), f"the dataset {folder}")
     obs, action, episode, start, success = [], [], [], [], []
     with h5py.File(data) as file:
         for group in sorted(file.values(), key=lambda group: int(group.attrs["id"])):
@@ -108,7 +108,7 @@ def read_demonstrations(
     if not obs or len(obs) < episodes:
         kind = "" if failures else " that succeed"
         raise ValueError(
-            f"{folder} holds {len(obs)} episodes{kind}, asked is "
+            f"{folder} has {len(obs)} episodes{kind}, expected "
             f"{f'--demos {episodes}' if episodes else 'at least one'}"
         )
     if obs[0].shape[1] != len(names) or action[0].shape[1] != act_dim:
@@ -140,6 +140,6 @@ def check_same_observations(
     apart = np.abs(played[:, here] - written[:, there]).max()
     if not apart <= SAME:
         raise ValueError(
-            f"{said}: played again, its episodes go elsewhere ({apart:.2g} in an observation): "
-            "the task has changed since; write it anew with robo-rl demos"
+            f"{said}: replayed episodes differ from the stored ones (by {apart:.2g}): "
+            "the task has changed since; write it again with robo-rl demos"
         )

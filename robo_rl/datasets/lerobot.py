@@ -63,11 +63,11 @@ def write_lerobot(
         finally:
             made.films.close()
         if not made.lengths:
-            raise ValueError(f"no episode can be written. {told.summary()}")
+            raise ValueError(f"no episode can be exported. {told.summary()}")
         frames = sum(made.lengths)
         if len(progress) not in (0, frames):
             raise ValueError(
-                f"--progress must hold {frames} scores, one a frame, got {len(progress)}"
+                f"--progress must have {frames} scores, one per frame, got {len(progress)}"
             )
         made.write(np.asarray(progress, np.float32))
     return len(made.lengths), frames, successes, unsaid
@@ -87,7 +87,7 @@ def write_progress(path: Path, lengths: Sequence[int], progress: Array) -> None:
     if len(outside):
         raise ValueError(
             f"progress must be from 0 to 1, got {outside[0]:g}: robo-rl reward score SET "
-            "--progress FILE makes it of any score"
+            "--progress FILE writes it for any score"
         )
     columns = _numbers(lengths) | {"progress_sparse": progress.astype(np.float32)}
     _parquet(path, {name: column[:, None] for name, column in columns.items()})
@@ -111,7 +111,7 @@ class _Dataset:
         self._fps = round(1.0 / manifest.control_dt)
         if abs(self._fps * manifest.control_dt - 1.0) > 1e-6:
             raise ValueError(
-                f"LeRobot counts whole frames a second; one in {manifest.control_dt} s is none"
+                f"LeRobot needs a whole number of frames/s, got 1 per {manifest.control_dt} s"
             )
         joints = [f"{joint}.pos" for joint in (*manifest.joints, "gripper")]
         columns = [
@@ -247,8 +247,8 @@ class _VideoWriter:
         """The pictures of an episode: at each step the newest that there was."""
         if not first and set(one.frames) != set(self.cameras):
             raise ValueError(
-                f"{one.path} has pictures of {sorted(one.frames) or 'no camera'}, the logs before "
-                f"it of {sorted(self.cameras) or 'none'}: make a data set of each kind"
+                f"{one.path} has frames of cameras {sorted(one.frames) or 'none'}, earlier logs of "
+                f"{sorted(self.cameras) or 'none'}: write one dataset per set of cameras"
             )
         for camera, frames in one.frames.items():
             for i, image in enumerate(_newest(frames, one.t[:-1])):

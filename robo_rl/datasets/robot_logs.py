@@ -47,18 +47,18 @@ class LoggedEpisode:
     path: Path
     obs: Array  # (T+1, k) f32
     action: Array  # (T, act_dim) f32, executed, of the task
-    unsaid: Array  # (T,) rad, of the executed step that no action of the task says
-    policy: Array  # (T+1, act_dim) f32, what the policy answered; 0 where there was none
-    by_hand: Array  # (T+1,) bool, whether a person had the arm
+    unsaid: Array  # (T,) rad, residual of the executed step beyond any task action
+    policy: Array  # (T+1, act_dim) f32, policy output; 0: none
+    by_hand: Array  # (T+1,) bool, the operator was in control
     t: Array  # (T+1,) s, when each observation was complete
     measured: Array  # (T+1, n+1) rad and opening
-    wanted: Array  # (T, n+1) the same, where whoever drove wanted it by the end of the step
-    sent: Array  # (T, n+1) the same, what the device was sent by then
+    wanted: Array  # (T, n+1) the same, commanded by the active controller
+    sent: Array  # (T, n+1) the same, sent to the device
     frames: dict[str, list[tuple[float, bytes]]]  # {camera: (t s, JPEG)}
     poses: tuple[dict[str, Pose], ...]  # (T+1,) of the objects, as the observation has them
     success: bool
     judge: str  # "simulator", "operator", FILTER: the safety filter stopped it
-    training: Mapping[str, Any]  # what the manifest of who acted says of it
+    training: Mapping[str, Any]  # the manifest entry of the acting policy
 
 
 @dataclass
@@ -91,13 +91,13 @@ def select_logs(paths: Sequence[Path]) -> LogSelection:
     manifest = manifest_of(log, path)
     if manifest.goal.startswith("["):
         raise ValueError(
-            f"{paths[0]}: its goal is a formula, of which an account is kept while it runs; only "
-            "goals that robo-rl list tasks shows are made data sets of"
+            f"{paths[0]}: formula goals cannot be exported as datasets; expected a goal that "
+            "robo-rl list tasks shows"
         )
     if not manifest.needs_perception:
         raise ValueError(
-            f"{paths[0]}: no object was seen while it was recorded, so it holds no observation of "
-            "the task; record with --camera and --tags"
+            f"{paths[0]}: no object was detected in this recording, so task observations are "
+            "missing; record with --camera and --tags"
         )
     return LogSelection(task_of_bundle(manifest), manifest, Counter())
 
@@ -137,7 +137,7 @@ def _read(path: Path, frames: bool = False) -> Log:
 def manifest_of(log: Log, path: Path) -> Manifest:
     """What a log says it is of; ValueError where it ends too early for that."""
     if not log.run:
-        raise ValueError(f"{path} ends before its run began")
+        raise ValueError(f"{path} ends before the run starts")
     return Manifest.from_json(json.dumps(log.run["manifest"]))
 
 
@@ -204,7 +204,7 @@ def decode_frame(jpeg: bytes) -> Array:
     """A camera's picture (H, W, 3) RGB uint8; ValueError where it is none."""
     image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
     if image is None:
-        raise ValueError(f"a picture of {len(jpeg)} bytes cannot be read as a JPEG")
+        raise ValueError(f"cannot decode a JPEG frame of {len(jpeg)} bytes")
     return np.ascontiguousarray(image[..., ::-1])
 
 
@@ -294,7 +294,7 @@ def write_minari(
                 unsaid += one.unsaid.tolist()
                 hands |= set(one.by_hand.tolist())
         if not written:
-            raise ValueError(f"no episode can be written. {told.summary()}")
+            raise ValueError(f"no episode can be exported. {told.summary()}")
         policy = told.manifest.action.kind != "none"
         by = {(True, False): "a policy", (True, True): "a policy and a person"}.get(
             (policy, True in hands), "a person"

@@ -25,10 +25,10 @@ class ArmConditions:
     """Nothing, unless told."""
 
     noise: float = 0.0  # m, standard deviation of perceived positions
-    bias: float = 0.0  # m, by which each thing is seen off for an episode, each to another side
-    offset: Offset = STRAIGHT  # m, by which all are off: x y z, as after a camera was moved
-    latency: float = 0.0  # s, half of it to a measurement, half to a target
-    stiffness: float | None = None  # N m/rad, at most, of the servos; None: the arm's own
+    bias: float = 0.0  # m, constant position bias of each object in an episode
+    offset: Offset = STRAIGHT  # m, position offset of all objects, x y z (moved camera)
+    latency: float = 0.0  # s, split equally between sensing and actuation
+    stiffness: float | None = None  # N m/rad, servo stiffness limit; None: the arm's own
 
     def perception(self, poses: Poses, clock: Clock, seed: int, latency: float = 0.0) -> Perception:
         """What is perceived of the true ``poses``, ``latency`` s late."""
@@ -50,7 +50,9 @@ class ArmConditions:
         off to one side, which rows cannot be.
         """
         if any(self.offset):
-            raise ValueError(f"no rows are all seen off by {self.offset} m: leave the offset out")
+            raise ValueError(
+                f"an offset of all objects, {self.offset} m, is not supported here: leave it out"
+            )
         half = self.latency / 2 / task.control_dt  # control steps
         if half >= 10:
             raise ValueError(

@@ -65,8 +65,8 @@ class SuccessRate:
 class Baselines:
     """What is reached without having learned anything."""
 
-    still: SuccessRate  # every action 0
-    untrained: SuccessRate  # a network as PPO begins with
+    still: SuccessRate  # zero action
+    untrained: SuccessRate  # untrained PPO policy
 
     @property
     def high(self) -> float:

@@ -50,17 +50,17 @@ class Evaluation:
     episodes: int
     successes: int
     seed: int
-    distance_median: float | None  # what was missing to the goal at the end, in ``distance_unit``
-    distance_p90: float | None  # None: a goal that is a formula has no one distance
+    distance_median: float | None  # final distance to the goal, in ``distance_unit``
+    distance_p90: float | None  # None: formula goals have no distance
     diverged: int
-    held: int = 0  # episodes that began with the goal met, however often they were drawn anew
-    distance_unit: str = "m"  # empty: it is no quantity
-    floors: Baselines | None = None  # None: not asked for
-    randomize: float = 0.0  # width by which rows differed
-    arm: str = ""  # what of the arm was told to all rows, for people
+    held: int = 0  # episodes with the goal met at the start, after resampling
+    distance_unit: str = "m"  # empty: no unit
+    floors: Baselines | None = None  # None: not measured
+    randomize: float = 0.0  # domain randomisation scale
+    arm: str = ""  # known arm parameters, as text
     # {part of a formula, or one of several goals: episodes that lacked it first}
     misses: dict[str, int] = field(default_factory=dict)
-    return_mean: float | None = None  # of a body's own reward, by which bodies are compared
+    return_mean: float | None = None  # of the task's dense reward (locomotion)
     return_sd: float | None = None  # over the episodes
 
     @property
@@ -218,10 +218,10 @@ class Recording:
     states: Array  # (T+1, N, nstate)
     signals: Mapping[str, Array]  # {name: (T+1, N, ...)}
     action: Array  # (T, N, act_dim)
-    success: Array | None  # (T+1, N) bool; None: nobody can tell
-    distance: Array | None  # (T+1, N), in the goal's unit; None: it has none
+    success: Array | None  # (T+1, N) bool; None: no success judge
+    distance: Array | None  # (T+1, N), in the goal's unit; None: no distance
     control_dt: float
-    place: EpisodePosition  # of each step in its episode; a row that is over goes on as it is
+    place: EpisodePosition  # of each step; unchanged after an episode ends
 
 
 def record(

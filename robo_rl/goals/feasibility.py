@@ -44,9 +44,9 @@ def check_feasible(task: GoalTask, *, seed: int = 0, num_threads: int = 0) -> No
         env.reset()
         if (held := env.held.mean()) > HELD:
             raise DecidedAtStart(
-                f"in {100 * held:.0f} % of its episodes the goal is decided before anybody has "
-                f"moved, or where it ends is out of reach, however they are drawn: {task.wanted}; "
-                "ask for something else"
+                f"in {100 * held:.0f} % of its episodes the goal is decided before the first "
+                f"action, or out of reach, even after resampling: {task.wanted}; "
+                "choose another goal"
             )
         states = _States(task, env)
         while missing := states.first_missing(task.wanted):

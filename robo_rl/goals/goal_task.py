@@ -258,7 +258,9 @@ class GoalTask(TaskWrapper):
         return (*self.inner.signal_docs(), *extra)
 
     def expert(self, v: Any, rng: np.random.Generator) -> Array:
-        raise ValueError(f"no expert knows {self.wanted}; train a policy: robo-rl train --formula")
+        raise ValueError(
+            f"no scripted expert for {self.wanted}; train a policy: robo-rl train --formula"
+        )
 
     def terminated(self, v: Any) -> Array | bool:
         over = self.inner.terminated(v)

@@ -36,8 +36,8 @@ def task_of_config(config: Mapping[str, Any], **more: Any) -> Task[Any]:
 class Offer:
     """What a sentence that was not read may have meant."""
 
-    understood: str  # in one sentence, with its numbers
-    option: str  # of a command: --goal, where a sentence says it, else --formula
+    understood: str  # the interpretation as a sentence with numbers
+    option: str  # --goal if a sentence expresses it, else --formula
     value: str
 
 
@@ -66,9 +66,9 @@ class ReadGoal:
     """A sentence as understood."""
 
     text: str
-    formula: Formula | None  # None: not read (a reward that needs no formula may still be used)
-    refusal: Refusal | None  # why it was not read; None if it was
-    key: str  # the task's goal that means the same, or a formula's data; empty: nobody can judge
+    formula: Formula | None  # None: not parsed (some rewards need no formula)
+    refusal: Refusal | None  # why it was not parsed; None if it was
+    key: str  # equivalent task goal, or formula data; empty: no success judge
     card: TaskCard
 
     def offers(self) -> tuple[Offer, ...]:
@@ -91,8 +91,8 @@ class ReadGoal:
             raise NotRead(self)
         if actions := [str(a) for a in atoms(self.formula) if not visible_in_frame(a)]:
             raise ValueError(
-                f"{self.text!r} asks for {', '.join(actions)}: an action is no relation that one "
-                "frame shows; expected --reward task, offline or code:FILE"
+                f"{self.text!r} asks for {', '.join(actions)}: an action cannot be seen in one "
+                "frame; expected --reward task, offline or code:FILE"
             )
         return stages(self.formula, self.card)
 
@@ -146,7 +146,7 @@ def single_goal(task: Task[Any], text: str) -> MultiGoalTask:
     means; ValueError where it has one goal, or not this one."""
     if not isinstance(task, MultiGoalTask):
         raise ValueError(
-            f"this policy knows one goal, {task.goal}: leave out --goal, or train with --goal {ANY}"
+            f"this policy has one goal, {task.goal}: leave out --goal, or train with --goal {ANY}"
         )
     return replace(task, only=_own_goal(read_goal(task.inner, text)).key)
 

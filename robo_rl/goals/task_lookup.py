@@ -30,7 +30,9 @@ def task_for(sentence: str, *, own: bool, typed: str) -> str:
     if of := [name for name, goal in goals.items() if goal.key]:
         if len(of) > 1:
             one = typed.format(task=of[0], sentence=sentence)
-            raise ValueError(f"{sentence!r} is a goal of {', '.join(of)}: say of which, as {one}")
+            raise ValueError(
+                f"{sentence!r} is a goal of {', '.join(of)}: name the task, such as {one}"
+            )
         return of[0]
     if read := next((name for name, goal in goals.items() if goal.formula is not None), ""):
         return read

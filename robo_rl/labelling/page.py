@@ -121,16 +121,16 @@ class LabelPage:
                     given = json.loads(self.rfile.read(length))
                     number, said = given["question"], given["said"]
                     if type(number) is not int or number < 0:
-                        raise ValueError(f"no question {number!r}")
+                        raise ValueError(f"unknown question {number!r}")
                     if said not in page.asked[number].may_be:
-                        raise ValueError(f"{said!r} is no answer to it")
+                        raise ValueError(f"{said!r} is not a valid answer")
                 except (ValueError, KeyError, TypeError, IndexError) as error:
                     return self._reply(HTTPStatus.BAD_REQUEST, f"no answer: {error}".encode())
                 told = _PageAnswer(number, said)
                 page._said.put(told)
                 while number in page._open and not told.kept.wait(0.1):
                     if page._closed:
-                        return self._reply(HTTPStatus.GONE, b"nobody asks any more")
+                        return self._reply(HTTPStatus.GONE, b"this labelling session has ended")
                 if told.kept.is_set():
                     self._reply(HTTPStatus.OK, b"kept")
                 else:

@@ -38,18 +38,20 @@ EXPLORE = 0.3  # deviation of the noise under which the policy's episodes are as
 class QueryConfig:
     """What is asked before a policy learns."""
 
-    answers: int = 300  # in all, those in the store included
-    by: str = "oracle"  # the scripted one; or a model behind a wire: vlm:MODEL, robometer:URL
-    a_time: int = 50  # between two fits
-    form: Literal["pair", "rating"] = "pair"  # which of two is better; or how far one is, 1 to 5
-    length: int = 4  # frames of a stretch
-    noise: float = 0.2  # share of the scripted oracle's answers that are turned round
-    tie: float = 0.0  # of the dense reward's mean over a stretch: nearer ones are called equal
-    active: bool = True  # ask where the ensemble disagrees; else anywhere
+    answers: int = 300  # number of answers, including those in the store
+    by: str = "oracle"  # labeller: oracle (scripted), vlm:MODEL or robometer:URL
+    a_time: int = 50  # answers between two fits
+    form: Literal["pair", "rating"] = "pair"  # compare two; or rate one, 1 to 5
+    length: int = 4  # frames of a segment
+    noise: float = 0.2  # share of the scripted oracle's answers that are flipped
+    tie: float = 0.0  # mean dense rewards closer than this count as a tie
+    active: bool = True  # query where the ensemble disagrees; else at random
 
     def __post_init__(self) -> None:
         if self.by != "oracle" and not is_judge(self.by):
-            raise ValueError(f"nobody is called {self.by!r}; known: oracle, {', '.join(JUDGES)}")
+            raise ValueError(
+                f"unknown labeller {self.by!r}; available: oracle, {', '.join(JUDGES)}"
+            )
         if not 0.0 <= self.noise <= 0.5 or self.tie < 0:
             raise ValueError(f"noise must be in [0, 0.5] and tie at least 0, got {self.noise} and "
                              f"{self.tie}")  # fmt: skip
@@ -108,7 +110,7 @@ def sample_segments(episode: Array, length: int, count: int, rng: np.random.Gene
     """(count, length) entries of stretches within an episode, drawn evenly; ``episode`` (M,)."""
     starts = np.flatnonzero(episode[: len(episode) - length + 1] == episode[length - 1 :])
     if not len(starts):
-        raise ValueError(f"no episode here has the {length} frames of a stretch")
+        raise ValueError(f"no episode has the {length} frames of a segment")
     return starts[rng.integers(len(starts), size=count)][:, None] + np.arange(length)
 
 
@@ -186,8 +188,8 @@ def query_before_training(
         if have < config.answers and config.active and pairs.enough:
             heads, _ = fit_preferences(pairs, dim, head)
     if pairs is None:
-        raise ValueError("there is no answer to learn from: give --store DIR with some, or let the "
-                         "oracle be asked (--ask.answers)")  # fmt: skip
+        raise ValueError("no preference labels to fit: give --store DIR with some, or query the "
+                         "oracle (--ask.answers)")  # fmt: skip
     heads, figures = fit_preferences(pairs, dim, head)
     ids = np.flatnonzero(test[seen.episode])
     worth = np.mean([np.tanh(h.values(seen.rows[ids][:, None])) for h in heads], axis=0)

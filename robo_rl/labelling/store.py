@@ -89,7 +89,7 @@ class LabelStore:
         for name in names:
             frame = cv2.imread(str(self.folder / "frames" / f"{name}.png"))
             if frame is None:
-                raise ValueError(f"{self.folder} lacks frame {name}, of which there is a label")
+                raise ValueError(f"{self.folder} lacks frame {name}, which has a label")
             out.append(frame[..., ::-1])
         return np.ascontiguousarray(np.stack(out))
 
@@ -128,7 +128,7 @@ class LabelStore:
                     entry[side] = tuple(entry[side])
                 answer = Label(**entry)
             except (ValueError, TypeError, KeyError) as error:
-                raise ValueError(f"{self.path}, line {number} is no label: {error}") from None
+                raise ValueError(f"{self.path}, line {number} is not a label: {error}") from None
             if answer.said and answer.said not in answer.may_be:
                 raise ValueError(
                     f"{self.path}, line {number}: said must be {', '.join(answer.may_be)}, got "

@@ -87,7 +87,7 @@ class AsyncRewardReplayBuffer(ScoredReplayBuffer):
                 self._lateness.append(float(late.mean()))
 
     def relabel(self, model: RewardModel | None = None) -> None:
-        raise ValueError("a judge in a process of its own is not taught while a policy learns")
+        raise ValueError("asynchronous scoring cannot refit the reward model during training")
 
     def figures(self) -> dict[str, float]:
         if self._lateness:

@@ -44,15 +44,15 @@ class FrozenBase:
                 graph, options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # each of ONNX Runtime's is a class of its own
-            raise ValueError(f"--base {name} is no ONNX policy: {error}") from error
+            raise ValueError(f"--base {name} is not a readable ONNX policy: {error}") from error
         inputs = {one.name: one.shape for one in self._session.get_inputs()}
         outputs = {one.name: one.shape for one in self._session.get_outputs()}
         rows = [inputs.get(obs, ()), outputs.get(action, ())]
         if set(inputs) != {obs} or any(len(shape) != 2 for shape in rows):
             raise ValueError(
                 f"--base {name}: its graph must take {obs} (rows, width) alone and give {action} "
-                f"(rows, width), got inputs {inputs} and outputs {outputs}; a base has no memory "
-                "and no cameras"
+                f"(rows, width), got inputs {inputs} and outputs {outputs}; recurrent and "
+                "camera policies are not supported"
             )
         self.obs, self.action = obs, action
         self.obs_dim, self.act_dim = inputs[obs][1], outputs[action][1]
@@ -104,7 +104,7 @@ def load_base(said: str, sim: VecSim) -> FrozenBase:
     than ``sim``."""
     if not said:
         raise ValueError(
-            "a residual learner corrects a base: give --base RUN, BUNDLE, FILE.onnx or "
+            "a residual learner needs a base policy: give --base RUN, BUNDLE, FILE.onnx or "
             f"controller:NAME (controllers: {', '.join(CONTROLLERS)})"
         )
     path = Path(said)
@@ -118,8 +118,8 @@ def load_base(said: str, sim: VecSim) -> FrozenBase:
         base = FrozenBase(said, path.read_bytes())
     else:
         raise ValueError(
-            f"--base {said}: no run, no bundle and no .onnx file is there, and no controller is "
-            f"called so; give one of these, or {CONTROLLER}{{{','.join(CONTROLLERS)}}}"
+            f"--base {said}: no run, bundle, .onnx file or controller of this name; give one of "
+            f"the first three, or {CONTROLLER}{{{','.join(CONTROLLERS)}}}"
         )
     _same(said, "observation's width", sim.obs_dim, base.obs_dim)
     _same(said, "action's width", sim.act_dim, base.act_dim)
@@ -157,7 +157,7 @@ def _same(said: str, what: str, mine: object, its: object) -> None:
     if mine != its:
         raise ValueError(
             f"--base {said}: its {what} must be that of this run, {mine}, got {its}; give a base "
-            "that was made for this task and arm, or train on its own"
+            "that was trained for this task and arm, or use a learner without one"
         )
 
 
@@ -178,7 +178,7 @@ def approach(sim: VecSim) -> Array:
     ways = [i for i, name in enumerate(sim.obs_names) if name.startswith("tip_to_")][:3]
     if len(ways) < 3 or sim.act_dim < 3:
         raise ValueError(
-            f"{CONTROLLER}approach needs an observation that says the way from the tip to a thing "
+            f"{CONTROLLER}approach needs an observation of the vector from the tip to an object "
             f"(tip_to_...), {sim.card['task']} has {_columns(sim)}; use {CONTROLLER}zero"
         )
     gain = np.zeros((sim.obs_dim, sim.act_dim))
@@ -199,7 +199,7 @@ CONTROLLERS: dict[str, Callable[[VecSim], Array]] = {"approach": approach, "zero
 def _controller(said: str, sim: VecSim) -> FrozenBase:
     name = said.removeprefix(CONTROLLER)
     if name not in CONTROLLERS:
-        raise ValueError(f"--base {said}: unknown controller; known: {', '.join(CONTROLLERS)}")
+        raise ValueError(f"--base {said}: unknown controller; available: {', '.join(CONTROLLERS)}")
     gain = CONTROLLERS[name](sim).astype(np.float32)
     widths = [("obs", sim.obs_dim), ("action", sim.act_dim)]
     obs, action = (helper.make_tensor_value_info(n, 1, ["N", width]) for n, width in widths)

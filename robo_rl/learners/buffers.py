@@ -142,7 +142,7 @@ class SavedReplayBuffer(NStepReplayBuffer):
         size, rows = saved["shape"].tolist()
         if size > self.buffer_size or rows != self.n_envs:
             raise ValueError(
-                f"the saved replay buffer holds {size} steps of {rows} rows, this one takes "
+                f"the saved replay buffer has {size} steps of {rows} environments, this one "
                 f"{self.buffer_size} steps of {self.n_envs}"
             )
         for name, ring in self.rings().items():

@@ -66,8 +66,8 @@ def load(learner: Learner, checkpoint: Checkpoint) -> bool:
     model, state, reward = learner.algorithm, checkpoint.state, learner.reward_model
     if (form := checkpoint.meta.get("format", 1)) != FORMAT:
         raise CheckpointError(
-            f"the checkpoint at step {checkpoint.step} is of format {form}, this version reads "
-            f"{FORMAT}: go on with the robo-rl that wrote it, or begin a new run"
+            f"the checkpoint at step {checkpoint.step} has format {form}, this version reads "
+            f"{FORMAT}: resume with the robo-rl version that wrote it, or start a new run"
         )
     try:
         load_weights(model, checkpoint.weights)

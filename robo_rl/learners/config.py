@@ -26,16 +26,16 @@ TakenOver = Annotated[float, tyro.conf.arg(aliases=("--interventions",))]
 class LearnerConfig:
     """What every learner has."""
 
-    cheap_steps: ClassVar[bool] = True  # it takes many env steps, with few updates for each
-    makes_steps: ClassVar[bool] = True  # else it learns from a data set alone
-    num_envs: int = 64  # rows simulated together
+    cheap_steps: ClassVar[bool] = True  # on-policy: many env steps, few updates per step
+    makes_steps: ClassVar[bool] = True  # False: offline, from a fixed dataset
+    num_envs: int = 64  # environments simulated in parallel
     learning_rate: float = 1e-3  # Adam's step size
-    final_rate: float = 0.1  # share of it left at the end of training, to which it falls evenly
-    horizon_s: float = 5 / 3  # s, how far ahead rewards count; at least 33 control steps
+    final_rate: float = 0.1  # share of it at the end of training (linear decay)
+    horizon_s: float = 5 / 3  # s, discount horizon; at least 33 control steps
     net: tuple[int, ...] = (128, 128)  # units of the hidden layers of policy and critic
-    activation: Literal["tanh", "relu"] = "tanh"  # between the hidden layers
-    normalise_obs: bool = True  # scale observations to mean 0, deviation 1, inside the policy
-    obs_stats_steps: int = 0  # env steps that the scale is measured on; 0: all of them
+    activation: Literal["tanh", "relu"] = "tanh"  # activation function
+    normalise_obs: bool = True  # standardise observations inside the policy
+    obs_stats_steps: int = 0  # env steps used for these statistics; 0: all
 
     def __post_init__(self) -> None:
         for name in ("num_envs", "learning_rate", "horizon_s"):
@@ -70,22 +70,22 @@ class OffPolicyConfig(LearnerConfig):
     """What learners with a replay buffer share."""
 
     cheap_steps: ClassVar[bool] = False
-    num_envs: int = 16  # rows simulated together
+    num_envs: int = 16  # environments simulated in parallel
     learning_rate: float = 7e-4  # Adam's step size
-    final_rate: float = 1.0  # share of the learning rate left at the end of training
+    final_rate: float = 1.0  # share of the learning rate at the end of training
     net: tuple[int, ...] = (256, 256)  # units of the hidden layers of policy and critic
-    activation: Literal["tanh", "relu"] = "relu"  # between the hidden layers
-    buffer_size: int = 200_000  # transitions kept
+    activation: Literal["tanh", "relu"] = "relu"  # activation function
+    buffer_size: int = 200_000  # replay buffer size, transitions
     learning_starts: int = 1_000  # env steps of random actions before learning
-    gradient_steps: int = 8  # updates per control step of all rows
+    gradient_steps: int = 8  # updates per control step of all environments
     batch_size: int = 256  # transitions per update
-    tau: float = 0.005  # share of the critic that enters its target per update
-    # Data set of `robo-rl demos` whose steps are part of every batch, or how many episodes of the
-    # task's own expert.
+    tau: float = 0.005  # target network update rate
+    # Demonstrations that are part of every batch: a dataset of `robo-rl demos`, or a number of
+    # episodes of the task's expert.
     demos: DataSet = ""
-    demo_share: float = 0.5  # share of every batch, but for what is in hindsight, that is theirs
-    interventions: TakenOver = 0.0  # share of early episodes in which the task's expert acts
-    interventions_until: int = 20_000  # env steps up to which episodes are early
+    demo_share: float = 0.5  # share of demonstrations per batch, after hindsight
+    interventions: TakenOver = 0.0  # share of early episodes with actions by the expert
+    interventions_until: int = 20_000  # env steps after which interventions end
     # Share of every batch, of --goal any under --reward sparse, whose goal is one that was reached
     # later.
     hindsight: float = 0.0
@@ -97,7 +97,7 @@ class OffPolicyConfig(LearnerConfig):
         if not 0 < self.tau <= 1:
             raise ValueError(f"tau must be above 0 and at most 1, got {self.tau}")
         if self.demos and self.hindsight == 1:
-            raise ValueError("hindsight of 1 leaves nothing of a batch to --demos: give less")
+            raise ValueError("hindsight of 1 leaves no room for --demos in a batch: set it below 1")
         if not 0 <= self.interventions <= 1:
             raise ValueError(f"interventions must be in [0, 1], got {self.interventions}")
         if not 0 <= self.hindsight <= 1:
@@ -118,7 +118,7 @@ class OffPolicyConfig(LearnerConfig):
         self.somebody(sim)
         if self.hindsight and not (goal_columns(sim) and getattr(sim, "sparse", False)):
             raise ValueError(
-                "--tuning.hindsight learns from goals that were reached unasked: give --goal any "
+                "--tuning.hindsight relabels transitions with other goals: give --goal any "
                 "and --reward sparse with it"
             )
 

@@ -21,8 +21,8 @@ class CrossQConfig(SACConfig):
     networks, so few updates go far; it scales observations by itself as well."""
 
     tau: Annotated[float, tyro.conf.Suppress] = 1.0  # there is no target
-    policy_delay: int = 3  # updates of the critics for each of the policy
-    warmup_updates: int = 10_000  # first updates, normalised by their own batch alone
+    policy_delay: int = 3  # critic updates per policy update
+    warmup_updates: int = 10_000  # first updates, which use batch statistics only
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -119,8 +119,9 @@ class DemoReplay(EpisodeTransitions):
         """Continues from ``state_dict``; ValueError when it is of another data set."""
         if saved["sha256"].tobytes() != self._sha256:
             raise ValueError(
-                f"--demos has other demonstrations than this run began with ({len(self)} steps, "
-                f"{len(saved['reward'])} then): put those back, or begin a new run"
+                "--demos must be the demonstrations that this run started with "
+                f"({len(saved['reward'])} steps), got others ({len(self)} steps): restore them, or "
+                "start a new run"
             )
         self.reward, self.version = saved["reward"].copy(), int(saved["version"])
 
@@ -138,7 +139,7 @@ def observations_at_starts(env: BatchEnv, demos: Demonstrations) -> Array:
             asked = np.full(demos.episodes, task.keys.index(demos.task.goal))
         else:
             raise ValueError(
-                f"--demos: they show {demos.task.goal}, which is none of the goals of "
+                f"--demos: their goal {demos.task.goal} is not among the goals of "
                 f"{task.name}: {', '.join(task.keys)}"
             )
         task.request(env.views, asked)
@@ -163,8 +164,8 @@ def check_demos(asked: str, sim: VecSim) -> None:
         DemoConfig(episodes=int(asked))
         if not task.solved:
             raise ValueError(
-                f"--demos {asked}: no expert of {task.name} knows the way to this goal; expected "
-                "the folder of a data set (robo-rl demos)"
+                f"--demos {asked}: {task.name} has no scripted expert for this goal; expected "
+                "the folder of a dataset (robo-rl demos)"
             )
     else:
         demos_for(asked, sim)
@@ -179,15 +180,15 @@ def demos_for(asked: str, sim: VecSim) -> tuple[Demonstrations, BatchEnv]:
     demos = read_demonstrations(Path(asked), failures=True)
     if not demos.start.shape[1]:
         raise ValueError(
-            f"{said} does not say where its episodes began, so they cannot be played again: write "
-            "it anew with robo-rl demos; what was recorded on an arm can only be cloned (robo-rl "
+            f"{said} has no initial states, so its episodes cannot be replayed: write it "
+            "again with robo-rl demos; recordings of a real arm can only be cloned (robo-rl "
             "clone)"
         )
     if demos.shaped != env.shaped:
         one, other = ("without", "within") if env.shaped else ("within", "without")
         raise ValueError(
-            f"{said}: they were made {one} the bridge's limits and would end elsewhere {other} "
-            "them: make them as this run moves, with or without --shaped"
+            f"{said}: recorded {one} the bridge's limits, and this run trains {other} "
+            "them: use the same setting of --shaped for both"
         )
     for what, name in (("task", "name"), ("robot", "robot"), ("things", "things")):
         mine, its = getattr(env.task, name, ""), getattr(demos.task, name, "")
@@ -200,7 +201,7 @@ def _replayable_env(asked: str, sim: VecSim) -> BatchEnv:
     """``sim``, where demonstrations can be played again."""
     said = f"--demos {asked}"
     if not isinstance(sim, BatchEnv):
-        raise ValueError(f"{said}: demonstrations are of tasks of ours, not of {sim.card['task']}")
+        raise ValueError(f"{said}: {sim.card['task']} is an external environment; leave it out")
     return sim
 
 

@@ -20,18 +20,18 @@ class EnsembleConfig(SACConfig):
     """
 
     cheap_steps: ClassVar[bool] = True
-    num_envs: int = 64  # rows simulated together
+    num_envs: int = 64  # environments simulated in parallel
     learning_rate: float = 1e-3  # Adam's step size
-    final_rate: float = 0.1  # share of the learning rate left at the end of training
-    averaged: float = 0.2  # share of all updates, the newest, whose mean is the policy; 0: the last
+    final_rate: float = 0.1  # share of the learning rate at the end of training
+    averaged: float = 0.2  # last share of updates averaged into the policy; 0: none
     net: tuple[int, ...] = (128, 128)  # units of the hidden layers of policy and critics
-    gradient_steps: int = 4  # updates per control step of all rows
+    gradient_steps: int = 4  # updates per control step of all environments
     batch_size: int = 256  # transitions per update
-    tau: float = 0.02  # share of the critics that enters their targets per update
-    entropy_init: float = 0.02  # first weight of the entropy bonus, tuned from there
-    critics: int = 2  # members of the ensemble; the least hopeful one counts
-    n_steps: int = 3  # control steps whose rewards are counted before a critic is asked
-    actor_every: int = 2  # updates of the critics for each of the actor
+    tau: float = 0.02  # target network update rate
+    entropy_init: float = 0.02  # initial entropy coefficient, tuned during training
+    critics: int = 2  # ensemble size; the minimum is used
+    n_steps: int = 3  # steps of the n-step return
+    actor_every: int = 2  # critic updates per actor update
     # Seconds that the noise of exploration lasts in the last row; in those before less, down to one
     # step.
     noise_s: float = 0.5
@@ -50,7 +50,7 @@ class EnsembleConfig(SACConfig):
             raise ValueError(f"guided_noise must be in [0, 1], got {self.guided_noise}")
         for name in ("clone_updates", "guided_noise"):
             if getattr(self, name) and not self.demos:
-                raise ValueError(f"{name} is of demonstrations: give --demos too")
+                raise ValueError(f"{name} needs demonstrations: give --demos too")
 
     def _fits(self, share: float) -> bool:
         otherwise = self.clone_updates > 0 or self.guided_noise > 0  # what they are for

@@ -114,7 +114,7 @@ class EnsembleSAC(SAC):
 
     policy: EnsemblePolicy
     log_ent_coef: Tensor
-    guided: DemoGuidedNoise | None = None  # how some rows explore; None: all as SAC does
+    guided: DemoGuidedNoise | None = None  # exploration of some environments; None: as in SAC
 
     def __init__(
         self,

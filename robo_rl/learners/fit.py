@@ -60,8 +60,8 @@ def fit(
     rollout = getattr(learner.algorithm, "n_steps", 1) * sim.num_envs  # 1: of a replay buffer
     if console is not None and (short := -env_steps % rollout):
         console.print(
-            f"{env_steps:,} env steps are no whole number of rollouts of {rollout:,}: "
-            f"{env_steps + short:,} will be made"
+            f"{env_steps:,} env steps are not a multiple of the rollout of {rollout:,}: "
+            f"training for {env_steps + short:,}"
         )
     try:
         rows = learn(
@@ -87,6 +87,6 @@ def check_device(device: str) -> str:
         count = torch.cuda.device_count()
         if int(device.partition(":")[2] or 0) >= count:
             raise ValueError(
-                f"--device {device}: torch finds {count} CUDA devices here; use --device cpu"
+                f"--device {device}: torch finds {count} CUDA devices; use --device cpu"
             )
     return device

@@ -30,11 +30,11 @@ class IQLConfig(EnsembleConfig):
 
     cheap_steps: ClassVar[bool] = False
     makes_steps: ClassVar[bool] = False
-    num_envs: int = 1  # rows simulated together, which it does not move
-    demo_share: float = 1.0  # share of every batch that is theirs
-    gradient_steps: int = 64  # updates between two looks at the clock
-    expectile: float = 0.7  # of the values of what was done, that a state is worth
-    temperature: float = 3.0  # how much more what was worth more is imitated
+    num_envs: int = 1  # environments (not stepped)
+    demo_share: float = 1.0  # share of demonstrations per batch
+    gradient_steps: int = 64  # updates per training iteration
+    expectile: float = 0.7  # expectile of the value regression
+    temperature: float = 3.0  # inverse temperature of the advantage weights
     entropy_init: Annotated[float, tyro.conf.Suppress] = EnsembleConfig.entropy_init
     target_entropy: Annotated[float, tyro.conf.Suppress] = EnsembleConfig.target_entropy
     actor_every: Annotated[int, tyro.conf.Suppress] = EnsembleConfig.actor_every
@@ -49,17 +49,17 @@ class IQLConfig(EnsembleConfig):
             raise ValueError(f"expectile must be in [0.5, 1), got {self.expectile}")
         self.at_least(0, "temperature")
         if self.interventions:
-            raise ValueError("iql learns of --demos alone: there are no episodes to take over")
+            raise ValueError("iql is offline and trains on --demos only: leave out interventions")
         for name in OF_STEPS:
             if getattr(self, name) != getattr(IQLConfig, name):
-                raise ValueError(f"iql learns of --demos alone: {name} is of steps of one's own")
+                raise ValueError(f"iql is offline and trains on --demos only: leave out {name}")
 
     def _fits(self, share: float) -> bool:
         return share == 1
 
     def check(self, sim: VecSim) -> None:
         if not self.demos:
-            raise ValueError("iql learns from a data set alone: give --demos DIR (robo-rl demos)")
+            raise ValueError("iql trains on a fixed dataset: give --demos DIR (robo-rl demos)")
         super().check(sim)
 
 

@@ -157,11 +157,11 @@ def make_learner(
     if sim.num_envs != config.num_envs:
         raise ValueError(
             f"the learner is configured for num_envs={config.num_envs}, the simulator has "
-            f"{sim.num_envs} rows"
+            f"{sim.num_envs} environments"
         )
     builds = {kind.config: kind.build for kind in LEARNERS.values()}
     if type(config) not in builds:
-        raise ValueError(f"no learner for a {type(config).__name__}")
+        raise ValueError(f"no learner for settings of type {type(config).__name__}")
     seed_everything(seed)
     env = SB3VecEnv(sim, reward_model)
     env.action_space.seed(seed)

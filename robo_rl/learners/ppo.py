@@ -19,20 +19,20 @@ LONGEST_ROLLOUT = 128  # control steps, where none are given: of a body whose ep
 class PPOConfig(LearnerConfig):
     """Proximal policy optimisation (arXiv:1707.06347): robust, and fast where steps are cheap."""
 
-    n_steps: int = 0  # control steps of a rollout; 0: one episode, at most 128
-    minibatches: int = 4  # gradient steps per epoch
+    n_steps: int = 0  # rollout length, control steps; 0: one episode, at most 128
+    minibatches: int = 4  # minibatches per epoch
     epochs: int = 8  # passes over a rollout
-    gae_lambda: float = 0.95  # bias against variance of the advantage
-    clip_ratio: float = 0.2  # largest change of an action's probability that is rewarded
-    entropy: float = 0.0  # weight of the entropy bonus
-    log_std_init: float = -1.5  # log of the first standard deviation of actions
-    normalise_reward: bool = False  # scale rewards so that returns have a deviation of 1
-    max_grad_norm: float = 0.5  # gradients are scaled down to this
+    gae_lambda: float = 0.95  # GAE lambda (bias-variance trade-off)
+    clip_ratio: float = 0.2  # PPO clip range
+    entropy: float = 0.0  # entropy coefficient
+    log_std_init: float = -1.5  # log of the initial standard deviation of actions
+    normalise_reward: bool = False  # scale rewards to unit variance of returns
+    max_grad_norm: float = 0.5  # gradient norm limit
     # Of the spread of a column that means anything (``Task.least_spread``), what is taken at least
     # for its deviation: some millimetres, by which an arm sees things off. With all of it a push
     # takes twice the steps.
     obs_floor: float = 0.1
-    obs_still: float = 1.0  # share of the floor above which a column has moved, and has none
+    obs_still: float = 1.0  # share of the minimum above which a column counts as moving
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,7 +59,7 @@ def build_ppo(config: PPOConfig, parts: Parts) -> PPO:
     size = n_steps * config.num_envs
     if size % config.minibatches:
         raise ValueError(
-            f"a rollout of {n_steps} steps x {config.num_envs} rows does not divide into "
+            f"a rollout of {n_steps} steps x {config.num_envs} envs does not divide into "
             f"{config.minibatches} minibatches; the next that fits is "
             f"{next(k for k in range(config.minibatches, size + 1) if size % k == 0)}"
         )

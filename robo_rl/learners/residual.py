@@ -33,8 +33,8 @@ Named = Annotated[str, tyro.conf.arg(aliases=("--base",))]  # it has no --tuning
 class ResidualConfig(LearnerConfig):
     """What every residual learner has."""
 
-    base: Named = ""  # what is corrected: RUN, BUNDLE, FILE.onnx or controller:NAME
-    scale: float = 0.3  # of an action's range to either side, that a residual can reach
+    base: Named = ""  # base policy: RUN, BUNDLE, FILE.onnx or controller:NAME
+    scale: float = 0.3  # largest residual, as a share of the action range
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,8 +52,8 @@ class ResidualConfig(LearnerConfig):
 class ResidualOffPolicyConfig(OffPolicyConfig, ResidualConfig):
     """What residual learners with a replay buffer share."""
 
-    switch_on_steps: int = 10_000  # env steps over which ever more actions have a residual; 0: all
-    critic_updates: int = 1_000  # first updates, which are the critic's alone
+    switch_on_steps: int = 10_000  # env steps of residual ramp-up; 0: none
+    critic_updates: int = 1_000  # initial updates of the critic only
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,7 +64,7 @@ class ResidualOffPolicyConfig(OffPolicyConfig, ResidualConfig):
 class ResidualPPOConfig(PPOConfig, ResidualConfig):
     """PPO of a residual on a frozen --base (ResiP, arXiv:2407.16677)."""
 
-    log_std_init: float = -0.7  # log of the residual's first standard deviation
+    log_std_init: float = -0.7  # log of the initial standard deviation of residuals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class ResidualEnsembleConfig(EnsembleConfig, ResidualOffPolicyConfig):
         super().__post_init__()
         for name in ("clone_updates", "guided_noise"):
             if getattr(self, name):
-                raise ValueError(f"{name} is of a whole policy: a residual is on its --base")
+                raise ValueError(f"{name} does not apply to residual learners: leave it out")
 
 
 @dataclass(frozen=True, kw_only=True)

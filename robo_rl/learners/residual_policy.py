@@ -75,8 +75,8 @@ class ObsAndBase(BaseFeaturesExtractor):
         if saved != self.base.sha256:
             raise CheckpointError(
                 f"--base {self.base.name} has changed since this run began: sha256 "
-                f"{saved.hex()[:16]}... then, {self.base.sha256.hex()[:16]}... now; put the old "
-                "one back, or begin another run"
+                f"{saved.hex()[:16]}... then, {self.base.sha256.hex()[:16]}... now; restore the "
+                "old one, or start a new run"
             )
         super()._load_from_state_dict(state_dict, prefix, *rest)
 

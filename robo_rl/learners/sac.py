@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class SACConfig(OffPolicyConfig):
     """Soft actor-critic (arXiv:1812.05905): few steps, many updates."""
 
-    entropy_init: float = 0.1  # first weight of the entropy bonus, tuned from there
-    target_entropy: float = -1.0  # nats per number of an action, that the weight is tuned to keep
+    entropy_init: float = 0.1  # initial entropy coefficient, tuned during training
+    target_entropy: float = -1.0  # target entropy, nats per action dimension
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -24,7 +24,7 @@ class TensorBoardWriter(Hook):
             self._make = None
             warnings.warn(
                 "no TensorBoard files, only metrics.csv: tensorboard is not installed; "
-                "pip install 'robo-rl[train]' brings it",
+                "install it with: pip install 'robo-rl[train]'",
                 stacklevel=2,
             )
 

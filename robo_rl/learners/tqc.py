@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class TQCConfig(SACConfig):
     """Truncated quantile critics (arXiv:2005.04269): SAC with less overestimation."""
 
-    quantiles: int = 25  # per critic
-    drop_quantiles: int = 2  # highest ones dropped, per critic
+    quantiles: int = 25  # quantiles per critic
+    drop_quantiles: int = 2  # highest quantiles dropped, per critic
 
     def __post_init__(self) -> None:
         super().__post_init__()

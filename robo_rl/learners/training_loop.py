@@ -66,7 +66,7 @@ def learn(
     if checkpoint_every < 1:
         raise ValueError(f"checkpoint_every must be at least 1 env step, got {checkpoint_every}")
     if resume and run is None:
-        raise ValueError("resume=True needs the run to resume")
+        raise ValueError("resume=True needs a run to resume")
     for hook in hooks:
         hook.start(learner)
     loop = _Loop(learner, run, total_steps, checkpoint_every, hooks)
@@ -78,13 +78,13 @@ def learn(
             loop.restore(checkpoint)
             if not learner.restore(checkpoint):
                 warnings.warn(
-                    "this simulator cannot restore its state: learning goes on from the saved "
+                    "this simulator cannot restore its state: training resumes from the saved "
                     "policy, but with new episodes, so figures will not repeat exactly",
                     stacklevel=2,
                 )
         run.drop_metrics_after(learner.env_steps)
         if console is not None:
-            console.print(f"goes on from {learner.env_steps:,} of {total_steps:,} env steps")
+            console.print(f"resuming from {learner.env_steps:,} of {total_steps:,} env steps")
     remaining = total_steps - learner.env_steps
     if remaining <= 0:
         return []
@@ -153,7 +153,7 @@ class _Loop(BaseCallback):
             self.interrupted = True
             if console is not None:
                 with contextlib.suppress(RuntimeError):  # it came amid another line
-                    console.print("Ctrl-C: ends after this update; once more ends it at once")
+                    console.print("Ctrl-C: stopping after this update; press again to stop at once")
 
         signal.signal(signal.SIGINT, note)
         try:

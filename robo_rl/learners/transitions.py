@@ -16,7 +16,7 @@ class EpisodeTransitions:
     obs: Array  # (n, obs_dim) f32
     action: Array  # (n, act_dim) f32, executed
     next_obs: Array  # (n, obs_dim) f32
-    done: Array  # (n,) bool: nothing follows that would be worth anything
+    done: Array  # (n,) bool: terminal, so the next value is 0
     last: Array  # (n,) bool
     reward: Array  # (n,) f32
 

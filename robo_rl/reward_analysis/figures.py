@@ -87,7 +87,7 @@ def state_value(model: RewardModel | None) -> Callable[[Coverage], Array] | None
 
 
 def _unseen(camera: str, where: Array) -> Array:
-    raise ValueError(f"an imagined transition has no frames, so camera {camera!r} shows nothing")
+    raise ValueError(f"counterfactual transitions have no frames of camera {camera!r}")
 
 
 def state_features(cover: Coverage) -> Array:

@@ -24,13 +24,13 @@ def check_progress(path: Path, sources: Sequence[Path], whole: bool) -> None:
     episodes are scored, and more of these than the end."""
     require_packages("--progress")
     if path.suffix != ".parquet" or path.exists():
-        raise ValueError(f"--progress must be a .parquet file that is not there yet, got {path}")
+        raise ValueError(f"--progress must be a new .parquet file, got {path}")
     kinds = [source_kind(source) for source in sources]
     if kinds != ["lerobot"] or not whole:
         raise ValueError(
-            "--progress is of every frame of one LeRobotDataset, without --episodes and --ask "
-            f"rating; got {', '.join(SOURCES[kind].says for kind in kinds)}. Of logs one is made "
-            "by robo-rl demos DIR --from LOGS --format lerobot"
+            "--progress needs all frames of one LeRobotDataset, without --episodes and --ask "
+            f"rating; got {', '.join(SOURCES[kind].says for kind in kinds)}. Convert logs "
+            "with robo-rl demos DIR --from LOGS --format lerobot"
         )
 
 
@@ -40,7 +40,9 @@ def bounds_of(scored: Sequence[Mapping[str, Any]]) -> Bounds:
 
     low, high = np.quantile(np.concatenate([one["score"] for one in scored]), QUANTILES)
     if not low < high:
-        raise ValueError(f"all scores are {low:g}, so none is progress: give --bounds LOW HIGH")
+        raise ValueError(
+            f"all scores are {low:g}, so progress has no range: give --bounds LOW HIGH"
+        )
     return float(low), float(high)
 
 

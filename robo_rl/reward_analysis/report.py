@@ -66,8 +66,8 @@ class Subject:
     goal: ReadGoal
     rewards: Mapping[str, RewardConfig | None]  # {as `--reward` takes them: settings}
     made_as: Mapping[str, str]  # {one of those: as it is made now, where that is otherwise}
-    gamma: float  # discount per control step of whoever learns from them
-    runs: tuple[Path, ...] = ()  # whose policies act too
+    gamma: float  # discount per control step of the learner
+    runs: tuple[Path, ...] = ()  # runs whose policies add episodes
     restore: Callable[[RewardModel], None] = field(default=lambda model: None)
 
 
@@ -92,7 +92,7 @@ def judge_rewards(
     """Judges rewards of one goal; ValueError where nobody judges that."""
     task, goal = subject.task, subject.goal
     if not goal.key:
-        raise ValueError(f"a reward is judged by the simulator's truth: {goal.truth}")
+        raise ValueError(f"a reward is evaluated against a success judge: {goal.truth}")
     made: dict[str, BuiltReward] = {}
     spoken: dict[str, Figures | None] = {}
     with contextlib.closing(BatchEnv(task, 1)) as env:
@@ -233,9 +233,9 @@ def subject_of_run(path: Path) -> Subject:
     run = RunDir.open(path)
     _ = run.judged  # ValueError before it has been
     if run.config["task"].startswith("gym:"):
-        raise ValueError(f"{path} is of {run.config['task']}: nobody judges success there")
+        raise ValueError(f"{path}: task {run.config['task']} has no success judge")
     if run.config.get("learner") == "clone":
-        raise ValueError(f"{path} is a clone: it learned from demonstrations, not from a reward")
+        raise ValueError(f"{path} is a behaviour-cloning run and has no reward")
     config = from_json(SettledConfig, run.config)
     task, goal = judged_task(config)
 

@@ -40,7 +40,7 @@ def write_plot(path: Path, rows: Sequence[PlotRow]) -> None:
     from matplotlib.figure import Figure
 
     if not rows:
-        raise ValueError(f"no frame has a score, so {path} would show nothing")
+        raise ValueError(f"cannot plot {path}: no frame has a score")
     figure = Figure(figsize=(9.4, 2.1 * len(rows) + 0.2), layout="constrained")
     axes = figure.subplots(len(rows), 3, squeeze=False, width_ratios=(4, 1, 1))
     scores = np.concatenate([row.figures["score"] for row in rows])

@@ -83,4 +83,4 @@ def screen_program(program: Program, task: Task[Any]) -> ScreeningResult:
 
 
 def _no_frames(camera: str, where: Array) -> Array:
-    raise ValueError(f"the archive holds no frames, so camera {camera!r} shows nothing")
+    raise ValueError(f"the archive has no frames of camera {camera!r}")

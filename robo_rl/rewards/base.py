@@ -27,7 +27,7 @@ class RewardRequest:
     """What a reward is made from."""
 
     goal: ReadGoal
-    env: BatchEnv | GymnasiumEnv  # ours is only looked at; somebody else's is played with
+    env: BatchEnv | GymnasiumEnv  # a BatchEnv is only read; a GymnasiumEnv is also stepped
     settings: Any  # of the kind's own class
     argument: str = ""  # what the name has after its colon
     device: str = "cpu"
@@ -41,20 +41,20 @@ class BuiltReward:
 
     model: RewardModel | None  # None: the task's own reward
     text: str  # the captions, or the program, for people and for the bundle
-    sees: str  # what it looks at, in words
+    sees: str  # its inputs, in words
     scene: DistilledScene | None = None
     frames: int = 0  # rendered to make it
     program: Program | None = None  # where it is one
     about: dict[str, str] = field(default_factory=dict)  # of the scorer, for reports
-    camera: str = ""  # what frames are seen through; empty: it looks at none
-    asks: OnlineQueries | None = None  # who goes on asking for answers while a policy learns
+    camera: str = ""  # camera of its frames; empty: none
+    asks: OnlineQueries | None = None  # label queries during training
 
 
 @dataclass(frozen=True)
 class RewardType:
     """One kind of reward."""
 
-    says: str  # what it is, in a line
+    says: str  # one-line description
     build: Callable[[RewardRequest], BuiltReward]
     settings: type[RewardConfig] = RewardConfig
     argument: str = ""  # what follows its name and a colon: FILE

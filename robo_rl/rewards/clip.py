@@ -59,19 +59,19 @@ class ClipConfig(RewardConfig):
     # instructions, and changes the numbers.
     dtype: NumberFormat = "float32"
     formula: Literal["cosine", "goal_baseline", "contrast", "softmax"] = "cosine"
-    alpha: float = 0.5  # of goal_baseline: 0 plain cosine, 1 only the line to the goal counts
-    # What a pretrained CLIP is to see, in one wording or several; none: the goal's own words.
+    alpha: float = 0.5  # goal_baseline: 0 plain cosine, 1 full projection
+    # Pretrained CLIP: target texts, one wording or several; none: the goal sentence.
     target: tuple[str, ...] = ()
-    # Of a pretrained CLIP: the scene whatever happens, likewise, for goal_baseline.
+    # Pretrained CLIP: baseline texts that describe the scene in any state, for goal_baseline.
     baseline: tuple[str, ...] = ()
-    negatives: tuple[str, ...] = ()  # of a pretrained CLIP: what it is not, for contrast, softmax
-    # What no frame shows: each step's pay is multiplied by that, "exp(-norm(qvel))", from 0 to 1.
+    negatives: tuple[str, ...] = ()  # pretrained CLIP: negative texts, for contrast and softmax
+    # Factor from 0 to 1 of each step's reward, for what no frame shows: "exp(-norm(qvel))".
     term: str = ""
-    # That it looks through; several: what is hidden from one is paid as another sees it. None: the
-    # first that the encoder knows there.
+    # Cameras; with several, an object hidden from one is scored by another. None: the first camera
+    # that the encoder was trained on.
     camera: tuple[str, ...] = ()
-    distill: bool = False  # score simulator state by a copy of the CLIP; else draw every step
-    arm_aside: bool = True  # score captions about two objects with the arm put aside (distilled)
+    distill: bool = False  # score state with a distilled model; else render every step
+    arm_aside: bool = True  # distilled: score captions of two objects without the arm
     scene: SceneConfig = field(default_factory=SceneConfig)
 
     def __post_init__(self) -> None:
@@ -90,7 +90,7 @@ class ClipConfig(RewardConfig):
             ("alpha", self.formula == "goal_baseline", "goal_baseline"),
         ):
             if getattr(self, name) != getattr(ClipConfig, name) and not counts:
-                raise ValueError(f"{name} is of --clip.formula {of}, not of {self.formula}")
+                raise ValueError(f"{name} applies to --clip.formula {of}, got {self.formula}")
 
 
 def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
@@ -101,7 +101,9 @@ def captions_of(goal: ReadGoal, raw: bool) -> list[list[Caption]]:
     """
     plan = goal.plan
     if raw and plan.shunned:
-        raise ValueError("a pretrained CLIP does not say how surely anything is so, or never was")
+        raise ValueError(
+            "a pretrained CLIP has no calibrated probability for prohibitions; use the embedded one"
+        )
     steps = [
         [_caption(atom, goal.card, part=number) for atom in step]
         for number, step in zip(plan.parts, plan.steps, strict=True)
@@ -176,15 +178,15 @@ def sentence_captions(
     option = needed.get(config.formula, "")
     if option and not getattr(caption, option):
         raise ValueError(
-            f"--clip.formula {config.formula} holds {caption.text!r} against something: give "
+            f"--clip.formula {config.formula} compares {caption.text!r} with other texts: give "
             f"--clip.{option} TEXT"
         )
     for text in (caption.text, *further, *against):
         if taught is not None and text not in taught:
             near = difflib.get_close_matches(text, taught, 5, 0.0)
             raise ValueError(
-                f"this CLIP was never taught {text!r}, nor what it was read as; of its "
-                f"{len(taught)} captions the likest: {'; '.join(near)}. With `robo-rl reward train "
+                f"this CLIP was not trained on {text!r}; the most similar of its "
+                f"{len(taught)} captions: {'; '.join(near)}. Train one with `robo-rl reward train "
                 f"... --goals {text!r}`, or in a --captions FILE of your own, one is taught that "
                 "too, where a frame shows it"
             )
@@ -210,11 +212,11 @@ def _each_goal(asked: RewardRequest, encoder: TorchEncoder, task: MultiGoalTask)
     from reward_models.vision.goal_conditioned import GoalConditionedReward
 
     if asked.settings.target:
-        raise ValueError(f"{asked.option}target is of one goal, and --goal {ANY} has many")
+        raise ValueError(f"{asked.option}target needs one goal, got --goal {ANY}")
     goals = [read_goal(task.inner, goal.sentence) for goal in task.each]
     plans = [captions_for(encoder, goal, asked.settings) for goal in goals]
     if any(plan[-1][0].part for plan in plans):
-        raise ValueError(f"--goal {ANY} keeps no account of what is wanted in turn: give one goal")
+        raise ValueError(f"--goal {ANY} does not support sequences of goals: give one goal")
     models, made = scores(asked, encoder, plans)
     return replace(
         made,
@@ -301,7 +303,9 @@ def _embedder(
         made = BuiltReward(None, "", FRAMES, None, len(shown), about=about, camera=encoder.camera)
         return FrameEmbedder(encoder), frames_segment(shown), made
     if isinstance(env, GymnasiumEnv):
-        raise ValueError(f"--clip.distill needs signals of ours, and {env.name} has none")
+        raise ValueError(
+            f"--clip.distill needs task signals, and {env.name} has none: leave it out"
+        )
     scene = load_or_distill(
         env.task, encoder, config.scene, asked.progress, num_threads=env.num_threads
     )
@@ -319,7 +323,7 @@ def _term(asked: RewardRequest) -> Program | None:
     except ValueError as error:
         raise ValueError(f"{asked.option}term {text!r}: {error}") from None
     if program.lowered.remembers:
-        raise ValueError(f"{asked.option}term {text!r} is of earlier steps, and each is paid alone")
+        raise ValueError(f"{asked.option}term {text!r} must use the current step only")
     return program
 
 

@@ -22,14 +22,14 @@ SIGNALS = "the task's signals"
 def task_reward(asked: RewardRequest) -> BuiltReward:
     """The task's dense reward; ValueError where no goal of the task was asked for."""
     if not asked.goal.key:
-        raise ValueError(f"--reward task needs a goal the task knows: {asked.goal.truth}")
+        raise ValueError(f"--reward task needs a goal of the task: {asked.goal.truth}")
     return BuiltReward(None, f"hand-written dense reward of {asked.goal.key}", "everything")
 
 
 def sparse(asked: RewardRequest) -> BuiltReward:
     """The verdict of whoever judges the goal; ValueError where nobody does."""
     if not asked.goal.key:
-        raise ValueError(f"--reward sparse needs a goal that is judged: {asked.goal.truth}")
+        raise ValueError(f"--reward sparse needs a goal with a success judge: {asked.goal.truth}")
     return BuiltReward(None, "1 where the goal holds, else 0", "success alone")
 
 
@@ -69,7 +69,7 @@ def checked_program(path: Path, card: TaskCard) -> Program:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not a text: {error}") from None
+        raise ValueError(f"{path} is not a text file: {error}") from None
     try:
         program = load(text, card)
     except Refused as refused:

@@ -29,7 +29,7 @@ class GoalImageConfig(RewardConfig):
     # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
     # instructions, and changes the numbers.
     dtype: NumberFormat = "float32"
-    formula: Literal["cosine", "distance"] = "cosine"  # as LIV has it, or as VIP
+    formula: Literal["cosine", "distance"] = "cosine"  # LIV or VIP
 
 
 def build(asked: RewardRequest) -> BuiltReward:
@@ -65,7 +65,7 @@ def read_pictures(path: Path) -> tuple[list[Array], dict[str, Any]]:
     import cv2
 
     if not path.exists():
-        raise ValueError(f"there is no goal picture {path}; {MAKE}")
+        raise ValueError(f"goal picture {path} does not exist; {MAKE}")
     if path.is_dir():
         files = sorted(f for f in path.iterdir() if f.suffix.lower() in IMAGES)
     else:
@@ -76,7 +76,7 @@ def read_pictures(path: Path) -> tuple[list[Array], dict[str, Any]]:
         if picture is not None:
             pictures.append(np.ascontiguousarray(picture[..., ::-1]))
         elif file.suffix.lower() in IMAGES:
-            raise ValueError(f"{file} is not a picture that can be read; {MAKE}")
+            raise ValueError(f"cannot read {file} as a picture; {MAKE}")
         else:
             pictures.append(read_frames(file)[0][-1])
     if not pictures:

@@ -40,7 +40,7 @@ def take_pictures(
         rng = np.random.default_rng(seed)
         if not task.solved:
             raise ValueError(
-                f"task {task.name!r} has no expert for this goal: give --of chance, or a run"
+                f"task {task.name!r} has no expert for this goal: give --of chance or --of RUN"
             )
         states = states_at_success(task, lambda env, obs: task.expert(env.views, rng), count, seed)
     else:

@@ -52,11 +52,11 @@ class FrameScorer:
     ):
         config = ClipConfig(encoder=encoder, **settings)
         if config.term:
-            raise ValueError("a term is of an env's state, and here there are frames alone")
+            raise ValueError("term needs the state of the env, and this wrapper has frames only")
         self.encoder = make_encoder(encoder, device, config.dtype)
         if own := [home for home in self.encoder.homes if home.task in sims.TASKS]:
             raise ValueError(
-                f"this CLIP knows {describe_scenes(own)} alone: give "
+                f"this CLIP was trained on {describe_scenes(own)} only: give "
                 "encoder='MODEL:PRETRAINED' of open_clip, or 'embedded:FILE' that robo-rl reward "
                 "train --captions made"
             )
@@ -112,7 +112,7 @@ class FrameRewardVecWrapper(VecEnvWrapper):
         obs, own, dones, infos = self.venv.step_wait()
         if any(FRAME not in info for info in infos):
             raise ValueError(
-                "the envs leave no frames: make them with "
+                "the envs keep no frames: make them with "
                 "wrapper_class=robo_rl.rewards.gym_wrapper.WithFrames"
             )
         reward = self.sight(np.stack([info.pop(FRAME) for info in infos]))
@@ -125,7 +125,7 @@ def _render(env: gymnasium.Env) -> Array:
     frame = env.render()
     if not isinstance(frame, np.ndarray):
         raise ValueError(
-            f"{env} draws no frames (render() gave {type(frame).__name__}): make it with "
+            f"{env} renders no frames (render() gave {type(frame).__name__}): make it with "
             "render_mode='rgb_array'"
         )
     return frame

@@ -28,29 +28,29 @@ PAIRS = ("first", "second", "answer")  # what a file of preferences has of them
 class LearnedConfig(RewardConfig):
     """How a learned scorer is used."""
 
-    encoder: str = "embedded"  # the one it was trained with; another is refused
+    encoder: str = "embedded"  # must be the encoder it was trained with
     # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
     # instructions, and changes the numbers.
     dtype: NumberFormat = "float32"
-    elsewhere: bool = False  # use it also in another scene, or for another goal, than its own
+    elsewhere: bool = False  # allow another scene or goal than in training
 
 
 @dataclass(frozen=True, kw_only=True)
 class SuccessConfig(LearnedConfig):
     """How a success classifier is used."""
 
-    form: Literal["sparse", "probability"] = "sparse"  # 1 where it is sure, else 0; or how sure
+    form: Literal["sparse", "probability"] = "sparse"  # 0 or 1 by threshold; or the probability
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreferencesConfig(LearnedConfig):
     """How a reward learned from preferences is used, and what is asked while a policy learns."""
 
-    answers: int = 0  # of a scripted oracle, about the policy's own episodes; 0: nobody is asked
-    noise: float = 0.2  # share of them that are turned round
-    a_time: int = 40  # between two fits
-    every: int = 2  # rollouts between two times that it is asked
-    head: HeadConfig = field(default_factory=lambda: QUICK)  # of the networks that are fitted anew
+    answers: int = 0  # online answers of a scripted oracle; 0: none
+    noise: float = 0.2  # share of flipped answers
+    a_time: int = 40  # answers between two fits
+    every: int = 2  # rollouts between queries
+    head: HeadConfig = field(default_factory=lambda: QUICK)  # of the refitted networks
 
 
 def success(asked: RewardRequest) -> BuiltReward:
@@ -128,9 +128,8 @@ def load_scorer_file(
     heads, card, kept = load_scorer(path, kind, arrays, beside)
     if isinstance(env, GymnasiumEnv):
         raise ValueError(
-            f"{path} learned {_scene_text(card['scene'])}; here is {env.name}, where nobody can "
-            f"say when "
-            "a goal is met: use --reward goal-image:FILE or clip"
+            f"{path} was trained for {_scene_text(card['scene'])}; {env.name} has no "
+            "success judge: use --reward goal-image:FILE or clip"
         )
     robot, key = getattr(env.task, "robot", ""), asked.goal.key
     here, scene = {"task": env.task.name, "robot": robot, "truth": key}, card["scene"]
@@ -140,10 +139,10 @@ def load_scorer_file(
         arm = f" --robot {robot}" if robot else ""
         named = key if key in env.task.goals() else "KEY"
         raise ValueError(
-            f"{path} learned {_scene_text(scene)}; asked is {_scene_text(here)}. Train one for "
+            f"{path} was trained for {_scene_text(scene)}, got {_scene_text(here)}. Train one for "
             f"that: robo-rl "
             f"reward train {kind} --task {env.task.name}{arm} --goal {named} "
-            f"--out FILE.safetensors; or take it all the same: --{kind}.elsewhere (of reward "
+            f"--out FILE.safetensors; or use it anyway: --{kind}.elsewhere (of reward "
             "report: --elsewhere)"
         )
     encoder = make_encoder(asked.settings.encoder, asked.device, asked.settings.dtype)
@@ -151,7 +150,7 @@ def load_scorer_file(
         raise ValueError(
             f"{path} reads embeddings of {card['encoder']}, --{kind}.encoder "
             f"{asked.settings.encoder} is {encoder.name}: give the one it was trained with, or "
-            f"train it anew: {card['command']}"
+            f"train it again: {card['command']}"
         )
     if other:
         select_training_scene(encoder, env.task, f"{asked.option}encoder")

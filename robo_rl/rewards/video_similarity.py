@@ -51,9 +51,9 @@ class VideoSimilarityConfig(RewardConfig):
     # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
     # instructions, and changes the numbers.
     dtype: NumberFormat = "float32"
-    formula: Formula = "mean"  # of what was to be seen, or ordered: also of when
-    frames: int = 8  # of each episode that are looked at, evenly
-    camera: str = ""  # the demonstration's, where it has several
+    formula: Formula = "mean"  # mean over frames, or ordered in time
+    frames: int = 8  # frames per episode, evenly spaced
+    camera: str = ""  # camera of the demonstration, if it has several
 
     def __post_init__(self) -> None:
         if self.frames < 2:
@@ -72,7 +72,7 @@ class VideoSimilarityReward:
         """``shown`` (k, D): unit rows of the demonstration's frames or, for ``mean``, any number of
         sentences'. ``steps``: of the longest episode."""
         if shown.ndim != 2 or (formula == "ordered" and len(shown) != frames):
-            raise ValueError(f"shown must be ({frames}, D) rows of frames, got {shown.shape}")
+            raise ValueError(f"shown must have shape ({frames}, D), got {shown.shape}")
         self.encoder, self.formula, self.frames, self.context = encoder, formula, frames, steps
         self.goal = shown if formula == "ordered" else _mean(shown)
         self.scale = 0.0, 1.0  # raw scores that are phi 0 and 1
@@ -151,7 +151,9 @@ def build(asked: RewardRequest) -> BuiltReward:
         about |= {"film": seen.name, "film_by": actor(path)}
     else:
         if config.formula != "mean":
-            raise ValueError("a sentence has no order in time: give --film.formula mean, or a film")
+            raise ValueError(
+                "a sentence has no temporal order: give --film.formula mean, or a video"
+            )
         step = captions_for(encoder, asked.goal, ClipConfig())[-1]
         shown = encoder.encode_texts(tuple(caption.text for caption in step))
         text = what = " and ".join(caption.text for caption in step)
@@ -169,7 +171,7 @@ def demonstration(path: Path, camera: str, own: str) -> SourceEpisode:
     from robo_rl.datasets.sources import SourceOptions, read_episodes, source_kind
 
     if not path.exists():
-        raise ValueError(f"there is no film {path}; {MAKE}")
+        raise ValueError(f"video {path} does not exist; {MAKE}")
     drawn = own if source_kind(path) in ("run", "minari") else ""
     # What it shows is not asked, but a source without words of its own is refused otherwise.
     watch = SourceOptions(
@@ -177,7 +179,7 @@ def demonstration(path: Path, camera: str, own: str) -> SourceEpisode:
     )
     for seen in read_episodes([path], watch):
         return seen
-    raise ValueError(f"nothing was seen in {path}; {MAKE}")
+    raise ValueError(f"{path} has no frames; {MAKE}")
 
 
 def actor(path: Path) -> str:

@@ -22,9 +22,9 @@ class EpisodeOutcome(NamedTuple):
     """What became of one episode of every row."""
 
     success: Array  # (N,) bool, at its end
-    distance: Array  # (N,) what was missing to the goal at its end; nan where that is no quantity
-    held: Array  # (N,) bool: the goal held before anybody had moved, however often drawn
-    returned: Array  # (N,) sum of the task's own reward; nan where it has none
+    distance: Array  # (N,) final distance to the goal; nan without a distance
+    held: Array  # (N,) bool: goal met before the first action, after resampling
+    returned: Array  # (N,) sum of the dense reward; nan without one
 
 
 def goal_holds(env: BatchEnv, step: StepResult) -> Array:

@@ -32,7 +32,7 @@ class Interventions:
         task = getattr(sim, "task", None)
         if not (isinstance(sim, BatchEnv) and task.solved):
             raise ValueError(
-                "--interventions are of a task's scripted expert, and "
+                "--interventions needs a scripted expert, and "
                 f"{sim.card['task']} has none for this goal: leave it out"
             )
         self.sim, self.share, self.until = sim, share, until

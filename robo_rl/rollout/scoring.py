@@ -296,7 +296,7 @@ def _check(output: RewardOutput, valid: Array, model: str) -> None:
         t, n = np.argwhere(bad)[0]
         raise ValueError(
             f"{model}.score: {int(bad.sum())} rewards are not finite, the first at step {t} of "
-            f"column {n}; say scored=False where there is no reward"
+            f"column {n}; set scored=False where there is no reward"
         )
 
 

@@ -108,7 +108,7 @@ class SubprocessScorer:
     def _died(self) -> None:
         self._process.join(1.0)
         raise RuntimeError(
-            f"the process that scores has ended by itself, with {self._process.exitcode}"
+            f"the scoring process exited unexpectedly with code {self._process.exitcode}"
         ) from None
 
     def close(self) -> None:

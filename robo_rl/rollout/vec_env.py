@@ -182,7 +182,7 @@ class SB3VecEnv(VecEnv):
         """
         if not isinstance(self.sim, Reseedable):
             raise ValueError(
-                "this simulator is seeded where it is made: sims.make(..., seed=...); construct "
+                "this simulator is seeded at construction: sims.make(..., seed=...); construct "
                 "the algorithm with seed=None"
             )
         if seed is None:
@@ -198,7 +198,7 @@ class SB3VecEnv(VecEnv):
     def set_attr(
         self, attr_name: str, value: Any, indices: None | int | Iterable[int] = None
     ) -> None:
-        raise ValueError(f"cannot set {attr_name!r}: the rows of a batch share one simulator")
+        raise ValueError(f"cannot set {attr_name!r}: environments of a batch share one simulator")
 
     def env_method(
         self,
@@ -208,7 +208,7 @@ class SB3VecEnv(VecEnv):
         **method_kwargs: Any,
     ) -> list[Any]:
         raise ValueError(
-            f"cannot call {method_name!r} on single rows: the rows of a batch share one simulator; "
+            f"cannot call {method_name!r} on one environment: those of a batch share a simulator; "
             "use .sim"
         )
 

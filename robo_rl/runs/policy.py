@@ -37,7 +37,9 @@ class Policy:
         action is asked for: there is none.
         """
         if not deterministic:
-            raise ValueError("this policy has no noise to draw from; use deterministic=True")
+            raise ValueError(
+                "this policy is deterministic and cannot be sampled; use deterministic=True"
+            )
         obs = np.asarray(observation, np.float32)
         return (self.act(obs[None])[0] if obs.ndim == 1 else self.act(obs)), None
 

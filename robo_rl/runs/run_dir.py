@@ -187,7 +187,7 @@ def check_writable(path: Path) -> None:
     """ValueError where no folder ``path`` can be made, or written in."""
     there = next(folder for folder in (path, *path.parents) if folder.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
-        raise ValueError(f"nothing can be kept in {path}: {there} is no folder to write in")
+        raise ValueError(f"cannot create run directory {path}: {there} is not a writable folder")
 
 
 class RunDir:
@@ -208,8 +208,8 @@ class RunDir:
         if (path / "config.json").exists():
             ended = RunDir(path).config.get("learner") == "clone"
             raise ValueError(
-                f"{path} already holds a clone, in which nothing goes on; give the new run another "
-                "name"
+                f"{path} already holds a behaviour-cloning run, which cannot be resumed; give the "
+                "new run another name"
                 if ended
                 else f"{path} already holds a run; continue it with --resume {path}, or give "
                 "the new run another name"
@@ -232,10 +232,10 @@ class RunDir:
         if not (run.path / "config.json").is_file():
             if (run.path / "manifest.json").is_file():
                 raise ValueError(
-                    f"{run.path} is a policy's bundle, not the run that it is of; robo-rl deploy "
-                    f"{run.path} runs it"
+                    f"{run.path} is a policy bundle, not a run folder; run it with robo-rl deploy "
+                    f"{run.path}"
                 )
-            raise ValueError(f"no run in {run.path}: it has no config.json")
+            raise ValueError(f"no run in {run.path}: config.json is missing")
         return run
 
     @classmethod
@@ -270,7 +270,7 @@ class RunDir:
                         path.parent.rmdir()
             elif goes_on and isinstance(error, KeyboardInterrupt):
                 said = str(error) or "stopped by Ctrl-C"
-                raise KeyboardInterrupt(f"{said}; it goes on: {run.going_on}") from None
+                raise KeyboardInterrupt(f"{said}; resume with: {run.going_on}") from None
             raise
 
     def _resumed_with(self, now: Mapping[str, str]) -> None:
@@ -294,7 +294,7 @@ class RunDir:
             except BlockingIOError:
                 raise ValueError(
                     f"{self.path} is being trained by another process: wait for it or stop it, or "
-                    "begin a run with another --name"
+                    "start a run with another --name"
                 ) from None
             yield
         finally:
@@ -326,8 +326,8 @@ class RunDir:
         result = self.result
         if "evaluation" not in result:
             raise ValueError(
-                f"{self.path} was learned on an arm, where its figures are from: robo-rl deploy "
-                f"{self.path / 'bundle'} judges it, {self.path / 'report.html'} is its page"
+                f"{self.path} was trained on an arm: evaluate it with robo-rl deploy "
+                f"{self.path / 'bundle'}; its report is {self.path / 'report.html'}"
             )
         return result
 
@@ -346,7 +346,7 @@ class RunDir:
     def check_finished(self) -> None:
         """ValueError where there is no result yet."""
         if not self.finished:
-            raise ValueError(f"{self.path} has not finished; continue it: {self.going_on}")
+            raise ValueError(f"{self.path} has not finished; resume it with: {self.going_on}")
 
     @property
     def going_on(self) -> str:
@@ -433,7 +433,7 @@ class RunDir:
                 return load_checkpoint(path)
             except CheckpointError as error:
                 refused = refused or error
-                warnings.warn(f"skipping a checkpoint: {error}", stacklevel=2)
+                warnings.warn(f"skipping an unreadable checkpoint: {error}", stacklevel=2)
         if refused is not None:
             raise CheckpointError(
                 f"none of the {len(paths)} checkpoints of {self.path} can be read; {refused}"
@@ -556,6 +556,6 @@ def _check_plain(member: IO[bytes]) -> None:
     elif version == (2, 0):
         _, _, dtype = np.lib.format.read_array_header_2_0(member)
     else:
-        raise ValueError(f"an array of format {version}")
+        raise ValueError(f"unsupported array format {version}")
     if dtype.hasobject:
-        raise ValueError("it holds objects")
+        raise ValueError("arrays of Python objects are not allowed")

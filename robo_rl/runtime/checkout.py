@@ -15,12 +15,12 @@ def benchmarks(module: str = "") -> ModuleType:
     folder = ROOT / "benchmarks"
     if not (folder / "__init__.py").is_file():
         raise ValueError(
-            f"there are no benchmarks in {ROOT}: they are part of the repository, not of the "
+            f"no benchmarks in {ROOT}: they are part of the repository, not of the "
             "installed package; use a checkout, installed by `pip install -e .`"
         )
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
     package = importlib.import_module("benchmarks")
     if Path(package.__file__ or "").parent != folder:
-        raise ValueError(f"another package called benchmarks is in the way: {package.__file__}")
+        raise ValueError(f"another package named benchmarks shadows ours: {package.__file__}")
     return importlib.import_module(f"benchmarks.{module}") if module else package

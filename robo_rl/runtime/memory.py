@@ -40,8 +40,8 @@ def check_free(wanted: float, what: str, way_out: str) -> None:
     there = free_memory()
     if wanted > USED * there:
         raise ValueError(
-            f"{what}: that takes {format_bytes(wanted)} of memory, and {format_bytes(there)} "
-            f"are free here; "
+            f"{what}: needs {format_bytes(wanted)} of memory, {format_bytes(there)} "
+            f"are free; "
             f"{way_out}"
         )
 

@@ -40,17 +40,17 @@ SHOWN = 288  # px, height of frames that are drawn for a model
 class RemoteModelConfig:
     """Where a model is, and what may be spent on it."""
 
-    base_url: str = "https://api.openai.com/v1"  # of any endpoint that speaks the OpenAI protocol
-    key_variable: str = "OPENAI_API_KEY"  # environment variable with the key; empty: it needs none
-    tokens: int = 200_000  # that may be used
-    money: float = 1.0  # that may be spent, in the currency of the prices
-    calls: int = 100  # that may be made, attempts that failed included
+    base_url: str = "https://api.openai.com/v1"  # any OpenAI-compatible endpoint
+    key_variable: str = "OPENAI_API_KEY"  # environment variable of the API key; empty: none
+    tokens: int = 200_000  # token budget
+    money: float = 1.0  # cost budget, in the currency of the prices
+    calls: int = 100  # call budget, including failed attempts
     prompt_price: float = 0.0  # per million tokens
     completion_price: float = 0.0  # per million tokens
-    seconds: float = 120.0  # per attempt of a call
-    temperature: float | None = 1.0  # of answers; None: not said, for models that allow none
-    limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # as the model calls it
-    cassette: str = ""  # file of answers: played if it exists, else recorded; empty: neither
+    seconds: float = 120.0  # timeout per attempt of a call
+    temperature: float | None = 1.0  # sampling temperature; None: do not send one
+    limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # parameter of the API
+    cassette: str = ""  # file of answers: replayed if it exists, else recorded
 
     def budget(self) -> Budget:
         """What may be spent, of which nothing is."""
@@ -85,16 +85,16 @@ def connect(
 class JudgeConfig(RemoteModelConfig):
     """Where a model that looks at frames is, how it is asked, and what may be spent on it."""
 
-    tokens: int = 2_000_000  # that may be used
-    calls: int = 1_000  # that may be made, attempts that failed included
-    temperature: float | None = 0.0  # of answers; None: not said, for models that allow none
-    picture_tokens: int = 1_000  # a picture is taken to cost so many until a reply says more
-    side: int = 448  # px, the longer side of a picture that is sent (vlm)
-    again: int = 2  # times that a bad answer is asked for again; then there is none (vlm)
-    max_tokens: int = 800  # of an answer (vlm)
-    steps: bool = False  # judge each frame from those up to it, one pass each (robometer)
-    at_once: int = 4  # questions under way
-    cache: str = ""  # folder of answers, so that nothing is asked twice; empty: the user's cache
+    tokens: int = 2_000_000  # token budget
+    calls: int = 1_000  # call budget, including failed attempts
+    temperature: float | None = 0.0  # sampling temperature; None: do not send one
+    picture_tokens: int = 1_000  # assumed tokens per picture until a reply reports them
+    side: int = 448  # px, longer side of pictures sent (vlm)
+    again: int = 2  # retries after an invalid answer (vlm)
+    max_tokens: int = 800  # tokens per answer (vlm)
+    steps: bool = False  # score each frame from the frames up to it (robometer)
+    at_once: int = 4  # concurrent requests
+    cache: str = ""  # folder of cached answers; empty: the user's cache
 
     def __post_init__(self) -> None:
         least = {"again": 0, "at_once": 1, "side": 16, "max_tokens": 1, "picture_tokens": 1}
@@ -116,7 +116,7 @@ def make_judge(name: str, config: JudgeConfig) -> tuple[VideoJudge, Budget]:
     kind, _, what = name.partition(":")
     budget = config.budget()
     if not is_judge(name):
-        raise ValueError(f"no model {name!r}; known: {', '.join(JUDGES)}")
+        raise ValueError(f"unknown model {name!r}; available: {', '.join(JUDGES)}")
     if kind == "robometer":
         url = public_url(what)
         endpoint = Endpoint(f"robometer at {url}", url, seconds=config.seconds)
@@ -124,7 +124,7 @@ def make_judge(name: str, config: JudgeConfig) -> tuple[VideoJudge, Budget]:
         meter.health()
         return meter, budget
     if not what and not (config.cassette and Path(config.cassette).exists()):
-        raise ValueError("which model? Expected vlm:MODEL, its name as the endpoint knows it; or "
+        raise ValueError("no model name: expected vlm:MODEL, as the endpoint names it, or "
                          "an existing --model.cassette")  # fmt: skip
     endpoint = config.endpoint(what, picture_tokens=config.picture_tokens)
     transport = connect(
@@ -170,9 +170,9 @@ def _counted(count: Callable[[], int], of: int) -> Iterator[None]:
     try:
         yield
     except BudgetSpent as spent:
-        raise BudgetSpent(f"{spent}. {count()} of {of} questions are answered, and kept: the same "
-                          "again with more --model.calls, --model.tokens or --model.money goes on "
-                          "from there") from None  # fmt: skip
+        raise BudgetSpent(f"{spent}. {count()} of {of} questions are answered and stored: repeat "
+                          "the command with more --model.calls, --model.tokens or --model.money to "
+                          "continue") from None  # fmt: skip
     except ModelError as error:
-        raise ModelError(f"{error}. {count()} of {of} questions are answered, and kept: the same "
-                         "again goes on from there") from None  # fmt: skip
+        raise ModelError(f"{error}. {count()} of {of} questions are answered and stored: to "
+                         "continue, repeat the command") from None  # fmt: skip

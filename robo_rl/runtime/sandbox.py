@@ -75,7 +75,7 @@ def _batch(jobs: Sequence[Job], card: TaskCard, limits: ProcessLimits) -> list[l
                 found.append([answer])
                 break
             if word.encode() not in answer:
-                found.append([Diagnostic("killed", "the process wrote what it should not")])
+                found.append([Diagnostic("killed", "the process wrote invalid output")])
                 break
             found.append([Diagnostic(**d) for d in json.loads(answer)["diagnostics"]])
     finally:
@@ -98,7 +98,7 @@ def _answers(reading: int, child: int, seconds: float, count: int) -> Iterator[b
                 continue
             data = os.read(reading, 1 << 16)
             if not data:
-                yield Diagnostic("killed", "its process ended: out of memory, of time, or crashed")
+                yield Diagnostic("killed", "its process died: out of memory or time, or crashed")
                 return
             buffer += data
         line, _, buffer = buffer.partition(b"\n")

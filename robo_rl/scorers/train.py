@@ -49,17 +49,17 @@ class ScorerConfig(ABC):
     """What all kinds are told."""
 
     task: str = "reach"  # as `robo-rl list tasks` shows
-    robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
+    robot: str = ""  # name from `robo-rl list robots`; empty: the task's own
     things: str = ""  # on the table of task tabletop: "yellow ball, two red cubes, white plate"
     scene: str = ""  # on that table: your FILE.xml, with its card FILE.toml beside it
-    goal: str = ""  # a sentence or key that the task has a ground truth for; empty: the first one
+    goal: str = ""  # sentence or key with a success judge; empty: the first goal
     out: Path  # .safetensors file to write
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
     # instructions, and changes the numbers.
     dtype: NumberFormat = "float32"
-    watch: EpisodesConfig = field(default_factory=EpisodesConfig)  # whose episodes
-    head: HeadConfig = field(default_factory=HeadConfig)  # of the network
+    watch: EpisodesConfig = field(default_factory=EpisodesConfig)  # training episodes
+    head: HeadConfig = field(default_factory=HeadConfig)  # network settings
     # Folder of labels: a stretch that people or a model rated the most ends with the goal met, one
     # rated less does not.
     store: Path | None = None
@@ -112,10 +112,10 @@ class TrainedScorer:
 class SuccessScorer(ScorerConfig):
     """Trains a success classifier: the simulator says in which frames the goal is met."""
 
-    bound: float = 0.01  # share of failing frames that it may call a success
-    each: bool = False  # so few of the frames of each who acts, not only of all together
-    consecutive: int = 2  # frames in which it must be sure, one after the other
-    before: Path | None = None  # an earlier classifier, judged on the same episodes
+    bound: float = 0.01  # allowed false positive rate on frames
+    each: bool = False  # apply the bound per actor, not only overall
+    consecutive: int = 2  # consecutive positive frames needed
+    before: Path | None = None  # an earlier classifier to compare on the same episodes
 
     def train(self, of: TrainingInputs) -> TrainedScorer:
         from reward_models.scorers.heads import load_scorer
@@ -138,7 +138,7 @@ class SuccessScorer(ScorerConfig):
 class ProgressScorer(ScorerConfig):
     """Trains a model of progress: demonstrations, the same rewound, and episodes that fail."""
 
-    rewinds: int = 2  # of each demonstration
+    rewinds: int = 2  # rewound copies per demonstration
 
     def train(self, of: TrainingInputs) -> TrainedScorer:
         from reward_models.scorers.progress import fit_progress
@@ -153,7 +153,7 @@ class CriticScorer(ScorerConfig):
     """Trains a critic of films: ends that meet the goal against ends that do not, and of two frames
     of a demonstration the later one is worth no less."""
 
-    ranking: float = 33.0  # weight of the order in time; 0: ends alone count
+    ranking: float = 33.0  # weight of the temporal ranking loss; 0: final frames only
 
     def train(self, of: TrainingInputs) -> TrainedScorer:
         from reward_models.scorers.critic import fit_critic
@@ -168,8 +168,8 @@ class ValueScorer(ScorerConfig):
     """Trains a value of frames for the sentence: likeness of both, of which demonstrations say that
     it rises with every step, and that actions and other sentences stay told apart."""
 
-    inverse: float = 1.0  # weight of telling the action between two frames; 0: LIV without pictures
-    contrast: float = 1.0  # weight of other sentences and of episodes that fail; 0: ARP
+    inverse: float = 1.0  # weight of the inverse-dynamics loss; 0: as LIV
+    contrast: float = 1.0  # weight of other sentences and failures; 0: as ARP
 
     def train(self, of: TrainingInputs) -> TrainedScorer:
         from reward_models.scorers.value import fit_value
@@ -193,12 +193,12 @@ class PreferencesScorer(ScorerConfig):
 
     watch: EpisodesConfig = field(
         default_factory=lambda: EpisodesConfig(demonstrations=0, lost=0, random=60, scattered=180)
-    )  # whose episodes are asked about
-    head: HeadConfig = field(default_factory=lambda: QUICK)  # of the networks
-    ask: QueryConfig = field(default_factory=QueryConfig)  # how much, and how well it is answered
-    store: Path | None = None  # folder of labels that are read first, and that answers are kept in
-    oracle: bool = True  # ask for what the store lacks; else nobody is asked
-    model: JudgeConfig = field(default_factory=JudgeConfig)  # of --ask.by vlm:MODEL, robometer:URL
+    )  # episodes used in queries
+    head: HeadConfig = field(default_factory=lambda: QUICK)  # network settings
+    ask: QueryConfig = field(default_factory=QueryConfig)  # number and quality of answers
+    store: Path | None = None  # folder of labels, read first; answers are added
+    oracle: bool = True  # query labels the store lacks; else use the store only
+    model: JudgeConfig = field(default_factory=JudgeConfig)  # model of --ask.by
 
     def train(self, of: TrainingInputs) -> TrainedScorer:
         store = None if self.store is None else LabelStore(self.store)
@@ -257,8 +257,8 @@ def known_pairs(
     odd = {len(side) for a in (*compared, *rated) for side in a.films} - {length}
     if odd:
         raise ValueError(
-            f"{store.path} has stretches of {odd.pop()} frames, asked is for {length}: give "
-            "--ask.length as they are"
+            f"{store.path} has segments of {odd.pop()} frames, got --ask.length {length}: give "
+            "the length of the store"
         )
 
     pairs = None

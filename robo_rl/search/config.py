@@ -24,44 +24,44 @@ class SearchConfig:
     """One search."""
 
     task: str = "reach"  # as `robo-rl list tasks` shows
-    goal: str = ""  # a sentence that the task has a ground truth for
+    goal: str = ""  # a sentence with a success judge
     robot: str = ""  # as `robo-rl list robots` shows; empty: the task's own
     things: str = ""  # on the table of task tabletop: "yellow ball, two red cubes, white plate"
     scene: str = ""  # on that table: your FILE.xml, with its card FILE.toml beside it
-    writer: str = "offline"  # who proposes programs: offline, llm, text2reward, eureka, card
+    writer: str = "offline"  # proposer: offline, llm, text2reward, eureka, card
     candidates: int = 6  # programs per round
-    rounds: int = 2  # of proposals, each made from what the earlier ones showed
-    env_steps: int = 9_600  # of a candidate's whole training; the ladder's first rungs are shorter
-    episode_s: float = 0.0  # s, of a training episode; 0: the task's; whole ones are judged
-    rungs: int = 3  # steps double from one to the next, and the better half goes on
-    seed: int = 0  # of proposals and trainings
-    select_episodes: int = 256  # that a candidate is chosen by
-    episodes: int = 1000  # that the verdict is quoted on
-    final_seeds: int = 1  # trainings of the winner and of each program it is compared with
-    final_env_steps: int = 0  # of each of those; 0: as all candidates together
-    equal_total: EqualTotal = "none"  # which comparisons are also given the search's steps
-    screens: bool = True  # refuse what the archive of known policies shows to be a bad reward
-    relabel: bool = False  # off-policy: candidates begin with the best one's replay, scored anew
-    workers: int = 1  # trainings at a time
-    minutes: float = 60.0  # of wall time for one training, after which it has failed
-    stall_s: float = 180.0  # without a sign of life, after which a training has failed
-    memory_gb: float = 24.0  # of address space for one training
+    rounds: int = 2  # proposal rounds, each based on earlier results
+    env_steps: int = 9_600  # of a full candidate training; early rungs are shorter
+    episode_s: float = 0.0  # s, training episode length; 0: the task's; evaluation: full
+    rungs: int = 3  # successive halving: steps double, the better half stays
+    seed: int = 0  # seed of proposals and trainings
+    select_episodes: int = 256  # episodes that rank candidates
+    episodes: int = 1000  # final evaluation episodes
+    final_seeds: int = 1  # final training seeds of the winner and each baseline
+    final_env_steps: int = 0  # of each of those; 0: as all candidates in total
+    equal_total: EqualTotal = "none"  # baselines that get the total steps of the search
+    screens: bool = True  # reject rewards that rank archived policies badly
+    relabel: bool = False  # off-policy: start from the best replay buffer, relabelled
+    workers: int = 1  # parallel trainings
+    minutes: float = 60.0  # wall-time limit of one training
+    stall_s: float = 180.0  # s, timeout without progress of a training
+    memory_gb: float = 24.0  # address space limit of one training
     learner: str = "ppo"  # as `robo-rl list learners` shows
     tuning: LearnerConfig = field(default_factory=PPOConfig)
-    model: ModelConfig = field(default_factory=ModelConfig)  # of writers that ask one
+    model: ModelConfig = field(default_factory=ModelConfig)  # for writers that use a language model
     runs: Path = Path("runs")  # folder of all runs
-    name: str = ""  # of the search; empty: made of task, goal and seed
+    name: str = ""  # search name; empty: built from task, goal and seed
 
     def check(self) -> None:
         """ValueError where a setting makes no sense."""
         object.__setattr__(self, "scene", packed_scene(self.scene))
         if self.writer not in ("offline", *WRITERS):
             known = ", ".join(("offline", *WRITERS))
-            raise ValueError(f"unknown writer {self.writer!r}; known: {known}")
+            raise ValueError(f"unknown writer {self.writer!r}; available: {known}")
         if self.learner not in LEARNERS or type(self.tuning) is not LEARNERS[self.learner].config:
             tuned = type(self.tuning).__name__
             known = ", ".join(LEARNERS)
-            raise ValueError(f"learner {self.learner!r} does not go with {tuned}; known: {known}")
+            raise ValueError(f"learner {self.learner!r} does not match {tuned}; available: {known}")
         if self.relabel and not isinstance(self.tuning, OffPolicyConfig):
             raise ValueError(
                 f"relabel needs a learner with a replay buffer; {self.learner} has none"

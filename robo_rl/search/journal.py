@@ -32,7 +32,9 @@ class SearchJournal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._file.close()
-            raise JournalError(f"another process is at work on {path}; wait or stop it") from None
+            raise JournalError(
+                f"another process is writing {path}; wait for it or stop it"
+            ) from None
         try:
             self._read()
         except JournalError:
@@ -48,7 +50,7 @@ class SearchJournal:
                 event = json.loads(line)
                 assert isinstance(event, dict) and "event" in event
             except (ValueError, AssertionError):
-                raise JournalError(f"{self.path} line {number} is not an event") from None
+                raise JournalError(f"{self.path} line {number} is not a journal event") from None
             self.events.append(event)
         if len(kept) < len(whole):
             self._file.truncate(len(kept))

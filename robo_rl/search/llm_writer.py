@@ -23,8 +23,8 @@ WRITERS = ("llm", *METHODS)  # llm: Eureka's method
 class ModelConfig(RemoteModelConfig):
     """Where a language model is, and what may be spent on it."""
 
-    model: str = ""  # its name, as the endpoint knows it
-    repairs: int = 3  # further answers to what is found wrong with a program
+    model: str = ""  # model name at the endpoint
+    repairs: int = 3  # repair attempts per program
 
 
 def make_writer(
@@ -35,7 +35,7 @@ def make_writer(
 ) -> tuple[LLMWriter, Budget]:
     """The writer called ``name`` and what it has spent; ValueError says what is missing."""
     if name not in WRITERS:
-        raise ValueError(f"unknown writer {name!r}; known: offline, {', '.join(WRITERS)}")
+        raise ValueError(f"unknown writer {name!r}; available: offline, {', '.join(WRITERS)}")
     transport, budget = make_transport(config, f"writer {name!r}", "--model", budget)
     method = METHODS["eureka" if name == "llm" else name]
     return LLMWriter(transport, method, name, config.repairs, check=check), budget

@@ -61,7 +61,7 @@ def search(
     """Searches and returns the search's folder; ``resume`` continues the one in that folder."""
     if resume is not None:
         if not (resume / JOURNAL).exists():
-            raise JournalError(f"no search in {resume}: it has no {JOURNAL}")
+            raise JournalError(f"no search in {resume}: {JOURNAL} is missing")
         path, journal = resume, SearchJournal(resume / JOURNAL)
     else:
         config.check()
@@ -77,7 +77,7 @@ def search(
         begun = journal.of("begun")
         if resume is not None:
             if not begun:
-                raise JournalError(f"{path} was stopped before it began; start it anew")
+                raise JournalError(f"{path} was stopped before its first event; start a new search")
             config = from_json(SearchConfig, begun[0]["config"])
             goal = _judged_goal(config)
         else:
@@ -96,7 +96,7 @@ def _judged_goal(config: SearchConfig) -> ReadGoal:
     if goal.formula is None:
         raise NotRead(goal)
     if not goal.key:
-        raise ValueError(f"a search chooses by ground truth, and there is {goal.truth}")
+        raise ValueError(f"a search needs a success judge: {goal.truth}")
     if config.writer == "offline":
         write_program(goal.formula, goal.card)  # no template: an error now, not in an hour
     return goal
@@ -278,7 +278,7 @@ class _Search:
         best = self.strategy.best()
         if not best or best[0].rank[0] < self.config.rungs - 1:
             raise SearchFailed(
-                f"no candidate was trained in full: {explained(self.candidates, self.answers)}; "
+                f"no candidate completed training: {explained(self.candidates, self.answers)}; "
                 f"see {self.path / 'trainings'}"
             )
         return best[0].candidate

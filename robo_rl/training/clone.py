@@ -44,8 +44,8 @@ def clone(dataset: Path, config: CloneConfig, *, console: Console | None = None)
     demos = read_demonstrations(dataset, config.demos, failures=config.failures)
     if demos.task.goal == ANY:
         raise ValueError(
-            f"{dataset}: its episodes are of several goals, and a clone is of one; write one of "
-            f"one: robo-rl demos {demos.task.name} FOLDER --goal KEY"
+            f"{dataset} has episodes of several goals, and behaviour cloning needs one; write a "
+            f"dataset of one: robo-rl demos {demos.task.name} FOLDER --goal KEY"
         )
     path = config.runs / (config.name or f"{dataset.name}-clone-{config.seed}")
     RunDir.check_free(path)

@@ -39,10 +39,10 @@ class GymnasiumEvaluation:
     episodes: int
     return_mean: float
     return_std: float
-    successes: int | None  # None: the env does not say
+    successes: int | None  # None: the env reports no success
     seed: int
     floors: Baselines | None = None  # of success, in the first of these episodes
-    beneath: Mapping[str, float] | None = None  # mean return there of what learned nothing, by name
+    beneath: Mapping[str, float] | None = None  # mean return of each baseline, by name
 
     def line(self) -> str:
         """``return 3411.2 (deviation 20.1, n=100)``, and success where the env reports it."""
@@ -92,7 +92,7 @@ def gymnasium_reward(
     """
     sim = make_gymnasium_env(config, ROWS, config.seed + 1, frames=reward_type(name).frames)
     try:
-        why = Refusal("unsupported", f"{config.task} names nothing")
+        why = Refusal("unsupported", f"{config.task} names no objects")
         goal = ReadGoal(config.goal, None, why, "", from_dict(sim.card))
         if name == "task":
             return BuiltReward(None, "the env's own", "everything"), goal

@@ -84,13 +84,13 @@ class EvalCallback(Hook):
             self._run.save_best(Checkpoint(now, weights, {}, {"figures": dict(figures)}))
         self._turned = bool(figures.get("overoptimised", False))
         if self._stop_at and "success" not in figures:
-            raise ValueError("--stop-at is a share of successes, and nobody judges them here")
+            raise ValueError("--stop-at needs a success rate, and this goal has no success judge")
         self._success = figures.get("success", -math.inf)
         if self._turned:
             self._warn(
-                f"over-optimised at {now:,} steps: the policy is paid more than the one of "
-                f"{self.best_step:,} steps and succeeds less, {worth:.0%} where that had "
-                f"{self.best:.0%}, both beyond noise"
+                f"over-optimised at {now:,} steps: reward is higher than at "
+                f"{self.best_step:,} steps, but success is lower: {worth:.0%}, then "
+                f"{self.best:.0%} (both differences are significant)"
             )
         return self._enough()
 

@@ -49,12 +49,12 @@ class SweepResult:
     seed: int
     run: str  # its folder's name
     unit: str  # "success" or "return"
-    worth: float  # of the final policy; nan: nobody judges it
-    floors: Mapping[str, float]  # the same of what learned nothing, by name
+    worth: float  # of the final policy; nan: no success judge
+    floors: Mapping[str, float]  # the same of each baseline, by name
     env_steps: int
     train_s: float
     processor_min: float
-    curve: tuple[tuple[float, float], ...]  # (env steps, worth of a look at the policy)
+    curve: tuple[tuple[float, float], ...]  # (env steps, worth in a periodic evaluation)
 
 
 def sweep(
@@ -95,13 +95,13 @@ def sweep(
             )
             write_tables(finished_results(configs), folder)  # what there is by now
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("stopped by Ctrl-C; it goes on: the same line once more") from None
+        raise KeyboardInterrupt("stopped by Ctrl-C; run the same command to resume") from None
     found = finished_results(configs)
     write_tables(found, folder)
     if failed:
         raise ValueError(
             f"{len(failed)} of {len(configs)} runs failed, {folder / PAGE} has the others; the "
-            f"first, {failed[0]}"
+            f"first failure: {failed[0]}"
         )
     return found
 
@@ -132,7 +132,7 @@ def _trained_runs(
 
         def begun(key: tuple[str, int]) -> None:
             if console is not None:
-                console.print(f"begun: {escape(_run_label(*key))}")
+                console.print(f"started: {escape(_run_label(*key))}")
 
         yield from run_in_workers(_train_run, given, jobs, died=str, begun=begun)
         return

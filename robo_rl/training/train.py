@@ -114,7 +114,7 @@ def train(
     for option in ("stop_at", "stop_overoptimised"):
         if getattr(config, option) and not goal.key:
             named = option.replace("_", "-")
-            raise ValueError(f"--{named} needs a goal that is judged: {goal.truth}")
+            raise ValueError(f"--{named} needs a goal with a success judge: {goal.truth}")
     say = console.print if console else lambda *_: None
     read = f" = {escape(str(goal.formula))}" if goal.formula is not None else ""
     say(f"goal: [bold]{escape(goal.text)}[/bold]{read}; {goal.truth}")
@@ -250,18 +250,16 @@ def _train_gymnasium(
     )  # fmt: skip
     if given := [name for name in ours if getattr(config, name)]:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise ValueError(
-            f"{config.task} has no robot, things or goals of ours: leave out {options}"
-        )
+        raise ValueError(f"{config.task} is an external environment: leave out {options}")
     if config.reward == "offline":
         raise ValueError(
-            f"nothing is known of what is in {config.task}, so no reward is written for it from a "
+            f"{config.task} names no objects, so no reward can be generated for it from a "
             "sentence: use --reward clip with --clip.encoder MODEL:PRETRAINED, task, or code:FILE"
         )
     if bool(config.goal) != (config.reward in ("clip", "film")):
         raise ValueError(
-            f"a sentence is what --reward clip and film look for in {config.task}: give --goal "
-            "with them, and with no other reward"
+            f"in {config.task}, --reward clip and film need --goal, and other rewards do not take "
+            "it"
         )
     set_threads()
     name = config.name or f"{config.task}-{config.reward}-{config.learner}-{config.seed}"
@@ -278,7 +276,7 @@ def _train_gymnasium(
     config.tuning.check(sim)
     if config.stop_at and not reports_success(config):
         raise ValueError(
-            f"--stop-at is a share of successes, and {config.task} reports none: leave it out"
+            f"--stop-at needs a success rate, and {config.task} reports no success: leave it out"
         )
     with (
         RunDir.under_way(path, config, resume=resume is not None) as run,
@@ -364,16 +362,16 @@ def check_async_scoring(config: SettledConfig, goal: ReadGoal) -> None:
     in_turn = any(len(parts_of(part, "then")) > 1 for part in parts)
     asked = getattr(config.scoring, "answers", 0) or getattr(config.scoring, "distill", False)
     for refused, why in (
-        (not plain, f"{config.learner} learns from no steps that are judged later: use a learner "
-         "with a replay buffer"),
-        (config.reward in ("task", "sparse"), f"--reward {config.reward} is the simulator's, which "
-         "is not slow"),
-        (bool(asked), "this reward is taught while the policy learns"),
-        (in_turn, "what is wanted in turn hangs on what was scored before"),
+        (not plain, f"{config.learner} has no replay buffer for rewards that arrive later: use an "
+         "off-policy learner"),
+        (config.reward in ("task", "sparse"), f"--reward {config.reward} is the simulator's "
+         "and is not slow"),
+        (bool(asked), "this reward is refitted during training"),
+        (in_turn, "a sequence of goals needs the scores of earlier steps"),
         (kind.frames and bool(config.randomize or config.shaped or config.latency
-                              or config.stiffness), "frames are drawn of plain rows: leave out "
+                              or config.stiffness), "frames are rendered without them: leave out "
          "--randomize, --shaped, --latency and --stiffness"),
-        (config.device != "cpu", f"a judge has one core and no --device {config.device}"),
+        (config.device != "cpu", f"it scores on the CPU only, got --device {config.device}"),
     ):  # fmt: skip
         if refused:
             raise ValueError(f"--asynchronous: {why}")
@@ -401,7 +399,7 @@ def judged_task(config: SettledConfig) -> tuple[Task[Any], ReadGoal]:
     if config.goal == ANY:
         if config.reward not in OF_EACH:
             raise ValueError(
-                f"--goal {ANY} is another goal in every episode, --reward {config.reward} of one: "
+                f"--goal {ANY} changes the goal every episode, --reward {config.reward} has one: "
                 f"give --reward {', '.join(OF_EACH[:-1])} or {OF_EACH[-1]}"
             )
         return all_goals(vars(config))

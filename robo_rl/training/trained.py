@@ -18,7 +18,7 @@ class Trained:
 
     run: RunDir
     policy: Policy  # the final one
-    best: Policy | None  # what did best while it learned; None: the final one, or nobody looked
+    best: Policy | None  # best in periodic evaluation; None: the final one, or not evaluated
     evaluation: (
         Evaluation | GymnasiumEvaluation | None
     )  # of the final policy; None: nothing to judge

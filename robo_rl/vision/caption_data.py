@@ -90,10 +90,10 @@ class GradedFrames:
 class FrameOptions:
     """What is drawn of scenes, and what says how true captions are of it."""
 
-    captions: Path | None = None  # somebody's own; None: the table's
-    goals: tuple[str, ...] = ()  # sentences that are taught beside the table's
-    without: tuple[str, ...] = ()  # things, "red ball", that are shown nowhere
-    coloured: bool = False  # things in any colours, not in those that are there alone
+    captions: Path | None = None  # user captions; None: the built-in ones
+    goals: tuple[str, ...] = ()  # additional training sentences
+    without: tuple[str, ...] = ()  # held-out objects, such as "red ball"
+    coloured: bool = False  # objects in any colour
 
 
 def graded_frames(
@@ -114,7 +114,7 @@ def graded_frames(
     if of.task.startswith(PREFIX):
         if captions is None:
             raise ValueError(
-                f"{of.task} has no things that words are known for: give --captions FILE"
+                f"{of.task} has no objects with built-in captions: give --captions FILE"
             )
         return _graded_gymnasium_frames(of.task, of.camera, captions, seed, progress, out)
     made = of.task_made()
@@ -253,8 +253,8 @@ def check_shown(views: Sequence[SceneView], things: Sequence[str]) -> None:
     }
     for thing in things:
         if thing not in known:
-            raise ValueError(f"--without {thing!r} keeps out nothing; in these scenes there are: "
-                             f"{', '.join(sorted(known)) or 'no things of a colour'}")  # fmt: skip
+            raise ValueError(f"unknown object {thing!r} of --without; available: "
+                             f"{', '.join(sorted(known)) or 'no coloured objects'}")  # fmt: skip
 
 
 def _shares(count: int, paints: int) -> list[int]:
@@ -288,7 +288,7 @@ def _graded_gymnasium_frames(
     sim = GymnasiumEnv(task, FOREIGN_ROWS, seed=seed, frames=True, frame_size=SIZE)
     try:
         if camera not in ("", *sim.cameras):
-            raise ValueError(f"{task} has no camera {camera!r} but its own picture: leave it out")
+            raise ValueError(f"{task} has no camera {camera!r}, only its own render: leave it out")
         card = from_dict(sim.card)
         graded = read_captions(captions, card)
         frames, signals = collect_frames(sim, len(out), seed, progress, out)

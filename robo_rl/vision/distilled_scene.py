@@ -47,9 +47,9 @@ class SceneConfig:
     """How a scene is distilled."""
 
     frames: int = 8000  # rendered and encoded once per scene
-    holdout: int = 500  # of them, kept to measure the error
-    rollouts: float = ROLLED  # share of states from random moves, the rest scattered
-    seed: int = 77  # of the states; a run's own seed does not change them
+    holdout: int = 500  # of these, held out for the error
+    rollouts: float = ROLLED  # share of states from random actions; the rest: random states
+    seed: int = 77  # seed of the states, independent of the run's seed
     distill: DistillConfig = field(default_factory=DistillConfig)
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ def signals_segment(signals: dict[str, Array]) -> Segment:
 
 
 def _no_frames(camera: str, where: Array) -> Array:
-    raise ValueError(f"these states come without frames, so camera {camera!r} shows nothing")
+    raise ValueError(f"these states have no frames of camera {camera!r}")
 
 
 @contextlib.contextmanager
@@ -140,8 +140,8 @@ def load_or_distill(
     config = config or SceneConfig()
     if config.frames <= config.holdout:
         raise ValueError(
-            f"a scene of {config.frames} frames has none to learn from beside the "
-            f"{config.holdout} that are held out: give more --clip.scene.frames, or less "
+            f"no training frames: {config.frames} frames with "
+            f"{config.holdout} held out; give more --clip.scene.frames, or less "
             "--clip.scene.holdout"
         )
     path = cache_dir() / f"{task.name}-{scene_key(task, encoder, config)}.safetensors"

@@ -39,12 +39,12 @@ DRAWN_AS = 3  # raised when episodes are played or kept otherwise
 class EpisodesConfig:
     """Whose episodes, and how many."""
 
-    demonstrations: int = 120  # of the task's own expert, with noise; 0: none
-    lost: int = 60  # of the expert, which goes astray on the way
-    random: int = 120  # of random moves
-    scattered: int = 0  # of random moves that begin anywhere in the workspace
+    demonstrations: int = 120  # episodes of the scripted expert, with noise; 0: none
+    lost: int = 60  # failed episodes of the expert, which leaves its path
+    random: int = 120  # episodes of random actions
+    scattered: int = 0  # episodes of random actions from random initial states
     run: tuple[Path, ...] = ()  # finished runs, whose policies act with noise
-    of_each: int = 60  # episodes of each of those
+    of_each: int = 60  # episodes per run
     noise: float = 0.1  # standard deviation on actions in [-1, 1], smooth
     seed: int = 0
 
@@ -119,9 +119,9 @@ def play_task_episodes(task: Task[Any], config: EpisodesConfig) -> PlayedEpisode
     nobody is to act."""
     if (config.demonstrations or config.lost) and not task.solved:
         raise ValueError(
-            f"task {task.name!r} has no expert for this goal to watch: give "
-            "--watch.demonstrations 0 --watch.lost 0, and --watch.run RUN for episodes that get "
-            "there"
+            f"task {task.name!r} has no expert for this goal: give "
+            "--watch.demonstrations 0 --watch.lost 0, and --watch.run RUN for successful "
+            "episodes"
         )
     rng = np.random.default_rng(config.seed)
     parts = [
@@ -130,7 +130,7 @@ def play_task_episodes(task: Task[Any], config: EpisodesConfig) -> PlayedEpisode
         if count
     ]
     if not parts:
-        raise ValueError("nobody is to act: give --watch.random, --watch.run or another")
+        raise ValueError("no episode source selected: give --watch.random, --watch.run or another")
     # One episode after the other, each in order.
     states, holds, worth, actions = (
         np.concatenate([np.concatenate(part[i].swapaxes(0, 1)) for part in parts]) for i in range(4)

@@ -54,5 +54,5 @@ def random_goal_states(task: Task[Any], count: int, seed: int) -> Array:
 def _enough(kept: list[Array], count: int, looked_at: str) -> Array:
     states = np.concatenate(kept)
     if len(states) < count:
-        raise ValueError(f"the goal holds in {len(states)} of {looked_at}, wanted are {count}")
+        raise ValueError(f"the goal holds in {len(states)} of {looked_at}, expected {count}")
     return states[:count]

@@ -70,7 +70,7 @@ def exclude_objects(
     kept = [paint for paint in paints if not object_looks(paint, task) & set(things)]
     if not kept:
         raise ValueError(
-            f"{task.name} without {', '.join(things)}: it is shown in every way to paint its things"
+            f"{task.name} without {', '.join(things)}: no recolouring of its objects is left"
         )
     return kept
 

@@ -26,8 +26,8 @@ class CheckCommand(SceneOptions):
     income, order of stages)."""
 
     files: tyro.conf.Positional[tuple[Path, ...]]  # programs
-    task: str  # whose signals they read
-    goal: str = ""  # a sentence or key that the task has a ground truth for; empty: no screens
+    task: str  # task whose signals they read
+    goal: str = ""  # sentence or key with a success judge; empty: skip the screens
     explain: bool = False  # also say in plain language what each component rewards
     as_json: Json = False  # print a list with one object per file
 
@@ -80,7 +80,7 @@ def _task(command: CheckCommand) -> Task[Any]:
     if not goal.key:
         if goal.refusal:
             raise NotRead(goal)
-        raise ValueError(f"screens judge by ground truth, and there is {goal.truth}")
+        raise ValueError(f"screening needs a success judge: {goal.truth}")
     return task_of_config(vars(command), goal=goal.key)
 
 
@@ -88,7 +88,7 @@ def _read(path: Path, card: TaskCard) -> _CheckedFile:
     try:
         program = load(path.read_bytes().decode("utf-8"), card)
     except UnicodeDecodeError:
-        return _CheckedFile(path, None, [Diagnostic("source", "not a text in UTF-8")])
+        return _CheckedFile(path, None, [Diagnostic("source", "the file is not UTF-8 text")])
     except Refused as refused:
         return _CheckedFile(path, None, list(refused.diagnostics))
     return _CheckedFile(path, program, list(program.warnings))

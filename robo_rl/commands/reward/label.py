@@ -55,24 +55,24 @@ class LabelCommand(SceneOptions):
     """Shows two stretches of a few frames and asks which is nearer to the goal, or one and asks how
     far it is. Every answer is kept at once; who stops goes on with the questions that are left."""
 
-    store: tyro.conf.Positional[Path]  # folder of labels, made if there is none
+    store: tyro.conf.Positional[Path]  # folder of labels; created if missing
     task: str = "reach"  # as `robo-rl list tasks` shows
-    goal: str = ""  # the sentence that the question is about; empty: the task's first
-    ask: Literal["pair", "rating"] = "pair"  # which of two is nearer; or how far one is, 1 to 5
-    page: bool = False  # answer in a browser, where films play side by side, not in the terminal
-    questions: int = 20  # drawn where none is open: of random moves
-    length: int = QueryConfig.length  # frames of a stretch
-    by: str = ""  # who answers; empty: the user; vlm:MODEL or robometer:URL: a model behind a wire
-    height: int = 0  # px, of frames drawn; 0: the camera's own; on a page, for a model 288
-    seed: int = 0  # of the episodes
-    model: JudgeConfig = field(default_factory=JudgeConfig)  # where that is, and what it may cost
+    goal: str = ""  # goal of the questions (sentence); empty: the task's first
+    ask: Literal["pair", "rating"] = "pair"  # choose the better of two; or rate one, 1 to 5
+    page: bool = False  # answer in a browser with videos, not in the terminal
+    questions: int = 20  # new questions (random actions) if none is open
+    length: int = QueryConfig.length  # frames of a segment
+    by: str = ""  # labeller; empty: you; vlm:MODEL or robometer:URL: a remote model
+    height: int = 0  # px, height of frames; 0: the camera's own; 288 on a page or for a model
+    seed: int = 0  # seed of the episodes
+    model: JudgeConfig = field(default_factory=JudgeConfig)  # the remote model and its budget
 
 
 def main(argv: Sequence[str]) -> int:
     """Asks what is open until all is answered or the input ends; says how often two agree."""
     command = tyro.cli(LabelCommand, args=list(argv), prog="robo-rl reward label")
     if command.page and is_judge(command.by):
-        raise ValueError(f"--page is for people, {command.by} is asked without: leave it out")
+        raise ValueError(f"--page is for human labellers, got --by {command.by}: leave out --page")
     task = task_of_config(vars(command))
     text = read_goal(task, command.goal or next(iter(task.goals()))).text
     judge, budget = make_judge(command.by, command.model) if is_judge(command.by) else (None, None)
@@ -151,7 +151,7 @@ def page_answers(
 ) -> Iterator[tuple[Label, str]]:
     """(question, what is clicked), as a store has it, on a page that this machine alone can see."""
     with LabelPage(asked, store, question_text(text, keys), keys) as page:
-        print(f"open {page.url} in a browser of this machine (Ctrl-C ends it)")
+        print(f"open {page.url} in a browser on this machine (Ctrl-C ends it)")
         with contextlib.suppress(KeyboardInterrupt):
             yield from page.answers()
 
@@ -182,7 +182,7 @@ def read_answer(prompt: str, keys: Mapping[str, str]) -> str:
             return ""
         if typed in keys:
             return keys[typed]
-        print(f"got {typed!r}: type one of {', '.join((*keys, 'q'))}")
+        print(f"got {typed!r}; expected one of {', '.join((*keys, 'q'))}")
 
 
 def sample_questions(

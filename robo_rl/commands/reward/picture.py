@@ -19,13 +19,13 @@ class PictureCommand(SceneOptions):
     wherever chance has met it."""
 
     task: str = "reach"  # as `robo-rl list tasks` shows
-    goal: str = ""  # a sentence or key that the task has a ground truth for; empty: the first one
-    of: str = "expert"  # whose states: expert, chance, or a run's folder
-    count: int = 1  # of pictures; more than one go into a folder
+    goal: str = ""  # sentence or key with a success judge; empty: the first goal
+    of: str = "expert"  # source of the states: expert, chance, or a run folder
+    count: int = 1  # number of pictures; more than one need a folder as --out
     out: Path  # the file to write, .png, or the new folder
-    camera: str = ""  # empty: the task's first, which encoders look through
-    size: int = 0  # px, height and width; 0: as the camera has it
-    seed: int = 0  # of the episodes
+    camera: str = ""  # empty: the task's first camera, which encoders use
+    size: int = 0  # px, height and width; 0: the camera's own
+    seed: int = 0  # seed of the episodes
 
 
 def main(argv: Sequence[str]) -> int:
@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(PictureCommand, args=list(argv), prog="robo-rl reward picture")
     if command.count < 1 or (command.count == 1) != (command.out.suffix == ".png"):
         raise ValueError(
-            "one picture goes into --out FILE.png, several into a new folder; got --count "
+            "--out must be FILE.png for one picture and a new folder for several; got --count "
             f"{command.count} --out {command.out}"
         )
     if command.out.exists():

@@ -19,14 +19,16 @@ class TrainProposerCommand:
     on the wordings of the table of predicates. `robo-rl bench reading` judges it."""
 
     out: Path | None = None  # .safetensors file to write
-    ship: bool = False  # write over the weights inside the package instead
+    ship: bool = False  # overwrite the weights inside the package instead
 
 
 def main(argv: Sequence[str]) -> int:
     """Writes the weights."""
     command = tyro.cli(TrainProposerCommand, args=list(argv), prog="robo-rl reward train proposer")
     if (command.out is None) != command.ship:
-        raise ValueError("expected either --out FILE or --ship, which writes into the package")
+        raise ValueError(
+            "give either --out FILE, or --ship to overwrite the weights inside the package"
+        )
     from robo_rl.goals.proposer_training import (
         train_proposer,  # torch takes seconds, which --help shall not
     )

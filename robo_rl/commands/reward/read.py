@@ -19,7 +19,7 @@ class ReadCommand(SceneOptions):
     """Shows how a sentence is understood."""
 
     text: tyro.conf.Positional[str]  # the sentence
-    task: str = ""  # whose objects it is about; empty: the first that reads it
+    task: str = ""  # task with its objects; empty: the first task that parses it
     as_json: Json = False  # print JSON
 
 

@@ -31,22 +31,22 @@ class RewardReportCommand(SceneOptions):
 
     # As `robo-rl list rewards` shows, a scorer's FILE.safetensors, or one finished run's folder.
     rewards: tyro.conf.Positional[tuple[str, ...]] = ()
-    task: str = "reach"  # whose goal, or captions (a run or scorer brings its own)
-    goal: str = ""  # a sentence or key that the task has a ground truth for; empty: the first one
+    task: str = "reach"  # task of the goal or captions (a run or scorer has its own)
+    goal: str = ""  # sentence or key with a success judge; empty: the first goal
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
     # instructions, and changes the numbers.
     dtype: NumberFormat = "float32"
-    camera: str = ""  # that the encoder looks through; empty: the first that it knows there
-    distill: bool = False  # clip: score simulator state by a copy of the CLIP, as --clip.distill
-    elsewhere: bool = False  # judge a learned scorer also in another scene, for another goal
-    episodes: int = 256  # a reward is judged on, a run's policy's beside them
-    draws: int = 100  # of each bootstrap, over episodes
-    words: bool = True  # also hold a reward made of words against other sentences
-    policy: tuple[Path, ...] = ()  # finished runs of the same goal, whose policies act too
-    out: Path | None = None  # .json file for all figures (a run keeps its own)
-    film: Path | None = None  # .webm file for the best paid failures of the first reward
-    states: int = 6000  # held out, that an encoder is judged on
+    camera: str = ""  # camera of the encoder; empty: the first it was trained on
+    distill: bool = False  # clip: score state with a distilled model (--clip.distill)
+    elsewhere: bool = False  # evaluate a learned scorer in another scene or for another goal
+    episodes: int = 256  # evaluation episodes per reward
+    draws: int = 100  # bootstrap samples over episodes
+    words: bool = True  # also compare a reward made from a sentence with other sentences
+    policy: tuple[Path, ...] = ()  # finished runs of the same goal, whose policies add episodes
+    out: Path | None = None  # .json file for all figures (a run stores its own)
+    film: Path | None = None  # .webm video of failures with the most reward
+    states: int = 6000  # held-out states for the evaluation of an encoder
     as_json: Json = False  # print JSON
 
 
@@ -108,7 +108,7 @@ def _subject(command: RewardReportCommand) -> tuple[Path | None, Subject]:
     runs = [Path(r) for r in command.rewards if (Path(r) / "config.json").is_file()]
     if runs:
         if len(command.rewards) > 1:
-            raise ValueError("a run is judged alone: give its folder and nothing beside it")
+            raise ValueError("a run must be the only argument: give its folder and no other reward")
         return runs[0], subject_of_run(runs[0])
     options, names = vars(command), list(command.rewards)
     for number, name in enumerate(names):
@@ -141,8 +141,8 @@ def _scorer(path: Path, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]
         kind, scene = card["kind"], card["scene"]
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise ValueError(
-            f"{path} is not a scorer that was trained by robo-rl reward train success, progress or "
-            f"preferences ({error}); a CLIP is judged as a reward by: robo-rl reward report clip "
+            f"{path} is not a scorer of robo-rl reward train success, progress or "
+            f"preferences ({error}); to evaluate a CLIP as a reward: robo-rl reward report clip "
             f"--encoder embedded:{path}"
         ) from None
     own = {"task": scene["task"], "robot": scene["robot"], "goal": scene["truth"]}
@@ -156,7 +156,7 @@ def _encoder(command: RewardReportCommand) -> int:
 
     for name in ("goal", "distill", "elsewhere", "policy", "film", "out"):
         if getattr(command, name) != getattr(RewardReportCommand, name):
-            raise ValueError(f"--{name} is of rewards, and none is named: an encoder is judged")
+            raise ValueError(f"--{name} needs rewards: name at least one, or leave it out")
     task = task_of_config(vars(command))
     import torch  # takes seconds, which --help shall not
 
@@ -182,7 +182,7 @@ def _encoder(command: RewardReportCommand) -> int:
     for label in ("plain", "moved"):
         console.print(f"{label}: {figures_text(figures[f'{label} summary'])}", highlight=False)
     if figures["swapped"] is not None:
-        console.print(f"told apart by colour, both ways: {figures['swapped']:.1%}")
+        console.print(f"colours distinguished, both ways: {figures['swapped']:.1%}")
     console.print(f"frames/s {figures['frames_per_s']:.0f}")
     return 0
 

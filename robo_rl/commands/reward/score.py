@@ -43,20 +43,20 @@ class ScoreCommand:
     # Runs; logs (*.mcap) and folders of them; Minari sets; LeRobotDatasets; videos; folders of
     # images.
     source: tyro.conf.Positional[tuple[Path, ...]]
-    goal: str = ""  # the sentence; empty: the source's own
-    task: str = "reach"  # whose objects the sentence is about, where the source does not say
-    camera: str = ""  # whose pictures, where there are several
+    goal: str = ""  # goal sentence; empty: the source's own
+    task: str = "reach"  # task with the objects of the goal, if the source has none
+    camera: str = ""  # camera whose frames are scored, if there are several
     encoder: str = "embedded"  # embedded[:PATH], or MODEL[:PRETRAINED] of open_clip
     # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
     # instructions, and changes the numbers.
     dtype: NumberFormat = "float32"
-    scorer: str = "clip"  # the encoder; or a model behind a wire: vlm:MODEL, robometer:URL
-    ask: Literal["progress", "rating"] = "progress"  # of such a model: by frame, or at the end
-    frames: int = 8  # of each episode that such a model is shown, evenly
-    episodes: int | None = None  # of each source, at most; None: one of a run, all of a set
-    model: JudgeConfig = field(default_factory=JudgeConfig)  # where that is, what it may cost
-    plot: Path | None = None  # PNG: each episode's curve, its lowest and its highest frame
-    progress: Path | None = None  # parquet: of one LeRobotDataset, as its sarm_progress.parquet
+    scorer: str = "clip"  # clip: the encoder; or a remote model: vlm:MODEL, robometer:URL
+    ask: Literal["progress", "rating"] = "progress"  # remote model: per frame, or at the end
+    frames: int = 8  # frames per episode sent to a remote model, evenly spaced
+    episodes: int | None = None  # episodes per source; None: one of a run, all of a dataset
+    model: JudgeConfig = field(default_factory=JudgeConfig)  # the remote model and its budget
+    plot: Path | None = None  # PNG: score curve, lowest and highest frame per episode
+    progress: Path | None = None  # parquet: progress of a LeRobotDataset (sarm_progress.parquet)
     # Scores that are progress 0 and 1; None: of a model 0 and 1, else two quantiles of all frames.
     bounds: tuple[float, float] | None = None
     as_json: Json = False  # print JSON
@@ -74,7 +74,7 @@ def main(argv: Sequence[str]) -> int:
         if command.plot and len(rows) < MOST and (row := plot_row(figures, seen.frames, seen.at)):
             rows.append(row)
     if not scored:
-        raise ValueError(f"nothing was seen in {', '.join(map(str, command.source))}")
+        raise ValueError(f"no frames in {', '.join(map(str, command.source))}")
     _print(scored, command)
     if command.plot:
         write_plot(command.plot, rows)
@@ -110,19 +110,19 @@ def _check(command: ScoreCommand) -> None:
     """ValueError where something is asked that cannot be, before anything is looked at."""
     if command.scorer != "clip" and not is_judge(command.scorer):
         known = ", ".join(("clip", *JUDGES))
-        raise ValueError(f"unknown scorer {command.scorer!r}; known: {known}")
+        raise ValueError(f"unknown scorer {command.scorer!r}; available: {known}")
     if not command.source:
         known = "; ".join(source.says for source in SOURCES.values())
-        raise ValueError(f"what is to be scored? Give any of: {known}")
+        raise ValueError(f"no source given; expected any of: {known}")
     if command.frames < 2 or (command.episodes is not None and command.episodes < 1):
         raise ValueError(f"--frames must be at least 2 and --episodes 1, got {command.frames} and "
                          f"{command.episodes}")  # fmt: skip
     if command.plot and command.plot.suffix != ".png":
         raise ValueError(f"--plot must be a .png file, got {command.plot}")
     if command.bounds and not -np.inf < command.bounds[0] < command.bounds[1] < np.inf:
-        raise ValueError(f"--bounds must be two numbers that rise, got {command.bounds}")
+        raise ValueError(f"--bounds must be two increasing numbers, got {command.bounds}")
     if command.bounds and not command.progress:
-        raise ValueError("--bounds say what becomes progress: give --progress FILE.parquet")
+        raise ValueError("--bounds needs --progress FILE.parquet")
     if command.progress:
         whole = command.episodes is None and command.ask == "progress"
         check_progress(command.progress, command.source, whole)

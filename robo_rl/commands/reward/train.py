@@ -44,29 +44,29 @@ class TrainClipCommand:
     # On the table of --task tabletop: "yellow ball, two red cubes, white plate", or "any": whatever
     # is called by its colour and shape.
     things: str = ""
-    scene: str = ""  # on that table: your FILE.xml, with its card FILE.toml beside it
-    captions: Path | None = None  # TOML file of your own captions and what makes each of them true
-    goals: tuple[str, ...] = ()  # sentences with numbers of their own, taught beside the usual
-    robot: tuple[str, ...] = ()  # with each of these arms; none: with the task's own
-    camera: tuple[str, ...] = ()  # seen by each of these cameras; none: by the scene's first
-    without: tuple[str, ...] = ()  # things ("red ball") that it is never shown, and judged by apart
+    scene: str = ""  # your scene for task tabletop: FILE.xml, with FILE.toml beside it
+    captions: Path | None = None  # TOML file of your own captions and when each is true
+    goals: tuple[str, ...] = ()  # additional sentences (with their own numbers) to train on
+    robot: tuple[str, ...] = ()  # robots to render; none: the task's own
+    camera: tuple[str, ...] = ()  # cameras to render; none: the scene's first
+    without: tuple[str, ...] = ()  # held-out objects ("red ball"), evaluated separately
     out: Path | None = None  # .safetensors file to write
-    ship: bool = False  # write over the weights inside the package instead, of all their scenes
-    frames: int = 60_000  # drawn for training, more of a scene that can be painted more ways
-    steps: int = 4_100  # gradient steps; 0: as many as fit into the minutes
+    ship: bool = False  # overwrite the weights inside the package (all scenes) instead
+    frames: int = 60_000  # training frames; scenes with more recolourings get more
+    steps: int = 4_100  # gradient steps; 0: as many as fit into --minutes
     large: bool = False  # wider towers, as the weights inside the package have
-    batch: int = 128  # frames of a gradient step
-    minutes: float = 15.0  # of fitting, with --steps 0
-    start: Path | None = None  # weights to begin with, of the same words; its towers are taken
-    learning_rate: float = RATE  # of the image tower at its highest; half of it of the text's
-    seed: int = 11  # of states and weights
+    batch: int = 128  # frames per gradient step
+    minutes: float = 15.0  # training time, with --steps 0
+    start: Path | None = None  # initial weights (same vocabulary)
+    learning_rate: float = RATE  # peak of the image tower; the text tower has half
+    seed: int = 11  # seed of states and weights
     device: str = "cpu"  # cpu or cuda
     # Number format of the towers: bfloat16 is faster only on processors and GPUs with bf16
     # instructions, and changes the numbers.
     dtype: NumberFormat = "float32"
-    jobs: int = 1  # scenes that are drawn, and judged, side by side
-    check: bool = True  # judge it afterwards and write the figures into its card
-    check_states: int = 4_000  # of each scene, that it is judged on
+    jobs: int = 1  # scenes rendered and evaluated in parallel
+    check: bool = True  # evaluate afterwards and store the figures in its card
+    check_states: int = 4_000  # evaluation states per scene
 
     def __post_init__(self) -> None:
         at_least(self, 1, "frames", "batch", "jobs", "check_states")
@@ -126,7 +126,7 @@ def main(argv: Sequence[str]) -> int:
     console, start = Console(stderr=True), time.monotonic()
     kept = out.with_suffix(".under_way")
     if kept.exists():
-        console.print(f"goes on with {kept}")
+        console.print(f"resuming from {kept}")
     config = FitConfig(
         minutes=command.minutes, steps=command.steps, batch=command.batch, seed=command.seed,
         device=command.device, large=command.large or command.ship, dtype=command.dtype,
@@ -195,20 +195,18 @@ def _out(command: TrainClipCommand) -> Path:
     """The file to write; ValueError unless one was named, or the shipped one was meant."""
     if command.captions is not None and len(command.views) != 1:
         raise ValueError(
-            "--captions are of one scene's signals: give one --task, one --robot and one --camera"
+            "--captions needs one scene: give one --task, one --robot and one --camera"
         )
     if command.captions is not None and command.without:
-        raise ValueError(
-            "--without keeps things out of the table's captions, not out of --captions"
-        )
+        raise ValueError("--without does not apply to --captions: leave one of them out")
     if command.things == ANY_THINGS and (command.captions or command.without or command.scene):
         raise ValueError(
-            "--things any is of what is called by colour and shape: leave out --captions, "
+            "--things any covers all colours and shapes: leave out --captions, "
             "--without and --scene"
         )
     if command.ship == (command.out is not None):
         raise ValueError(
-            "say where the weights shall go: --out FILE, or --ship to write over those inside the "
+            "no output for the weights: give --out FILE, or --ship to overwrite those inside the "
             "package"
         )
     if command.out is None:
@@ -216,7 +214,7 @@ def _out(command: TrainClipCommand) -> Path:
         usual = TrainClipCommand()
         if any(getattr(command, name) != getattr(usual, name) for name in own):
             raise ValueError(
-                "the package's weights are those of all its scenes, and of no captions of "
+                "--ship trains on all scenes of the package and on no captions of "
                 f"your own: give --out FILE, or --ship without --{', --'.join(own)}"
             )
         from reward_models.vision.tiny_clip import DEFAULT

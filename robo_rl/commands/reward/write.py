@@ -26,10 +26,10 @@ class WriteCommand(SceneOptions):
     """Writes a reward program for a sentence: by templates over what the grammar reads in it, or by
     a language model, whose answers go through the same checks until they pass."""
 
-    task: str  # whose objects the sentence is about
-    goal: str  # the sentence, or the key of one of the task's goals
+    task: str  # task with the objects of the goal
+    goal: str  # goal sentence, or the key of a goal of the task
     writer: str = "offline"  # offline (no network, no model), llm, text2reward, eureka or card
-    model: ModelConfig = field(default_factory=ModelConfig)  # of writers that ask one
+    model: ModelConfig = field(default_factory=ModelConfig)  # for writers that use a language model
     out: Path | None = None  # file to write; default: print it
     explain: bool = False  # also say in plain language what each component rewards
 
@@ -74,6 +74,6 @@ def _llm_program(command: WriteCommand, task: Task[Any], card: TaskCard, sentenc
     [draft] = writer.propose(card, sentence, 1)
     Console(stderr=True).print(str(budget), highlight=False)
     if wrong := errors(writer.findings(draft.text, card)):
-        raise ValueError(f"after {command.model.repairs} repairs the model's program is still "
+        raise ValueError(f"after {command.model.repairs} repairs the program of the model is still "
                          f"refused: {'; '.join(map(str, wrong))}")  # fmt: skip
     return draft.text

@@ -32,7 +32,7 @@ def source_kind(path: Path) -> str:
         if source.found(path):
             return name
     known = "; ".join(source.says for source in SOURCES.values())
-    raise ValueError(f"nothing in {path} can be looked at; expected one of: {known}")
+    raise ValueError(f"{path} has no frames that can be read; expected one of: {known}")
 
 
 def read_episodes(paths: Sequence[Path], watch: SourceOptions) -> Iterator[SourceEpisode]:

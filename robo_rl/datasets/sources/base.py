@@ -30,23 +30,23 @@ class SourceEpisode:
     at: Array  # (T,) numbers of these frames in the episode
     task: Task[Any]
     text: str  # the sentence
-    distance: Array | None = None  # (T,) m, of each frame to the goal, where the simulator says
-    met: bool | None = None  # whether the goal is met at the end, where somebody says
-    judge: str = ""  # who: "simulator", "operator"
-    camera: str = ""  # of the task, which drew the frames; empty: nothing of ours did
+    distance: Array | None = None  # (T,) m, distance to the goal, if simulated
+    met: bool | None = None  # success at the end; None: no label
+    judge: str = ""  # source of ``met``: "simulator", "operator"
+    camera: str = ""  # task camera of the frames; empty: not rendered here
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
     """What is to be seen of a source."""
 
-    goal: str = ""  # the sentence; empty: the source's own
-    task: str = "reach"  # whose objects it is about, where the source does not say
-    camera: str = ""  # empty: the one that there is, or the task's first
-    episodes: int | None = None  # at most; None: one of a policy, all of what was recorded
-    frames: int = 0  # of each episode at most, evenly; 0: all
-    height: int = 0  # px, of frames that are drawn; 0: the camera's own
-    tell: Callable[[str], None] = print  # of what is left out of a folder
+    goal: str = ""  # goal sentence; empty: the source's own
+    task: str = "reach"  # task with its objects, if the source has none
+    camera: str = ""  # empty: the only one, or the task's first
+    episodes: int | None = None  # at most; None: one of a policy, all of a dataset
+    frames: int = 0  # per episode at most, evenly spaced; 0: all
+    height: int = 0  # px, height of rendered frames; 0: the camera's own
+    tell: Callable[[str], None] = print  # reports what is left out of a folder
 
     def at(self, count: int) -> Array:
         """Numbers of the frames to be seen, of an episode of ``count``."""
@@ -55,7 +55,7 @@ class SourceOptions:
     def sentence(self, task: Task[Any], said: str, path: Path) -> str:
         """The sentence asked about, else what a source ``said``; ValueError where neither is."""
         if not (self.goal or said):
-            raise ValueError(f"{path} does not say what it shows: give the sentence: --goal TEXT")
+            raise ValueError(f"{path} has no goal sentence: give --goal TEXT")
         return read_goal(task, self.goal or said).text
 
     def of_its_own(self, task: Task[Any], text: str) -> bool:
@@ -65,7 +65,7 @@ class SourceOptions:
     def camera_of(self, known: Collection[str], path: Path) -> str:
         """The camera that was asked for, else the only one; ValueError where that is none."""
         if not known:
-            raise ValueError(f"{path} holds no pictures of a camera, so nothing is seen there")
+            raise ValueError(f"{path} has no camera frames")
         wanted = self.camera or (min(known) if len(known) == 1 else "")
         if wanted not in known:
             got = f"has no camera {wanted!r}" if wanted else f"has {len(known)} cameras"
@@ -77,8 +77,8 @@ class SourceOptions:
 class SourceKind:
     """A kind of source."""
 
-    says: str  # what it is
-    found: Callable[[Path], bool]  # whether that is what is there
+    says: str  # short description
+    found: Callable[[Path], bool]  # whether a path is such a source
     episodes: Callable[[Path, SourceOptions], Iterator[SourceEpisode]]
 
 

@@ -32,14 +32,14 @@ def episodes(path: Path, watch: SourceOptions) -> Iterator[SourceEpisode]:
             "converts older ones"
         )
     if (path / VERSIONS).is_file():
-        warn_of_engine(json.loads((path / VERSIONS).read_text()), f"the data set {path}")
+        warn_of_engine(json.loads((path / VERSIONS).read_text()), f"the dataset {path}")
     keys = {
         name.removeprefix(PICTURES): name
         for name, feature in info["features"].items()
         if feature["dtype"] == "video"
     }
     if not keys and any(f["dtype"] == "image" for f in info["features"].values()):
-        raise ValueError(f"{path} has its pictures in data/*.parquet; only videos are read")
+        raise ValueError(f"{path} stores images in data/*.parquet; only videos are supported")
     key = keys[watch.camera_of(keys, path)]
     task = sims.make_task(watch.task)
     for row in _rows(path, key)[: watch.episodes]:
@@ -66,7 +66,7 @@ def _rows(path: Path, key: str) -> list[dict[str, Any]]:
     files = sorted((path / "meta" / "episodes").glob("*/*.parquet"))
     rows = [row for file in files for row in pq.read_table(file, columns=columns).to_pylist()]
     if not rows:
-        raise ValueError(f"{path} holds no episodes: there are none in meta/episodes")
+        raise ValueError(f"{path} has no episodes: meta/episodes is empty")
     return sorted(rows, key=lambda row: row["episode_index"])
 
 
@@ -88,7 +88,7 @@ def _cut(film: Path, start: float, fps: float, at: Array) -> Array:
                 break
     if missing := wanted - set(frames):
         raise ValueError(
-            f"{film} must hold a frame at {start + min(missing) / fps:.2f} s, as meta/episodes has "
-            "it, and has none: was it cut short?"
+            f"{film} has no frame at {start + min(missing) / fps:.2f} s, which meta/episodes "
+            "lists: the video may be truncated"
         )
     return np.stack([frames[number] for number in at.tolist()])

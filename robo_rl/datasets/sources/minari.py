@@ -22,8 +22,8 @@ def episodes(path: Path, watch: SourceOptions) -> Iterator[SourceEpisode]:
     demos = read_demonstrations(path, failures=True)
     if not demos.start.shape[1]:
         raise ValueError(
-            f"{path} holds no pictures, and does not say where its episodes began, so none can be "
-            "drawn: score the logs that it was made of, or write it anew with robo-rl demos TASK"
+            f"{path} has neither frames nor initial states to render them from: "
+            "score the logs that it was made of, or write it again with robo-rl demos TASK"
         )
     env = BatchEnv(demos.task, 1)
     text = watch.sentence(env.task, sentence_of(env.task), path)
