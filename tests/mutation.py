@@ -4,8 +4,8 @@ The faults are mutmut's (`pip install mutmut`): a seeded sample for each module,
 that two commits are held against the same faults. Each fault is written into a copy of the
 repository, in which the module's test files run until the first failure.
 
-    python tests/mutation.py sample docs/data/mutants.json          # draws the list
-    python tests/mutation.py run docs/data/mutants.json OUT.json    # resumes; OUT has the verdicts
+    python tests/mutation.py sample faults.json           # draws the list
+    python tests/mutation.py run faults.json OUT.json    # resumes; OUT has the verdicts
 """
 
 from __future__ import annotations
