@@ -98,7 +98,7 @@ class ConnectedStage:
 
     def ask(self) -> str:
         """The operator's verdict, once the arm is limp."""
-        question = "Was the goal reached? (y)es, (n)o, x: throw the episode away"
+        question = "Was the goal reached? (y)es, (n)o, x: discard the episode"
         key = Prompt.ask(question, choices=[*VERDICT_KEYS], console=self._console)
         return VERDICT_KEYS[key]
 

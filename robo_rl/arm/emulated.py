@@ -188,7 +188,9 @@ class _SubprocessEmulator:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise ValueError(f"the emulator of {self._robot} did not start; see its message above")
+            raise ValueError(
+                f"the emulator of {self._robot} did not start; see its error message above"
+            )
         told = json.loads(line)
         self._where, self._control = told["where"], Control(told["control"])
         set_scene(self._control, task)

@@ -39,7 +39,7 @@ BROUGHT_ABOUT = {
     Fault.PROTECTIVE_STOP,
 }  # fmt: skip
 ARM_SEED = 800_000_000  # scenes on the arm: disjoint from training, selection and test
-GONE = "the policy's process ended between two episodes: there was no further one"
+GONE = "the policy process ended between two episodes; no further episode was run"
 
 
 @dataclass(frozen=True)
@@ -48,21 +48,21 @@ class ArmResult:
 
     arm: str  # which
     episodes: int
-    successes: int | None  # None: there is no ground truth, and nobody was asked
-    ended: dict[str, int]  # how the runs ended
+    successes: int | None  # None: no success labels
+    ended: dict[str, int]  # number of episodes by end
     missed: int  # periods skipped
     late_p99_ms: float
     policy_p99_ms: float
     limited: dict[str, float]  # share of ticks in which a filter stage limited some joint
-    reasons: tuple[str, ...]  # of the runs that did not end as planned
-    shadow: bool = False  # the policy was only watched
-    discarded: int = 0  # of the episodes, thrown away by who drove; no share of them succeeds
-    unlogged: str = ""  # what of a log could not be written, which ends the episodes; "" if all was
-    cut: str = ""  # why there was no further episode, where none of them says it
-    under: str = ""  # what the arm was put to: noise and latency, where they are ours to give
-    floors: Baselines | None = None  # in simulations that begin as these episodes did
-    told: CommandedRange | None = None  # by the record of a device that is emulated
-    advice: str = ""  # where it is worse than in simulation: what training can do about it
+    reasons: tuple[str, ...]  # reasons of episodes that did not end normally
+    shadow: bool = False  # the policy's outputs were logged, not executed
+    discarded: int = 0  # episodes that the operator discarded; not in the success rate
+    unlogged: str = ""  # what could not be logged, which ends the session; "": all was logged
+    cut: str = ""  # why the session ended early, if no episode gives the reason
+    under: str = ""  # noise and latency of a simulated arm
+    floors: Baselines | None = None  # baselines in simulation from the same initial states
+    told: CommandedRange | None = None  # range of targets, from the emulated device's record
+    advice: str = ""  # how to train if success is lower than in simulation
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -74,15 +74,15 @@ class ArmResult:
         where = f"on {self.arm}" + (f" ({self.under})" if self.under else "")
         rates = f"policy p99 {self.policy_p99_ms:.2f} ms, missed periods {self.missed}"
         if self.successes is None:
-            why = "in shadow the arm stood still" if self.shadow else NOT_JUDGED
+            why = "with --shadow the arm was held still" if self.shadow else NOT_JUDGED
             return f"{where}: {why}; {rates}"
         if not (kept := self.episodes - self.discarded):
-            return f"{where}: all {self.episodes} episodes were thrown away; {rates}"
+            return f"{where}: all {self.episodes} episodes were discarded; {rates}"
         parts = [f"{where}: success {SuccessRate(self.successes, kept).line()}"]
         if self.floors is not None:
             parts.append(self.floors.line(kept))
         if self.discarded:
-            parts.append(f"{self.discarded} more thrown away")
+            parts.append(f"{self.discarded} more discarded")
         if self.told is not None:
             rates += f"; {self.told.line()}"
         return "; ".join([*parts, rates])
@@ -100,16 +100,16 @@ def gap_advice(result: ArmResult, manifest: Manifest) -> str:
     if measured.interval[1] >= known["low"]:
         return ""
     left = {
-        "--randomize 0.7 (noise and delay)": not training.get("randomize", {}).get("width"),
-        "--shaped (the limits of speed, acceleration and jerk)": not training.get("shaped"),
+        "--randomize 0.7 (noise and latency)": not training.get("randomize", {}).get("width"),
+        "--shaped (limits of speed, acceleration and jerk)": not training.get("shaped"),
     }
     options = " and ".join(option for option, missing in left.items() if missing)
     if not options:
         return ""
     simulated = SuccessRate(known["successes"], known["episodes"]).line()
     return (
-        f"in simulation, without what the bridge adds, it was {simulated}: to meet it in training, "
-        f"robo-rl train with {options}"
+        f"success in simulation, without the bridge's limits and delays, was {simulated}: to "
+        f"include them in training, use robo-rl train with {options}"
     )
 
 
@@ -174,7 +174,10 @@ def run_episodes(
         log.mkdir(parents=True, exist_ok=True)
         for path in recover_all(log):
             if console is not None:
-                console.print(f"{path}: its writer was killed; what it had written was recovered")
+                console.print(
+                    f"{path}: the log is incomplete, its writer was killed; the part written was "
+                    "recovered"
+                )
     person_sets = getattr(stage, "asks", False)  # scenes, at the terminal: no bar then
     judged = (person_sets or bool(bundle.manifest.goal)) and not shadow  # a still arm does nothing
     asks = person_sets and judged

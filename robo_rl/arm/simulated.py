@@ -22,7 +22,7 @@ class SimStage:
     task: Task[Any]
     realtime: bool = False
     conditions: ArmConditions = PLAIN
-    filmed: bool = False  # by the task's first camera, once every control step
+    filmed: bool = False  # record frames of the task's first camera at every control step
     name: str = "the simulated arm"
 
     def __post_init__(self) -> None:

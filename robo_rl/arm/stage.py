@@ -30,14 +30,14 @@ class EpisodeSetup:
 class CommandedRange:
     """Where a device was told to go, beside what its joints may."""
 
-    fastest: float  # way between two targets, a share of what the joint's speed allows; the largest
-    margin: float  # rad, from a target to an end of the joint's range; the least
+    fastest: float  # largest step between targets, as a share of the joint's speed limit
+    margin: float  # rad, smallest distance of a target from an end of the joint's range
 
     def line(self) -> str:
         """For people."""
         return (
-            f"by the device's own record told to move at {100 * self.fastest:.0f} % of a joint's "
-            f"speed at most, and to within {self.margin:.3f} rad of an end of its range"
+            f"targets that the device received: at most {100 * self.fastest:.0f} % of a "
+            f"joint's speed limit, at least {self.margin:.3f} rad from an end of its range"
         )
 
 

@@ -64,38 +64,38 @@ WIRED = (
 class ArmSessionOptions:
     """Which arm, where, and who may take it."""
 
-    emulate: bool = False  # on a simulated arm; with --robot, over its emulated wire
-    robot: ArmName | None = None  # drive this arm over its vendor's client
-    port: str | None = None  # servos on a bus: device path, or the USB adapter's serial number
-    host: str | None = None  # a controller: its address
-    control: int | None = None  # an emulator's control port: it sets the scene and tells the truth
-    tags: Path | None = None  # hardware: file of the tags on the objects (robo-rl calibrate tags)
-    camera: tuple[Path, ...] = ()  # hardware: calibration of each camera (robo-rl calibrate camera)
-    device: tuple[str, ...] = ("0",)  # hardware: number, path or URL of each camera
-    rendered: bool = False  # --robot --emulate: poses from tags in two rendered cameras
-    human: str = ""  # who may take the arm: keyboard, gamepad[:PATH], leader:PORT, scripted:FILE
-    dial: float = 1.0  # share of full speed, above 0; keys + and - turn it
-    clear_fault: bool = False  # you looked at the arm: clear the fault that stopped it, and go on
-    stiff: Literal["", "park", "relax"] = ""  # an arm that is found stiff: what becomes of it first
-    calibration: Path | None = None  # what the servos' registers must agree with
-    patience: float | None = None  # s that servos' replies may take beyond their time on the wire
-    silence: float = 1.0  # s without a sign of this process after which the arm is taken from it
-    episodes: int = 20  # each from a new scene
-    realtime: bool = False  # keep the wall clock; without, emulated time is compressed
-    # s, between a measurement or a target and its effect; None: as the policy was told, or none
+    emulate: bool = False  # simulate the arm; with --robot, through its emulated wire protocol
+    robot: ArmName | None = None  # arm to drive with its vendor's client
+    port: str | None = None  # servo arms: device path, or serial number of the USB adapter
+    host: str | None = None  # arms with a controller: its address
+    control: int | None = None  # emulator's control port: resets the scene, reports ground truth
+    tags: Path | None = None  # real arm: file of the tags on the objects (robo-rl calibrate tags)
+    camera: tuple[Path, ...] = ()  # real arm: calibration of each camera (robo-rl calibrate camera)
+    device: tuple[str, ...] = ("0",)  # real arm: number, path or URL of each camera
+    rendered: bool = False  # with --robot --emulate: poses from tags in two rendered cameras
+    human: str = ""  # operator's device: keyboard, gamepad[:PATH], leader:PORT, scripted:FILE
+    dial: float = 1.0  # speed limit as a share of full speed, above 0; keys + and - change it
+    clear_fault: bool = False  # clear the latched fault, once you have inspected the arm, and run
+    stiff: Literal["", "park", "relax"] = ""  # what to do first with an arm whose torque is on
+    calibration: Path | None = None  # calibration file that the servos' registers must match
+    patience: float | None = None  # s that a servo's reply may take beyond its time on the wire
+    silence: float = 1.0  # s without a heartbeat of this process until the arm is stopped
+    episodes: int = 20  # number of episodes, each from a new scene
+    realtime: bool = False  # run in real time; without it, emulated time runs as fast as it can
+    # s, latency between measurement or target and effect; None: that given in training, or 0
     latency: float | None = None
     noise: float = 0.002  # m, standard deviation of perceived object positions
-    bias: float = 0.0  # m, by which each object is seen off for an episode, each to another side
-    offset: Offset = STRAIGHT  # m, by which all are off: x y z, as after a camera was moved
-    # N m/rad, of servos that are no stiffer; None: as the policy was told, or the model's own
+    bias: float = 0.0  # m, error of each object's perceived position, sampled for an episode
+    offset: Offset = STRAIGHT  # m, error of all perceived positions: x y z, as of a moved camera
+    # servo stiffness in N m/rad; None: the stiffness given in training, or the model's own
     stiffness: float | None = None
-    tool_speed: float = RunConfig.tool_speed  # m/s, at which the tool is slowed
-    # s, at least 0.02: the arm is kept so slow that it can always brake to rest within that; to
-    # notice that nobody drives it any more takes 10 to 20 ms before
+    tool_speed: float = RunConfig.tool_speed  # m/s, speed limit of the tool
+    # s, at least 0.02: limits the speed so that the arm can always brake to rest within this
+    # time; detecting a lost controller takes another 10 to 20 ms
     stop_within: float | None = None
-    seed: int = 0  # of the scenes
+    seed: int = 0  # random seed of the scenes
     log: Path | None = None  # folder for one MCAP log per episode
-    monitor: bool = True  # real time, in a terminal: show the run, with keys that stop the arm
+    monitor: bool = True  # live monitor with keys that stop the arm (real time, in a terminal)
     as_json: Json = False  # print JSON
 
     @property
@@ -125,8 +125,8 @@ class ArmSessionOptions:
                 raise ValueError(f"--{name} must be finite and not below 0, got {value:g}")
         if self.silence <= RunConfig.max_gap:
             raise ValueError(
-                f"--silence must be above {RunConfig.max_gap:g} s, by which the loop itself may be "
-                f"late, got {self.silence:g}"
+                f"--silence must be above {RunConfig.max_gap:g} s, the longest delay allowed to "
+                f"the control loop; got {self.silence:g}"
             )
         RunConfig(tool_speed=self.tool_speed, stop_s=self.stop_within)  # which says what is wrong
         if not 0.0 < self.dial <= 1.0:
@@ -206,7 +206,8 @@ def run_arm_session(
         console.print(remark, markup=False)
     if result.unlogged:
         raise OSError(
-            f"the log is not whole: {result.unlogged}; free space there, or give another --log"
+            f"the log is incomplete: {result.unlogged}; free disk space there, or give "
+            "another --log"
         )
     return 0 if set(result.ended) == {Ended.DONE.value} and not result.cut else 1
 
@@ -224,7 +225,9 @@ def _warn(
     if manifest.action.kind == "none":
         return
     met = ArmConditions.worst_trained(manifest.training, task)
-    trained = met.known_text(only=True) or "no noise, no delay and no soft servos"
+    trained = (
+        met.known_text(only=True) or "no noise, no latency and the model's own servo stiffness"
+    )
     console.print(f"trained for {trained}", markup=False, highlight=False)
     if not command.emulate:
         return
@@ -286,15 +289,15 @@ def _operator(
     name, where = parse_device(command.human)
     if name in LIVE and not stage.realtime:
         raise ValueError(
-            f"--human {name} is a person, who needs the wall's clock: add --realtime to --emulate, "
-            "or start robo-rl emulate and give its --port or --host"
+            f"--human {name} is operated by a person, in real time: add --realtime to "
+            "--emulate, or start robo-rl emulate and give its --port or --host"
         )
     if name == "scripted" and where != EXPERT:  # what is wrong with a file is said before the arm
         from_file(Path(where), robot_of(task).joints)
     if name == "leader" and monitor is None and not alone:
         raise ValueError(
-            "--human leader takes the arm from a policy by a key of the panel: run it in a "
-            "terminal, without --no-monitor"
+            "--human leader takes over by a key of the monitor: run it in a terminal, "
+            "without --no-monitor"
         )
     return _operators(command.human, task, monitor, alone)
 
@@ -340,43 +343,46 @@ def make_stage(
     where = command.port or command.host
     for name in _changed_options(command, WIRED if command.emulate else EMULATED):
         raise ValueError(
-            f"--{name} is for an arm at a port or a host; --emulate has a new one"
+            f"--{name} applies only to an arm at a --port or --host, not to --emulate"
             if command.emulate
-            else f"--{name} is for --emulate; what is at a port or a host has its own"
+            else f"--{name} applies only to --emulate, not to an arm at a --port or --host"
         )
     if command.robot is None:
         if not command.emulate or where:
             raise ValueError(
-                "say which arm: --emulate for a simulation, --robot NAME --emulate for its "
-                "emulated wire, --robot NAME --port PORT or --host HOST for what is there"
+                "no arm selected: give --emulate for a simulated arm, --robot NAME --emulate "
+                "for its emulated wire protocol, or --robot NAME with --port PORT or --host "
+                "HOST for a real arm"
             )
         for name in _changed_options(command, ("rendered",)):
-            raise ValueError(f"--{name} is for an emulated arm: add --robot NAME")
+            raise ValueError(f"--{name} needs an emulated arm: add --robot NAME")
         return SimStage(task, command.realtime, command.conditions, filmed)
     if command.robot != task.robot:
-        raise ValueError(f"the bundle is for {task.robot}, not for {command.robot}")
+        raise ValueError(f"the bundle was trained for {task.robot}, got --robot {command.robot}")
     if command.emulate:
         if where or command.realtime:
             raise ValueError(
-                "--robot with --emulate starts its own emulator on a compressed clock; for the "
-                "wall clock start robo-rl emulate and give deploy its --port or --host"
+                "--robot with --emulate starts its own emulator, which does not run in real "
+                "time; for real time start robo-rl emulate and give deploy its --port or --host"
             )
         return EmulatedStage(task, command.conditions, tags=command.rendered, filmed=filmed)
     spec = arms.spec(command.robot)
     given = getattr(command, spec.found_by)
     if given is None or (command.port and command.host):
         raise ValueError(
-            f"{command.robot} is found by --{spec.found_by}; give that alone, or --emulate"
+            f"{command.robot} needs --{spec.found_by} and no other address; or give --emulate"
         )
     for name in _changed_options(command, ("calibration", "patience")):
         if name.replace("-", "_") not in spec.settings:
-            raise ValueError(f"--{name} is for arms of servos on a bus, not for {command.robot}")
+            raise ValueError(
+                f"--{name} applies only to arms with servos on a bus, not to {command.robot}"
+            )
     options = _settings(command)
     eyes, film = _eyes(command)
     if eyes is None and command.control is None and perceives:
         raise ValueError(
-            "the bundle needs the objects' poses: give --tags and --camera, both made by robo-rl "
-            "calibrate"
+            "the policy needs object poses: give --tags and --camera, files that robo-rl "
+            "calibrate writes"
         )
     return ConnectedStage(
         task, given, control=command.control, eyes=eyes, film=film, console=console,
@@ -402,8 +408,8 @@ def _eyes(command: ArmSessionOptions) -> tuple[Perception | None, list[RecordedC
         return None, []
     if command.tags is None or len(command.camera) != len(command.device):
         raise ValueError(
-            f"--tags, --camera and --device belong together, one device for each camera; got "
-            f"{len(command.camera)} cameras and {len(command.device)} devices"
+            "--tags, --camera and --device must be given together, with one device per "
+            f"camera; got {len(command.camera)} cameras and {len(command.device)} devices"
         )
     objects, family = load_tags(command.tags)
     looking, film = [], []
@@ -453,8 +459,11 @@ def confirm_clear(command: ArmSessionOptions, latch: FaultLatch, console: Consol
     why = latch.reason()
     asked = command.clear_fault
     if why and not asked and sys.stdin.isatty():
-        console.print(f"A fault of this arm is latched: {why}", markup=False)
-        asked = Confirm.ask("Is the arm well, and is nobody near it? Clear it", console=console)
+        console.print(f"This arm has a latched fault: {why}", markup=False)
+        asked = Confirm.ask(
+            "Have you inspected the arm, and is its surrounding clear of people? Clear the fault",
+            console=console,
+        )
     if not asked:
         latch.check()
     return asked
@@ -494,30 +503,30 @@ def settle_torque(
     if not stiff:
         return
     told = (
-        f"the arm is stiff ({', '.join(stiff)}): whoever drove it is gone, and it holds its last "
-        "goal"
+        f"torque is still on ({', '.join(stiff)}) but no controller is connected; the "
+        "arm holds its last target"
     )
     how: str = command.stiff
     if not how and sys.stdin.isatty():
-        console.print(f"{told}. Look at it: parking moves it slowly, relaxed it falls.")
-        how = Prompt.ask("What shall become of it", choices=["park", "relax"], console=console)
+        console.print(f"{told}. Inspect it: parking moves it slowly, relaxing lets it fall.")
+        how = Prompt.ask("Park or relax the arm?", choices=["park", "relax"], console=console)
     if not how:
         raise ValueError(
-            f"{told}. Look at it; then add --stiff park, which moves it slowly, or --stiff relax, "
-            "which lets it fall"
+            f"{told}. Inspect it; then add --stiff park, which moves it slowly, or --stiff "
+            "relax, which lets it fall"
         )
     driver = stage.driver()
     try:
         driver.connect()
     except RobotFault as error:
-        raise ValueError(f"{told}, and it does not answer: {error}") from error
+        raise ValueError(f"{told}, and the arm does not answer: {error}") from error
     around = Clearance.of(task, margin=config.clearance)
     park = manifest.park if how == "park" else ()
     result = rescue(driver, park, config, latch=latch, clearance=around, heeds=True)
     if left := [joint for joint, limp in result.acks.items() if not limp]:
-        raise ValueError(f"still stiff: {', '.join(left)}; {result.reason or result.notes}")
+        raise ValueError(f"torque is still on: {', '.join(left)}; {result.reason or result.notes}")
     parked = Phase.PARK in {t.after for t in result.history} and not result.notes
-    console.print(f"the stiff arm was {'parked and ' * parked}relaxed, joint by joint")
+    console.print(f"the arm was {'parked and ' * parked}relaxed, joint by joint")
     if result.signal:
         raise KeyboardInterrupt
 

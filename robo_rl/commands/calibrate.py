@@ -29,20 +29,28 @@ class ServosCommand:
     """An arm's servos: zero, range and settings, with the arm limp and a person at it."""
 
     port: str  # device path, or the USB adapter's serial number
-    out: Path | None = None  # calibration file to write, lerobot's form; NAME.json unless told
-    patience: float = 0.05  # s, what a reply may take beyond its time on the wire
+    out: Path | None = None  # calibration file to write, in LeRobot's format; default NAME.json
+    patience: float = 0.05  # s that a servo's reply may take beyond its time on the wire
 
 
 @dataclass(frozen=True, kw_only=True)
 class CameraCommand:
     """A camera's lens from pictures of the board, and its place from one of them."""
 
-    pictures: Path  # folder of PNG or JPEG pictures of the board
+    pictures: Path  # folder of PNG or JPEG images of the board
     out: Path = Path("camera.json")  # camera file to write
-    lying: str | None = None  # name of the picture in which the board lies at a known place
-    corner: tuple[float, float, float] = (0.0, 0.0, 0.0)  # m, the board's corner in the robot's
-    along: tuple[float, float, float] = (0.0, -1.0, 0.0)  # world; which way its columns run,
-    down: tuple[float, float, float] = (-1.0, 0.0, 0.0)  # and its rows
+    lying: str | None = None  # name of the image in which the board lies at a known place
+    corner: tuple[float, float, float] = (0.0, 0.0, 0.0)  # m, board corner in the robot frame
+    along: tuple[float, float, float] = (
+        0.0,
+        -1.0,
+        0.0,
+    )  # direction of the board's columns, unit vector
+    down: tuple[float, float, float] = (
+        -1.0,
+        0.0,
+        0.0,
+    )  # direction of the board's rows, unit vector
     square: float = 0.03  # m, side of one square as printed
     as_json: Json = False  # print JSON
 
@@ -51,8 +59,8 @@ class CameraCommand:
 class SheetsCommand:
     """Board and tags to print at full size, and the file that says which tag is where."""
 
-    task: str = "reach"  # whose objects get tags
-    robot: str = "so101"  # on whose table they are
+    task: str = "reach"  # task whose objects get tags
+    robot: str = "so101"  # robot of the scene
     out: Path = Path("tags")  # folder to write
 
 
@@ -105,7 +113,9 @@ class _Enter:
         if not ready:
             return False
         if sys.stdin.readline() == "":
-            raise ValueError("the input ended before the arm was calibrated")
+            raise ValueError(
+                "calibration aborted: standard input ended before all steps were confirmed"
+            )
         return True
 
 
@@ -118,14 +128,16 @@ def _camera(command: tyro.conf.OmitArgPrefixes[CameraCommand]) -> int:
     """A camera's lens and place."""
     files = sorted(p for p in command.pictures.glob("*") if p.suffix in (".png", ".jpg", ".jpeg"))
     if not files:
-        raise ValueError(f"no PNG or JPEG pictures in {command.pictures}")
+        raise ValueError(f"no PNG or JPEG images in {command.pictures}")
     images = {file.name: _image(file) for file in files}
     board = CalibrationBoard(square=command.square)
     model, error, used = calibrate_lens(list(images.values()), board)
     told = {"pictures": used, "error_px": error, "focal_px": float(model.matrix[0, 0])}
     if command.lying is not None:
         if command.lying not in images:
-            raise ValueError(f"{command.lying!r} is none of {', '.join(images)}")
+            raise ValueError(
+                f"unknown image {command.lying!r} in --lying; available: {', '.join(images)}"
+            )
         model, place_error = locate_camera(
             model,
             images[command.lying],
@@ -141,20 +153,20 @@ def _camera(command: tyro.conf.OmitArgPrefixes[CameraCommand]) -> int:
         print(json.dumps(told, indent=1))
         return 0
     print(
-        f"wrote {command.out} from {used} pictures: {error:.2f} px, focal length "
+        f"wrote {command.out} from {used} images: error {error:.2f} px, focal length "
         f"{told['focal_px']:.1f} px"
     )
     if command.lying is None:
-        print("its place is unknown: give --lying, --corner, --along and --down")
+        print("camera pose not computed: give --lying, --corner, --along and --down")
     else:
-        print(f"it stands at {told['position']} m; the board there fits to {place_error:.2f} px")
+        print(f"camera position {told['position']} m; pose error on the board {place_error:.2f} px")
     return 0
 
 
 def _image(file: Path) -> np.ndarray:
     image = cv2.imread(str(file))
     if image is None:
-        raise ValueError(f"{file} is no picture")
+        raise ValueError(f"{file} cannot be read as an image")
     return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
 
 

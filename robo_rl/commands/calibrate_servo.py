@@ -39,11 +39,11 @@ class CalibrateServoCommand:
     """One servo's stiffness, damping, dead band and delay, by small steps of the stiff arm."""
 
     port: str  # device path, or the USB adapter's serial number
-    joint: str  # whose servo
+    joint: str  # joint whose servo is tested
     robot: Literal[SHARED] = "so101"  # which arm
     out: Path = Path("servo.json")  # file to write
-    swing: float = 0.0  # rad of one longer way at full speed, for the highest speed; 0: none
-    patience: float = 0.05  # s, what a reply may take beyond its time on the wire
+    swing: float = 0.0  # rad of one longer move at full speed, to measure the top speed; 0: none
+    patience: float = 0.05  # s that a servo's reply may take beyond its time on the wire
     as_json: Json = False  # print JSON
 
 
@@ -58,11 +58,11 @@ def run(
     driver = drivers.make(command.robot, command.port, patience=command.patience, clock=clock)
     if not isinstance(driver, ProbeableDriver):
         raise ValueError(
-            f"calibrate servo is not for {command.robot}: not all of its servos tell the share of "
-            "voltage that their motors get"
+            f"calibrate servo does not support {command.robot}: not all of its servos "
+            "report the motor voltage"
         )
     if command.joint not in driver.joints:
-        raise ValueError(f"unknown joint {command.joint!r}; known: {', '.join(driver.joints)}")
+        raise ValueError(f"unknown joint {command.joint!r}; available: {', '.join(driver.joints)}")
     if not 0.0 <= command.swing <= math.pi / 2:
         raise ValueError(f"--swing must be from 0 to 1.57 rad, got {command.swing:g}")
     FaultLatch.of(command.robot, command.port).check()
@@ -90,7 +90,9 @@ def run(
             finally:
                 stiff = [name for name, limp in driver.relax().items() if not limp]
                 if stiff:  # however the test went
-                    raise ValueError(f"still stiff: {', '.join(stiff)}; cut the power of the arm")
+                    raise ValueError(
+                        f"torque is still on: {', '.join(stiff)}; cut the power of the arm"
+                    )
     except StepTestStopped:
         raise KeyboardInterrupt from None
     except RobotFault as error:
@@ -131,31 +133,34 @@ def training_advice(stiffness: Estimate, servos: ArmServos, joint: int) -> str:
     own = float(servos.stiffness[joint])
     usual = f"the simulated servo has {own:.0f} N m/rad"
     if stiffness.value is None:
-        return f"the test did not tell its stiffness; {usual}"
+        return f"the test could not measure the servo's stiffness; {usual}"
     if stiffness.high is None:
         return (
-            f"it has at least {stiffness.value:.0f} N m/rad and saturates within a few encoder "
-            f"steps; {usual}: this test cannot tell them apart, nor does a policy"
+            f"the servo has at least {stiffness.value:.0f} N m/rad and saturates within a "
+            f"few encoder steps; {usual}: this test cannot distinguish the two, and the "
+            "difference does not matter to a policy"
         )
     if stiffness.low <= own <= stiffness.high:
-        return f"it is as stiff as the simulated one: {usual}"
+        return f"the servo is as stiff as the simulated one: {usual}"
     droops = [math.degrees(LOAD / value) for value in (stiffness.value, own)]
     told = (
-        f"under {LOAD:g} N m the joint gives by {droops[0]:.2f} degrees, there by {droops[1]:.2f}"
+        f"under {LOAD:g} N m the joint gives by {droops[0]:.2f} degrees, the simulated "
+        f"one by {droops[1]:.2f}"
     )
     if stiffness.value > own:
-        return f"it is stiffer than in training: {usual}; {told}"
+        return f"the servo is stiffer than in training: {usual}; {told}"
     width = math.ceil(20 * servos.softness(max(stiffness.low, servos.softest))) / 20
     others = (
-        f"for arms that differ with --randomize {width:.2g}: its softest rows have "
-        f"{servos.at(width):.3g} N m/rad"
+        f"to cover it, train with --randomize {width:.2g}: its softest environments "
+        f"have {servos.at(width):.3g} N m/rad"
     )
     if stiffness.value < servos.softest:
         others = (
-            f"no row of --randomize 1 is as soft, which has {servos.softest:g} N m/rad at least"
+            "--randomize 1 does not cover it: its softest environments have "
+            f"{servos.softest:g} N m/rad"
         )
-    cover = f"train with --stiffness {stiffness.value:.3g} for an arm whose joints are all so; "
-    return f"it is softer than the simulated one: {usual}; {told}; {cover}{others}"
+    cover = f"train with --stiffness {stiffness.value:.3g} if all joints are this soft; "
+    return f"the servo is softer than the simulated one: {usual}; {told}; {cover}{others}"
 
 
 def print_results(told: dict[str, Any], console: Console) -> None:

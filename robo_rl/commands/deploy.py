@@ -23,9 +23,9 @@ from robo_rl.goals.bundle_task import task_of_bundle
 class DeployCommand(ArmSessionOptions):
     """Runs a policy bundle on an arm."""
 
-    bundle: tyro.conf.Positional[Path]  # the bundle's folder
-    shadow: bool = False  # the policy is asked and filtered and logged, and the arm holds still
-    think: float = 0.01  # s that the policy may take; its process is asked again in the next period
+    bundle: tyro.conf.Positional[Path]  # folder of the policy bundle
+    shadow: bool = False  # run and log the policy, but hold the arm still
+    think: float = 0.01  # s to wait for a policy output; a later one counts in a next period
 
     def check(self) -> None:
         """ValueError where an option is out of its range, or contradicts another."""
@@ -34,8 +34,8 @@ class DeployCommand(ArmSessionOptions):
             raise ValueError(f"--think must be finite and not below 0, got {self.think:g}")
         if self.shadow and self.human:
             raise ValueError(
-                "--shadow holds the arm still, so nobody drives: leave out --human. Who drives has "
-                "the policy watched in the log anyway"
+                "--shadow holds the arm still, so no operator can drive it: leave out --human. "
+                "With --human the log has the policy's outputs too"
             )
 
 

@@ -30,17 +30,17 @@ ArmName = Literal[arms.ARMS]
 class EmulateCommand:
     """An emulated arm: wire protocol in front, MuJoCo behind. It proves a client, not an arm."""
 
-    robot: tyro.conf.Positional[ArmName]  # which arm
-    task: str = "reach"  # the scene on its table
-    goal: str = ""  # whose success the control port tells, as a sentence or a key; empty: the first
-    seed: int = 0  # of the scene, of how servos are mounted and of faults
-    control: int = 0  # loopback TCP port for tests: reset the scene, read the truth; 0: any free
-    host: str = "127.0.0.1"  # a controller's: loopback address whose ports it takes
-    compressed: bool = False  # a controller's: time passes only as the control port says
-    link: Path | None = None  # servos': symbolic link kept on the port, as in /dev/serial/by-id
-    uncalibrated: bool = False  # servos fresh from the factory
-    realtime: bool = False  # ahead of other programs, where permitted: no device waits for a host
-    parent: int | None = None  # ends when this process, which started it, has ended
+    robot: tyro.conf.Positional[ArmName]  # arm to emulate
+    task: str = "reach"  # task whose scene is on the table
+    goal: str = ""  # goal, as a sentence or key, of the reported success; empty: the first
+    seed: int = 0  # random seed of the scene, of the servos' mounting and of faults
+    control: int = 0  # control port (loopback TCP) that resets and reports the scene; 0: any free
+    host: str = "127.0.0.1"  # arms with a controller: loopback address that it listens on
+    compressed: bool = False  # arms with a controller: time advances by control port only
+    link: Path | None = None  # servo arms: symbolic link to the port, as in /dev/serial/by-id
+    uncalibrated: bool = False  # servos with factory settings, not calibrated
+    realtime: bool = False  # use a real-time priority, where permitted, so that replies are in time
+    parent: int | None = None  # process ID of the parent: the emulator ends when that process ends
     as_json: Json = False  # print JSON
 
 
@@ -49,8 +49,8 @@ def main(argv: Sequence[str]) -> int:
     command = tyro.cli(EmulateCommand, args=list(argv), prog="robo-rl emulate")
     if not _is_loopback(command.host):
         raise ValueError(
-            f"--host must be a loopback address, as 127.0.0.2, got {command.host!r}: an emulator "
-            "asks nobody who they are"
+            "--host must be a loopback address, for example 127.0.0.2, got "
+            f"{command.host!r}: the emulator has no authentication"
         )
     task = demonstrated_task(vars(command), command.goal)
     spec = arms.spec(command.robot)
@@ -58,7 +58,9 @@ def main(argv: Sequence[str]) -> int:
     usual = _given_options(EmulateCommand(robot=command.robot))
     for name, (flag, value) in told.items():
         if name not in spec.emulator_settings and value != usual[name][1]:
-            raise ValueError(f"--{flag} is not for {command.robot}, whose emulator has none")
+            raise ValueError(
+                f"--{flag} does not apply to {command.robot}: its emulator has no such option"
+            )
     options = {name: told[name][1] for name in spec.emulator_settings} | {"seed": command.seed}
     with contextlib.ExitStack() as stack:
         signals = stack.enter_context(StopSignals())

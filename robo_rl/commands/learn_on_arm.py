@@ -38,10 +38,10 @@ EACH_TIME = {"bundle", "resume", "clear_fault", "stiff"}
 class LearnOnArmCommand(OnRobotConfig, ArmSessionOptions):
     """Corrects a bundle on the arm it runs on: episodes, verdicts, updates, until time is up."""
 
-    bundle: tyro.conf.Positional[Path | None] = None  # the bundle's folder; none with --resume
-    name: str = ""  # of the run; empty: made of the bundle's task, goal and arm
-    runs: Path = Path("runs")  # folder of all runs
-    resume: Path | None = None  # a run that was stopped: it goes on, as it began
+    bundle: tyro.conf.Positional[Path | None] = None  # policy bundle folder; none with --resume
+    name: str = ""  # name of the run; empty: made from the bundle's task, goal and arm
+    runs: Path = Path("runs")  # parent folder of the runs
+    resume: Path | None = None  # run to resume, with its own options
     episodes: tyro.conf.Suppress[int] = 0  # as many as there is time for
     log: tyro.conf.Suppress[Path | None] = None
 
@@ -49,10 +49,10 @@ class LearnOnArmCommand(OnRobotConfig, ArmSessionOptions):
         """ValueError where an option is out of its range, or contradicts another."""
         super().check()
         if (self.bundle is None) == (self.resume is None):
-            raise ValueError("give the BUNDLE that is to be corrected, or --resume RUN")
+            raise ValueError("no policy given: give the BUNDLE to fine-tune, or --resume RUN")
         if self.takeover and not self.human.startswith("scripted"):
             raise ValueError(
-                "--takeover is of --human scripted:...; people take the arm when they want to"
+                "--takeover applies only to --human scripted:...; a person takes over at any time"
             )
 
 
@@ -63,7 +63,9 @@ def main(argv: Sequence[str]) -> int:
     if resumed := option_in(args, "--resume"):
         run = RunDir.open(Path(resumed))
         if "base_sha256" not in run.config:
-            raise ValueError(f"{resumed} was not learned on an arm; robo-rl train --resume goes on")
+            raise ValueError(
+                f"{resumed} is not a learn-on-arm run; resume it with robo-rl train --resume"
+            )
         names = {f.name for f in dataclasses.fields(LearnOnArmCommand)} - EACH_TIME
         stored = {k: v for k, v in run.config.items() if k in names}
         default = from_json(LearnOnArmCommand, stored)
@@ -75,8 +77,8 @@ def main(argv: Sequence[str]) -> int:
     manifest = bundle.manifest
     if manifest.goal.startswith("["):
         raise ValueError(
-            f"{source}: its goal is a formula, of which an account is kept while it runs; goals "
-            "that robo-rl list tasks shows are learned on an arm"
+            f"{source}: its goal is a formula, which learn-on-arm does not support; use a "
+            "bundle trained for a goal that robo-rl list tasks shows"
         )
     task = task_of_bundle(manifest)
     made = f"{task.name}-{task.goal}-{manifest.arm}-on-arm-{command.seed}".replace("_", "-")
@@ -117,7 +119,7 @@ def finish(run: RunDir, command: LearnOnArmCommand) -> None:
     told = LearnerStatus.read(run.path)
     console = Console(stderr=True)
     if told.arm_s < 60 * command.minutes:
-        console.print(f"stopped; it goes on: robo-rl learn-on-arm --resume {run.path}")
+        console.print(f"stopped; to resume: robo-rl learn-on-arm --resume {run.path}")
         return
     final = run.path / "bundle"
     if final.exists():

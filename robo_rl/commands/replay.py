@@ -18,8 +18,8 @@ from robo_rl.commands.options import Json
 class ReplayCommand:
     """Runs a log of `robo-rl deploy --log` through the same states and filter, and compares."""
 
-    log: tyro.conf.Positional[Path]  # an MCAP file
-    recover: bool = False  # first make a log whose writer was killed a whole file again
+    log: tyro.conf.Positional[Path]  # MCAP file of the robot log
+    recover: bool = False  # first recover a log whose writer was killed
     as_json: Json = False  # print JSON
 
 
@@ -49,10 +49,10 @@ def main(argv: Sequence[str]) -> int:
         return 0 if again.same else 1
     print(f"states: {' '.join(again.states)}")
     if again.same:
-        ending = "" if again.complete else ", as far as it goes: its writer was killed"
-        print(f"replay: the same, {again.answers} answers{ending}")
+        ending = "" if again.complete else "; the log is incomplete, its writer was killed"
+        print(f"replay: identical, {again.answers} driver answers{ending}")
     else:
-        print(f"replay: NOT the same: {again.differs}")
+        print(f"replay: NOT identical: {again.differs}")
     for use in sorted(uses, key=lambda u: -u.share):
         if use.share > 0:
             print(f"limit {use.limit:12} {100 * use.share:5.1f} % of ticks, most {use.joint}")
@@ -61,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
     if difference is not None:
         worst = log.run["robot"]["joints"][int(difference.rms.argmax())]
         print(
-            f"gap to the simulation: {difference.score:.3f} of the motion; worst joint {worst}, "
+            f"sim-to-real gap: {difference.score:.3f} of the motion; worst joint {worst}, "
             f"{difference.rms.max():.4f} rad rms"
         )
     return 0 if again.same else 1

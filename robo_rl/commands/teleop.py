@@ -20,11 +20,11 @@ from sims.core.multi_goal import ANY
 class TeleopCommand(ArmSessionOptions):
     """A person drives an arm, with no policy, and every episode is recorded."""
 
-    task: str = "reach"  # what is to be done, as `robo-rl list tasks` shows
-    goal: str = ""  # one of the task's goals, as a sentence or a key; empty: the first one
-    human: str = "keyboard"  # by what: keyboard, gamepad[:PATH], leader:PORT, scripted:FILE
-    seconds: float = 0.0  # of an episode at most; 0: the task's own
-    log: Path | None = Path("teleop")  # folder for one MCAP log per episode, which go on from there
+    task: str = "reach"  # task name, see `robo-rl list tasks`
+    goal: str = ""  # goal of the task, as a sentence or a key; empty: the first one
+    human: str = "keyboard"  # device: keyboard, gamepad[:PATH], leader:PORT, scripted:FILE
+    seconds: float = 0.0  # episode length limit, s; 0: the task's own
+    log: Path | None = Path("teleop")  # folder of MCAP logs, one per episode; new ones are appended
 
     def check(self) -> None:
         """ValueError where an option is out of its range, or contradicts another."""
@@ -32,9 +32,13 @@ class TeleopCommand(ArmSessionOptions):
         if not 0 <= self.seconds < math.inf:
             raise ValueError(f"--seconds must be finite and not below 0, got {self.seconds:g}")
         if self.goal == ANY:
-            raise ValueError(f"an episode that is recorded is of one goal, got --goal {ANY}")
+            raise ValueError(
+                f"a recorded episode has one goal, got --goal {ANY}; name one goal of the task"
+            )
         if not self.human:
-            raise ValueError("--human must name a device: without one nobody moves the arm")
+            raise ValueError(
+                "--human must name a device: keyboard, gamepad, leader or scripted; got none"
+            )
 
 
 def main(argv: Sequence[str]) -> int:
@@ -46,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
 
     task = demonstrated_task(vars(command), command.goal)
     if getattr(task, "robot", None) not in arms.ARMS and not command.emulate:
-        raise ValueError(f"task {task.name!r} moves no arm that has a driver; they are {arms.ARMS}")
+        raise ValueError(f"task {task.name!r} has no arm with a driver; arms with one: {arms.ARMS}")
     if command.seconds:
         task = dataclasses.replace(task, episode_s=command.seconds)
     perceives = command.emulate or command.control is not None or bool(command.camera)

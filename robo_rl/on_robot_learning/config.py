@@ -37,24 +37,24 @@ VERDICT, STATE = "verdict", "task"
 class OnRobotConfig:
     """What is learned from, and how boldly."""
 
-    reward: str = VERDICT  # verdict: of the episode; clip and others: of its pictures; task: state
-    encoder: str = "embedded"  # of pictures: embedded[:PATH], or MODEL[:PRETRAINED]
+    reward: str = VERDICT  # verdict: of the episode; clip, others: on images; task: from state
+    encoder: str = "embedded"  # image encoder: embedded[:PATH], or MODEL[:PRETRAINED]
     # Number format of the encoder: bfloat16 is faster only on processors and GPUs with bf16
     # instructions, and changes the numbers.
     dtype: NumberFormat = "float32"
-    view: str = ""  # camera whose pictures a reward looks at; empty: the one it was made for
-    minutes: float = 40.0  # in which the arm is driven, over all sessions
-    scale: float = 0.3  # of an action's range to either side, by which the bundle is corrected
-    explore: float = 0.15  # standard deviation of the noise on actions in [-1, 1], smooth
-    plain_every: int = 5  # episodes, of which one has no noise: how good the policy is by itself
-    takeover: float = 0.0  # share of early episodes that --human scripted:... has; 0: all
-    takeover_until: int = 100  # episodes that are early
-    updates: int = 4  # for each step of the arm
-    publish_every: int = 10  # episodes after which a new policy takes over
-    asks: int = 50  # verdicts that a reward of pictures is held against before it counts
-    trust: float = 0.9  # area under its ROC curve on the newest of those, below which it does not
-    prior: tuple[Path, ...] = ()  # logs, or folders of them, that it learns from besides
-    seed: int = 0  # of networks, noise and takeovers; of the scenes too, where they are emulated
+    view: str = ""  # camera whose images the reward scores; empty: the one it was made for
+    minutes: float = 40.0  # arm time in minutes, over all sessions
+    scale: float = 0.3  # largest correction of the bundle's action, as a share of the action range
+    explore: float = 0.15  # standard deviation of smooth exploration noise, actions in [-1, 1]
+    plain_every: int = 5  # every N-th episode is without exploration noise, to evaluate the policy
+    takeover: float = 0.0  # share of early episodes that --human scripted:... drives; 0: all
+    takeover_until: int = 100  # number of episodes that count as early for --takeover
+    updates: int = 4  # gradient updates per control step
+    publish_every: int = 10  # episodes between updates of the policy on the arm
+    asks: int = 50  # number of verdicts that an image reward is first compared with
+    trust: float = 0.9  # least ROC AUC of an image reward on the newest of them for it to be used
+    prior: tuple[Path, ...] = ()  # further robot logs, or folders of logs, to learn from
+    seed: int = 0  # random seed of networks, noise, takeovers and, in emulation, scenes
 
     def __post_init__(self) -> None:
         for name in ("minutes", "plain_every", "updates", "publish_every", "asks"):
@@ -80,19 +80,19 @@ class OnRobotConfig:
 class LearnerStatus:
     """What the learner says of itself."""
 
-    pid: int = 0  # its process
-    episodes: int = 0  # logs that it has read, and learned from as much as they are worth
-    arm_s: float = 0.0  # s that the arm was driven in them
+    pid: int = 0  # process ID of the learner
+    episodes: int = 0  # number of logs processed
+    arm_s: float = 0.0  # arm time in those logs, s
     updates: int = 0
-    published: int = 0  # number of its newest bundle; 0: none yet
-    auc: float | None = None  # of the reward against verdicts; None: not known yet
-    trusted: bool = True  # whether the reward counts, and not the verdict alone
+    published: int = 0  # number of the newest published bundle; 0: none yet
+    auc: float | None = None  # ROC AUC of the reward against verdicts; None: not known yet
+    trusted: bool = True  # whether the reward is used; False: the verdict alone
 
     @property
     def trust(self) -> str:
         """How far verdicts bear the reward out."""
         auc = "not known yet" if self.auc is None else f"{self.auc:.3f}"
-        return f"{auc}: {'it counts' if self.trusted else 'it does not count, verdicts do'}"
+        return f"{auc}: {'reward used' if self.trusted else 'reward not used, verdicts are'}"
 
     def line(self, reward: str) -> str:
         """One line for people, about what was paid by ``reward``."""

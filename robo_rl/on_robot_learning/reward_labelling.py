@@ -49,8 +49,8 @@ def make_reward_labeller(config: OnRobotConfig, task: Task[Any]) -> Pay | None:
         made = make_reward(config.reward, goal, env, settings, option="--")
     if made.model is None:
         raise ValueError(
-            f"--reward {config.reward} asks the simulator, which is not there on an arm: use "
-            f"{VERDICT}, {STATE}, clip, or another that looks at pictures"
+            f"--reward {config.reward} needs the simulator's state, which a real arm does "
+            f"not have: use {VERDICT}, {STATE}, clip, or another reward on images"
         )
     return _ByModel(made.model, task, config.view or made.camera)
 
@@ -113,7 +113,7 @@ class _ByModel:
         )
 
         def frames(camera: str, where: Array) -> Array:
-            assert shown is not None, "the model declares no frames"
+            assert shown is not None, "the reward model declares no frames"
             return shown[where[:, 0]]
 
         action = one.action[:, None]
@@ -130,8 +130,8 @@ def episode_frames(one: LoggedEpisode, camera: str, size: tuple[int, int] | None
     if not taken:
         known = ", ".join(one.frames) or "none"
         raise ValueError(
-            f"{one.path} has no pictures of camera {camera!r}, but of {known}: give --view NAME "
-            "of one that sees what the reward was made to see"
+            f"{one.path} has no images of camera {camera!r}; available: {known}. Give "
+            "--view NAME of a camera with the view that the reward was made for"
         )
     times = np.array([t for t, _ in taken])
     newest = np.maximum(np.searchsorted(times, one.t + 1e-6, side="right") - 1, 0)

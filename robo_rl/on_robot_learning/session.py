@@ -81,7 +81,7 @@ class OnRobotSession:
                 f"the learner of {self.folder} ended {DEATHS} times after episode "
                 f"{told.episodes}: {''.join(last) or 'killed'} ({self.folder / LOG})"
             )
-        self._console.print("the learner is gone; it is started again and goes on from its logs")
+        self._console.print("the learner process ended; restarting it from its logs")
         self._learner = self._begin()
 
     # What run_episodes asks.
