@@ -99,12 +99,12 @@ def test_who_does_not_answer_is_killed_and_the_arm_stays_as_it_was(arm: Arm) -> 
     process = psutil.Process(bus.pid)
     process.suspend()
     begun = time.monotonic()
-    with pytest.raises(RobotFault, match=r"did not answer within 2 s \(asked to hold\)") as caught:
+    with pytest.raises(RobotFault, match=r"did not answer within 2 s \(call: hold\)") as caught:
         bus.hold()
     assert caught.value.fault is Fault.BUS and time.monotonic() - begun < 4.0
     assert not process.is_running()
     for call in (bus.read, bus.last_target, bus.relax, bus.identify):
-        with pytest.raises(RobotFault, match="asked to hold"):
+        with pytest.raises(RobotFault, match="call: hold"):
             call()
     assert all(arm.control.call("joints")["torque"])
     bus.connect()  # another process
@@ -190,7 +190,7 @@ def test_an_arm_left_without_a_word_about_rescue_is_held(arm: Arm) -> None:
     bus = psutil.Process(json.loads(bridge.stdout.readline()))
     os.kill(bridge.pid, signal.SIGKILL)
     bus.wait(20.0)
-    assert "STILL STIFF, it holds its last goal" in bridge.stderr.read()
+    assert "TORQUE IS STILL ON, it holds its last target" in bridge.stderr.read()
     assert all(arm.control.call("joints")["torque"])
     bridge.wait()
     # The port is free again, and the arm as it was.

@@ -68,17 +68,22 @@ def test_what_saturation_hides_is_a_bound() -> None:
     assert stiffness.high is None and stiffness.note.startswith("at least; it saturates within")
     assert 150 < stiffness.low <= KP
     assert found["damping"].value is None and found["dead_band"].value is None
-    assert "cannot tell them apart" in training_advice(stiffness, SERVOS, ELBOW)
+    assert "cannot distinguish the two" in training_advice(stiffness, SERVOS, ELBOW)
 
 
 @pytest.mark.parametrize(
     ("low", "value", "high", "said"),
     [
         (900.0, 950.0, 1100.0, "as stiff as the simulated one"),
-        (17.0, 18.0, 19.0, "with --randomize 0.9: its softest rows have 15.8 N m/rad"),
-        (9.0, 10.0, 11.0, "with --randomize 1: its softest rows have 10 N m/rad"),
-        (4.0, 5.0, 6.0, "no row of --randomize 1 is as soft, which has 10 N m/rad at least"),
-        (1500.0, 1600.0, 1700.0, "it is stiffer than in training"),
+        (17.0, 18.0, 19.0, "with --randomize 0.9: its softest environments have 15.8 N m/rad"),
+        (9.0, 10.0, 11.0, "with --randomize 1: its softest environments have 10 N m/rad"),
+        (
+            4.0,
+            5.0,
+            6.0,
+            "--randomize 1 does not cover it: its softest environments have 10 N m/rad",
+        ),
+        (1500.0, 1600.0, 1700.0, "the servo is stiffer than in training"),
     ],
 )
 def test_it_says_what_training_covers_a_servo(
@@ -151,7 +156,7 @@ def test_a_joint_that_stays_stiff_is_named_however_the_test_ended(
         arm.driver.enable = lambda: (enable(), os.kill(os.getpid(), signal.SIGINT))
         arm.driver.relax = lambda: relax() | {"wrist_flex": False}
         monkeypatch.setattr(drivers, "make", lambda *args, **options: arm.driver)
-        with pytest.raises(ValueError, match="still stiff: wrist_flex; cut the power"):
+        with pytest.raises(ValueError, match="torque is still on: wrist_flex; cut the power"):
             run(told, lambda text: True, Console(quiet=True), arm.clock)
         arm.driver.relax = relax
         with pytest.raises(KeyboardInterrupt):
@@ -168,14 +173,14 @@ def test_an_arm_whose_fault_is_latched_is_not_made_stiff(
     FaultLatch.of("so101", "5A46083213").set(Fault.OVERLOAD, "overload: elbow")
     for port in ("/dev/ttyACM7", "5A46083213"):
         assert main(["calibrate", "servo", "--port", port, "--joint", "elbow_flex"]) == 1
-        assert "a fault of this arm is latched: overload: elbow" in capsys.readouterr().err
+        assert "this arm has a latched fault: overload: elbow" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--robot", "koch", "--joint", "elbow_flex"], "calibrate servo is not for koch"),
-        (["--joint", "elbow"], "unknown joint 'elbow'; known: shoulder_pan, "),
+        (["--robot", "koch", "--joint", "elbow_flex"], "calibrate servo does not support koch"),
+        (["--joint", "elbow"], "unknown joint 'elbow'; available: shoulder_pan, "),
         (["--joint", "elbow_flex", "--swing", "3"], "--swing must be from 0 to 1.57 rad"),
         (["--joint", "elbow_flex"], "so101 at /dev/nothing: disconnected: cannot open"),
     ],

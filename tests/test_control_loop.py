@@ -436,7 +436,7 @@ def test_four_of_five_replies_lost_stop_the_arm(bundle: PolicyBundle, took: Took
     some = after(40, rig.driver.read, lambda n: lost() if n % 5 else rig.driver.read())
     result = rig.run(driver=Broken(rig.driver, read=some), steps=200)
     assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.COMM_TIMEOUT)
-    assert "51 measurements of the last 2 s did not come, allowed are 50" in result.reason
+    assert "51 measurements were lost in the last 2 s, at most 50 are allowed" in result.reason
     times = {t.after: t.t for t in result.history}
     assert times[Phase.HOLD] - times[Phase.RUN] < 1.1
     took(51 * 0.01 * 5 / 4, "held")
@@ -453,7 +453,10 @@ def test_a_third_of_the_periods_missed_stops_the_arm(bundle: PolicyBundle, took:
 
     result = rig.run(stop=slow, steps=200, config=RunConfig(patience=60.0))
     assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.DEADLINE)
-    assert "the loop missed 51 of the periods of the last 2 s, allowed are 50" in result.reason
+    assert (
+        "the control loop missed 51 periods in the last 2 s, at most 50 are allowed"
+        in result.reason
+    )
     times = {t.after: t.t for t in result.history}
     took(times[Phase.HOLD] - times[Phase.ARMED], "held")
     assert "PARK RELAX" in phases(result) and all(result.acks.values())
@@ -497,7 +500,7 @@ def test_a_fault_stays_latched_until_an_operator_clears_it(
             rig.run(latch=FaultLatch(latch.path))
     rig.driver.fault = Fault.OVERLOAD
     stubborn = Broken(rig.driver, clear_fault=lambda: None)
-    with pytest.raises(RobotFault, match="the arm still reports it"):
+    with pytest.raises(RobotFault, match="the arm still reports the fault"):
         latch.clear(stubborn)
     assert latch.reason()
     latch.clear(rig.driver)
@@ -509,7 +512,7 @@ def test_what_cannot_be_stopped_is_reported(bundle: PolicyBundle) -> None:
     names = SO101.joints
     partly = {name: name != names[2] for name in names}
     result = rig.run(driver=Broken(rig.driver, relax=lambda: partly))
-    assert result.acks[names[2]] is False and f"still stiff: {names[2]}" in result.notes
+    assert result.acks[names[2]] is False and f"torque is still on: {names[2]}" in result.notes
     rig = Rig(bundle)
     dead = raises(Fault.DISCONNECTED)
     result = rig.run(
@@ -518,7 +521,7 @@ def test_what_cannot_be_stopped_is_reported(bundle: PolicyBundle) -> None:
     )  # fmt: skip
     assert result.ended is Ended.FAULT and not any(result.acks.values())
     assert [note.split(":")[0] for note in result.notes] == [
-        "brake", "hold", "relax", "still stiff", "close",
+        "brake", "hold", "relax", "torque is still on", "close",
     ]  # fmt: skip
 
 
@@ -568,7 +571,7 @@ def test_a_device_with_limits_of_its_own_is_found_out(bundle: PolicyBundle) -> N
 
     result = rig.run(driver=Broken(rig.driver, send=after(5, rig.driver.send, send)))
     assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.CONFIG)
-    assert "its limits are not those it describes" in result.reason
+    assert "its limits differ from those that its driver describes" in result.reason
 
 
 @pytest.mark.fault(33, 35)
@@ -832,7 +835,7 @@ def test_every_stiff_state_can_stop_and_latched_ones_need_an_operator() -> None:
     assert set(LEGAL) == set(Phase)
     machine = StateMachine(lambda: 1.5, lambda transition: None)
     machine.to(Phase.CONNECTED, "hello")
-    with pytest.raises(RuntimeError, match="cannot go from CONNECTED to RUN; only to ARMED"):
+    with pytest.raises(RuntimeError, match="cannot change from CONNECTED to RUN; allowed: ARMED"):
         machine.to(Phase.RUN)
     assert machine.history == [(1.5, Phase.OFFLINE, Phase.CONNECTED, "hello")]
 
@@ -848,7 +851,7 @@ def test_the_machine_does_what_the_manual_says_and_nothing_else(
         machine.to(after)
         assert machine.phase is after
     else:
-        with pytest.raises(RuntimeError, match="cannot go from"):
+        with pytest.raises(RuntimeError, match="cannot change from"):
             machine.to(after)
         assert machine.phase is before
 
@@ -905,7 +908,7 @@ def test_a_device_that_is_gone_while_a_person_drives_holds_the_arm(
     keys = Keys(rig, 0.5, 9.0, gone=0.8, qvel=np.full(5, 0.05))
     result = rig.run(steps=50, human=keys)
     assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.OPERATOR)
-    assert "was silent for 0.1" in result.reason and "HUMAN HOLD PARK" in phases(result)
+    assert "has sent no input for 0.1" in result.reason and "HUMAN HOLD PARK" in phases(result)
     hold = next(t for t in result.history if t.after is Phase.HOLD)
     run_t = next(t for t in result.history if t.after is Phase.RUN)
     took(hold.t - run_t.t - 0.8, "held")

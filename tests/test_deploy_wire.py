@@ -168,7 +168,7 @@ def test_a_fresh_arm_is_sent_to_calibration(
         where = ["--port", arm.where, "--control", str(arm.control_port), "--patience", "0.5"]
         assert main(["deploy", str(folder), "--robot", "so101", *where, "--episodes", "1"]) == 1
     said = " ".join(capsys.readouterr().err.split())
-    assert "never calibrated; run robo-rl calibrate so101" in said
+    assert "is not calibrated; run robo-rl calibrate so101" in said
 
 
 @pytest.mark.fault(63)
@@ -186,11 +186,11 @@ def test_a_latched_fault_outlives_its_process_and_is_an_operators_to_clear(
         FaultLatch.of("so101", emulator.where).set(Fault.OVERLOAD, "overload: elbow")
         assert main(command) == 1
         said = capsys.readouterr().err
-        assert "a fault of this arm is latched: overload: elbow (20" in said
+        assert "this arm has a latched fault: overload: elbow (20" in said
         assert "--clear-fault" in said and said.count("\n") == 1
         emulator.breakdown(3, "overheat")
         assert main([*command, "--clear-fault"]) == 1
-        assert "not cleared: overheat: the arm still reports it" in capsys.readouterr().err
+        assert "not cleared: overheat: the arm still reports the fault" in capsys.readouterr().err
         assert main(command) == 1 and "elbow" in capsys.readouterr().err  # the first one stays
         emulator.heal()
         assert emulator.traffic()["goals"] == 0  # so far nobody made it stiff
@@ -237,25 +237,49 @@ def test_a_stiff_arm_is_parked_before_its_fault_is_cleared(
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ([], "say which arm"),
-        (["--emulate", "--clear-fault"], "--clear-fault is for an arm at a port or a host"),
-        (["--emulate", "--rendered"], "--rendered is for an emulated arm: add --robot"),
-        (["--robot", "so101", "--port", "x", "--stiffness", "30"], "--stiffness is for --emulate"),
+        ([], "no arm selected"),
+        (
+            ["--emulate", "--clear-fault"],
+            "--clear-fault applies only to an arm at a --port or --host",
+        ),
+        (["--emulate", "--rendered"], "--rendered needs an emulated arm: add --robot"),
+        (
+            ["--robot", "so101", "--port", "x", "--stiffness", "30"],
+            "--stiffness applies only to --emulate",
+        ),
         (["--robot", "so101", "--emulate", "--stiffness", "0"], "--stiffness must be finite and"),
-        (["--robot", "so101", "--port", "/dev/null", "--bias", "0.1"], "--bias is for --emulate"),
+        (
+            ["--robot", "so101", "--port", "/dev/null", "--bias", "0.1"],
+            "--bias applies only to --emulate",
+        ),
         (["--emulate", "--noise", "-1"], "--noise must be finite and not below 0, got -1"),
-        (["--robot", "so101"], "so101 is found by --port"),
-        (["--robot", "ur5e", "--host", "1.2.3.4"], "the bundle is for so101, not for ur5e"),
-        (["--robot", "so101", "--emulate", "--realtime"], "compressed clock"),
-        (["--robot", "so101", "--port", "/dev/null", "--latency", "0.1"], "has its own"),
+        (["--robot", "so101"], "so101 needs --port"),
+        (
+            ["--robot", "ur5e", "--host", "1.2.3.4"],
+            "the bundle was trained for so101, got --robot ur5e",
+        ),
+        (["--robot", "so101", "--emulate", "--realtime"], "does not run in real time"),
+        (
+            ["--robot", "so101", "--port", "/dev/null", "--latency", "0.1"],
+            "--latency applies only to --emulate",
+        ),
         (["--robot", "so101", "--port", "/dev/null", "--control", "1"], "no emulator answers"),
-        (["--robot", "so101", "--port", "/dev/null", "--noise", "0"], "--noise is for --emulate"),
-        (["--robot", "so101", "--port", "/dev/null", "--rendered"], "--rendered is for --emulate"),
-        (["--robot", "so101", "--port", "/dev/null", "--host", "127.0.0.1"], "found by --port; gi"),
-        (["--emulate", "--rendered"], "--rendered is for an emulated arm: add --robot NAME"),
-        (["--emulate", "--stiff", "park"], "--stiff is for an arm at a port or a host"),
-        (["--emulate", "--calibration", "arm.json"], "--calibration is for an arm at a port or"),
-        (["--emulate", "--silence", "0.2"], "--silence must be above 0.3 s, by which the loop"),
+        (
+            ["--robot", "so101", "--port", "/dev/null", "--noise", "0"],
+            "--noise applies only to --emulate",
+        ),
+        (
+            ["--robot", "so101", "--port", "/dev/null", "--rendered"],
+            "--rendered applies only to --emulate",
+        ),
+        (["--robot", "so101", "--port", "/dev/null", "--host", "127.0.0.1"], "needs --port and no"),
+        (["--emulate", "--rendered"], "--rendered needs an emulated arm: add --robot NAME"),
+        (["--emulate", "--stiff", "park"], "--stiff applies only to an arm at a --port or --host"),
+        (
+            ["--emulate", "--calibration", "arm.json"],
+            "--calibration applies only to an arm at a --port or",
+        ),
+        (["--emulate", "--silence", "0.2"], "--silence must be above 0.3 s, the longest delay"),
         (["--emulate", "--stop-within", "-1"], "stop_s must be above 0 and finite, got -1"),
     ],
 )

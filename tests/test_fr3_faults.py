@@ -146,7 +146,7 @@ def test_a_hand_that_guides_the_robot_stops_it_and_keeps_it(arm: Arm, bundle: Po
     assert (ride.result.ended, ride.result.fault) == (Ended.FAULT, Fault.PROTECTIVE_STOP)
     arm.driver.connect()
     arm.driver.identify()
-    with pytest.raises(RobotFault, match="mode is Guiding, expected Idle: .* take your hands off"):
+    with pytest.raises(RobotFault, match="robot mode Guiding, expected Idle: .* do not guide"):
         arm.driver.enable()
 
 
@@ -328,7 +328,7 @@ def test_a_hand_that_is_cut_ends_the_run_in_good_order(
 ) -> None:
     ride = Ride(arm, bundle, "cut_hand")
     assert (ride.result.ended, ride.result.fault) == (Ended.SAFETY_STOP, Fault.GRIPPER)
-    assert "its fingers stay as they are" in ride.result.reason and ride.result.notes == ()
+    assert "the hand does not move" in ride.result.reason and ride.result.notes == ()
     assert Phase.PARK in {t.after for t in ride.result.history} and all(ride.result.acks.values())
     took(ride.delay, "held (FR3)")
     with pytest.raises(RobotFault, match="hand does not answer"):
@@ -351,13 +351,13 @@ def test_a_robot_that_does_not_fit_is_refused_in_a_line() -> None:
             assert "\n" not in str(caught.value)
             return str(caught.value)
 
-        assert "is a 'fp3' by its own model, expected 'fr3'" in refused()
+        assert "reports model 'fp3', expected 'fr3'" in refused()
         emulator._urdf = emulator._urdf.replace(b"fp3", b"fr3")
         emulator._version = 9
-        assert "server version: 9" in (told := refused()) and "franky speaks version 10" in told
+        assert "server version: 9" in (told := refused()) and "franky speaks FCI version 10" in told
         emulator._version = 10
         controller.hand_mass = 0.0
-        assert "counts on an end effector of 0.00 kg, but a hand hangs on it" in refused()
+        assert "is configured for an end effector of 0.00 kg, but a hand is mounted" in refused()
         controller.hand_mass = 0.73
         controller.guide(True)
         assert "mode is Guiding, expected Idle" in refused()

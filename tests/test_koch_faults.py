@@ -171,7 +171,7 @@ def test_a_hardware_error_is_read_with_its_cause(arm: Arm, kind: str, fault: Fau
     arm.wait(0.01)
     assert driver.read().fault is fault
     # What is not well after a reboot either stays.
-    with pytest.raises(RobotFault, match="a servo reports it"):
+    with pytest.raises(RobotFault, match="reported by a servo"):
         driver.enable()
     driver.clear_fault()
     arm.wait(0.01)
@@ -264,7 +264,9 @@ def test_who_does_not_answer_is_looked_for_elsewhere() -> None:
         with pytest.raises(RobotFault) as caught:
             arm.driver.identify()
         assert "servo 3 (elbow_flex) does not answer" in str(caught.value)
-        assert "what answers: 1, 2, 4, 5, 9 at 1000000 baud; 3 at 57600 baud" in str(caught.value)
+        assert "servos that answer: 1, 2, 4, 5, 9 at 1000000 baud; 3 at 57600 baud" in str(
+            caught.value
+        )
 
 
 def test_a_servo_mounted_the_other_way_round_counts_back_by_itself(arm: Arm) -> None:

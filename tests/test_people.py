@@ -192,7 +192,7 @@ def test_a_panel_that_is_gone_holds_the_arm(bundle: PolicyBundle) -> None:
 
     result = desk.run(human=Keyboard("", desk.around), watch=watch)
     assert (result.ended, result.fault) == (Ended.SAFETY_STOP, Fault.OPERATOR)
-    assert "was silent for 0.1" in result.reason
+    assert "has sent no input for 0.1" in result.reason
 
 
 class Pad:
@@ -243,7 +243,7 @@ def test_a_gamepad_has_the_arm_while_its_button_is_held(
 
     gone: list[float] = []
     result = desk.run(human=device, watch=watch)
-    assert result.fault is Fault.OPERATOR and "was silent for 0.1" in result.reason
+    assert result.fault is Fault.OPERATOR and "has sent no input for 0.1" in result.reason
     device.close()
     with pytest.raises(ValueError, match="no gamepad at .*js7.*plug it in"):
         make(f"gamepad:{tmp_path / 'js7'}", desk.around)
@@ -285,9 +285,9 @@ def test_a_leader_that_is_far_away_is_refused_in_one_line(
     result = desk.run(human=leading(away)(desk), log=log)
     assert result.ended is Ended.DONE and Phase.HUMAN not in {t.after for t in result.history}
     (note,) = result.notes
-    assert note.startswith("not taken: the leader's shoulder_pan is ") and "\n" not in note
+    assert note.startswith("no handover: the leader arm's shoulder_pan is ") and "\n" not in note
     assert "allowed is 0.5 rad; bring it to" in note
-    assert all(t["refused"].startswith("not taken") for t in ticks_of(log))
+    assert all(t["refused"].startswith("no handover") for t in ticks_of(log))
 
 
 def test_a_leader_arm_leads_by_its_joints(bundle: PolicyBundle) -> None:
@@ -387,13 +387,13 @@ def test_pictures_are_in_the_log_with_their_times(bundle: PolicyBundle, tmp_path
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--human", "piano"], "no device 'piano' for a person; known: keyboard, gamepad, leader"),
-        (["--human", "leader"], "--human leader needs to be told where: leader:PORT"),
-        (["--human", "keyboard"], "needs the wall's clock: add --realtime"),
-        (["--human", "keyboard", "--realtime"], "hears the keys of the panel"),
-        (["--human", "leader:/dev/null", "--realtime"], "takes the arm from a policy by a key"),
+        (["--human", "piano"], "unknown operator device 'piano'; known: keyboard, gamepad, leader"),
+        (["--human", "leader"], "--human leader needs an address: --human leader:PORT"),
+        (["--human", "keyboard"], "in real time: add --realtime"),
+        (["--human", "keyboard", "--realtime"], "reads keys from the monitor"),
+        (["--human", "leader:/dev/null", "--realtime"], "takes over by a key of the monitor"),
         (["--human", "scripted:nowhere.csv"], "nowhere.csv"),
-        (["--human", "keyboard", "--shadow"], "nobody drives: leave out --human"),
+        (["--human", "keyboard", "--shadow"], "no operator can drive it: leave out --human"),
         (["--dial", "0"], "--dial must be above 0 and at most 1, got 0"),
     ],
 )
@@ -418,7 +418,7 @@ def test_in_shadow_nothing_is_judged_and_the_dial_is_heard(
     log = tmp_path / "log"
     command = ["deploy", str(folder), "--emulate", "--episodes", "1", "--log", str(log)]
     assert main([*command, "--shadow"]) == 0
-    assert "in shadow the arm stood still" in capsys.readouterr().out
+    assert "with --shadow the arm was held still" in capsys.readouterr().out
     told = read_log(log / "episode_0000.mcap")
     assert {t["phase"] for t in told.ticks} & {"shadow", "run"} == {"shadow"}
     assert main([*command, "--dial", "0.3"]) == 0

@@ -137,7 +137,7 @@ def test_a_log_cut_anywhere_is_read_up_to_there(tmp_path: Path) -> None:
         lengths.append(len(log.ticks))
     assert lengths == sorted(lengths) and lengths[-1] == 60
     cut.write_bytes(b"this is not a log")
-    with pytest.raises(ValueError, match="is not a log of this program"):
+    with pytest.raises(ValueError, match="is not a robo-rl robot log"):
         read_log(cut)
 
 
@@ -187,7 +187,7 @@ def test_deploy_ends_with_a_line_where_its_log_does_not_fit(
     told = capsys.readouterr()
     assert status == 1 and "n=1)" in told.out  # no further episode
     assert told.err.count("robo-rl: ") == 1 and told.err.splitlines()[-1].startswith("robo-rl: ")
-    assert f"the log is not whole: {logs / 'episode_0000.mcap'}: File too large (" in told.err
+    assert f"the log is incomplete: {logs / 'episode_0000.mcap'}: File too large (" in told.err
     states = read_log(logs / "episode_0000.mcap").transitions
     assert states  # what fitted is there
     begun = time.monotonic()
@@ -196,7 +196,7 @@ def test_deploy_ends_with_a_line_where_its_log_does_not_fit(
     took(time.monotonic() - begun, f"refused, with all of deploy's start ({robot})")
     told = capsys.readouterr()
     assert told.out == ""  # before the arm is touched
-    assert f"File too large, to recover it: '{logs / 'episode_0000.mcap'}'" in told.err
+    assert f"cannot recover it: File too large: '{logs / 'episode_0000.mcap'}'" in told.err
     assert read_log(logs / "episode_0000.mcap").transitions == states  # what fitted stays
 
 
@@ -207,9 +207,9 @@ def test_what_is_no_log_is_said_in_a_line(
         pass
     (tmp_path / "empty.mcap").touch()
     for path, said in {
-        tmp_path: "is a folder; give one log of it: empty.mcap, run.mcap",
-        tmp_path / "empty.mcap": "is empty: nothing of it was written",
-        tmp_path / "run.mcap": "holds no tape",
+        tmp_path: "is a folder; give one of its logs: empty.mcap, run.mcap",
+        tmp_path / "empty.mcap": "is empty: nothing was written to it",
+        tmp_path / "run.mcap": "has no recording of the driver's answers",
     }.items():
         assert main(["replay", str(path)]) == 1
         assert said in capsys.readouterr().err

@@ -98,7 +98,9 @@ def test_a_calibration_that_was_stopped_is_none(tmp_path: Path, name: str) -> No
             run_calibration(ServoCalibration(arm.driver), tmp_path / "arm.json", print, person)
         arm.driver.close()
         arm.driver.connect()
-        with pytest.raises(RobotFault, match="was never calibrated to the end; run robo-rl"):
+        with pytest.raises(
+            RobotFault, match="is not calibrated: calibration was not finished; run robo-rl"
+        ):
             arm.driver.identify()
 
 
@@ -107,7 +109,7 @@ def test_joints_that_were_not_turned_are_named(tmp_path: Path) -> None:
         setup = ServoCalibration(arm.driver)
         setup.centre()
         setup.sweep()
-        with pytest.raises(ValueError, match="shoulder_pan, .*gripper moved less than 300 steps"):
+        with pytest.raises(ValueError, match="shoulder_pan, .*gripper moved fewer than 300 steps"):
             setup.finish(tmp_path / "arm.json")
         assert not (tmp_path / "arm.json").exists()
 

@@ -268,7 +268,9 @@ def test_an_overload_ends_limp_or_with_the_power_alone(arm: Arm, stubborn: bool)
         arm.driver.clear_fault()
         assert arm.driver.read().fault is Fault.NONE
         return
-    with pytest.raises(RobotFault, match="shoulder_pan: overloaded, though limp; cut the power"):
+    with pytest.raises(
+        RobotFault, match="shoulder_pan: overload is reported with torque off; switch the"
+    ):
         arm.driver.clear_fault()
     arm.emulator.register(PAN, "torque_enable", 1)
     arm.wait(0.5)

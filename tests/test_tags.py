@@ -86,11 +86,11 @@ def test_poses_come_with_the_pictures_time_and_grow_old_when_hidden(
 
 
 def test_a_picture_of_another_size_and_ids_twice_are_refused(tagged: TaggedScene) -> None:
-    with pytest.raises(ValueError, match=r"the picture is \(4, 4\)"):
+    with pytest.raises(ValueError, match=r"image has shape \(4, 4\)"):
         TagLocator(tagged.camera, tagged.objects).locate(np.zeros((4, 4, 3), np.uint8))
-    with pytest.raises(ValueError, match="tag ids must differ"):
+    with pytest.raises(ValueError, match="tag ids must be unique"):
         TagLocator(tagged.camera, [*tagged.objects, tagged.objects[0]])
-    with pytest.raises(ValueError, match="unknown tag family 'qr'; known: aruco4x4"):
+    with pytest.raises(ValueError, match="unknown tag family 'qr'; available: aruco4x4"):
         TagLocator(tagged.camera, tagged.objects, "qr")
 
 

@@ -25,13 +25,13 @@ class ArmSpec:
 
     driver: str
     emulator: str
-    client: str  # module of the vendor's client, which the driver needs
-    extra: str  # of robo-rl, that installs it
+    client: str  # module of the vendor's client, which the driver imports
+    extra: str  # extra of robo-rl that installs that client
     found_by: Literal["port", "host"]
-    apart: bool = False  # its client holds the interpreter: its emulator needs another process
-    calibrated: bool = False  # by hand: robo-rl calibrate NAME
-    settings: tuple[str, ...] = ()  # options of deploy that its driver takes
-    emulator_settings: tuple[str, ...] = ()  # its emulator's own arguments
+    apart: bool = False  # its client blocks the interpreter: the emulator needs another process
+    calibrated: bool = False  # needs calibration by hand: robo-rl calibrate NAME
+    settings: tuple[str, ...] = ()  # deploy options that its driver takes
+    emulator_settings: tuple[str, ...] = ()  # arguments of its emulator
     unhurried: Mapping[str, float] = field(default_factory=dict)  # the driver's, where time waits
     paced: Mapping[str, float] = field(default_factory=dict)  # the driver's, within a period
     views: tuple[float, float] = (0.0, 1.2)  # rad from the front, of two cameras that see it work
@@ -40,7 +40,7 @@ class ArmSpec:
 def spec(name: str) -> ArmSpec:
     """The arm called ``name``; ValueError lists the known names."""
     if name not in ARMS:
-        raise unknown_name_error(f"no driver for {name!r}", name, ARMS)
+        raise unknown_name_error(f"unknown arm {name!r}", name, ARMS)
     return importlib.import_module(f"{__name__}.{name}").ARM
 
 

@@ -152,7 +152,9 @@ class Bus:
         """The newest measurement, waited for where the last one was the newest, or is old."""
         box, period = self._opened(), self.describe().period
         if not self._identified:
-            raise RobotFault(Fault.CONFIG, "call identify() first: the arm is not known")
+            raise RobotFault(
+                Fault.CONFIG, "call identify() first: the arm's description is not known"
+            )
         if self._clock is not None:
             self._call("read")
             return self._state(box.measured.read()[1])
@@ -167,7 +169,7 @@ class Bus:
                     self._seen = number
                     return self._state(letter)
             if now - begun > self._config.deadline:
-                self._lose(f"has not measured for {now - begun:.2f} s")
+                self._lose(f"has sent no measurement for {now - begun:.2f} s")
             if number <= self._seen and select.select([self._socket], [], [], LOOK)[0]:
                 self._lose("has gone")  # it speaks only when it is asked
 
@@ -201,7 +203,7 @@ class Bus:
         if not self._enabled:
             raise RobotFault(Fault.DISCONNECTED, "call enable() first")
         if not (np.isfinite(target.qpos).all() and np.isfinite(target.gripper)):
-            raise RobotFault(Fault.NONFINITE, f"target {target} cannot be encoded")
+            raise RobotFault(Fault.NONFINITE, f"target {target} is not finite and cannot be sent")
         letter, now = np.zeros((), box.goals.kind), time.monotonic()
         qpos = np.clip(target.qpos, *self.describe().position.T)
         opening = float(np.clip(target.gripper, 0.0, 1.0))
@@ -276,8 +278,8 @@ class Bus:
             self._end(kill=True)
             if told:
                 raise ValueError(told["refused"])
-            how = "died" if told == {} else f"did not begin within {START_S:g} s"
-            raise RobotFault(Fault.BUS, f"the process that owns the port {how}")
+            how = "died" if told == {} else f"did not start within {START_S:g} s"
+            raise RobotFault(Fault.BUS, f"the port's driver process {how}")
         self._about = description_from_plain(told["about"])
 
     def _same(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -306,8 +308,8 @@ class Bus:
             told = {}
         if not told:
             self._lose(
-                f"has gone (asked to {verb})" if told == {}
-                else f"did not answer within {within:g} s (asked to {verb})"
+                f"has exited (call: {verb})" if told == {}
+                else f"did not answer within {within:g} s (call: {verb})"
             )  # fmt: skip
         assert told
         self._seen = box.measured.read()[0]  # what was measured before is no news
@@ -326,7 +328,7 @@ class Bus:
     def _lose(self, how: str) -> None:
         """The process is not asked again."""
         self._end(kill=True)
-        self._gone = f"the process that owns the port {how}"
+        self._gone = f"the port's driver process {how}"
         raise RobotFault(Fault.BUS, self._gone)
 
     def _end(self, kill: bool) -> None:

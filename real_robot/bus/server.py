@@ -149,8 +149,8 @@ class PortOwner:
             if self._stiff:
                 with contextlib.suppress(OSError):  # who would have read it may be gone, too
                     print(
-                        f"bus: the bridge {why}; nobody parks the arm: STILL STIFF, it holds its "
-                        "last goal", file=sys.stderr, flush=True,
+                        f"bus: the bridge {why}; no process parks the arm: TORQUE IS STILL ON, "
+                        "it holds its last target", file=sys.stderr, flush=True,
                     )  # fmt: skip
             self._over = True
             return

@@ -44,5 +44,5 @@ def robot_of(task: Task[Any]) -> Robot:
     """The arm that ``task`` moves; ValueError if it has none."""
     name = getattr(task, "robot", None)
     if not name:
-        raise ValueError(f"task {task.name!r} has no field 'robot': it does not move an arm")
+        raise ValueError(f"task {task.name!r} has no field 'robot': it has no arm to drive")
     return robots.get(name)

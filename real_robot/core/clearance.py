@@ -23,7 +23,7 @@ Array = np.ndarray
 class NearestPair(NamedTuple):
     """How much room there is, and what it is measured to."""
 
-    room: float  # m, negative: that deep inside; at most ``margin``, beyond it nobody asks
+    room: float  # m, clearance (negative: penetration), up to ``margin``
     what: str  # "gripper - table"
     tool: tuple[float, ...]  # (3,) m, where the tool is
 

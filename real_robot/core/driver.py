@@ -153,8 +153,8 @@ def target_change_text(sent: Sent, target: Target, joints: tuple[str, ...]) -> s
         return ""
     i = int(by.argmax())
     return (
-        f"the device made {sent.qpos[i]:.3f} rad of {target.qpos[i]:.3f} rad for {joints[i]}: its "
-        "limits are not those it describes"
+        f"{joints[i]}: sent {target.qpos[i]:.3f} rad, the device took {sent.qpos[i]:.3f} rad: its "
+        "limits differ from those that its driver describes"
     )
 
 

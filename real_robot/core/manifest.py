@@ -183,7 +183,7 @@ class Manifest:
         named = {one.name for one in self.sensed} | {""}
         for one in self.inputs:
             if strange := {x for p in one.parts for x in (p.plus, p.minus)} - named:
-                _refuse(f"inputs[{one.name}].parts", "made of what sensed lists", sorted(strange))
+                _refuse(f"inputs[{one.name}].parts", "entries of sensed", sorted(strange))
         # A camera needs a graph with an image input, which the bridge does not feed.
         cameras = [i.name for i in self.inputs if i.source == "camera"]
         if cameras:

@@ -45,7 +45,7 @@ def realtime(policy: int = 0, priority: int = PRIORITY) -> Iterator[tuple[str, .
             for thread in os.listdir(f"/proc/{policy}/task") if policy else ():
                 os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(POLICY))
     except PermissionError:
-        missing.append("SCHED_FIFO is not permitted: other programs can delay the loop")
+        missing.append("SCHED_FIFO is not permitted: other programs can delay the control loop")
     locked = _libc().mlockall(_CURRENT_AND_FUTURE) == 0
     if not locked:
         missing.append("mlockall is not permitted: the loop's memory can be swapped out")

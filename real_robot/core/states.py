@@ -110,7 +110,9 @@ class StateMachine:
         """Goes on to ``phase``; RuntimeError if the table has no such way."""
         if phase not in LEGAL[self.phase]:
             known = ", ".join(sorted(p.name for p in LEGAL[self.phase]))
-            raise RuntimeError(f"cannot go from {self.phase.name} to {phase.name}; only to {known}")
+            raise RuntimeError(
+                f"cannot change from {self.phase.name} to {phase.name}; allowed: {known}"
+            )
         transition = PhaseTransition(self._now(), self.phase, phase, reason)
         self.phase = phase
         self.history.append(transition)

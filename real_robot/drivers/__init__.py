@@ -19,7 +19,7 @@ def make(name: str, where: str, **options: Any) -> RobotDriver:
     arm = arms.spec(name)
     if importlib.util.find_spec(arm.client) is None:
         raise ValueError(
-            f"{name} needs its vendor's client, module {arm.client!r}: "
-            f"pip install 'robo-rl[{arm.extra}]'"
+            f"{name} needs its vendor's client, Python module {arm.client!r}: pip install "
+            f"'robo-rl[{arm.extra}]'"
         )
     return arms.load(arm.driver)(where, **options)

@@ -118,7 +118,7 @@ class Calibration:
         try:
             data = json.loads(path.read_text())
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path} is no calibration: {error}") from error
+            raise ValueError(f"{path} is not a calibration file: {error}") from error
         if not isinstance(data, dict) or set(data) != set(names):
             got = ", ".join(data) if isinstance(data, dict) else type(data).__name__
             raise ValueError(f"{path}: expected the joints {', '.join(names)}; got {got}")

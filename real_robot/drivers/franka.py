@@ -109,15 +109,16 @@ class FrankaDriver:
         if client.model != expected:
             raise RobotFault(
                 Fault.CONFIG,
-                f"{self._host} is a {client.model!r} by its own model, expected {expected!r}: its "
-                "limits are others",
+                f"{self._host} reports model {client.model!r}, expected {expected!r}: its "
+                "limits differ",
             )
         mass = client.state.m_ee
         if self._has_hand and mass < LIGHTEST:
             raise RobotFault(
                 Fault.CONFIG,
-                f"the robot counts on an end effector of {mass:.2f} kg, but a hand hangs on it: "
-                "what it holds up would count as a push. Set the hand as end effector in Desk",
+                f"the robot is configured for an end effector of {mass:.2f} kg, but a hand is "
+                "mounted: its weight would be read as an external force. Select the hand as "
+                "end effector in Desk",
             )
         return Identity(client.model, "", f"FCI server {SERVER}", "")
 
@@ -133,8 +134,8 @@ class FrankaDriver:
         if state.robot_mode != RobotMode.Idle:
             raise RobotFault(
                 Fault.CONFIG,
-                f"the robot's mode is {state.robot_mode.name}, expected Idle: unlock its joints, "
-                "set it to Execution and activate FCI in Desk, and take your hands off it",
+                f"robot mode {state.robot_mode.name}, expected Idle: in Desk unlock the joints, "
+                "select Execution and activate FCI; do not guide the robot by hand",
             )
         self._goal = np.array(state.q_d)
         self._opening = self._hand.opening() if self._hand is not None else 0.0
@@ -170,7 +171,7 @@ class FrankaDriver:
         if self._hand is not None:
             opening = self._hand.opening()
             if why := self._hand.lost():
-                raise RobotFault(Fault.GRIPPER, f"{why}; its fingers stay as they are")
+                raise RobotFault(Fault.GRIPPER, f"{why}; the hand does not move")
         self._last = RobotState(
             t_device=stamp,
             t_host=stamp + self._offset,
@@ -189,7 +190,7 @@ class FrankaDriver:
         if not self._enabled:
             raise RobotFault(Fault.DISCONNECTED, "call enable() first")
         if not (np.isfinite(target.qpos).all() and np.isfinite(target.gripper)):
-            raise RobotFault(Fault.NONFINITE, f"target {target} cannot be encoded")
+            raise RobotFault(Fault.NONFINITE, f"target {target} is not finite and cannot be sent")
         bounds = self._numbers.joint_range
         qpos = np.clip(target.qpos, *bounds.T)
         opening = float(np.clip(target.gripper, 0.0, 1.0))
@@ -262,11 +263,11 @@ class FrankaDriver:
         if mode == RobotMode.UserStopped:
             return Fault.ESTOP, STOPPED
         if mode == RobotMode.Reflex or errors != "[]":
-            return Fault.PROTECTIVE_STOP, f"the robot has stopped by a reflex: {errors}"
+            return Fault.PROTECTIVE_STOP, f"the robot stopped with a reflex: {errors}"
         if mode == RobotMode.AutomaticErrorRecovery:
             return Fault.PROTECTIVE_STOP, "the robot is recovering from its errors"
         if mode == RobotMode.Guiding and self._enabled:
-            return Fault.PROTECTIVE_STOP, "someone guides the robot by hand"
+            return Fault.PROTECTIVE_STOP, "the robot is being guided by hand"
         return None
 
 

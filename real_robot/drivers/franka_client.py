@@ -59,8 +59,8 @@ class FrankaClient:
         except franky.IncompatibleVersionException as error:
             raise RobotFault(
                 Fault.CONFIG,
-                f"{self._words(error)} This franky speaks version {SERVER} (system 5.9 and on); "
-                "its maker has wheels for the others",
+                f"{self._words(error)} The installed franky speaks FCI version {SERVER} (system "
+                "5.9 or newer); its maker has wheels for other versions",
             ) from error
         except franky.CommandException as error:  # the joints are locked
             raise RobotFault(Fault.CONFIG, self._words(error)) from error
@@ -98,7 +98,7 @@ class FrankaClient:
                 self._silent = True
                 self._over = RobotFault(
                     Fault.DISCONNECTED,
-                    f"{self._host}: the robot has not begun to follow after {patience:g} s",
+                    f"{self._host}: the robot did not follow its targets within {patience:g} s",
                 )
                 raise self._over
             time.sleep(LOOK)

@@ -60,8 +60,8 @@ class FrankaHand:
         if most < HOMED:
             self.disconnect()
             raise ValueError(
-                f"the hand says that it opens {1000 * most:.0f} mm: home it in Desk, which opens "
-                "and closes its fingers"
+                f"the hand reports a maximum width of {1000 * most:.0f} mm: home it in Desk, "
+                "which opens and closes its fingers"
             )
         self._most = most
 
@@ -114,7 +114,7 @@ class FrankaHand:
                 packet = self._socket.recv(PACKET)
             except OSError:
                 packet = b""
-            told = json.loads(packet) if packet else {"lost": "its client has ended"}
+            told = json.loads(packet) if packet else {"lost": "its client process has ended"}
             if "lost" in told:
                 self._lost = told["lost"]
             else:

@@ -117,9 +117,9 @@ class KochDriver(ServoBus):
         low, high = (from_bytes(self._ask(servo, *at)) for at in (MIN_POSITION, MAX_POSITION))
         drive, operating = self._ask(servo, DRIVE_MODE[0], 2)
         if (new := (low, high, offset) == (0, TICKS - 1, 0)) or (low, high) == UNFINISHED:
-            end = "" if new else " to the end"
+            end = "" if new else ": calibration was not finished"
             raise RobotFault(
-                Fault.CONFIG, f"servo {servo} ({joint}) was never calibrated{end}; {setup}"
+                Fault.CONFIG, f"servo {servo} ({joint}) is not calibrated{end}; {setup}"
             )
         want = CURRENT_BASED if servo == self._ids[-1] else EXTENDED
         if operating != want:
@@ -149,7 +149,7 @@ class KochDriver(ServoBus):
         answers = [
             f"{', '.join(map(str, ids))} at {rate} baud" for rate, ids in told.items() if ids
         ]
-        return f" (what answers: {'; '.join(answers) or 'nobody'})"
+        return f" (servos that answer: {'; '.join(answers) or 'none'})"
 
     def _prepare(self, servo: int) -> None:
         self._tell(servo, WATCHDOG[0], 0, 1)  # also lets goals be written again

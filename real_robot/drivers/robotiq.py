@@ -93,7 +93,7 @@ class Robotiq:
             while select.select([self._socket], [], [], patience)[0]:
                 data = self._socket.recv(4096)
                 if not data:
-                    raise OSError("it hung up")
+                    raise OSError("the gripper closed the connection")
                 self._take(data)
                 patience = 0.0
         except OSError as error:

@@ -240,8 +240,8 @@ class ServoBus(ABC):
             if want is not None and found[joint] != want:
                 raise RobotFault(
                     Fault.CONFIG,
-                    f"{joint}: the servo holds {found[joint]}, the calibration file {want}; it is "
-                    "another arm's file, or the arm was calibrated since",
+                    f"{joint}: the servo's registers hold {found[joint]}, the calibration file "
+                    f"{want}: the file is another arm's, or the arm was calibrated later",
                 )
         self._calibration = self._calibrated(found)
 
@@ -256,7 +256,7 @@ class ServoBus(ABC):
         known = self._known()
         state = self._patiently(self.read)
         if state.fault is not Fault.NONE:
-            raise RobotFault(state.fault, "a servo reports it; clear_fault() first")
+            raise RobotFault(state.fault, "reported by a servo; call clear_fault() first")
         for servo in self._ids:
             self._prepare(servo)
         # The arm may sag while it is being stiffened, so each joint's goal is set just before.
@@ -311,7 +311,7 @@ class ServoBus(ABC):
         """Lets go of every joint, which ends an overload; other causes end by themselves."""
         stiff = [joint for joint, limp in self.relax().items() if not limp]
         if stiff:
-            raise RobotFault(Fault.TORQUE, f"still stiff: {', '.join(stiff)}")
+            raise RobotFault(Fault.TORQUE, f"torque is still on: {', '.join(stiff)}")
 
     # The exchange of every period.
     def read(self) -> RobotState:
@@ -340,7 +340,7 @@ class ServoBus(ABC):
         if not self._enabled:
             raise RobotFault(Fault.DISCONNECTED, "call enable() first")
         if not (np.isfinite(target.qpos).all() and np.isfinite(target.gripper)):
-            raise RobotFault(Fault.NONFINITE, f"target {target} cannot be encoded")
+            raise RobotFault(Fault.NONFINITE, f"target {target} is not finite and cannot be sent")
         ticks = calibration.ticks(target.qpos, target.gripper)
         self._send(ticks)
         return Sent(
@@ -361,7 +361,7 @@ class ServoBus(ABC):
     def limp(self, joint: int) -> None:
         """Refuses a joint (from 0) that is stiff."""
         if self.ask(joint, *self.TORQUE) != [0]:
-            raise RobotFault(Fault.TORQUE, f"{self.joints[joint]} is stiff")
+            raise RobotFault(Fault.TORQUE, f"torque is on at {self.joints[joint]}, expected off")
 
     def ask(self, joint: int, address: int, length: int) -> list[int]:
         """Bytes of the servo of joint number ``joint``, from register ``address`` on."""
@@ -389,12 +389,15 @@ class ServoBus(ABC):
             port.owed = 0 if result == self.sdk.COMM_SUCCESS else asked - port.received
             self._check(result, joint)
             if len(data) != length or self._refused(error):
-                raise RobotFault(Fault.COMM_CORRUPT, f"{joint}: {len(data)} bytes, not {length}")
+                raise RobotFault(
+                    Fault.COMM_CORRUPT, f"{joint}: expected {length} bytes, got {len(data)}"
+                )
             table[servo - 1], errors[servo - 1] = data[: self.LENGTHS[0]], error
         if port.received != asked:
             raise RobotFault(
                 Fault.COMM_CORRUPT,
-                f"{port.received} bytes came, {asked} were asked for: some are late",
+                f"expected {asked} bytes, got {port.received}: the rest are replies to earlier "
+                "requests",
             )
         return self._decode(table, errors)
 
@@ -423,7 +426,8 @@ class ServoBus(ABC):
                 i = int((moved - allowed).argmax())
                 raise RobotFault(
                     Fault.ENCODER if self._jumped >= JUMPS else Fault.COMM_CORRUPT,
-                    f"{self.joints[i]} jumped {moved[i]:.2f} rad, allowed is {allowed[i]:.2f} rad",
+                    f"{self.joints[i]} jumped {moved[i]:.2f} rad between two readings, at most "
+                    f"{allowed[i]:.2f} rad is possible",
                 )
         self._last, self._trust, self._jumped = (now, ticks), True, 0
 
@@ -456,7 +460,7 @@ class ServoBus(ABC):
                 return data
             if attempt == TRIES - 1:
                 self._check(result, f"servo {servo}")
-        raise RobotFault(Fault.COMM_CORRUPT, f"servo {servo}: a reply of the wrong length")
+        raise RobotFault(Fault.COMM_CORRUPT, f"servo {servo}: reply has the wrong length")
 
     def _tell(self, servo: int, address: int, value: int, size: int) -> None:
         """Writes a register of one servo and reads it back, with a few tries.
@@ -483,7 +487,7 @@ class ServoBus(ABC):
             raise failure
         raise RobotFault(
             Fault.TORQUE if address == self.TORQUE[0] else Fault.CONFIG,
-            f"servo {servo} holds {held} in register {address}, told {data}",
+            f"servo {servo}: register {address} holds {held} after writing {data}",
         )
 
     def _check(self, result: int, what: str) -> None:
@@ -501,7 +505,9 @@ class ServoBus(ABC):
     def _known(self) -> Calibration:
         self._open()
         if self._identity is None or self._calibration is None:
-            raise RobotFault(Fault.CONFIG, "call identify() first: the calibration is not known")
+            raise RobotFault(
+                Fault.CONFIG, "call identify() first: the calibration has not been read"
+            )
         return self._calibration
 
 

@@ -103,9 +103,9 @@ class ServoPort:
             self.is_using = False
             raise RobotFault(
                 Fault.DISCONNECTED,
-                f"{self.port_name}: no bytes were taken for {self._write_s:g} s: the adapter is "
-                "stuck (plug it in anew), or, of an emulated arm, the machine is too busy for its "
-                "process: end what else runs there",
+                f"{self.port_name}: no bytes could be written for {self._write_s:g} s: the USB "
+                "adapter is stuck (unplug it and plug it in again) or, with an emulated arm, "
+                "the machine is too busy for the emulator process: close other programs",
             ) from error
         except (OSError, termios.error, serial.SerialException, TypeError, ValueError) as error:
             # pyserial raises TypeError and ValueError on a port that another thread closed.

@@ -43,7 +43,9 @@ class ServoCalibration:
         driver.connect()
         stiff = [joint for joint, limp in driver.relax().items() if not limp]
         if stiff:
-            raise RobotFault(Fault.TORQUE, f"still stiff: {', '.join(stiff)}; cut its power")
+            raise RobotFault(
+                Fault.TORQUE, f"torque is still on: {', '.join(stiff)}; cut the arm's power"
+            )
         self._low = np.full(len(driver.joints), TICKS)
         self._high = np.full(len(driver.joints), -TICKS)
         self._offsets = np.zeros(len(driver.joints), int)
@@ -64,7 +66,7 @@ class ServoCalibration:
         if abs(raw[worst] - MIDDLE) > MIDDLE:
             raise ValueError(
                 f"{driver.joints[worst]} reads {raw[worst]} in the middle of its travel, "
-                f"expected 0 to {2 * MIDDLE}: its horn is mounted half a turn off"
+                f"expected 0 to {2 * MIDDLE}: its horn is mounted half a turn off; remount it"
             )
         for i, position in enumerate(raw):
             self._offsets[i] = driver.set_offset(i, int(position), MIDDLE)
@@ -82,8 +84,8 @@ class ServoCalibration:
         short = [j for j, t in zip(self._driver.joints, turned, strict=True) if t < LEAST]
         if short:
             raise ValueError(
-                f"{', '.join(short)} moved less than {LEAST} steps; turn each joint from one stop "
-                "to the other"
+                f"{', '.join(short)} moved fewer than {LEAST} steps; turn each joint from one "
+                "stop to the other"
             )
         found = {}
         for i, joint in enumerate(self._driver.joints):

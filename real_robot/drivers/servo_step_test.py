@@ -93,8 +93,9 @@ class StepTest:
         far = max(SIZES[-1], self._swing)
         if not low <= self.centre - far or not self.centre + far <= high:
             raise ValueError(
-                f"{driver.joints[joint]} stands {self.centre - low} and {high - self.centre} steps "
-                f"from the ends of its range; it must be {far} from both: turn it further in"
+                f"{driver.joints[joint]} is {self.centre - low} and {high - self.centre} steps "
+                f"from the ends of its range, expected at least {far} from both: turn it "
+                "further in"
             )
         self._pushed: float | None = None  # s, since when it has pushed hard
 
@@ -138,13 +139,13 @@ class StepTest:
         """Ends the test where it must not go on."""
         name = self._driver.joints[self._joint]
         if probe.fault is not Fault.NONE:
-            raise RobotFault(probe.fault, f"{name} reports it")
+            raise RobotFault(probe.fault, f"reported by {name}")
         if probe.heat >= WARM:
-            raise RobotFault(Fault.OVERHEAT, f"{name} has {probe.heat} deg C: let it cool")
+            raise RobotFault(Fault.OVERHEAT, f"{name} is at {probe.heat} deg C: let it cool")
         if abs(probe.position - probe.goal) > far:
             raise RobotFault(
                 Fault.TRACKING,
-                f"{name} is {abs(probe.position - probe.goal) * UNIT:.2f} rad beside its goal",
+                f"{name} is {abs(probe.position - probe.goal) * UNIT:.2f} rad away from its goal",
             )
         if abs(probe.load) < PUSH * self.settings.limit or abs(probe.speed) > 50:
             self._pushed = None
@@ -152,5 +153,5 @@ class StepTest:
             self._pushed = probe.t
         elif probe.t - self._pushed > PUSH_S:
             raise RobotFault(
-                Fault.STALL, f"{name} pushes with all it has for {PUSH_S} s: is it blocked?"
+                Fault.STALL, f"{name} has pushed at its torque limit for {PUSH_S} s: is it blocked?"
             )

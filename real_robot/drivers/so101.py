@@ -73,8 +73,8 @@ class So101Driver(ServoBus):
         if new or (low, high) == UNFINISHED:
             raise RobotFault(
                 Fault.CONFIG,
-                f"servo {servo} ({self.joints[servo - 1]}) was never calibrated"
-                f"{'' if new else ' to the end'}; run robo-rl calibrate so101",
+                f"servo {servo} ({self.joints[servo - 1]}) is not calibrated"
+                f"{'' if new else ': calibration was not finished'}; run robo-rl calibrate so101",
             )
         return JointCalibration(servo, mode, offset, low, high)
 
@@ -114,8 +114,8 @@ class So101Driver(ServoBus):
         if still:
             raise RobotFault(
                 Fault.OVERLOAD,
-                f"{', '.join(still)}: overloaded, though limp; cut the power of the servos for a "
-                "moment (the arm falls), then clear the fault again",
+                f"{', '.join(still)}: overload is reported with torque off; switch the servos' "
+                "power off for a moment (the arm falls), then clear the fault again",
             )
 
     # For calibration.

@@ -129,8 +129,9 @@ class UrDriver:
         if version is None or int(version[1]) < E_SERIES:
             raise RobotFault(
                 Fault.CONFIG,
-                f"{self._host} runs {software!r}; {expected} is an e-Series arm, whose software is "
-                f"{E_SERIES} or newer. A CB3 arm has other limits and needs its own driver",
+                f"{self._host} runs {software!r}; {expected} is an e-Series arm, which needs "
+                f"software {E_SERIES} or newer. A CB3 arm has other limits and needs its own "
+                "driver",
             )
         if model.lower().rstrip("e") != expected.rstrip("e"):
             raise RobotFault(Fault.CONFIG, f"{self._host} is a {model}, expected {expected}")
@@ -138,8 +139,9 @@ class UrDriver:
         if self._has_gripper and payload < LIGHTEST:
             raise RobotFault(
                 Fault.CONFIG,
-                f"the controller counts on a payload of {payload:.2f} kg, but a gripper hangs on "
-                "it: its protective stops would be wrong. Set payload and centre on the pendant",
+                f"the controller is configured for a payload of {payload:.2f} kg, but a gripper "
+                "is mounted: its protective stops would be wrong. Set payload and centre of "
+                "gravity on the pendant",
             )
         return Identity(model, serial, software, "")
 
@@ -148,7 +150,7 @@ class UrDriver:
         """Uploads the client's program, which holds the arm where it is, and sets the watchdog."""
         state = self.read()
         if state.fault is not Fault.NONE:
-            raise RobotFault(state.fault, "the controller reports it; clear_fault() first")
+            raise RobotFault(state.fault, "reported by the controller; call clear_fault() first")
         mode = self._call("state")[3]
         if mode != RUNNING:
             raise RobotFault(
@@ -190,7 +192,7 @@ class UrDriver:
         if self._gripper is not None:
             opening = self._gripper.opening()
             if why := self._gripper.lost():
-                raise RobotFault(Fault.GRIPPER, f"{why}; its jaws stay as they are")
+                raise RobotFault(Fault.GRIPPER, f"{why}; the gripper does not move")
         moment, outside = self._torques(*map(np.array, loads))
         self._last = RobotState(
             t_device=stamp,
@@ -234,7 +236,7 @@ class UrDriver:
         if not self._enabled:
             raise RobotFault(Fault.DISCONNECTED, "call enable() first")
         if not (np.isfinite(target.qpos).all() and np.isfinite(target.gripper)):
-            raise RobotFault(Fault.NONFINITE, f"target {target} cannot be encoded")
+            raise RobotFault(Fault.NONFINITE, f"target {target} is not finite and cannot be sent")
         qpos = np.clip(target.qpos, *self._robot.joint_range.T)
         opening = float(np.clip(target.gripper, 0.0, 1.0))
         self._servo(qpos)
@@ -248,7 +250,7 @@ class UrDriver:
             fault = self._fault(told)
             if fault is Fault.NONE:
                 fault = Fault.PROTECTIVE_STOP if told[4] else Fault.DISCONNECTED
-            raise RobotFault(fault, "the controller did not take a target")
+            raise RobotFault(fault, "the controller did not accept a target")
         self._spoke = time.monotonic()
 
     def hold(self) -> None:
@@ -260,7 +262,7 @@ class UrDriver:
         self._spoke = time.monotonic()
         # A controller that has stopped by itself already needs no stopping.
         if not stopped and self._fault(self._call("state")) is Fault.NONE:
-            raise RobotFault(Fault.TORQUE, "the controller did not take the stop")
+            raise RobotFault(Fault.TORQUE, "the controller did not accept the stop command")
 
     def last_target(self) -> None:
         """Nothing: behind a stop its controller holds it where it is, and that is stiff."""
@@ -280,7 +282,9 @@ class UrDriver:
         """Unlocks a protective stop; an emergency stop is released at its button alone."""
         bits = int(self._call("state")[0])
         if bits & EMERGENCY_BITS:
-            raise RobotFault(Fault.ESTOP, "release the button and restart safety at the arm")
+            raise RobotFault(
+                Fault.ESTOP, "release the emergency stop button and restart safety at the arm"
+            )
         if bits & PROTECTIVE_BITS:
             self._call("unlock")
 

@@ -76,7 +76,7 @@ class UrClient:
                     return [stamp, *told, self.state()]
             elif time.monotonic() > deadline:
                 if not receive.isConnected():
-                    raise RobotFault(Fault.DISCONNECTED, "it has gone")
+                    raise RobotFault(Fault.DISCONNECTED, "the controller closed the connection")
                 return None
             else:
                 time.sleep(0.0005)
@@ -108,7 +108,9 @@ class UrClient:
             deadline = time.monotonic() + patience
             while not self._control.isProgramRunning():
                 if time.monotonic() > deadline:
-                    raise RobotFault(Fault.CONFIG, "the client's program does not start")
+                    raise RobotFault(
+                        Fault.CONFIG, "the client's control program did not start on the controller"
+                    )
                 time.sleep(0.005)
         if not self._control.setWatchdog(watchdog):
             raise RobotFault(Fault.CONFIG, "the controller refused the watchdog")

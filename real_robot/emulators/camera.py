@@ -42,7 +42,7 @@ class TaggedScene:
         self.view.add_to(spec)
         self.model = spec.compile()
         if mujoco.mj_stateSize(self.model, _STATE) != mujoco.mj_stateSize(plain, _STATE):
-            raise ValueError(f"tags changed the physics of {task.name!r}")
+            raise ValueError(f"task {task.name!r}: adding tags changed the physics of its model")
         right, up = self.view.axes()
         self.camera = CameraModel.ideal(
             self.view.width, self.view.height, self.view.fovy, np.array(self.view.pos), right, up
@@ -89,7 +89,10 @@ def _half_sizes(model: mujoco.MjModel, body: int) -> Array:
     """Half sizes (3,) m of the box round a body's one geom."""
     geom = int(model.body_geomadr[body])
     if model.body_geomnum[body] != 1:
-        raise ValueError(f"{model.body(body).name} has more than one geom; tags need one")
+        raise ValueError(
+            f"body {model.body(body).name!r} has more than one geom; a tagged body must "
+            "have exactly one"
+        )
     return np.array(model.geom_aabb[geom, 3:])
 
 

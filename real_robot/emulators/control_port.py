@@ -50,7 +50,7 @@ def _answer(commands: Mapping[str, Callable[..., Any]], line: bytes) -> bytes:
         request = json.loads(line)
         name = request.pop("call")
         if name not in commands:
-            raise ValueError(f"unknown call {name!r}; known: {', '.join(sorted(commands))}")
+            raise ValueError(f"unknown call {name!r}; available: {', '.join(sorted(commands))}")
         answer = {"result": commands[name](**request)}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         answer = {"error": f"{type(error).__name__}: {error}"}
@@ -60,7 +60,7 @@ def _answer(commands: Mapping[str, Callable[..., Any]], line: bytes) -> bytes:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} cannot be sent")
+    raise TypeError(f"a value of type {type(value).__name__} cannot be sent to the emulator")
 
 
 class Control:
@@ -82,7 +82,7 @@ class Control:
         self._socket.sendall(json.dumps({"call": name, **arguments}).encode() + b"\n")
         line = self._file.readline()
         if not line:
-            raise ConnectionError("the emulator has gone")
+            raise ConnectionError("the emulator closed the connection")
         answer = json.loads(line)
         if "error" in answer:
             raise ValueError(f"emulator: {answer['error']}")

@@ -104,7 +104,9 @@ class Emulator(ABC):
             self._thread = None
             self.shut()
         if self._failure is not None:
-            raise RuntimeError("the emulator failed") from self._failure
+            raise RuntimeError(
+                "the emulator's thread failed; see the error above"
+            ) from self._failure
 
     def __enter__(self) -> Emulator:
         return self

@@ -134,7 +134,7 @@ class FciController:
     def reflex(self, error: str) -> None:
         """It stops the arm by itself, and moves it no more until it is recovered."""
         if error not in ERRORS:
-            raise ValueError(f"no error is called {error!r}; known: {', '.join(ERRORS)}")
+            raise ValueError(f"unknown error {error!r}; available: {', '.join(ERRORS)}")
         self.errors.add(error)
         self.reasons = {error}
         self.end(MoveStatus.REFLEX_ABORTED, error)

@@ -124,7 +124,9 @@ class Fr3Emulator(Emulator):
     def until(self, t: int) -> float:
         """Lets compressed time pass until ``t`` ns; the robot's own time then, s."""
         if not isinstance(self.clock, VirtualClock):
-            raise ValueError("this emulator keeps the wall clock; start it with --compressed")
+            raise ValueError(
+                "this emulator runs in real time; start it with --compressed to set its time"
+            )
         patience = time.monotonic() + PATIENCE
         while self._beginning and time.monotonic() < patience:
             self._cycle()

@@ -221,7 +221,7 @@ class ServoEmulator(Emulator):
     def breakdown(self, joint: int, kind: str) -> None:
         """Servo ``joint`` (from 0) raises an error bit until healed, and acts on it."""
         if kind not in self.bus.bits:
-            raise ValueError(f"unknown breakdown {kind!r}; known: {', '.join(self.bus.bits)}")
+            raise ValueError(f"unknown breakdown {kind!r}; available: {', '.join(self.bus.bits)}")
         self.bus.servos[joint].forced |= self.bus.bits[kind]
 
     def reboot(self, joint: int) -> None:

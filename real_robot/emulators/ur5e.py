@@ -154,7 +154,9 @@ class Ur5eEmulator(Emulator):
         """
         clock = self.clock
         if not isinstance(clock, VirtualClock):
-            raise ValueError("this emulator keeps the wall clock; start it with --compressed")
+            raise ValueError(
+                "this emulator runs in real time; start it with --compressed to set its time"
+            )
         for peer in self._connections.peers:
             self._hear(peer)
         while (left := (t - clock.now_ns()) * 1e-9) > 0:

@@ -43,7 +43,7 @@ class WireFault:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(f"unknown wire fault {self.kind!r}; known: {', '.join(KINDS)}")
+            raise ValueError(f"unknown wire fault {self.kind!r}; available: {', '.join(KINDS)}")
         if self.count < 1 or not 0 < self.rate <= 1 or not 0 <= self.seconds < math.inf:
             raise ValueError(
                 "count must be at least 1, rate above 0 and at most 1, seconds finite and not "

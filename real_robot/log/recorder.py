@@ -185,7 +185,7 @@ class Recorder:
             self._queue.put(None)
             self._thread.join()
         if self._failure is not None:
-            raise RuntimeError(f"the writer of {self.path} failed") from self._failure
+            raise RuntimeError(f"the log writer of {self.path} failed") from self._failure
 
     @property
     def lost(self) -> str:
@@ -255,7 +255,7 @@ class Log:
     ticks: list[dict[str, Any]] = field(default_factory=list)
     transitions: list[dict[str, Any]] = field(default_factory=list)
     tape: list[list[Any]] = field(default_factory=list)
-    verdict: dict[str, str] = field(default_factory=dict)  # what, by; {}: nobody said
+    verdict: dict[str, str] = field(default_factory=dict)  # success label and who gave it; {}: none
     frames: dict[str, list[tuple[float, bytes]]] = field(default_factory=dict)  # (t s, JPEG)
     complete: bool = False  # False: the writer was killed; the end is missing
 
@@ -267,10 +267,10 @@ def read_log(path: str | Path, *, frames: bool = False) -> Log:
     if path.is_dir():
         logs = sorted(one.name for one in path.glob("*.mcap"))
         raise ValueError(
-            f"{path} is a folder; give one log of it: {', '.join(logs) or 'it has none'}"
+            f"{path} is a folder; give one of its logs: {', '.join(logs) or 'it has none'}"
         )
     if path.is_file() and not path.stat().st_size:
-        raise ValueError(f"{path} is empty: nothing of it was written. Was the disk full?")
+        raise ValueError(f"{path} is empty: nothing was written to it. Was the disk full?")
     with open(path, "rb") as file:
         messages = NonSeekingReader(file).iter_messages(log_time_order=False)
         try:
@@ -290,7 +290,7 @@ def read_log(path: str | Path, *, frames: bool = False) -> Log:
                     (log.ticks if channel.topic == "tick" else log.transitions).append(record)
             log.complete = not log.run.get(RECOVERED)
         except InvalidMagic as error:
-            raise ValueError(f"{path} is not a log of this program: {error}") from error
+            raise ValueError(f"{path} is not a robo-rl robot log: {error}") from error
         except (McapError, struct.error, zstandard.ZstdError):
             pass  # the file ends in the middle of a record
     return log

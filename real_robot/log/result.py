@@ -56,10 +56,10 @@ class RunResult:
     limited_long: tuple[str, ...]  # joints that were limited without a break for long
     acks: Mapping[str, bool]  # {joint: confirmed to be limp}; {} if it was never stiff
     history: tuple[PhaseTransition, ...]
-    notes: tuple[str, ...]  # what went wrong while stopping
-    verdict: str = ""  # of the person who drove, or of who was asked afterwards; "": nobody was
-    signal: str = ""  # the newest, or key, that asked to stop, also while it was parked; "": none
-    unlogged: str = ""  # what of the log was not written, and why; "" if all was, or none was asked
+    notes: tuple[str, ...]  # problems while stopping
+    verdict: str = ""  # success label by the operator or the question afterwards; "": none
+    signal: str = ""  # newest signal or key that asked to stop, also while parking; "": none
+    unlogged: str = ""  # what the log lacks and why; "": it is complete, or none was asked for
 
 
 @dataclass

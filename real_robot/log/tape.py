@@ -91,7 +91,7 @@ class TapePlayer:
         self.played += 1
         if noted != name:
             raise ReplayDiverged(
-                f"answer {self.played}: the log has {noted}, this program asks {name}"
+                f"driver answer {self.played}: the log has {noted}, the replay asks for {name}"
             )
         value = decode(outcome)
         if isinstance(value, Exception):

@@ -39,8 +39,8 @@ class DeviceContext:
 
     robot: Description
     clock: Clock
-    typed: Callable[[], bytes] | None = None  # keys pressed since last asked; None: no terminal
-    alive: Callable[[], bool] = lambda: True  # whether somebody listens to keys
+    typed: Callable[[], bytes] | None = None  # keys pressed since the last call; None: no terminal
+    alive: Callable[[], bool] = lambda: True  # whether a terminal reads the keys
     task: Task[Any] | None = None
     driver: RobotDriver | None = None
     eyes: Perception | None = None
@@ -55,10 +55,10 @@ def parse_device(text: str) -> tuple[str, str]:
     """(name, where) of ``NAME`` or ``NAME:WHERE``; ValueError lists the known names."""
     name, _, where = text.partition(":")
     if name not in HUMANS:
-        raise unknown_name_error(f"no device {name!r} for a person", name, HUMANS)
+        raise unknown_name_error(f"unknown operator device {name!r}", name, HUMANS)
     if name in ("leader", "scripted") and not where:
         what = "PORT" if name == "leader" else "FILE, or scripted:expert"
-        raise ValueError(f"--human {name} needs to be told where: {name}:{what}")
+        raise ValueError(f"--human {name} needs an address: --human {name}:{what}")
     return name, where
 
 

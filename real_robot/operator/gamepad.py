@@ -35,7 +35,7 @@ class Gamepad:
             self._file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError as error:
             raise ValueError(
-                f"no gamepad at {self._path}: {error.strerror}; plug it in, or say where it is: "
+                f"no gamepad at {self._path}: {error.strerror}; plug it in, or give its device: "
                 "--human gamepad:/dev/input/jsN"
             ) from error
         self._axes: dict[int, float] = {}

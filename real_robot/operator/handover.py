@@ -30,7 +30,7 @@ DAMPING, TURNING = 0.01, 0.02  # m; m/rad, what a turn of the jogged tool weighs
 class RunVerdict(NamedTuple):
     """What a run came to."""
 
-    what: str  # one of VERDICTS; "": nobody said
+    what: str  # one of VERDICTS; "": none given
     by: str  # "operator", "simulator", FILTER
 
 
@@ -39,12 +39,12 @@ class OperatorInput:
     """What a person wants."""
 
     t: float  # s, monotonic, when the device was read
-    engaged: bool  # whether the person has the arm
+    engaged: bool  # whether the operator has control
     qvel: Array | None = None  # (n,) rad/s, to jog the joints; or
     qpos: Array | None = None  # (n,) rad, to lead them, as a leader arm does; or
     gripper: float | None = None  # 0 closed, 1 open; None: as it is
     tool: Array | None = None  # (3,) m/s in the world, to jog the tool
-    verdict: str = ""  # one of VERDICTS, which ends the run; "": it goes on
+    verdict: str = ""  # one of VERDICTS, which ends the run; "": the run continues
 
 
 class Operator(Protocol):
@@ -87,7 +87,7 @@ class OperatorHandover:
     """Turns a hand into wishes."""
 
     period: float  # s
-    max_age: float = 0.1  # s, of what an engaged hand said
+    max_age: float = 0.1  # s, oldest input of an operator in control to act on
     tool: ToolJog | None = None
 
     def engaged(self, hand: OperatorInput | None, now: float, driving: bool) -> bool:
@@ -95,8 +95,14 @@ class OperatorHandover:
         if hand is not None and now - hand.t <= self.max_age:
             return hand.engaged
         if driving:
-            age = "never spoke" if hand is None else f"was silent for {now - hand.t:.2f} s"
-            raise SafetyStop(Fault.OPERATOR, f"the hand's device {age} while it had the arm")
+            age = (
+                "has sent no input"
+                if hand is None
+                else f"has sent no input for {now - hand.t:.2f} s"
+            )
+            raise SafetyStop(
+                Fault.OPERATOR, f"the operator's device {age} while the operator had control"
+            )
         return False
 
     def refused(self, hand: OperatorInput, command: Array, joints: Sequence[str]) -> str:
@@ -109,8 +115,8 @@ class OperatorHandover:
             return ""
         i = int(apart.argmax())
         return (
-            f"not taken: the leader's {joints[i]} is {apart[i]:.2f} rad from the arm's, allowed is "
-            f"{LEAD} rad; bring it to {command[i]:+.2f} rad"
+            f"no handover: the leader arm's {joints[i]} is {apart[i]:.2f} rad from the robot's, "
+            f"allowed is {LEAD} rad; bring it to {command[i]:+.2f} rad"
         )
 
     def target_request(

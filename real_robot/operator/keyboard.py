@@ -45,8 +45,8 @@ class Keyboard:
     def __init__(self, where: str, around: DeviceContext):
         if around.typed is None:
             raise ValueError(
-                "--human keyboard hears the keys of the panel: run it in a terminal, in real time, "
-                "without --no-monitor"
+                "--human keyboard reads keys from the monitor: run it in a terminal, in real "
+                "time, without --no-monitor"
             )
         self._typed, self._alive, self._now = around.typed, around.alive, around.now
         self._n = len(around.robot.joints)

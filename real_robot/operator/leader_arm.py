@@ -33,10 +33,10 @@ class LeaderArm:
             self._driver.identify()
             stiff = [joint for joint, limp in self._driver.relax().items() if not limp]
             if stiff:
-                raise ValueError(f"the leader at {where} does not let go of {', '.join(stiff)}")
+                raise ValueError(f"the leader arm at {where} keeps torque on at {', '.join(stiff)}")
         except RobotFault as error:
             self._driver.close()
-            raise ValueError(f"no leader at {where}: {error}") from error
+            raise ValueError(f"no leader arm at {where}: {error}") from error
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True, name="leader")
         self._thread.start()

@@ -63,7 +63,7 @@ def from_file(path: Path, joints: tuple[str, ...]) -> Callable[[float], Operator
         raise ValueError(f"{path}: expected lines of {len(names)} finite numbers")
     column = dict(zip(names, rows.T, strict=True))
     if not (np.diff(column["t"]) > 0).all():
-        raise ValueError(f"{path}: t must grow from line to line")
+        raise ValueError(f"{path}: column t must increase from line to line")
 
     def script(t: float) -> OperatorInput | None:
         if not column["t"][0] <= t <= column["t"][-1]:
@@ -89,7 +89,7 @@ class ExpertOperator:
         task, driver = around.task, around.driver
         if task is None or driver is None or around.eyes is None:
             raise ValueError(
-                "--human scripted:expert has to see the objects: --emulate, or --control"
+                "--human scripted:expert needs object poses: give --emulate or --control"
             )
         task.need_expert()
         self._task, self._driver, self._eyes, self._now = task, driver, around.eyes, around.now

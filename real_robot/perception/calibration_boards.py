@@ -62,13 +62,14 @@ def calibrate_lens(
     """
     shapes = {image.shape[:2] for image in images}
     if len(shapes) != 1:
-        raise ValueError(f"pictures of one size are needed, got {sorted(shapes) or 'none'}")
+        raise ValueError(f"images must have one size, got {sorted(shapes) or 'none'}")
     ((height, width),) = shapes
     found = [pair for image in images if (pair := board.find(image)) is not None]
     if len(found) < LEAST_PICTURES:
         raise ValueError(
-            f"the board shows in {len(found)} of {len(images)} pictures, {LEAST_PICTURES} are "
-            "needed: whole, sharp, at different angles and distances"
+            f"the board was found in {len(found)} of {len(images)} images, at least "
+            f"{LEAST_PICTURES} are needed, with the whole board, sharp, at different angles "
+            "and distances"
         )
     error, matrix, distortion, _, _ = cv2.calibrateCamera(
         [points.astype(np.float32) for points, _ in found],
@@ -79,8 +80,8 @@ def calibrate_lens(
     )
     if error > WORST:
         raise ValueError(
-            f"the pictures do not fit one camera: {error:.2f} px, allowed are {WORST} px; is the "
-            "board flat and its square's size right?"
+            f"the images do not fit one camera model: reprojection error {error:.2f} px, at "
+            f"most {WORST} px is allowed; is the board flat and the given square size right?"
         )
     lens = np.asarray(distortion).ravel()[:5]
     model = CameraModel(width, height, matrix, lens, np.eye(3), np.zeros(3))
@@ -102,7 +103,7 @@ def locate_camera(
     """
     found = board.find(image)
     if found is None:
-        raise ValueError("the board does not show in the picture that should tell its place")
+        raise ValueError("the board was not found in the image given for the camera's pose")
     points, pixels = found
     axes = np.array([along, down], float)
     if np.abs(axes @ axes.T - np.eye(2)).max() > 1e-6:

@@ -75,7 +75,7 @@ class VideoDevice:
         self._clock = clock or RealClock()
         self._capture = cv2.VideoCapture(device)
         if not self._capture.isOpened():
-            raise ValueError(f"no camera opens as {device!r}")
+            raise ValueError(f"cannot open camera {device!r}")
         self._capture.set(cv2.CAP_PROP_FRAME_WIDTH, width)
         self._capture.set(cv2.CAP_PROP_FRAME_HEIGHT, height)
         self._capture.set(cv2.CAP_PROP_BUFFERSIZE, 1)  # old pictures are of no use
@@ -93,7 +93,7 @@ class VideoDevice:
             raise OSError("the camera gives no more pictures")
         if image.shape[:2] != self._size:
             raise ValueError(
-                f"the camera gives {image.shape[1]}x{image.shape[0]}, it was calibrated at "
+                f"camera image is {image.shape[1]}x{image.shape[0]}, calibrated at "
                 f"{self._size[1]}x{self._size[0]}"
             )
         t = asked - self._period
@@ -165,7 +165,7 @@ class CameraModel:
             fields: dict[str, Any] = json.loads(path.read_text())
             return cls(**fields)
         except (json.JSONDecodeError, TypeError) as error:
-            raise ValueError(f"{path} is no camera calibration: {error}") from error
+            raise ValueError(f"{path} is not a camera calibration file: {error}") from error
 
     @classmethod
     def ideal(

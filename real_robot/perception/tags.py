@@ -33,7 +33,7 @@ WORST = 1.0  # px: a pose that fits its corners worse is not believed
 def tag_dictionary(name: str) -> cv2.aruco.Dictionary:
     """The dictionary of tag family ``name``."""
     if name not in FAMILIES:
-        raise ValueError(f"unknown tag family {name!r}; known: {', '.join(FAMILIES)}")
+        raise ValueError(f"unknown tag family {name!r}; available: {', '.join(FAMILIES)}")
     return cv2.aruco.getPredefinedDictionary(FAMILIES[name])
 
 
@@ -81,7 +81,7 @@ class TagLocator:
         self._camera, self._objects = camera, tuple(objects)
         ids = [i for thing in objects for i in thing.tags]
         if len(set(ids)) != len(ids):
-            raise ValueError(f"tag ids must differ between objects, got {sorted(ids)}")
+            raise ValueError(f"tag ids must be unique, got {sorted(ids)}")
         parameters = cv2.aruco.DetectorParameters()
         parameters.cornerRefinementMethod = cv2.aruco.CORNER_REFINE_SUBPIX
         parameters.cornerRefinementWinSize = 3
@@ -91,7 +91,9 @@ class TagLocator:
         """{tag id: corners (4, 2) px} of all tags seen in ``image`` (H, W, 3) RGB."""
         expected = (self._camera.height, self._camera.width)
         if image.shape[:2] != expected:
-            raise ValueError(f"the picture is {image.shape[:2]}, the camera's are {expected}")
+            raise ValueError(
+                f"image has shape {image.shape[:2]}, expected {expected} as calibrated"
+            )
         grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
         found, ids, _ = self._detector.detectMarkers(grey)
         if ids is None:
@@ -156,7 +158,7 @@ def load_tags(path: Path) -> tuple[list[TaggedObject], str]:
             for name, tags in told["objects"].items()
         ]
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} says not which tags are where: {error!r}") from error
+        raise ValueError(f"{path} is not a tag layout file: {error!r}") from error
     return objects, told["family"]
 
 
@@ -212,7 +214,7 @@ class TagPerception:
             while not self._stopping.is_set():
                 self.look()
         except (OSError, ValueError) as error:
-            print(f"nothing more is seen by a camera: {error}", file=sys.stderr)
+            print(f"a camera stopped: {error}", file=sys.stderr)
 
     def close(self) -> None:
         """Stops looking."""

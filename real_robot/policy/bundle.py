@@ -92,8 +92,8 @@ class PolicyBundle:
         folder = Path(folder)
         if not (folder / MANIFEST).exists() and (folder / "config.json").exists():
             raise BundleError(
-                f"{folder} is a training run, not a bundle; robo-rl export {folder} DIR makes its "
-                "bundle"
+                f"{folder} is a training run, not a bundle; make its bundle with robo-rl export "
+                f"{folder} DIR"
             )
         text = _read(folder / MANIFEST)
         manifest = Manifest.from_json(text.decode("utf-8", "replace"))
@@ -141,8 +141,8 @@ class PolicyBundle:
         ratio = mine.control_dt / robot.period
         if abs(ratio - round(ratio)) > 1e-6:
             raise BundleError(
-                f"control_dt: the bundle has {mine.control_dt} s, the robot takes a target every "
-                f"{robot.period} s; the first must be a whole multiple of the second"
+                f"control_dt: the bundle has {mine.control_dt} s, expected a whole multiple of "
+                f"the robot's period of {robot.period} s"
             )
         for name, pose in (("start", mine.start.centre), ("park", mine.park or mine.start.centre)):
             outside = (np.array(pose) < robot.position[:, 0]) | (pose > robot.position[:, 1])
@@ -190,10 +190,10 @@ class PolicyBundle:
         worst = int(np.argmax(np.where(np.isfinite(error), error, np.inf)))
         if not error[worst] <= GOLDEN_ATOL:
             raise BundleError(
-                f"golden vector {worst}: the learner answered {np.round(action[worst], 5)}, "
-                f"{POLICY} answers {np.round(self.act(obs[worst])[0], 5)} here; they may differ by "
-                f"{GOLDEN_ATOL}. Was the bundle exported by another ONNX Runtime than "
-                f"{onnxruntime.__version__}? Export it again"
+                f"golden vector {worst}: expected {np.round(action[worst], 5)} from the "
+                f"learner, got {np.round(self.act(obs[worst])[0], 5)} from {POLICY} here; they "
+                f"may differ by {GOLDEN_ATOL}. Was the bundle exported by another ONNX Runtime "
+                f"than {onnxruntime.__version__}? Export it again"
             )
 
 
@@ -235,7 +235,7 @@ def _verified(folder: Path, manifest: Manifest) -> dict[str, bytes]:
     if there != listed or not {POLICY, GOLDEN} <= listed:
         raise BundleError(
             f"files: the manifest lists {sorted(listed)}, {folder} holds {sorted(there)}; "
-            f"both must be the same and have {POLICY} and {GOLDEN}"
+            f"both must match and include {POLICY} and {GOLDEN}"
         )
     contents = {}
     for name, expected in manifest.files.items():
@@ -243,7 +243,7 @@ def _verified(folder: Path, manifest: Manifest) -> dict[str, bytes]:
         got = hashlib.sha256(contents[name]).hexdigest()
         if got != expected:
             raise BundleError(
-                f"{name} was changed: the manifest has sha256 {expected[:16]}..., the file "
+                f"{name} was changed: expected sha256 {expected[:16]}... by the manifest, got "
                 f"{got[:16]}...; export the bundle again"
             )
     return contents

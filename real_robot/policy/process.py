@@ -59,13 +59,16 @@ class PolicyProcess:
             kind, _, payload = self._receive(_START_S)
         except (SafetyStop, PolicyLate) as error:
             self.close()
-            why = str(error) or f"it said nothing for {_START_S:g} s"
-            raise BundleError(f"policy process: it did not begin: {why}") from error
+            why = str(error) or f"no answer within {_START_S:g} s"
+            raise BundleError(f"policy process did not start: {why}") from error
         if kind == _ERROR:
             raise BundleError(payload.decode().strip().splitlines()[-1])
         if payload.decode() != bundle.sha256:
             self.close()
-            raise BundleError(f"policy process: expected {bundle.sha256}, got {payload.decode()}")
+            raise BundleError(
+                f"policy process loaded another bundle: expected sha256 {bundle.sha256}, got "
+                f"{payload.decode()}"
+            )
 
     @property
     def pid(self) -> int:
@@ -102,7 +105,10 @@ class PolicyProcess:
         if self._silent >= self._misses:  # the last chance, and all the time there is
             self._listen(self._budget)
             if self._silent >= self._misses:
-                raise SafetyStop(Fault.POLICY_LOST, f"no sign of life for {self._silent} ticks")
+                raise SafetyStop(
+                    Fault.POLICY_LOST,
+                    f"the policy process sent no heartbeat for {self._silent} ticks",
+                )
         self._send(_HEAD.pack(_BEAT, self._seq, 0))
         self._silent += 1
         self._listen(0.0)
@@ -128,10 +134,12 @@ class PolicyProcess:
         try:
             self._socket.send(packet, socket.MSG_DONTWAIT)
         except BlockingIOError:
-            raise SafetyStop(Fault.POLICY_LOST, "it takes no more questions") from None
+            raise SafetyStop(
+                Fault.POLICY_LOST, "the policy process takes no more observations"
+            ) from None
         except OSError:
             self._receive(0.0)  # what it said last
-            raise SafetyStop(Fault.POLICY_LOST, "the policy's process is gone") from None
+            raise SafetyStop(Fault.POLICY_LOST, "the policy process has ended") from None
 
     def _receive(self, seconds: float) -> tuple[bytes, int, bytes]:
         """The next packet: (kind, number, rest); PolicyLate after ``seconds``."""
@@ -144,7 +152,7 @@ class PolicyProcess:
         if not packet:
             status = self._child.poll()
             raise SafetyStop(
-                Fault.POLICY_LOST, f"the policy's process is gone (exit status {status})"
+                Fault.POLICY_LOST, f"the policy process has ended (exit status {status})"
             )
         kind, seq, _ = _HEAD.unpack_from(packet)
         self._silent = 0

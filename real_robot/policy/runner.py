@@ -58,7 +58,7 @@ class PolicyRunner:
         needed = bundle.manifest.needs_perception
         if needed and perception is None:
             raise BundleError(
-                f"inputs: the bundle needs the poses of {', '.join(self._twin.entities)}, "
+                f"inputs: the policy needs the poses of {', '.join(self._twin.entities)}, but "
                 "the robot has no perception; pass perception="
             )
         self.per_action = round(bundle.manifest.control_dt / robot.period)  # periods
@@ -130,7 +130,7 @@ class PolicyRunner:
                 self._late += 1
                 if self._late > LATE:
                     raise SafetyStop(
-                        Fault.POLICY_LOST, f"no answer for {self._late} ticks"
+                        Fault.POLICY_LOST, f"no policy output for {self._late} ticks"
                     ) from None
                 return TargetRequest(
                     goal, gripper, source=TargetSource.POLICY

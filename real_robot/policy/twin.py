@@ -66,7 +66,9 @@ class Twin:
         self.batch.forward(stage=self.task.stage)
         if self._warnings[_BAD, 1].any():
             # MuJoCo resets a row that it finds out of bounds, and says so only in a counter.
-            raise SafetyStop(Fault.NONFINITE, f"out of bounds: joints {measured}, poses {poses}")
+            raise SafetyStop(
+                Fault.NONFINITE, f"values out of bounds: joints {measured}, poses {poses}"
+            )
         (self.task.after_step if self._begun else self.task.after_reset)(self._views, self._row)
         self._begun = True
         columns = self.task.obs(self._views)

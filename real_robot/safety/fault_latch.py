@@ -53,8 +53,8 @@ class FaultLatch:
         """LatchedError while there is one."""
         if why := self.reason():
             raise LatchedError(
-                f"a fault of this arm is latched: {why}. Look at the arm; then clear it with "
-                "robo-rl deploy --clear-fault"
+                f"this arm has a latched fault: {why}. Inspect the arm, then clear the fault "
+                "with robo-rl deploy --clear-fault"
             )
 
     def set(self, fault: Fault, reason: str) -> None:
@@ -77,7 +77,7 @@ class FaultLatch:
             driver.identify()
             driver.clear_fault()
             if (fault := driver.read().fault) is not Fault.NONE:
-                raise RobotFault(fault, "the arm still reports it")
+                raise RobotFault(fault, "the arm still reports the fault")
         finally:
             driver.close()
         self.path.unlink(missing_ok=True)

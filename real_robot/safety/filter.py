@@ -270,7 +270,7 @@ class SafetyFilter:
             raise SafetyStop(
                 Fault.LIMIT,
                 f"{self.joints[joint]} was limited by {self.stages[stage].name} for "
-                f"{seconds.max():.1f} s: the policy asks for what this arm cannot do",
+                f"{seconds.max():.1f} s: the policy's targets exceed what this arm can do",
             )
         return (seconds > self.patience).any(axis=0)
 

@@ -138,7 +138,9 @@ class GuardedDriver:
         try:
             state = self.driver.read()
             if state.fault is not Fault.NONE:
-                raise RobotFault(state.fault, "reported by the device; clear it before a next run")
+                raise RobotFault(
+                    state.fault, "reported by the device; clear the fault before the next run"
+                )
         except RobotFault as error:
             if error.fault.response is not FaultResponse.RETRY or self._silent >= self._max_retries:
                 raise
@@ -147,8 +149,8 @@ class GuardedDriver:
             if lost := self._lost.add(self._now(), 1):
                 raise SafetyStop(
                     error.fault,
-                    f"{lost} measurements of the last {self._lost.seconds:g} s did not come, "
-                    f"allowed are {self._lost.most}; check cable, plugs and power. The last: "
+                    f"{lost} measurements were lost in the last {self._lost.seconds:g} s, at most "
+                    f"{self._lost.most} are allowed; check cable, plugs and power. Last error: "
                     f"{error}",
                 ) from error
             if error.fault is Fault.COMM_CORRUPT:
@@ -171,8 +173,8 @@ class GuardedDriver:
         if len(self._spoilt) > self._allowed:
             raise SafetyStop(
                 Fault.COMM_CORRUPT,
-                f"{len(self._spoilt)} measurements were spoilt within a second, allowed are "
-                f"{self._allowed}; check cable, plugs and power. The last: {last}",
+                f"{len(self._spoilt)} measurements were corrupt within one second, at most "
+                f"{self._allowed} are allowed; check cable, plugs and power. Last error: {last}",
             )
 
     def _now(self) -> float:

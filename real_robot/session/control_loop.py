@@ -109,8 +109,9 @@ def run(
     clock, config = clock or RealClock(), config or RunConfig()
     if task is None and bundle.manifest.goal.startswith("["):
         raise BundleError(
-            f"the bundle's goal is a formula, {bundle.manifest.goal}, of which an account is kept: "
-            "pass task=robo_rl.goals.bundle_task.task_of(bundle.manifest)"
+            f"the bundle's goal is a formula, {bundle.manifest.goal}, which needs "
+            "goal-progress observations: pass "
+            "task=robo_rl.goals.bundle_task.task_of(bundle.manifest)"
         )
     robot, task = driver.describe(), task or task_of_manifest(bundle.manifest)
     asked, own_process = StopSignals(), policy is not None
@@ -413,7 +414,7 @@ class _Session:
         if expected and expected != identity.calibration:
             raise SafetyStop(
                 Fault.CONFIG,
-                f"the bundle is for the arm with calibration {expected[:16]}, this one has "
+                f"the bundle was trained for the arm with calibration {expected[:16]}, got "
                 f"{identity.calibration[:16] or 'none'}",
             )
         self._arm.seed()  # refuses an arm that reports a fault or stands outside its range
@@ -433,8 +434,9 @@ class _Session:
             i = int(distance.argmax())
             raise SafetyStop(
                 Fault.CONFIG,
-                f"{self._joints[i]} is {distance[i]:.2f} rad from the start set, farther than "
-                f"{self._config.align_max} rad; move the arm nearer to {np.round(centre, 2)} rad",
+                f"{self._joints[i]} is {distance[i]:.2f} rad from the start pose, at most "
+                f"{self._config.align_max} rad is allowed; move the arm nearer to "
+                f"{np.round(centre, 2)} rad",
             )
         # So far inside that where it counts as arrived is inside too.
         arrive = min(self._config.arrive, float(tolerance.min()))
@@ -474,7 +476,7 @@ class _Session:
         """Whether the person has the arm; who is refused it is told once."""
         engaged = self._grip.engaged(hand, self._now(), driving)
         refused = "" if driving or not engaged else self._grip.refused(hand, command, self._joints)
-        if refused and not any(note.startswith("not taken") for note in self._notes):
+        if refused and not any(note.startswith("no handover") for note in self._notes):
             self._notes.append(refused)
         self._refused = refused
         return engaged and not refused
@@ -524,7 +526,7 @@ class _Session:
             self._attempt("relax", relax)
         stiff = [joint for joint, limp in self._acks.items() if not limp]
         if stiff:
-            self._notes.append(f"still stiff: {', '.join(stiff)}")
+            self._notes.append(f"torque is still on: {', '.join(stiff)}")
         if self._machine.phase not in LATCHED:
             self._machine.to(Phase.RELAX)
             self._machine.to(Phase.CONNECTED)
@@ -572,7 +574,7 @@ class _Session:
                 try:
                     self._latch_file.set(error.fault, str(error))
                 except OSError as trouble:  # the stop goes on; this process still knows it
-                    self._notes.append(f"the fault could not be kept: {trouble}")
+                    self._notes.append(f"the fault could not be saved: {trouble}")
 
     # One period.
     def _tick(self, wish: Callable[[RobotState], Target]) -> int:
@@ -619,14 +621,15 @@ class _Session:
         if (missed := self._missed.add(self._now(), self._skipped)) and not self._stopping:
             raise SafetyStop(
                 Fault.DEADLINE,
-                f"the loop missed {missed} of the periods of the last {self._missed.seconds:g} s, "
-                f"allowed are {self._missed.most}; is another program using the processor?",
+                f"the control loop missed {missed} periods in the last {self._missed.seconds:g} "
+                f"s, at most {self._missed.most} are allowed; is another program using the "
+                "processor?",
             )
         if self._behind * self._period > self._config.max_gap:
             raise SafetyStop(
                 Fault.DEADLINE,
-                f"the loop fell {self._behind * self._period:.2f} s behind, allowed are "
-                f"{self._config.max_gap} s; is another program using the processor?",
+                f"the control loop fell {self._behind * self._period:.2f} s behind, at most "
+                f"{self._config.max_gap} s is allowed; is another program using the processor?",
             )
         return self._skipped
 
@@ -661,9 +664,9 @@ class _Session:
             if self._now() - begun > allowed:
                 raise SafetyStop(
                     Fault.TRACKING,
-                    f"no arrival within {allowed:.1f} s: {self._arm.safety.joints[ramp.joint]} is "
-                    f"{ramp.away:.3f} rad away, allowed is {arrive} rad"
-                    f"{'; ' + lacking if lacking else ''}",
+                    f"the arm did not arrive within {allowed:.1f} s: "
+                    f"{self._arm.safety.joints[ramp.joint]} is {ramp.away:.3f} rad away, at most "
+                    f"{arrive} rad is allowed{'; ' + lacking if lacking else ''}",
                 )
 
     def _pace(self) -> None:

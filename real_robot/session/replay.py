@@ -61,7 +61,9 @@ def replay(
     log = read_log(path)
     if not log.tape:
         why = "was written by another version" if log.complete else "ends before the run began"
-        raise ValueError(f"{path} holds no tape: it {why}")
+        raise ValueError(
+            f"{path} has no recording of the driver's answers to replay: the log {why}"
+        )
     manifest = Manifest.from_json(json.dumps(log.run["manifest"]))
     robot = Description(**{f.name: _tuple(log.run["robot"][f.name]) for f in fields(Description)})
     present, reel = log.run["present"], TapePlayer(log.tape)
@@ -85,7 +87,9 @@ def replay(
                 tape=reel,
             )
         except TapeEnd:
-            differs = "the replay asks for more than the log holds" if log.complete else ""
+            differs = (
+                "the replay reads more driver answers than the log holds" if log.complete else ""
+            )
         except ReplayDiverged as error:
             differs = str(error)
         second = read_log(again)
@@ -156,7 +160,7 @@ def simulation_gap(log: Log) -> SimulationGap:
     """
     ticks = [t for t in log.ticks if t["phase"] in ("run", "human")]
     if len(ticks) < 2:
-        raise ValueError("in the log nobody drives")
+        raise ValueError("the log has no ticks with an active controller")
     manifest = Manifest.from_json(json.dumps(log.run["manifest"]))
     clock = VirtualClock(1.0)
     period = log.run["robot"]["period"]

@@ -55,7 +55,11 @@ def main(told: str, memory: str, end: str) -> int:
     with contextlib.suppress(OSError):  # who would have read it may be gone with the bridge
         print(
             f"rescue: the bridge {about['bridge']}; the arm was held, and "
-            + (f"is STILL STIFF: {', '.join(stiff)}" if stiff else "every joint is limp"),
+            + (
+                f"TORQUE IS STILL ON: {', '.join(stiff)}"
+                if stiff
+                else "torque is off on every joint"
+            ),
             file=sys.stderr,
             flush=True,
         )

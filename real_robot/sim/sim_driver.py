@@ -84,7 +84,7 @@ class SimDriver:
         """Stiffens the arm at its present angles."""
         self._need(self._open, "connect()")
         if self.fault is not Fault.NONE:
-            raise RobotFault(self.fault, "the device refuses torque; clear_fault() first")
+            raise RobotFault(self.fault, "torque cannot be enabled; call clear_fault() first")
         self._advance()
         if not self._enabled:
             arm, scene = self.scene.arm, self.scene
@@ -108,7 +108,7 @@ class SimDriver:
         """Takes a target into the queue; the answer is what the registers hold."""
         self._need(self._enabled, "enable()")
         if not (np.isfinite(target.qpos).all() and np.isfinite(target.gripper)):
-            raise RobotFault(Fault.NONFINITE, f"target {target} cannot be encoded")
+            raise RobotFault(Fault.NONFINITE, f"target {target} is not finite and cannot be sent")
         self._advance()
         now = self._clock.now_ns()
         low, high = self.scene.robot.joint_range.T

@@ -72,6 +72,6 @@ class Effort(CheckStage):
             i = int(share.argmax())
             raise SafetyStop(
                 Fault.COLLISION,
-                f"{outside[i]:.1f} N m push on {self.joints[i]} from outside, more than "
-                f"{PUSH:g} of the {self.effort[i]:.1f} N m that it can do: was it hit?",
+                f"external torque of {outside[i]:.1f} N m on {self.joints[i]}, more than "
+                f"{PUSH:g} of its limit of {self.effort[i]:.1f} N m: did it collide?",
             )

@@ -40,6 +40,7 @@ class FinalCheck(CheckStage):
             raise SafetyStop(
                 Fault.CONFIG,
                 f"target {np.round(motion.qpos, 3)} after {np.round(last, 3)} rad, gripper "
-                f"{motion.gripper}, breaks the limits of {', '.join(self.joints)}: a bug",
+                f"{motion.gripper}, exceeds the limits of {', '.join(self.joints)}: a bug in "
+                "the safety filter",
             )
         return motion, own

@@ -50,7 +50,7 @@ class Finite(CheckStage):
         try:
             values = np.asarray(values, float)
         except (TypeError, ValueError) as error:
-            raise SafetyStop(Fault.NONFINITE, f"{what} is not numbers: {error}") from error
+            raise SafetyStop(Fault.NONFINITE, f"{what} does not hold numbers: {error}") from error
         if values.shape != (len(self.joints),):
             raise SafetyStop(
                 Fault.CONFIG,

@@ -37,16 +37,19 @@ class StalenessCheck(CheckStage):
         age = moment.now - moment.state.t_host
         if not _FUTURE <= age <= self.max_age:
             raise SafetyStop(
-                Fault.STALE, f"the measurement is {age:.3f} s old, allowed is {self.max_age} s"
+                Fault.STALE,
+                f"the measurement is {age:.3f} s old, at most {self.max_age} s is allowed",
             )
         seq = moment.state.seq
         if moment.seq is not None and seq < moment.seq:
-            raise SafetyStop(Fault.STALE, f"measurement {seq} came after number {moment.seq}")
+            raise SafetyStop(
+                Fault.STALE, f"measurement number {seq} came after number {moment.seq}"
+            )
         if moment.wish.t is not None:
             age = moment.now - moment.wish.t
             if not _FUTURE <= age <= self.max_wish_age:
                 raise SafetyStop(
                     Fault.STALE,
-                    f"the {moment.wish.source.value}'s target was made of what was measured "
-                    f"{age:.3f} s ago, allowed is {self.max_wish_age} s",
+                    f"the {moment.wish.source.value}'s target is based on a measurement of "
+                    f"{age:.3f} s ago, at most {self.max_wish_age} s is allowed",
                 )
