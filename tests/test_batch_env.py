@@ -282,5 +282,5 @@ def test_calls_in_the_wrong_order_or_shape_are_refused() -> None:
         env.render(camera="rear")
     with pytest.raises(ValueError, match="num_envs must be at least 1, got 0"):
         sims.make("reach", 0)
-    with pytest.raises(ValueError, match="rows must name 3 streams, got 2"):
+    with pytest.raises(ValueError, match="one entry per env: expected 3, got 2"):
         sims.make("reach", 3, rows=[0, 1])

@@ -235,7 +235,7 @@ def test_folding_the_norms_into_the_convolutions_changes_nothing(env: sims.Batch
 def test_a_foreign_word_is_named(encoder: EmbeddedClip) -> None:
     with pytest.raises(ValueError, match="unknown word 'cubes'.*Did you mean 'cube'"):
         encoder.encode_texts(("the gripper touches the red cubes",))
-    with pytest.raises(ValueError, match="has 30 words; at most 15 fit"):
+    with pytest.raises(ValueError, match="has 30 words; at most 15 are allowed"):
         tiny_clip.tokenize(("the " * 30,), 16, ("the",))
 
 

@@ -165,7 +165,7 @@ def test_units_and_what_is_left_out() -> None:
         ("thn(a, b)", "unknown predicate or operator 'thn'; did you mean 'then'?"),
         ("then(touch(gripper, red_cube))", "then takes 2 or more parts, got 1"),
         ("not(then(far(gripper, red_cube), far(gripper, blue_ball)))", "a state, got event"),
-        ("then(never(far(gripper, red_cube)), far(gripper, red_cube))", "spans? the whole episode"),
+        ("then(never(far(gripper, red_cube)), far(gripper, red_cube))", "spans the whole episode"),
         ("touch(gripper, touch(gripper, red_cube))", "argument 2 of touch must be an entity"),
         ("touch(gripper, nearst(gripper, red_cube, blue_ball))", "operator 'nearst'"),
         ("touch(gripper, nearest(gripper, red_cube))", "nearest takes 3 entities or more, got 2"),

@@ -575,8 +575,8 @@ def test_mistakes_about_models_are_one_line(
     for args, says in (
         ([*score, "llm:x"], "unknown scorer 'llm:x'; available: clip, vlm:MODEL, robometer:http"),
         ([*score, "vlm:"], "no model name: expected vlm:MODEL"),
-        ([*score, "vlm:x"], "set the variable OPENAI_API_KEY"),
-        ([*score, "robometer:here"], "Expected http://HOST:PORT, got 'here'"),
+        ([*score, "vlm:x"], "set the environment variable OPENAI_API_KEY"),
+        ([*score, "robometer:here"], "expected the server address as http://HOST:PORT, got 'here'"),
         ([*label, "robometer:"], "expected the server address as http://HOST:PORT, got ''"),
         (["reward", "score", "--goal", GOAL], "no source given; expected any of: "),
         (["reward", "score", str(tmp_path), "--scorer", "vlm:x"], "no goal sentence: give --goal"),

@@ -100,7 +100,7 @@ def test_an_answer_cut_short_is_repaired() -> None:
     assert load(draft.text, CARD)
     with OpenAIServer([cut]) as server:
         [draft] = writer(connected(endpoint(server)), repairs=0).propose(CARD, GOAL, 1)
-    assert "cut at 1500 tokens" in draft.notes
+    assert "cut short at 1500 tokens" in draft.notes
 
 
 def test_a_limited_then_broken_endpoint_is_asked_again() -> None:
@@ -143,7 +143,7 @@ def test_the_key_is_in_no_error_log_or_file(
 def test_without_a_key_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROBO_TEST_KEY")
     with OpenAIServer([REPLIES["good"]]) as server:
-        with pytest.raises(ModelError, match="set the variable ROBO_TEST_KEY"):
+        with pytest.raises(ModelError, match="set the environment variable ROBO_TEST_KEY"):
             writer(connected(endpoint(server))).propose(CARD, GOAL, 1)
     assert not server.requests
 
@@ -212,7 +212,7 @@ def test_a_model_that_cannot_be_asked_is_one_line(
     asked = ["reward", "write", "--task", "reach", "--goal", GOAL, "--writer", "llm"]
     at = ["--model.model", "m", "--model.base-url", "http://127.0.0.1:9/v1"]
     for more, says in (
-        (["--model.key-variable", "ROBO_TEST_KEY"], "set the variable ROBO_TEST_KEY"),
+        (["--model.key-variable", "ROBO_TEST_KEY"], "set the environment variable ROBO_TEST_KEY"),
         (["--model.key-variable", "PATH", "--model.calls", "0"], "budget of 0 calls is used up"),
     ):
         assert main([*asked, *at, *more]) == 1

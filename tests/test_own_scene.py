@@ -212,7 +212,7 @@ ONE = '[brick]\nkind = "cube"\n'
 WRONG = {
     "not XML": ("<mujoco>", ONE, "scene.xml is not XML"),
     "not MJCF": ("<robot/>", ONE, "expected MJCF, <mujoco>, got <robot>"),
-    "an entity": ('<!DOCTYPE a [<!ENTITY b "c">]><mujoco/>', ONE, "document type or entity"),
+    "an entity": ('<!DOCTYPE a [<!ENTITY b "c">]><mujoco/>', ONE, "document type or entities"),
     "not TOML": (world(loose("brick")), "[brick\n", "scene.toml is not TOML"),
     "no card": (world(loose("brick")), "", "one table for each named object"),
     "no such body": (
@@ -251,7 +251,7 @@ WRONG = {
         world(loose("brick", '<geom type="ellipsoid" size=".01 .02 .02"/>')), ONE,
         "must be a box, sphere, cylinder or capsule",
     ),
-    "a geom in the world": (world(CUBE), ONE, "<geom> must be in a body"),
+    "a geom in the world": (world(CUBE), ONE, "<geom> must be inside a body"),
     "MuJoCo's own complaint": (
         world(loose("brick", '<geom type="box" size="0 1 1"/>')), ONE, "scene.xml: .*size 0 must",
     ),
