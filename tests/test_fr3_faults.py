@@ -360,7 +360,7 @@ def test_a_robot_that_does_not_fit_is_refused_in_a_line() -> None:
         assert "is configured for an end effector of 0.00 kg, but a hand is mounted" in refused()
         controller.hand_mass = 0.73
         controller.guide(True)
-        assert "mode is Guiding, expected Idle" in refused()
+        assert "robot mode Guiding, expected Idle" in refused()
         controller.guide(False)
         emulator.cut_hand()
         assert "the hand does not answer" in refused()
